@@ -1,0 +1,93 @@
+# make demo   set up what is missing, then learn to read digits from a stream
+# make test   set up what is missing, then lint, types, floors and the test-suite
+#
+# Variables: PYTHON (the interpreter to build .venv with), UV=0 (use pip even where uv is at hand),
+# WORKERS (test processes), ARGS (passed to pytest).
+
+PYTHON ?= python3
+WORKERS ?= 2
+ARGS ?=
+VENV := .venv
+BIN := $(VENV)/bin
+STAMPS := .stamps
+
+# uv is used where it is on the PATH; UV=0 turns it off, UV=/path/to/uv names one.
+UV ?= $(shell command -v uv 2>/dev/null)
+ifeq ($(UV),0)
+override UV :=
+endif
+ifeq ($(UV),1)
+override UV := uv
+endif
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test lint types floors tests doctests docs format clean
+
+help:
+	@sed -n '1,5s/^# \{0,1\}//p' $(firstword $(MAKEFILE_LIST))
+	@echo "Other targets: lint types floors tests doctests docs format clean"
+
+demo: $(STAMPS)/demo
+	$(BIN)/credo learn mnist --out runs/mnist
+
+test: lint types floors tests
+
+# The environment. An existing .venv is kept; the stamps remember what was installed from which file.
+$(BIN)/python:
+	@command -v "$(PYTHON)" >/dev/null || { \
+	    echo "credo needs Python 3.11 or newer, and '$(PYTHON)' was not found; name one with PYTHON=python3.13."; \
+	    exit 1; }
+	@"$(PYTHON)" -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+	    echo "credo needs Python 3.11 or newer, and '$(PYTHON)' is $$("$(PYTHON)" -V 2>&1); name another with PYTHON=python3.13."; \
+	    exit 1; }
+ifeq ($(UV),)
+	"$(PYTHON)" -m venv $(VENV)
+else
+	"$(UV)" venv --quiet --allow-existing --python "$$("$(PYTHON)" -c 'import sys; print(sys.executable)')" $(VENV)
+endif
+
+# Whatever `make test` installs also serves the demo, so its stamp stands for both.
+$(STAMPS)/demo $(STAMPS)/test $(STAMPS)/docs: $(STAMPS)/%: pyproject.toml $(wildcard constraints/*.txt) | $(BIN)/python
+	@version="$$($(BIN)/python -c 'import sys; print("py%d.%d" % sys.version_info[:2])')"; \
+	pins="constraints/$$version.txt"; \
+	if [ -f "$$pins" ]; then \
+	    echo "Installing credo[$*] with the versions in $$pins"; \
+	    set -- -c "$$pins" -e '.[$*]'; \
+	else \
+	    echo "There is no $$pins for this Python: installing credo[$*] with the newest versions that fit"; \
+	    set -- -e '.[$*]'; \
+	fi; \
+	if [ -n "$(UV)" ]; then \
+	    "$(UV)" pip install --quiet --python $(BIN)/python "$$@"; \
+	else \
+	    $(BIN)/python -m pip --version >/dev/null 2>&1 || $(BIN)/python -m ensurepip >/dev/null; \
+	    $(BIN)/python -m pip install --quiet --disable-pip-version-check "$$@"; \
+	fi
+	@mkdir -p $(STAMPS)
+	@touch $@ $(if $(filter test,$*),$(STAMPS)/demo)
+
+lint: $(STAMPS)/test
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+
+types: $(STAMPS)/test
+	$(BIN)/mypy
+
+floors: $(STAMPS)/test
+	$(BIN)/lint-imports
+
+tests: $(STAMPS)/test
+	$(BIN)/pytest -n $(WORKERS) $(ARGS)
+
+doctests: $(STAMPS)/test
+	JAX_PLATFORMS=cpu $(BIN)/pytest --doctest-modules src $(ARGS)
+
+docs: $(STAMPS)/docs
+	$(BIN)/zensical build --clean
+
+format: $(STAMPS)/test
+	$(BIN)/ruff check --fix
+	$(BIN)/ruff format
+
+clean:
+	rm -rf build dist site runs $(STAMPS) .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis

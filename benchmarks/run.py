@@ -1,0 +1,139 @@
+"""What is compared with what; writes RESULTS.md."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from pathlib import Path
+
+import grid
+import jax
+import numpy as np
+import ours
+import peers
+from timing import Table, machine
+
+import credo
+
+
+def linear_regression(table: Table, scale: float) -> None:
+    """Ten features, one number."""
+    rng = np.random.default_rng(0)
+    count = int(200_000 * scale)
+    x = rng.normal(size=(count, 10)).astype(np.float32)
+    y = (x @ rng.normal(size=10) + rng.normal(size=count)).astype(np.float32)
+    group, peer = "linear regression, D = 10", "River BayesianLinearRegression.learn_one"
+    peers.river_bayesian_regression(table, group, x[: count // 40], y[: count // 40])
+    ours.scan(table, group, "credo Kalman, scan", *ours.regression(10), x, y)
+    ours.loop(table, group, "credo Kalman, Python loop", *ours.regression(10), x[:5000], y[:5000])
+    table.compare(group, "credo Kalman, scan", peer)
+    table.compare(group, "credo Kalman, Python loop", peer)
+
+
+def logistic_regression(table: Table, scale: float) -> None:
+    """Ten and a hundred features, two classes."""
+    rng = np.random.default_rng(1)
+    for size in (10, 100):
+        count = int((200_000 if size == 10 else 50_000) * scale)
+        x = rng.normal(size=(count, size)).astype(np.float32)
+        y = (rng.random(count) < 1 / (1 + np.exp(-x @ rng.normal(size=size)))).astype(np.int32)
+        group = f"logistic regression, D = {size}"
+        few = slice(0, count // 20)
+        peers.river_logistic(table, group, x[few], y[few])
+        peers.sklearn_sgd(table, group, x[few], y[few], 1)
+        peers.sklearn_sgd(table, group, x, y, 1000)
+        peer = "posteriors ekf.diag_fisher"
+        peers.posteriors_ekf(table, group, peer, x[:300], y[:300], None)
+        full, diagonal, fisher = (
+            "credo full EKF, scan",
+            "credo diagonal EKF, scan",
+            "credo diagonal LIN-EF, scan",
+        )
+        ours.scan(table, group, full, *ours.logistic(size, credo.Full()), x, y)
+        ours.scan(table, group, diagonal, *ours.logistic(size, credo.Diagonal()), x, y)
+        ours.scan(table, group, fisher, *ours.logistic(size, credo.Diagonal(), "lin-ef"), x, y)
+        table.compare(group, full, "River LogisticRegression.learn_one")
+        table.compare(group, diagonal, "River LogisticRegression.learn_one")
+        table.compare(group, diagonal, "scikit-learn SGDClassifier.partial_fit, 1 rows a call")
+        table.compare(group, fisher, peer)
+
+
+def networks(table: Table, scale: float) -> None:
+    """Classifiers with one hidden layer and ten classes, up to P = 100,000."""
+    rng = np.random.default_rng(2)
+    for inputs, width in ((20, 33), (100, 90), (784, 126)):
+        count = int({20: 4000, 100: 2000, 784: 400}[inputs] * scale)
+        x = rng.normal(size=(count, inputs)).astype(np.float32)
+        y = rng.integers(0, 10, count)
+        size = ours.network(width, inputs, credo.Diagonal())[2]
+        group, peer = f"network {inputs}-{width}-10, P = {size:,}", "posteriors ekf.diag_fisher"
+        peers.posteriors_ekf(table, group, peer, x[:200], y[:200], width)
+        cases = {
+            "credo diagonal LIN-EF, scan": (credo.Diagonal(), "lin-ef"),
+            "credo diagonal EKF (LIN-HESS), scan": (credo.Diagonal(), "lin-hess"),
+            "credo low-rank-10 LIN-EF, scan": (credo.LowRank(10), "lin-ef"),
+            "credo low-rank-10 LIN-HESS (LOFI), scan": (credo.LowRank(10), "lin-hess"),
+        }
+        if size < 2000:
+            cases["credo full EKF, scan"] = (credo.Full(), "lin-hess")
+        for what, (family, curvature) in cases.items():
+            learner, belief, _ = ours.network(width, inputs, family, curvature)
+            ours.scan(table, group, what, learner, belief, x, y)
+            table.compare(group, what, peer)
+
+
+def everything_of_the_grid(table: Table, scale: float) -> None:
+    """The grid against the published updates; its streams have one length."""
+    grid.full_grid(table)
+    grid.low_rank_grid(table)
+    grid.fisher(table)
+
+
+GROUPS = {
+    "linear": linear_regression,
+    "logistic": logistic_regression,
+    "networks": networks,
+    "grid": everything_of_the_grid,
+}
+
+
+def sections(text: str) -> dict[str, str]:
+    """The sections of a page by their titles; what stands before the first is under the empty title."""
+    head, *rest = text.split("\n## ")
+    return {"": head, **{part.split("\n", 1)[0]: "\n## " + part for part in rest}}
+
+
+def main() -> None:
+    """Measure and write."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--only", choices=[*GROUPS, "memory"])
+    parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--out", type=Path, default=Path(__file__).parent / "RESULTS.md")
+    options = parser.parse_args()
+    table = Table()
+    for name, group in GROUPS.items():
+        if options.only in (None, name):
+            group(table, 0.1 if options.quick else 0.5)
+    blas = os.environ.get("OPENBLAS_NUM_THREADS", "not set")
+    head = [
+        "# Results\n",
+        "Float32. A section names its machine; a measurement is the median of five, or the best of",
+        "three, after a first call; the first call's further time is under `compile s`.",
+        "`ratio` is rows a second of the row over those of the peer named beside it, in the same process.",
+        "credo's learners keep a posterior; River's and scikit-learn's logistic regressions keep a point.",
+        "`posteriors` computes the empirical Fisher on a diagonal, which is credo's diagonal LIN-EF.",
+        '"published" is the published update, transcribed (`published.py`): a baseline, no package.\n',
+    ]
+    text = table.markdown() + (grid.memory() if options.only in (None, "memory") else "")
+    note = f"{machine()}, JAX {jax.__version__}, credo {credo.__version__}, OPENBLAS_NUM_THREADS {blas}"
+    note += f", other work on the machine (load {os.getloadavg()[0]:.1f} at the end).\n"
+    old = sections(options.out.read_text()) if options.out.exists() else {}
+    new = {title: part.rstrip() + "\n" for title, part in sections(text).items() if title}
+    new = {title: part.replace(f"## {title}\n", f"## {title}\n\n{note}", 1) for title, part in new.items()}
+    old[""] = "\n".join(head)
+    options.out.write_text("".join(part.rstrip("\n") + "\n" for part in {**old, **new}.values()))
+    print(f"wrote {options.out}")
+
+
+if __name__ == "__main__":
+    main()

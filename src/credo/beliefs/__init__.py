@@ -1,0 +1,14 @@
+"""Beliefs: what is known about the parameters.
+
+`Gaussian(mean, cov)` over a parameter tree with any covariance family; `Ensemble` of parameter vectors;
+`Point` for learners that keep no uncertainty; conjugate beliefs `Beta`, `Gamma`, `Dirichlet` over one unknown
+number or vector; `InverseGamma` over a noise variance. All are records: they can be vmapped, compared and
+saved.
+"""
+
+from credo.beliefs.conjugate import Beta, Dirichlet, Gamma
+from credo.beliefs.ensemble import Ensemble
+from credo.beliefs.gaussian import Anchor, Gaussian, Point
+from credo.beliefs.inverse_gamma import InverseGamma
+
+__all__ = ["Anchor", "Beta", "Dirichlet", "Ensemble", "Gamma", "Gaussian", "InverseGamma", "Point"]

@@ -1,0 +1,65 @@
+"""A belief held by an ensemble of parameter vectors."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+
+from credo.beliefs.gaussian import Anchor
+from credo.core.records import record, static
+from credo.core.trees import Unravel
+from credo.covariances import EnsembleCovariance
+
+__all__ = ["Ensemble"]
+
+
+@record
+class Ensemble:
+    """M members, equally likely: the belief of `credo.enkf`.
+
+    Attributes:
+        mean: the members' mean, as a vector (P,).
+        deviations: the members minus their mean (M, P).
+        key: the data of the key from which noise is drawn; step t folds t in.
+        t: how many times `predict` has been called.
+        unravel: how a vector becomes the parameter tree.
+        anchor: the prior, kept only for dynamics that return to it.
+    """
+
+    mean: jax.Array
+    deviations: jax.Array
+    key: jax.Array
+    t: jax.Array
+    unravel: Unravel = static()
+    anchor: Anchor | None = None
+
+    @property
+    def members(self) -> jax.Array:
+        """The members as vectors (M, P)."""
+        return self.mean[None, :] + self.deviations
+
+    @property
+    def cov(self) -> EnsembleCovariance:
+        """The sample covariance, which divides by M - 1."""
+        return EnsembleCovariance(self.deviations, self.key)
+
+    @property
+    def params(self) -> Any:
+        """The mean as a parameter tree."""
+        return self.unravel(self.mean)
+
+    @property
+    def size(self) -> int:
+        """The number P of parameters."""
+        return self.unravel.size
+
+    @property
+    def var(self) -> jax.Array:
+        """The sample variances (P,)."""
+        return self.cov.diag()
+
+    @property
+    def sd(self) -> jax.Array:
+        """The sample standard deviations (P,)."""
+        return self.cov.sd

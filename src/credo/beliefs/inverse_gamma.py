@@ -1,0 +1,59 @@
+"""What is known about a noise variance."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from credo.core.errors import require_interval, require_positive
+from credo.core.numerics import as_like
+from credo.core.records import record
+
+__all__ = ["InverseGamma"]
+
+
+@record
+class InverseGamma:
+    """A variance v with density proportional to v^-(shape + 1) exp(-scale / v).
+
+    Arguments:
+        shape: above 0; 2 `shape` counts the observations that the belief is worth.
+        scale: above 0; `scale / shape` is the typical variance.
+        forget: a number in (0, 1]; before each observation shape and scale are multiplied by it, so that the
+            noise may drift and early, badly predicted observations lose their weight. 1 never forgets (and is
+            exact).
+
+    Example:
+        >>> InverseGamma(3.0, 1.0).mean
+        Array(0.5, dtype=float32, weak_type=True)
+    """
+
+    shape: Any = 2.0
+    scale: Any = 1.0
+    forget: Any = 1.0
+
+    def __post_init__(self) -> None:
+        require_positive("shape", self.shape)
+        require_positive("scale", self.scale)
+        require_interval("forget", self.forget, 1e-6, 1.0)
+
+    @property
+    def mean(self) -> jax.Array:
+        """E[v], scale / (shape - 1); where shape <= 1, and no mean exists, scale / shape."""
+        shape, scale = jnp.asarray(self.shape), jnp.asarray(self.scale)
+        return scale / jnp.where(shape > 1, shape - 1, shape)
+
+    def observe(self, gap: jax.Array, unit_cov: jax.Array, weight: jax.Array) -> InverseGamma:
+        """Condition on residuals e (C,) ~ N(0, v unit_cov): shape + w C / 2, scale + e' inv(unit_cov) e / 2.
+
+        The residual is that of the *prediction* and `unit_cov` includes the parameters' uncertainty; using
+        the residual after the fit would bias the noise low. Exact for linear models (normal-inverse-gamma).
+        """
+        forget = as_like(self.forget, self.shape)
+        chol = jnp.linalg.cholesky(unit_cov)
+        white = jax.scipy.linalg.solve_triangular(chol, gap, lower=True)
+        return InverseGamma(
+            forget * self.shape + 0.5 * weight, forget * self.scale + 0.5 * jnp.sum(white**2), self.forget
+        )

@@ -1,0 +1,43 @@
+"""Ctrl-C: finish the chunk at hand, then stop, so that the saved state is one between two rows."""
+
+from __future__ import annotations
+
+import signal
+import sys
+import threading
+from types import FrameType
+from typing import Any
+
+__all__ = ["Interruptible"]
+
+
+class Interruptible:
+    """A context in which the first Ctrl-C sets `stopped` while rows are learned, and raises while waiting.
+
+    Set `busy` while the state is between two rows and must not be torn; a second Ctrl-C raises in any case.
+    """
+
+    def __init__(self) -> None:
+        self.busy = False
+        self.stopped = False
+        self.before: Any = None
+
+    def __enter__(self) -> Interruptible:
+        if threading.current_thread() is threading.main_thread():
+            self.before = signal.signal(signal.SIGINT, self._caught)
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        if self.before is not None:
+            signal.signal(signal.SIGINT, self.before)
+
+    def _caught(self, number: int, frame: FrameType | None) -> None:
+        if self.stopped or not self.busy:
+            self.stopped = True
+            raise KeyboardInterrupt
+        self.stopped = True
+        print(
+            "\ncredo: stopping after the rows at hand; press Ctrl-C again to stop at once.",
+            file=sys.stderr,
+            flush=True,
+        )

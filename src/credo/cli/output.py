@@ -1,0 +1,142 @@
+"""The output folder of a run: chosen, checked before anything is computed, and filled all at once."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import math
+import os
+import platform
+import shutil
+import tempfile
+from collections.abc import Iterator
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from credo.core.errors import DataError
+
+__all__ = ["Folder", "choose", "json_bytes", "require_writable_file", "versions", "writing"]
+
+OURS = ("metrics.json", "belief.credo", "report.html")
+
+
+class Folder:
+    """Where a run is written to: files gather in a hidden sibling folder and appear together at the end."""
+
+    def __init__(self, path: Path, made: Path) -> None:
+        self.path, self.made = path, made
+
+    def commit(self) -> None:
+        """Move the files to their place; an earlier run's files of the same names are replaced one by one."""
+        try:
+            if not self.path.exists():
+                os.chmod(self.made, 0o755)
+                os.rename(self.made, self.path)
+                return
+            for file in sorted(self.made.rglob("*")):
+                if file.is_file():
+                    target = self.path / file.relative_to(self.made)
+                    target.parent.mkdir(parents=True, exist_ok=True)
+                    os.replace(file, target)
+        except OSError as error:
+            raise _refused(self.path, error) from None
+
+
+def _refused(path: Path, error: OSError) -> DataError:
+    return DataError(f"cannot write to {path}: {(error.strerror or str(error)).lower()}.")
+
+
+def choose(asked: Path | None, name: str) -> tuple[Path, str]:
+    """The folder of a run and a sentence on it where there is something to say.
+
+    Arguments:
+        asked: the folder that the user named, or None.
+        name: of the source.
+
+    Raises:
+        DataError: the named folder holds files that no run of credo wrote, or is no folder.
+    """
+    if asked is None:
+        path, number = Path("runs") / name, 1
+        while path.exists():
+            number += 1
+            path = Path("runs") / f"{name}-{number}"
+        return path, f"runs/{name} holds an earlier run, so this one goes to {path}" if number > 1 else ""
+    if asked.exists() and not asked.is_dir():
+        raise DataError(f"--out {asked} is a file; name a folder.")
+    try:
+        held = [entry.name for entry in asked.iterdir()] if asked.exists() else []
+    except OSError as error:
+        raise _refused(asked, error) from None
+    if not held:
+        return asked, ""
+    if not any(file in held for file in OURS):
+        raise DataError(
+            f"--out {asked} holds other files ({sorted(held)[0]}, ...) and no earlier run; "
+            "name another folder."
+        )
+    return asked, f"the earlier run in {asked} is replaced"
+
+
+@contextlib.contextmanager
+def writing(path: Path) -> Iterator[Folder]:
+    """A folder to fill, removed again where anything goes wrong; fails at once where it cannot be written."""
+    created = [parent for parent in (path.parent, *path.parent.parents) if not parent.exists()]
+    made = None
+    try:
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            made = Path(tempfile.mkdtemp(dir=path.parent, prefix=f".{path.name}."))
+            if path.exists():
+                with tempfile.TemporaryFile(dir=path):
+                    pass
+        except OSError as error:
+            raise _refused(path, error) from None
+        yield Folder(path, made)
+    finally:
+        if made is not None:
+            shutil.rmtree(made, ignore_errors=True)
+        for parent in created:
+            with contextlib.suppress(OSError):
+                parent.rmdir()
+
+
+def require_writable_file(path: Path, option: str) -> None:
+    """Refuse a file that could not be written at the end, before anything is computed."""
+    try:
+        if path.is_dir():
+            raise DataError(f"{option} {path} is a folder; name a file in it.")
+        if not path.parent.is_dir():
+            raise DataError(f"{option} {path} cannot be written: the folder {path.parent} does not exist.")
+        with tempfile.TemporaryFile(dir=path.parent):
+            pass
+    except OSError as error:
+        raise DataError(
+            f"{option} {path} cannot be written: {(error.strerror or str(error)).lower()}."
+        ) from None
+
+
+def json_bytes(value: Any) -> bytes:
+    """JSON, in which numbers that it does not know (NaN, infinities) are null."""
+    return (json.dumps(_plain(value), indent=2, ensure_ascii=False, allow_nan=False) + "\n").encode()
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    if isinstance(value, np.generic | np.ndarray):
+        return _plain(value.tolist())
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def versions() -> dict[str, str]:
+    """What ran."""
+    import credo
+
+    installed = {package: metadata.version(package) for package in ("jax", "jaxlib", "numpy")}
+    return {"credo": credo.__version__, **installed, "python": platform.python_version()}

@@ -1,0 +1,135 @@
+"""The report: one HTML file with everything inside, readable on a phone, dark or light as the device is."""
+
+from __future__ import annotations
+
+import base64
+from html import escape
+from typing import Any
+
+__all__ = ["page"]
+
+_STYLE = """
+:root { color-scheme: light dark; --ink: #1c1e21; --soft: #5c6370; --line: #d9dce1; --back: #ffffff;
+  --card: #f6f7f9; --mark: #0072B2; }
+@media (prefers-color-scheme: dark) { :root { --ink: #e8eaed; --soft: #a2a9b4; --line: #3a3f47;
+  --back: #16181c; --card: #202329; --mark: #56B4E9; } }
+* { box-sizing: border-box; }
+body { margin: 0; background: var(--back); color: var(--ink); 
+  font: 16px/1.5 system-ui, -apple-system, "Segoe UI", Roboto, sans-serif; }
+main { max-width: 62rem; margin: 0 auto; padding: 1.5rem 1rem 3rem; }
+h1 { font-size: 1.6rem; margin: 0 0 .25rem; } h2 { font-size: 1.15rem; margin: 2rem 0 .6rem; }
+p { margin: .4rem 0; } .soft { color: var(--soft); }
+.verdict { border-left: 4px solid var(--mark); background: var(--card); padding: .7rem 1rem; margin: 1rem 0; }
+.wide { overflow-x: auto; }
+table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nums; }
+th, td { text-align: left; padding: .4rem .7rem .4rem 0; border-bottom: 1px solid var(--line);
+  vertical-align: top; }
+th { font-weight: 600; } td.n, th.n { text-align: right; padding-right: 1.2rem; white-space: nowrap; }
+.plots { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 24rem), 1fr)); gap: 1rem; }
+figure { margin: 0; background: var(--card); border-radius: 8px; padding: .8rem; }
+figure img { width: 100%; max-height: 26rem; object-fit: contain; background: #fff;
+  border-radius: 4px; display: block; }
+figcaption { color: var(--soft); font-size: .88rem; margin-top: .5rem; }
+ul { padding-left: 1.2rem; } code { font-size: .92em; }
+footer { margin-top: 2.5rem; color: var(--soft); font-size: .85rem;
+  border-top: 1px solid var(--line); padding-top: .8rem; }
+"""
+
+
+def page(
+    data: dict[str, Any],
+    table: list[tuple[str, str, str, str, str]],
+    plots: dict[str, tuple[bytes, str]],
+    hints: list[str],
+) -> str:
+    """The page.
+
+    Arguments:
+        data: what metrics.json holds.
+        table: rows of metric, ours, baseline, held-out, meaning.
+        plots: PNG bytes and a caption, by name.
+        hints: further sentences, such as on missing plots.
+    """
+    held = data.get("test")
+    source, target = escape(data["source"]), escape(data["target"])
+    rows = data["rows"]
+    verdict = data["verdict"][0].upper() + data["verdict"][1:] + "."
+    speed = (
+        f"{rows['learned']:,} rows learned, {data['seconds']:.1f} s ({data['rows_per_second']:,.0f} rows/s)"
+    )
+    parts = [
+        "<!doctype html>",
+        '<html lang="en"><head><meta charset="utf-8">',
+        '<meta name="viewport" content="width=device-width, initial-scale=1">',
+        f"<title>{source}: credo</title><style>{_STYLE}</style></head><body><main>",
+        f"<h1>{source}</h1>",
+        f'<p class="soft">{data["task"].capitalize()} of <code>{target}</code>: {speed}.</p>',
+        f'<p class="verdict">{escape(verdict)}</p>',
+        "<h2>Scores</h2>",
+        "<p>Every row was predicted before it was learned from: these numbers are about unseen rows.</p>",
+        _table(table, data["baseline"]["name"], held),
+    ]
+    if "last_value_baseline" in data:
+        word, value = next(iter(data["last_value_baseline"].items()))
+        if value == value:
+            parts.append(
+                f'<p class="soft">For information: repeating the last value has {word} {value:.4g}.</p>'
+            )
+    if plots:
+        parts.append('<h2>Plots</h2><div class="plots">')
+        for name, (image, caption) in plots.items():
+            coded = base64.b64encode(image).decode()
+            parts.append(
+                f'<figure><img alt="{escape(name)} plot" src="data:image/png;base64,{coded}">'
+                f"<figcaption>{escape(caption)}</figcaption></figure>"
+            )
+        parts.append("</div>")
+    parts.append(_list("Notes", [*hints, *data["notes"]]))
+    parts.append(_list("Rows", _row_sentences(rows)))
+    settings = "".join(
+        f"<tr><td>{escape(name.replace('_', ' '))}</td><td><code>{escape(str(value))}</code></td></tr>"
+        for name, value in data["settings"].items()
+        if value is not None
+    )
+    parts.append(f'<h2>Settings</h2><div class="wide"><table>{settings}</table></div>')
+    versions = ", ".join(f"{escape(name)} {escape(value)}" for name, value in data["versions"].items())
+    parts.append(f"<footer>Made by credo learn with {versions}.</footer></main></body></html>")
+    return "\n".join(part for part in parts if part) + "\n"
+
+
+def _table(table: list[tuple[str, str, str, str, str]], baseline: str, held: dict[str, Any] | None) -> str:
+    heads = (
+        ["metric", "credo", baseline]
+        + ([f"credo, {held['rows']:,} held-out rows"] if held else [])
+        + ["meaning"]
+    )
+    line = "".join(
+        f'<th class="{"n" if 0 < i < len(heads) - 1 else ""}">{escape(h)}</th>' for i, h in enumerate(heads)
+    )
+    body = ""
+    for name, ours, base, test, meaning in table:
+        cells = [ours, base] + ([test] if held else [])
+        numbers = "".join(f'<td class="n">{escape(cell)}</td>' for cell in cells)
+        body += f"<tr><td><code>{escape(name)}</code></td>{numbers}<td>{escape(meaning)}</td></tr>"
+    return f'<div class="wide"><table><thead><tr>{line}</tr></thead><tbody>{body}</tbody></table></div>'
+
+
+def _list(title: str, sentences: list[str]) -> str:
+    items = "".join(f"<li>{escape(sentence)}</li>" for sentence in sentences if sentence)
+    return f"<h2>{title}</h2><ul>{items}</ul>" if items else ""
+
+
+def _row_sentences(rows: dict[str, Any]) -> list[str]:
+    made = [f"{rows['read']:,} read, {rows['learned']:,} learned from, {rows['scored']:,} scored"]
+    made += rows["bad"]
+    if rows["refused"]:
+        made.append(f"{rows['refused']:,} rows would have made the belief infinite and were left out")
+    for key, words in (
+        ("missing_cells", "missing or infinite cells"),
+        ("unseen_categories", "cells of an unseen category"),
+    ):
+        if rows[key]:
+            made.append(
+                f"{words}: " + ", ".join(f"{column} {count:,}" for column, count in rows[key].items())
+            )
+    return made

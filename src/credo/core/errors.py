@@ -1,0 +1,121 @@
+"""Errors: every refusal is one sentence that names the field, the value and what is allowed.
+
+All errors derive from `CredoError`, itself a `ValueError`, so a caller may catch one type; the command line
+prints the sentence and exits with status 2.
+"""
+
+from __future__ import annotations
+
+import difflib
+import sys
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import numpy as np
+
+__all__ = [
+    "CredoError",
+    "DataError",
+    "FormatError",
+    "require_choice",
+    "require_integer",
+    "require_interval",
+    "require_nonnegative",
+    "require_positive",
+    "suggest",
+]
+
+
+class CredoError(ValueError):
+    """A request that credo cannot carry out; the message is one sentence fit to be shown to a person."""
+
+
+class DataError(CredoError):
+    """Data that cannot be found, read or understood."""
+
+
+class FormatError(CredoError):
+    """A saved file of another format, version or structure."""
+
+
+def suggest(value: str, allowed: Iterable[str]) -> str:
+    """Spell a hint such as ``"did you mean 'mnist'?"``, or an empty string where nothing is close.
+
+    >>> suggest("mnits", ["mnist", "digits"])
+    "did you mean 'mnist'?"
+    """
+    close = difflib.get_close_matches(str(value), list(allowed), n=1, cutoff=0.6)
+    return f"did you mean {close[0]!r}?" if close else ""
+
+
+def require_choice(field: str, value: Any, allowed: Iterable[str]) -> None:
+    """Refuse a name that is not one of the allowed ones."""
+    names = list(allowed)
+    if value not in names:
+        hint = suggest(str(value), names)
+        tail = f" ({hint})" if hint else ""
+        raise CredoError(f"{field} must be one of {', '.join(names)}; got {value!r}{tail}.")
+
+
+def _concrete(value: Any) -> np.ndarray | None:
+    """The value as a NumPy array, or None where it is traced or is no array (checked at run time)."""
+    import numpy as np
+
+    if value is None:
+        return None
+    jax = sys.modules.get("jax")  # this module stays free of jax, so that the command line starts at once
+    if jax is not None and isinstance(value, jax.core.Tracer):
+        return None
+    try:
+        array = np.asarray(value)
+    except (TypeError, ValueError):
+        return None
+    return array if array.dtype != object else None
+
+
+def require_positive(field: str, value: Any) -> None:
+    """Refuse a number (or any entry of an array) that is not above zero and finite; traced values pass."""
+    import numpy as np
+
+    array = _concrete(value)
+    if array is not None and not bool(np.all((array > 0) & np.isfinite(array))):
+        raise CredoError(f"{field} must be finite and above 0; got {_show(array)}.")
+
+
+def require_nonnegative(field: str, value: Any) -> None:
+    """Refuse a number (or any entry of an array) below zero or not finite; traced values pass."""
+    import numpy as np
+
+    array = _concrete(value)
+    if array is not None and not bool(np.all((array >= 0) & np.isfinite(array))):
+        raise CredoError(f"{field} must be finite and at least 0; got {_show(array)}.")
+
+
+def require_interval(field: str, value: Any, low: float, high: float, *, closed: bool = True) -> None:
+    """Refuse a number outside [low, high] (open where `closed` is False); traced values pass."""
+    import numpy as np
+
+    array = _concrete(value)
+    if array is None:
+        return
+    inside = (array >= low) & (array <= high) if closed else (array > low) & (array < high)
+    if not bool(np.all(inside)):
+        left, right = ("[", "]") if closed else ("(", ")")
+        raise CredoError(f"{field} must be in {left}{low:g}, {high:g}{right}; got {_show(array)}.")
+
+
+def require_integer(field: str, value: Any, low: int, high: int | None = None) -> None:
+    """Refuse what is not a whole number in low..high."""
+    import numpy as np
+
+    whole = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
+    if not whole or value < low or (high is not None and value > high):
+        span = f"at least {low}" if high is None else f"in {low}..{high}"
+        raise CredoError(f"{field} must be a whole number {span}; got {value!r}.")
+
+
+def _show(array: np.ndarray) -> str:
+    import numpy as np
+
+    return repr(array.item()) if array.size == 1 else np.array2string(array, threshold=6, precision=4)

@@ -1,0 +1,134 @@
+"""Parameter trees as flat vectors and back, and choosing between whole trees."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from credo.core.errors import CredoError
+from credo.core.records import record, static
+
+__all__ = ["Unravel", "all_finite", "ravel", "select", "spread"]
+
+
+@record
+class Unravel:
+    """How a flat vector (P,) becomes the tree of parameters again; comparable, so equal models share one
+    trace.
+    """
+
+    treedef: Any = static()
+    shapes: tuple[tuple[int, ...], ...] = static()
+    dtypes: tuple[str, ...] = static()
+
+    @property
+    def size(self) -> int:
+        """The number P of parameters."""
+        return sum(math.prod(shape) for shape in self.shapes)
+
+    def __call__(self, vector: jax.Array) -> Any:
+        """Rebuild the tree from `vector` (..., P); leading axes stay leading in every leaf."""
+        leaves, start = [], 0
+        for shape, dtype in zip(self.shapes, self.dtypes, strict=True):
+            size = math.prod(shape)
+            part = jax.lax.slice_in_dim(vector, start, start + size, axis=vector.ndim - 1)
+            leaves.append(part.reshape(vector.shape[:-1] + shape).astype(dtype))
+            start += size
+        return jax.tree.unflatten(self.treedef, leaves)
+
+
+def ravel(params: Any) -> tuple[jax.Array, Unravel]:
+    """Lay a tree of floating-point arrays out as one vector.
+
+    Arguments:
+        params: any pytree of real floating-point arrays (or Python floats).
+
+    Returns:
+        The vector (P,), and the `Unravel` that inverts the layout.
+
+    Raises:
+        CredoError: the tree has no leaves, or a leaf is not floating point.
+
+    Example:
+        >>> vector, unravel = ravel({"a": jnp.ones(2), "b": jnp.zeros((1, 3))})
+        >>> vector.shape, unravel(vector)["b"].shape
+        ((5,), (1, 3))
+    """
+    leaves, treedef = jax.tree.flatten(params)
+    if not leaves:
+        raise CredoError("params must hold at least one array; got an empty tree.")
+    arrays = [jnp.asarray(leaf) for leaf in leaves]
+    for path, leaf in zip(jax.tree_util.tree_leaves_with_path(params), arrays, strict=True):
+        if not jnp.issubdtype(leaf.dtype, jnp.floating):
+            name = jax.tree_util.keystr(path[0]) or "the array"
+            raise CredoError(f"params must be floating-point arrays; {name} has dtype {leaf.dtype}.")
+    dtype = (
+        jnp.result_type(*[a.dtype for a in arrays])
+        if len({a.dtype for a in arrays}) == 1
+        else _widest(arrays)
+    )
+    vector = jnp.concatenate([a.astype(dtype).reshape(-1) for a in arrays])
+    return vector, Unravel(treedef, tuple(a.shape for a in arrays), tuple(str(a.dtype) for a in arrays))
+
+
+def _widest(arrays: list[jax.Array]) -> Any:
+    return max((a.dtype for a in arrays), key=lambda d: jnp.finfo(d).bits)
+
+
+def spread(value: Any, unravel: Unravel, dtype: Any, *, field: str) -> jax.Array:
+    """Give every parameter its number: from a scalar, a vector (P,), or a tree like the parameters.
+
+    Arguments:
+        value: a scalar; an array (P,); or a tree of the parameters' structure whose leaves broadcast to
+            theirs.
+        unravel: the layout of the parameters.
+        dtype: the dtype of the result.
+        field: the argument's name, for the error message.
+
+    Returns:
+        An array (P,).
+
+    Raises:
+        CredoError: the shape or the structure fits none of the three.
+    """
+    size = unravel.size
+    if jax.tree.structure(value) == unravel.treedef and not jax.tree_util.treedef_is_leaf(unravel.treedef):
+        leaves = zip(jax.tree.leaves(value), unravel.shapes, strict=True)
+        try:
+            parts = [jnp.broadcast_to(jnp.asarray(leaf, dtype), shape).reshape(-1) for leaf, shape in leaves]
+        except ValueError as error:
+            raise CredoError(
+                f"{field} must have leaves that broadcast to those of params; {error}."
+            ) from None
+        return jnp.concatenate(parts)
+    if not jax.tree_util.all_leaves([value]):
+        raise CredoError(f"{field} must be a number, an array ({size},) or a tree of params' structure.")
+    array = jnp.asarray(value, dtype)
+    if array.ndim == 0 or array.shape == (size,):
+        return jnp.broadcast_to(array, (size,))
+    if len(unravel.shapes) == 1 and array.size == size:
+        return array.reshape(-1)
+    raise CredoError(
+        f"{field} must be a number, an array ({size},) or a tree of params' structure; got shape "
+        f"{array.shape}."
+    )
+
+
+def all_finite(tree: Any) -> jax.Array:
+    """Whether every floating-point entry of every leaf is finite: a boolean scalar."""
+    flags = [
+        jnp.all(jnp.isfinite(a))
+        for a in jax.tree.leaves(tree)
+        if jnp.issubdtype(jnp.asarray(a).dtype, jnp.floating)
+    ]
+    return jnp.all(jnp.stack(flags)) if flags else jnp.asarray(True)
+
+
+def select(accept: jax.Array, new: Any, old: Any) -> Any:
+    """Take the tree `new` where the boolean scalar `accept` holds and `old` elsewhere, leaf by leaf and bit
+    by bit.
+    """
+    return jax.tree.map(lambda a, b: jnp.where(accept, a, b), new, old)

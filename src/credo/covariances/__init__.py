@@ -1,0 +1,38 @@
+"""Covariances of a Gaussian over P parameters: three families, one protocol.
+
+A *family* (`Full()`, `Diagonal()`, `LowRank(rank)`) says what is kept; its `init` makes a *covariance*, the
+state that learners carry. Every covariance S answers to the same methods, each at its own cost:
+
+| method | result | full | diagonal | low rank |
+|---|---|---|---|---|
+| `couple(J)` | J S and J S J' | k P^2 | k^2 P | k P (k + R) |
+| `mv`, `push` | one of the two | | | |
+| `condition(B)` | inv(inv(S) + B' B) | k P^2 | k P | P (R + k)^2 |
+| `affine(a, d)` | a^2 S + diag(d) | P^3 (root), P (dense) | P | P R^2 |
+| `linear(F, Q)` | F S F' + Q | P^3 | P^2 | P^3 |
+| `sample`, `logdet`, `diag`, `dense`, `scale`, `add_precision` | | | | |
+
+`condition` is where a family decides what to forget: `Full` is exact, `Diagonal` keeps the diagonal of the
+precision (or of the covariance), `LowRank` keeps the leading R directions and, exactly, the diagonal of the
+precision. Factors are stored by rows (k, P), so `B' B` is a precision.
+"""
+
+from credo.covariances.base import Covariance, Family, Iterate
+from credo.covariances.diagonal import Diagonal, DiagonalCovariance
+from credo.covariances.ensemble import EnsembleCovariance
+from credo.covariances.full import DenseCovariance, Full, RootCovariance
+from credo.covariances.low_rank import LowRank, LowRankCovariance
+
+__all__ = [
+    "Covariance",
+    "DenseCovariance",
+    "Diagonal",
+    "DiagonalCovariance",
+    "EnsembleCovariance",
+    "Family",
+    "Full",
+    "Iterate",
+    "LowRank",
+    "LowRankCovariance",
+    "RootCovariance",
+]

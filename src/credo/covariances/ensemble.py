@@ -1,0 +1,134 @@
+"""The covariance of an ensemble: S = D' D / (M - 1) for the deviations D of M members from their mean."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from credo.core.errors import CredoError
+from credo.core.numerics import as_like, column_sums, eigh, psd_root, safe_sqrt, scale_rows
+from credo.core.records import record
+from credo.covariances.base import Covariance
+
+__all__ = ["EnsembleCovariance", "centred"]
+
+
+def centred(draws: jax.Array) -> jax.Array:
+    """Rows (M, k) with their mean taken off."""
+    return draws - (column_sums(draws) / draws.shape[0])[None, :]
+
+
+@record
+class EnsembleCovariance(Covariance):
+    """S = D' D / (M - 1), of rank at most M - 1: positive semi-definite, and singular where M <= P.
+
+    Multiplying and conditioning transform the deviations and draw nothing; dynamics that add noise draw it,
+    with its mean taken off, so that S is right in expectation and the mean of the members is exact.
+
+    Attributes:
+        deviations: D (M, P), whose columns sum to 0.
+        key: the data of the key for draws of noise.
+    """
+
+    deviations: jax.Array
+    key: jax.Array
+
+    @property
+    def size(self) -> int:
+        """The number P of parameters."""
+        return self.deviations.shape[-1]
+
+    @property
+    def unit(self) -> jax.Array:
+        """D / sqrt(M - 1) (M, P), the rows of a root of S."""
+        return self.deviations / jnp.sqrt(self.deviations.shape[0] - 1).astype(self.deviations.dtype)
+
+    def couple(self, rows: jax.Array) -> tuple[jax.Array, jax.Array]:
+        """rows S and rows S rows'; cost k M P."""
+        pushed = rows @ self.unit.T
+        return pushed @ self.unit, pushed @ pushed.T
+
+    def contract(self, pushed: jax.Array) -> EnsembleCovariance:
+        """The symmetric square-root transform D <- (I + Z' Z)^-1/2 D for Z (k, M), the factor B of an
+        observation as the members see it: B D' / sqrt(M - 1), or the deviations of what they predict.
+
+        With Z Z' = V g V' and s = sqrt(1 + g) it is D - Z' V diag(1 / (s (1 + s))) V' Z D. The columns of the
+        new deviations sum to 0 again. Cost k M P, or M^2 P where k > M. Source: Hunt, Kostelich & Szunyogh
+        2007 (ETKF).
+        """
+        if pushed.shape[0] > pushed.shape[1]:
+            values, vectors = eigh(pushed.T @ pushed)
+            shrink = jax.lax.rsqrt(1.0 + jnp.maximum(values, 0.0))
+            return EnsembleCovariance((vectors * shrink[None, :]) @ (vectors.T @ self.deviations), self.key)
+        values, vectors = eigh(pushed @ pushed.T)
+        root = jnp.sqrt(1.0 + jnp.maximum(values, 0.0))
+        turned = vectors.T @ pushed
+        weights = turned / (root * (1.0 + root))[:, None]
+        return EnsembleCovariance(self.deviations - turned.T @ (weights @ self.deviations), self.key)
+
+    def condition(self, factor: jax.Array) -> EnsembleCovariance:
+        """Exact: inv(inv(S) + B' B) in the span of the members."""
+        return self.contract(factor @ self.unit.T)
+
+    def add_precision(self, precision: jax.Array) -> EnsembleCovariance:
+        """Exact in the span of the members; cost M^2 P."""
+        return self.contract(scale_rows(self.unit, safe_sqrt(precision)).T)
+
+    def _with_noise(self, moved: jax.Array, draw: Any) -> EnsembleCovariance:
+        first, second = jax.random.split(jax.random.wrap_key_data(self.key))
+        return EnsembleCovariance(moved + centred(draw(first)), jax.random.key_data(second))
+
+    def affine(self, scale: jax.Array, noise: jax.Array) -> EnsembleCovariance:
+        """diag(a) S diag(a) + diag(d) in expectation: every member moves, and draws its noise."""
+        moved = scale_rows(self.deviations, as_like(scale, self.deviations))
+        height = safe_sqrt(as_like(noise, moved))
+
+        def draw(key: jax.Array) -> jax.Array:
+            return scale_rows(jax.random.normal(key, moved.shape, moved.dtype), height)
+
+        return self._with_noise(moved, draw)
+
+    def mix(self, scale: jax.Array, other: Covariance, share: jax.Array) -> EnsembleCovariance:
+        """a^2 S + b T in expectation, by draws from N(0, T)."""
+        count = (self.deviations.shape[0],)
+        return self._with_noise(
+            scale * self.deviations, lambda key: safe_sqrt(share) * other.sample(key, count)
+        )
+
+    def scale(self, factor: jax.Array) -> EnsembleCovariance:
+        """Exact; cost M P."""
+        return EnsembleCovariance(self.deviations * jnp.sqrt(as_like(factor, self.deviations)), self.key)
+
+    def linear(self, transition: jax.Array, noise: jax.Array) -> EnsembleCovariance:
+        """F S F' + Q in expectation; cost M P^2, and P^3 for a root of Q."""
+        moved = self.deviations @ transition.T
+
+        def draw(key: jax.Array) -> jax.Array:
+            return jax.random.normal(key, moved.shape, moved.dtype) @ psd_root(noise).T
+
+        return self._with_noise(moved, draw)
+
+    def sample(self, key: jax.Array, shape: tuple[int, ...] = ()) -> jax.Array:
+        """Draws from N(0, S), in the span of the members: e D / sqrt(M - 1) with e standard normal."""
+        weights = jax.random.normal(key, (*shape, self.deviations.shape[0]), self.deviations.dtype)
+        return weights @ self.unit
+
+    def precise(self, vector: jax.Array) -> jax.Array:
+        """Refused: an ensemble's covariance is singular."""
+        raise CredoError("an ensemble's covariance is singular and has no precision.")
+
+    def logdet(self) -> jax.Array:
+        """Minus infinity where M <= P; else by the P x P matrix."""
+        if self.deviations.shape[0] <= self.size:
+            return jnp.asarray(-jnp.inf, self.deviations.dtype)
+        return jnp.linalg.slogdet(self.dense())[1]
+
+    def diag(self) -> jax.Array:
+        """The members' variances; cost M P."""
+        return column_sums(self.unit**2)
+
+    def dense(self) -> jax.Array:
+        """The matrix (P, P); cost M P^2."""
+        return self.unit.T @ self.unit

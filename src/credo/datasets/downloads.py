@@ -1,0 +1,146 @@
+"""Downloads that are either complete and checked, or not there at all."""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+import hashlib
+import http.client
+import os
+import tempfile
+import zlib
+from collections.abc import Iterable
+from pathlib import Path
+from urllib.request import Request, urlopen
+
+from credo.core.errors import DataError
+
+__all__ = ["checksum", "fetch", "uncompressed", "write_atomically"]
+
+SECONDS_TO_CONNECT = 15
+LARGEST = 512 * 1024 * 1024
+
+
+def uncompressed(content: bytes) -> bytes:
+    """The content of a gzip file, or the content itself where it is not compressed with gzip.
+
+    Args:
+        content: The bytes of a file.
+
+    Returns:
+        The bytes, uncompressed.
+
+    Raises:
+        DataError: If the file begins as a gzip file and is cut off or damaged.
+
+    Example:
+        >>> uncompressed(gzip.compress(b"abc")), uncompressed(b"abc")
+        (b'abc', b'abc')
+    """
+    if not content.startswith(b"\x1f\x8b"):
+        return content
+    try:
+        return gzip.decompress(content)
+    except (EOFError, OSError, zlib.error) as error:
+        raise DataError(f"the gzip file is cut off or damaged ({error}).") from error
+
+
+def checksum(content: bytes) -> str:
+    """The SHA-256 of some bytes, in hexadecimal.
+
+    Files are compared by the checksum of their *uncompressed* content, because the same content compressed
+    again makes another file.
+
+    Example:
+        >>> checksum(b"abc")[:16]
+        'ba7816bf8f01cfea'
+    """
+    return hashlib.sha256(content).hexdigest()
+
+
+def fetch(urls: Iterable[str], sha256: str, target: Path) -> bytes:
+    """Download a file from the first address that delivers the right content, and keep it.
+
+    Args:
+        urls: Addresses of the same file, in the order to try them.
+        sha256: The SHA-256 of the uncompressed content.
+        target: Where the file is kept.
+
+    Returns:
+        The uncompressed content.
+
+    Raises:
+        DataError: If no address delivers the content; the sentence says what happened at each of them.
+
+    Example:
+        >>> fetch([], "", Path("nowhere"))
+        Traceback (most recent call last):
+        ...
+        credo.core.errors.DataError: there is no address to download it from.
+    """
+    failures = []
+    for url in urls:
+        try:
+            content = _get(url)
+            plain = uncompressed(content)
+        except (OSError, DataError, http.client.HTTPException) as error:
+            failures.append(f"{url} failed ({_reason(error)})")
+            continue
+        if checksum(plain) != sha256:
+            failures.append(
+                f"{url} delivered other content (SHA-256 {checksum(plain)[:12]}..., not {sha256[:12]}...)"
+            )
+            continue
+        write_atomically(target, content)
+        return plain
+    raise DataError("; ".join(failures) + "." if failures else "there is no address to download it from.")
+
+
+def write_atomically(target: Path, content: bytes) -> None:
+    """Write a file so that it is there as a whole or not at all, even if the machine stops meanwhile.
+
+    Args:
+        target: The file; its folder is created where it is missing.
+        content: The bytes to write.
+
+    Raises:
+        DataError: If the folder cannot be written.
+
+    Example:
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     write_atomically(Path(folder, "a", "b.bin"), b"abc")
+        ...     Path(folder, "a", "b.bin").read_bytes()
+        b'abc'
+    """
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
+        try:
+            with os.fdopen(handle, "wb") as stream:
+                stream.write(content)
+                stream.flush()
+                os.fsync(stream.fileno())
+            os.replace(temporary, target)
+        except BaseException:
+            with contextlib.suppress(OSError):
+                os.unlink(temporary)
+            raise
+    except OSError as error:
+        raise DataError(
+            f"{target} cannot be written ({error.strerror or error}); name another folder in CREDO_CACHE_DIR."
+        ) from error
+
+
+def _reason(error: Exception) -> str:
+    return str(getattr(error, "reason", None) or error).rstrip(".")
+
+
+def _get(url: str) -> bytes:
+    if not url.startswith(("https://", "http://")):
+        raise DataError(f"the address {url!r} is not a web address.")
+    request = Request(url, headers={"User-Agent": "credo"})
+    with urlopen(request, timeout=SECONDS_TO_CONNECT) as response:
+        content: bytes = response.read(LARGEST + 1)
+    if len(content) > LARGEST:
+        raise DataError(f"the file is larger than {LARGEST} bytes.")
+    return content

@@ -1,0 +1,106 @@
+"""Dynamics that forget: covariance inflation, and shrink-and-perturb."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from credo.beliefs import Anchor
+from credo.core.errors import require_choice, require_interval, require_nonnegative
+from credo.core.numerics import as_like
+from credo.core.records import record, static
+from credo.covariances import Covariance
+from credo.dynamics.base import Dynamics
+from credo.dynamics.linear import accumulated, duration
+
+__all__ = ["Inflation", "ShrinkPerturb"]
+
+
+@record
+class Inflation(Dynamics):
+    """Multiplicative inflation: the past counts less by a factor 1 / (1 + alpha) a unit of time.
+
+    With c = (1 + alpha)^dt, and N(mu0, inv(L0)) the prior:
+
+    - "simple": L / c; the mean stays (discounting, exponential forgetting with factor 1/c).
+    - "hybrid": (L + (c - 1) L0) / c; the mean stays, the covariance never exceeds the prior's.
+    - "bayesian": the tempered posterior q^(1/c) p0^(1 - 1/c), so the mean too returns to the prior's.
+
+    Source: Chang et al. 2023 (LOFI), appendix on inflation. The prior is taken as diagonal (which it is
+    unless you gave a dense one). "hybrid" and "bayesian" cost P^3 for `Full`.
+
+    Arguments:
+        alpha: at least 0; 0 forgets nothing.
+        kind: "simple", "hybrid" or "bayesian".
+    """
+
+    alpha: Any = 1e-3
+    kind: str = static(default="bayesian")
+
+    def __post_init__(self) -> None:
+        require_nonnegative("alpha", self.alpha)
+        require_choice("kind", self.kind, ["simple", "hybrid", "bayesian"])
+
+    @property
+    def anchored(self) -> bool:  # type: ignore[override]
+        """Whether the prior is needed."""
+        return self.kind != "simple"
+
+    def move(
+        self, mean: jax.Array, cov: Covariance | None, anchor: Anchor | None, t: jax.Array, dt: Any
+    ) -> tuple[jax.Array, Covariance | None]:
+        """The inflated belief; a point belief moves only for "bayesian", as if its covariance were the
+        prior's.
+        """
+        growth = (1.0 + as_like(self.alpha, mean)) ** duration(dt, mean)
+        if self.kind == "simple":
+            return mean, None if cov is None else cov.scale(growth)
+        assert anchor is not None
+        if cov is None:
+            return (
+                mean + (1.0 - 1.0 / growth) * (anchor.mean - mean) if self.kind == "bayesian" else mean
+            ), None
+        assert anchor.cov is not None
+        widened = cov.scale(growth)
+        prior_precision = (1.0 - 1.0 / growth) / anchor.cov.diag()
+        widened = widened.add_precision(prior_precision)
+        if self.kind == "bayesian":
+            mean = mean + widened.mv(prior_precision * (anchor.mean - mean))
+        return mean, widened
+
+
+@record
+class ShrinkPerturb(Dynamics):
+    """Shrink the mean and perturb it with fresh noise (Ash & Adams 2020); the covariance knows of both.
+
+    theta_t = shrink theta_{t-1} + sd e: the *mean* receives a random draw of e, which restores plasticity of
+    networks, and the covariance becomes shrink^2 cov + sd^2 I, since the parameters are now known that much
+    less.
+
+    Arguments:
+        shrink: the factor a unit of time, in [0, 1].
+        sd: the standard deviation of the noise of a unit of time, at least 0.
+        seed: the seed of the draws; step t uses fold_in(key(seed), t).
+    """
+
+    shrink: Any = 0.999
+    sd: Any = 1e-3
+    seed: int = static(default=0)
+
+    def __post_init__(self) -> None:
+        require_interval("shrink", self.shrink, 0.0, 1.0)
+        require_nonnegative("sd", self.sd)
+
+    def move(
+        self, mean: jax.Array, cov: Covariance | None, anchor: Anchor | None, t: jax.Array, dt: Any
+    ) -> tuple[jax.Array, Covariance | None]:
+        """shrink^dt mean + noise; shrink^2dt cov + the variance of that noise."""
+        step = duration(dt, mean)
+        shrink = as_like(self.shrink, mean)
+        factor = shrink**step
+        noise_var = as_like(self.sd, mean) ** 2 * accumulated(shrink, step)
+        draw = jax.random.normal(jax.random.fold_in(jax.random.key(self.seed), t), mean.shape, mean.dtype)
+        moved = factor * mean + jnp.sqrt(noise_var) * draw
+        return moved, None if cov is None else cov.affine(factor, noise_var)

@@ -1,0 +1,179 @@
+"""Linear-Gaussian dynamics: random walk, decay, Ornstein-Uhlenbeck, and the general case."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import jax.scipy.linalg as jsl
+import numpy as np
+
+from credo.beliefs import Anchor
+from credo.core.errors import CredoError, require_interval, require_nonnegative
+from credo.core.numerics import as_like, symmetric
+from credo.core.records import record, static
+from credo.covariances import Covariance
+from credo.dynamics.base import Dynamics
+
+__all__ = ["Decay", "LinearGaussian", "OrnsteinUhlenbeck", "RandomWalk"]
+
+
+def duration(dt: Any, like: jax.Array) -> jax.Array:
+    require_nonnegative("dt", dt)
+    return jnp.ones((), like.dtype) if dt is None else as_like(dt, like)
+
+
+def accumulated(gamma: jax.Array, step: jax.Array) -> jax.Array:
+    """The variance that noise of unit rate gathers over a step while it decays: (1 - gamma^2dt) / (1 -
+    gamma^2), or dt.
+    """
+    still = gamma**2 >= 1
+    return jnp.where(still, step, (1.0 - gamma ** (2 * step)) / jnp.where(still, 1.0, 1.0 - gamma**2))
+
+
+@record
+class RandomWalk(Dynamics):
+    """theta_t = theta_{t-1} + N(0, q dt): additive covariance inflation.
+
+    Arguments:
+        q: the variance added in a unit of time, at least 0; a number or one a parameter (P,).
+
+    Example:
+        >>> RandomWalk(1e-4)
+        RandomWalk(q=0.0001)
+    """
+
+    q: Any = 1e-4
+
+    def __post_init__(self) -> None:
+        require_nonnegative("q", self.q)
+
+    def move(
+        self, mean: jax.Array, cov: Covariance | None, anchor: Anchor | None, t: jax.Array, dt: Any
+    ) -> tuple[jax.Array, Covariance | None]:
+        """The same mean; cov + q dt I."""
+        step = duration(dt, mean)
+        return mean, None if cov is None else cov.affine(
+            jnp.ones((), mean.dtype), as_like(self.q, mean) * step
+        )
+
+
+@record
+class Decay(Dynamics):
+    """theta_t = gamma theta_{t-1} + N(0, q): shrinks to zero; over dt, gamma^dt and the noise that
+    accumulates meanwhile.
+
+    Arguments:
+        gamma: the factor a unit of time, in [0, 1].
+        q: the variance added in a unit of time, at least 0.
+    """
+
+    gamma: Any = 1.0
+    q: Any = 0.0
+
+    def __post_init__(self) -> None:
+        require_interval("gamma", self.gamma, 0.0, 1.0)
+        require_nonnegative("q", self.q)
+
+    def move(
+        self, mean: jax.Array, cov: Covariance | None, anchor: Anchor | None, t: jax.Array, dt: Any
+    ) -> tuple[jax.Array, Covariance | None]:
+        """gamma^dt mean; gamma^2dt cov + q (1 - gamma^2dt) / (1 - gamma^2) I."""
+        step = duration(dt, mean)
+        gamma = as_like(self.gamma, mean)
+        noise = as_like(self.q, mean) * accumulated(gamma, step)
+        return gamma**step * mean, None if cov is None else cov.affine(gamma**step, noise)
+
+
+@record
+class OrnsteinUhlenbeck(Dynamics):
+    """theta_t - mu0 = gamma (theta_{t-1} - mu0) + N(0, (1 - gamma^2) S0): returns to the prior N(mu0, S0),
+    its fixed point.
+
+    Arguments:
+        gamma: how much is kept in a unit of time, in [0, 1]: 1 stands still, 0 resets to the prior at every
+            step.
+
+    For `LowRank` beliefs only the diagonal of S0 is used (exact: their prior is diagonal). `Full` costs P^3 a
+    step.
+    """
+
+    gamma: Any = 0.99
+    anchored = True
+
+    def __post_init__(self) -> None:
+        require_interval("gamma", self.gamma, 0.0, 1.0)
+
+    def move(
+        self, mean: jax.Array, cov: Covariance | None, anchor: Anchor | None, t: jax.Array, dt: Any
+    ) -> tuple[jax.Array, Covariance | None]:
+        """mu0 + gamma^dt (mean - mu0); gamma^2dt cov + (1 - gamma^2dt) S0."""
+        assert anchor is not None
+        factor = as_like(self.gamma, mean) ** duration(dt, mean)
+        moved = anchor.mean + factor * (mean - anchor.mean)
+        if cov is None:
+            return moved, None
+        assert anchor.cov is not None
+        return moved, cov.mix(factor, anchor.cov, 1.0 - factor**2)
+
+
+@record
+class LinearGaussian(Dynamics):
+    """theta_t = F theta_{t-1} + b + N(0, Q), or d theta = (F theta + b) dt + N(0, Q dt) in continuous time.
+
+    Arguments:
+        transition: F, (P, P).
+        offset: b, (P,) or a number.
+        noise: Q, (P, P) positive semi-definite, or (P,) or a number for a diagonal one.
+        continuous: read F, b and Q as the rates of a stochastic differential equation; the step over any `dt`
+            is then exact (Van Loan 1978). In discrete time `dt` has no meaning and is refused.
+
+    Exact for `Full`. `Diagonal` keeps the marginal variances, `LowRank` projects the dense result (cost P^3).
+    """
+
+    transition: Any
+    offset: Any = 0.0
+    noise: Any = 0.0
+    continuous: bool = static(default=False)
+
+    def __post_init__(self) -> None:
+        if hasattr(self.transition, "shape") and np.ndim(self.transition) >= 2:
+            shape = np.shape(self.transition)[-2:]
+            if shape[0] != shape[1]:
+                raise CredoError(f"transition must be a square matrix (P, P); got shape {shape}.")
+
+    def move(
+        self, mean: jax.Array, cov: Covariance | None, anchor: Anchor | None, t: jax.Array, dt: Any
+    ) -> tuple[jax.Array, Covariance | None]:
+        """F mean + b; F cov F' + Q."""
+        size = mean.shape[0]
+        transition = as_like(self.transition, mean)
+        if transition.shape != (size, size):
+            raise CredoError(f"transition must be (P, P) = ({size}, {size}); got shape {transition.shape}.")
+        offset = jnp.broadcast_to(as_like(self.offset, mean), (size,))
+        noise = as_like(self.noise, mean)
+        noise = noise if noise.ndim == 2 else jnp.diag(jnp.broadcast_to(noise, (size,)))
+        if self.continuous:
+            transition, offset, noise = _discretize(transition, offset, noise, duration(dt, mean))
+        elif dt is not None:
+            raise CredoError(
+                "dt needs LinearGaussian(..., continuous=True): in discrete time a step has no length."
+            )
+        moved = transition @ mean + offset
+        return moved, None if cov is None else cov.linear(transition, noise)
+
+
+def _discretize(
+    drift: jax.Array, offset: jax.Array, diffusion: jax.Array, dt: jax.Array
+) -> tuple[jax.Array, jax.Array, jax.Array]:
+    """exp(A dt), its integral times b, and the accumulated noise, from two block exponentials (Van Loan
+    1978).
+    """
+    size = drift.shape[0]
+    zero = jnp.zeros_like(drift)
+    block = jsl.expm(jnp.block([[-drift, diffusion], [zero, drift.T]]) * dt)
+    transition = block[size:, size:].T
+    noise = symmetric(transition @ block[:size, size:])
+    column = jnp.block([[drift, offset[:, None]], [jnp.zeros((1, size + 1), drift.dtype)]])
+    return transition, jsl.expm(column * dt)[:size, size], noise

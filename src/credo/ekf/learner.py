@@ -1,0 +1,49 @@
+"""The Fisher EKFs as learners."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from credo.beliefs import Gaussian
+from credo.core.errors import require_nonnegative
+from credo.core.numerics import as_like
+from credo.core.records import record
+from credo.covariances import Family
+from credo.dynamics import Dynamics
+from credo.learners import BONG, Info, LinearizedFisher, RecursiveLearner
+from credo.learners.rates import Schedule, rate_at
+from credo.models import Model
+
+__all__ = ["FisherLearner", "fisher_learner"]
+
+
+@record
+class FisherLearner(RecursiveLearner):
+    """A recursive learner whose observations count lr / B each, made by `diag_fisher.learner` and
+    `dense_fisher.learner`.
+
+    Arguments:
+        lr: at least 0: the strength of an observation, or of all rows of a `joint` model together; or a
+            schedule, a function of the number of steps before.
+        The others are those of `RecursiveLearner`.
+    """
+
+    lr: Any = 1.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if callable(self.lr) and not isinstance(self.lr, Schedule):
+            object.__setattr__(self, "lr", Schedule(self.lr))
+        elif not callable(self.lr):
+            require_nonnegative("lr", self.lr)
+
+    def _update(self, belief: Gaussian, x: Any, y: Any, weight: Any, key: Any) -> tuple[Gaussian, Info]:
+        count = self.model.likelihood.rows(y) if self.model.batched else 1
+        rate = rate_at(self.lr, belief.t, belief.mean.dtype)
+        tempered = as_like(weight, belief.mean) * rate / count
+        return super()._update(belief, x, y, tempered, key)
+
+
+def fisher_learner(model: Model, family: Family, dynamics: Dynamics, lr: Any) -> FisherLearner:
+    """LIN-EF with the gain of the covariance that is kept."""
+    return FisherLearner(model, family, LinearizedFisher(), BONG(gain="kept"), dynamics, lr=lr)

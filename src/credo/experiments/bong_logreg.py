@@ -1,0 +1,18 @@
+"""Online logistic regression: how far each cell stays from the exact posterior; see `bong_exact`."""
+
+from __future__ import annotations
+
+from credo.experiments import bong_exact
+from credo.experiments.cells import Cells
+from credo.experiments.records import Outcome, Progress, Size
+
+__all__ = ["run"]
+
+
+def run(size: Size, seed: int, progress: Progress, cells: Cells | None = None) -> Outcome:
+    """Run the grid on logistic regression.
+
+    Args:
+        size, seed, progress, cells: as in `bong_exact.run`.
+    """
+    return bong_exact.run("logreg", size, seed, progress, cells)

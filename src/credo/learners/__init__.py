@@ -1,0 +1,96 @@
+"""Learners: model x dynamics x belief family x update rule, behind five verbs.
+
+    init(params, *, var=1.0)                    -> belief
+    predict(belief, dt=None)                    -> belief
+    forecast(belief, x)                         -> Predictive
+    update(belief, x, y, *, weight=1, key=None) -> (belief, Info)
+    sample(belief, key, shape=())               -> params
+
+An update is three orthogonal choices: *curvature* (what is measured at the data: a gradient and a factor of
+the expected Hessian), *family* (what is kept of it: `credo.covariances`) and *rule* (how far to go). Named
+methods are one-line spellings of the choices, in `named.py`.
+"""
+
+from credo.learners.ascent import BBB, BOG
+from credo.learners.base import Info, Learner
+from credo.learners.conjugate import BetaBernoulli, DirichletCategorical, GammaPoisson
+from credo.learners.curvature import LinearizedFisher, LinearizedHessian
+from credo.learners.decide import decide
+from credo.learners.ensemble import EnsembleLearner
+from credo.learners.gradient import GradientLearner, adam, replay, sgd
+from credo.learners.monte_carlo import MonteCarloFisher, MonteCarloHessian
+from credo.learners.named import (
+    bbb,
+    blr,
+    bog,
+    bong,
+    enkf,
+    etkf,
+    extended_kalman,
+    fd_ekf,
+    iterated_ekf,
+    ivon,
+    kalman,
+    last_layer_ekf,
+    lofi,
+    lofi_spherical,
+    lrvga,
+    normal_inverse_gamma,
+    ogd,
+    rvga,
+    slang,
+    subspace_ekf,
+    vd_ekf,
+    vogn,
+    von,
+)
+from credo.learners.rates import Schedule
+from credo.learners.recursive import RecursiveLearner
+from credo.learners.rules import BLR, BONG
+
+__all__ = [
+    "BBB",
+    "BLR",
+    "BOG",
+    "BONG",
+    "BetaBernoulli",
+    "DirichletCategorical",
+    "EnsembleLearner",
+    "GammaPoisson",
+    "GradientLearner",
+    "Info",
+    "Learner",
+    "LinearizedFisher",
+    "LinearizedHessian",
+    "MonteCarloFisher",
+    "MonteCarloHessian",
+    "RecursiveLearner",
+    "Schedule",
+    "adam",
+    "bbb",
+    "blr",
+    "bog",
+    "bong",
+    "decide",
+    "enkf",
+    "etkf",
+    "extended_kalman",
+    "fd_ekf",
+    "iterated_ekf",
+    "ivon",
+    "kalman",
+    "last_layer_ekf",
+    "lofi",
+    "lofi_spherical",
+    "lrvga",
+    "normal_inverse_gamma",
+    "ogd",
+    "replay",
+    "rvga",
+    "sgd",
+    "slang",
+    "subspace_ekf",
+    "vd_ekf",
+    "vogn",
+    "von",
+]

@@ -1,0 +1,108 @@
+"""Rules by plain gradients in the parameters of the family: BOG and BBB.
+
+Source: Jones, Chang & Murphy 2024 (BONG, arXiv 2405.19681), after Blundell et al. 2015 (BBB). The gradients
+by mean and covariance come from the curvature (dE / dS is half the expected Hessian); each family turns them
+into a step in its own parameters (`Covariance.ascend`).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from credo.core.errors import CredoError, require_choice, require_integer
+from credo.core.records import record, static
+from credo.covariances import Covariance
+from credo.covariances.retraction import RETRACTIONS
+from credo.learners.curvature import Local
+from credo.learners.rates import as_rate, rate_at
+from credo.learners.rules import Measure, Rule, Step
+
+__all__ = ["BBB", "BOG"]
+
+
+def _check(rule: Any) -> None:
+    object.__setattr__(rule, "learning_rate", as_rate("learning_rate", rule.learning_rate))
+    if rule.parameters not in (None, "natural", "moment"):
+        raise CredoError(f"parameters must be None, 'natural' or 'moment'; got {rule.parameters!r}.")
+    require_choice("retraction", rule.retraction, RETRACTIONS)
+
+
+@record
+class BBB(Rule):
+    """Bayes by backprop, online: I plain gradient steps on the evidence lower bound, with the belief before
+    the observation as the prior.
+
+    psi <- psi + a grad_psi ELBO. Not invariant to how the belief is parameterised, and with a learning rate
+    to tune; it is here for comparison, and because it is what most people use.
+
+    Arguments:
+        learning_rate: a, above 0; or a schedule over the steps of the stream (a rate below 0 of which
+            rejects the update).
+        iterations: I, at least 1. With 1 it is BOG, since the ELBO's prior has no gradient at itself.
+        parameters: psi: None for the family's own (natural parameters; mean, diagonal and factor for
+            `LowRank`), "natural" or "moment".
+        retraction: "safe" keeps covariances positive definite whatever the rate; "exact" takes the step as it
+            is, and rejects the update where the result is no covariance.
+
+    Cost: `Full` P^2 (k + 2) for the first iteration in natural parameters and P^3 for every other (the
+    precision's distance from the prior doubles its rank each time); `Diagonal` k P; `LowRank` P (R^2 + R k).
+    """
+
+    learning_rate: Any = 0.01
+    iterations: int = static(default=10)
+    parameters: str | None = static(default=None)
+    retraction: str = static(default="safe")
+
+    random_start = 0.1
+
+    def __post_init__(self) -> None:
+        require_integer("iterations", self.iterations, 1)
+        _check(self)
+
+    def update(self, mean: jax.Array, cov: Covariance, measure: Measure, t: jax.Array) -> Step:
+        """One measurement update."""
+        rate = rate_at(self.learning_rate, t, mean.dtype, jnp.inf)
+        first = measure(mean, cov, 0)
+        inner = cov.couple(first.rows)[1]
+        options = (rate, self.parameters, self.retraction)
+        state = cov.ascend(mean, first.gradient, first.factor, first.diagonal, None, *options)
+
+        def advance(i: jax.Array, state: tuple[jax.Array, Any]) -> tuple[jax.Array, Covariance]:
+            current, held = state
+            local: Local = measure(current, held, i)
+            slope = local.gradient - cov.precise(current - mean)
+            return held.ascend(current, slope, local.factor, local.diagonal, cov, *options)
+
+        if self.iterations > 1:
+            state = jax.lax.fori_loop(1, self.iterations, advance, state)
+        moved, held = state
+        return Step(moved, held, first, inner)
+
+
+@record
+class BOG(Rule):
+    """Bayesian online gradient: one plain gradient step on the expected log-likelihood, psi <- psi0 + a
+    grad_psi E log p(y | theta).
+
+    Arguments:
+        learning_rate, parameters, retraction: as in `BBB`.
+
+    Cost: `Full` P^2 (k + 2) in natural parameters (P^3 in moments), `Diagonal` k P, `LowRank` P (R^2 + R k).
+    """
+
+    learning_rate: Any = 0.01
+    parameters: str | None = static(default=None)
+    retraction: str = static(default="safe")
+
+    random_start = 0.1
+
+    def __post_init__(self) -> None:
+        _check(self)
+
+    def update(self, mean: jax.Array, cov: Covariance, measure: Measure, t: jax.Array) -> Step:
+        """One measurement update: the first iteration of BBB."""
+        rule = BBB(self.learning_rate, 1, self.parameters, self.retraction)
+        return rule.update(mean, cov, measure, t)

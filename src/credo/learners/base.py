@@ -1,0 +1,184 @@
+"""The five verbs, and what an update reports."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from credo.core.errors import CredoError, require_nonnegative
+from credo.core.numerics import verb
+from credo.core.records import record
+from credo.core.trees import all_finite, select
+from credo.likelihoods import Predictive, PredictiveRows
+
+__all__ = ["Info", "Learner", "accept", "clean", "usable"]
+
+
+@record
+class Info:
+    """What an update reports and no later step needs.
+
+    Attributes:
+        log_evidence: log p(y_t | x_t, past) before the update, in nats; 0 for a missing observation.
+        ok: whether the observation was taken in; False for a missing one (NaN) and where the update would
+            have given a belief that is not finite, in which case the belief stayed as it was.
+        extras: whatever else a method reports.
+    """
+
+    log_evidence: jax.Array
+    ok: jax.Array
+    extras: Any = None
+
+
+class Learner:
+    """The base of every learner: the verbs, compiled once per structure.
+
+    A subclass writes `init`, `_predict`, `_forecast`, `_update` and `_sample`; all of it must be traceable.
+    Learners are records: hyper-parameters are leaves, so `jax.vmap` and `jax.grad` go through them.
+    """
+
+    def init(self, params: Any = None, *, var: Any = 1.0) -> Any:
+        """The belief before any data.
+
+        Arguments:
+            params: the prior mean, a pytree of floating-point arrays.
+            var: the prior variance: a number, an array (P,), or a tree like `params`.
+        """
+        raise NotImplementedError
+
+    @verb
+    def predict(self, belief: Any, dt: Any = None) -> Any:
+        """The time update: apply the dynamics over a step `dt` (None means 1)."""
+        return self._predict(belief, dt)
+
+    @verb(static=("method", "samples"))
+    def forecast(
+        self, belief: Any, x: Any, *, method: str | None = None, samples: int | None = None, key: Any = None
+    ) -> Predictive:
+        """The distribution p(y | x, past) of the next observation at one row x; nothing is learned.
+
+        Arguments:
+            belief: the *predicted* belief.
+            x: one row of inputs (for a joint model: several rows).
+            method: "linearized" (function space; the default), "plugin" (at the mean), "mc" (networks
+                evaluated at draws of the parameters) or "linearized-mc" (draws of the linearised outputs).
+            samples: how many draws, for the Monte Carlo methods (default 100).
+            key: the key of those draws.
+        """
+        return self._forecast(belief, x, method, samples, key)
+
+    @verb(static=("method", "samples"))
+    def forecast_rows(
+        self, belief: Any, xs: Any, *, method: str | None = None, samples: int | None = None, key: Any = None
+    ) -> PredictiveRows:
+        """The forecasts for N rows `xs` at one belief; every answer has a leading axis N.
+
+        Rows are taken 16 at a time, so memory is that of 16 Jacobians (16, C, P), however many rows there
+        are.
+        """
+        return PredictiveRows(
+            jax.lax.map(lambda x: self._forecast(belief, x, method, samples, key), xs, batch_size=16)
+        )
+
+    @verb
+    def update(self, belief: Any, x: Any, y: Any, *, weight: Any = 1.0, key: Any = None) -> tuple[Any, Info]:
+        """The measurement update: take in the observation y at x.
+
+        Arguments:
+            belief: the predicted belief.
+            x, y: one row of inputs and its observation.
+            weight: at least 0; multiplies the log-likelihood. 0 gives the belief back bit by bit.
+            key: a key, for learners that draw; step t uses fold_in(key, belief.t).
+
+        Returns:
+            The new belief and an `Info`. A NaN target, or an update whose result is not finite, gives the
+            belief back bit by bit with `ok=False`.
+        """
+        return self._update(belief, x, y, weight, key)
+
+    @verb
+    def step(
+        self, belief: Any, x: Any, y: Any, *, weight: Any = 1.0, dt: Any = None, key: Any = None
+    ) -> tuple[Any, Info]:
+        """Predict, then update: one step of a stream."""
+        # The barriers keep the compiler from merging a step with the program around it, or from moving parts
+        # of it out of a
+        # loop: a step is then the same program in a Python loop, in a scan and in any chunk, and gives the
+        # same bits.
+        self, belief, x, y, weight, dt, key = isolate((self, belief, x, y, weight, dt, key))
+        return isolate(self._update(self._predict(belief, dt), x, y, weight, key))
+
+    @verb(static=("shape",))
+    def sample(self, belief: Any, key: Any, shape: tuple[int, ...] = ()) -> Any:
+        """Parameter trees drawn from the belief, with leading axes `shape`."""
+        return self._sample(belief, key, shape)
+
+    def _predict(self, belief: Any, dt: Any) -> Any:
+        raise NotImplementedError
+
+    def _forecast(self, belief: Any, x: Any, method: str | None, samples: int | None, key: Any) -> Predictive:
+        raise NotImplementedError
+
+    def _update(self, belief: Any, x: Any, y: Any, weight: Any, key: Any) -> tuple[Any, Info]:
+        raise NotImplementedError
+
+    def _sample(self, belief: Any, key: Any, shape: tuple[int, ...]) -> Any:
+        raise NotImplementedError
+
+
+def isolate(tree: Any) -> Any:
+    """The same values, across which the compiler moves no arithmetic."""
+    return jax.lax.optimization_barrier(jax.tree.map(jnp.asarray, tree))
+
+
+def clean(tree: Any) -> Any:
+    """The tree with NaN and infinities replaced by 0, so that no derivative sees them; `accept` then rejects
+    the step.
+    """
+
+    def fix(leaf: Any) -> jax.Array:
+        array = jnp.asarray(leaf)
+        return (
+            jnp.where(jnp.isfinite(array), array, 0) if jnp.issubdtype(array.dtype, jnp.floating) else array
+        )
+
+    return jax.tree.map(fix, tree)
+
+
+def usable(observed: jax.Array, weight: Any, dtype: Any) -> tuple[jax.Array, jax.Array]:
+    """Which observations can be used, and the weight of each: 0 where y is missing or the weight is negative
+    or not finite.
+
+    Arguments:
+        observed: whether y was observed: a boolean, or for a joint model one a row (B,).
+        weight: as given: a number, or for a joint model one a row.
+    """
+    require_nonnegative("weight", weight)
+    given = jnp.asarray(weight).astype(dtype)
+    if given.ndim and given.shape != observed.shape:
+        wanted = f"a number or one a row {observed.shape}" if observed.ndim else "a number"
+        raise CredoError(f"weight must be {wanted}; got shape {given.shape}.")
+    sound = observed & jnp.isfinite(given) & (given >= 0)
+    return sound, jnp.where(sound, given, 0.0)
+
+
+def accept(
+    old: Any, new: Any, log_evidence: jax.Array, observed: jax.Array, x: Any, y: Any, weight: Any
+) -> tuple[Any, Info]:
+    """Keep the new belief only where the data were there and finite and the result is finite; else the old
+    one, bitwise.
+
+    Arguments:
+        old, new: the belief before and after.
+        log_evidence: of this observation.
+        observed: whether any of y was observed.
+        x, y: the data as given.
+        weight: as given; all zero means no update.
+    """
+    finite_y = all_finite(jax.tree.map(lambda leaf: jnp.where(jnp.isnan(leaf), 0, leaf), y))
+    sound = all_finite(x) & finite_y & all_finite(new) & jnp.isfinite(log_evidence)
+    ok = observed & sound & jnp.all(jnp.isfinite(jnp.asarray(weight)))
+    kept = select(ok & jnp.any(jnp.asarray(weight) != 0), new, old)
+    return kept, Info(jnp.where(ok, log_evidence, 0.0), ok)

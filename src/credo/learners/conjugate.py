@@ -1,0 +1,227 @@
+"""Conjugate learners: one unknown, exact Bayes, with exponential forgetting toward the prior."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import jax.scipy.special as jss
+
+from credo.beliefs import Beta, Dirichlet, Gamma
+from credo.core.errors import CredoError, require_integer, require_interval, require_positive
+from credo.core.keys import as_key
+from credo.core.numerics import as_like, verb
+from credo.core.records import record, static
+from credo.learners.base import Info, Learner, accept, usable
+from credo.likelihoods import Bernoulli, Categorical, Predictive
+
+__all__ = ["BetaBernoulli", "DirichletCategorical", "GammaPoisson", "NegativeBinomialPredictive"]
+
+
+def _forgotten(value: jax.Array, prior: Any, keep: Any, dt: Any) -> jax.Array:
+    """Pull a pseudo-count back to its prior: keep^dt of the evidence survives a step."""
+    factor = as_like(keep, value) ** (1.0 if dt is None else as_like(dt, value))
+    return jnp.where(factor == 1, value, factor * value + (1 - factor) * as_like(prior, value))
+
+
+def _one_method(method: str | None) -> None:
+    if method not in (None, "linearized", "plugin"):
+        raise CredoError(f"conjugate learners forecast in closed form: method must be None; got {method!r}.")
+
+
+@record
+class BetaBernoulli(Learner):
+    """y in {0, 1} with unknown probability p ~ Beta(a, b); x is ignored.
+
+    Arguments:
+        a, b: prior pseudo-counts of ones and zeros, above 0.
+        forgetting: in (0, 1], the evidence kept a unit of time; 1 never forgets.
+
+    Example:
+        >>> learner = BetaBernoulli()
+        >>> belief, info = learner.step(learner.init(), None, 1.0)
+        >>> float(belief.mean)
+        0.6666666865348816
+    """
+
+    a: Any = 1.0
+    b: Any = 1.0
+    forgetting: Any = 1.0
+
+    def __post_init__(self) -> None:
+        require_positive("a", self.a)
+        require_positive("b", self.b)
+        require_interval("forgetting", self.forgetting, 1e-9, 1.0)
+
+    def init(self, params: Any = None, *, var: Any = 1.0) -> Beta:
+        """The prior Beta(a, b); arguments are ignored."""
+        return Beta(jnp.asarray(self.a, float), jnp.asarray(self.b, float), jnp.zeros((), jnp.int32))
+
+    def _predict(self, belief: Beta, dt: Any) -> Beta:
+        a = _forgotten(belief.a, self.a, self.forgetting, dt)
+        return Beta(a, _forgotten(belief.b, self.b, self.forgetting, dt), belief.t + 1)
+
+    def _forecast(
+        self, belief: Beta, x: Any, method: str | None, samples: int | None, key: Any
+    ) -> Predictive:
+        _one_method(method)
+        return Bernoulli().plugin(jnp.log(belief.a / belief.b).reshape(1))
+
+    def _update(self, belief: Beta, x: Any, y: Any, weight: Any, key: Any) -> tuple[Beta, Info]:
+        observed = (as_like(y, belief.a) == 0) | (as_like(y, belief.a) == 1)
+        observed, used = usable(observed, weight, belief.a.dtype)
+        value = jnp.where(observed, as_like(y, belief.a), 0.0)
+        new = Beta(belief.a + used * value, belief.b + used * (1 - value), belief.t)
+        p = jnp.where(value == 1, belief.a, belief.b) / (belief.a + belief.b)
+        return accept(belief, new, jnp.where(used > 0, jnp.log(p), 0.0), observed, (), y, used)
+
+    def _sample(self, belief: Beta, key: Any, shape: tuple[int, ...]) -> jax.Array:
+        return belief.sample(as_key(key), shape)
+
+
+@record
+class DirichletCategorical(Learner):
+    """y in 0..C-1 with unknown class probabilities p ~ Dirichlet(counts); x is ignored.
+
+    Arguments:
+        classes: the number C of classes.
+        count: the prior pseudo-count of each class, above 0.
+        forgetting: in (0, 1], the evidence kept a unit of time.
+    """
+
+    classes: int = static()
+    count: Any = 1.0
+    forgetting: Any = 1.0
+
+    def __post_init__(self) -> None:
+        require_integer("classes", self.classes, 2)
+        require_positive("count", self.count)
+        require_interval("forgetting", self.forgetting, 1e-9, 1.0)
+
+    def init(self, params: Any = None, *, var: Any = 1.0) -> Dirichlet:
+        """The prior Dirichlet(count, ..., count); arguments are ignored."""
+        counts = jnp.broadcast_to(jnp.asarray(self.count, float), (self.classes,))
+        return Dirichlet(counts, jnp.zeros((), jnp.int32))
+
+    def _predict(self, belief: Dirichlet, dt: Any) -> Dirichlet:
+        return Dirichlet(_forgotten(belief.counts, self.count, self.forgetting, dt), belief.t + 1)
+
+    def _forecast(
+        self, belief: Dirichlet, x: Any, method: str | None, samples: int | None, key: Any
+    ) -> Predictive:
+        _one_method(method)
+        return Categorical(self.classes).plugin(jnp.log(belief.counts))
+
+    def _update(self, belief: Dirichlet, x: Any, y: Any, weight: Any, key: Any) -> tuple[Dirichlet, Info]:
+        observed = Categorical(self.classes).observed(y)
+        observed, used = usable(observed, weight, belief.counts.dtype)
+        label = jnp.where(observed, jnp.asarray(y), 0).astype(jnp.int32)
+        new = Dirichlet(belief.counts.at[label].add(used), belief.t)
+        log_p = jnp.log(belief.counts[label] / jnp.sum(belief.counts))
+        return accept(belief, new, jnp.where(used > 0, log_p, 0.0), observed, (), y, used)
+
+    def _sample(self, belief: Dirichlet, key: Any, shape: tuple[int, ...]) -> jax.Array:
+        return belief.sample(as_key(key), shape)
+
+
+@record
+class NegativeBinomialPredictive(Predictive):
+    """A Poisson count whose rate is Gamma(shape, per): negative binomial, with success odds `per`."""
+
+    shape: jax.Array
+    per: jax.Array
+
+    @property
+    def mean(self) -> jax.Array:
+        """shape / per."""
+        return self.shape / self.per
+
+    @property
+    def var(self) -> jax.Array:
+        """mean (1 + 1 / per)."""
+        return self.mean * (1 + 1 / self.per)
+
+    def log_prob(self, y: Any) -> jax.Array:
+        """The negative binomial log probability."""
+        y = as_like(y, self.shape)
+        choose = jss.gammaln(self.shape + y) - jss.gammaln(self.shape) - jss.gammaln(y + 1)
+        return choose + self.shape * jnp.log(self.per / (1 + self.per)) - y * jnp.log1p(self.per)
+
+    def sample(self, key: jax.Array, shape: tuple[int, ...] = ()) -> jax.Array:
+        """Draws of the count."""
+        first, second = jax.random.split(key)
+        rate = jax.random.gamma(first, self.shape, shape, self.shape.dtype) / self.per
+        return jax.random.poisson(second, rate, shape).astype(self.shape.dtype)
+
+    def cdf(self, y: Any) -> jax.Array:
+        """P(Y <= y), by the incomplete beta function."""
+        floor = jnp.floor(as_like(y, self.shape))
+        inside = jss.betainc(self.shape, jnp.maximum(floor, 0.0) + 1, self.per / (1 + self.per))
+        return jnp.where(floor < 0, 0.0, inside)
+
+    @verb
+    def quantile(self, p: Any) -> jax.Array:
+        """The smallest whole y with P(Y <= y) >= p."""
+        p = as_like(p, self.shape)
+        high = jnp.ones_like(p)
+        high = jax.lax.while_loop(lambda h: jnp.any((self.cdf(h) < p) & (h < 2.0**30)), lambda h: 2 * h, high)
+
+        def halve(_: int, ends: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
+            low, top = ends
+            middle = jnp.floor(0.5 * (low + top))
+            enough = self.cdf(middle) >= p
+            return jnp.where(enough, low, middle), jnp.where(enough, middle, top)
+
+        return jax.lax.fori_loop(0, 32, halve, (jnp.full_like(p, -1.0), high))[1]
+
+
+@record
+class GammaPoisson(Learner):
+    """y a count with unknown rate ~ Gamma(shape, per); x is the exposure (None or 1: a unit of it).
+
+    Arguments:
+        shape, per: prior pseudo-events and pseudo-exposure, above 0; the prior mean rate is shape / per.
+        forgetting: in (0, 1], the evidence kept a unit of time.
+    """
+
+    shape: Any = 1.0
+    per: Any = 1.0
+    forgetting: Any = 1.0
+
+    def __post_init__(self) -> None:
+        require_positive("shape", self.shape)
+        require_positive("per", self.per)
+        require_interval("forgetting", self.forgetting, 1e-9, 1.0)
+
+    def init(self, params: Any = None, *, var: Any = 1.0) -> Gamma:
+        """The prior Gamma(shape, per); arguments are ignored."""
+        return Gamma(jnp.asarray(self.shape, float), jnp.asarray(self.per, float), jnp.zeros((), jnp.int32))
+
+    def _predict(self, belief: Gamma, dt: Any) -> Gamma:
+        shape = _forgotten(belief.shape, self.shape, self.forgetting, dt)
+        return Gamma(shape, _forgotten(belief.per, self.per, self.forgetting, dt), belief.t + 1)
+
+    def _forecast(
+        self, belief: Gamma, x: Any, method: str | None, samples: int | None, key: Any
+    ) -> Predictive:
+        _one_method(method)
+        exposure = jnp.ones_like(belief.per) if x is None else as_like(x, belief.per)
+        return NegativeBinomialPredictive(belief.shape, belief.per / exposure)
+
+    def _update(self, belief: Gamma, x: Any, y: Any, weight: Any, key: Any) -> tuple[Gamma, Info]:
+        count = as_like(y, belief.shape)
+        exposure = jnp.ones_like(belief.per) if x is None else as_like(x, belief.per)
+        observed = (count >= 0) & (count == jnp.floor(count)) & (exposure > 0)
+        observed, used = usable(observed, weight, belief.shape.dtype)
+        safe = jnp.where(observed, count, 0.0)
+        new = Gamma(
+            belief.shape + used * safe, belief.per + used * jnp.where(observed, exposure, 0.0), belief.t
+        )
+        log_evidence = NegativeBinomialPredictive(
+            belief.shape, belief.per / jnp.where(observed, exposure, 1.0)
+        ).log_prob(safe)
+        return accept(belief, new, jnp.where(used > 0, log_evidence, 0.0), observed, (), y, used)
+
+    def _sample(self, belief: Gamma, key: Any, shape: tuple[int, ...]) -> jax.Array:
+        return belief.sample(as_key(key), shape)

@@ -1,0 +1,186 @@
+"""The ensemble Kalman filter: a belief by members, moved by what they predict, without derivatives of the
+model.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from credo.beliefs import Anchor, Ensemble
+from credo.core.errors import CredoError, require_choice, require_integer, require_positive
+from credo.core.keys import as_key, step_key
+from credo.core.numerics import column_sums
+from credo.core.records import record, replace, static
+from credo.core.trees import ravel, spread
+from credo.covariances import Covariance, Diagonal, EnsembleCovariance, Full
+from credo.covariances.ensemble import centred
+from credo.dynamics import Dynamics, Static
+from credo.learners.base import Info, Learner, accept, clean, usable
+from credo.learners.curvature import Local
+from credo.learners.rules import kalman_shift
+from credo.likelihoods import Predictive, PredictiveRows
+from credo.models.model import Model, as_model
+from credo.models.partial import start
+
+__all__ = ["EnsembleLearner"]
+
+METHODS = ("linearized", "plugin", "mc")
+
+
+@record
+class EnsembleLearner(Learner):
+    """The ensemble Kalman filter (Evensen 1994), with M members theta_m = mean + d_m.
+
+    With eta the mean of the members' outputs eta_m, e the score and V = A A' the Fisher information of the
+    likelihood there, the log-likelihood is taken for e' z - z' V z / 2 in z = eta_m - eta. With covariances
+    over the members, C = Cov(theta, eta) (P, C) and H = Cov(eta, eta):
+
+        mean <- mean + C inv(I + V H) e,
+
+    which for normal noise is the Kalman gain. No noise is inverted, so any likelihood will do, singular V
+    included. The deviations follow by
+
+    - "perturbed" (Burgers, van Leeuwen & Evensen 1998): d_m + C inv(I + V H) (A x_m - V (eta_m - eta)), each
+      with its own x_m ~ N(0, I), of which the mean is taken off;
+    - "etkf" (Bishop, Etherton & Majumdar 2001): the symmetric square-root transform; nothing is drawn.
+
+    The posterior's covariance is Kalman's for the members' sample covariance: exactly for "etkf", in
+    expectation for "perturbed". Moves stay in the members' span, so M should exceed the number of directions
+    that the data can tell apart; there is no localisation. `Inflation(alpha, "simple")` as the dynamics is
+    the usual multiplicative inflation.
+
+    Arguments:
+        model: a `Model`; `joint(model)` for mini-batches.
+        members: the number M, at least 2.
+        analysis: "perturbed" or "etkf".
+        dynamics: how parameters move between observations; noise is drawn member by member.
+
+    Cost of a step: M evaluations of the model, M C P, and C^3. Exact in the limit of many members on
+    linear-Gaussian models.
+    """
+
+    model: Model
+    members: int = static(default=100)
+    analysis: str = static(default="perturbed")
+    dynamics: Dynamics = Static()
+
+    def __post_init__(self) -> None:
+        require_integer("members", self.members, 2)
+        require_choice("analysis", self.analysis, ["perturbed", "etkf"])
+
+    def init(
+        self, params: Any = None, *, var: Any = 1.0, cov: Any = None, key: jax.Array | int = 0
+    ) -> Ensemble:
+        """Members drawn from the prior N(params, var), then shifted to have the mean `params`.
+
+        Arguments:
+            params: the prior mean, a pytree of floating-point arrays; P numbers in all.
+            var: prior variances, above 0: a number, an array (P,), or a tree like `params`.
+            cov: a dense prior covariance (P, P) in place of `var`.
+            key: the key of the members, and of all draws of later steps.
+
+        Raises:
+            CredoError: a variance is not above 0, a shape does not fit, or the noise variance is to be
+                learned.
+        """
+        as_model(self.model)
+        mean, unravel = ravel(start(self.model, params))
+        if self.model.likelihood.init_noise(mean.dtype) is not None:
+            raise CredoError("an ensemble does not learn a noise variance: give the Normal a number.")
+        if cov is None:
+            for leaf in jax.tree.leaves(var):
+                require_positive("var", leaf)
+            prior: Covariance = Diagonal().init(spread(var, unravel, mean.dtype, field="var"))
+        else:
+            dense = jnp.asarray(cov, mean.dtype)
+            if dense.shape != (unravel.size, unravel.size):
+                raise CredoError(
+                    f"cov must be (P, P) = ({unravel.size}, {unravel.size}); got shape {dense.shape}."
+                )
+            prior = Full().from_dense(dense)
+        first, second = jax.random.split(as_key(key))
+        deviations = centred(prior.sample(first, (self.members,)))
+        anchor = Anchor(mean, prior) if self.dynamics.anchored else None
+        data = jax.random.key_data(second)
+        return Ensemble(mean, deviations, data, jnp.zeros((), jnp.int32), unravel, anchor)
+
+    def _predict(self, belief: Ensemble, dt: Any) -> Ensemble:
+        draws = jax.random.fold_in(_key(belief), 0)
+        given = EnsembleCovariance(belief.deviations, jax.random.key_data(draws))
+        mean, cov = self.dynamics.move(belief.mean, given, belief.anchor, belief.t, dt)
+        assert isinstance(cov, EnsembleCovariance)
+        return replace(belief, mean=mean, deviations=cov.deviations, t=belief.t + 1)
+
+    def _outputs(self, belief: Ensemble, x: Any) -> tuple[jax.Array, jax.Array, jax.Array]:
+        """The members' outputs (M, C), their mean (C,), and (M - 1)^-1/2 times their deviations (C, M)."""
+        etas = jax.vmap(lambda vector: self.model.outputs(vector, belief.unravel, x))(belief.members)
+        eta = column_sums(etas) / etas.shape[0]
+        return etas, eta, (etas - eta[None, :]).T / jnp.sqrt(etas.shape[0] - 1).astype(etas.dtype)
+
+    def _update(self, belief: Ensemble, x: Any, y: Any, weight: Any, key: Any) -> tuple[Ensemble, Info]:
+        likelihood = self.model.likelihood
+        observed, used = usable(likelihood.observed(y), weight, belief.mean.dtype)
+        safe_x, safe_y = clean(x), clean(y)
+        _, eta, rows = self._outputs(belief, safe_x)
+        seen = Local(rows, likelihood.score(eta, safe_y), likelihood.fisher_root(eta, safe_y), eta)
+        local = seen.weighted(used)  # in coordinates w of theta = mean + w D / sqrt(M - 1), w ~ N(0, I)
+        pushed = local.rows @ local.rows.T
+        cov = belief.cov
+        mean = belief.mean + kalman_shift(local, local.residual, local.rows, pushed) @ cov.unit
+        if self.analysis == "etkf":
+            deviations = cov.contract(local.factor).deviations
+        else:
+            chosen = jax.random.fold_in(_key(belief), 1) if key is None else step_key(key, belief.t)
+            deviations = self._perturbed(local, pushed, cov, chosen)
+        predictive = likelihood.linearized(eta, pushed)
+        if used.ndim:
+            log_evidence = likelihood.log_evidence(predictive, eta, safe_y, used > 0, None)
+        else:
+            log_evidence = predictive.log_prob(safe_y)
+        log_evidence = jnp.where(jnp.any(used > 0), log_evidence, 0.0)
+        new = replace(belief, mean=mean, deviations=deviations)
+        return accept(belief, new, log_evidence, jnp.any(observed), x, y, used)
+
+    def _perturbed(self, local: Local, pushed: jax.Array, cov: EnsembleCovariance, key: Any) -> jax.Array:
+        """The deviations after every member saw the observation with noise of its own."""
+        count = self.members
+        draws = centred(jax.random.normal(key, (count, local.root.shape[-1]), pushed.dtype)).T
+        noise = local.root[:, None] * draws if local.root.ndim == 1 else local.root @ draws
+        residuals = noise - jnp.sqrt(count - 1).astype(pushed.dtype) * local.bend(local.rows)
+        system = jnp.eye(pushed.shape[0], dtype=pushed.dtype) + local.bend(pushed)
+        return cov.deviations + jnp.linalg.solve(system, residuals).T @ (local.rows @ cov.unit)
+
+    def _forecast(
+        self, belief: Ensemble, x: Any, method: str | None, samples: int | None, key: Any
+    ) -> Predictive:
+        """By the mean and covariance of the members' outputs ("linearized"), by their equal mixture ("mc"),
+        or at the mean of the members ("plugin").
+        """
+        method = "linearized" if method is None else method
+        require_choice("method", method, METHODS)
+        if samples not in (None, self.members):
+            raise CredoError(
+                f"samples must be None: an ensemble forecasts by its {self.members} members; got {samples!r}."
+            )
+        if self.model.batched:
+            single = replace(self, model=Model(self.model.apply, self.model.likelihood.each))
+            return PredictiveRows(
+                jax.vmap(lambda row: single._forecast(belief, row, method, samples, key))(x)
+            )
+        likelihood = self.model.likelihood
+        if method == "plugin":
+            return likelihood.plugin(self.model.outputs(belief.mean, belief.unravel, x))
+        etas, eta, rows = self._outputs(belief, x)
+        return likelihood.mixture(etas) if method == "mc" else likelihood.linearized(eta, rows @ rows.T)
+
+    def _sample(self, belief: Ensemble, key: Any, shape: tuple[int, ...]) -> Any:
+        draws = belief.cov.sample(as_key(key), shape)
+        return belief.unravel(draws + jnp.broadcast_to(belief.mean, draws.shape))
+
+
+def _key(belief: Ensemble) -> jax.Array:
+    """The key of the present step."""
+    return jax.random.fold_in(as_key(belief.key), belief.t)

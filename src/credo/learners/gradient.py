@@ -1,0 +1,177 @@
+"""Gradient baselines: online SGD, Adam, and replay from a buffer of the latest observations, on optax."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import optax
+
+from credo.beliefs import Anchor, Point
+from credo.core.errors import CredoError, require_choice, require_integer, require_positive
+from credo.core.numerics import as_like
+from credo.core.records import record, static
+from credo.core.trees import ravel
+from credo.dynamics import Dynamics, Static
+from credo.learners.base import Info, Learner, accept, clean, usable
+from credo.likelihoods import Predictive, PredictiveRows
+from credo.models.model import Model, as_model
+from credo.models.partial import start
+
+__all__ = ["Buffer", "GradientLearner", "adam", "replay", "sgd"]
+
+_OPTIMIZERS = {"sgd": optax.identity, "momentum": lambda: optax.trace(0.9), "adam": optax.scale_by_adam}
+
+
+@record
+class Buffer:
+    """The latest N observations, first in first out; `count` of them are real."""
+
+    x: Any
+    y: Any
+    weight: jax.Array
+    count: jax.Array
+
+    def push(self, x: Any, y: Any, weight: jax.Array) -> Buffer:
+        """Replace the oldest by a new one."""
+
+        def put(store: jax.Array, item: Any) -> jax.Array:
+            return store.at[self.count % self.weight.shape[0]].set(jnp.asarray(item).astype(store.dtype))
+
+        stored_x, stored_y, stored_weight = jax.tree.map(put, (self.x, self.y, self.weight), (x, y, weight))
+        return Buffer(stored_x, stored_y, stored_weight, self.count + 1)
+
+
+@record
+class GradientLearner(Learner):
+    """Gradient steps on -log p(y | x, theta): the baseline that keeps no uncertainty.
+
+    Arguments:
+        model: a `Model`.
+        learning_rate: above 0; multiplies the optimiser's direction.
+        optimizer: "sgd", "momentum" or "adam" (optax's).
+        steps: gradient steps an observation.
+        capacity: how many of the latest observations each step averages over; 1 uses only the new one.
+        dynamics: moves the parameters between observations (only its effect on the mean).
+
+    Cost: `steps` x (`capacity` + 1) gradients an observation.
+    """
+
+    model: Model
+    learning_rate: Any = 1e-2
+    optimizer: str = static(default="sgd")
+    steps: int = static(default=1)
+    capacity: int = static(default=1)
+    dynamics: Dynamics = Static()
+
+    def __post_init__(self) -> None:
+        require_positive("learning_rate", self.learning_rate)
+        require_choice("optimizer", self.optimizer, _OPTIMIZERS)
+        require_integer("steps", self.steps, 1)
+        require_integer("capacity", self.capacity, 1)
+
+    def init(self, params: Any = None, *, var: Any = 1.0, example: Any = None) -> Point:
+        """The initial parameters.
+
+        Arguments:
+            params: a pytree of floating-point arrays.
+            var: ignored: there is no uncertainty.
+            example: one observation (x, y), which gives the buffer its shapes; needed where `capacity` is
+                above 1.
+        """
+        as_model(self.model)
+        mean, unravel = ravel(start(self.model, params))
+        buffer = None
+        if self.capacity > 1:
+            if example is None:
+                raise CredoError(
+                    "a replay buffer needs its shapes: pass example=(x, y), one observation, to init."
+                )
+
+            def room(leaf: Any) -> jax.Array:
+                return jnp.zeros((self.capacity, *jnp.shape(leaf)), jnp.asarray(leaf).dtype)
+
+            x, y = jax.tree.map(room, example)
+            rows = (self.model.likelihood.rows(example[1]),) if self.model.batched else ()
+            buffer = Buffer(x, y, jnp.zeros((self.capacity, *rows), mean.dtype), jnp.zeros((), jnp.int32))
+        anchor = Anchor(mean, None) if self.dynamics.anchored else None
+        state = _OPTIMIZERS[self.optimizer]().init(mean)
+        return Point(mean, state, buffer, jnp.zeros((), jnp.int32), unravel, anchor)
+
+    def _predict(self, belief: Point, dt: Any) -> Point:
+        mean, _ = self.dynamics.move(belief.mean, None, belief.anchor, belief.t, dt)
+        return Point(mean, belief.state, belief.buffer, belief.t + 1, belief.unravel, belief.anchor)
+
+    def _forecast(
+        self, belief: Point, x: Any, method: str | None, samples: int | None, key: Any
+    ) -> Predictive:
+        if method not in (None, "plugin"):
+            raise CredoError(
+                f"a gradient learner has no uncertainty: method must be 'plugin'; got {method!r}."
+            )
+        likelihood = self.model.likelihood
+        if self.model.batched:
+            single = Model(self.model.apply, likelihood.each)
+            return PredictiveRows(
+                jax.vmap(
+                    lambda row: likelihood.each.plugin(single.outputs(belief.mean, belief.unravel, row))
+                )(x)
+            )
+        return likelihood.plugin(
+            self.model.outputs(belief.mean, belief.unravel, x), likelihood.init_noise(belief.mean.dtype)
+        )
+
+    def _update(self, belief: Point, x: Any, y: Any, weight: Any, key: Any) -> tuple[Point, Info]:
+        likelihood, unravel, dtype = self.model.likelihood, belief.unravel, belief.mean.dtype
+        noise = likelihood.init_noise(dtype)
+        known = likelihood.given_noise(noise)
+        observed, used = usable(likelihood.observed(y), weight, dtype)
+        safe_x, safe_y = clean(x), clean(y)
+
+        def loss(mean: jax.Array, x: Any, y: Any, weight: jax.Array) -> jax.Array:
+            eta = self.model.outputs(mean, unravel, x)
+            if weight.ndim:
+                each = jax.vmap(known.each.log_prob)(eta.reshape(weight.shape[0], -1), y)
+                return -jnp.sum(weight * each)
+            return -weight * known.log_prob(eta, y)
+
+        buffer = None if belief.buffer is None else belief.buffer.push(safe_x, safe_y, used)
+
+        def objective(mean: jax.Array) -> jax.Array:
+            if buffer is None:
+                return loss(mean, safe_x, safe_y, used)
+            total = jnp.sum(jax.vmap(loss, (None, 0, 0, 0))(mean, buffer.x, buffer.y, buffer.weight))
+            return total / jnp.maximum(jnp.minimum(buffer.count, self.capacity), 1).astype(dtype)
+
+        optimizer = _OPTIMIZERS[self.optimizer]()
+        mean, state = belief.mean, belief.state
+        for _ in range(self.steps):
+            slope = jax.grad(objective)(mean)
+            with jax.numpy_dtype_promotion("standard"):  # optax mixes Python numbers with its step count
+                direction, state = optimizer.update(slope, state, mean)
+            mean = mean - as_like(self.learning_rate, mean) * direction
+        new = Point(mean, state, buffer, belief.t, unravel, belief.anchor)
+        eta = self.model.outputs(belief.mean, unravel, safe_x)
+        log_evidence = jnp.where(jnp.any(used > 0), likelihood.plugin(eta, noise).log_prob(safe_y), 0.0)
+        return accept(belief, new, log_evidence, jnp.any(observed), x, y, used)
+
+    def _sample(self, belief: Point, key: Any, shape: tuple[int, ...]) -> Any:
+        return belief.unravel(jnp.broadcast_to(belief.mean, (*shape, belief.mean.shape[0])))
+
+
+def sgd(model: Model, learning_rate: Any = 1e-2) -> GradientLearner:
+    """Online stochastic gradient descent: one step an observation."""
+    return GradientLearner(model, learning_rate, "sgd")
+
+
+def adam(model: Model, learning_rate: Any = 1e-3) -> GradientLearner:
+    """Online Adam (Kingma & Ba 2015): one step an observation."""
+    return GradientLearner(model, learning_rate, "adam")
+
+
+def replay(
+    model: Model, learning_rate: Any = 1e-2, *, optimizer: str = "sgd", capacity: int = 10, steps: int = 1
+) -> GradientLearner:
+    """Gradient steps on the mean loss of the latest `capacity` observations (first in, first out)."""
+    return GradientLearner(model, learning_rate, optimizer, steps, capacity)

@@ -1,0 +1,188 @@
+"""Monte Carlo curvatures: expectations over the belief by draws of the parameters.
+
+Source: Jones, Chang & Murphy 2024 (BONG, arXiv 2405.19681), MC-EF and MC-HESS. Where the belief's family
+cannot hold a P x P Hessian, MC-HESS measures what it can hold: the diagonal, or the leading directions, from
+Hessian-vector products.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import jax
+import jax.numpy as jnp
+
+from credo.core.errors import CredoError, require_choice, require_integer
+from credo.core.numerics import eigh, safe_sqrt
+from credo.core.records import record, static
+from credo.covariances import Covariance
+from credo.learners.curvature import Curvature, Local, Site
+
+__all__ = ["MonteCarloFisher", "MonteCarloHessian"]
+
+
+def _draw(mean: jax.Array, cov: Covariance, key: jax.Array, samples: int, antithetic: bool) -> jax.Array:
+    """Parameters (M, P) drawn from N(mean, cov); antithetic draws come in pairs mean +- deviation."""
+    if not antithetic:
+        return mean[None, :] + cov.sample(key, (samples,))
+    half = cov.sample(key, (samples // 2,))
+    return mean[None, :] + jnp.concatenate([half, -half], axis=0)
+
+
+def _check(samples: int, antithetic: bool) -> None:
+    require_integer("samples", samples, 1)
+    if antithetic and samples % 2:
+        raise CredoError(f"samples must be even for antithetic draws, which come in pairs; got {samples}.")
+
+
+@jax.custom_jvp
+def _orthonormal(rows: jax.Array) -> jax.Array:
+    """An orthonormal basis (n, P) of the space of the rows (n, P), which may be dependent.
+
+    Its derivative is that of the space, the basis within it held still; the QR decomposition's own does not
+    exist where rows are dependent.
+    """
+    return jnp.linalg.qr(rows.T)[0].T
+
+
+@_orthonormal.defjvp
+def _orthonormal_jvp(primals: tuple, tangents: tuple) -> tuple[jax.Array, jax.Array]:
+    (rows,), (tangent,) = primals, tangents
+    basis = _orthonormal(rows)
+    outside = tangent - (tangent @ basis.T) @ basis
+    return basis, jnp.linalg.pinv(rows @ basis.T) @ outside
+
+
+@record
+class MonteCarloFisher(Curvature):
+    """MC-EF: g = mean_m grad log p(y | theta_m) and the empirical Fisher G = -mean_m g_m g_m', theta_m from
+    the belief.
+
+    The mean of outer products, not the outer product of the mean. Rows: one a draw and observation. Like
+    LIN-EF it is not consistent. Cost: M reverse passes, and what the family pays for M rows.
+
+    Arguments:
+        samples: the number M of draws.
+        antithetic: draw in pairs mean +- deviation, which cancels the odd part of the gradient's noise.
+        common: use the same normal deviates in every inner iteration of a step (BLR, BBB), so that the
+            iterations follow one objective instead of a new one each.
+
+    Raises:
+        CredoError: fewer than 1 sample, an odd number of antithetic ones, or (at trace time) no key.
+    """
+
+    samples: int = static(default=100)
+    antithetic: bool = static(default=False)
+    common: bool = static(default=False)
+
+    sampled = True
+
+    def __post_init__(self) -> None:
+        _check(self.samples, self.antithetic)
+
+    def local(self, site: Site, mean: jax.Array, cov: Covariance, iteration: jax.Array | int = 0) -> Local:
+        """J = the gradients at the draws; e = 1 / M, A = I / sqrt(M)."""
+        draws = _draw(mean, cov, site.key_of(iteration, self.common), self.samples, self.antithetic)
+
+        def one(vector: jax.Array) -> tuple[jax.Array, jax.Array]:
+            eta, _, rows = site.model.gradients(vector, site.unravel, site.x, site.y, site.likelihood)
+            return eta, rows
+
+        etas, rows = jax.vmap(one)(draws)  # (M, C), (M, B, P)
+        flat = jnp.swapaxes(rows, 0, 1).reshape(-1, mean.shape[0])
+        ones = jnp.ones(flat.shape[0], flat.dtype)
+        return Local(
+            flat, ones / self.samples, ones / jnp.sqrt(self.samples).astype(flat.dtype), etas
+        ).weighted(site.weight)
+
+
+@record
+class MonteCarloHessian(Curvature):
+    """MC-HESS: g and G = the means of the gradient and the Hessian of log p(y | theta_m), theta_m from the
+    belief.
+
+    The Hessian of a network is indefinite; what is used is its negative semi-definite part, so that precision
+    is only ever added. Per family:
+
+    - full: the P x P mean Hessian by M P Hessian-vector products and an eigendecomposition (P^3);
+    - diagonal: one probe z of signs a draw, diag = mean_m z * (H_m z) (Hutchinson 1990), cut off at 0; or
+      "price": diag = mean_m g_m * (theta_m - mean) / var, without second derivatives (Price's theorem; used
+      by IVON, Shen et al. 2024);
+    - low rank: the leading `rank` directions of -G by randomised subspace iteration (Halko, Martinsson &
+      Tropp 2011) with `rounds` + 2 sets of rank + 5 products of the mean Hessian, then a small eigenproblem.
+
+    Arguments:
+        samples: the number M of draws.
+        antithetic, common: as in `MonteCarloFisher`.
+        estimator: of the diagonal: "hutchinson" or "price".
+        rank: the number of directions measured for a low-rank belief.
+        rounds: power iterations for those, from 0.
+
+    Raises:
+        CredoError: an argument is out of range, or (at trace time) there is no key.
+    """
+
+    samples: int = static(default=100)
+    antithetic: bool = static(default=False)
+    common: bool = static(default=False)
+    estimator: str = static(default="hutchinson")
+    rank: int = static(default=10)
+    rounds: int = static(default=1)
+
+    sampled = True
+
+    def __post_init__(self) -> None:
+        _check(self.samples, self.antithetic)
+        require_choice("estimator", self.estimator, ["hutchinson", "price"])
+        require_integer("rank", self.rank, 1)
+        require_integer("rounds", self.rounds, 0)
+
+    def local(self, site: Site, mean: jax.Array, cov: Covariance, iteration: jax.Array | int = 0) -> Local:
+        """One row carries the gradient; the Hessian comes as further rows, or as a diagonal."""
+        first, second = jax.random.split(site.key_of(iteration, self.common))
+        draws = _draw(mean, cov, first, self.samples, self.antithetic)
+        etas = jax.vmap(site.outputs)(draws)
+        slope = jax.grad(site.log_likelihood)
+        if cov.kind == "diagonal":
+            gradients, bends = self._diagonal(slope, draws, mean, cov, second)
+            g, diagonal = jnp.mean(gradients, axis=0), jnp.maximum(-jnp.mean(bends, axis=0), 0.0)
+            return Local(g[None, :], jnp.ones(1, g.dtype), jnp.zeros(1, g.dtype), etas, diagonal)
+        g = jnp.mean(jax.lax.map(slope, draws), axis=0)
+
+        def products(block: jax.Array) -> jax.Array:
+            """The rows of block times the mean Hessian."""
+
+            def one(total: jax.Array, draw: jax.Array) -> tuple[jax.Array, None]:
+                return total + jax.vmap(lambda row: jax.jvp(slope, (draw,), (row,))[1])(block), None
+
+            return jax.lax.scan(one, jnp.zeros_like(block), draws)[0] / self.samples
+
+        if cov.kind == "low-rank":
+            directions = self._leading(products, mean, second)
+        else:
+            values, vectors = eigh(-products(jnp.eye(mean.shape[0], dtype=mean.dtype)))
+            directions = safe_sqrt(values)[:, None] * vectors.T
+        rows = jnp.concatenate([directions, g[None, :]], axis=0)
+        last = jnp.arange(rows.shape[0]) == rows.shape[0] - 1
+        return Local(rows, last.astype(g.dtype), 1.0 - last.astype(g.dtype), etas)
+
+    def _diagonal(
+        self, slope: Callable, draws: jax.Array, mean: jax.Array, cov: Covariance, key: jax.Array
+    ) -> tuple[jax.Array, jax.Array]:
+        """Gradients and estimates of the Hessian's diagonal, one a draw: (M, P) each."""
+        if self.estimator == "price":
+            gradients = jax.vmap(slope)(draws)
+            return gradients, gradients * (draws - mean[None, :]) / cov.diag()[None, :]
+        probes = jax.random.rademacher(key, draws.shape, draws.dtype)
+        gradients, products = jax.vmap(lambda draw, probe: jax.jvp(slope, (draw,), (probe,)))(draws, probes)
+        return gradients, probes * products
+
+    def _leading(self, products: Callable, mean: jax.Array, key: jax.Array) -> jax.Array:
+        """Rows D (rank, P) with D' D near the leading positive part of the negative mean Hessian."""
+        count = min(self.rank + 5, mean.shape[0])
+        basis = jax.random.normal(key, (count, mean.shape[0]), mean.dtype)
+        for _ in range(self.rounds + 1):
+            basis = _orthonormal(products(basis))
+        values, vectors = eigh(-products(basis) @ basis.T)
+        kept = min(self.rank, count)
+        return safe_sqrt(values[::-1][:kept])[:, None] * (vectors[:, ::-1][:, :kept].T @ basis)

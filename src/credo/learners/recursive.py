@@ -1,0 +1,192 @@
+"""The recursive variational learner: any model, dynamics, family, curvature and rule."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from credo.beliefs import Anchor, Gaussian
+from credo.core.errors import CredoError, require_choice, require_integer, require_positive
+from credo.core.keys import as_key, require_key, step_key
+from credo.core.numerics import psd_root
+from credo.core.records import record, replace, static
+from credo.core.trees import ravel, spread
+from credo.covariances import Covariance, Family, Full
+from credo.dynamics import Dynamics, Static
+from credo.learners.base import Info, Learner, accept, clean, usable
+from credo.learners.curvature import Curvature, LinearizedHessian, Local, Site
+from credo.learners.rules import BONG, Rule
+from credo.likelihoods import Predictive, PredictiveRows
+from credo.models.model import Model, as_model
+from credo.models.partial import start
+
+__all__ = ["RecursiveLearner"]
+
+METHODS = ("linearized", "plugin", "mc", "linearized-mc")
+
+
+@record
+class RecursiveLearner(Learner):
+    """A Gaussian belief over the parameters of a model, updated one observation at a time.
+
+    Arguments:
+        model: a `Model`.
+        family: what is kept of the covariance: `Full()`, `Diagonal()`, `LowRank(rank)`.
+        curvature: what is measured at the data.
+        rule: how far to go.
+        dynamics: how parameters move between observations.
+        forecasting: the default method of `forecast`.
+
+    Cost of a step (P parameters, C outputs, R rank), LIN-HESS: full C P^2, diagonal C^2 P, low rank (R + C)^2
+    P; plus what the dynamics cost the family. Exact for linear-Gaussian models with `Full` (and with
+    `LowRank` while R suffices).
+    """
+
+    model: Model
+    family: Family = static(default=Full())
+    curvature: Curvature = LinearizedHessian()
+    rule: Rule = BONG()
+    dynamics: Dynamics = Static()
+    forecasting: str = static(default="linearized")
+
+    def __post_init__(self) -> None:
+        if isinstance(self.forecasting, str):
+            require_choice("forecasting", self.forecasting, METHODS)
+
+    def init(self, params: Any = None, *, var: Any = 1.0, cov: Any = None) -> Gaussian:
+        """The prior N(params, var).
+
+        Arguments:
+            params: the prior mean, a pytree of floating-point arrays; P numbers in all. None where the model
+                has a start of its own (`freeze`, `subspace`).
+            var: prior variances, above 0: a number, an array (P,), or a tree like `params` whose leaves
+                broadcast.
+            cov: a dense prior covariance (P, P) in place of `var`, where the family can hold it.
+
+        Raises:
+            CredoError: a variance is not above 0, a shape does not fit, or rank exceeds P.
+        """
+        as_model(self.model)
+        mean, unravel = ravel(start(self.model, params))
+        if cov is None:
+            for leaf in jax.tree.leaves(var):
+                require_positive("var", leaf)
+            wide = spread(var, unravel, mean.dtype, field="var")
+            made = self.family.init(wide, random=self.rule.random_start)
+        else:
+            dense = jnp.asarray(cov, mean.dtype)
+            if dense.shape != (unravel.size, unravel.size):
+                raise CredoError(
+                    f"cov must be (P, P) = ({unravel.size}, {unravel.size}); got shape {dense.shape}."
+                )
+            made = self.family.from_dense(dense)
+        anchor = Anchor(mean, made) if self.dynamics.anchored else None
+        noise = self.model.likelihood.init_noise(mean.dtype)
+        if noise is not None and not self.curvature.linear:
+            raise CredoError(
+                "a noise variance can be learned with curvature 'lin-hess' only: the empirical Fisher says "
+                "nothing of the outputs' uncertainty; give the Normal a number (--noise-var)."
+            )
+        return Gaussian(mean, made, jnp.zeros((), jnp.int32), unravel, anchor, noise)
+
+    def _predict(self, belief: Gaussian, dt: Any) -> Gaussian:
+        mean, cov = self.dynamics.move(belief.mean, belief.cov, belief.anchor, belief.t, dt)
+        assert cov is not None
+        return Gaussian(mean, cov, belief.t + 1, belief.unravel, belief.anchor, belief.noise)
+
+    def _update(self, belief: Gaussian, x: Any, y: Any, weight: Any, key: Any) -> tuple[Gaussian, Info]:
+        likelihood = self.model.likelihood
+        known = likelihood.given_noise(belief.noise)
+        observed, used = usable(likelihood.observed(y), weight, belief.mean.dtype)
+        safe_x, safe_y, one_key = clean(x), clean(y), step_key(key, belief.t)
+        site = Site(self.model, known, belief.unravel, safe_x, safe_y, used, one_key)
+
+        def measure(mean: jax.Array, cov: Covariance, iteration: jax.Array | int) -> Local:
+            return self.curvature.local(site, mean, cov, iteration)
+
+        made = self.rule.update(belief.mean, belief.cov, measure, belief.t)
+        local, count = made.local, made.local.eta.shape[-1]
+        pushed = made.inner if self.curvature.linear else jnp.zeros((count, count), made.mean.dtype)
+        noise = belief.noise
+        if noise is not None:
+            each = jnp.repeat(used.reshape(-1), count // used.size)
+            gap = jnp.where(each > 0, known.score(local.eta, safe_y), 0.0)
+            unit = pushed + jnp.diag(jnp.where(each > 0, 1.0 / jnp.where(each > 0, each, 1.0), 1.0))
+            noise = noise.observe(gap, unit, jnp.sum(each))
+        new = Gaussian(made.mean, made.cov, belief.t, belief.unravel, belief.anchor, noise)
+        if self.curvature.sampled:
+            log_evidence = _sampled_evidence(likelihood, local.eta, safe_y, used)
+        else:
+            predictive = likelihood.linearized(local.eta, pushed, belief.noise)
+            if used.ndim:
+                log_evidence = likelihood.log_evidence(predictive, local.eta, safe_y, used > 0, belief.noise)
+            else:
+                log_evidence = predictive.log_prob(safe_y)
+        log_evidence = jnp.where(jnp.any(used > 0), log_evidence, 0.0)
+        return accept(belief, new, log_evidence, jnp.any(observed), x, y, used)
+
+    def _forecast(
+        self, belief: Gaussian, x: Any, method: str | None, samples: int | None, key: Any
+    ) -> Predictive:
+        method = self.forecasting if method is None else method
+        require_choice("method", method, METHODS)
+        if self.model.batched:
+            single = replace(self, model=Model(self.model.apply, self.model.likelihood.each))
+            return PredictiveRows(
+                jax.vmap(lambda row: single._forecast(belief, row, method, samples, key))(x)
+            )
+        likelihood, unravel, noise = self.model.likelihood, belief.unravel, belief.noise
+        if method == "plugin":
+            return likelihood.plugin(self.model.outputs(belief.mean, unravel, x), noise)
+        if method == "mc":
+            count = _draws(samples)
+            draws = self._vectors(belief, require_key(key, "forecast(method='mc')"), (count,))
+            return likelihood.mixture(jax.vmap(lambda v: self.model.outputs(v, unravel, x))(draws), noise)
+        eta, rows = self.model.jacobian(belief.mean, unravel, x)
+        cov = belief.cov.push(rows)
+        if method == "linearized":
+            return likelihood.linearized(eta, cov, noise)
+        one_key = require_key(key, "forecast(method='linearized-mc')")
+        first, second = jax.random.split(one_key)
+        deviations = jax.random.normal(first, (_draws(samples), eta.shape[0]), eta.dtype) @ psd_root(cov).T
+        return likelihood.mixture(
+            eta[None, :] + deviations * _noise_sd(belief, second, (_draws(samples),)), noise
+        )
+
+    def _vectors(self, belief: Gaussian, key: jax.Array, shape: tuple[int, ...]) -> jax.Array:
+        first, second = jax.random.split(key)
+        deviations = belief.cov.sample(first, shape) * _noise_sd(belief, second, shape)
+        return deviations + jnp.broadcast_to(belief.mean, deviations.shape)
+
+    def _sample(self, belief: Gaussian, key: Any, shape: tuple[int, ...]) -> Any:
+        return belief.unravel(self._vectors(belief, as_key(key), shape))
+
+
+def _sampled_evidence(likelihood: Any, etas: jax.Array, y: Any, used: jax.Array) -> jax.Array:
+    """log mean_m p(y | eta_m) over the draws (M, C) of a Monte Carlo curvature; rows of weight 0 are left
+    out.
+    """
+    if not used.ndim:
+        return likelihood.mixture(etas).log_prob(y)
+
+    def one(eta: jax.Array) -> jax.Array:
+        values = jax.vmap(likelihood.each.log_prob)(eta.reshape(used.shape[0], -1), y)
+        return jnp.sum(jnp.where(used > 0, values, 0.0))
+
+    return jax.nn.logsumexp(jax.vmap(one)(etas)) - jnp.log(etas.shape[0]).astype(etas.dtype)
+
+
+def _noise_sd(belief: Gaussian, key: jax.Array, shape: tuple[int, ...]) -> jax.Array:
+    """Draws of the noise's standard deviation, the covariance's unit; 1 where the noise is known."""
+    if belief.noise is None:
+        return jnp.ones((*shape, 1), belief.mean.dtype)
+    gamma = jax.random.gamma(key, belief.noise.shape, (*shape, 1), belief.mean.dtype)
+    return jnp.sqrt(belief.noise.scale / gamma)
+
+
+def _draws(samples: int | None) -> int:
+    count = 100 if samples is None else samples
+    require_integer("samples", count, 1)
+    return count

@@ -1,0 +1,138 @@
+"""Normal observations, with known noise or with a noise variance that is learned."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import jax.scipy.stats as jst
+import numpy as np
+
+from credo.beliefs.inverse_gamma import InverseGamma
+from credo.core.errors import CredoError, require_positive
+from credo.core.numerics import as_like
+from credo.core.records import record
+from credo.likelihoods.base import LikelihoodBase
+from credo.likelihoods.predictive import (
+    MixturePredictive,
+    NormalPredictive,
+    Predictive,
+    StudentTPredictive,
+    vector,
+)
+
+__all__ = ["Normal"]
+
+
+@record
+class Normal(LikelihoodBase):
+    """y ~ N(eta, var), eta the mean.
+
+    Arguments:
+        var: the noise *variance* (never a standard deviation): a number, one number an output (C,), a
+            covariance matrix (C, C), or an `InverseGamma` prior where it is unknown. When unknown, the
+            variances of the belief (and the noise of the dynamics) are in units of the noise variance,
+            updates are exact for linear models (normal-inverse-gamma), and predictives are Student-t.
+
+    Example:
+        >>> Normal(0.25).linearized(jnp.zeros(1), jnp.eye(1)).var
+        Array(1.25, dtype=float32)
+    """
+
+    var: Any = 1.0
+
+    def __post_init__(self) -> None:
+        if isinstance(self.var, InverseGamma):
+            return
+        if isinstance(self.var, list | tuple):
+            object.__setattr__(self, "var", jnp.asarray(self.var, float))
+        if np.ndim(self.var) == 2:
+            require_positive("var (the diagonal of the noise covariance)", jnp.diagonal(self.var))
+        elif np.ndim(self.var) <= 1:
+            require_positive("var", self.var)
+
+    def _cov(self, eta: jax.Array) -> jax.Array:
+        var = as_like(self.var, eta)
+        return var if var.ndim == 2 else jnp.diag(jnp.broadcast_to(var, eta.shape))
+
+    def check(self, size: int) -> None:
+        """Refuse a noise variance whose shape does not fit `size` outputs."""
+        if isinstance(self.var, InverseGamma) or np.ndim(self.var) == 0:
+            return
+        if np.shape(self.var) not in [(size,), (size, size)]:
+            raise CredoError(
+                f"var must be a number, ({size},) or ({size}, {size}) to fit; got shape {np.shape(self.var)}."
+            )
+
+    def log_prob(self, eta: jax.Array, y: Any) -> jax.Array:
+        """log N(y | eta, var)."""
+        return NormalPredictive(eta, self._cov(eta)).log_prob(y)
+
+    def score(self, eta: jax.Array, y: Any) -> jax.Array:
+        """inv(var) (y - eta)."""
+        gap = vector(y, eta) - eta
+        var = as_like(self.var, eta)
+        return jnp.linalg.solve(var, gap) if var.ndim == 2 else gap / var
+
+    def fisher_root(self, eta: jax.Array, y: Any) -> jax.Array:
+        """1 / sd on the diagonal (for a noise matrix R: inv(L)' with R = L L')."""
+        var = as_like(self.var, eta)
+        if var.ndim < 2:
+            return jnp.diag(jnp.broadcast_to(jax.lax.rsqrt(var), eta.shape))
+        return jnp.linalg.inv(jnp.linalg.cholesky(var)).T
+
+    def mean(self, eta: jax.Array) -> jax.Array:
+        """eta."""
+        return eta
+
+    def variance(self, eta: jax.Array) -> jax.Array:
+        """The noise variance of each output."""
+        return jnp.diagonal(self._cov(eta))
+
+    def sample(self, eta: jax.Array, key: jax.Array) -> jax.Array:
+        """One draw."""
+        return NormalPredictive(eta, self._cov(eta)).sample(key)
+
+    def cdf(self, eta: jax.Array, y: jax.Array) -> jax.Array:
+        """The normal distribution function, for one output."""
+        return jst.norm.cdf(y, eta[0], jnp.sqrt(self.variance(eta)[0]))
+
+    def init_noise(self, dtype: Any) -> InverseGamma | None:
+        """The prior of the noise variance where it is unknown."""
+        if not isinstance(self.var, InverseGamma):
+            return None
+        return jax.tree.map(lambda value: jnp.asarray(value, dtype), self.var)
+
+    def given_noise(self, noise: InverseGamma | None) -> Normal:
+        """Unit noise, where the variance is unknown: the belief is then in units of it."""
+        return self if noise is None else Normal(1.0)
+
+    def tiled(self, size: int) -> Normal:
+        """The noise of several rows, `size` outputs in all, one row after another."""
+        if isinstance(self.var, InverseGamma) or np.ndim(self.var) == 0:
+            return self
+        var = jnp.asarray(self.var)
+        count = size // var.shape[0]
+        return Normal(
+            jnp.tile(var, count) if var.ndim == 1 else jnp.kron(jnp.eye(count, dtype=var.dtype), var)
+        )
+
+    def plugin(self, eta: jax.Array, noise: InverseGamma | None = None) -> Predictive:
+        """N(eta, var), or a Student-t that marginalises an unknown variance."""
+        return self.linearized(eta, jnp.zeros((eta.shape[0], eta.shape[0]), eta.dtype), noise)
+
+    def linearized(self, eta: jax.Array, cov: jax.Array, noise: InverseGamma | None = None) -> Predictive:
+        """N(eta, cov + var), exact for linear models; Student-t(2 shape, eta, scale / shape (cov + I)) where
+        var is unknown.
+        """
+        if noise is None:
+            return NormalPredictive(eta, cov + self._cov(eta))
+        unit = cov + jnp.eye(eta.shape[0], dtype=eta.dtype)
+        return StudentTPredictive(2.0 * noise.shape, eta, noise.scale / noise.shape * unit)
+
+    def mixture(self, etas: jax.Array, noise: InverseGamma | None = None) -> Predictive:
+        """The equal mixture of normals over draws of eta (unknown noise: at its posterior mean variance)."""
+        known = self if noise is None else Normal(noise.mean)
+        weights = jnp.full(etas.shape[0], -np.log(etas.shape[0]), etas.dtype)
+        return MixturePredictive(known, etas, weights)

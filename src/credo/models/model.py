@@ -1,0 +1,171 @@
+"""A model: outputs as a function of parameters and inputs, and a likelihood of what is observed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from credo.core.errors import CredoError
+from credo.core.records import REGISTRY, record, record_name, static
+from credo.core.trees import Unravel
+from credo.likelihoods import Likelihood, Rows
+from credo.likelihoods.base import LikelihoodBase
+from credo.models.networks import MLP, Linear
+
+__all__ = ["Model", "joint"]
+
+LAYERED = (MLP, Linear)
+"""Networks that know their Jacobian as outer products."""
+
+LARGE = 8192
+"""From how many parameters outer products are faster than a Jacobian as an array."""
+
+
+@record
+class Function:
+    """A plain function as a record, so that `Model.apply` is a pytree whatever it is."""
+
+    function: Callable = static()
+
+    def __call__(self, params: Any, x: Any) -> jax.Array:
+        """Call it."""
+        return self.function(params, x)
+
+    def __repr__(self) -> str:
+        return getattr(self.function, "__qualname__", repr(self.function))
+
+
+@record
+class Model:
+    """p(y | theta, x) = likelihood(y; eta = apply(theta, x)).
+
+    Arguments:
+        apply: `apply(params, x) -> eta` for one row x; eta is a scalar or (C,). A function (compiled code is
+            kept per function, so make it once), or a callable record, whose arrays are then hyper-parameters
+            of the model.
+        likelihood: a `Likelihood`.
+        batched: x and y hold several rows that are linearised together; made by `joint`.
+
+    Example:
+        >>> from credo.likelihoods import Normal
+        >>> model = Model(lambda w, x: x @ w, Normal(0.1))
+        >>> model.apply(jnp.ones(2), jnp.ones(2))
+        Array(2., dtype=float32)
+    """
+
+    apply: Any
+    likelihood: Any
+    batched: bool = static(default=False)
+
+    def __post_init__(self) -> None:
+        if not callable(self.apply):
+            raise CredoError(f"apply must be a function of (params, x); got {self.apply!r}.")
+        if REGISTRY.get(record_name(type(self.apply))) is not type(self.apply):
+            object.__setattr__(self, "apply", Function(self.apply))
+        if callable(self.likelihood) and not isinstance(self.likelihood, LikelihoodBase):
+            raise CredoError(
+                "likelihood must be a Likelihood; wrap a function as credo.Likelihood(log_prob)."
+            )
+
+    def outputs(self, vector: jax.Array, unravel: Unravel, x: Any) -> jax.Array:
+        """eta at the parameters `vector` (P,): (C,), or (B C,) for a joint model."""
+        return self._eta(unravel(vector), x)
+
+    def _eta(self, params: Any, x: Any) -> jax.Array:
+        if self.batched:
+            return jax.vmap(lambda row: self._row(params, row))(x).reshape(-1)
+        eta = self._row(params, x)
+        self.likelihood.check(eta.shape[0])
+        return eta
+
+    def _row(self, params: Any, x: Any) -> jax.Array:
+        eta = self.apply(params, x)
+        if not isinstance(eta, jax.Array) or eta.ndim > 1:
+            shape = getattr(eta, "shape", type(eta).__name__)
+            raise CredoError(f"apply must return a scalar or a vector (C,) for one row; got {shape}.")
+        return eta.reshape(-1)
+
+    def linearize(self, vector: jax.Array, unravel: Unravel, x: Any) -> tuple[jax.Array, Any]:
+        """As `jacobian`, but with the Jacobian as `OuterRows` where the network is made of dense layers and
+        large, so that the saving matters.
+        """
+        if not self._in_layers(vector, unravel):
+            return self.jacobian(vector, unravel, x)
+        params = unravel(vector)
+        if not self.batched:
+            eta, rows = self.apply.linearize(params, x)
+            self.likelihood.check(eta.shape[0])
+            return eta, rows
+        eta, rows = jax.vmap(lambda row: self.apply.linearize(params, row))(x)
+        return eta.reshape(-1), jax.tree.map(lambda leaf: leaf[:, 0], rows)
+
+    def _in_layers(self, vector: jax.Array, unravel: Unravel) -> bool:
+        plain = set(unravel.dtypes) == {str(vector.dtype)}
+        return isinstance(self.apply, LAYERED) and vector.shape[0] >= LARGE and plain
+
+    def jacobian(self, vector: jax.Array, unravel: Unravel, x: Any) -> tuple[jax.Array, jax.Array]:
+        """eta (C,) and d eta / d theta (C, P), one reverse pass an output; for a joint model row by row."""
+        if self._in_layers(vector, unravel):
+            eta, rows = self.linearize(vector, unravel, x)
+            return eta, rows.dense()
+        if self.batched:
+            each = Model(self.apply, self.likelihood.each)
+            eta, rows = jax.vmap(lambda row: each.jacobian(vector, unravel, row))(x)
+            return eta.reshape(-1), rows.reshape(-1, vector.shape[0])
+        # The derivative is taken in the tree and laid out once: through the vector, every leaf's part would
+        # be padded to P.
+        eta, pullback = jax.vjp(lambda params: self._eta(params, x), unravel(vector))
+        (tree,) = jax.vmap(pullback)(jnp.eye(eta.shape[0], dtype=eta.dtype))
+        return eta, _flat(tree, vector)
+
+    def gradients(
+        self, vector: jax.Array, unravel: Unravel, x: Any, y: Any, likelihood: LikelihoodBase
+    ) -> tuple[jax.Array, jax.Array, jax.Array]:
+        """eta, log p(y | theta, x), and its gradient in theta, one row an observation: (C,), (), (B, P)."""
+        if self.batched:
+            each = Model(self.apply, likelihood.each)  # type: ignore[attr-defined]
+            eta, value, rows = jax.vmap(lambda a, b: each.gradients(vector, unravel, a, b, each.likelihood))(
+                x, y
+            )
+            return eta.reshape(-1), jnp.sum(value), rows.reshape(-1, vector.shape[0])
+        eta, pullback = jax.vjp(lambda params: self._eta(params, x), unravel(vector))
+        (tree,) = pullback(likelihood.score(eta, y).astype(eta.dtype))
+        return eta, likelihood.log_prob(eta, y), _flat(jax.tree.map(lambda leaf: leaf[None], tree), vector)
+
+
+def _flat(tree: Any, like: jax.Array) -> jax.Array:
+    """Leaves (k, ...) side by side as rows (k, P)."""
+    return jnp.concatenate(
+        [leaf.reshape(leaf.shape[0], -1).astype(like.dtype) for leaf in jax.tree.leaves(tree)], axis=1
+    )
+
+
+def joint(model: Model) -> Model:
+    """The model of a mini-batch: x and y carry a leading axis of B rows, whose log-likelihoods are *summed*.
+
+    Rows are linearised together at the same parameters, so B rows are B observations and one step, exact for
+    linear-Gaussian models. Missing rows (NaN y) are left out; `weight` may be one number a row.
+
+    Example:
+        >>> from credo.likelihoods import Normal
+        >>> joint(Model(lambda w, x: x @ w, Normal(0.1))).batched
+        True
+    """
+    if model.batched:
+        raise CredoError("this model is joint already; join it once.")
+    return Model(model.apply, Rows(model.likelihood), True)
+
+
+def as_model(value: Any) -> Model:
+    """Refuse what is no Model, with a hint."""
+    if not isinstance(value, Model):
+        raise CredoError(f"model must be a credo.Model(apply, likelihood); got {type(value).__name__}.")
+    if not isinstance(value.likelihood, LikelihoodBase):
+        name = Likelihood.__name__
+        raise CredoError(
+            f"model.likelihood must be a credo.{name}, such as credo.Normal(0.1); got {value.likelihood!r}."
+        )
+    return value

@@ -1,0 +1,230 @@
+"""Networks for streams: linear, multi-layer perceptron, convolutional; with initial values and prior
+variances.
+
+A network is a record and a function: `net(params, x) -> eta` for one row. `net.init(key, shape)` draws
+parameters (zero biases, He or LeCun scaled weights); `net.prior_var(params, scale)` gives each layer the
+prior variance scale / fan-in (biases: scale), under which the outputs have comparable prior spread whatever
+the widths.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from credo.core.errors import CredoError, require_choice, require_integer
+from credo.core.keys import as_key
+from credo.core.outer import OuterRows
+from credo.core.records import record, static
+
+__all__ = ["CNN", "MLP", "Linear"]
+
+_ACTIVATIONS = {
+    "relu": jax.nn.relu,
+    "tanh": jnp.tanh,
+    "gelu": jax.nn.gelu,
+    "silu": jax.nn.silu,
+    "elu": jax.nn.elu,
+    "sin": jnp.sin,
+}
+
+
+class _Network:
+    """What the networks share: layers are dicts {"w", "b"}."""
+
+    def prior_var(self, params: Any, scale: float = 1.0) -> Any:
+        """Prior variances, one number a leaf: `scale` / fan-in for weights, `scale` for biases."""
+
+        def of(path: Any, leaf: jax.Array) -> float:
+            fan_in = 1 if leaf.ndim == 1 else math.prod(leaf.shape[:-1])
+            return scale / fan_in
+
+        return jax.tree_util.tree_map_with_path(of, params)
+
+
+def _dense(key: jax.Array, fan_in: int, fan_out: int, gain: float) -> dict[str, jax.Array]:
+    weights = jax.random.normal(key, (fan_in, fan_out), jnp.float32) * (gain / math.sqrt(fan_in))
+    return {"w": weights, "b": jnp.zeros(fan_out, jnp.float32)}
+
+
+def _gain(activation: str) -> float:
+    return math.sqrt(2.0) if activation in ("relu", "gelu", "silu", "elu") else 1.0
+
+
+@record
+class MLP(_Network):
+    """A multi-layer perceptron: dense layers with a non-linearity between them; x of any shape is flattened.
+
+    Arguments:
+        outputs: the number C of outputs.
+        hidden: widths of the hidden layers; none makes it linear.
+        activation: relu, tanh, gelu, silu, elu or sin.
+
+    Example:
+        >>> net = MLP(outputs=10, hidden=(50, 50))
+        >>> params = net.init(jax.random.key(0), (28, 28))
+        >>> net(params, jnp.ones((28, 28))).shape
+        (10,)
+    """
+
+    outputs: int = static(default=1)
+    hidden: tuple[int, ...] = static(default=(50,))
+    activation: str = static(default="relu")
+
+    def __post_init__(self) -> None:
+        require_integer("outputs", self.outputs, 1)
+        for width in self.hidden:
+            require_integer("hidden", width, 1)
+        require_choice("activation", self.activation, _ACTIVATIONS)
+
+    def init(self, key: jax.Array | int, shape: tuple[int, ...]) -> list[dict[str, jax.Array]]:
+        """Parameters for inputs of the given shape: weights N(0, gain^2 / fan-in), biases 0 (a linear model:
+        all 0).
+
+        gain^2 is 2 for relu-like non-linearities (He), 1 for others and for the last layer (LeCun).
+        """
+        widths = [math.prod(shape), *self.hidden, self.outputs]
+        keys = jax.random.split(as_key(key), len(widths) - 1)
+        gains = [_gain(self.activation)] * len(self.hidden) + [1.0 if self.hidden else 0.0]
+        return [_dense(k, a, b, g) for k, a, b, g in zip(keys, widths[:-1], widths[1:], gains, strict=True)]
+
+    def __call__(self, params: list[dict[str, jax.Array]], x: jax.Array) -> jax.Array:
+        """The outputs (C,) for one row x."""
+        act = _ACTIVATIONS[self.activation]
+        h = jnp.asarray(x, params[0]["w"].dtype).reshape(-1)
+        _fit(h.shape[0], params[0]["w"].shape[0])
+        for layer in params[:-1]:
+            h = act(h @ layer["w"] + layer["b"])
+        return h @ params[-1]["w"] + params[-1]["b"]
+
+    def linearize(self, params: list[dict[str, jax.Array]], x: jax.Array) -> tuple[jax.Array, OuterRows]:
+        """The outputs (C,) for one row x and their Jacobian (C, P) as outer products; cost P + C times the
+        widths.
+        """
+        act = _ACTIVATIONS[self.activation]
+        first = jnp.asarray(x, params[0]["w"].dtype).reshape(-1)
+        _fit(first.shape[0], params[0]["w"].shape[0])
+
+        def outputs(nudges: list[jax.Array]) -> tuple[jax.Array, list[jax.Array]]:
+            h, inputs = first, list[jax.Array]()
+            for layer, nudge in zip(params, nudges, strict=True):
+                h = h if not inputs else act(h)
+                inputs.append(h)
+                h = h @ layer["w"] + layer["b"] + nudge
+            return h, inputs
+
+        still = [jnp.zeros_like(layer["b"]) for layer in params]
+        eta, pullback, inputs = jax.vjp(outputs, still, has_aux=True)
+        (deltas,) = jax.vmap(pullback)(jnp.eye(eta.shape[0], dtype=eta.dtype))
+        ones = jnp.ones(1, eta.dtype)
+        augmented = [jnp.concatenate([ones, h.astype(eta.dtype)])[None, :] for h in inputs]
+        return eta, OuterRows(tuple(augmented), tuple(d[None] for d in deltas))
+
+
+@record
+class Linear(_Network):
+    """A linear model with a bias, starting at zero: eta = x w + b.
+
+    Example:
+        >>> net = Linear(outputs=3)
+        >>> net(net.init(jax.random.key(0), (4,)), jnp.ones(4)).shape
+        (3,)
+    """
+
+    outputs: int = static(default=1)
+
+    def __post_init__(self) -> None:
+        require_integer("outputs", self.outputs, 1)
+
+    def init(self, key: jax.Array | int, shape: tuple[int, ...]) -> list[dict[str, jax.Array]]:
+        """Zeros: the prior mean."""
+        return MLP(self.outputs, ()).init(key, shape)
+
+    def __call__(self, params: list[dict[str, jax.Array]], x: jax.Array) -> jax.Array:
+        """The outputs (C,) for one row x."""
+        return MLP(self.outputs, ())(params, x)
+
+    def linearize(self, params: list[dict[str, jax.Array]], x: jax.Array) -> tuple[jax.Array, OuterRows]:
+        """The outputs (C,) for one row x and their Jacobian (C, P) as outer products."""
+        return MLP(self.outputs, ()).linearize(params, x)
+
+
+@record
+class CNN(_Network):
+    """A small convolutional network for images (H, W) or (H, W, channels).
+
+    Twice: convolution 5x5 (same size), non-linearity, average pooling 2; then dense, non-linearity, dense. On
+    28 x 28 images the defaults have P = 57,722 parameters.
+
+    Arguments:
+        outputs: the number C of outputs.
+        channels: channels of the two convolutions.
+        dense: width of the hidden dense layer.
+        activation: relu, tanh, gelu, silu, elu or sin.
+    """
+
+    outputs: int = static(default=10)
+    channels: tuple[int, int] = static(default=(16, 16))
+    dense: int = static(default=64)
+    activation: str = static(default="relu")
+
+    def __post_init__(self) -> None:
+        require_integer("outputs", self.outputs, 1)
+        require_choice("activation", self.activation, _ACTIVATIONS)
+
+    def init(self, key: jax.Array | int, shape: tuple[int, ...]) -> list[dict[str, jax.Array]]:
+        """Parameters for images of the given shape."""
+        if len(shape) not in (2, 3) or min(shape[:2]) < 8:
+            raise CredoError(
+                f"CNN needs images (H, W) or (H, W, channels) of at least 8 x 8; got shape {shape}."
+            )
+        first, second, third, fourth = jax.random.split(as_key(key), 4)
+        depth = shape[2] if len(shape) == 3 else 1
+        gain = _gain(self.activation)
+        flat = math.prod(size // 4 for size in shape[:2]) * self.channels[1]
+
+        def kernel(k: jax.Array, inputs: int, outputs: int) -> dict[str, jax.Array]:
+            made = _dense(k, 25 * inputs, outputs, gain)
+            return {"w": made["w"].reshape(5, 5, inputs, outputs), "b": made["b"]}
+
+        return [
+            kernel(first, depth, self.channels[0]),
+            kernel(second, self.channels[0], self.channels[1]),
+            _dense(third, flat, self.dense, gain),
+            _dense(fourth, self.dense, self.outputs, 1.0),
+        ]
+
+    def __call__(self, params: list[dict[str, jax.Array]], x: jax.Array) -> jax.Array:
+        """The outputs (C,) for one image x."""
+        act = _ACTIVATIONS[self.activation]
+        image = jnp.asarray(x, params[0]["w"].dtype)
+        image = image[:, :, None] if image.ndim == 2 else image
+        for layer in params[:2]:
+            image = act(_convolve(image, layer["w"]) + layer["b"].reshape(1, 1, -1))
+            height, width, depth = image.shape
+            image = image[: height // 2 * 2, : width // 2 * 2]
+            image = image.reshape(height // 2, 2, width // 2, 2, depth).mean(axis=(1, 3))
+        h = image.reshape(-1)
+        _fit(h.shape[0], params[2]["w"].shape[0])
+        h = act(h @ params[2]["w"] + params[2]["b"])
+        return h @ params[3]["w"] + params[3]["b"]
+
+
+def _convolve(image: jax.Array, kernel: jax.Array) -> jax.Array:
+    """A same-size 5x5 convolution of (H, W, channels), as one product of patches with the kernel.
+
+    XLA's convolution is three times slower where its Jacobian is taken inside a scan on a CPU.
+    """
+    height, width, depth = image.shape
+    padded = jnp.pad(image, ((2, 2), (2, 2), (0, 0)))
+    shifts = [padded[i : i + height, j : j + width] for i in range(5) for j in range(5)]
+    patches = jnp.concatenate(shifts, axis=-1).reshape(height * width, 25 * depth)
+    return (patches @ kernel.reshape(25 * depth, -1)).reshape(height, width, -1)
+
+
+def _fit(got: int, wanted: int) -> None:
+    if got != wanted:
+        raise CredoError(f"x has {got} features where the network was made for {wanted}.")

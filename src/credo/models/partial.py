@@ -1,0 +1,253 @@
+"""Models with fewer parameters than their network: frozen leaves, the last layer only, a linear subspace.
+
+The part that is learned is what beliefs are over; the rest is held in the model, as arrays that are
+hyper-parameters. Such a model knows where it starts, so that `learner.init()` needs no parameters, and
+`model.apply.full(belief.params)` gives the parameters of the whole network.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from fnmatch import fnmatchcase
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from credo.core.errors import CredoError, require_integer, suggest
+from credo.core.keys import as_key
+from credo.core.records import record
+from credo.core.trees import ravel
+from credo.models.model import Model
+
+__all__ = ["Frozen", "Subspace", "freeze", "last_layer", "random_basis", "start", "subspace", "svd_basis"]
+
+
+def start(model: Model, params: Any) -> Any:
+    """The parameters as given; or, where none are, those that the model starts from.
+
+    Raises:
+        CredoError: neither is there.
+    """
+    params = getattr(model.apply, "start", None) if params is None else params
+    if params is None:
+        raise CredoError("params is missing: pass the prior mean, a pytree of arrays that the model takes.")
+    return params
+
+
+def _missing(value: Any) -> bool:
+    return value is None
+
+
+@record
+class Frozen:
+    """A network of which some leaves stay as they are; made by `freeze`.
+
+    Attributes:
+        apply: `apply(params, x)` of the whole network.
+        start: the leaves that are learned, as they were given; None in place of the others.
+        rest: the others.
+    """
+
+    apply: Any
+    start: Any
+    rest: Any
+
+    def full(self, part: Any) -> Any:
+        """The whole network's parameters, for the learned leaves `part`."""
+        wanted, got = jax.tree.structure(self.start), jax.tree.structure(part)
+        if wanted != got:  # type: ignore[operator]
+            raise CredoError(f"params must have the structure of the learned leaves, {wanted}; got {got}.")
+        return jax.tree.map(lambda a, b: a if b is None else b, part, self.rest, is_leaf=_missing)
+
+    def __call__(self, part: Any, x: Any) -> jax.Array:
+        """The network's outputs."""
+        return self.apply(self.full(part), x)
+
+
+def freeze(model: Model, params: Any, trainable: str | Sequence[str] | Callable[[str, Any], bool]) -> Model:
+    """A model over some leaves of the parameters; the others stay at `params`, known exactly.
+
+    Arguments:
+        model: the model of the whole network.
+        params: its parameters, for instance after training.
+        trainable: which leaves are learned. One name or several: a leaf's path (keys and positions joined by
+            dots, such as "2.w"), the path of a part ("2", "encoder.dense"), or a pattern ("*.b"). Or a
+            function of (path, leaf).
+
+    Returns:
+        A model whose parameters are a tree like `params` with None in place of frozen leaves. It starts
+        there: `learner.init()` needs no parameters.
+
+    Raises:
+        CredoError: a name fits no leaf, or nothing would be learned.
+
+    Example:
+        >>> import credo
+        >>> net = credo.MLP(outputs=1, hidden=(8,))
+        >>> biases = freeze(credo.Model(net, credo.Normal(0.1)), net.init(0, (3,)), "*.b")
+        >>> jax.tree.map(jnp.shape, biases.apply.start)
+        [{'b': (8,), 'w': None}, {'b': (1,), 'w': None}]
+    """
+    leaves, structure = jax.tree_util.tree_flatten_with_path(params)
+    paths = [jax.tree_util.keystr(path, simple=True, separator=".") for path, _ in leaves]
+    if callable(trainable):
+        learned = [bool(trainable(path, leaf)) for path, (_, leaf) in zip(paths, leaves, strict=True)]
+    else:
+        names = [trainable] if isinstance(trainable, str) else list(trainable)
+        fits = {name: [_fits(path, name) for path in paths] for name in names}
+        for name, found in fits.items():
+            if not any(found):
+                hint = suggest(name, paths)
+                tail = f" ({hint})" if hint else ""
+                raise CredoError(
+                    f"trainable must name leaves of params, which are {', '.join(paths)}; got {name!r}{tail}."
+                )
+        learned = [any(found[i] for found in fits.values()) for i in range(len(paths))]
+    if not any(learned):
+        raise CredoError("trainable must leave at least one leaf to learn; all would be frozen.")
+    values = [leaf for _, leaf in leaves]
+
+    def pick(which: bool) -> Any:
+        chosen = [v if flag is which else None for v, flag in zip(values, learned, strict=True)]
+        return jax.tree.unflatten(structure, chosen)
+
+    return Model(Frozen(model.apply, pick(True), pick(False)), model.likelihood, model.batched)
+
+
+def _fits(path: str, name: str) -> bool:
+    return fnmatchcase(path, name) or fnmatchcase(path, f"{name}.*")
+
+
+def last_layer(model: Model, params: Any, layer: str | None = None) -> Model:
+    """A model over the last layer of a network; the features before it are frozen ("neural linear": Snoek et
+    al. 2015, arXiv 1502.05700; Riquelme, Tucker & Snoek 2018, arXiv 1802.09127).
+
+    With a linear last layer the model is linear in what is learned, so that a full covariance with normal
+    noise is exact Bayes given the features.
+
+    Arguments:
+        model, params: as in `freeze`.
+        layer: the path of the layer; None takes the last entry of `params`, where that is a list or tuple of
+            layers (credo's networks).
+
+    Raises:
+        CredoError: which layer is last cannot be told, or there is none of that name.
+    """
+    if layer is None:
+        if not isinstance(params, list | tuple):
+            raise CredoError(
+                "layer must name the last layer where params is no list of layers; the leaves are "
+                + ", ".join(
+                    jax.tree_util.keystr(path, simple=True, separator=".")
+                    for path, _ in jax.tree_util.tree_leaves_with_path(params)
+                )
+                + "."
+            )
+        layer = str(len(params) - 1)
+    return freeze(model, params, layer)
+
+
+@record
+class Subspace:
+    """A network whose parameters are theta = origin + z B for coordinates z (D,); made by `subspace`.
+
+    Attributes:
+        apply: `apply(params, x)` of the whole network.
+        origin: the parameters at z = 0.
+        directions: the rows of B, as a tree like `origin` with a leading axis D.
+    """
+
+    apply: Any
+    origin: Any
+    directions: Any
+
+    @property
+    def start(self) -> jax.Array:
+        """z = 0 (D,)."""
+        leaf = jax.tree.leaves(self.directions)[0]
+        return jnp.zeros(leaf.shape[0], leaf.dtype)
+
+    def full(self, coordinates: jax.Array) -> Any:
+        """The whole network's parameters, for coordinates z (D,)."""
+
+        def move(leaf: Any, rows: jax.Array) -> jax.Array:
+            return leaf + jnp.tensordot(coordinates.astype(rows.dtype), rows, 1)
+
+        return jax.tree.map(move, self.origin, self.directions)
+
+    def __call__(self, coordinates: jax.Array, x: Any) -> jax.Array:
+        """The network's outputs."""
+        return self.apply(self.full(coordinates), x)
+
+
+def subspace(model: Model, params: Any, basis: Any) -> Model:
+    """A model over D coordinates z of an affine subspace of the parameters: theta = params + z B.
+
+    Arguments:
+        model: the model of the whole network.
+        params: the parameters at z = 0.
+        basis: B (D, P), one direction a row, in the order of the leaves of `params`; see `random_basis` and
+            `svd_basis`.
+
+    Returns:
+        A model whose parameters are a vector (D,); it starts at 0. With orthonormal rows the prior variance
+        of z is that of theta along each direction, and 0 across them.
+
+    Raises:
+        CredoError: the basis does not fit.
+
+    Cost: P D for the parameters, and for every row of a Jacobian. Memory P D.
+
+    Example:
+        >>> import credo
+        >>> net = credo.MLP(outputs=1, hidden=(8,))
+        >>> params = net.init(0, (3,))
+        >>> small = subspace(credo.Model(net, credo.Normal(0.1)), params, random_basis(params, 5, key=1))
+        >>> small.apply.start.shape
+        (5,)
+    """
+    vector, unravel = ravel(params)
+    rows = jnp.asarray(basis, vector.dtype)
+    if rows.ndim != 2 or rows.shape[1] != unravel.size:
+        raise CredoError(
+            f"basis must be (D, P) with P = {unravel.size}, one direction a row; got shape {rows.shape}."
+        )
+    return Model(Subspace(model.apply, unravel(vector), unravel(rows)), model.likelihood, model.batched)
+
+
+def random_basis(params: Any, dimension: int, key: jax.Array | int) -> jax.Array:
+    """Random orthonormal directions B (D, P), uniform over subspaces (Li et al. 2018, arXiv 1804.08838).
+
+    Arguments:
+        params: the parameters, of which only the size P and the dtype are used.
+        dimension: D, from 1 to P.
+        key: the key of the draw.
+
+    Cost: P D^2.
+    """
+    vector, unravel = ravel(params)
+    require_integer("dimension", dimension, 1, unravel.size)
+    drawn = jax.random.normal(as_key(key), (unravel.size, dimension), vector.dtype)
+    return jnp.linalg.qr(drawn)[0].T
+
+
+def svd_basis(iterates: Any, dimension: int) -> jax.Array:
+    """The leading principal directions B (D, P) of a run of parameters, such as gradient descent's.
+
+    Source: Duran-Martin, Kara & Murphy 2022 (arXiv 2112.00195), after Larsen et al. 2022 (arXiv 2107.05802).
+
+    Arguments:
+        iterates: a parameter tree whose leaves have a leading axis T: one entry an iterate. Their mean is
+            taken off.
+        dimension: D, at most T - 1 and P.
+
+    Cost: P T^2 for T < P.
+    """
+    leaves = jax.tree.leaves(iterates)
+    if not leaves or len({jnp.shape(leaf)[:1] for leaf in leaves}) != 1 or jnp.ndim(leaves[0]) == 0:
+        raise CredoError("iterates must be a parameter tree whose leaves share a leading axis T.")
+    rows = jax.vmap(lambda tree: ravel(tree)[0])(iterates)
+    count, size = rows.shape
+    require_integer("dimension", dimension, 1, max(min(count - 1, size), 1))
+    return jnp.linalg.svd(rows - jnp.mean(rows, axis=0, keepdims=True), full_matrices=False)[2][:dimension]

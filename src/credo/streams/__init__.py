@@ -1,0 +1,15 @@
+"""Streams: run a learner over data, judge it as it goes, choose its hyper-parameters, save it and continue.
+
+`run` is one compiled scan. `evaluate` predicts every observation before it learns from it (test-then-train)
+and reports how good and how calibrated the predictions were; labels may come late. `select` maximises the log
+evidence over hyper-parameters, on a vmapped grid or by its gradient. `save` and `load` keep a learner with
+its belief.
+"""
+
+from credo.streams.checkpoint import load, save
+from credo.streams.evaluate import Report, evaluate
+from credo.streams.run import run
+from credo.streams.scoring import score_chunk, to_scores
+from credo.streams.select import Selection, select
+
+__all__ = ["Report", "Selection", "evaluate", "load", "run", "save", "score_chunk", "select", "to_scores"]

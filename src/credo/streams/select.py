@@ -1,0 +1,148 @@
+"""Choosing hyper-parameters by the log evidence of the stream itself: no held-out data."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+
+from credo.core.errors import CredoError, require_choice, require_integer
+from credo.core.keys import as_key
+from credo.streams.run import run
+
+__all__ = ["Selection", "select"]
+
+
+class Selection(NamedTuple):
+    """What `select` found.
+
+    Attributes:
+        best: the hyper-parameters of greatest log evidence.
+        log_evidence: that evidence, in nats.
+        learner, belief: built from them, before any data.
+        table: every setting tried, with its log evidence: a list of dicts.
+    """
+
+    best: dict[str, float]
+    log_evidence: float
+    learner: Any
+    belief: Any
+    table: list[dict[str, float]]
+
+
+def select(
+    build: Callable[..., tuple[Any, Any]],
+    choices: Mapping[str, Sequence[float] | float],
+    xs: Any,
+    ys: Any,
+    *,
+    method: str = "grid",
+    steps: int = 50,
+    rate: float = 0.1,
+    key: Any = None,
+) -> Selection:
+    """Maximise the total log evidence over hyper-parameters.
+
+    Arguments:
+        build: `build(**hyper) -> (learner, belief)`; traced, so each hyper-parameter must be usable as an
+            array.
+        choices: for "grid": the values of each hyper-parameter, all combinations of which are run side by
+            side (one vmapped scan). For "gradient": the positive starting value of each.
+        xs, ys: the stream, with a leading axis T.
+        method: "grid", or "gradient" (Adam on the logarithms of the hyper-parameters, through the whole
+            scan).
+        steps, rate: of the gradient method.
+        key: a key, for learners that draw.
+
+    Returns:
+        A `Selection`. Settings whose evidence is not finite, or which took in fewer observations than others
+        (updates that fail are rejected, with evidence 0), lose: their log evidence is given as -inf. If all
+        do, an error says so.
+
+    Cost: the grid runs every combination at once, so its memory is the belief's times their number.
+
+    Example:
+        >>> import credo, jax.numpy as jnp
+        >>> model = credo.Model(lambda w, x: x @ w, credo.Normal(0.1))
+        >>> def build(q):
+        ...     learner = credo.extended_kalman(model, credo.RandomWalk(q))
+        ...     return learner, learner.init(jnp.zeros(1))
+        >>> sorted(credo.select(build, {"q": [1e-3, 1e-1]}, jnp.ones((9, 1)), jnp.ones(9)).best)
+        ['q']
+    """
+    require_choice("method", method, ["grid", "gradient"])
+    if not choices:
+        raise CredoError("choices must name at least one hyper-parameter.")
+    names = list(choices)
+    one_key = None if key is None else as_key(key)
+
+    @jax.jit
+    def score(values: tuple[jax.Array, ...], xs: Any, ys: Any) -> tuple[jax.Array, jax.Array]:
+        learner, belief = build(**dict(zip(names, values, strict=True)))
+        trace = run(learner, belief, xs, ys, key=one_key)[1]
+        return jnp.sum(trace.log_evidence), jnp.sum(trace.ok)
+
+    table = _grid(score, choices, xs, ys) if method == "grid" else _climb(score, choices, xs, ys, steps, rate)
+    most = max(1.0, *(row["accepted"] for row in table))
+    for row in table:
+        if row.pop("accepted") < most:
+            row["log_evidence"] = -np.inf
+    finite = [row for row in table if np.isfinite(row["log_evidence"])]
+    if not finite:
+        raise CredoError(f"no setting of {', '.join(names)} gives a finite log evidence on this stream.")
+    winner = max(finite, key=lambda row: row["log_evidence"])
+    best = {name: winner[name] for name in names}
+    learner, belief = build(**best)
+    return Selection(best, winner["log_evidence"], learner, belief, table)
+
+
+def _grid(score: Any, choices: Mapping[str, Any], xs: Any, ys: Any) -> list[dict[str, float]]:
+    names = list(choices)
+    for name in names:
+        if np.ndim(choices[name]) != 1 or len(choices[name]) == 0:
+            raise CredoError(
+                f"choices[{name!r}] must be a list of values for method='grid'; got {choices[name]!r}."
+            )
+    rows = list(itertools.product(*choices.values()))
+    columns = tuple(jnp.asarray(column, float) for column in zip(*rows, strict=True))
+    scores, accepted = map(np.asarray, jax.vmap(score, (0, None, None))(columns, xs, ys))
+    settings = [dict(zip(names, map(float, row), strict=True)) for row in rows]
+    return [
+        setting | {"log_evidence": float(value), "accepted": float(count)}
+        for setting, value, count in zip(settings, scores, accepted, strict=True)
+    ]
+
+
+def _climb(
+    score: Any, choices: Mapping[str, Any], xs: Any, ys: Any, steps: int, rate: float
+) -> list[dict[str, float]]:
+    require_integer("steps", steps, 1)
+    names = list(choices)
+    for name in names:
+        if np.ndim(choices[name]) != 0 or not float(choices[name]) > 0:  # type: ignore[arg-type]
+            raise CredoError(
+                f"choices[{name!r}] must be one positive number for method='gradient'; got {choices[name]!r}."
+            )
+    logs = tuple(jnp.log(jnp.asarray(choices[name], float)) for name in names)
+    climb = jax.jit(
+        jax.value_and_grad(lambda logs: score(tuple(jnp.exp(v) for v in logs), xs, ys), has_aux=True)
+    )
+    optimizer = optax.adam(rate)
+    state = optimizer.init(logs)
+    table = []
+    for _ in range(steps):
+        (value, accepted), slope = climb(logs)
+        values = {name: float(jnp.exp(v)) for name, v in zip(names, logs, strict=True)}
+        table.append(values | {"log_evidence": float(value), "accepted": float(accepted)})
+        if not all(np.isfinite(float(s)) for s in slope):
+            break
+        downhill = tuple(-s for s in slope)
+        with jax.numpy_dtype_promotion("standard"):  # optax mixes Python numbers with its step count
+            updates, state = optimizer.update(downhill, state, logs)
+            logs = optax.apply_updates(logs, updates)
+    return table

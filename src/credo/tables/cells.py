@@ -1,0 +1,223 @@
+"""Read raw cells: what is missing, which are numbers, times, truth values or labels."""
+
+from __future__ import annotations
+
+import datetime as dt
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+__all__ = [
+    "LARGEST",
+    "MISSING",
+    "cell_text",
+    "is_missing",
+    "label_text",
+    "to_list",
+    "to_numbers",
+    "to_times",
+    "truth",
+]
+
+_SPELLINGS = ("", "NA", "N/A", "NaN", "null", "None", "?", "-")
+MISSING = frozenset(form for s in _SPELLINGS for form in (s, s.lower(), s.upper(), s.capitalize()))
+"""Cells spelled so (blanks around them aside, capitals as they may be) are missing."""
+
+LARGEST = 1e38
+"""Numbers beyond this, infinities among them, count as missing: no float32 feature can hold them."""
+
+_CLOCKED = frozenset((np.datetime64, np.timedelta64))
+_EPOCH = dt.datetime(1970, 1, 1)
+_TRUTH = {
+    "true": True,
+    "false": False,
+    "yes": True,
+    "no": False,
+    "t": True,
+    "f": False,
+    "y": True,
+    "n": False,
+}
+_NAN = float("nan")
+
+
+def is_missing(cell: Any) -> bool:
+    """Whether a cell is None, not a number, pandas' NA or NaT, or text that spells a missing value.
+
+    >>> [is_missing(cell) for cell in (None, float("nan"), " n/a ", "-", 0, "0")]
+    [True, True, True, True, False, False]
+    """
+    if isinstance(cell, str):
+        return cell in MISSING or cell.strip().lower() in MISSING
+    if cell is None or type(cell).__name__ in ("NAType", "NaTType"):
+        return True
+    if isinstance(cell, (np.datetime64, np.timedelta64)):
+        return bool(np.isnat(cell))
+    if isinstance(cell, (float, np.floating)):
+        return math.isnan(cell)
+    return hasattr(cell, "is_nan") and not isinstance(cell, np.ndarray) and bool(cell.is_nan())
+
+
+def to_list(cells: Sequence[Any] | np.ndarray) -> list[Any]:
+    """Cells as a list of Python objects, datetime64 as datetime (timedelta64 as seconds).
+
+    >>> to_list(np.array([1, 2]))
+    [1, 2]
+    """
+    if isinstance(cells, np.ndarray):
+        if cells.dtype.kind == "M":
+            return list(cells.astype("datetime64[us]").tolist())
+        if cells.dtype.kind == "m":
+            return np.where(np.isnat(cells), _NAN, cells / np.timedelta64(1, "s")).tolist()
+        return list(cells.tolist())
+    return list(cells)
+
+
+def to_numbers(cells: Sequence[Any] | np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Read cells as numbers, the way Python's float reads them.
+
+    Arguments:
+        cells: n raw cells.
+
+    Returns:
+        (n,) float64, NaN where a cell is missing, infinite, larger than `LARGEST` or no number; and (n,)
+        bool, True where there is something that is no number.
+
+    >>> to_numbers(["1", " 2.5", "NA", "inf", "abc"])
+    (array([1. , 2.5, nan, nan, nan]), array([False, False, False, False,  True]))
+    """
+    count = len(cells)
+    if isinstance(cells, np.ndarray):
+        if cells.dtype.kind in "fiub":
+            return _bounded(cells.astype(np.float64)), np.zeros(count, bool)
+        cells = to_list(cells)
+    values = _try_numbers(cells, count)
+    if values is None:
+        try:
+            values = _try_numbers([_NAN if cell in MISSING else cell for cell in cells], count)
+        except TypeError:
+            values = None
+    wrong = np.zeros(count, bool)
+    if values is None:
+        values = np.full(count, _NAN)
+        for place, cell in enumerate(cells):
+            number = _number(cell)
+            if number is None:
+                wrong[place] = True
+            else:
+                values[place] = number
+    return _bounded(values), wrong
+
+
+def _try_numbers(cells: Sequence[Any], count: int) -> np.ndarray | None:
+    if not _CLOCKED.isdisjoint(map(type, cells)):
+        return None  # NumPy would read these as numbers of whatever unit they have
+    try:
+        values = np.asarray(cells, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError):
+        return None
+    return values if values.shape == (count,) else None
+
+
+def _number(cell: Any) -> float | None:
+    if is_missing(cell):
+        return _NAN
+    try:
+        return float(cell / np.timedelta64(1, "s") if isinstance(cell, np.timedelta64) else cell)
+    except OverflowError:
+        return math.inf
+    except (TypeError, ValueError):
+        return None
+
+
+def _bounded(values: np.ndarray) -> np.ndarray:
+    with np.errstate(invalid="ignore"):
+        return np.where(np.abs(values) <= LARGEST, values, np.nan)
+
+
+def to_times(cells: Sequence[Any] | np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Read cells as ISO 8601 dates or timestamps.
+
+    Arguments:
+        cells: n raw cells; text, datetime, date or datetime64. A time without a zone is taken as UTC.
+
+    Returns:
+        (n,) float64 seconds since 1970 in UTC, (n,) float64 seconds since 1970 by the clock as written (both
+        NaN where missing or unreadable), and (n,) bool, True where there is something that is no time.
+
+    >>> to_times(["1970-01-02", "", "1970-01-01T01:00:00+01:00", "soon"])[:2]
+    (array([86400.,    nan,     0.,    nan]), array([86400.,    nan,  3600.,    nan]))
+    """
+    count = len(cells)
+    if isinstance(cells, np.ndarray) and cells.dtype.kind == "M":
+        micros = cells.astype("datetime64[us]")
+        seconds = np.where(np.isnat(micros), np.nan, micros.astype(np.int64) / 1e6)
+        return seconds, seconds, np.zeros(count, bool)
+    utc, clock, wrong = np.full(count, _NAN), np.full(count, _NAN), np.zeros(count, bool)
+    for place, cell in enumerate(to_list(cells)):
+        moment = _moment(cell)
+        if moment is None:
+            wrong[place] = not is_missing(cell)
+            continue
+        bare = moment.replace(tzinfo=None)
+        clock[place] = (bare - _EPOCH).total_seconds()
+        utc[place] = clock[place] - (moment.utcoffset() or dt.timedelta()).total_seconds()
+    return utc, clock, wrong
+
+
+def _moment(cell: Any) -> dt.datetime | None:
+    if isinstance(cell, str):
+        try:
+            return dt.datetime.fromisoformat(cell.strip())
+        except ValueError:
+            return None
+    if isinstance(cell, np.datetime64):
+        cell = cell.astype("datetime64[us]").item()
+    if isinstance(cell, dt.datetime) and not is_missing(cell):
+        return cell
+    if isinstance(cell, dt.date) and not is_missing(cell):
+        return dt.datetime(cell.year, cell.month, cell.day)
+    return None
+
+
+def truth(cell: Any) -> bool | None:
+    """Read a truth value (true/false, yes/no, t/f, y/n, 0/1), or None where the cell is something else.
+
+    >>> truth("Yes"), truth(False), truth("maybe")
+    (True, False, None)
+    """
+    if isinstance(cell, (bool, np.bool_)):
+        return bool(cell)
+    if isinstance(cell, (int, float)) and cell in (0, 1):
+        return bool(cell)
+    return _TRUTH.get(cell.strip().lower()) if isinstance(cell, str) else None
+
+
+def cell_text(cell: Any) -> str:
+    """A cell as the name of a category: text stripped of blanks, 1.0 as 1, anything else as Python spells it.
+
+    >>> cell_text(" a "), cell_text(1.0), cell_text(True)
+    ('a', '1', 'True')
+    """
+    if isinstance(cell, str):
+        return cell.strip()
+    if isinstance(cell, bytes):
+        return cell.decode("utf-8", "replace").strip()
+    if isinstance(cell, (float, np.floating)) and math.isfinite(cell) and float(cell).is_integer():
+        return str(int(cell))
+    return str(cell)
+
+
+def label_text(cell: Any, whole: bool) -> str:
+    """A target cell as the name of a class; where classes are whole numbers, "1", "1.0" and 1 are one class.
+
+    >>> label_text("1.0", True), label_text("1.0", False)
+    ('1', '1.0')
+    """
+    if whole:
+        number = _number(cell)
+        if number is not None and math.isfinite(number) and number.is_integer():
+            return str(int(number))
+    return cell_text(cell)

@@ -1,0 +1,104 @@
+"""What a table is cut into: chunks of raw cells, and the rows that could not be used."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from credo.core.errors import DataError
+
+__all__ = ["BadRow", "Chunk", "DriftWatch"]
+
+
+@dataclass(frozen=True)
+class BadRow:
+    """A row that was skipped, and why.
+
+    Arguments:
+        line: where it is in its source, from 1 (a line of a text file, a row of a parquet file or DataFrame).
+        reason: what is wrong with it, without a full stop.
+        unit: what `line` counts, "line" or "row".
+
+    >>> str(BadRow(17, "has 3 cells where the header names 4"))
+    'line 17 has 3 cells where the header names 4'
+    """
+
+    line: int
+    reason: str
+    unit: str = "line"
+
+    def __str__(self) -> str:
+        return f"{self.unit} {self.line} {self.reason}"
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """Some consecutive rows of a table, as raw cells by column.
+
+    Arguments:
+        columns: for each column name, n raw cells (any sequence or one-dimensional array of any type).
+        lines: (n,) int64, where each row is in its source, from 1.
+        bad: the rows met among these that could not be split into cells; they are not in `columns`.
+        unit: what `lines` counts, "line" or "row".
+        loose: whether a column may be absent from a chunk (JSON lines), its cells then being missing.
+        ignored: names met in these rows that no column carries (JSON keys that came late), with their counts.
+
+    >>> chunk = Chunk({"a": ["1", "x"]}, np.array([2, 3]))
+    >>> len(chunk), chunk.names
+    (2, ('a',))
+    """
+
+    columns: Mapping[str, Sequence[Any] | np.ndarray]
+    lines: np.ndarray
+    bad: list[BadRow] = field(default_factory=list)
+    unit: str = "line"
+    loose: bool = False
+    ignored: dict[str, int] = field(default_factory=dict)
+
+    def __len__(self) -> int:
+        return int(self.lines.size)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The column names, in the source's order."""
+        return tuple(self.columns)
+
+
+class DriftWatch:
+    """Tell a few bad rows from a table whose columns changed for good.
+
+    The table is given up where more than half of the last 50 rows (once 20 were read) are bad, whatever the
+    size of the chunks they are read in.
+
+    >>> watch = DriftWatch("data.csv", "do not fit")
+    >>> watch.good(100)
+    >>> for line in range(102, 140):
+    ...     watch.bad(line)
+    Traceback (most recent call last):
+    credo.core.errors.DataError: data.csv changes at line 102: 26 of the 50 rows up to line 127 do not fit.
+    """
+
+    WINDOW = 50
+    LEAST = 20
+
+    def __init__(self, name: str, complaint: str) -> None:
+        self._name = name
+        self._complaint = complaint
+        self._recent: list[int] = []
+
+    def good(self, rows: int = 1) -> None:
+        """Note rows that are as they should be."""
+        self._recent = (self._recent + [0] * min(rows, self.WINDOW))[-self.WINDOW :]
+
+    def bad(self, line: int) -> None:
+        """Note a bad row; raises `DataError` where most of the recent rows are bad."""
+        self._recent = [*self._recent, line][-self.WINDOW :]
+        wrong = [at for at in self._recent if at]
+        if len(self._recent) >= self.LEAST and 2 * len(wrong) > len(self._recent):
+            raise DataError(
+                f"{self._name} changes at line {wrong[0]}: {len(wrong)} of the {len(self._recent)} rows "
+                f"up to line {line} {self._complaint}."
+            )

@@ -1,0 +1,298 @@
+"""Turn chunks of raw cells into float32 features and targets, standardising online."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from credo.core.errors import DataError, FormatError
+from credo.tables.cells import cell_text, is_missing, label_text, to_list, to_numbers, to_times, truth
+from credo.tables.chunks import BadRow, Chunk
+from credo.tables.scaling import Moments, known_spread, shrunk_clip
+from credo.tables.schema import ColumnSpec, Schema
+
+__all__ = ["EncodeReport", "Encoder", "EncoderState"]
+
+_DAY = 86400.0
+
+
+@dataclass(frozen=True)
+class EncoderState:
+    """What an encoder has learnt: the moments of the K numeric and datetime columns.
+
+    Arguments:
+        moments: their running count, mean and spread.
+
+    >>> state = EncoderState(Moments.empty(2))
+    >>> sorted(state.arrays())
+    ['centre', 'count', 'rows', 's1', 's2']
+    """
+
+    moments: Moments
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        """The state as named arrays, from which `from_arrays` continues bitwise."""
+        return self.moments.arrays()
+
+    @staticmethod
+    def from_arrays(arrays: Mapping[str, np.ndarray]) -> EncoderState:
+        """Restore what `arrays` gave; raises `FormatError` where an array is not there or misshapen."""
+        return EncoderState(Moments.from_arrays(arrays))
+
+
+@dataclass(frozen=True)
+class EncodeReport:
+    """What happened to the rows of one chunk.
+
+    Arguments:
+        read: rows met, good and bad.
+        used: rows encoded.
+        kept: (used,) int64, their places in the chunk.
+        lines: (used,) int64, where they are in the source.
+        bad: the rows skipped, those that the chunk came with among them, in the source's order.
+        missing: for each column with a missing or infinite cell in a used row, how many.
+        unseen: for each column with a cell of an unknown category in a used row, how many.
+    """
+
+    read: int
+    used: int
+    kept: np.ndarray
+    lines: np.ndarray
+    bad: list[BadRow] = field(default_factory=list)
+    missing: dict[str, int] = field(default_factory=dict)
+    unseen: dict[str, int] = field(default_factory=dict)
+
+
+class Encoder:
+    """Encode raw cells by a schema, each row standardised by the rows before it only.
+
+    A number becomes (x - mean) / sd of the rows before its own (the sample standard deviation), clipped to
+    the size min(clip, sqrt(rows before)), and 0 while fewer than two rows or no spread were seen. A truth
+    value becomes +1 or -1; a category a one-hot vector with a slot for other categories; a time its seconds,
+    standardised, and sine and cosine of the hour of the day and the day of the week. A missing cell is 0 in
+    all of these, and 1 in the column's own "missing" feature, or in the one shared by the columns without
+    one. Rows without a usable target, with an unknown label, or with text in a numeric column are skipped and
+    reported. There is no bias feature. Statistics are float64 and do not depend on how rows are split into
+    chunks.
+
+    Arguments:
+        schema: from `infer_schema`.
+        standardise: whether numbers are standardised; otherwise they pass as they are, a missing one as the
+            running mean.
+        clip: the largest size of a standardised number.
+
+    >>> from credo.tables import infer_schema
+    >>> chunk = Chunk({"a": ["1", "3", "8", "x"], "y": ["u", "v", "u", "v"]}, np.array([2, 3, 4, 5]))
+    >>> encoder = Encoder(infer_schema(Chunk({"a": ["1"] * 2, "y": ["u", "v"]}, np.array([2, 3])), "y"))
+    >>> state, x, y, report = encoder.encode(encoder.initial(), chunk)
+    >>> x[:, 0].tolist(), y.tolist(), str(report.bad[0])
+    ([0.0, 0.0, 1.4142135381698608], [0, 1, 0], "line 5 holds 'x' in the numeric column 'a'")
+    """
+
+    def __init__(self, schema: Schema, *, standardise: bool = True, clip: float = 8.0) -> None:
+        if not clip > 0:
+            raise DataError(f"clip must be above 0; got {clip!r}.")
+        self.schema = schema
+        self.standardise = standardise
+        self.clip = float(clip)
+        self._scaled = [column.name for column in schema.columns if column.kind in ("numeric", "datetime")]
+        self._labels = {label: number for number, label in enumerate(schema.target.classes)}
+
+    @property
+    def width(self) -> int:
+        """D, the number of features."""
+        return self.schema.width
+
+    def initial(self) -> EncoderState:
+        """The state before any row."""
+        return EncoderState(Moments.empty(len(self._scaled)))
+
+    def encode(
+        self, state: EncoderState, chunk: Chunk, learn: bool = True, *, need_target: bool = True
+    ) -> tuple[EncoderState, np.ndarray, np.ndarray, EncodeReport]:
+        """Encode the rows of a chunk.
+
+        Arguments:
+            state: from `initial`, `EncoderState.from_arrays` or an earlier call.
+            chunk: raw cells of n rows.
+            learn: whether each row is taken into the statistics; otherwise all rows are encoded by `state` as
+                it is.
+            need_target: whether a row without a usable target is bad; otherwise its y is NaN (regression) or
+                -1, and the target's column may be absent.
+
+        Returns:
+            the next state; x (m, D) float32, finite; y (m,) float64 in the target's own units, or (m,) int32
+            class numbers; and a report, with m <= n the rows used.
+
+        Raises:
+            DataError: the chunk lacks a column of the schema.
+            FormatError: the state is that of another schema.
+        """
+        count = len(chunk)
+        if state.moments.count.shape != (len(self._scaled),):
+            raise FormatError(
+                f"the encoder's state must be for {len(self._scaled)} numeric columns; it is for "
+                f"{state.moments.count.size}."
+            )
+        why: dict[int, str] = {}
+        y = self._targets(chunk, need_target, why)
+        x = np.zeros((count, self.width), np.float32)
+        numbers = np.empty((count, len(self._scaled)))
+        places: list[int] = []
+        missing: dict[str, np.ndarray] = {}
+        unseen: dict[str, np.ndarray] = {}
+        at = 0
+        for column in self.schema.columns:
+            cells = self._cells(chunk, column.name)
+            if column.kind in ("numeric", "datetime"):
+                values, lost = self._numbers(column, cells, x, at, why)
+                numbers[:, len(places)] = values
+                places.append(at)
+            else:
+                lost, other = _one_hot(column, cells, x, at)
+                if other.any():
+                    unseen[column.name] = other
+            at += len(column.features)
+            if lost.any():
+                missing[column.name] = lost
+                x[lost, at - 1 if column.has_missing else -1] = 1.0
+        kept = np.ones(count, bool)
+        kept[list(why)] = False
+        if why:
+            x, y, numbers = x[kept], y[kept], numbers[kept]
+        after = state
+        if places:
+            after, x[:, places] = self._standardise(state, numbers, learn)
+        rows = np.flatnonzero(kept)
+        bad = [
+            *chunk.bad,
+            *(BadRow(int(chunk.lines[row]), reason, chunk.unit) for row, reason in why.items()),
+        ]
+        report = EncodeReport(
+            count + len(chunk.bad),
+            len(rows),
+            rows,
+            chunk.lines[rows],
+            sorted(bad, key=lambda row: row.line),
+            _totals(missing, kept),
+            _totals(unseen, kept),
+        )
+        return after, x, y, report
+
+    def _cells(self, chunk: Chunk, name: str) -> Sequence[Any] | np.ndarray:
+        if name in chunk.columns:
+            return chunk.columns[name]
+        if chunk.loose:
+            return [None] * len(chunk)
+        raise DataError(
+            f"column {name!r} is not in the table; its columns are {', '.join(chunk.names[:30])}."
+        )
+
+    def _numbers(
+        self,
+        column: ColumnSpec,
+        cells: Sequence[Any] | np.ndarray,
+        x: np.ndarray,
+        at: int,
+        why: dict[int, str],
+    ) -> tuple[np.ndarray, np.ndarray]:
+        if column.kind == "numeric":
+            values, wrong = to_numbers(cells)
+        else:
+            seconds, clock, wrong = to_times(cells)
+            values = seconds - column.origin
+            turns = np.stack([clock / _DAY, (clock / _DAY + 3.0) / 7.0])  # 1970 began on a Thursday
+            angles = 2 * np.pi * np.nan_to_num(turns % 1.0)
+            waves = np.stack(
+                [np.sin(angles[0]), np.cos(angles[0]), np.sin(angles[1]), np.cos(angles[1])], axis=1
+            )
+            x[:, at + 1 : at + 5] = np.where(np.isnan(clock)[:, None], 0.0, waves)
+        for row in np.flatnonzero(wrong).tolist():
+            why.setdefault(
+                row, f"holds {cell_text(cells[row])[:40]!r} in the {column.kind} column {column.name!r}"
+            )
+        return values, np.isnan(values)
+
+    def _standardise(
+        self, state: EncoderState, numbers: np.ndarray, learn: bool
+    ) -> tuple[EncoderState, np.ndarray]:
+        moments, after = state.moments, state
+        if learn:
+            following, mean, sd, count = moments.scan(numbers)
+            after = EncoderState(following)
+        else:
+            mean, sd, count = moments.mean(), moments.sd(), moments.count
+        values = np.where(np.isnan(numbers), mean, numbers)
+        if not self.standardise:
+            return after, values
+        spread = known_spread(mean, sd)
+        limit = shrunk_clip(count, self.clip)
+        z = np.clip((values - mean) / np.where(spread, sd, 1.0), -limit, limit)
+        return after, np.where(spread, z, 0.0)
+
+    def _targets(self, chunk: Chunk, need: bool, why: dict[int, str]) -> np.ndarray:
+        target = self.schema.target
+        if not need and target.name not in chunk.columns:
+            cells: Sequence[Any] | np.ndarray = [None] * len(chunk)
+        else:
+            cells = self._cells(chunk, target.name)
+        if target.task == "regression":
+            values, wrong = to_numbers(cells)
+            if need:
+                for row in np.flatnonzero(np.isnan(values)).tolist():
+                    text = cell_text(cells[row])[:40]
+                    shown = f"holds {text!r} in the target {target.name!r}, which is no number"
+                    why[row] = (
+                        shown if wrong[row] else f"has no target: {target.name!r} is missing or infinite"
+                    )
+            return values
+        cells = to_list(cells)
+        index = self._labels
+        y = np.array([index.get(cell, -1) if type(cell) is str else -1 for cell in cells], np.int32)
+        y = y.reshape(len(cells))
+        for row in np.flatnonzero(y < 0).tolist():
+            y[row] = index.get(label_text(cells[row], target.whole), -1)
+        if need:
+            for row in np.flatnonzero(y < 0).tolist():
+                if is_missing(cells[row]):
+                    why[row] = f"has no target: {target.name!r} is missing"
+                else:
+                    label = label_text(cells[row], target.whole)[:40]
+                    why[row] = (
+                        f"has the target {label!r}, which was not among the first rows' classes "
+                        f"({', '.join(target.classes[:10])}); give all classes with --classes"
+                    )
+        return y
+
+
+def _one_hot(
+    column: ColumnSpec, cells: Sequence[Any] | np.ndarray, x: np.ndarray, at: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Fill a boolean or categorical column's features; returns (n,) bool for missing and unknown cells."""
+    cells = to_list(cells)
+    if column.kind == "boolean":
+        signs = {True: 1, False: -1, None: 0}
+        codes = np.array([signs[truth(cell)] for cell in cells], np.int64).reshape(len(cells))
+        lost = np.zeros(len(cells), bool)
+        for row in np.flatnonzero(codes == 0).tolist():
+            lost[row] = is_missing(cells[row])
+        x[:, at] = codes
+        return lost, (codes == 0) & ~lost
+    index = {category: slot for slot, category in enumerate(column.categories)}
+    other = len(index)
+    codes = np.array([index.get(cell, -1) if isinstance(cell, str) else -1 for cell in cells], np.int64)
+    codes = codes.reshape(len(cells))
+    for row in np.flatnonzero(codes < 0).tolist():
+        if not is_missing(cells[row]):
+            codes[row] = index.get(cell_text(cells[row]), other)
+    present = np.flatnonzero(codes >= 0)
+    x[present, at + codes[present]] = 1.0
+    return codes < 0, codes == other
+
+
+def _totals(masks: dict[str, np.ndarray], kept: np.ndarray) -> dict[str, int]:
+    totals = {name: int((mask & kept).sum()) for name, mask in masks.items()}
+    return {name: total for name, total in totals.items() if total}

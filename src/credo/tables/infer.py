@@ -1,0 +1,266 @@
+"""Infer what the columns of a table mean from its first rows."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from credo.core.errors import DataError, require_choice, require_integer, suggest
+from credo.tables.cells import cell_text, is_missing, label_text, to_list, to_numbers, to_times, truth
+from credo.tables.chunks import Chunk
+from credo.tables.schema import TASKS, ColumnSpec, Dropped, Schema, TargetSpec
+
+__all__ = ["infer_schema"]
+
+MOST_CLASSES = 1000
+_PARSED = 0.95
+_ENOUGH = 20
+_ID_NAMES = ("id", "index", "idx", "row", "rowid", "row_id", "rownum", "no", "nr", "key", "uuid")
+
+
+def infer_schema(
+    chunks: Chunk | Iterable[Chunk],
+    target: str,
+    *,
+    task: str | None = None,
+    classes: Sequence[str] | None = None,
+    drop: Sequence[str] = (),
+    categorical: Sequence[str] = (),
+    max_categories: int = 50,
+) -> Schema:
+    """Infer what each column means, and what is asked of the target, from the first chunk or chunks.
+
+    A column is numeric where at least 95% of its values that are not missing are numbers; failing that a
+    datetime where as many are ISO 8601 times, a boolean where all are truth values, and otherwise
+    categorical. Columns without values, with one text only, with nested values, row numbers, and text that is
+    nearly always different are left out. A number that is constant so far is kept, since a stream may change.
+
+    The target is classified where it is text or boolean, or whole numbers with at most 2 distinct values, or
+    with at most 20 that are at most 5% of the rows; otherwise it is regressed on.
+
+    Arguments:
+        chunks: the first chunk or chunks, as `TableSource.peek` gives them.
+        target: the column that is predicted.
+        task: "classification" or "regression"; None infers it.
+        classes: all class labels, where the first rows may not show them all; implies classification.
+        drop: columns to leave out.
+        categorical: columns to take as categorical whatever they hold.
+        max_categories: the most categories of one column; rarer ones become "other".
+
+    Returns:
+        the schema, with `target.why`, `dropped` and `notes` saying what was inferred and why.
+
+    Raises:
+        DataError: a named column is not there; the target is constant, missing throughout, text though
+            regression is asked for, or has more than 1000 classes; or no column is left to learn from.
+
+    >>> chunk = Chunk({"a": ["1", "2", "3"], "class": ["UP", "DOWN", "UP"]}, np.arange(2, 5))
+    >>> schema = infer_schema(chunk, "class")
+    >>> schema.target.why
+    "target 'class' has 2 distinct values (DOWN, UP): classification"
+    >>> schema.columns
+    (ColumnSpec(name='a', kind='numeric', categories=(), has_missing=False, origin=0.0),)
+    """
+    chunks = [chunks] if isinstance(chunks, Chunk) else list(chunks)
+    if task is not None:
+        require_choice("task", task, TASKS)
+    require_integer("max_categories", max_categories, 1)
+    names = chunks[-1].names if chunks else ()
+    rows = sum(map(len, chunks))
+    if not rows:
+        raise DataError(
+            "the first rows hold none that can be used, so the columns' meaning cannot be inferred."
+        )
+    _require_columns(names, target, drop, categorical)
+    joined = {
+        name: [cell for chunk in chunks for cell in to_list(chunk.columns.get(name, [None] * len(chunk)))]
+        for name in names
+    }
+    goal = _infer_target(target, joined[target], task, classes)
+    columns: list[ColumnSpec] = []
+    dropped = [Dropped(name, "as asked") for name in dict.fromkeys(drop)]
+    notes: list[str] = []
+    for name in names:
+        if name == target or name in drop:
+            continue
+        found = _infer_column(name, joined[name], name in categorical, max_categories, notes)
+        if isinstance(found, Dropped):
+            dropped.append(found)
+        else:
+            columns.append(found)
+    if not columns:
+        reasons = "; ".join(map(str, dropped)) or "the table has no other column"
+        raise DataError(f"no column is left to learn {target!r} from: {reasons}.")
+    return Schema(goal, tuple(columns), tuple(dropped), tuple(notes))
+
+
+def _require_columns(
+    names: Sequence[str], target: str, drop: Sequence[str], categorical: Sequence[str]
+) -> None:
+    for field, wanted in (("target", (target,)), ("drop", drop), ("categorical", categorical)):
+        if isinstance(wanted, str):
+            raise DataError(f"{field} must be a list of column names; got the text {wanted!r}.")
+        for name in wanted:
+            if name not in names:
+                hint = suggest(str(name), names)
+                shown = ", ".join(names[:30]) + (f" and {len(names) - 30} more" if len(names) > 30 else "")
+                close = f" ({hint})" if hint else ""
+                raise DataError(f"{field} {name!r} is no column{close}; the columns are {shown}.")
+    if target in drop:
+        raise DataError(f"column {target!r} cannot be left out: it is the target.")
+    both = [name for name in categorical if name in drop or name == target]
+    if both:
+        what = "the target" if both[0] == target else "in drop"
+        raise DataError(f"column {both[0]!r} cannot be in categorical: it is {what}.")
+
+
+def _infer_target(name: str, cells: list[Any], task: str | None, classes: Sequence[str] | None) -> TargetSpec:
+    present = [cell for cell in cells if not is_missing(cell)]
+    if classes is not None:
+        return _given_classes(name, present, task, classes)
+    values, wrong = to_numbers(present)
+    flags = all(isinstance(cell, (bool, np.bool_)) for cell in present)
+    numeric = not flags and np.mean(~wrong) >= _PARSED if present else False
+    usable = values[~np.isnan(values)]
+    if not present or (numeric and not usable.size):
+        raise DataError(
+            f"target {name!r} is missing in all of the first {len(cells)} rows; name another target."
+        )
+    if task == "regression" and not numeric and not flags:
+        example = next(cell for cell, bad in zip(present, wrong, strict=True) if bad)
+        raise DataError(
+            f"target {name!r} holds text such as {cell_text(example)[:40]!r}, which regression cannot "
+            "predict; task must be classification, or name another target."
+        )
+    whole = bool(numeric and (usable == np.floor(usable)).all())
+    labels = _labels(present, wrong if numeric else None, whole)
+    count = len(labels)
+    if count == 1:
+        raise DataError(
+            f"target {name!r} is always {labels[0][:40]!r} in the first {len(cells)} rows, so nothing can be "
+            "learnt; name another target, or all classes with --classes."
+        )
+    shown = ", ".join(labels[:5]) + (", ..." if count > 5 else "")
+    several = f"target {name!r} has {count} distinct values ({shown})"
+    few = count <= 2 or (count <= 20 and count <= 0.05 * len(cells))
+    if task is None:
+        task = "classification" if not numeric or (whole and few) else "regression"
+        if task == "classification":
+            why = f"{several}: classification" + (
+                "; --task regression to override" if numeric or flags else ""
+            )
+        elif whole:
+            why = f"{several} in {len(cells)} rows: regression; --task classification to override"
+        else:
+            why = f"target {name!r} holds numbers: regression; --task classification to override"
+    else:
+        why = f"target {name!r}: {task}, as asked"
+    if task == "regression":
+        return TargetSpec(name, "regression", why=why)
+    if count > MOST_CLASSES:
+        raise DataError(
+            f"target {name!r} has {count} distinct values in the first {len(cells)} rows; classification "
+            f"takes at most {MOST_CLASSES} classes."
+        )
+    if not numeric and count == len(present) and count >= _ENOUGH:
+        raise DataError(
+            f"target {name!r} holds a different text in each of {count} rows, so there is no class to learn."
+        )
+    return TargetSpec(name, "classification", tuple(labels), whole, why)
+
+
+def _labels(present: list[Any], wrong: np.ndarray | None, whole: bool) -> list[str]:
+    """The distinct labels, numbers in their own order; where numbers are due, other cells are left out."""
+    if wrong is not None:
+        present = [cell for cell, bad in zip(present, wrong, strict=True) if not bad]
+    found = {label_text(cell, whole) for cell in present}
+    return sorted(found, key=float) if wrong is not None else sorted(found)
+
+
+def _given_classes(name: str, present: list[Any], task: str | None, classes: Sequence[str]) -> TargetSpec:
+    if task == "regression":
+        raise DataError("classes must not be given with task regression.")
+    if isinstance(classes, str):
+        raise DataError(f"classes must be a list of labels; got the text {classes!r}.")
+    labels = [cell_text(label) for label in classes]
+    if len(set(labels)) != len(labels) or not 2 <= len(labels) <= MOST_CLASSES:
+        raise DataError(
+            f"classes must be 2 to {MOST_CLASSES} different labels; got {', '.join(labels[:10]) or 'none'}."
+        )
+    whole = all(label.lstrip("-").isdecimal() for label in labels)
+    met = {label_text(cell, whole) for cell in present}
+    if met and met.isdisjoint(labels):
+        raise DataError(
+            f"target {name!r} holds none of the classes {', '.join(labels[:10])}; the first rows hold "
+            f"{', '.join(sorted(met)[:10])}."
+        )
+    why = f"target {name!r} has the {len(labels)} classes given: classification"
+    return TargetSpec(name, "classification", tuple(labels), whole, why)
+
+
+def _infer_column(
+    name: str, cells: list[Any], forced: bool, max_categories: int, notes: list[str]
+) -> ColumnSpec | Dropped:
+    present = [cell for cell in cells if not is_missing(cell)]
+    missing = len(present) < len(cells)
+    first = f"the first {len(cells)} rows"
+    if not present:
+        return Dropped(name, f"it has no values in {first}")
+    if not forced:
+        if sum(isinstance(cell, (dict, list, tuple, set)) for cell in present) > (1 - _PARSED) * len(present):
+            return Dropped(name, "it holds nested values")
+        numbers, wrong = to_numbers(present)
+        flags = all(isinstance(cell, (bool, np.bool_)) for cell in present)
+        if not flags and np.mean(~wrong) >= _PARSED:
+            return _numeric(name, numbers, wrong, missing, first, notes)
+        times, _, wrong_times = to_times(present)
+        if np.mean(~wrong_times) >= _PARSED:
+            return ColumnSpec(name, "datetime", has_missing=missing, origin=float(times[~wrong_times][0]))
+    texts = Counter(cell_text(cell) for cell in present)
+    if not forced:
+        if len(texts) == 1:
+            return Dropped(name, f"it is always {next(iter(texts))[:40]!r} in {first}")
+        if all(truth(cell) is not None for cell in present) and len({truth(cell) for cell in present}) == 2:
+            return ColumnSpec(name, "boolean", has_missing=missing)
+        if len(present) >= _ENOUGH and len(texts) > 0.9 * len(present):
+            some = f", and {np.mean(~wrong):.0%} of them are numbers" if not wrong.all() else ""
+            return Dropped(
+                name,
+                f"it is text that is nearly always different ({len(texts)} of {len(present)} values{some})",
+            )
+    ranked = sorted(texts, key=lambda text: (-texts[text], text))
+    if len(ranked) > max_categories:
+        notes.append(
+            f"column {name!r} has {len(ranked)} categories in {first}: the {max_categories} most frequent "
+            "are kept, the others are one category"
+        )
+    return ColumnSpec(name, "categorical", tuple(ranked[:max_categories]), missing)
+
+
+def _numeric(
+    name: str, numbers: np.ndarray, wrong: np.ndarray, missing: bool, first: str, notes: list[str]
+) -> ColumnSpec | Dropped:
+    usable = numbers[~np.isnan(numbers)]
+    if not usable.size:
+        return Dropped(name, f"it has no finite numbers in {first}")
+    whole = bool((usable == np.floor(usable)).all())
+    alone = len(np.unique(usable)) == len(usable) == len(numbers)
+    plain = name.strip().lower()
+    named_id = (
+        plain in _ID_NAMES or plain.endswith(("_id", " id")) or plain.startswith(("unnamed:", "column_1"))
+    )
+    if whole and alone and named_id and usable.size >= _ENOUGH:
+        return Dropped(name, f"it is an id: whole numbers that never repeat in {first}")
+    if wrong.any():
+        notes.append(
+            f"column {name!r} is numeric, but {int(wrong.sum())} of {first} hold text there and are skipped"
+        )
+    if usable.size >= _ENOUGH and usable.min() == usable.max():
+        notes.append(
+            f"column {name!r} is always {usable[0]:g} in {first}; it is kept, and is 0 until it changes"
+        )
+    missing = missing or bool((np.isnan(numbers) & ~wrong).any())
+    return ColumnSpec(name, "numeric", has_missing=missing)

@@ -1,0 +1,284 @@
+"""Open a file, a stream or standard input as bytes, and find out what it really holds."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import os
+import sys
+import zlib
+from pathlib import Path
+from typing import Any
+
+from credo.core.errors import DataError, suggest
+
+__all__ = ["FORMATS", "ByteStream", "format_of_name", "open_bytes", "sniff"]
+
+FORMATS = ("csv", "tsv", "jsonl", "parquet")
+
+_SUFFIXES = {
+    ".csv": "csv",
+    ".tsv": "tsv",
+    ".tab": "tsv",
+    ".jsonl": "jsonl",
+    ".ndjson": "jsonl",
+    ".json": "jsonl",
+    ".parquet": "parquet",
+    ".pq": "parquet",
+}
+_SNIFFED = ("", ".txt", ".data", ".dat")
+_HEAD = 65536
+_MAGIC = (
+    (b"\x89PNG", "a PNG image"),
+    (b"\xff\xd8\xff", "a JPEG image"),
+    (b"GIF8", "a GIF image"),
+    (b"%PDF", "a PDF document"),
+    (b"PK\x03\x04", "a zip archive or Excel workbook"),
+    (b"\xd0\xcf\x11\xe0", "an old Excel workbook"),
+    (b"BZh", "bzip2 data"),
+    (b"\xfd7zXZ", "xz data"),
+    (b"\x28\xb5\x2f\xfd", "zstandard data"),
+    (b"\x1f\x8b", "gzip data inside gzip data"),
+    (b"SQLite format", "an SQLite database"),
+    (b"\x89HDF", "an HDF5 file"),
+    (b"ARROW1", "an Arrow/Feather file"),
+    (b"\x93NUMPY", "a NumPy array"),
+    (b"\x7fELF", "a program"),
+    (b"\xff\xfe", "UTF-16 text"),
+    (b"\xfe\xff", "UTF-16 text"),
+)
+
+
+class ByteStream(io.RawIOBase):
+    """The bytes of one source, every failure to read them told as a `DataError` that names the source.
+
+    Arguments:
+        stream: what to read from (binary or text).
+        name: how messages call it.
+        text: whether NUL bytes are refused.
+
+    >>> ByteStream(io.BytesIO(b"a,b"), "data.csv").read()
+    b'a,b'
+    """
+
+    def __init__(self, stream: Any, name: str, *, text: bool = False) -> None:
+        self.stream = stream
+        self.name = name
+        self.text = text
+        self._pending = b""
+        self._passed = 0
+        self._is_str = isinstance(stream, io.TextIOBase)
+
+    def readable(self) -> bool:
+        """True: the stream can be read."""
+        return True
+
+    def head(self, size: int = _HEAD) -> bytes:
+        """The first bytes, up to the end of the first line where that is within `size`, not consumed."""
+        while len(self._pending) < size and b"\n" not in self._pending[16:]:
+            more = self._fetch(size)
+            if not more:
+                break
+            self._pending += more
+        return self._pending
+
+    def readinto(self, buffer: Any) -> int:
+        """Fill the buffer; returns the number of bytes, 0 at the end."""
+        data = self._pending or self._fetch(len(buffer))
+        taken, self._pending = data[: len(buffer)], data[len(buffer) :]
+        buffer[: len(taken)] = taken
+        return len(taken)
+
+    def close(self) -> None:
+        """Close this and the stream it reads, standard input excepted."""
+        if not self.closed and self.stream not in (sys.stdin, getattr(sys.stdin, "buffer", None)):
+            packed = self.stream.fileobj if isinstance(self.stream, gzip.GzipFile) else None
+            self.stream.close()
+            if isinstance(packed, ByteStream):
+                packed.close()
+        super().close()
+
+    def _fetch(self, size: int) -> bytes:
+        try:
+            if self._is_str:
+                data = self.stream.readline().encode("utf-8", "surrogatepass")
+            else:
+                data = (getattr(self.stream, "read1", None) or self.stream.read)(size) or b""
+        except EOFError:
+            raise DataError(
+                f"{self.name} ends in the middle of its gzip data, after {self._passed} bytes of text: "
+                "it was cut short; copy or download it again."
+            ) from None
+        except (gzip.BadGzipFile, zlib.error) as error:
+            raise DataError(
+                f"{self.name} holds damaged gzip data after {self._passed} bytes ({error})."
+            ) from None
+        except OSError as error:
+            raise DataError(f"{self.name} cannot be read: {error.strerror or error}.") from None
+        if self.text and b"\0" in data:
+            raise DataError(
+                f"{self.name} holds a NUL byte at byte {self._passed + data.index(0) + 1}: "
+                "it is not text; CSV, TSV and JSON lines must be UTF-8 text."
+            )
+        self._passed += len(data)
+        return data
+
+
+def format_of_name(path: str, wanted: str | None) -> tuple[str | None, bool]:
+    """Read a format off a file's suffix.
+
+    Arguments:
+        path: the file's path.
+        wanted: the format asked for, which goes before the suffix, or None.
+
+    Returns:
+        the format (None: to be sniffed) and whether the suffix promises gzip.
+
+    Raises:
+        DataError: the suffix is not known and no format was asked for.
+
+    >>> format_of_name("prices.csv.gz", None)
+    ('csv', True)
+    """
+    suffix, gz = Path(path).suffix.lower(), False
+    if suffix == ".gz":
+        gz, suffix = True, Path(Path(path).stem).suffix.lower()
+    if wanted is not None:
+        return wanted, gz
+    if suffix in _SUFFIXES:
+        return _SUFFIXES[suffix], gz
+    if suffix in _SNIFFED:
+        return None, gz
+    raise DataError(
+        f"{path} has the unknown suffix {suffix!r}: allowed are {', '.join(_SUFFIXES)} (and .gz after a text "
+        f"one), or name its format, one of {', '.join(FORMATS)}."
+    )
+
+
+def open_bytes(source: Any) -> ByteStream:
+    """Open a path, "-" (standard input) or a stream that is open already.
+
+    Arguments:
+        source: a path, "-", or a readable binary or text stream.
+
+    Returns:
+        the bytes, gzip data already unpacked.
+
+    Raises:
+        DataError: there is no such file, it is a directory, it may not be read, or it is empty.
+
+    >>> open_bytes(io.BytesIO(b"a,b")).head()
+    b'a,b'
+    """
+    if isinstance(source, str) and source == "-":
+        raw = ByteStream(getattr(sys.stdin, "buffer", sys.stdin), "standard input")
+    elif isinstance(source, (str, os.PathLike)):
+        raw = ByteStream(_open_path(os.fspath(source)), str(source))
+    elif hasattr(source, "read"):
+        name = getattr(source, "name", None)
+        raw = ByteStream(getattr(source, "buffer", source), name if isinstance(name, str) else "the stream")
+    else:
+        raise DataError(
+            f"a table must be a path, '-' or a readable stream; got {type(source).__name__} "
+            "(a DataFrame is read with from_frame)."
+        )
+    try:
+        return _unpacked(raw, str(source).lower().endswith(".gz"))
+    except BaseException:
+        raw.close()
+        raise
+
+
+def _unpacked(raw: ByteStream, named_gz: bool) -> ByteStream:
+    head = raw.head()
+    if head[:2] == b"\x1f\x8b":
+        raw = ByteStream(gzip.GzipFile(fileobj=raw), raw.name)  # type: ignore[arg-type]
+        head = raw.head()
+    elif named_gz and head:
+        raise DataError(
+            f"{raw.name} is named .gz but holds no gzip data; take .gz off its name or pack it with gzip."
+        )
+    if not head.strip():
+        raise DataError(f"{raw.name} is empty.")
+    return raw
+
+
+def _open_path(path: str) -> Any:
+    try:
+        if os.path.isdir(path):
+            raise IsADirectoryError
+        return open(path, "rb", buffering=0)
+    except FileNotFoundError:
+        folder = os.path.dirname(path) or "."
+        near = os.listdir(folder) if os.path.isdir(folder) else []
+        hint = suggest(os.path.basename(path), near)
+        raise DataError(f"{path} does not exist{': ' + hint if hint else ''}.".replace("?.", "?")) from None
+    except IsADirectoryError:
+        raise DataError(f"{path} is a directory; name one file of {', '.join(FORMATS)}.") from None
+    except PermissionError:
+        raise DataError(f"{path} may not be read: permission denied.") from None
+    except OSError as error:
+        raise DataError(f"{path} cannot be opened: {error.strerror or error}.") from None
+
+
+def sniff(head: bytes, name: str, promised: str | None) -> str:
+    """Find out what a source holds and hold that against what its name or the caller promised.
+
+    Arguments:
+        head: the first bytes.
+        name: how messages call the source.
+        promised: a format, or None where nothing was promised.
+
+    Returns:
+        one of "csv", "tsv", "jsonl", "parquet".
+
+    Raises:
+        DataError: the source holds something else.
+
+    >>> sniff(b'{"a": 1}', "standard input", None)
+    'jsonl'
+    """
+    said = f"{name} should be {promised}" if promised else f"{name} should be csv, tsv or jsonl"
+    if head[:4] == b"PAR1":
+        if promised not in (None, "parquet"):
+            raise DataError(f"{said} but holds parquet data; name it .parquet or ask for the format parquet.")
+        return "parquet"
+    for magic, what in _MAGIC:
+        if head.startswith(magic):
+            raise DataError(
+                f"{said} but holds {what}; credo reads {', '.join(FORMATS)}, in UTF-8 where text."
+            )
+    if promised == "parquet":
+        raise DataError(f"{said} but does not begin with PAR1, as parquet files do; is it text?")
+    if b"\0" in head:
+        raise DataError(f"{said} but holds a NUL byte at byte {head.index(0) + 1}: it is not text.")
+    start = head.removeprefix(b"\xef\xbb\xbf").lstrip()
+    if start[:9].lower() == b"<!doctype" or start[:5].lower() in (b"<html", b"<?xml"):
+        raise DataError(f"{said} but holds an HTML or XML page; was a web page saved in place of the data?")
+    line = start.split(b"\n", 1)[0].strip()
+    if promised in ("csv", "tsv"):
+        if line[:1] == b"{" and _is_object(line):
+            raise DataError(f"{said} but holds JSON lines; name it .jsonl or ask for the format jsonl.")
+        return promised
+    if line[:1] == b"[" and (promised == "jsonl" or _is_json(start, line)):
+        raise DataError(f"{name} holds a JSON array; jsonl must hold one JSON object per line.")
+    if promised == "jsonl":
+        if len(start) < _HEAD and not _is_object(line):
+            shown = line[:40].decode("utf-8", "replace")
+            raise DataError(f"{said} but its first line is not a JSON object: it begins {shown!r}.")
+        return "jsonl"
+    if line[:1] == b"{":
+        return "jsonl"
+    return "tsv" if line.count(b"\t") > line.count(b",") else "csv"
+
+
+def _is_object(line: bytes) -> bool:
+    try:
+        return isinstance(json.loads(line), dict)
+    except (ValueError, RecursionError):
+        return False
+
+
+def _is_json(start: bytes, line: bytes) -> bool:
+    return line == b"[" or start[1:].lstrip()[:1] == b"{"

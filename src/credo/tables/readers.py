@@ -1,0 +1,244 @@
+"""Cut CSV, TSV and JSON lines text into chunks of raw cells."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Iterator
+from itertools import chain, islice
+from typing import Any
+
+import numpy as np
+
+from credo.core.errors import DataError
+from credo.tables.chunks import BadRow, Chunk, DriftWatch
+
+__all__ = ["csv_chunks", "guess_delimiter", "jsonl_chunks", "unique_names"]
+
+
+def unique_names(cells: list[Any], name: str) -> list[str]:
+    """Make column names of header cells: stripped, an empty one called column_K, the same name twice refused.
+
+    >>> unique_names(["a ", ""], "data.csv")
+    ['a', 'column_2']
+    """
+    names = [str(cell).strip() or f"column_{place}" for place, cell in enumerate(cells, 1)]
+    for place, column in enumerate(names, 1):
+        first = names.index(column) + 1
+        if first != place:
+            raise DataError(
+                f"{name} has two columns named {column!r} (columns {first} and {place}); "
+                "each name must be unique."
+            )
+    return names
+
+
+def guess_delimiter(line: str) -> str:
+    """The delimiter that occurs most often in a header outside quotation marks: comma, semicolon, tab or bar.
+
+    >>> guess_delimiter('a;"b,c,d";e')
+    ';'
+    """
+    bare = "".join(line.split('"')[::2])
+    return max(",;\t|", key=bare.count)
+
+
+def csv_chunks(
+    text: io.TextIOWrapper, name: str, delimiter: str | None, chunk_rows: int, strict: bool
+) -> Iterator[Chunk]:
+    """Read CSV text in chunks; the first line names the columns, and blank lines are skipped.
+
+    Arguments:
+        text: the text, opened with newline="".
+        name: how messages call it.
+        delimiter: one character, or None to guess it from the header.
+        chunk_rows: the most rows in a chunk.
+        strict: whether a bad row raises instead of being reported.
+
+    Returns:
+        an iterator over chunks.
+
+    Raises:
+        DataError: no usable header, the header comes again, the columns change for good, or the text is
+            broken.
+    """
+    lines = iter(text)
+    before, first = 0, ""
+    while not first.strip():
+        before += 1
+        try:
+            first = next(lines)
+        except StopIteration:
+            raise DataError(f"{name} is empty.") from None
+        except UnicodeDecodeError as error:
+            raise _undecodable(name, before - 1, error) from None
+    delimiter = delimiter or guess_delimiter(first)
+    reader = csv.reader(chain([first], lines), delimiter=delimiter, skipinitialspace=True)
+    (header,), _ = _take(reader, 1, name, before - 1)
+    names = unique_names(header, name)
+    if all(_is_number(cell) for cell in header):
+        raise DataError(
+            f"{name} has no header: its first line holds only numbers ({', '.join(header[:4])}); "
+            "the first line must name the columns."
+        )
+    width = len(names)
+    watch = DriftWatch(name, f"have not the {width} cells that the header names")
+    while True:
+        start = reader.line_num + before
+        rows, end = _take(reader, chunk_rows, name, before - 1)
+        if not rows:
+            return
+        bad: list[BadRow] = []
+        if end - start + 1 == len(rows) and set(map(len, rows)) == {width} and header not in rows:
+            watch.good(len(rows))
+            at = np.arange(start, end + 1)
+        else:
+            rows, at, bad = _sort_rows(rows, start, header, name, watch)
+        if strict and bad:
+            raise DataError(f"{name}: {bad[0]}.")
+        cells = list(zip(*rows, strict=True)) if rows else [()] * width
+        yield Chunk(dict(zip(names, cells, strict=True)), at, bad)
+
+
+def _take(reader: Any, count: int, name: str, before: int) -> tuple[list[list[str]], int]:
+    """Up to `count` records and the line the last one ends on."""
+    try:
+        rows = list(islice(reader, count))
+    except UnicodeDecodeError as error:
+        raise _undecodable(name, before + reader.line_num, error) from None
+    except csv.Error as error:
+        raise DataError(
+            f"{name} cannot be split into cells at line {before + reader.line_num} ({error}); "
+            "is a quotation mark left open?"
+        ) from None
+    return rows, before + reader.line_num
+
+
+def _sort_rows(
+    rows: list[list[str]], start: int, header: list[str], name: str, watch: DriftWatch
+) -> tuple[list[list[str]], np.ndarray, list[BadRow]]:
+    width, kept, at, bad = len(header), [], [], []
+    line = start
+    for row in rows:
+        span = 1
+        if any("\n" in cell or "\r" in cell for cell in row):
+            span += sum(cell.replace("\r\n", "\n").replace("\r", "\n").count("\n") for cell in row)
+        if row == header:
+            raise DataError(
+                f"{name} repeats its header at line {line}: it looks like several files joined; "
+                "take the repeated header out."
+            )
+        if len(row) == width:
+            watch.good()
+            kept.append(row)
+            at.append(line)
+        elif row:
+            reason = f"has {len(row)} cell{'' if len(row) == 1 else 's'} where the header names {width}"
+            if span > 1:
+                reason += f", and runs to line {line + span - 1}: is a quotation mark left open?"
+            bad.append(BadRow(line, reason))
+            watch.bad(line)
+        line += span
+    return kept, np.array(at, dtype=np.int64), bad
+
+
+def _undecodable(name: str, lines: int, error: UnicodeDecodeError) -> DataError:
+    held = error.object[: error.start]
+    line = lines + 1 + (held.count(b"\n") or held.count(b"\r"))
+    byte = error.object[error.start]
+    return DataError(f"{name} is not UTF-8 text at line {line} (byte 0x{byte:02X}); convert it to UTF-8.")
+
+
+def _is_number(cell: str) -> bool:
+    try:
+        float(cell)
+    except ValueError:
+        return False
+    return cell.strip().lower() not in ("nan", "inf", "infinity")
+
+
+def jsonl_chunks(text: io.TextIOWrapper, name: str, chunk_rows: int, strict: bool) -> Iterator[Chunk]:
+    """Read JSON lines in chunks; the keys of the first chunk are the columns, and an absent one is missing.
+
+    Arguments:
+        text: the text.
+        name: how messages call it.
+        chunk_rows: the most rows in a chunk.
+        strict: whether a bad row raises instead of being reported.
+
+    Returns:
+        an iterator over chunks; keys that come later are counted in `Chunk.ignored`.
+
+    Raises:
+        DataError: the first line is no JSON object, the last one is cut, most of the recent lines are bad.
+    """
+    watch = DriftWatch(name, "are not JSON objects with the keys met so far")
+    numbered = _numbered(text, name)
+    names: dict[str, None] = {}
+    opening = True
+    while True:
+        records: list[dict[str, Any]] = []
+        at: list[int] = []
+        bad: list[BadRow] = []
+        ignored: dict[str, int] = {}
+        taken = 0
+        for line, raw in islice(numbered, chunk_rows):
+            taken += 1
+            record, reason = _record(raw)
+            if record is None and opening and not records and not bad:
+                raise DataError(f"{name} should be jsonl but line {line} is not a JSON object: it {reason}.")
+            if record is None and not raw.endswith(("\n", "\r")) and reason.startswith("is not JSON"):
+                raise DataError(
+                    f"{name} is cut: its last line, {line}, stops in the middle of a JSON object."
+                )
+            if record is not None and not opening and names.keys().isdisjoint(record):
+                record, reason = None, "has none of the keys met so far"
+            if record is None:
+                bad.append(BadRow(line, reason))
+                watch.bad(line)
+                continue
+            watch.good()
+            records.append(record)
+            at.append(line)
+            if opening:
+                names.update(dict.fromkeys(record))
+            elif not names.keys() >= record.keys():
+                for key in record.keys() - names.keys():
+                    ignored[key] = ignored.get(key, 0) + 1
+        if not taken:
+            return
+        if strict and bad:
+            raise DataError(f"{name}: {bad[0]}.")
+        opening = opening and not records
+        columns = {key: [record.get(key) for record in records] for key in names}
+        yield Chunk(columns, np.array(at, dtype=np.int64), bad, loose=True, ignored=ignored)
+
+
+def _numbered(text: io.TextIOWrapper, name: str) -> Iterator[tuple[int, str]]:
+    line = 0
+    while True:
+        try:
+            raw = text.readline()
+        except UnicodeDecodeError as error:
+            raise _undecodable(name, line, error) from None
+        if not raw:
+            return
+        line += 1
+        if raw.strip():
+            yield line, raw
+
+
+def _record(raw: str) -> tuple[dict[str, Any] | None, str]:
+    try:
+        value = json.loads(raw)
+    except (ValueError, RecursionError) as error:
+        return None, f"is not JSON ({getattr(error, 'msg', None) or type(error).__name__})"
+    if not isinstance(value, dict):
+        return None, f"holds {_JSON_KINDS.get(type(value), 'null')} where an object is due"
+    if not value:
+        return None, "holds an object without keys"
+    return value, ""
+
+
+_JSON_KINDS = {list: "an array", str: "a string", int: "a number", float: "a number", bool: "true or false"}

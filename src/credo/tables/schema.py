@@ -1,0 +1,162 @@
+"""What each column of a table means to a learner, fixed before the first row is learnt from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from credo.core.errors import FormatError
+
+__all__ = ["ColumnSpec", "Dropped", "Schema", "TargetSpec"]
+
+KINDS = ("numeric", "boolean", "categorical", "datetime")
+TASKS = ("classification", "regression")
+_CLOCK = ("sin(hour)", "cos(hour)", "sin(weekday)", "cos(weekday)")
+_VERSION = 1
+
+
+@dataclass(frozen=True)
+class ColumnSpec:
+    """A column that is learnt from.
+
+    Arguments:
+        name: the column's name.
+        kind: "numeric", "boolean", "categorical" or "datetime".
+        categories: a categorical column's categories, most frequent first; any other cell is "other".
+        has_missing: whether the column has a feature of its own that says that its cell is missing.
+        origin: a datetime column's zero, in seconds since 1970.
+
+    >>> ColumnSpec("city", "categorical", ("Oslo",), has_missing=True).features
+    ('city=Oslo', 'city=(other)', 'city=(missing)')
+    """
+
+    name: str
+    kind: str
+    categories: tuple[str, ...] = ()
+    has_missing: bool = False
+    origin: float = 0.0
+
+    @property
+    def features(self) -> tuple[str, ...]:
+        """The names of the features that this column becomes."""
+        if self.kind == "categorical":
+            names = [f"{self.name}={category}" for category in (*self.categories, "(other)")]
+        elif self.kind == "datetime":
+            names = [self.name, *(f"{part[:3]}({self.name} {part[4:-1]})" for part in _CLOCK)]
+        else:
+            names = [self.name]
+        return (*names, f"{self.name}=(missing)") if self.has_missing else tuple(names)
+
+
+@dataclass(frozen=True)
+class Dropped:
+    """A column that is left out, and why.
+
+    >>> str(Dropped("id", "its values are all different"))
+    "column 'id' is left out: its values are all different"
+    """
+
+    name: str
+    why: str
+
+    def __str__(self) -> str:
+        return f"column {self.name!r} is left out: {self.why}"
+
+
+@dataclass(frozen=True)
+class TargetSpec:
+    """The column that is predicted.
+
+    Arguments:
+        name: the column's name.
+        task: "classification" or "regression".
+        classes: the class labels, in the order of their numbers; empty for regression.
+        whole: whether the labels are whole numbers, so that "1", "1.0" and 1 are one label.
+        why: a sentence that says what was inferred, and from what.
+    """
+
+    name: str
+    task: str
+    classes: tuple[str, ...] = ()
+    whole: bool = False
+    why: str = ""
+
+
+@dataclass(frozen=True)
+class Schema:
+    """The meaning of a table's columns.
+
+    Arguments:
+        target: the column that is predicted.
+        columns: the columns that are learnt from, in the order of their features.
+        dropped: the columns that are left out.
+        notes: sentences on what a reader may want to know, such as a column that is constant so far.
+
+    >>> schema = Schema(TargetSpec("y", "regression"), (ColumnSpec("a", "numeric"),))
+    >>> schema.features
+    ('a', '(a value is missing)')
+    >>> Schema.from_dict(schema.to_dict()) == schema
+    True
+    """
+
+    target: TargetSpec
+    columns: tuple[ColumnSpec, ...]
+    dropped: tuple[Dropped, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    @property
+    def features(self) -> tuple[str, ...]:
+        """The D feature names: each column's, then one that columns without a missing feature share."""
+        own = tuple(feature for column in self.columns for feature in column.features)
+        return own if all(column.has_missing for column in self.columns) else (*own, "(a value is missing)")
+
+    @property
+    def width(self) -> int:
+        """D, the number of features."""
+        return len(self.features)
+
+    @property
+    def sentences(self) -> tuple[str, ...]:
+        """Everything that was inferred, a sentence each, without full stops."""
+        return (self.target.why, *map(str, self.dropped), *self.notes)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The schema as plain lists, dicts, text and numbers, fit for JSON."""
+        return {"version": _VERSION, **_listed(asdict(self))}
+
+    @staticmethod
+    def from_dict(saved: Mapping[str, Any]) -> Schema:
+        """Restore what `to_dict` gave.
+
+        Arguments:
+            saved: the dict, for instance read from JSON.
+
+        Raises:
+            FormatError: it is of another version, or something in it is absent or of another kind.
+        """
+        if saved.get("version") != _VERSION:
+            raise FormatError(f"a saved schema must have version {_VERSION}; got {saved.get('version')!r}.")
+        try:
+            target = TargetSpec(**{**saved["target"], "classes": tuple(saved["target"]["classes"])})
+            columns = tuple(
+                ColumnSpec(**{**one, "categories": tuple(one["categories"])}) for one in saved["columns"]
+            )
+            schema = Schema(
+                target, columns, tuple(Dropped(**one) for one in saved["dropped"]), tuple(saved["notes"])
+            )
+        except (KeyError, TypeError) as error:
+            raise FormatError(f"a saved schema must hold what to_dict writes; {error}.") from None
+        wrong = [column.kind for column in columns if column.kind not in KINDS]
+        wrong += [target.task] if target.task not in TASKS else []
+        if wrong:
+            raise FormatError(
+                f"a saved schema must hold kinds {', '.join((*KINDS, *TASKS))}; got {wrong[0]!r}."
+            )
+        return schema
+
+
+def _listed(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _listed(item) for key, item in value.items()}
+    return [_listed(item) for item in value] if isinstance(value, (list, tuple)) else value

@@ -1,0 +1,253 @@
+"""Open tables: files, standard input and DataFrames, read once and in chunks."""
+
+from __future__ import annotations
+
+import io
+import os
+import sys
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from credo.core.errors import DataError, require_choice, require_integer
+from credo.tables.chunks import BadRow, Chunk
+from credo.tables.opening import FORMATS, ByteStream, format_of_name, open_bytes, sniff
+from credo.tables.readers import csv_chunks, jsonl_chunks, unique_names
+
+__all__ = ["TableSource", "from_frame", "open_table"]
+
+
+class TableSource:
+    """A table read once, from its first row to its last, in chunks.
+
+    Arguments:
+        name: how messages call it.
+        format: "csv", "tsv", "jsonl", "parquet" or "frame".
+        chunks: its chunks; the first with a row is read at once, so that a file that cannot be read fails
+            here.
+        close: called by `close`.
+
+    Raises:
+        DataError: the table has no usable row.
+
+    >>> with open_table(io.StringIO("a,b\\n1,2\\n")) as source:
+    ...     source.columns, [chunk.columns for chunk in source]
+    (('a', 'b'), [{'a': ('1',), 'b': ('2',)}])
+    """
+
+    def __init__(
+        self, name: str, format: str, chunks: Iterator[Chunk], close: Callable[[], None] = lambda: None
+    ) -> None:
+        self.name = name
+        self.format = format
+        self._chunks = chunks
+        self._close = close
+        self._ahead: list[Chunk] = []
+        self._begun = False
+        try:
+            first = self.peek(1)
+        except BaseException:
+            close()
+            raise
+        if not sum(map(len, first)):
+            close()
+            bad: list[BadRow] = [row for chunk in first for row in chunk.bad]
+            if bad:
+                raise DataError(f"{name} has no usable row: {bad[0]}.")
+            what = "no row" if format == "jsonl" else "column names but no rows"
+            raise DataError(f"{name} has {what}.")
+        self.columns: tuple[str, ...] = first[-1].names
+
+    def peek(self, rows: int = 1000) -> tuple[Chunk, ...]:
+        """Look at the first chunks without consuming them.
+
+        Arguments:
+            rows: read on until this many rows are there, or the table ends.
+
+        Returns:
+            the chunks, which iteration yields again.
+
+        Raises:
+            DataError: iteration has begun.
+        """
+        if self._begun:
+            raise DataError(f"{self.name} is being read already; peek before iterating.")
+        while sum(map(len, self._ahead)) < rows:
+            chunk = next(self._chunks, None)
+            if chunk is None:
+                break
+            self._ahead.append(chunk)
+        return tuple(self._ahead)
+
+    def __iter__(self) -> Iterator[Chunk]:
+        if self._begun:
+            raise DataError(f"{self.name} was read already; open it again to read it twice.")
+        self._begun = True
+        return self._iterate()
+
+    def _iterate(self) -> Iterator[Chunk]:
+        try:
+            while self._ahead:
+                yield self._ahead.pop(0)
+            yield from self._chunks
+        finally:
+            self.close()
+
+    def close(self) -> None:
+        """Close the file behind the table."""
+        self._close()
+
+    def __enter__(self) -> TableSource:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()
+
+
+def open_table(
+    source: Any,
+    *,
+    format: str | None = None,
+    chunk_rows: int = 1000,
+    delimiter: str | None = None,
+    strict: bool = False,
+) -> TableSource:
+    """Open a CSV, TSV, JSON lines or parquet table that need not fit in memory.
+
+    Arguments:
+        source: a path, "-" for standard input, or a readable stream; .csv.gz, .tsv.gz and .jsonl.gz are
+            unpacked.
+        format: "csv", "tsv", "jsonl" or "parquet"; None reads it off the suffix, or sniffs a stream's first
+            line.
+        chunk_rows: the most rows in a chunk.
+        delimiter: what separates the cells of a CSV; None guesses comma, semicolon, tab or bar from the
+            header.
+        strict: whether a row that cannot be split into cells raises instead of being reported in `Chunk.bad`.
+
+    Returns:
+        the table, to be iterated over once; its first chunk has been read.
+
+    Raises:
+        DataError: the source cannot be found or read, is not what its suffix says, is cut, or has no usable
+            row.
+
+    >>> source = open_table(io.StringIO("a,b\\n1,x\\n2\\n3,z\\n"))
+    >>> chunk = next(iter(source))
+    >>> chunk.columns["b"], chunk.lines, str(chunk.bad[0])
+    (('x', 'z'), array([2, 4]), 'line 3 has 1 cell where the header names 2')
+    """
+    if format is not None:
+        require_choice("format", format, FORMATS)
+    require_integer("chunk_rows", chunk_rows, 1)
+    if delimiter is not None and (not isinstance(delimiter, str) or len(delimiter) != 1):
+        raise DataError(f"delimiter must be one character; got {delimiter!r}.")
+    promised = format
+    is_path = isinstance(source, (str, os.PathLike)) and source != "-"
+    if is_path and not os.path.isdir(source):
+        promised, _ = format_of_name(os.fspath(source), format)
+    stream = open_bytes(source)
+    try:
+        kind = sniff(stream.head(), stream.name, promised)
+        if kind == "parquet":
+            chunks, name = _parquet(source, stream, is_path, chunk_rows), stream.name
+            return TableSource(name, kind, chunks, stream.close)
+        stream.text = True
+        buffered = io.BufferedReader(stream, 1 << 16)
+        text = io.TextIOWrapper(buffered, encoding="utf-8-sig", newline="" if kind != "jsonl" else None)
+        if kind == "jsonl":
+            chunks = jsonl_chunks(text, stream.name, chunk_rows, strict)
+        else:
+            between = delimiter or ("\t" if kind == "tsv" else None)
+            chunks = csv_chunks(text, stream.name, between, chunk_rows, strict)
+        return TableSource(stream.name, kind, chunks, text.close)
+    except BaseException:
+        stream.close()
+        raise
+
+
+def _parquet(source: Any, stream: ByteStream, is_path: bool, chunk_rows: int) -> Iterator[Chunk]:
+    name = stream.name
+    source = sys.stdin.buffer if source == "-" else source
+    if not (stream.stream if is_path else source).seekable():
+        raise DataError(
+            f"{name} holds parquet data, which cannot be read as a stream; save it and name the file."
+        )
+    try:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+    except ImportError:
+        raise DataError(f"{name} is parquet, which needs pyarrow: pip install pyarrow.") from None
+    if is_path:
+        with open(source, "rb") as file:
+            file.seek(-min(4, os.path.getsize(source)), os.SEEK_END)
+            if file.read() != b"PAR1" or os.path.getsize(source) < 12:
+                raise DataError(
+                    f"{name} is cut: it does not end in PAR1, as parquet files do; copy it again."
+                )
+    else:
+        source.seek(0)
+    row = 0
+    try:
+        file = pq.ParquetFile(source)
+        names = unique_names(file.schema_arrow.names, name)
+        for batch in file.iter_batches(batch_size=chunk_rows):
+            if batch.num_rows:
+                cells = [_arrow_cells(column, pa) for column in batch.columns]
+                lines = np.arange(row + 1, row + batch.num_rows + 1)
+                yield Chunk(dict(zip(names, cells, strict=True)), lines, unit="row")
+                row += batch.num_rows
+    except (pa.ArrowException, OSError) as error:
+        first = str(error).strip().splitlines()[0].rstrip(".")
+        raise DataError(f"{name} is damaged parquet data after row {row} ({first}).") from None
+
+
+def _arrow_cells(column: Any, pa: Any) -> Any:
+    kind = column.type
+    if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_timestamp(kind):
+        return column.to_numpy(zero_copy_only=False)
+    return column.to_pylist()
+
+
+def from_frame(frame: Any, *, chunk_rows: int = 1000, name: str = "the DataFrame") -> TableSource:
+    """Read a DataFrame (pandas, Polars, PyArrow, or any other that narwhals knows) as a table.
+
+    Arguments:
+        frame: the DataFrame; a lazy one is collected; a pandas index is left out.
+        chunk_rows: the most rows in a chunk.
+        name: how messages call it.
+
+    Returns:
+        the table, to be iterated over once; rows are counted from 1.
+
+    Raises:
+        DataError: it is no DataFrame, has no rows, or has two columns of one name.
+
+    >>> import pandas as pd
+    >>> next(iter(from_frame(pd.DataFrame({"a": [1, 2]})))).columns
+    {'a': array([1, 2])}
+    """
+    import narwhals as nw
+
+    require_integer("chunk_rows", chunk_rows, 1)
+    unique_names(
+        list(getattr(frame, "columns", ())) if type(frame).__module__.startswith("pandas") else [], name
+    )
+    try:
+        table = nw.from_native(frame)
+        table = table.collect() if isinstance(table, nw.LazyFrame) else table
+    except (TypeError, ValueError) as error:
+        if isinstance(error, TypeError):
+            raise DataError(f"{name} must be a DataFrame; got {type(frame).__name__}.") from None
+        raise DataError(f"{name} cannot be read ({str(error).splitlines()[0].rstrip('.')}).") from None
+    return TableSource(name, "frame", _frame_chunks(table, chunk_rows, name))
+
+
+def _frame_chunks(table: Any, chunk_rows: int, name: str) -> Iterator[Chunk]:
+    names = unique_names(list(table.columns), name)
+    for start in range(0, len(table), chunk_rows):
+        part = table[start : start + chunk_rows]
+        cells = [part[column].to_numpy() for column in table.columns]
+        yield Chunk(
+            dict(zip(names, cells, strict=True)), np.arange(start + 1, start + len(part) + 1), unit="row"
+        )

@@ -1,0 +1,244 @@
+"""`credo learn`: tables, scores, reports, saving and resuming."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tests.cli.conftest import labels, numbers, write
+
+from credo.cli.session import Session
+
+LINEAR = ("--model", "linear")
+
+
+def test_a_regression_beats_the_running_mean_and_writes_its_folder(credo, tmp_path):
+    made = credo("learn", numbers(tmp_path / "t.csv", 250), "--target", "y", *LINEAR)
+    assert made.status == 0, made.err
+    assert "regression" in made.err and "beats the running mean" in made.out
+    folder = tmp_path / "runs" / "t"
+    data = json.loads((folder / "metrics.json").read_text())
+    assert data["metrics"]["rmse"] < 0.4 * data["baseline"]["rmse"]
+    assert data["metrics"]["nlpd"] < data["baseline"]["nlpd"] - 0.8
+    assert 0.8 < data["metrics"]["coverage_90"] <= 1.0
+    assert data["rows"] == {
+        "read": 250,
+        "learned": 250,
+        "scored": 240,
+        "skipped": 0,
+        "refused": 0,
+        "missing_cells": {},
+        "unseen_categories": {},
+        "bad": [],
+    }
+    assert {
+        "format",
+        "source",
+        "task",
+        "target",
+        "settings",
+        "notes",
+        "verdict",
+        "seconds",
+        "versions",
+    } <= set(data)
+    plots = {path.name for path in (folder / "plots").iterdir()}
+    assert plots == {"rmse.png", "nlpd.png", "reliability.png", "bands.png", "parameters.png"}
+    assert not [path for path in (tmp_path / "runs").iterdir() if path.name != "t"]
+
+
+class Page(HTMLParser):
+    """Collects what a page refers to, and checks that its tags are closed."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.refers: list[str] = []
+        self.open: list[str] = []
+
+    def handle_starttag(self, tag, attrs):
+        self.refers += [value for name, value in attrs if name in ("src", "href", "srcset")]
+        if tag not in ("meta", "img", "br"):
+            self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+
+def test_a_messy_classification_and_its_self_contained_report(credo, tmp_path):
+    made = credo("learn", labels(tmp_path / "<b>.csv", 300), "--target", "level", *LINEAR, "--out", "o")
+    assert made.status == 0, made.err
+    assert "classification" in made.err and "beats the running majority" in made.out
+    text = (tmp_path / "o" / "report.html").read_text()
+    page = Page()
+    page.feed(text)
+    assert page.open == [] and page.refers
+    assert all(value.startswith("data:image/png;base64,") for value in page.refers)
+    assert not re.search(r"https?://|<script|@import|url\(", text)
+    assert "<b>.csv" not in text and "prefers-color-scheme" in text and "viewport" in text
+    data = json.loads((tmp_path / "o" / "metrics.json").read_text())
+    assert data["classes"] == ["high", "low"] and data["rows"]["missing_cells"].keys() == {"a", "city"}
+    assert data["metrics"]["error"] < data["baseline"]["error"]
+
+
+def test_several_classes_and_a_held_out_file(credo, tmp_path):
+    rng = np.random.default_rng(0)
+
+    def table(name, count):
+        x = rng.normal(size=(count, 2))
+        kind = np.array(["red", "green", "blue"])[(x[:, 0] > 0).astype(int) + (x[:, 1] > 0.5)]
+        return write(tmp_path / name, ["u", "v", "kind"], [[*row, k] for row, k in zip(x, kind, strict=True)])
+
+    made = credo(
+        "learn", table("a.csv", 200), "--target", "kind", *LINEAR, "--test", table("b.csv", 50), "-q"
+    )
+    assert made.status == 0 and made.err == "" and "held out (50)" in made.out
+    data = json.loads((tmp_path / "runs/a/metrics.json").read_text())
+    assert data["test"]["rows"] == 50 and data["test"]["metrics"]["error"] < data["test"]["baseline"]["error"]
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ("--posterior", "diagonal", "--drift", "walk:1e-5"),
+        ("--posterior", "low-rank:2", "--drift", "ou:0.999", "--curvature", "lin-ef"),
+        ("--method", "sgd"),
+        ("--method", "replay", "--learning-rate", "0.01", "--drift", "decay:0.999"),
+    ],
+)
+def test_every_kind_of_learner_runs(credo, tmp_path, options):
+    made = credo("learn", numbers(tmp_path / "t.csv", 60), "--target", "y", *LINEAR, *options)
+    assert made.status == 0, made.err
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ("--iterations 2", "full posterior by bong, lin-hess, 2 iterations"),
+        ("--method blr", "full posterior by blr, lin-hess, 5 iterations, learning rate 0.5"),
+        ("--method bog --learning-rate 0.02", "full posterior by bog, lin-hess, learning rate 0.02"),
+        (
+            "--method bbb --posterior low-rank:2 --curvature mc-hess --iterations 2",
+            "low-rank:2 posterior by bbb, mc-hess, 2 iterations, learning rate 0.001",
+        ),
+    ],
+)
+def test_every_rule_and_curvature_learns_and_says_what_it_is(credo, tmp_path, options, said):
+    path = labels(tmp_path / "t.csv", 60)
+    made = credo("learn", path, "--target", "level", *LINEAR, *options.split(), "--save", "s", "-q")
+    assert made.status == 0 and "running majority" in made.out, made.err
+    session = Session.load(tmp_path / "s")
+    assert session.settings.spelt == said and session.refused == 0
+    data = json.loads((tmp_path / "runs/t/metrics.json").read_text())
+    assert "nlpd_plugin" in data["metrics"] and data["settings"]["iterations"] == session.settings.iterations
+
+
+def test_draws_go_on_where_they_were_when_resumed(credo, tmp_path):
+    numbers(tmp_path / "all.csv", 60)
+    lines = (tmp_path / "all.csv").read_text().splitlines(keepends=True)
+    (tmp_path / "a.csv").write_text("".join(lines[:31]))
+    (tmp_path / "b.csv").write_text("".join([lines[0], *lines[31:]]))
+    model = ("--target", "y", *LINEAR, "--method", "blr", "--curvature", "mc-ef", "--iterations", 2, "-q")
+    assert credo("learn", "all.csv", *model, "--save", "all").status == 0
+    assert credo("learn", "a.csv", *model, "--save", "a").status == 0
+    assert credo("learn", "b.csv", "--resume", "a", "--save", "b", "-q").status == 0
+    assert Session.load(Path("all")).belief == Session.load(Path("b")).belief
+    made = credo("learn", "b.csv", "--resume", "a", "--iterations", 3)
+    assert made.status == 2 and "was saved with --iterations 2, which cannot be changed to 3" in made.err
+
+
+def test_a_learner_that_diverges_is_said_to(credo, tmp_path):
+    path = numbers(tmp_path / "t.csv", 60)
+    made = credo(
+        "learn", path, "--target", "y", *LINEAR, "--method", "sgd", "--learning-rate", 10, "-q", "--out", "o"
+    )
+    assert made.status == 0 and "The learner has diverged: its NLPD is " in made.out, made.out
+    assert "try a --learning-rate below 10." in " ".join(made.out.split())
+    assert max(len(line.rstrip()) for line in made.out.splitlines()) <= 80
+    assert "has diverged" in (tmp_path / "o" / "report.html").read_text()
+
+
+def test_resuming_is_bitwise_as_if_it_had_never_stopped(credo, tmp_path):
+    lines = numbers(tmp_path / "all.csv", 210).read_text().splitlines(keepends=True)
+    (tmp_path / "a.csv").write_text("".join(lines[:78]))
+    (tmp_path / "b.csv").write_text("".join([lines[0], *lines[78:]]))
+    model = ("--target", "y", "--model", "mlp:4", "-q")
+    assert credo("learn", "all.csv", *model, "--save", "all.credo").status == 0
+    assert credo("learn", "a.csv", *model, "--save", "a.credo", "--chunk", 17).status == 0
+    made = credo("learn", "b.csv", "--resume", "a.credo", "--save", "b.credo", "--chunk", 40)
+    assert made.status == 0 and "continuing a.credo, which has learned from 77 rows" in made.err
+    whole, parts = Session.load(Path("all.credo")), Session.load(Path("b.credo"))
+    assert whole.belief == parts.belief and whole.learner == parts.learner
+    assert whole.used == parts.used == 210
+    for name, array in whole.tally.arrays().items():
+        if name not in ("trace",):
+            np.testing.assert_allclose(array, parts.tally.arrays()[name], rtol=1e-12, err_msg=name)
+    stopped = Session.load(Path("a.credo"))
+    stopped.progress = {"source": "all.csv", "line": 78, "interrupted": True}
+    stopped.save(Path("stopped.credo"))
+    made = credo("learn", "all.csv", "--resume", "stopped.credo", "--save", "c.credo")
+    assert made.status == 0 and "going on after row 78 of all.csv" in made.err
+    assert Session.load(Path("c.credo")).belief == whole.belief
+
+
+def test_resuming_a_stream_with_a_mean_in_unknown_noise_keeps_the_noise(credo, tmp_path):
+    numbers(tmp_path / "t.csv", 60)
+    assert credo("learn", "t.csv", "--target", "y", *LINEAR, "-q", "--save", "s.credo").status == 0
+    one = Session.load(Path("s.credo"))
+    one.save(Path("again.credo"))
+    assert Session.load(Path("again.credo")).belief == one.belief
+
+
+def test_bad_rows_are_counted_and_skipped_unless_strict(credo, tmp_path):
+    path = numbers(tmp_path / "t.csv", 80)
+    lines = path.read_text().splitlines()
+    lines[30], lines[40], lines[50] = "1,2", "1.0,text,3.0", "inf,nan,inf"
+    path.write_text("\n".join(lines) + "\n")
+    made = credo("learn", path, "--target", "y", *LINEAR)
+    assert made.status == 0 and "3 bad rows skipped" in made.err
+    assert "line 31" in made.err and "line 41" in made.err and "line 51" in made.err
+    data = json.loads((tmp_path / "runs/t/metrics.json").read_text())
+    assert data["rows"]["skipped"] == 3 and data["rows"]["learned"] == 77
+    strict = credo("learn", path, "--target", "y", *LINEAR, "--strict", "--out", "s")
+    assert strict.status == 2 and "line 31" in strict.err and not (tmp_path / "s").exists()
+
+
+def test_standard_input_and_json_lines(credo, tmp_path, monkeypatch):
+    rows = [{"a": i % 7, "b": None if i % 5 else "x", "y": 2.0 * (i % 7) + 0.1 * (i % 3)} for i in range(80)]
+    text = "".join(json.dumps(row) + "\n" for row in rows)
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(text.encode())))
+    made = credo("learn", "-", "--target", "y", *LINEAR)
+    assert made.status == 0, made.err
+    assert (tmp_path / "runs/stdin/report.html").exists()
+
+
+def test_an_earlier_run_is_kept_unless_its_folder_is_named(credo, tmp_path):
+    table = (numbers(tmp_path / "t.csv", 40), "--target", "y", *LINEAR)
+    assert credo("learn", *table).status == 0
+    again = credo("learn", *table)
+    assert again.status == 0 and "goes to runs/t-2" in again.err
+    named = credo("learn", *table, "--out", "runs/t")
+    assert named.status == 0 and "the earlier run in runs/t is replaced" in named.err
+    assert sorted(path.name for path in (tmp_path / "runs").iterdir()) == ["t", "t-2"]
+
+
+def test_without_matplotlib_there_is_a_report_without_plots(credo, tmp_path, monkeypatch):
+    monkeypatch.setattr("credo.cli.plots.available", lambda: False)
+    made = credo("learn", numbers(tmp_path / "t.csv", 40), "--target", "y", *LINEAR)
+    assert made.status == 0 and "matplotlib is not installed" in made.err
+    assert "matplotlib is not installed" in (tmp_path / "runs/t/report.html").read_text()
+    assert not (tmp_path / "runs/t/plots").exists()
+
+
+def test_named_sets_of_images_and_of_rows(credo, tmp_path):
+    made = credo(
+        "learn", "digits", "--limit", 60, "--test-rows", 20, "--model", "mlp:4", "--posterior", "low-rank:2"
+    )
+    assert made.status == 0, made.err
+    assert "60 of its 1,438 training rows, shuffled by the seed" in made.err and "held out (20)" in made.out
+    made = credo("learn", "wine", "--test-rows", -1, *LINEAR)
+    assert made.status == 0 and "beats the running majority" in made.out and "held out" not in made.out

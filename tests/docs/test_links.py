@@ -1,0 +1,74 @@
+"""Links lead somewhere, every page is in the navigation, and every public name is in the reference."""
+
+from __future__ import annotations
+
+import importlib
+import re
+
+import pytest
+from tests.docs.pages import DOCS, ROOT, pages
+
+import credo
+
+_LINK = re.compile(r"(?<!!)\[[^\]]+\]\(([^)\s]+)\)")
+_HEADING = re.compile(r"^#+ +(.+?)(?: +\{#([\w-]+)\})?$", re.MULTILINE)
+_CODE = re.compile(r"```.*?```|`[^`\n]*`", re.DOTALL)
+_ROOMS = sorted(path.parent.name for path in (ROOT / "src/credo").glob("*/__init__.py"))
+
+
+@pytest.mark.parametrize("page", pages(), ids=lambda page: page.name)
+def test_links_lead_somewhere(page) -> None:
+    text = _CODE.sub("", page.read_text(encoding="utf-8"))
+    for link in _LINK.findall(text):
+        if re.match(r"[a-z]+:", link):
+            continue
+        path, _, anchor = link.partition("#")
+        target = (page.parent / path).resolve() if path else page
+        assert target.exists(), f"{page.name} links to {link}, which is not there"
+        if anchor and target.suffix == ".md":
+            assert anchor in _anchors(target.read_text(encoding="utf-8")), (
+                f"{page.name}: no heading for {link}"
+            )
+
+
+def _anchors(text: str) -> set[str]:
+    found = set()
+    for title, given in _HEADING.findall(text):
+        slug = re.sub(r"[^\w\s-]", "", title.lower()).strip()
+        found.add(given or re.sub(r"[\s]+", "-", slug))
+    return found
+
+
+def test_every_page_is_in_the_navigation() -> None:
+    navigation = set(
+        re.findall(r"[\w/-]+\.md", (ROOT / "mkdocs.yml").read_text(encoding="utf-8").split("\nnav:")[1])
+    )
+    assert navigation == {str(page.relative_to(DOCS)) for page in DOCS.rglob("*.md")}
+
+
+def _documented() -> set[str]:
+    """The names that reference pages show: `::: path`, a `members` list, or all of a room."""
+    shown: set[str] = set()
+    for page in (DOCS / "reference").glob("*.md"):
+        for path, options in re.findall(
+            r"^::: (\S+)\n((?: +.*\n)*)", page.read_text(encoding="utf-8") + "\n", re.MULTILINE
+        ):
+            shown.add(path.rsplit(".", 1)[1])
+            shown |= set(re.findall(r"^ +- (\w+)$", options, re.MULTILINE))
+            whole_room = path.count(".") == 1 or path.startswith("credo.core.")
+            if whole_room and "members" not in options:
+                shown |= set(importlib.import_module(path).__all__)
+    return shown
+
+
+def test_every_public_name_is_in_the_reference() -> None:
+    absent = set(credo.__all__) - _documented() - {"__version__", "core"}
+    assert not absent, f"these are not in docs/reference: {sorted(absent)}"
+
+
+@pytest.mark.parametrize("room", _ROOMS)
+def test_every_public_name_of_a_room_is_in_the_reference(room: str) -> None:
+    if not (DOCS / "reference" / f"{room}.md").exists():
+        pytest.skip(f"{room} has no page of its own")
+    absent = set(getattr(importlib.import_module(f"credo.{room}"), "__all__", ())) - _documented()
+    assert not absent, f"these are not in docs/reference: {sorted(absent)}"

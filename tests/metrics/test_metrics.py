@@ -1,0 +1,86 @@
+"""Metrics against naive references."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from credo.metrics import Scores, reliability, running, summarize, windowed
+from credo.metrics.scores import ece
+
+RNG = np.random.default_rng(0)
+
+
+def classified(count: int = 300, classes: int = 4) -> Scores:
+    probs = RNG.dirichlet(np.ones(classes), count)
+    y = np.array([RNG.choice(classes, p=p) for p in probs])
+    log_prob = np.log(probs[np.arange(count), y])
+    return Scores(y, None, None, log_prob, None, probs, {}, log_prob, np.ones(count, bool))
+
+
+def measured(count: int = 4000) -> Scores:
+    mean, sd = RNG.normal(size=count), np.full(count, 0.5)
+    y = mean + sd * RNG.normal(size=count)
+    from scipy import stats
+
+    log_prob, pit = stats.norm.logpdf(y, mean, sd), stats.norm.cdf(y, mean, sd)
+    return Scores(y, mean, sd, log_prob, pit, None, {"plugin": log_prob - 1}, log_prob, np.ones(count, bool))
+
+
+def test_classification_metrics_equal_naive_loops():
+    s = classified()
+    got = summarize(s)
+    wrong = np.mean([p.argmax() != y for p, y in zip(s.probs, s.y, strict=True)])
+    pairs = zip(s.probs, s.y, strict=True)
+    brier = np.mean([sum((p[c] - (c == y)) ** 2 for c in range(4)) for p, y in pairs])
+    total = 0.0
+    confidence = s.probs.max(axis=1)
+    for low in np.arange(15) / 15:
+        inside = (confidence >= low) & (confidence < low + 1 / 15)
+        if inside.any():
+            total += inside.mean() * abs(s.correct[inside].mean() - confidence[inside].mean())
+    assert got["error"] == pytest.approx(wrong)
+    assert got["brier"] == pytest.approx(brier)
+    assert got["ece"] == pytest.approx(total)
+    assert got["nlpd"] == pytest.approx(-s.log_prob.mean())
+
+
+def test_the_calibration_error_of_certainty_is_the_error():
+    assert ece(np.ones(10), np.arange(10) < 7) == pytest.approx(0.3)
+
+
+def test_regression_metrics_of_a_calibrated_forecast():
+    s = measured()
+    got = summarize(s)
+    assert got["rmse"] == pytest.approx(0.5, abs=4 * 0.5 / np.sqrt(2 * len(s)))
+    assert got["coverage"] == pytest.approx(0.9, abs=4 * np.sqrt(0.09 / len(s)))
+    assert got["nlpd_plugin"] == pytest.approx(got["nlpd"] + 1)
+    curve = reliability(s)
+    assert np.abs(curve["predicted"] - curve["observed"]).max() < 4 * 0.5 / np.sqrt(len(s))
+
+
+def test_a_forecast_too_wide_covers_too_much():
+    s = measured()
+    from scipy import stats
+
+    wide = Scores(**{**s.__dict__, "pit": stats.norm.cdf(s.y, s.mean, 3 * s.sd)})
+    assert summarize(wide)["coverage"] > 0.98
+
+
+def test_running_and_windowed_curves():
+    s = measured(50)
+    squares = (s.y - s.mean) ** 2
+    np.testing.assert_allclose(running(s, "rmse"), [np.sqrt(squares[: i + 1].mean()) for i in range(50)])
+    naive = [np.sqrt(squares[max(0, i - 6) : i + 1].mean()) for i in range(50)]
+    np.testing.assert_allclose(windowed(s, "rmse", 7), naive, atol=1e-12)
+
+
+def test_parts_join_to_the_whole():
+    s = classified()
+    again = Scores.concatenate([s.rows(slice(0, 100)), s.rows(slice(100, None))])
+    assert summarize(again) == summarize(s)
+
+
+def test_no_rows_give_no_numbers():
+    s = classified()
+    assert np.isnan(summarize(s.rows(slice(0, 0)))["nlpd"])

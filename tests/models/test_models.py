@@ -1,0 +1,150 @@
+"""Models and networks: outputs, Jacobians, gradients, initial values, prior variances, adapters."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import credo
+from credo.core.errors import CredoError
+from credo.core.trees import ravel
+
+NET = credo.MLP(3, (4,), "tanh")
+PARAMS = jax.tree.map(lambda v: v.astype(jnp.float64), NET.init(0, (2,)))
+XS = jnp.asarray(np.random.default_rng(0).normal(size=(5, 2)))
+YS = jnp.asarray([0, 1, 2, 1, 0])
+
+
+def test_jacobians_and_gradients_are_those_of_autodiff() -> None:
+    vector, unravel = ravel(PARAMS)
+    model = credo.Model(NET, credo.Categorical(3))
+    eta, rows = model.jacobian(vector, unravel, XS[0])
+    np.testing.assert_allclose(eta, NET(PARAMS, XS[0]), atol=1e-12)
+    np.testing.assert_allclose(rows, jax.jacfwd(lambda v: NET(unravel(v), XS[0]))(vector), atol=1e-12)
+
+    def log_prob(v: jax.Array, x: jax.Array, y: jax.Array) -> jax.Array:
+        return model.likelihood.log_prob(NET(unravel(v), x), y)
+
+    _, value, gradient = model.gradients(vector, unravel, XS[0], YS[0], model.likelihood)
+    np.testing.assert_allclose(value, log_prob(vector, XS[0], YS[0]), atol=1e-12)
+    np.testing.assert_allclose(gradient[0], jax.grad(log_prob)(vector, XS[0], YS[0]), atol=1e-12)
+
+
+def test_a_joint_model_stacks_its_rows() -> None:
+    vector, unravel = ravel(PARAMS)
+    single, joint = (
+        credo.Model(NET, credo.Categorical(3)),
+        credo.joint(credo.Model(NET, credo.Categorical(3))),
+    )
+    eta, rows = joint.jacobian(vector, unravel, XS)
+    each = [single.jacobian(vector, unravel, x) for x in XS]
+    np.testing.assert_allclose(eta, np.concatenate([e for e, _ in each]), atol=1e-12)
+    np.testing.assert_allclose(rows, np.concatenate([r for _, r in each]), atol=1e-12)
+    _, value, gradients = joint.gradients(vector, unravel, XS, YS, joint.likelihood)
+    alone = [single.gradients(vector, unravel, x, y, single.likelihood) for x, y in zip(XS, YS, strict=True)]
+    np.testing.assert_allclose(value, sum(v for _, v, _ in alone), atol=1e-12)
+    np.testing.assert_allclose(gradients, np.concatenate([g for *_, g in alone]), atol=1e-12)
+
+
+@pytest.mark.parametrize("activation", ["relu", "tanh", "gelu", "silu", "elu", "sin"])
+def test_a_perceptron_is_its_layers(activation: str) -> None:
+    net = credo.MLP(2, (5, 4), activation)
+    params, x = net.init(0, (3, 2)), jnp.linspace(-1.0, 1.0, 6, dtype=jnp.float32).reshape(3, 2)
+    act = {"sin": jnp.sin, "tanh": jnp.tanh}.get(activation) or getattr(jax.nn, activation)
+    h = x.reshape(-1)
+    for layer in params[:-1]:
+        h = act(h @ layer["w"] + layer["b"])
+    np.testing.assert_allclose(net(params, x), h @ params[-1]["w"] + params[-1]["b"], atol=1e-6)
+    assert [p["w"].shape for p in params] == [(6, 5), (5, 4), (4, 2)]
+    assert all(bool(jnp.all(p["b"] == 0)) for p in params)
+
+
+def test_initial_weights_have_their_variances_and_prior_variances_their_fan_in() -> None:
+    net = credo.MLP(50, (400,))
+    first, last = net.init(0, (300,))
+    assert np.var(first["w"]) == pytest.approx(2 / 300, rel=0.05)
+    assert np.var(last["w"]) <= 1.05 / 400
+    assert net.prior_var([first, last], 2.0) == [{"w": 2 / 300, "b": 2.0}, {"w": 2 / 400, "b": 2.0}]
+    learner = credo.vd_ekf(credo.Model(NET, credo.Categorical(3)))
+    belief = learner.init(PARAMS, var=NET.prior_var(PARAMS, 0.5))
+    assert sorted(set(np.asarray(belief.var).tolist())) == [0.125, 0.25, 0.5]
+
+
+def test_a_linear_model_starts_at_zero() -> None:
+    net = credo.Linear(3)
+    params = net.init(0, (4,))
+    assert all(bool(jnp.all(leaf == 0)) for leaf in jax.tree.leaves(params))
+    np.testing.assert_array_equal(net(params, jnp.ones(4)), np.zeros(3))
+
+
+def test_a_convolutional_network_has_its_documented_size_and_pools() -> None:
+    net = credo.CNN()
+    params = net.init(0, (28, 28))
+    assert ravel(params)[1].size == 57_722
+    out = jax.jit(net)(params, jnp.ones((28, 28), jnp.float32))
+    assert out.shape == (10,) and bool(jnp.all(jnp.isfinite(out)))
+    small = credo.CNN(2, (3, 4), 5, "tanh")
+    colours = small.init(1, (9, 8, 3))
+    assert small(colours, jnp.ones((9, 8, 3), jnp.float32)).shape == (2,)
+    with pytest.raises(CredoError, match=r"CNN needs images \(H, W\).*got shape \(7, 28\)"):
+        net.init(0, (7, 28))
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: credo.MLP(0), "outputs must be a whole number at least 1; got 0"),
+        (lambda: credo.MLP(1, (5, 0)), "hidden must be a whole number at least 1; got 0"),
+        (lambda: credo.MLP(1, (5,), "relus"), r"activation must be one of .*did you mean 'relu'"),
+        (lambda: NET(PARAMS, jnp.ones(3)), "x has 3 features where the network was made for 2"),
+        (lambda: credo.Linear(0), "outputs must be a whole number at least 1"),
+    ],
+)
+def test_impossible_networks_are_refused(make: Any, message: str) -> None:
+    with pytest.raises(CredoError, match=message):
+        make()
+
+
+def test_any_callable_is_a_model_and_a_record_keeps_its_arrays() -> None:
+    class MLP:  # the name of one of credo's records, and none of them
+        def __call__(self, params: jax.Array, x: jax.Array) -> jax.Array:
+            return params @ x
+
+    learner = credo.extended_kalman(credo.Model(MLP(), credo.Normal(0.1)))
+    _, info = learner.step(learner.init(jnp.zeros(2)), jnp.ones(2), 1.0)
+    assert bool(info.ok)
+
+    @credo.record
+    class Scaled:
+        scale: Any
+
+        def __call__(self, params: jax.Array, x: jax.Array) -> jax.Array:
+            return self.scale * (params @ x)
+
+    def total(scale: jax.Array) -> jax.Array:
+        made = credo.extended_kalman(credo.Model(Scaled(scale), credo.Normal(0.1)))
+        return made.step(made.init(jnp.zeros(2)), jnp.ones(2), 1.0)[1].log_evidence
+
+    slope = (total(1.0 + 1e-6) - total(1.0 - 1e-6)) / 2e-6
+    np.testing.assert_allclose(jax.grad(total)(1.0), slope, rtol=1e-6)
+
+
+def test_equinox_modules_are_adapted() -> None:
+    eqx = pytest.importorskip("equinox")
+    apply, params = credo.from_equinox(eqx.nn.MLP(2, 1, 4, 1, key=jax.random.key(0)))
+    learner = credo.lofi(credo.Model(apply, credo.Normal(0.1)), 2)
+    _, info = learner.step(learner.init(params), XS[0], 1.0)
+    assert bool(info.ok)
+
+
+def test_flax_modules_are_adapted() -> None:
+    nn = pytest.importorskip("flax.linen")
+    module = nn.Dense(1)
+    apply, params = credo.from_flax(module, module.init(jax.random.key(0), XS[0]))
+    learner = credo.lofi(credo.Model(apply, credo.Normal(0.1)), 2)
+    _, info = learner.step(learner.init(params), XS[0], 1.0)
+    assert bool(info.ok)

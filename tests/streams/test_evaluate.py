@@ -1,0 +1,155 @@
+"""Test-then-train: every row is forecast at the belief before it, whatever the chunks and delays."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import credo
+
+RNG = np.random.default_rng(3)
+X = RNG.normal(size=(41, 3))
+Y = X @ np.array([1.0, -1.0, 0.5]) + 0.3 * RNG.normal(size=41)
+LABELS = (Y > 0).astype(np.int32)
+
+
+def linear(w, x):
+    return x @ w
+
+
+REGRESSION = credo.extended_kalman(credo.Model(linear, credo.Normal(0.09)), credo.RandomWalk(1e-3))
+LOGISTIC = credo.extended_kalman(credo.Model(linear, credo.Bernoulli()))
+START = jnp.zeros(3)
+
+
+@pytest.fixture(scope="module")
+def report():
+    return credo.evaluate(REGRESSION, REGRESSION.init(START), (X, Y), compare=["plugin"])
+
+
+def test_rows_are_scored_before_they_are_learned(report):
+    belief, log_probs, means = REGRESSION.init(START), [], []
+    for x, y in zip(X, Y, strict=True):
+        predicted = REGRESSION.predict(belief)
+        forecast = REGRESSION.forecast(predicted, x)
+        log_probs.append(float(forecast.log_prob(y)))
+        means.append(float(forecast.mean))
+        belief, _ = REGRESSION.update(predicted, x, y)
+    np.testing.assert_allclose(report.scores.log_prob, log_probs, atol=1e-12)
+    np.testing.assert_allclose(report.scores.mean, means, atol=1e-12)
+    np.testing.assert_allclose(report.metrics["rmse"], np.sqrt(np.mean((Y - means) ** 2)), atol=1e-12)
+    assert report.metrics["log_evidence"] == pytest.approx(sum(log_probs), abs=1e-9)
+    assert report.metrics["nlpd_plugin"] != report.metrics["nlpd"]
+
+
+def test_evaluation_learns_what_a_run_learns(report):
+    belief, _ = credo.run(REGRESSION, REGRESSION.init(START), X, Y)
+    np.testing.assert_allclose(report.belief.mean, belief.mean, atol=1e-13)
+
+
+@pytest.mark.parametrize("chunk", [1, 7, 41, 1000])
+def test_chunks_do_not_matter(report, chunk):
+    again = credo.evaluate(REGRESSION, REGRESSION.init(START), (X, Y), compare=["plugin"], chunk=chunk)
+    assert again.belief == report.belief
+    np.testing.assert_array_equal(again.scores.log_prob, report.scores.log_prob)
+
+
+def test_a_constant_delay_learns_each_label_that_much_later():
+    late = credo.evaluate(REGRESSION, REGRESSION.init(START), (X, Y), delay=2)
+    belief, log_probs = REGRESSION.init(START), []
+    for i in range(len(Y)):
+        belief = REGRESSION.predict(belief)
+        log_probs.append(float(REGRESSION.forecast(belief, X[i]).log_prob(Y[i])))
+        if i >= 2:
+            belief, _ = REGRESSION.update(belief, X[i - 2], Y[i - 2])
+    for i in (-2, -1):
+        belief, _ = REGRESSION.update(belief, X[i], Y[i])
+    np.testing.assert_allclose(late.scores.log_prob, log_probs, atol=1e-12)
+    np.testing.assert_allclose(late.belief.mean, belief.mean, atol=1e-12)
+
+
+def test_a_delay_of_each_row_may_reorder_labels():
+    delays = np.tile([3, 0], 21)[:41]
+    static = credo.extended_kalman(credo.Model(linear, credo.Normal(0.09)))
+    late = credo.evaluate(static, static.init(START), (X, Y), delay=delays)
+    on_time = credo.evaluate(static, static.init(START), (X, Y))
+    np.testing.assert_allclose(late.belief.mean, on_time.belief.mean, atol=1e-12)
+    assert not np.allclose(late.scores.log_prob, on_time.scores.log_prob)
+
+
+def test_no_delay_by_events_is_the_plain_stream(report):
+    nearly = np.zeros(41, int)
+    nearly[-1] = 5
+    late = credo.evaluate(REGRESSION, REGRESSION.init(START), (X, Y), delay=nearly)
+    np.testing.assert_allclose(late.scores.log_prob, report.scores.log_prob, atol=1e-12)
+
+
+def test_missing_labels_are_forecast_but_not_scored():
+    labels = LABELS.astype(float)
+    labels[[3, 8]] = np.nan
+    report = credo.evaluate(LOGISTIC, LOGISTIC.init(START), (X, labels))
+    assert len(report.scores) == 39 and report.skipped == 2
+    assert set(report.metrics) == {"nlpd", "error", "brier", "ece", "log_evidence"}
+
+
+def test_negative_whole_numbers_of_a_regression_are_scored():
+    counts = np.arange(-5, 5)
+    report = credo.evaluate(REGRESSION, REGRESSION.init(START), (X[:10], counts))
+    assert len(report.scores) == 10
+
+
+def test_a_joint_model_is_scored_row_by_row():
+    joint = credo.extended_kalman(credo.joint(credo.Model(linear, credo.Bernoulli())))
+    xs, ys = X[:40].reshape(10, 4, 3), LABELS[:40].reshape(10, 4)
+    report = credo.evaluate(joint, joint.init(START), (xs, ys))
+    assert len(report.scores) == 40 and 0 <= report.metrics["error"] <= 1
+    _, trace = credo.run(joint, joint.init(START), xs, ys)
+    assert report.metrics["log_evidence"] == pytest.approx(float(trace.log_evidence.sum()), abs=1e-9)
+
+
+def test_progress_is_told_after_every_chunk():
+    told = []
+    data = (X, Y)
+    credo.evaluate(REGRESSION, REGRESSION.init(START), data, chunk=20, progress=lambda *a: told.append(a[:2]))
+    assert told == [(20, 41), (40, 41), (41, 41)]
+
+
+def test_the_report_prints_a_table(report):
+    text = str(report)
+    assert "rmse" in text and "41 rows" in text
+    assert report.curve("rmse")[-1] == pytest.approx(report.metrics["rmse"])
+    assert report.curve("rmse", 5).shape == (41,)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"metrics": ["rmsee"]}, "did you mean 'rmse'"),
+        ({"metrics": ["error"]}, "not for regression"),
+        ({"delay": -1}, "at least 0"),
+        ({"delay": 1.5}, "whole number"),
+        ({"chunk": 0}, "chunk"),
+        ({"dts": -np.ones(41)}, "dts"),
+        ({"method": "magic"}, "linearized"),
+    ],
+)
+def test_what_cannot_be_done_is_refused(change, words):
+    with pytest.raises(credo.CredoError, match=words):
+        credo.evaluate(REGRESSION, REGRESSION.init(START), (X, Y), **change)
+
+
+def test_a_learned_noise_needs_the_linearised_hessian():
+    model = credo.Model(linear, credo.Normal(credo.InverseGamma()))
+    with pytest.raises(credo.CredoError, match="lin-hess"):
+        credo.bong(model, credo.Full(), "lin-ef").init(START)
+
+
+def test_monte_carlo_forecasts_draw_anew_at_every_step():
+    key = jax.random.key(0)
+    once = credo.evaluate(LOGISTIC, LOGISTIC.init(START), (X, LABELS), method="linearized-mc", key=key)
+    twice = credo.evaluate(
+        LOGISTIC, LOGISTIC.init(START), (X, LABELS), method="linearized-mc", key=key, chunk=9
+    )
+    np.testing.assert_array_equal(once.scores.log_prob, twice.scores.log_prob)

@@ -1,0 +1,147 @@
+"""Online standardisation is Welford's recurrence, and is bitwise the same however the rows are split."""
+
+from __future__ import annotations
+
+import math
+
+import hypothesis.strategies as st
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis.extra.numpy import arrays
+
+from credo.core.errors import DataError, FormatError
+from credo.tables import Moments, TargetScaler
+
+ENTRIES = st.one_of(st.floats(-1e6, 1e6), st.just(math.nan), st.sampled_from([0.0, 1.0, 1e9, 1e9 + 1]))
+
+
+def welford(x):
+    """Means, standard deviations and counts before each row, one entry at a time."""
+    means, sds, counts = np.zeros(x.shape), np.zeros(x.shape), np.zeros(x.shape, int)
+    for column in range(x.shape[1]):
+        count, mean, m2 = 0, 0.0, 0.0
+        for row in range(len(x)):
+            means[row, column], counts[row, column] = mean, count
+            sds[row, column] = math.sqrt(m2 / (count - 1)) if count > 1 else 0.0
+            if not math.isnan(x[row, column]):
+                count += 1
+                delta = x[row, column] - mean
+                mean += delta / count
+                m2 += delta * (x[row, column] - mean)
+    return means, sds, counts
+
+
+def split(x, cuts):
+    """The scan of x cut at the given places."""
+    state, parts = Moments.empty(x.shape[1]), []
+    for part in np.split(x, sorted(cut % (len(x) + 1) for cut in cuts)):
+        state, *out = state.scan(part)
+        parts.append(out)
+    return state, *(np.concatenate(columns) for columns in zip(*parts, strict=True))
+
+
+@given(arrays(np.float64, st.tuples(st.integers(0, 60), st.integers(1, 3)), elements=ENTRIES))
+def test_it_is_welford(x):
+    _, mean, sd, count = Moments.empty(x.shape[1]).scan(x)
+    expected_mean, expected_sd, expected_count = welford(x)
+    np.testing.assert_array_equal(count, expected_count)
+    np.testing.assert_allclose(mean, expected_mean, rtol=1e-8, atol=1e-8)
+    scale = np.nanmax(np.abs(x), initial=1.0) if np.isfinite(x).any() else 1.0
+    np.testing.assert_allclose(sd, expected_sd, rtol=1e-8, atol=1e-8 * scale)
+
+
+@pytest.mark.parametrize(("offset", "trend"), [(0.0, 0.0), (1e9, 0.0), (-3e5, 1.0), (1.7e9, 60.0)])
+def test_it_is_welford_over_many_blocks(offset, trend):
+    rng = np.random.default_rng(0)
+    x = offset + trend * np.arange(6000)[:, None] + rng.normal(size=(6000, 2))
+    x[rng.random(x.shape) < 0.2] = np.nan
+    _, mean, sd, _ = Moments.empty(2).scan(x)
+    expected_mean, expected_sd, _ = welford(x)
+    np.testing.assert_allclose(mean, expected_mean, rtol=1e-10)
+    np.testing.assert_allclose(sd, expected_sd, rtol=1e-6 if offset else 1e-10)
+
+
+def test_an_outlier_first_does_not_spoil_the_spread():
+    x = np.concatenate([[1e9], np.random.default_rng(0).normal(size=50_000)])[:, None]
+    after, *_ = Moments.empty(1).scan(x)
+    np.testing.assert_allclose(after.sd(), x.std(axis=0, ddof=1), rtol=1e-10)
+
+
+@given(
+    st.integers(0, 2**32 - 1),
+    st.lists(st.integers(0, 3000), max_size=6),
+    st.sampled_from([10, 1023, 1024, 3000]),
+)
+def test_chunks_do_not_matter(seed, cuts, rows):
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=(rows, 2)) * 10.0 ** rng.integers(-5, 9) + 10.0 ** rng.integers(-5, 9)
+    x[rng.random(x.shape) < 0.1] = np.nan
+    x[: rows // 2, 1] = np.nan
+    whole, *outputs = Moments.empty(2).scan(x)
+    parts, *pieces = split(x, cuts)
+    for one, other in zip(outputs, pieces, strict=True):
+        np.testing.assert_array_equal(one, other)
+    for name, array in whole.arrays().items():
+        np.testing.assert_array_equal(array, parts.arrays()[name])
+
+
+def test_saved_moments_continue_bitwise():
+    x = np.random.default_rng(0).normal(size=(5000, 3))
+    whole, mean, *_ = Moments.empty(3).scan(x)
+    first, *_ = Moments.empty(3).scan(x[:1500])
+    second, later, *_ = Moments.from_arrays(first.arrays()).scan(x[1500:])
+    np.testing.assert_array_equal(mean[1500:], later)
+    np.testing.assert_array_equal(whole.s2, second.s2)
+
+
+def test_saved_moments_are_checked():
+    saved = Moments.empty(3).arrays()
+    with pytest.raises(
+        FormatError, match="saved moments must hold rows, count, centre, s1, s2; 's2' is not there"
+    ):
+        Moments.from_arrays({name: saved[name] for name in ("rows", "count", "centre", "s1")})
+    with pytest.raises(FormatError, match=r"of one shape; got .* s1 \(2,\)"):
+        Moments.from_arrays({**saved, "s1": np.zeros(2)})
+
+
+@given(st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=50), st.integers(0, 50))
+def test_targets_are_standardised_by_the_past_and_chunks_do_not_matter(y, cut):
+    y = np.array(y)
+    scaler = TargetScaler()
+    end, scaled = scaler.encode(scaler.initial(), y)
+    mean, sd, count = (out[:, 0] for out in welford(y[:, None]))
+    np.testing.assert_allclose(scaled.location, mean, rtol=1e-8, atol=1e-8)
+    clear = sd > 1e-6 * np.abs(y).max()
+    np.testing.assert_allclose(scaled.scale[clear], sd[clear], rtol=1e-8)
+    assert (scaled.scale > 0).all() and np.isfinite(scaled.z).all()
+    assert (np.abs(scaled.z) <= np.minimum(8, np.sqrt(count))).all()
+    assert not scaled.known[:10].any()
+    state, first = scaler.encode(scaler.initial(), y[:cut])
+    state, second = scaler.encode(state, y[cut:])
+    np.testing.assert_array_equal(np.concatenate([first.z, second.z]), scaled.z)
+    np.testing.assert_array_equal(state.s2, end.s2)
+
+
+def test_targets_come_back():
+    rng = np.random.default_rng(1)
+    y = 5 + 3 * rng.normal(size=500)
+    scaler = TargetScaler()
+    state, scaled = scaler.encode(scaler.initial(), y)
+    mean, sd = scaled.inverse(scaled.z, np.ones(500))
+    np.testing.assert_allclose(mean[50:], y[50:], rtol=1e-12)
+    np.testing.assert_array_equal(sd, scaled.scale)
+    assert scaled.known[10:].all()
+    mean, sd = scaler.inverse(state, 0.0, 1.0)
+    np.testing.assert_allclose([mean, sd], [y.mean(), y.std(ddof=1)], rtol=1e-12)
+    same, frozen = scaler.encode(state, y, learn=False)
+    assert same is state
+    np.testing.assert_allclose(frozen.z, (y - y.mean()) / y.std(ddof=1), rtol=1e-10)
+
+
+def test_targets_are_checked():
+    scaler = TargetScaler()
+    with pytest.raises(DataError, match="targets must be finite; row 1 of these is not"):
+        scaler.encode(scaler.initial(), np.array([1.0, np.nan]))
+    with pytest.raises(DataError, match="clip must be above 0; got 0"):
+        TargetScaler(clip=0)

@@ -1,0 +1,206 @@
+"""What is inferred of columns and targets, and how it is said."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from credo.core.errors import CredoError, DataError, FormatError
+from credo.tables import Chunk, Schema, from_frame, infer_schema
+
+N = 200
+RNG = np.random.default_rng(0)
+
+
+def chunk_of(**columns):
+    return Chunk(columns, np.arange(2, 2 + len(next(iter(columns.values())))))
+
+
+def kinds(schema):
+    return {column.name: column.kind for column in schema.columns}
+
+
+def text_of(values):
+    return [str(value) for value in values]
+
+
+COLUMNS = {
+    "price": text_of(RNG.normal(size=N)),
+    "gaps": [text if i % 10 else ["", "NA", "n/a", "NULL", "None", "?", "-", " nan "][i // 10 % 8]
+             for i, text in enumerate(text_of(RNG.normal(size=N)))],
+    "dirty": [text if i % 25 else "oops" for i, text in enumerate(text_of(RNG.normal(size=N)))],
+    "city": text_of(RNG.choice(["Oslo", "Rome", "Lima"], N)),
+    "mixed": text_of(RNG.choice(["1", "2", "x"], N)),
+    "flag": text_of(RNG.choice(["yes", "no"], N)),
+    "when": [f"2024-01-{1 + i // 24:02d}T{i % 24:02d}:00:00Z" for i in range(N)],
+    "id": text_of(range(N)),
+    "comment": [f"remark {i} of mine" for i in range(N)],
+    "same": ["x"] * N,
+    "still": ["3.5"] * N,
+    "void": ["NA"] * N,
+    "nested": [{"a": 1}] * N,
+    "y": text_of(RNG.choice(["UP", "DOWN"], N)),
+}  # fmt: skip
+
+
+def test_columns_of_every_kind():
+    schema = infer_schema(chunk_of(**COLUMNS), "y")
+    assert kinds(schema) == {
+        "price": "numeric",
+        "gaps": "numeric",
+        "dirty": "numeric",
+        "city": "categorical",
+        "mixed": "categorical",
+        "flag": "boolean",
+        "when": "datetime",
+        "still": "numeric",
+    }
+    assert [column.name for column in schema.columns if column.has_missing] == ["gaps"]
+    assert {column.name: column.why for column in schema.dropped} == {
+        "id": "it is an id: whole numbers that never repeat in the first 200 rows",
+        "comment": "it is text that is nearly always different (200 of 200 values)",
+        "same": "it is always 'x' in the first 200 rows",
+        "void": "it has no values in the first 200 rows",
+        "nested": "it holds nested values",
+    }
+    assert schema.notes == (
+        "column 'dirty' is numeric, but 8 of the first 200 rows hold text there and are skipped",
+        "column 'still' is always 3.5 in the first 200 rows; it is kept, and is 0 until it changes",
+    )
+    assert schema.features[-2:] == ("still", "(a value is missing)")
+    assert "gaps=(missing)" in schema.features and "cos(when weekday)" in schema.features
+    assert schema.width == len(schema.features) == 1 + 2 + 1 + 4 + 4 + 1 + 5 + 1 + 1
+
+
+def test_a_schema_goes_through_json():
+    schema = infer_schema(chunk_of(**COLUMNS), "y")
+    assert Schema.from_dict(json.loads(json.dumps(schema.to_dict()))) == schema
+    assert all(isinstance(sentence, str) for sentence in schema.sentences)
+    saved = schema.to_dict()
+    for broken, sentence in [
+        ({**saved, "version": 9}, "a saved schema must have version 1; got 9"),
+        ({"version": 1}, "a saved schema must hold what to_dict writes; 'target'"),
+        ({**saved, "columns": [{**saved["columns"][0], "kind": "odd"}]}, "got 'odd'"),
+    ]:
+        with pytest.raises(FormatError, match=re.escape(sentence)):
+            Schema.from_dict(broken)
+
+
+def test_what_is_asked_goes_before_what_is_inferred():
+    data = chunk_of(**COLUMNS)
+    schema = infer_schema(
+        data, "y", drop=["city", "flag"], categorical=["mixed", "still", "id"], max_categories=2
+    )
+    found = {column.name: column for column in schema.columns}
+    assert "city" not in found and found["still"].categories == ("3.5",)
+    assert len(found["mixed"].categories) == 2 and len(found["id"].categories) == 2
+    assert (
+        "column 'mixed' has 3 categories in the first 200 rows: the 2 most frequent are kept"
+        in schema.notes[1]
+    )
+
+
+def test_columns_of_a_frame():
+    frame = pd.DataFrame(
+        {
+            "n": RNG.normal(size=N),
+            "k": pd.array(RNG.integers(0, 9, N), "Int64"),
+            "b": RNG.random(N) < 0.5,
+            "t": pd.date_range("2024-01-01", periods=N, freq="h"),
+            "z": pd.date_range("2024-01-01", periods=N, freq="h", tz="Europe/Oslo"),
+            "c": pd.Categorical(RNG.choice(["u", "v"], N)),
+            "d": pd.to_timedelta(RNG.integers(0, 99, N), "s"),
+            "y": RNG.integers(0, 3, N),
+        }
+    )
+    schema = infer_schema(from_frame(frame).peek(), "y")
+    assert list(kinds(schema).values()) == [
+        "numeric", "numeric", "boolean", "datetime", "datetime", "categorical", "numeric",
+    ]  # fmt: skip
+    assert schema.target.classes == ("0", "1", "2")
+
+
+@pytest.mark.parametrize(
+    ("values", "task", "classes", "why"),
+    [
+        (
+            ["UP", "DOWN"] * 50,
+            "classification",
+            ("DOWN", "UP"),
+            "2 distinct values (DOWN, UP): classification",
+        ),
+        ([True, False] * 50, "classification", ("False", "True"), "--task regression to override"),
+        (["1", "0", "1.0"] * 50, "classification", ("0", "1"), "values (0, 1): classification; --task regr"),
+        (["10", "9", "2"] * 50, "classification", ("2", "9", "10"), "3 distinct values (2, 9, 10)"),
+        ([1.0, 2.0] * 50, "classification", ("1", "2"), "values (1, 2)"),
+        (["1", "2", "3"] * 5, "regression", (), "in 15 rows: regression; --task classification to override"),
+        (list(range(21)) * 100, "regression", (), "has 21 distinct values (0, 1, 2, 3, 4, ...) in 2100 rows"),
+        (["1.5", "2.5", "NA"] * 50, "regression", (), "holds numbers: regression"),
+    ],
+)
+def test_the_task_is_inferred_and_said(values, task, classes, why):
+    target = infer_schema(chunk_of(a=list(range(len(values))), y=values), "y").target
+    assert (target.task, target.classes) == (task, classes)
+    assert why in target.why and target.why.startswith("target 'y' ")
+
+
+def test_the_task_and_the_classes_may_be_given():
+    data = chunk_of(a=["1", "2", "4"], y=["1", "2", "1"])
+    assert infer_schema(data, "y", task="regression").target.task == "regression"
+    assert infer_schema(data, "y", classes=["1", "2", "3"]).target.classes == ("1", "2", "3")
+    minus = infer_schema(chunk_of(a=["1", "2"], y=["+", "-"]), "y", classes=["+", "-"]).target
+    assert minus.classes == ("+", "-")
+    flags = chunk_of(a=["1", "2"], y=[True, False])
+    assert infer_schema(flags, "y", task="regression").target.task == "regression"
+
+
+A, Y = list(range(40)), ["u", "v"] * 20
+ERRORS = [
+    (
+        {"target": "clas"},
+        {"klass": Y},
+        "target 'clas' is no column (did you mean 'klass'?); the columns are a, klass.",
+    ),
+    ({"target": "zzz"}, {"y": Y}, "target 'zzz' is no column; the columns are a, y."),
+    ({"drop": ["b"]}, {"y": Y}, "drop 'b' is no column; the columns are a, y."),
+    ({"drop": "a"}, {"y": Y}, "drop must be a list of column names; got the text 'a'."),
+    ({"categorical": ["b"]}, {"y": Y}, "categorical 'b' is no column"),
+    ({"drop": ["y"]}, {"y": Y}, "column 'y' cannot be left out: it is the target."),
+    ({"categorical": ["y"]}, {"y": Y}, "column 'y' cannot be in categorical: it is the target."),
+    ({"categorical": ["a"], "drop": ["a"]}, {"y": Y}, "column 'a' cannot be in categorical: it is in drop."),
+    ({"drop": ["a"]}, {"y": Y}, "no column is left to learn 'y' from: column 'a' is left out: as asked."),
+    ({}, {"y": ["u"] * 40}, "target 'y' is always 'u' in the first 40 rows, so nothing can be learnt"),
+    ({"task": "regression"}, {"y": ["2"] * 40}, "target 'y' is always '2' in the first 40 rows"),
+    ({}, {"y": ["", "NA"] * 20}, "target 'y' is missing in all of the first 40 rows"),
+    ({}, {"y": ["inf"] * 40}, "target 'y' is missing in all of the first 40 rows"),
+    ({"task": "regression"}, {"y": Y}, "target 'y' holds text such as 'u', which regression cannot"),
+    ({}, {"y": [f"t{i}" for i in A]}, "target 'y' holds a different text in each of 40 rows"),
+    ({"task": "odd"}, {"y": Y}, "task must be one of classification, regression"),
+    ({"classes": ["u", "v"], "task": "regression"}, {"y": Y}, "classes must not be given with task"),
+    ({"classes": ["u"]}, {"y": Y}, "classes must be 2 to 1000 different labels; got u."),
+    ({"classes": "uv"}, {"y": Y}, "classes must be a list of labels; got the text 'uv'."),
+    ({"classes": ["p", "q"]}, {"y": Y}, "target 'y' holds none of the classes p, q"),
+    ({"max_categories": 0}, {"y": Y}, "max_categories must be a whole number at least 1; got 0"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("arguments", "columns", "sentence"), ERRORS)
+def test_refusals(arguments, columns, sentence):
+    arguments = {"target": "y", **arguments}
+    with pytest.raises(CredoError, match=re.escape(sentence)):
+        infer_schema(chunk_of(a=A, **columns), **arguments)
+
+
+def test_too_many_classes():
+    data = chunk_of(a=[1.5, 2] * 1200, y=[f"t{i // 2}" for i in range(2400)])
+    with pytest.raises(DataError, match=r"1200 distinct values .* classification takes at most 1000"):
+        infer_schema(data, "y")
+
+
+def test_no_rows():
+    with pytest.raises(DataError, match="the first rows hold none that can be used"):
+        infer_schema([], "y")
