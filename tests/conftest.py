@@ -5,13 +5,16 @@ The environment is set before JAX is imported, so that the worker processes of p
 
 from __future__ import annotations
 
+import gc
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
 
 import hypothesis
 import jax
+import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -29,3 +32,16 @@ jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
 hypothesis.settings.register_profile("ci", deadline=None, max_examples=20, derandomize=True, print_blob=True)
 hypothesis.settings.register_profile("thorough", deadline=None, max_examples=500)
 hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
+
+# Every compiled program holds some memory maps, of which Linux gives a process 65,530; past those, compiling
+# crashes.
+MAPS, MANY_MAPS = Path("/proc/self/maps"), 15_000
+
+
+@pytest.fixture(autouse=True, scope="module")
+def few_compiled_programs() -> Iterator[None]:
+    """Forget compiled programs after a module, once there are many."""
+    yield
+    if MAPS.exists() and MAPS.read_bytes().count(b"\n") > MANY_MAPS:
+        jax.clear_caches()
+        gc.collect()
