@@ -68,6 +68,21 @@ def test_factor_analysis_lowers_the_divergence_and_nearly_keeps_the_diagonal() -
         assert np.all(better[0] > 0)
 
 
+def test_factor_analysis_is_three_steps_of_expectation_maximisation_in_dense_algebra() -> None:
+    for seed, scale in ((0, 1.0), (1, 1e-2), (2, 1e3)):
+        base, _, exact = problem(seed, scale)
+        diagonal, factor = kept(seed, "svd", scale)
+        for _ in range(3):
+            b = factor @ np.linalg.inv(np.diag(diagonal) + factor.T @ factor)
+            moment = np.eye(RANK) - b @ factor.T + b @ exact @ b.T
+            factor = np.linalg.solve(moment, b @ exact)
+            left = np.diag(exact) - np.sum(factor * (b @ exact), axis=0)
+            diagonal = np.maximum(left, base * np.finfo(base.dtype).eps)
+        made = kept(seed, "factor-analysis", scale)
+        close(made[0] + np.sum(made[1] ** 2, axis=0), diagonal + np.sum(factor**2, axis=0))
+        close(made[1].T @ made[1], factor.T @ factor)
+
+
 def test_all_projections_are_exact_where_the_rank_suffices() -> None:
     rng = np.random.default_rng(4)
     base, rows = np.exp(rng.normal(size=P)), np.zeros((N, P))

@@ -9,7 +9,8 @@ from __future__ import annotations
 import jax
 import jax.numpy as jnp
 
-from credo.core.numerics import column_sums, eigh, scale_rows
+from credo.core.numerics import column_sums, eigh, scale_rows, solve_lower
+from credo.covariances.outer_steps import inverse_gram
 
 __all__ = ["PROJECTIONS", "project"]
 
@@ -48,14 +49,15 @@ def _analyse(
     """One expectation-maximisation step of factor analysis of T = diag(y) + B' B.
 
     With M = I + W y'^-1 W' and b = inv(M) W y'^-1: W <- inv(inv(M) + b T b') b T and y' <- diag(T) - the
-    column sums of W * (b T) (Rubin & Thayer 1982).
+    column sums of W * (b T) (Rubin & Thayer 1982). The second moment inv(M) + b T b' is near I where the kept
+    precision is near T, so its Cholesky factor is well conditioned.
     """
-    eye = jnp.eye(kept.shape[0], dtype=kept.dtype)
     scaled = scale_rows(kept, 1.0 / new_base)
-    inner = jnp.linalg.inv(eye + scaled @ kept.T)
+    inner = inverse_gram(scaled @ kept.T)
     weights = inner @ scaled
     image = scale_rows(weights, base) + (weights @ rows.T) @ rows
-    moved = jnp.linalg.solve(inner + image @ weights.T, image)
+    chol = jnp.linalg.cholesky(inner + image @ weights.T)
+    moved = solve_lower(chol, solve_lower(chol, image), transpose=True)
     total = base + column_sums(rows**2)
     left = total - column_sums(moved * image)
     return jnp.maximum(left, base * jnp.finfo(base.dtype).eps), moved
