@@ -104,6 +104,17 @@ class Covariance:
         """
         return self.affine(scale, share * other.diag())
 
+    def collapse(self, weights: jax.Array, deviations: jax.Array) -> Covariance:
+        """The covariance of a mixture of K Gaussians: sum_k w_k (S_k + d_k d_k'), then what the family keeps.
+
+        Here the arrays of `self` have a leading axis K.
+
+        Arguments:
+            weights: w (K,), which sum to one.
+            deviations: d (K, P), the means minus the mixture's mean.
+        """
+        raise NotImplementedError
+
     def scale(self, factor: jax.Array) -> Covariance:
         """S times a positive number, exactly."""
         raise NotImplementedError

@@ -147,6 +147,10 @@ class DiagonalCovariance(Covariance):
             as_like(scale, self.var) ** 2 * self.var + as_like(noise, self.var), self.keep
         )
 
+    def collapse(self, weights: jax.Array, deviations: jax.Array) -> DiagonalCovariance:
+        """The mixture's marginal variances, exactly; cost K P."""
+        return DiagonalCovariance(weights @ (self.var + deviations**2), self.keep)
+
     def scale(self, factor: jax.Array) -> DiagonalCovariance:
         """Exact; cost P."""
         return DiagonalCovariance(self.var * as_like(factor, self.var), self.keep)

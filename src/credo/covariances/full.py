@@ -179,6 +179,12 @@ class RootCovariance(_Full):
         assert isinstance(other, RootCovariance)
         return RootCovariance(triangularize(self.root * scale, other.root * safe_sqrt(share)))
 
+    def collapse(self, weights: jax.Array, deviations: jax.Array) -> RootCovariance:
+        """Exact, by a QR decomposition of all K roots and deviations; cost K P^3."""
+        shares = safe_sqrt(weights)
+        blocks = jnp.moveaxis(self.root * shares[:, None, None], 0, 1).reshape(self.size, -1)
+        return RootCovariance(triangularize(blocks, deviations.T * shares[None, :]))
+
     def scale(self, factor: jax.Array) -> RootCovariance:
         """Exact; cost P^2."""
         return RootCovariance(self.root * jnp.sqrt(as_like(factor, self.root)))
@@ -248,6 +254,11 @@ class DenseCovariance(_Full):
     def mix(self, scale: jax.Array, other: Covariance, share: jax.Array) -> DenseCovariance:
         """Exact; cost P^2."""
         return DenseCovariance(self.matrix * scale**2 + share * other.dense())
+
+    def collapse(self, weights: jax.Array, deviations: jax.Array) -> DenseCovariance:
+        """Exact; cost K P^2."""
+        spread = scale_rows(deviations.T, weights) @ deviations
+        return DenseCovariance(jnp.tensordot(weights, self.matrix, axes=1) + spread)
 
     def scale(self, factor: jax.Array) -> DenseCovariance:
         """Exact; cost P^2."""

@@ -225,6 +225,18 @@ class LowRankCovariance(Covariance):
             base, solve_lower(chol, scale_rows(self.factor, scale * shrink)), self.family
         )
 
+    def collapse(self, weights: jax.Array, deviations: jax.Array) -> LowRankCovariance:
+        """The mixture's marginal variances, exactly, with the correlations of the mean precision, projected.
+
+        A mixture's covariance is no diagonal plus low-rank precision. With a from the ratio of variances, S
+        becomes diag(a) S diag(a). Cost K^2 P R^2.
+        """
+        wanted = weights @ (jax.vmap(LowRankCovariance.diag)(self) + deviations**2)
+        rows = (self.factor * jnp.sqrt(weights)[:, None, None]).reshape(-1, self.size)
+        mean = self._family.project(weights @ self.base, rows)
+        stretch = jnp.sqrt(mean.diag() / wanted)
+        return LowRankCovariance(mean.base * stretch**2, scale_rows(mean.factor, stretch), self.family)
+
     def scale(self, factor: jax.Array) -> LowRankCovariance:
         """Exact; cost P R."""
         factor = as_like(factor, self.base)

@@ -133,6 +133,11 @@ class NegativeBinomialPredictive(Predictive):
     per: jax.Array
 
     @property
+    def discrete(self) -> bool:
+        """Counts are whole numbers."""
+        return True
+
+    @property
     def mean(self) -> jax.Array:
         """shape / per."""
         return self.shape / self.per

@@ -21,6 +21,7 @@ from credo.likelihoods.predictive import (
 )
 from credo.likelihoods.rows import Rows
 from credo.likelihoods.scalar import Bernoulli, Poisson, StudentT
+from credo.likelihoods.weighted import WeightedPredictive
 
 __all__ = [
     "Bernoulli",
@@ -35,4 +36,5 @@ __all__ = [
     "Rows",
     "StudentT",
     "StudentTPredictive",
+    "WeightedPredictive",
 ]

@@ -19,6 +19,7 @@ import numpy as np
 from credo.core.errors import CredoError
 from credo.core.numerics import safe_sqrt, verb
 from credo.core.records import record
+from credo.likelihoods.quantiles import bisect, search_quantile, student_cdf
 
 __all__ = [
     "MixturePredictive",
@@ -69,6 +70,11 @@ def integration_nodes(size: int, dtype: Any) -> tuple[jax.Array, jax.Array]:
 
 class Predictive:
     """What every predictive answers to."""
+
+    @property
+    def discrete(self) -> bool:
+        """Whether y takes whole-number values."""
+        return False
 
     @property
     def mean(self) -> jax.Array:
@@ -209,7 +215,7 @@ class StudentTPredictive(Predictive):
         """loc + scale * the standard t quantile, by bisection on the distribution function."""
 
         def standard(q: jax.Array) -> jax.Array:
-            return jnp.tan(_bisect(lambda u: student_cdf(jnp.tan(u), self.df), q, -np.pi / 2, np.pi / 2))
+            return jnp.tan(bisect(lambda u: student_cdf(jnp.tan(u), self.df), q, -np.pi / 2, np.pi / 2))
 
         return _spread_quantile(standard, p, self.mean, self.scale)
 
@@ -221,6 +227,11 @@ class MixturePredictive(Predictive):
     likelihood: Any
     etas: jax.Array
     log_weights: jax.Array
+
+    @property
+    def discrete(self) -> bool:
+        """Whether y takes whole-number values."""
+        return self.likelihood.discrete
 
     def _average(self, values: jax.Array) -> jax.Array:
         return jnp.tensordot(jnp.exp(self.log_weights), values, axes=1)
@@ -268,26 +279,8 @@ class MixturePredictive(Predictive):
     @verb
     def quantile(self, p: Any) -> jax.Array:
         """By bisection on the distribution function; among whole numbers where y is discrete."""
-        probability = jnp.asarray(p, self.etas.dtype)
-        centre, spread = self.mean, self.sd
-        if jnp.ndim(centre) != 0:
-            raise CredoError(
-                "quantile of several outputs is defined for Normal likelihoods only; use probs or sample."
-            )
-        one = jnp.where(jnp.isfinite(spread), jnp.maximum(spread, 1e-6), 1.0 + jnp.max(jnp.abs(self.etas)))
-
-        def find(q: jax.Array) -> jax.Array:
-            # y = centre + one * sinh(u): far tails are within reach of a bisection on u
-            to_y = lambda u: centre + one * jnp.sinh(u)  # noqa: E731
-            found = to_y(_bisect(lambda u: self.cdf(to_y(u)), q, -24.0, 24.0))
-            if not self.likelihood.discrete:
-                return found
-            whole = jnp.round(found)
-            return jnp.where(
-                self.cdf(whole - 1) >= q, whole - 1, jnp.where(self.cdf(whole) >= q, whole, whole + 1)
-            )
-
-        return jax.vmap(find)(probability.reshape(-1)).reshape(probability.shape)
+        largest = jnp.max(jnp.abs(self.etas))
+        return search_quantile(self.cdf, p, self.mean, self.sd, largest, self.likelihood.discrete)
 
 
 @record
@@ -330,30 +323,6 @@ class PredictiveRows(Predictive):
     def quantile(self, p: Any) -> jax.Array:
         """The quantiles of each row: (N,) and then the shape of p."""
         return jax.vmap(lambda row: row.quantile(p))(self.rows)
-
-
-def _bisect(function: Any, target: jax.Array, low: float, high: float) -> jax.Array:
-    """The point where an increasing function meets target (elementwise), to the last bits of the dtype."""
-    target = jnp.asarray(target)
-    start = (jnp.full_like(target, low), jnp.full_like(target, high))
-
-    def halve(_: int, ends: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
-        low, high = ends
-        middle = 0.5 * (low + high)
-        above = function(middle) >= target
-        return jnp.where(above, low, middle), jnp.where(above, middle, high)
-
-    return jax.lax.fori_loop(0, 60 if target.dtype == jnp.float64 else 40, halve, start)[1]
-
-
-def student_cdf(z: jax.Array, df: jax.Array) -> jax.Array:
-    """P(T <= z) of a standard t with df degrees of freedom."""
-    df, half = jnp.broadcast_to(df, z.shape), jnp.full_like(z, 0.5)
-    tail = 0.5 * jss.betainc(0.5 * df, half, df / (df + z**2))
-    middle = 0.5 * jss.betainc(
-        half, 0.5 * df, z**2 / (df + z**2)
-    )  # near the median, where the tail would cancel
-    return jnp.where(z**2 < df, 0.5 + jnp.sign(z) * middle, jnp.where(z > 0, 1.0 - tail, tail))
 
 
 def _spread_quantile(standard: Any, p: Any, loc: jax.Array, scale: jax.Array) -> jax.Array:

@@ -13,7 +13,7 @@ from credo.core.errors import CredoError, require_positive
 from credo.core.numerics import as_like
 from credo.core.records import record
 from credo.likelihoods.base import LikelihoodBase
-from credo.likelihoods.predictive import student_cdf
+from credo.likelihoods.quantiles import student_cdf
 
 __all__ = ["Bernoulli", "Poisson", "StudentT"]
 

@@ -1,0 +1,93 @@
+"""A mixture of whole predictive distributions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import jax.scipy.special as jss
+import numpy as np
+
+from credo.core.numerics import verb
+from credo.core.records import record
+from credo.likelihoods.predictive import Predictive
+from credo.likelihoods.quantiles import search_quantile
+
+__all__ = ["WeightedPredictive"]
+
+
+@record
+class WeightedPredictive(Predictive):
+    """p(y) = sum_k w_k p_k(y): what several hypotheses, or several experts, predict together.
+
+    Arguments:
+        parts: a predictive whose arrays have a leading axis K.
+        log_weights: log w (K,), which sum to one; -inf leaves a part out, whatever it says.
+
+    Example:
+        >>> from credo.likelihoods import NormalPredictive
+        >>> parts = NormalPredictive(jnp.array([[-1.0], [1.0]]), jnp.ones((2, 1, 1)))
+        >>> WeightedPredictive(parts, jnp.log(jnp.array([0.5, 0.5]))).var
+        Array(2., dtype=float32)
+    """
+
+    parts: Any
+    log_weights: jax.Array
+
+    @property
+    def discrete(self) -> bool:
+        """Whether y takes whole-number values."""
+        return self.parts.discrete
+
+    def _each(self, function: Any) -> jax.Array:
+        return jax.vmap(function)(self.parts)
+
+    def _average(self, values: jax.Array) -> jax.Array:
+        weights = jnp.exp(self.log_weights).reshape((-1,) + (1,) * (values.ndim - 1))
+        return jnp.sum(jnp.where(weights > 0, weights * values, 0.0), axis=0)
+
+    @property
+    def probs(self) -> jax.Array:
+        """The class probabilities, averaged."""
+        return self._average(self._each(lambda part: part.probs))
+
+    @property
+    def mean(self) -> jax.Array:
+        """E[y]."""
+        return self._average(self._each(lambda part: part.mean))
+
+    @property
+    def var(self) -> jax.Array:
+        """Var[y] by the law of total variance."""
+        means = self._each(lambda part: part.mean)
+        gaps = means - self._average(means)[None]
+        return self._average(self._each(lambda part: part.var) + gaps**2)
+
+    def log_prob(self, y: Any) -> jax.Array:
+        """log sum_k w_k p_k(y)."""
+        each = self._each(lambda part: part.log_prob(y))
+        weights = self.log_weights.reshape((-1,) + (1,) * (each.ndim - 1))
+        return jss.logsumexp(jnp.where(weights > -jnp.inf, each + weights, -jnp.inf), axis=0)
+
+    def sample(self, key: jax.Array, shape: tuple[int, ...] = ()) -> jax.Array:
+        """Draws of y: first of the part, then from it."""
+        first, second = jax.random.split(key)
+        count = int(np.prod(shape))
+        which = jax.random.categorical(first, self.log_weights, shape=(count,))
+
+        def draw(index: jax.Array, one: jax.Array) -> jax.Array:
+            return jax.tree.map(lambda leaf: leaf[index], self.parts).sample(one)
+
+        draws = jax.vmap(draw)(which, jax.random.split(second, count))
+        return draws.reshape(tuple(shape) + draws.shape[1:])
+
+    def cdf(self, y: Any) -> jax.Array:
+        """P(Y <= y), averaged."""
+        return self._average(self._each(lambda part: part.cdf(y)))
+
+    @verb
+    def quantile(self, p: Any) -> jax.Array:
+        """By bisection on the distribution function, for one output."""
+        centre, spread = self.mean, self.sd
+        return search_quantile(self.cdf, p, centre, spread, jnp.abs(centre), self.discrete)

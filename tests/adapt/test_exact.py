@@ -1,0 +1,143 @@
+"""Run lengths against the enumeration of every segmentation."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy.special import betaln, logsumexp
+
+import credo
+import credo.adapt
+from credo.adapt import ChangeTimes, HazardFunction, LearnedHazard, RunLength
+from credo.adapt.overflow import thin
+
+T, P, VAR, NOISE = 11, 2, 1.5, 0.3
+RNG = np.random.default_rng(3)
+XS = RNG.normal(size=(T, P))
+YS = np.where(np.arange(T) < 6, XS @ [1.0, -1.0], XS @ [-1.5, 2.0]) + 0.5 * RNG.normal(size=T)
+
+
+@functools.cache
+def segment(first: int, last: int) -> tuple[np.ndarray, float]:
+    """The textbook recursion over a segment: the mean, and the log evidence."""
+    mean, cov, logs = np.zeros(P), VAR * np.eye(P), []
+    for x, y in zip(XS[first:last], YS[first:last], strict=True):
+        var, gap = x @ cov @ x + NOISE, y - x @ mean
+        logs.append(-0.5 * (np.log(2 * np.pi * var) + gap**2 / var))
+        gain = cov @ x / var
+        mean, cov = mean + gain * gap, cov - np.outer(gain, gain) * var
+    return mean, sum(logs)
+
+
+def enumerate_all(log_change: Any) -> tuple[float, np.ndarray, np.ndarray, np.ndarray, list[int]]:
+    """Evidence, pmf of the run length, posterior mean, weights of the segmentations, the best of them."""
+    logs, lengths, means, pasts = [], [], [], []
+    for bits in itertools.product([0, 1], repeat=T - 1):
+        starts = [0, *(i + 1 for i, bit in enumerate(bits) if bit), T]
+        total = log_change(bits)
+        for a, b in itertools.pairwise(starts):
+            mean, each = segment(a, b)
+            total += each
+        logs.append(total), lengths.append(T - 1 - starts[-2]), means.append(mean), pasts.append(starts[:-1])
+    logs = np.array(logs)
+    weights = np.exp(logs - logsumexp(logs))
+    pmf = np.bincount(lengths, weights, minlength=T)
+    return logsumexp(logs), pmf, weights @ np.array(means), weights, pasts[int(np.argmax(logs))]
+
+
+def constant(rate: float) -> Any:
+    return lambda bits: sum(np.log(rate) if bit else np.log1p(-rate) for bit in bits)
+
+
+def by_length(function: Any) -> Any:
+    def total(bits: Any) -> float:
+        r, out = 0, 0.0
+        for bit in bits:
+            chance = function(r)
+            out += np.log(chance) if bit else np.log1p(-chance)
+            r = 0 if bit else r + 1
+        return out
+
+    return total
+
+
+def learned(a: float, b: float) -> Any:
+    return lambda bits: betaln(a + sum(bits), b + len(bits) - sum(bits)) - betaln(a, b)
+
+
+def growing(r: Any) -> Any:
+    return 0.05 + 0.1 * r / (1 + r)
+
+
+CASES = {
+    "constant": (0.15, constant(0.15)),
+    "by length": (
+        HazardFunction(lambda r: 0.05 + 0.1 * r / (1.0 + r)),
+        by_length(lambda r: 0.05 + 0.1 * r / (1 + r)),
+    ),
+    "learned": (LearnedHazard(1.3, 4.0), learned(1.3, 4.0)),
+}
+
+
+def inner() -> credo.Learner:
+    return credo.extended_kalman(credo.Model(lambda w, x: x @ w, credo.Normal(NOISE)))
+
+
+def run(learner: Any) -> Any:
+    start = learner.init(jnp.zeros(P), var=VAR)
+    return credo.run(learner, start, jnp.asarray(XS), jnp.asarray(YS))
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_run_lengths_are_exact(name: str) -> None:
+    hazard, log_change = CASES[name]
+    evidence, pmf, mean, _, best = enumerate_all(log_change)
+    capacity = T if name != "learned" else T * (T + 1) // 2
+    belief, trace = run(RunLength(inner(), hazard, capacity))
+    np.testing.assert_allclose(trace.log_evidence.sum(), evidence, atol=1e-10)
+    np.testing.assert_allclose(belief.run_length_probs(T), pmf, atol=1e-10)
+    np.testing.assert_allclose(belief.mean, mean, atol=1e-10)
+    np.testing.assert_allclose(trace.extras.pruned, 0, atol=1e-15)
+    assert credo.adapt.segmentation(trace.extras) == best
+
+
+def test_sets_of_changepoints_are_exact() -> None:
+    evidence, pmf, mean, weights, best = enumerate_all(constant(0.15))
+    belief, trace = run(ChangeTimes(inner(), 0.15, 2 ** (T - 1), depth=T))
+    np.testing.assert_allclose(trace.log_evidence.sum(), evidence, atol=1e-10)
+    np.testing.assert_allclose(belief.run_length_probs(T), pmf, atol=1e-10)
+    np.testing.assert_allclose(belief.mean, mean, atol=1e-10)
+    np.testing.assert_allclose(np.sort(belief.weights)[-len(weights) :], np.sort(weights), atol=1e-10)
+    times = belief.segments.times[jnp.argmax(belief.log_weights)]
+    assert sorted(int(time) - 1 for time in times if time > 0) == best[1:]
+
+
+def test_fewer_hypotheses_never_raise_the_evidence_and_say_what_they_drop() -> None:
+    exact = run(RunLength(inner(), 0.15, T))[1].log_evidence.sum()
+    for capacity in (1, 2, 3, 5):
+        _, trace = run(RunLength(inner(), 0.15, capacity))
+        assert float(trace.extras.pruned.max()) > 0
+        # What is kept and what was pruned make up the whole: no evidence is invented.
+        lower = trace.log_evidence + jnp.log1p(-trace.extras.pruned)
+        assert float(lower.sum()) <= float(exact) + 1e-12
+
+
+def test_resampled_weights_are_right_on_average() -> None:
+    keys = jax.random.split(jax.random.key(0), 4000)
+    logs = jnp.log(jnp.array([0.5, 0.2, 0.13, 0.1, 0.05, 0.02]))
+    none = jnp.zeros(6, bool)
+
+    def draw(key: jax.Array) -> jax.Array:
+        kept, _, _ = thin("resample", logs, None, jnp.arange(6), none, 3, key)
+        return jnp.exp(kept)
+
+    drawn = jax.vmap(draw)(keys)
+    assert int((drawn > 0).sum(axis=1).max()) <= 3
+    error = drawn.std(axis=0) / np.sqrt(len(keys))
+    np.testing.assert_array_less(jnp.abs(drawn.mean(axis=0) - jnp.exp(logs)), 4 * error + 1e-12)
