@@ -55,11 +55,3 @@ def bitwise(left: Any, right: Any) -> None:
     for a, b in zip(jax.tree.leaves(left), jax.tree.leaves(right), strict=True):
         a, b = np.asarray(a), np.asarray(b)
         assert a.dtype == b.dtype and a.tobytes() == b.tobytes(), (a, b)
-
-
-def near(left: Any, right: Any) -> None:
-    """Equal but for rounding: on some machines a product's sums are ordered otherwise in a loop."""
-    for a, b in zip(jax.tree.leaves(left), jax.tree.leaves(right), strict=True):
-        assert a.dtype == b.dtype and a.shape == b.shape
-        loose = 1e-3 if a.dtype == np.float32 else 1e-9
-        np.testing.assert_allclose(a, b, rtol=loose, atol=loose)

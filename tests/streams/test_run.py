@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from tests.streams.setups import DYNAMICS, FAMILIES, T, begin, bitwise, data, make, near
+from tests.streams.setups import DYNAMICS, FAMILIES, T, begin, bitwise, data, make
 
 import credo
 from credo.core.errors import CredoError
@@ -42,8 +42,8 @@ def test_loop_scan_chunks_and_resumption_give_the_same_bits(
     for x, y in zip(xs, ys, strict=True):
         belief, info = learner.step(belief, x, y, key=0)
         infos.append(info)
-    near(belief, whole)
-    near(jax.tree.map(lambda *v: jnp.stack(v), *infos), trace)
+    bitwise(belief, whole)
+    bitwise(jax.tree.map(lambda *v: jnp.stack(v), *infos), trace)
     assert bool(trace.ok.all()) and trace.log_evidence.dtype == precision
 
     first, head = credo.run(learner, start, xs[:5], ys[:5], key=0)
@@ -52,8 +52,8 @@ def test_loop_scan_chunks_and_resumption_give_the_same_bits(
     bitwise((learner, first), (again, resumed))
     for who, middle in ((learner, first), (again, resumed)):
         last, tail = credo.run(who, middle, xs[5:], ys[5:], key=0)
-        near(last, whole)
-        near(jax.tree.map(lambda a, b: jnp.concatenate([a, b]), head, tail), trace)
+        bitwise(last, whole)
+        bitwise(jax.tree.map(lambda a, b: jnp.concatenate([a, b]), head, tail), trace)
 
 
 @pytest.mark.parametrize("name", ["adam", "replay", "iterated", "fd", "nig", "beta", "joint"])
@@ -79,7 +79,7 @@ def test_every_other_learner_loops_as_it_scans(name: str) -> None:
     belief = start
     for x, y in zip(xs, ys, strict=True):
         belief, _ = learner.step(belief, x, y)
-    near(belief, whole)
+    bitwise(belief, whole)
     assert bool(jnp.all(jnp.isfinite(trace.log_evidence)))
 
 
@@ -130,7 +130,7 @@ def test_time_steps_and_weights_follow_the_stream() -> None:
     belief = start
     for x, y, dt, weight in zip(xs, ys, dts, weights, strict=True):
         belief, _ = learner.step(belief, x, y, dt=dt, weight=weight)
-    near(belief, whole)
+    bitwise(belief, whole)
 
 
 def test_runs_vmap_over_seeds_and_hyper_parameters() -> None:

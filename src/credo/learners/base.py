@@ -104,11 +104,21 @@ class Learner:
     ) -> tuple[Any, Info]:
         """Predict, then update: one step of a stream."""
         # The barriers keep the compiler from merging a step with the program around it, or from moving parts
-        # of it out of a
-        # loop: a step is then the same program in a Python loop, in a scan and in any chunk, and gives the
-        # same bits.
+        # of it out of a loop; the branch, whose condition the compiler cannot see, lays the step out in
+        # memory in one way everywhere. A step is then the same program in a Python loop, in a scan and in any
+        # chunk, and gives the same bits.
         self, belief, x, y, weight, dt, key = isolate((self, belief, x, y, weight, dt, key))
-        return isolate(self._update(self._predict(belief, dt), x, y, weight, key))
+
+        def take(belief: Any) -> tuple[Any, Info]:
+            return self._update(self._predict(belief, dt), x, y, weight, key)
+
+        def leave(belief: Any) -> tuple[Any, Info]:
+            made, info = jax.eval_shape(take, belief)
+            same = jax.tree.map(lambda leaf, like: jnp.asarray(leaf, like.dtype), belief, made)
+            return same, jax.tree.map(lambda like: jnp.zeros(like.shape, like.dtype), info)
+
+        always = jax.lax.optimization_barrier(jnp.asarray(True))
+        return isolate(jax.lax.cond(always, take, leave, belief))
 
     @verb(static=("shape",))
     def sample(self, belief: Any, key: Any, shape: tuple[int, ...] = ()) -> Any:
