@@ -34,8 +34,8 @@ class PriorReset:
 
 
 def require_conditional_prior(value: Any) -> None:
-    """Refuse what is neither `PriorReset()` nor dynamics."""
-    if not isinstance(value, PriorReset | Dynamics):
+    """Refuse what is neither `PriorReset()`, nor dynamics, nor has a `begin` of its own."""
+    if not isinstance(value, PriorReset | Dynamics) and not hasattr(value, "begin"):
         raise CredoError(
             f"conditional_prior must be PriorReset() or dynamics such as RandomWalk; got {value!r}."
         )
@@ -45,7 +45,7 @@ def descend(conditional_prior: Any, parent: Any, prior: Any, dt: Any) -> Any:
     """The belief with which a regime begins.
 
     Arguments:
-        conditional_prior: `PriorReset()` or dynamics.
+        conditional_prior: `PriorReset()`, dynamics, or anything with `begin(parent, prior, dt)`, a belief.
         parent: the belief before the change.
         prior: the belief before any data.
         dt: the length of the time step.
@@ -57,6 +57,8 @@ def descend(conditional_prior: Any, parent: Any, prior: Any, dt: Any) -> Any:
         return replace(prior, t=parent.t)
     if isinstance(conditional_prior, Static):
         return parent
+    if hasattr(conditional_prior, "begin"):
+        return conditional_prior.begin(parent, prior, dt)
     if isinstance(parent, Gaussian):
         anchor = Anchor(prior.mean, prior.cov)
         mean, cov = conditional_prior.move(parent.mean, parent.cov, anchor, parent.t, dt)

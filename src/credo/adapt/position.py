@@ -1,0 +1,218 @@
+"""Segments of a curve: polynomials in the distance from where the segment began."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from credo.adapt.hypotheses import floating
+from credo.adapt.priors import _collapse
+from credo.core.errors import CredoError, require_integer, require_nonnegative
+from credo.core.keys import as_key
+from credo.core.numerics import as_like
+from credo.core.records import record, replace, static
+from credo.core.trees import select
+from credo.learners import Info, Learner, RecursiveLearner
+from credo.likelihoods import Predictive
+
+__all__ = ["Continuous", "LocalPolynomial", "Piece"]
+
+
+@record
+class Piece:
+    """A belief about the curve f(x) = sum_j w_j (x - origin)^j.
+
+    Attributes:
+        belief: about the coefficients w (P,), constant first.
+        origin: where the segment began.
+        place: the latest x.
+        state: what the next observation does: 0 goes on, 1 begins the segment anew from the prior, 2 begins
+            it at the value of the curve.
+        prior: the belief about the coefficients before any data.
+        jump: for state 2, the variance of the step between the segments.
+        t: how many times `predict` has been called.
+    """
+
+    belief: Any
+    origin: jax.Array
+    place: jax.Array
+    state: jax.Array
+    prior: Any
+    jump: jax.Array
+    t: jax.Array
+
+    @property
+    def mean(self) -> jax.Array:
+        """The mean of the coefficients."""
+        return self.belief.mean
+
+    @property
+    def var(self) -> jax.Array:
+        """Their variances."""
+        return self.belief.var
+
+    @property
+    def sd(self) -> jax.Array:
+        """Their standard deviations."""
+        return jnp.sqrt(self.var)
+
+    @property
+    def params(self) -> Any:
+        """The mean as a parameter tree."""
+        return self.belief.params
+
+    @property
+    def size(self) -> int:
+        """The number P of coefficients."""
+        return self.belief.size
+
+
+@record
+class Continuous:
+    """The conditional prior of a segment that begins where the last one ends, for `LocalPolynomial`.
+
+    The value of the curve at the first x of the segment keeps its moments under all that was believed, plus
+    a jump; slope and higher coefficients come from the prior (Fearnhead & Liu 2011; RL-MMPR in BONE).
+
+    Arguments:
+        jump: the variance of a step in the value, at least 0.
+    """
+
+    jump: Any = 0.0
+
+    def __post_init__(self) -> None:
+        require_nonnegative("jump", self.jump)
+
+    def begin(self, parent: Any, prior: Any, dt: Any) -> Any:
+        """The parent's belief, to be made a new segment when its first x is known."""
+        if not isinstance(parent, Piece):
+            raise CredoError(
+                f"Continuous() is the conditional prior of a LocalPolynomial; got a {type(parent).__name__}."
+            )
+        state = jnp.full_like(parent.state, 2)
+        return replace(parent, state=state, jump=as_like(self.jump, parent.jump))
+
+
+@record
+class LocalPolynomial(Learner):
+    """A polynomial in x - x_start, where x_start is the first x of the segment: a learner of scalar inputs.
+
+    Alone it fits one polynomial; inside `RunLength` each hypothesis has an x_start of its own, and the
+    conditional prior decides what is known at x_start: `PriorReset()` nothing, `Continuous()` the value of
+    the curve so far.
+
+    Arguments:
+        learner: a `RecursiveLearner` of the coefficients w (P,), whose x are the features (1, u, ..., u^d)
+            with u = x - x_start, such as `credo.kalman(credo.Model(lambda w, x: x @ w, credo.Normal(0.1)))`.
+        degree: d = P - 1.
+
+    Exact where the learner is: a polynomial about one origin is one about any other, so mixtures over
+    hypotheses are matched about the same origin, in their first two moments. x is one number, or (1,).
+    Cost: that of the learner, and P^3 a step for beginning a segment.
+
+    Example:
+        >>> import credo
+        >>> from credo.adapt import RunLength
+        >>> inner = credo.kalman(credo.Model(lambda w, x: x @ w, credo.Normal(0.1)))
+        >>> learner = RunLength(LocalPolynomial(inner, 1), conditional_prior=Continuous())
+        >>> belief, info = learner.step(learner.init(jnp.zeros(2)), 3.0, 1.0)
+        >>> float(belief.best.origin)
+        3.0
+    """
+
+    learner: RecursiveLearner
+    degree: int = static(default=2)
+
+    def __post_init__(self) -> None:
+        if isinstance(self.degree, int):
+            require_integer("degree", self.degree, 0)
+
+    def init(self, params: Any = None, *, var: Any = 1.0, **given: Any) -> Piece:
+        """The prior of the coefficients of every segment."""
+        prior = self.learner.init(params, var=var, **given)
+        if prior.size != self.degree + 1:
+            raise CredoError(f"params must be degree + 1 = {self.degree + 1} numbers; got {prior.size}.")
+        zero, whole = jnp.zeros((), floating(prior)), jnp.zeros((), jnp.int32)
+        return Piece(prior, zero, zero, whole + 1, prior, zero, whole)
+
+    def _predict(self, belief: Piece, dt: Any) -> Piece:
+        moved = self.learner._predict(belief.belief, dt)
+        # A segment that has not begun has nothing that could move.
+        kept = replace(belief.belief, t=moved.t)
+        return replace(belief, belief=select(belief.state == 1, kept, moved), t=belief.t + 1)
+
+    def _begun(self, belief: Piece, x: Any) -> tuple[Piece, jax.Array]:
+        """The belief with the segment begun at x where it has not yet, and the features of x."""
+        place = as_like(x, belief.place).reshape(())
+        new = belief.state > 0
+        origin = jnp.where(new, place, belief.origin)
+        prior = replace(belief.prior, t=belief.belief.t)
+        moved = _about(belief, place)
+        cov, old = belief.prior.cov.dense(), moved.belief.cov.dense()
+        joined = cov.at[0, :].set(0.0).at[:, 0].set(0.0).at[0, 0].set(old[0, 0] + belief.jump)
+        # Where this branch is not taken the matrix must still have a root.
+        joined = jnp.where(belief.state == 2, joined, cov)
+        joined = joined.at[0, 0].set(jnp.maximum(joined[0, 0], jnp.finfo(cov.dtype).tiny))
+        met = replace(
+            prior,
+            mean=prior.mean.at[0].set(moved.belief.mean[0]),
+            cov=self.learner.family.from_dense(joined),
+        )
+        inner = select(belief.state == 2, met, select(belief.state == 1, prior, belief.belief))
+        begun = replace(belief, belief=inner, origin=origin, place=place, state=jnp.zeros_like(belief.state))
+        return begun, _powers(place - origin, self.degree + 1)
+
+    def _forecast(
+        self, belief: Piece, x: Any, method: str | None, samples: int | None, key: Any
+    ) -> Predictive:
+        begun, features = self._begun(belief, x)
+        return self.learner._forecast(begun.belief, features, method, samples, key)
+
+    def _update(self, belief: Piece, x: Any, y: Any, weight: Any, key: Any) -> tuple[Piece, Info]:
+        begun, features = self._begun(belief, x)
+        learned, info = self.learner._update(begun.belief, features, y, weight, key)
+        used = info.ok & jnp.any(jnp.asarray(weight) != 0)
+        return select(used, replace(begun, belief=learned), belief), info
+
+    def _sample(self, belief: Piece, key: Any, shape: tuple[int, ...]) -> Any:
+        return self.learner._sample(belief.belief, as_key(key), shape)
+
+
+def _powers(value: jax.Array, size: int) -> jax.Array:
+    """(1, v, v^2, ...) of some length."""
+    made = [jnp.ones_like(value)]
+    for _ in range(size - 1):
+        made.append(made[-1] * value)
+    return jnp.stack(made)
+
+
+def _about(piece: Piece, origin: jax.Array) -> Piece:
+    """The same curve with coefficients about another origin: w'_i = sum_j C(j, i) delta^(j - i) w_j."""
+    inner = piece.belief
+    size, dtype = inner.mean.shape[0], inner.mean.dtype
+    powers = _powers(origin - piece.origin, size)
+    choose = [[float(math.comb(j, i)) for j in range(size)] for i in range(size)]
+    gaps = np.maximum(np.arange(size)[None, :] - np.arange(size)[:, None], 0)
+    matrix = jnp.asarray(choose, dtype) * powers[gaps]
+    moved = inner.cov.linear(matrix, jnp.zeros((size, size), dtype))
+    return replace(piece, belief=replace(inner, mean=matrix @ inner.mean, cov=moved), origin=origin)
+
+
+@_collapse.register
+def _(beliefs: Piece, weights: jax.Array) -> Piece:
+    """The mixture's moments, about the latest x."""
+    first = jax.tree.map(lambda leaf: leaf[0], beliefs)
+    # Where nothing was seen yet the coefficients are those of the prior about any origin.
+    moved = jax.vmap(lambda piece: select(piece.state == 1, piece, _about(piece, piece.place)))(beliefs)
+    heaviest = jnp.argmax(weights)
+    return replace(
+        first,
+        belief=_collapse(moved.belief, weights),
+        origin=beliefs.place[heaviest],
+        place=beliefs.place[heaviest],
+        state=beliefs.state[heaviest],
+    )
