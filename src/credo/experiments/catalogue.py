@@ -38,6 +38,56 @@ _CATALOGUE: dict[str, tuple[str, str, str]] = {
         "Fashion-MNIST row by row, standing still and drifting: filters against gradient descent",
         "Chang et al. 2023 (LOFI, arXiv 2305.19535)",
     ),
+    "bone-segmentation": (
+        "bone_segmentation",
+        "Piecewise linear regression: changes found by run lengths, beside forgetting",
+        "Duran-Martin et al. 2024 (BONE, arXiv 2411.10153): segmentation",
+    ),
+    "bone-drift-jump": (
+        "bone_drift_jump",
+        "Logistic regression with drift and jumps: run lengths, soft resets and experts",
+        "Duran-Martin et al. 2024 (BONE, arXiv 2411.10153): drift and jumps",
+    ),
+    "bone-rotating": (
+        "bone_rotating",
+        "Logistic regression whose weights never stop turning: forgetting against resets",
+        "Duran-Martin et al. 2024 (BONE, arXiv 2411.10153): periodic drift",
+    ),
+    "bone-heavy-tails": (
+        "bone_heavy_tails",
+        "Changes among outliers: robust learners inside run lengths",
+        "Duran-Martin et al. 2024 (BONE, arXiv 2411.10153): outliers",
+    ),
+    "bone-polynomial": (
+        "bone_polynomial",
+        "A curve in pieces: what carries over a change, and what does not",
+        "Duran-Martin et al. 2024 (BONE, arXiv 2411.10153): dependent segments",
+    ),
+    "bone-moons": (
+        "bone_moons",
+        "Two moons that are turned twice by half a circle, 3 x 100 labels, and a small network",
+        "Duran-Martin et al. 2024 (BONE, arXiv 2411.10153): moons",
+    ),
+    "bone-moons-long": (
+        "bone_moons_long",
+        "Two moons that are turned four times, 5 x 200 labels, and a small network",
+        "Duran-Martin et al. 2024 (BONE, arXiv 2411.10153): moons",
+    ),
+    "bone-bandit": (
+        "bone_bandit",
+        "A restless bandit: Thompson sampling with a learner for every arm",
+        "Duran-Martin et al. 2024 (BONE, arXiv 2411.10153): bandits",
+    ),
+    "bone-sde": (
+        "bone_sde",
+        "The drift of a diffusion whose level changes, learned from its increments",
+        "Duran-Martin et al. 2024 (BONE, arXiv 2411.10153): stochastic differential equations",
+    ),
+    "bone-electricity": (
+        "bone_electricity",
+        "Electricity demand one hour ahead, 45,312 half hours, with a small network",
+        "Duran-Martin et al. 2024 (BONE, arXiv 2411.10153): electricity (other data)",
+    ),
     "bong-linreg": (
         "bong_linreg",
         "Online linear regression: the grid's divergence from the exact posterior",

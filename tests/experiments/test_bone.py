@@ -1,0 +1,137 @@
+"""The BONE experiments: the worlds are as claimed, tuning never sees what is scored, and one runs whole."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from credo.experiments import bone_streams as worlds
+from credo.experiments import reproduce
+from credo.experiments.bone_common import grid, measures
+from credo.experiments.bone_drift_jump import PLAN as DRIFT_JUMP
+from credo.experiments.bone_figure import smooth
+from credo.experiments.bone_heavy_tails import PLAN as HEAVY_TAILS
+from credo.experiments.bone_moons import PLAN as MOONS
+from credo.experiments.bone_moons_long import PLAN as MOONS_LONG
+from credo.experiments.bone_peers import NEIGHBOURS
+from credo.experiments.bone_polynomial import PLAN as POLYNOMIAL
+from credo.experiments.bone_rotating import PLAN as ROTATING
+from credo.experiments.bone_sde import PLAN as SDE
+from credo.experiments.bone_segmentation import PLAN as SEGMENTATION
+
+PLANS = [SEGMENTATION, DRIFT_JUMP, ROTATING, HEAVY_TAILS, POLYNOMIAL, MOONS, MOONS_LONG, SDE]
+
+
+def many(draw, count: int = 100) -> worlds.Streams:  # type: ignore[no-untyped-def]
+    return worlds.make_streams(draw, 7, worlds.SCORED, count)
+
+
+def test_segments_have_the_hazard_and_the_noise_that_are_claimed() -> None:
+    streams = many(worlds.piecewise_linear)
+    assert streams.x.shape == (100, 300, 3)
+    assert abs(streams.change[:, 1:].mean() - 0.009) < 4 * np.sqrt(0.009 / (100 * 299))
+    assert not streams.change[:, 0].any()
+    noise = streams.y - streams.truth
+    assert abs(noise.std() - 1.0) < 4 / np.sqrt(2 * noise.size)
+    # Within a segment the truth is one quadratic.
+    regime = np.cumsum(streams.change[0])
+    for number in np.unique(regime):
+        rows = regime == number
+        left = np.linalg.lstsq(streams.x[0][rows], streams.truth[0][rows], rcond=None)[0]
+        np.testing.assert_allclose(streams.x[0][rows] @ left, streams.truth[0][rows], atol=1e-3)
+
+
+def test_heavy_tails_are_heavy_and_begin_at_one() -> None:
+    streams = many(worlds.heavy_tails)
+    gaps = np.abs(streams.y - streams.truth)
+    # t(2.01): the median of |t| is .816, and 1% exceed 9.9.
+    assert abs(np.median(gaps) - 0.816) < 0.03 and 0.006 < np.mean(gaps > 9.9) < 0.014
+    np.testing.assert_allclose(streams.truth[:, 0], streams.x[:, 0].sum(axis=1), rtol=1e-5)
+
+
+def test_pieces_of_the_curve_are_joined() -> None:
+    streams = many(worlds.piecewise_polynomial, 20)
+    x, truth = streams.x[..., 0], streams.truth
+    assert (np.diff(x, axis=1) >= 0).all() and streams.change.any()
+    # A slope is at most 3 + 2 * 3 * 6, wherever a piece begins.
+    assert (np.abs(np.diff(truth, axis=1)) <= 40 * np.diff(x, axis=1) + 1e-4).all()
+    assert abs((streams.y - truth).std() - 0.2) < 0.01
+
+
+def test_labels_follow_weights_that_turn_or_jump() -> None:
+    turning = many(worlds.rotating, 20)
+    quarter = 1 / (1 + np.exp(-10 * turning.x[:, 18, 0]))  # after 18 steps of 5 degrees
+    np.testing.assert_allclose(turning.truth[:, 18], quarter, atol=1e-5)
+    known = np.mean((turning.truth > 0.5) == (turning.y > 0.5))
+    assert abs(known - 0.974) < 0.01
+    jumping = many(worlds.drifting_and_jumping)
+    known = np.mean((jumping.truth > 0.5) == (jumping.y > 0.5))
+    assert abs(known - 0.817) < 0.015
+    assert abs(jumping.change.mean() - 0.01) < 0.002
+
+
+def test_moons_are_turned_about_the_origin() -> None:
+    angles = (0.0, 180.0)
+    streams = worlds.rotating_moons(np.random.default_rng(0), angles, 400)
+    assert streams.x.shape == (800, 2) and np.flatnonzero(streams.change).tolist() == [400]
+    first, second = (
+        streams.x[rows][streams.y[rows] == 0].mean(axis=0) for rows in np.split(np.arange(800), 2)
+    )
+    np.testing.assert_allclose(first, -second, atol=0.1)
+
+
+@pytest.mark.parametrize("plan", PLANS, ids=lambda plan: plan.name)
+def test_tuning_never_sees_what_is_scored(plan) -> None:  # type: ignore[no-untyped-def]
+    tuning, scored = (worlds.make_streams(plan.draw, 0, purpose, 3) for purpose in (1, 0))
+    both = [np.concatenate([given.x, given.y[..., None]], axis=2) for given in (tuning, scored)]
+    rows = np.concatenate([given.reshape(-1, given.shape[-1]) for given in both])
+    assert len(np.unique(rows, axis=0)) == len(rows)
+    again = worlds.make_streams(plan.draw, 0, worlds.SCORED, 2)
+    np.testing.assert_array_equal(again.y, scored.y[:2])
+
+
+@pytest.mark.parametrize("plan", PLANS, ids=lambda plan: plan.name)
+def test_every_plan_has_labels_of_its_own_grids_and_a_quick_part(plan) -> None:  # type: ignore[no-untyped-def]
+    labels = [method.label for method in plan.methods]
+    assert len(set(labels)) == len(labels) and all(method.grid for method in plan.methods)
+    assert any(method.quick for method in plan.methods)
+    assert plan.seeds["full"][0] >= 20 and plan.seeds["full"][1] >= 20
+    # So that tuning and scoring are one compiled program.
+    assert all(scored % tuned == 0 for tuned, scored in plan.seeds.values())
+
+
+def test_neighbours_see_only_the_past() -> None:
+    streams = many(worlds.rotating, 2)
+    values = {"window": 20, "k": 1}
+    before = NEIGHBOURS.predict(streams, values, True)
+    changed = streams._replace(y=np.concatenate([streams.y[:, :100], 1 - streams.y[:, 100:]], axis=1))
+    after = NEIGHBOURS.predict(changed, values, True)
+    np.testing.assert_array_equal(before[:, :101], after[:, :101])
+    assert (before[:, 0] == 0.5).all() and (before[:, 101:] != after[:, 101:]).any()
+
+
+def test_measures_and_helpers() -> None:
+    assert grid(a=(1, 2), b=3) == [{"a": 1.0, "b": 3.0}, {"a": 2.0, "b": 3.0}]
+    assert smooth(np.array([0.0, 2.0, 4.0]), 2).tolist() == [0.0, 1.0, 3.0]
+    streams = many(worlds.piecewise_linear, 3)
+    made = measures(SEGMENTATION, {"mean": streams.truth + 2.0}, streams)
+    np.testing.assert_allclose(made["RMSE"], 2.0, rtol=1e-5)
+    assert list(made) == ["RMSE"]
+
+
+@pytest.mark.slow
+def test_an_experiment_runs_whole_and_adapts(tmp_path: Path) -> None:
+    result = reproduce("bone-rotating", out=tmp_path, progress=False)
+    rows = {row.quantity: row.ours for row in result.rows}
+    # A static belief has .50; the neighbours in a window are far behind forgetting toward the prior.
+    assert rows["accuracy, C-OU"] > 0.84
+    assert rows["accuracy, C-OU"] > rows["accuracy, kNN in a window"]
+    stored = json.loads((tmp_path / "bone-rotating" / "results.json").read_text())
+    chosen, tried = stored["settings"]["chosen"]["C-OU"]["NLL"], stored["settings"]["tuning"]["C-OU"]
+    best = min(tried, key=lambda entry: entry["nll"])
+    assert {name: best[name] for name in chosen} == chosen
+    assert "default_rng([0, 0, i])" in stored["seeds"]["scored"]
+    assert "default_rng([0, 1, i])" in stored["seeds"]["tuning"]
