@@ -7,9 +7,8 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-import jax.scipy.special as jss
 
-from credo.adapt.hypotheses import floating, normalized
+from credo.adapt.hypotheses import floating, log_sum, normalized
 from credo.adapt.priors import collapse
 from credo.core.errors import CredoError, require_interval, require_positive
 from credo.core.keys import as_key
@@ -141,14 +140,15 @@ class Experts(Learner):
     def size(self) -> int:
         """The number K of experts."""
         leaves = jax.tree.leaves(self.learners)
-        if not leaves or jnp.ndim(leaves[0]) == 0:
+        if not leaves or any(jnp.ndim(leaf) == 0 for leaf in leaves):
             raise CredoError("learners must be a list of learners, or a bank of them.")
         return leaves[0].shape[0]
 
     def init(self, params: Any = None, *, var: Any = 1.0, **given: Any) -> Bank:
         """The first belief of each expert, and equal weights."""
+        size = self.size
         priors = jax.vmap(lambda learner: learner.init(params, var=var, **given))(self.learners)
-        size, kind = self.size, floating(priors)
+        kind = floating(priors)
         return Bank(jnp.full(size, -jnp.log(float(size)), kind), priors, priors, jnp.zeros((), jnp.int32))
 
     def _log_transition(self, like: jax.Array) -> jax.Array:
@@ -168,7 +168,7 @@ class Experts(Learner):
 
     def _predict(self, belief: Bank, dt: Any) -> Bank:
         joint = belief.log_weights[:, None] + self._log_transition(belief.log_weights)
-        log_weights = jss.logsumexp(joint, axis=0)
+        log_weights = log_sum(joint, axis=0)
         beliefs = belief.beliefs
         if self.mixing:
             beliefs = jax.vmap(collapse, in_axes=(1, None))(joint, beliefs)
@@ -202,7 +202,7 @@ class Experts(Learner):
             scores = scores.astype(evidence.dtype)
         elif jnp.ndim(weight) == 0:
             scores = jnp.where(infos.ok, scores * as_like(weight, scores), scores)
-        log_evidence = jss.logsumexp(belief.log_weights + evidence)
+        log_evidence = log_sum(belief.log_weights + evidence)
         log_weights, _ = normalized(belief.log_weights + scores)
         ok = jnp.any(infos.ok & (belief.log_weights > -jnp.inf)) & jnp.isfinite(log_evidence)
         # A failed expert starts anew, at the same time as the others.
@@ -210,7 +210,7 @@ class Experts(Learner):
         beliefs = jax.vmap(select)(infos.ok, learned, fresh)
         new = Bank(log_weights, beliefs, belief.priors, belief.t)
         used = ok & jnp.any(jnp.asarray(weight) != 0)
-        return select(used, new, belief), Info(jnp.where(ok, log_evidence, 0.0), ok, jnp.exp(log_weights))
+        return select(used, new, belief), Info(jnp.where(used, log_evidence, 0.0), ok, jnp.exp(log_weights))
 
     def _sample(self, belief: Bank, key: Any, shape: tuple[int, ...]) -> Any:
         first, second = jax.random.split(as_key(key))

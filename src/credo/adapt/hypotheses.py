@@ -12,7 +12,7 @@ from credo.adapt.priors import collapse
 from credo.core.errors import CredoError, require_integer
 from credo.core.records import record
 
-__all__ = ["Changes", "Hypotheses", "Segments", "floating"]
+__all__ = ["Changes", "Hypotheses", "Segments", "floating", "log_sum", "normalized"]
 
 
 @record
@@ -159,7 +159,14 @@ def floating(belief: Any) -> Any:
     return max(found, key=lambda kind: jnp.finfo(kind).bits) if found else jnp.zeros(()).dtype
 
 
+def log_sum(logs: jax.Array, axis: int | None = None) -> jax.Array:
+    """logsumexp, whose derivative is 0 where everything is -inf."""
+    dead = jnp.max(logs, axis=axis) == -jnp.inf
+    wide = dead if axis is None else jnp.expand_dims(dead, axis)
+    return jnp.where(dead, -jnp.inf, jss.logsumexp(jnp.where(wide, 0.0, logs), axis=axis))
+
+
 def normalized(log_weights: jax.Array) -> tuple[jax.Array, jax.Array]:
     """Log weights that sum to one, and the log of the sum before; where nothing is alive they stay -inf."""
-    total = jss.logsumexp(log_weights)
+    total = log_sum(log_weights)
     return jnp.where(total > -jnp.inf, log_weights - total, log_weights), total

@@ -6,10 +6,9 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-import jax.scipy.special as jss
 import numpy as np
 
-from credo.adapt.hypotheses import floating
+from credo.adapt.hypotheses import floating, log_sum
 from credo.adapt.priors import collapse, descend
 from credo.core.errors import (
     CredoError,
@@ -180,7 +179,7 @@ class ChangeProbability(Learner):
         children = jax.vmap(lambda level: self._child(belief, level))(levels)
         learned, infos = jax.vmap(lambda one: self.learner._update(one, x, y, weight, key))(children)
         logs = log_prior + jnp.where(infos.ok, infos.log_evidence, -jnp.inf).astype(log_prior.dtype)
-        log_evidence = jss.logsumexp(logs)
+        log_evidence = log_sum(logs)
         best = jnp.argmax(logs)
         if self.method == "marginal":
             kept = collapse(logs, learned)
@@ -194,7 +193,7 @@ class ChangeProbability(Learner):
         ok = jnp.any(infos.ok) & jnp.isfinite(log_evidence) & jnp.isfinite(level)
         new = replace(belief, belief=kept, level=level, pending=jnp.zeros_like(belief.pending))
         used = ok & jnp.any(jnp.asarray(weight) != 0)
-        return select(used, new, belief), Info(jnp.where(ok, log_evidence, 0.0), ok, level)
+        return select(used, new, belief), Info(jnp.where(used, log_evidence, 0.0), ok, level)
 
     def _climb(self, belief: Forgetting, x: Any, y: Any) -> jax.Array:
         """The level after some gradient steps on log p(y | x, level)."""

@@ -11,10 +11,9 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-import jax.scipy.special as jss
 
 from credo.adapt.hazards import as_hazard
-from credo.adapt.hypotheses import Changes, Hypotheses, Segments, floating, normalized
+from credo.adapt.hypotheses import Changes, Hypotheses, Segments, floating, log_sum, normalized
 from credo.adapt.overflow import OVERFLOWS, thin
 from credo.adapt.priors import PriorReset, collapse, descend, require_conditional_prior
 from credo.core.errors import CredoError, require_choice, require_integer, require_interval
@@ -87,6 +86,7 @@ class Changepoints(Learner):
         stay, leave = self._transition(old, belief.t, dt, dtype)
         # Who the parents of each successor are, with their weights: (count, M).
         ending = alive + leave
+        best = jax.lax.stop_gradient(old.best + leave)
         if self._births == PAST:
             parents = jnp.argsort(belief.log_weights)[count:]
             groups = jnp.where(jnp.arange(self.slots)[None, :] == parents[:, None], ending[None, :], -jnp.inf)
@@ -99,7 +99,7 @@ class Changepoints(Learner):
             groups = jnp.where(same & alone[:, None], ending[None, :], -jnp.inf)
         else:
             groups = ending[None, :]
-        likeliest = jnp.argmax(jnp.where(groups > -jnp.inf, (old.best + leave)[None, :], -jnp.inf), axis=1)
+        likeliest = jnp.argmax(jnp.where(groups > -jnp.inf, best[None, :], -jnp.inf), axis=1)
         births = self._begin(belief, went_on, groups, likeliest, dt)
         beliefs = jax.tree.map(lambda a, b: a.at[free].set(b), went_on, births)
         t = belief.t + 1
@@ -108,11 +108,11 @@ class Changepoints(Learner):
         segments = Segments(
             (old.run_length + 1).at[free].set(0),
             old.count.at[free].set(old.count[likeliest] + 1),
-            (old.best + stay).at[free].set((old.best + leave)[likeliest]),
+            (old.best + jax.lax.stop_gradient(stay)).at[free].set(best[likeliest]),
             old.parent.at[free].set(old.run_length[likeliest]),
             old.times.at[free].set(times),
         )
-        weights, _ = normalized((alive + stay).at[free].set(jss.logsumexp(groups, axis=1)))
+        weights, _ = normalized((alive + stay).at[free].set(log_sum(groups, axis=1)))
         return Hypotheses(weights, beliefs, segments, belief.prior, belief.reported, t)
 
     def _transition(self, old: Segments, t: jax.Array, dt: Any, dtype: Any) -> tuple[jax.Array, jax.Array]:
@@ -160,7 +160,7 @@ class Changepoints(Learner):
         alive = belief.log_weights > -jnp.inf
         log_weights, log_evidence = normalized(jnp.where(alive, belief.log_weights + scores, -jnp.inf))
         segments = belief.segments
-        best = jnp.where(alive, segments.best + scores, -jnp.inf)
+        best = jnp.where(alive, segments.best + jax.lax.stop_gradient(scores), -jnp.inf)
         top = jnp.max(best)
         segments = replace(segments, best=jnp.where(top > -jnp.inf, best - top, best))
         change = jnp.sum(jnp.where(segments.run_length == 0, jnp.exp(log_weights), 0.0))
@@ -181,7 +181,7 @@ class Changepoints(Learner):
         used = ok & jnp.any(jnp.asarray(weight) != 0)
         new = select(used, new, belief)
         told = self._report(new, change, pruned, alarm, used)
-        return new, Info(jnp.where(ok, log_evidence, 0.0), ok, told)
+        return new, Info(jnp.where(used, log_evidence, 0.0), ok, told)
 
     def _alarm(self, belief: Hypotheses) -> tuple[jax.Array, jax.Array]:
         """When the segment began that was last reported, and whether it is reported now."""

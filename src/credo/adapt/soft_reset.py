@@ -159,7 +159,7 @@ class SoftReset(Learner):
             change=jnp.zeros_like(belief.change),
         )
         used = ok & jnp.any(jnp.asarray(weight) != 0)
-        return select(used, new, belief), Info(jnp.where(ok, log_evidence, 0.0), ok, 1.0 - keep)
+        return select(used, new, belief), Info(jnp.where(used, log_evidence, 0.0), ok, 1.0 - keep)
 
     def _sample(self, belief: Resettable, key: Any, shape: tuple[int, ...]) -> Any:
         return self.learner._sample(belief.belief, as_key(key), shape)

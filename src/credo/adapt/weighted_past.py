@@ -188,7 +188,7 @@ class WeightedPast(Learner):
         new = replace(new, belief=self._believe(new, new.logits))
         ok = told.ok & jnp.isfinite(before)
         used = ok & jnp.any(jnp.asarray(weight) != 0)
-        return select(used, new, belief), Info(jnp.where(ok, told.log_evidence, 0.0), ok, new.weights)
+        return select(used, new, belief), Info(jnp.where(used, told.log_evidence, 0.0), ok, new.weights)
 
     def _sample(self, belief: Memory, key: Any, shape: tuple[int, ...]) -> Any:
         return self.learner._sample(belief.belief, as_key(key), shape)

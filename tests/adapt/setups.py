@@ -1,0 +1,50 @@
+"""Wrapped learners that the tests of this folder share."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+
+import credo
+from credo.adapt import ChangeProbability, ChangeTimes, Experts, RunLength, SoftReset, WeightedPast
+
+P, T = 2, 10
+RNG = np.random.default_rng(0)
+ROWS = RNG.normal(size=(T, P))
+MEANS = np.where(np.arange(T) < 5, ROWS @ [1.0, -1.0], ROWS @ [-1.0, 2.0])
+XS, YS = jnp.asarray(ROWS), jnp.asarray(MEANS + 0.3 * RNG.normal(size=T))
+
+
+def linear(w: Any, x: Any) -> Any:
+    return x @ w
+
+
+MODEL = credo.Model(linear, credo.Normal(0.2))
+INNER = credo.RecursiveLearner(MODEL, credo.Full("dense"))
+WALKS = [credo.RecursiveLearner(MODEL, credo.Full("dense"), dynamics=credo.RandomWalk(q)) for q in (0.0, 0.1)]
+
+WRAPPED: dict[str, Any] = {
+    "run length": RunLength(INNER, 0.1, 3),
+    "learned hazard": RunLength(INNER, credo.adapt.LearnedHazard(1.0, 9.0), 3),
+    "moments": RunLength(INNER, 0.1, 3, credo.RandomWalk(1.0)),
+    "merge": RunLength(INNER, 0.1, 3, overflow="merge"),
+    "resample": RunLength(INNER, 0.1, 3, overflow="resample"),
+    "times": ChangeTimes(INNER, 0.1, 3, credo.Inflation(1.0, "simple")),
+    "soft reset": SoftReset(INNER, 0.1),
+    "experts": Experts(WALKS),
+    "interacting": Experts(WALKS, mixing=True),
+    "marginal": ChangeProbability(INNER, (1.0, 0.7, 0.0), (0.0, -2.0, -3.0)),
+    "map": ChangeProbability(INNER, (1.0, 0.7, 0.0), (0.0, -2.0, -3.0), method="map"),
+    "gradient": ChangeProbability(INNER, 0.0, kind="inflation", method="gradient", rate=0.1),
+    "memory": WeightedPast(INNER, 4, iterations=1),
+    "experts in run length": RunLength(Experts(WALKS), 0.1, 2),
+    "run length in experts": Experts([RunLength(INNER, h, 2) for h in (0.01, 0.2)]),
+}
+
+
+def begin(learner: Any) -> Any:
+    """The first belief over two parameters."""
+    more = {"example": (XS[0], YS[0])} if isinstance(learner, WeightedPast) else {}
+    return learner.init(jnp.zeros(P), var=1.5, **more)
