@@ -135,8 +135,11 @@ def learn(
         and far too sure where predictions are bad), or with draws from the posterior: mc-hess (slow on
         networks), mc-ef.
     drift
-        How the world may change: none, walk:Q, ou:GAMMA, inflation:ALPHA, decay:GAMMA or
-        shrink-perturb:SHRINK,SD.
+        How the world may change. Gradually: none, walk:Q, ou:GAMMA, inflation:ALPHA, decay:GAMMA or
+        shrink-perturb:SHRINK,SD. At once, which has a meaning only for rows in order (files, streams):
+        run-length:HAZARD,CAPACITY keeps the likeliest times of the latest change and reports changes
+        (by default 0.005,5), soft-reset:HAZARD goes back to the prior as far as a row asks for it (0.05).
+        mixture:SWITCHING weighs experts that walk at different speeds (0.01).
     prior_var
         The scale of the prior variances: a weight's variance is this over its fan-in.
     noise_var

@@ -9,7 +9,17 @@ import numpy as np
 
 import credo
 from credo.cli import defaults
-from credo.cli.options import ITERATED, RULES, Settings, parse_drift, parse_model, parse_posterior
+from credo.cli.options import (
+    ITERATED,
+    RULES,
+    WRAPPED,
+    Settings,
+    parse_drift,
+    parse_model,
+    parse_posterior,
+    spell_drift,
+)
+from credo.cli.wrapping import require_memory, require_wrapping, wrap
 from credo.core.errors import CredoError, require_choice, require_positive
 from credo.learners import Learner
 
@@ -65,7 +75,8 @@ def resolve(
     size = count_parameters(network(model, outputs_of(task, classes), shape), shape)
     drift = asked["drift"] or "auto"
     drift = (defaults.drift(images, ordered) if method in RULES else "none") if drift == "auto" else drift
-    parse_drift(drift)
+    drift = spell_drift(drift)
+    require_wrapping(drift, method)
     posterior = asked["posterior"] or "auto"
     if method not in RULES:
         if posterior != "auto":
@@ -76,19 +87,16 @@ def resolve(
         posterior = "none"
     elif posterior == "auto":
         cubic = method in ("bog", "bbb") or curvature == "mc-hess"
-        posterior = defaults.posterior(size, images, drift != "none" or cubic)
+        still = parse_drift(drift)[0] in ("none", "run-length")
+        posterior = defaults.posterior(size, images, not still or cubic)
     else:
-        name, rank = parse_posterior(posterior)
+        rank = parse_posterior(posterior)[1]
         if rank is not None and rank > size:
             raise CredoError(
                 f"the rank of --posterior low-rank must be at most the number of parameters, {size}; "
                 f"got {rank}."
             )
-        if name == "full" and size > 20_000:
-            raise CredoError(
-                f"--posterior full would keep a {size} x {size} covariance, {4 * size**2 / 2**30:.0f} GiB; "
-                "use low-rank:10 or diagonal."
-            )
+    require_memory(posterior, size, drift)
     for option, value in (("--prior-var", "prior_var"), ("--noise-var", "noise_var")):
         if asked[value] is not None:
             require_positive(option, asked[value])
@@ -137,7 +145,8 @@ def build(settings: Settings, shape: tuple[int, ...], classes: int) -> tuple[Lea
         model, family, _curvature(settings, rank), _rule(settings), _dynamics(settings.drift)
     )
     var = defaults.prior_var(net, params, len(shape) > 1, settings.prior_var)
-    return learner, learner.init(params, var=var)
+    wrapped = wrap(settings.drift, learner)
+    return wrapped, wrapped.init(params, var=var)
 
 
 def _curvature(settings: Settings, rank: int | None) -> Any:
@@ -180,12 +189,15 @@ def _gradient(settings: Settings, model: Any, params: Any, shape: tuple[int, ...
     learner = credo.GradientLearner(
         model, settings.learning_rate, "sgd" if replay else settings.method, 1, 10 if replay else 1, dynamics
     )
+    wrapped: Any = wrap(settings.drift, learner)
     label = np.float32(0) if settings.task == "regression" else np.int32(0)
-    return learner, learner.init(params, example=(np.zeros(shape, np.float32), label))
+    return wrapped, wrapped.init(params, example=(np.zeros(shape, np.float32), label))
 
 
 def _dynamics(text: str) -> Any:
     name, numbers = parse_drift(text)
+    if name in WRAPPED:
+        return credo.dynamics.Static()
     made = {
         "none": credo.dynamics.Static,
         "walk": credo.RandomWalk,

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 __all__ = [
+    "ALARM",
     "CLIP",
     "FIXED_NOISE",
     "FULL_LIMIT",
@@ -17,6 +18,8 @@ __all__ = [
     "IMAGE_ROWS",
     "ITERATIONS",
     "LEARNING_RATE",
+    "MEMORY_LIMIT",
+    "MIXTURE",
     "NOISE",
     "SAMPLES",
     "TABLE_CHUNK",
@@ -77,6 +80,15 @@ ITERATIONS = {"bong": 1, "blr": 5, "bbb": 5}
 
 SAMPLES = 10
 """Draws of a Monte Carlo curvature."""
+
+ALARM = 0.9
+"""How probable a new segment must be for a change to be reported (0.5 is met by more outliers)."""
+
+MIXTURE = (0.0, 1e-5, 1e-3)
+"""What the random walks of a mixture of experts add to each variance at each row."""
+
+MEMORY_LIMIT = 4 * 20_000**2
+"""The most bytes that a belief may take: those of one full covariance of 20,000 parameters."""
 
 
 def model(task: str, shape: tuple[int, ...], outputs: int) -> str:

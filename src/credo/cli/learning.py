@@ -9,9 +9,10 @@ from typing import Any
 
 from credo.cli import output, results
 from credo.cli.build import resolve
+from credo.cli.changes import DriftFile
 from credo.cli.encoding import Block
 from credo.cli.interrupt import Interruptible
-from credo.cli.options import require_settings
+from credo.cli.options import WRAPPED, require_settings
 from credo.cli.progress import Watch, note
 from credo.cli.session import Session
 from credo.cli.sources import Source, Table, after_line, is_named, open_named, open_tables, slug
@@ -65,7 +66,8 @@ def learn_from(request: Request) -> int:
     with output.writing(path) as folder, Interruptible() as interrupt:
         clock = time.monotonic()
         before_rows = session.used
-        bad = _stream(request, session, source, interrupt)
+        with DriftFile(folder.made / "drift.csv", session.changes, session.used) as record:
+            bad = _stream(request, session, source, interrupt, record)
         seconds = time.monotonic() - clock
         if interrupt.stopped and session.used == before_rows:
             raise KeyboardInterrupt
@@ -168,7 +170,13 @@ def _fresh(request: Request, source: Source) -> tuple[Session, list[str]]:
     drift = "" if settings.drift == "none" else f", drift {settings.drift}"
     said = f"learner: {settings.model} with {size:,} parameters, {settings.spelt}{drift}, prior variance "
     said += f"{settings.prior_var:g}"
-    return Session(settings, encoding), [said]
+    sentences = [said]
+    if source.shuffled and settings.drift.startswith(WRAPPED):
+        sentences.append(
+            "the rows are shuffled by the seed, so that there are no changes to find: keep their order with "
+            "--no-shuffle"
+        )
+    return Session(settings, encoding), sentences
 
 
 def _check_test(request: Request) -> None:
@@ -176,7 +184,9 @@ def _check_test(request: Request) -> None:
         raise DataError(f"--test {request.test} does not exist, or is no file.")
 
 
-def _stream(request: Request, session: Session, source: Source, interrupt: Interruptible) -> list[str]:
+def _stream(
+    request: Request, session: Session, source: Source, interrupt: Interruptible, record: DriftFile
+) -> list[str]:
     """Learn from all rows; returns sentences on the bad ones."""
     bad: list[str] = []
     count, done = 0, 0
@@ -187,7 +197,7 @@ def _stream(request: Request, session: Session, source: Source, interrupt: Inter
                 interrupt.busy = True
                 block = session.encoding.encode(rows, learn=True)
                 _strict(request, source.name, block)
-                session.learn(block)
+                record.add(block.lines, session.learn(block))
                 count += len(block.bad)
                 bad += [f"{source.name}: {one}" for one in block.bad[: max(0, SHOWN_BAD - len(bad))]]
                 done += block.read

@@ -16,7 +16,18 @@ from credo.core.errors import (
     suggest,
 )
 
-__all__ = ["DRIFTS", "METHODS", "RULES", "Settings", "parse_drift", "parse_model", "parse_posterior", "spec"]
+__all__ = [
+    "DRIFTS",
+    "METHODS",
+    "RULES",
+    "WRAPPED",
+    "Settings",
+    "parse_drift",
+    "parse_model",
+    "parse_posterior",
+    "spec",
+    "spell_drift",
+]
 
 RULES = ("bong", "blr", "bog", "bbb")
 """The methods that keep a posterior."""
@@ -41,8 +52,19 @@ DRIFTS: dict[str, tuple[tuple[str, float, float], ...]] = {
         ("SHRINK, the factor of each row", 0.0, 1.0),
         ("SD, of the noise of each row", 0.0, math.inf),
     ),
+    "run-length": (
+        ("HAZARD, the chance of a change before a row", 0.0, 1.0),
+        ("CAPACITY, how many run lengths are kept", 1.0, math.inf),
+    ),
+    "mixture": (("SWITCHING, the chance that another expert takes over before a row", 0.0, 1.0),),
+    "soft-reset": (("HAZARD, the chance of a change before a row", 0.0, 1.0),),
 }
 """Each drift's numbers: what they mean, and the least and largest that is allowed."""
+
+WRAPPED = ("run-length", "mixture", "soft-reset")
+"""Drifts that are a wrapper around the learner; their later numbers may be left out."""
+
+_WHOLE = ("CAPACITY",)
 
 _DRIFT_DEFAULTS = {
     "walk": (1e-6,),
@@ -50,6 +72,9 @@ _DRIFT_DEFAULTS = {
     "inflation": (1e-4,),
     "decay": (0.9999,),
     "shrink-perturb": (0.9999, 1e-3),
+    "run-length": (0.005, 5.0),
+    "mixture": (0.01,),
+    "soft-reset": (0.05,),
 }
 
 
@@ -63,7 +88,7 @@ class Settings:
         posterior: "full", "diagonal", "low-rank:R", or "none" for gradient methods.
         method: one of `METHODS`.
         curvature: one of `CURVATURES`.
-        drift: "none" or "NAME:NUMBER".
+        drift: "none" or "NAME:NUMBER,...".
         prior_var: the scale of the prior variances (see `credo.cli.defaults.prior_var`).
         noise_var: the noise variance in units of the target's variance; None learns it (regression).
         learning_rate: of the methods that have one.
@@ -187,26 +212,45 @@ def parse_posterior(text: str) -> tuple[str, int | None]:
 def parse_drift(text: str) -> tuple[str, tuple[float, ...]]:
     """The kind of drift and its numbers.
 
-    >>> parse_drift("walk:1e-6"), parse_drift("none")
-    (('walk', (1e-06,)), ('none', ()))
+    >>> parse_drift("walk:1e-6"), parse_drift("none"), parse_drift("run-length:0.01")
+    (('walk', (1e-06,)), ('none', ()), ('run-length', (0.01, 5.0)))
     """
-    spelt = "none, walk:Q, ou:GAMMA, inflation:ALPHA, decay:GAMMA or shrink-perturb:SHRINK,SD"
+    spelt = (
+        "none, walk:Q, ou:GAMMA, inflation:ALPHA, decay:GAMMA, shrink-perturb:SHRINK,SD, "
+        "run-length:HAZARD,CAPACITY, mixture:SWITCHING or soft-reset:HAZARD"
+    )
     name, rest = spec(text)
     _choice("--drift", text, name, list(DRIFTS), spelt)
-    wanted = DRIFTS[name]
+    wanted, usual = DRIFTS[name], _DRIFT_DEFAULTS.get(name, ())
     if not rest:
-        return name, _DRIFT_DEFAULTS.get(name, ())
+        return name, usual
     try:
         numbers = tuple(float(part) for part in rest.split(","))
     except ValueError:
         raise CredoError(f"--drift must be {spelt}, with numbers after the colon; got {text!r}.") from None
-    if len(numbers) != len(wanted):
-        raise CredoError(f"--drift {name} takes {len(wanted)} number{'s'[: len(wanted) != 1]}; got {text!r}.")
+    if len(numbers) > len(wanted) or (len(numbers) < len(wanted) and name not in WRAPPED):
+        upto = "at most " if name in WRAPPED else ""
+        raise CredoError(
+            f"--drift {name} takes {upto}{len(wanted)} number{'s'[: len(wanted) != 1]}; got {text!r}."
+        )
+    numbers += usual[len(numbers) :]
     for number, (meaning, low, high) in zip(numbers, wanted, strict=True):
-        if not (low <= number <= high and math.isfinite(number)):
+        whole = meaning.startswith(_WHOLE)
+        if not (low <= number <= high and math.isfinite(number)) or (whole and number != int(number)):
             span = f"at least {low:g}" if high == math.inf else f"in [{low:g}, {high:g}]"
+            span = f"a whole number {span}" if whole else span
             raise CredoError(f"--drift {name} needs {span} for {meaning}; got {number:g}.")
     return name, numbers
+
+
+def spell_drift(text: str) -> str:
+    """A drift with the numbers that were left out, where it is a wrapper; else as it was written.
+
+    >>> spell_drift("run-length"), spell_drift("walk")
+    ('run-length:0.005,5', 'walk')
+    """
+    name, numbers = parse_drift(text)
+    return f"{name}:{','.join(f'{number:.10g}' for number in numbers)}" if name in WRAPPED else text
 
 
 def require_settings(method: str, asked: dict[str, Any]) -> None:

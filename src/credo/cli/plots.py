@@ -45,16 +45,17 @@ def available() -> bool:
 
 
 @contextmanager
-def _figure(**kwargs: Any) -> Iterator[tuple[Any, Any, io.BytesIO]]:
+def figure(**kwargs: Any) -> Iterator[tuple[Any, Any, io.BytesIO]]:
+    """A figure, its axes, and a buffer that holds the PNG when the context ends."""
     from matplotlib import rc_context
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
     with rc_context(_STYLE):
-        figure, buffer = Figure(), io.BytesIO()
-        FigureCanvasAgg(figure)
-        yield figure, figure.subplots(**kwargs), buffer
-        figure.savefig(buffer, format="png")
+        made, buffer = Figure(), io.BytesIO()
+        FigureCanvasAgg(made)
+        yield made, made.subplots(**kwargs), buffer
+        made.savefig(buffer, format="png")
 
 
 def draw(
@@ -108,7 +109,7 @@ def draw(
 def _curves(
     tally: Tally, ours: str, base: str, label: str, baseline: str, window: int, last: str | None
 ) -> bytes:
-    with _figure() as (_, axes, buffer):
+    with figure() as (_, axes, buffer):
         rows, recent = tally.curve(ours, window)
         _, overall = tally.curve(ours)
         _, floor = tally.curve(base)
@@ -122,12 +123,13 @@ def _curves(
         _limits(axes, shown, rows, bottom=0.0 if ours == "loss" else None)
         axes.set_xlabel("rows")
         axes.set_ylabel(label)
-        axes.xaxis.set_major_formatter(_thousands())
+        axes.xaxis.set_major_formatter(thousands())
         axes.legend(loc="best", fontsize=9)
     return buffer.getvalue()
 
 
-def _thousands() -> Any:
+def thousands() -> Any:
+    """A formatter of axis labels."""
     from matplotlib.ticker import FuncFormatter
 
     return FuncFormatter(lambda value, _: f"{value:,.0f}")
@@ -150,8 +152,8 @@ def _limits(axes: Any, curves: list[np.ndarray], rows: np.ndarray, bottom: float
 def _reliability(tally: Tally) -> tuple[bytes, str]:
     count, confidence, correct = tally.bins.T
     there = count > 0
-    with _figure(nrows=2, sharex=True, height_ratios=[3, 1]) as (figure, (axes, below), buffer):
-        figure.set_size_inches(5.4, 5.0)
+    with figure(nrows=2, sharex=True, height_ratios=[3, 1]) as (whole, (axes, below), buffer):
+        whole.set_size_inches(5.4, 5.0)
         axes.plot([0, 1], [0, 1], color=GREY, linestyle="--", linewidth=1.2, label="calibrated")
         size = 18 + 130 * np.sqrt(count[there] / count.max())
         axes.plot(
@@ -175,7 +177,7 @@ def _reliability(tally: Tally) -> tuple[bytes, str]:
         below.bar((np.arange(BINS) + 0.5) / BINS, count, width=0.9 / BINS, color=SKY)
         below.set_xlabel("probability of the predicted class")
         below.set_ylabel("rows")
-        below.yaxis.set_major_formatter(_thousands())
+        below.yaxis.set_major_formatter(thousands())
         below.set_xlim(0, 1.02)
     return buffer.getvalue(), (
         "Reliability: of the rows predicted with a probability, how many were right; on the diagonal, "
@@ -187,8 +189,8 @@ def _coverage(tally: Tally) -> tuple[bytes, str]:
     count = tally.bins[:, 0]
     levels = np.arange(1, BINS + 1) / BINS
     inside = np.cumsum(count) / count.sum()
-    with _figure(nrows=2, sharex=True, height_ratios=[3, 1]) as (figure, (axes, below), buffer):
-        figure.set_size_inches(5.4, 5.0)
+    with figure(nrows=2, sharex=True, height_ratios=[3, 1]) as (whole, (axes, below), buffer):
+        whole.set_size_inches(5.4, 5.0)
         axes.plot([0, 1], [0, 1], color=GREY, linestyle="--", linewidth=1.2, label="calibrated")
         axes.plot(np.r_[0, levels], np.r_[0, inside], color=BLUE, marker="o", markersize=4, label="credo")
         axes.set_ylabel("share of rows inside")
@@ -198,7 +200,7 @@ def _coverage(tally: Tally) -> tuple[bytes, str]:
         below.axhline(count.mean(), color=GREY, linestyle="--", linewidth=1)
         below.set_xlabel("probability of the central interval")
         below.set_ylabel("rows")
-        below.yaxis.set_major_formatter(_thousands())
+        below.yaxis.set_major_formatter(thousands())
         below.set_xlim(0, 1.02)
     return buffer.getvalue(), (
         "Coverage: what share of the targets lay inside the central interval of each probability. "
@@ -212,7 +214,7 @@ def _bands(tally: Tally, target: str, ordered: bool) -> bytes:
     if not ordered:
         order = np.argsort(mean, kind="stable")
         rows, y, mean, sd = np.arange(1.0, len(y) + 1), y[order], mean[order], sd[order]
-    with _figure() as (_, axes, buffer):
+    with figure() as (_, axes, buffer):
         axes.fill_between(
             rows, mean - 2 * sd, mean + 2 * sd, color=SKY, alpha=0.25, linewidth=0, label="± 2 sd"
         )
@@ -222,7 +224,7 @@ def _bands(tally: Tally, target: str, ordered: bool) -> bytes:
         axes.set_xlabel("scored row" if ordered else "rows, sorted by predicted mean")
         axes.set_ylabel(target)
         axes.set_xlim(rows[0], max(rows[-1], rows[0] + 1))
-        axes.xaxis.set_major_formatter(_thousands())
+        axes.xaxis.set_major_formatter(thousands())
         low, high = axes.get_ylim()
         axes.set_ylim(low, high + 0.18 * (high - low))
         axes.legend(loc="upper center", ncols=4, fontsize=9)
@@ -231,11 +233,11 @@ def _bands(tally: Tally, target: str, ordered: bool) -> bytes:
 
 def _trace(tally: Tally, uncertain: bool) -> bytes:
     rows, norm, sd = tally.trace.T
-    with _figure() as (_, axes, buffer):
+    with figure() as (_, axes, buffer):
         axes.plot(rows, norm, color=BLUE)
         axes.set_xlabel("rows")
         axes.set_ylabel("norm of the mean weights", color=BLUE)
-        axes.xaxis.set_major_formatter(_thousands())
+        axes.xaxis.set_major_formatter(thousands())
         if uncertain:
             other = axes.twinx()
             other.spines["right"].set_visible(True)

@@ -75,6 +75,8 @@ def page(
             parts.append(
                 f'<p class="soft">For information: repeating the last value has {word} {value:.4g}.</p>'
             )
+    if "changes" in data:
+        parts.append(_list("Changes", data["changes"]["sentences"]))
     if plots:
         parts.append('<h2>Plots</h2><div class="plots">')
         for name, (image, caption) in plots.items():

@@ -10,7 +10,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from credo.cli import output, report
+from credo.cli import drift_plot, output, report
 from credo.cli import plots as drawing
 from credo.cli.session import Session
 from credo.cli.tally import Tally
@@ -98,6 +98,8 @@ def summary(results: Results) -> dict[str, Any]:
     }
     if results.ordered:
         made["last_value_baseline"] = {"error" if classification else "rmse": tally.latest("last_loss")}
+    if session.changes is not None and session.changes.rows:
+        made["changes"] = session.changes.summary() | {"sentences": session.changes.sentences()}
     if results.held is not None and results.held.scored:
         held = results.held
         made["test"] = {
@@ -172,6 +174,8 @@ def show(results: Results) -> None:
     if results.ordered and data["metrics"] and results.session.tally.scored:
         word, value = next(iter(data["last_value_baseline"].items()))
         console.print(f"For information: repeating the last value has {word} {_number(value)}.", markup=False)
+    for sentence in data.get("changes", {}).get("sentences", []):
+        console.print(sentence, markup=False)
 
 
 def write(folder: Path, results: Results, *, plots: bool) -> list[str]:
@@ -191,6 +195,8 @@ def write(folder: Path, results: Results, *, plots: bool) -> list[str]:
             ordered=results.ordered,
             uncertain=session.uncertain,
         )
+        if session.changes is not None and session.changes.rows:
+            images["drift"] = drift_plot.draw(session.changes)
     for name, (image, _) in images.items():
         write_atomically(folder / "plots" / f"{name}.png", image)
     write_atomically(folder / "report.html", report.page(data, rows_of(results), images, hints).encode())

@@ -11,8 +11,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from credo.adapt.experts import Bank
+from credo.adapt.hypotheses import Hypotheses
+from credo.adapt.soft_reset import Resettable
 from credo.beliefs import Gaussian
 from credo.cli.build import build
+from credo.cli.changes import ChangeTally, Steps, collect, joined
 from credo.cli.encoding import Block, Encoding, restore
 from credo.cli.options import Settings
 from credo.cli.tally import Tally
@@ -53,6 +57,7 @@ class Session:
         self.learner, self.belief = build(settings, encoding.shape, len(encoding.classes))
         self.key = jax.random.key(settings.seed) if settings.draws else None
         self.tally = Tally(settings.task, len(encoding.classes))
+        self.changes = ChangeTally.of(settings.drift)
         self.scaler = _SCALER.initial()
         self.read = self.used = self.refused = 0
         self.missing: Counter[str] = Counter()
@@ -69,18 +74,30 @@ class Session:
         """Whether numbers are predicted."""
         return self.settings.task == "regression"
 
-    def learn(self, block: Block) -> None:
-        """Predict, score and learn every row of a block, in order."""
+    def learn(self, block: Block) -> Steps | None:
+        """Predict, score and learn every row of a block, in order.
+
+        Returns:
+            What was said of changes, row by row, where the drift says anything and there were rows.
+        """
         self.read += block.read
         self.used += len(block.y)
         self.missing.update(block.missing)
         self.unseen.update(block.unseen)
+        parts = []
         for start in range(0, len(block.y), self.chunk):
-            self._learn(block.x[start : start + self.chunk], block.y[start : start + self.chunk])
-        if len(block.y):
-            self.tally.mark(self.used, *(float(number) for number in _size(self.belief)))
+            rows = slice(start, start + self.chunk)
+            parts.append(self._learn(block.x[rows], block.y[rows]))
+        if not parts:
+            return None
+        self.tally.mark(self.used, *(float(number) for number in _size(self.belief)))
+        if self.changes is None:
+            return None
+        steps = joined(parts)
+        self.changes.add(steps)
+        return steps
 
-    def _learn(self, x: np.ndarray, y: np.ndarray) -> None:
+    def _learn(self, x: np.ndarray, y: np.ndarray) -> Steps | None:
         count, extra = len(y), {}
         real = np.arange(self.chunk) < count
         ys = _pad(y.astype(np.int32), self.chunk)
@@ -101,12 +118,16 @@ class Session:
             real=real,
             compare=compare,
             key=self.key,
+            collect=None if self.changes is None else collect,
             **extra,
         )
+        steps = None
+        if self.changes is not None:
+            steps = jax.tree.map(lambda leaf: np.asarray(leaf)[:count], info.extras)
         self.refused += count - int(np.asarray(info.ok)[:count].sum())
         if not self.regression:
             self.tally.add(to_scores(outcome, info, ys, real), *self.tally.class_baseline(y))
-            return
+            return steps
         keep = np.concatenate([scaled.known, np.zeros(self.chunk - count, bool)])
         scores = to_scores(outcome, info, _pad(y, self.chunk), keep)
         location, scale = scaled.location[scaled.known], scaled.scale[scaled.known]
@@ -114,6 +135,7 @@ class Session:
         self.tally.add(
             _own_units(scores, location, scale), *_number_baseline(scores.y, location, scale, counted)
         )
+        return steps
 
     def predict(self, x: np.ndarray, levels: tuple[float, ...] = ()) -> Forecasts:
         """Forecasts of rows in the target's own units, at the present belief; nothing is learned.
@@ -178,6 +200,7 @@ class Session:
             "encoding": self.encoding.arrays(),
             "scaler": self.scaler.arrays(),
             "tally": self.tally.arrays(),
+            "changes": {} if self.changes is None else self.changes.arrays(),
         }
         arrays = {f"{part}/{name}": array for part, held in parts.items() for name, array in held.items()}
         checkpoint.save(path, self.learner, self.belief, meta=meta, arrays=arrays)
@@ -200,7 +223,12 @@ class Session:
             raise FormatError(
                 f"{path} was saved {what}; this command continues what `credo learn` of this version saved."
             )
-        arrays: dict[str, dict[str, np.ndarray]] = {"encoding": {}, "scaler": {}, "tally": {}}
+        arrays: dict[str, dict[str, np.ndarray]] = {
+            "encoding": {},
+            "scaler": {},
+            "tally": {},
+            "changes": {},
+        }
         for name, array in saved.arrays.items():
             part, _, rest = name.partition("/")
             arrays[part][rest] = array
@@ -209,6 +237,7 @@ class Session:
         session.learner, session.belief = saved.learner, saved.belief
         session.scaler = Moments.from_arrays(arrays["scaler"])
         session.tally = Tally.from_arrays(settings.task, arrays["tally"])
+        session.changes = ChangeTally.from_arrays(settings.drift, arrays["changes"])
         counters = saved.meta["counters"]
         session.read, session.used, session.refused = counters["read"], counters["used"], counters["refused"]
         session.missing, session.unseen = Counter(saved.meta["missing"]), Counter(saved.meta["unseen"])
@@ -217,17 +246,29 @@ class Session:
 
     def size(self) -> int:
         """The number P of parameters."""
-        return int(self.belief.size)
+        belief = self.belief
+        return int((belief.beliefs if isinstance(belief, Bank) else belief).size)
 
 
 @jax.jit
 def _size(belief: Any) -> tuple[jax.Array, jax.Array]:
     """The norm of the mean parameters, and the mean posterior standard deviation (NaN for a point)."""
-    norm = jnp.linalg.norm(belief.mean)
+    mean, var = _moments(belief)
+    return jnp.linalg.norm(mean), jnp.mean(jnp.sqrt(var))
+
+
+def _moments(belief: Any) -> tuple[jax.Array, jax.Array]:
+    """Mean and variances, in units of the standardised target whatever the noise."""
+    if isinstance(belief, Hypotheses | Bank):
+        means, variances = jax.vmap(_moments)(belief.beliefs)
+        mean = belief.weights @ means
+        return mean, belief.weights @ (variances + (means - mean[None]) ** 2)
+    if isinstance(belief, Resettable):
+        return _moments(belief.belief)
     if not isinstance(belief, Gaussian):
-        return norm, jnp.asarray(jnp.nan)
-    scale = 1.0 if belief.noise is None else jnp.sqrt(belief.noise.mean)
-    return norm, jnp.mean(belief.sd) * scale
+        return belief.mean, jnp.full_like(belief.mean, jnp.nan)
+    unit = 1.0 if belief.noise is None else belief.noise.mean
+    return belief.mean, belief.var * unit
 
 
 @verb

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
+import importlib
 import json
 import os
 import tempfile
@@ -30,6 +31,10 @@ __all__ = ["FORMAT", "Saved", "load", "read", "save", "write_atomically"]
 
 FORMAT = 1
 """The number of the file format; it grows when older readers could misread a file."""
+
+
+_LATER = ("credo.adapt", "credo.ekf")
+"""Rooms whose records are known only when they are imported."""
 
 
 class Saved(NamedTuple):
@@ -268,6 +273,9 @@ class _Decoder:
                     f"{self.file} uses your function {body}: pass the learner, as load(path, learner)."
                 )
             return self.functions[path]
+        if body not in REGISTRY:
+            for room in _LATER:
+                importlib.import_module(room)
         if body not in REGISTRY:
             raise FormatError(
                 f"{self.file} names the record {body!r}, which this version of credo does not know."

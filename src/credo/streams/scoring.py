@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -10,7 +11,7 @@ import numpy as np
 
 from credo.core.errors import CredoError
 from credo.core.numerics import verb
-from credo.core.records import record
+from credo.core.records import record, replace
 from credo.learners import Info, Learner
 from credo.learners.base import clean, isolate
 from credo.likelihoods import Predictive
@@ -56,7 +57,7 @@ def forecast_outcome(
     return Outcome(predictive.mean, predictive.sd, log_prob, pit, None, others)
 
 
-@verb(static=("method", "compare"))
+@verb(static=("method", "compare", "collect"))
 def score_chunk(
     learner: Learner,
     belief: Any,
@@ -70,6 +71,7 @@ def score_chunk(
     key: Any = None,
     method: str | None = None,
     compare: tuple[str, ...] = (),
+    collect: Callable[[Any, Info], Any] | None = None,
 ) -> tuple[Any, Outcome, Info]:
     """Predict, forecast, score, update, for every row of a chunk.
 
@@ -81,6 +83,8 @@ def score_chunk(
             to one length so that the program is compiled once.
         weights, dts, key: see `run`.
         method: the forecast method; compare: further methods whose log_prob is reported.
+        collect: a traceable function of the belief after each row and of its `Info`; what it returns takes
+            the place of the `extras` of that `Info`, which are then stacked without keeping the beliefs.
 
     Returns:
         The belief after the chunk, and the outcomes and infos of its rows.
@@ -95,6 +99,8 @@ def score_chunk(
         scored = y if target is None else target
         outcome = forecast_outcome(outer, predicted, clean(x), clean(scored), method, compare, one_key)
         new, info = outer.update(predicted, x, y, weight=1.0 if weight is None else weight, key=one_key)
+        if collect is not None:
+            info = replace(info, extras=collect(new, info))
         return isolate((new, (outcome, info)))
 
     def body(belief: Any, row: Any) -> tuple[Any, tuple[Outcome, Info]]:
