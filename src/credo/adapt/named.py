@@ -134,6 +134,6 @@ def me_lssm(learners: Iterable[Learner], switching: Any = 0.01) -> Experts:
     return Experts(list(learners), switching)
 
 
-def wolf_rl_pr(learner: Learner, threshold: Any = 4.0, hazard: Any = 0.01, capacity: int = 10) -> RunLength:
+def wolf_rl_pr(learner: Any, threshold: Any = 4.0, hazard: Any = 0.01, capacity: int = 10) -> RunLength:
     """WoLF+RL[K]-PR: changepoints among outliers (Altamirano et al. 2023; Duran-Martin et al. 2024)."""
     return RunLength(WoLF(learner, threshold), hazard, capacity)
