@@ -9,6 +9,7 @@ from credo.adapt.changes import alarms, segmentation
 from credo.adapt.experts import Bank, Experts, bank
 from credo.adapt.hazards import ConstantHazard, Hazard, HazardFunction, LearnedHazard
 from credo.adapt.hypotheses import Changes, Hypotheses, Segments
+from credo.adapt.position import Continuous, LocalPolynomial, Piece
 from credo.adapt.priors import PriorReset
 from credo.adapt.probability import ChangeProbability, Forgetting
 from credo.adapt.robust import OutlierIndicator, WoLF
@@ -23,6 +24,7 @@ __all__ = [
     "ChangeTimes",
     "Changes",
     "ConstantHazard",
+    "Continuous",
     "Experts",
     "Forgetting",
     "GammaWeight",
@@ -31,8 +33,10 @@ __all__ = [
     "Hypotheses",
     "InverseWishartNoise",
     "LearnedHazard",
+    "LocalPolynomial",
     "Memory",
     "OutlierIndicator",
+    "Piece",
     "PriorReset",
     "Resettable",
     "RunLength",

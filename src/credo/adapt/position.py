@@ -107,7 +107,7 @@ class LocalPolynomial(Learner):
 
     Arguments:
         learner: a `RecursiveLearner` of the coefficients w (P,), whose x are the features (1, u, ..., u^d)
-            with u = x - x_start, such as `credo.kalman(credo.Model(lambda w, x: x @ w, credo.Normal(0.1)))`.
+            with u = x - x_start.
         degree: d = P - 1.
 
     Exact where the learner is: a polynomial about one origin is one about any other, so mixtures over
@@ -117,7 +117,7 @@ class LocalPolynomial(Learner):
     Example:
         >>> import credo
         >>> from credo.adapt import RunLength
-        >>> inner = credo.kalman(credo.Model(lambda w, x: x @ w, credo.Normal(0.1)))
+        >>> inner = credo.extended_kalman(credo.Model(lambda w, x: x @ w, credo.Normal(0.1)))
         >>> learner = RunLength(LocalPolynomial(inner, 1), conditional_prior=Continuous())
         >>> belief, info = learner.step(learner.init(jnp.zeros(2)), 3.0, 1.0)
         >>> float(belief.best.origin)

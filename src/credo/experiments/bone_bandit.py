@@ -100,7 +100,7 @@ METHODS = [
     Method(
         "C-OU",
         {"method": "ou"},
-        grid(gamma=(0.97, 0.985, 0.99), var=(2.0, 4.0), explore=(0.25, 0.5, 1.0)),
+        grid(gamma=(0.97, 0.985, 0.99), var=(2.0, 4.0, 8.0), explore=(0.1, 0.25, 0.5)),
         note="measured before with C-LSSM on the chances: 2845 (realised)",
         quick=True,
     ),
@@ -122,7 +122,7 @@ METHODS = [
     Method(
         "Beta, discounted",
         {"method": "beta"},
-        grid(forgetting=(0.9, 0.95, 0.97, 0.99), explore=(0.25, 0.5, 1.0)),
+        grid(forgetting=(0.8, 0.85, 0.9, 0.95, 0.99), explore=(0.1, 0.25, 0.5, 1.0)),
         note="the peer: Thompson sampling with a discount",
     ),
     Method("Beta, static", {"method": "beta"}, grid(forgetting=1.0, explore=(0.5, 1.0)), note="the peer"),

@@ -48,7 +48,7 @@ def standardized(values: np.ndarray) -> np.ndarray:
     rows before; the first 2 rows are 0.
 
     >>> standardized(np.array([[1.0], [3.0], [5.0]])).round(3).tolist()
-    [[0.0], [0.0], [2.966]]
+    [[0.0], [0.0], [2.983]]
     """
     keep = 0.5 ** (1.0 / HALF_LIFE)
     total = np.zeros(values.shape[1])

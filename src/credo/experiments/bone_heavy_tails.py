@@ -25,7 +25,7 @@ from credo.experiments.sweep import One
 __all__ = ["PLAN", "build", "run"]
 
 HAZARDS = (0.003, 0.01)
-VARS = (1.0, 3.0)
+VARS = (1.0, 2.0, 3.0)
 
 
 def _inner(program: Mapping[str, Any], values: Mapping[str, Any]) -> Any:
@@ -36,7 +36,8 @@ def _inner(program: Mapping[str, Any], values: Mapping[str, Any]) -> Any:
     if program.get("robust") == "wolf":
         return WoLF(learner, values["threshold"])
     if program.get("robust") == "student":
-        return StudentTNoise(learner, values["df"], program["iterations"])
+        evidence = program.get("evidence", "predictive")
+        return StudentTNoise(learner, values["df"], program["iterations"], evidence=evidence)
     return learner
 
 
@@ -101,6 +102,12 @@ PLAN = Plan(
             _run_lengths(20, **STUDENT),
             grid(hazard=HAZARDS, df=(2.01, 3.0), var=VARS),
             note="measured before: mean 1.13, median 1.10",
+        ),
+        Method(
+            "Student-t (bound) + RL[20]-PR",
+            _run_lengths(20, **STUDENT, evidence="bound"),
+            grid(hazard=(0.01, 0.03), df=2.01, var=VARS),
+            note="hypotheses weighed by the variational bound",
         ),
     ],
     world={
