@@ -61,25 +61,49 @@ def test_the_exponents_are_those_of_the_table() -> None:
     assert expected(Point("bbb", "lin-hess", "low-rank"), "P") == 1
     assert expected(Point("blr", "mc-ef", "diagonal"), "M") == 2
     assert expected(Point("bog", "mc-ef", "diagonal"), "M") == 1
+    assert expected(Point("bog", "lin-hess", "diagonal"), "C") == 2
+    assert expected(Point("bog", "lin-hess", "full"), "C") == 1
+    assert expected(Point("bong", "lin-ef", "low-rank"), "C") == 0
+    assert expected(Point("blr", "mc-hess", "full"), "I") == 1
+
+
+def test_the_full_size_measures_every_cell_against_what_it_depends_on() -> None:
+    axes: dict[str, set[str]] = {}
+    for axis, points in bong_timing._sweeps("full"):
+        axes.setdefault(points[0].cell, set()).add(axis)
+        changed = {name for p in points for name, size in vars(p).items() if size != getattr(points[0], name)}
+        assert changed == {axis}
+        assert all(p.P > 8 * p.C + 8 for p in points)
+    assert len(axes) == 48
+    assert axes["bong lin-ef full"] == {"P", "C"}
+    assert axes["blr mc-ef low-rank"] == {"P", "R", "M", "I"}
 
 
 def test_a_sweep_is_timed_kept_and_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     times = {100: 1.0, 1000: 10.0}
     asked = []
 
-    def clock(point: Point, budget: float) -> float:
-        asked.append(point)
-        return times[point.P]
+    def clock(points: list[Point], budget: float) -> dict[str, np.ndarray]:
+        asked.extend(points)
+        seconds = np.array([[times[point.P] * late for point in points] for late in (2.0, 1.0)])
+        return {"seconds": seconds, "operations": np.array([1.0, 100.0])}
 
     points = [Point("bong", "lin-ef", "diagonal", P=p) for p in times]
-    monkeypatch.setattr(bong_timing, "seconds", clock)
+    monkeypatch.setattr(bong_timing, "measure", clock)
     monkeypatch.setattr(bong_timing, "_sweeps", lambda size: iter([("P", points)]))
     outcome = bong_timing.run("quick", 0, lambda share, text: None)
     assert asked == points
     np.testing.assert_allclose(outcome.rows[0].ours, 1.0)
+    np.testing.assert_allclose(outcome.rows[0].se, 0.0, atol=1e-12)
+    np.testing.assert_allclose(outcome.series["seconds"], [1.0, 10.0])
     assert outcome.rows[0].published == "≤ 1"
+    assert outcome.rows[0].note == "1e+04 ms at P = 1,000; exponent of the operations 2.00"
     outcome.figure()
 
 
-def test_seconds_are_of_one_compiled_update() -> None:
-    assert 0 < bong_timing.seconds(Point("bog", "lin-ef", "diagonal", P=64), 0.0) < 60
+def test_what_is_measured_is_one_compiled_update_and_its_operations() -> None:
+    found = bong_timing.measure([Point("bog", "lin-ef", "diagonal", P=n) for n in (64, 640)], 0.0)
+    assert found["seconds"].shape == (5, 2)
+    assert found["seconds"].min() > 0
+    assert found["seconds"].max() < 60
+    assert 1 < found["operations"][1] / found["operations"][0] < 11
