@@ -1,8 +1,15 @@
-"""Peak memory of one process that takes three steps of LIN-HESS at P = 10^6; started by `grid.py`."""
+"""Peak memory of one process that takes three steps at P = 10^6; started by `grid.py`.
+
+    python benchmarks/memory.py FAMILY RULE CURVATURE [plain]
+
+`plain` hides from credo that the layers are dense, so that a Jacobian is an array of C rows of length P, as
+it is for any model but a network of dense layers. `none` in place of FAMILY runs the network alone.
+"""
 
 from __future__ import annotations
 
 import sys
+import time
 
 import jax
 import jax.numpy as jnp
@@ -12,22 +19,35 @@ from timing import peak_megabytes
 import credo
 
 FAMILIES = {"diagonal": credo.Diagonal(), "low-rank": credo.LowRank(10)}
+RULES = ("bong", "blr", "bog", "bbb")
+CURVATURES = ("lin-hess", "lin-ef")
 
 
-def main(name: str) -> None:
-    """Print what was run, the size of its belief and the peak, separated by tabs."""
+def main(family: str, rule: str = "bong", curvature: str = "lin-hess", rows: str = "outer") -> None:
+    """Print what was run, the size of its belief, the peak, seconds a step, and whether all is finite."""
     net = credo.MLP(10, (1257,))
     params = net.init(0, (784,))
-    if name == "none":
+    if family == "none":
         jax.block_until_ready(jax.jit(net)(params, jnp.ones(784)))
-        print(f"the network alone\t{megabytes(params):.1f}\t{peak_megabytes():,.0f}")
+        print(f"the network alone\t{megabytes(params):.1f}\t{peak_megabytes():,.0f}\t\t")
         return
-    learner = credo.bong(credo.Model(net, credo.Categorical(10)), FAMILIES[name])
+    apply = (lambda params, x: net(params, x)) if rows == "plain" else net
+    # plain gradients need a small rate for no step to be refused; memory does not depend on it
+    options = {"learning_rate": 1e-6} if rule in ("bog", "bbb") else {}
+    model = credo.Model(apply, credo.Categorical(10))
+    learner = getattr(credo, rule)(model, FAMILIES[family], curvature, **options)
     belief = learner.init(params, var=0.01)
-    end, _ = credo.run(learner, belief, jnp.ones((3, 784)), jnp.arange(3))
-    jax.block_until_ready(end)
-    print(f"BONG, {name}, LIN-HESS\t{megabytes(belief):.1f}\t{peak_megabytes():,.0f}")
+    xs, ys = jnp.ones((3, 784)), jnp.arange(3)
+    jax.block_until_ready(credo.run(learner, belief, xs, ys))
+    peak = peak_megabytes()
+    start = time.perf_counter()
+    end, info = jax.block_until_ready(credo.run(learner, belief, xs, ys))
+    taken = (time.perf_counter() - start) / 3
+    finite = all(bool(jnp.all(jnp.isfinite(leaf))) for leaf in jax.tree.leaves(end))
+    sound = "yes" if finite and bool(jnp.all(info.ok)) else "no"
+    words = f"{rule.upper()}, {family}, {curvature.upper()}{', dense rows' if rows == 'plain' else ''}"
+    print(f"{words}\t{megabytes(belief):.1f}\t{peak:,.0f}\t{taken:.2f}\t{sound}")
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(*sys.argv[1:])
