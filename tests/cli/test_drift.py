@@ -34,7 +34,7 @@ def jump(path: Path, count: int, at: int) -> list[str]:
     return write(path, ["a", "b", "y"], rows).read_text().splitlines(keepends=True)
 
 
-def test_run_lengths_report_a_planted_change_and_go_on_bitwise_when_resumed(credo, tmp_path):
+def test_run_lengths_report_a_planted_change_and_go_on_bitwise_when_resumed(credo, tmp_path, monkeypatch):
     lines = jump(tmp_path / "all.csv", 120, 70)
     (tmp_path / "a.csv").write_text("".join(lines[:52]))
     (tmp_path / "b.csv").write_text("".join([lines[0], *lines[52:]]))
@@ -56,6 +56,7 @@ def test_run_lengths_report_a_planted_change_and_go_on_bitwise_when_resumed(cred
     assert [int(one["row"]) for one in told if one["alarm"] == "1"] == [row]
     assert all(0 <= float(one["change"]) <= 1 for one in told) and float(told[-1]["run_length"]) > 40
 
+    monkeypatch.setattr("credo.cli.plots.available", lambda: False)
     assert credo("learn", "a.csv", *LINEAR, *drift, "--save", "a").status == 0
     assert credo("learn", "b.csv", "-q", "--resume", "a", "--save", "b").status == 0
     whole, parts = Session.load(Path("all")), Session.load(Path("b"))

@@ -172,7 +172,9 @@ class ChangeTally:
             first = f"No {what} was {done}"
         value, row = self.largest
         told = f"Judged at the row itself, the largest probability of a change was {value:.3g}"
-        ending = f"at row {int(row)}; the run length at the end is {self.latest[0]:,.0f} rows"
+        length = round(self.latest[0])
+        many = "s"[: length != 1]
+        ending = f"at row {int(row)}; the run length at the end is {length:,} row{many}"
         return [f"{first}.", f"{told}, {ending}."]
 
     def arrays(self) -> dict[str, np.ndarray]:
