@@ -8,10 +8,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from credo.experiments import bone_bandit, reproduce
 from credo.experiments import bone_streams as worlds
-from credo.experiments import reproduce
 from credo.experiments.bone_common import grid, measures
 from credo.experiments.bone_drift_jump import PLAN as DRIFT_JUMP
+from credo.experiments.bone_electricity import standardized
 from credo.experiments.bone_figure import smooth
 from credo.experiments.bone_heavy_tails import PLAN as HEAVY_TAILS
 from credo.experiments.bone_moons import PLAN as MOONS
@@ -120,6 +121,27 @@ def test_measures_and_helpers() -> None:
     made = measures(SEGMENTATION, {"mean": streams.truth + 2.0}, streams)
     np.testing.assert_allclose(made["RMSE"], 2.0, rtol=1e-5)
     assert list(made) == ["RMSE"]
+
+
+def test_arms_walk_between_0_and_1_and_tuning_worlds_are_others() -> None:
+    scored, tuning = (bone_bandit.make_worlds(0, purpose, 3, 500) for purpose in (0, 1))
+    chance = scored.chance
+    assert chance.min() >= 0 and chance.max() <= 1 and (chance == 0).any() and (chance == 1).any()
+    inside = (chance[:, :-1] > 0.2) & (chance[:, :-1] < 0.8)
+    steps = np.diff(chance, axis=1)[inside]
+    assert abs(steps.var() / 0.003 - 1) < 0.1
+    assert abs(np.mean(scored.reward - chance)) < 0.02
+    assert not np.isin(scored.chance[:, 0], tuning.chance[:, 0]).any()
+    assert len(np.unique(np.concatenate([scored.key, tuning.key]), axis=0)) == 6
+
+
+def test_demand_is_standardized_by_the_past_alone() -> None:
+    values = np.random.default_rng(0).normal(size=(60, 2)) * np.array([1.0, 50.0]) + 7.0
+    made = standardized(values)
+    changed = values.copy()
+    changed[40:] += 100.0
+    np.testing.assert_array_equal(standardized(changed)[:40], made[:40])
+    np.testing.assert_allclose(standardized(values * 3.0 + 2.0), made, atol=1e-5)
 
 
 @pytest.mark.slow

@@ -2,7 +2,7 @@
 
 The inner learner is the Kalman filter with the curvature of the Bernoulli likelihood at the mean (LIN-HESS).
 The published code takes the Jacobian of the logit where that of the probability is meant, so that each label
-counts too much; most of the distance to the published numbers is that.
+counts too much; that is a part of the distance to the published numbers.
 """
 
 from __future__ import annotations

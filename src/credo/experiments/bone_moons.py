@@ -63,18 +63,22 @@ def make_plan(
         return streams._replace(start=NET.init(jax.random.key(int(rng.integers(2**31))), (2,)))
 
     settings: dict[str, Any] = {"var": VARS, "scale": SCALES}
-    one: dict[str, Any] = {"var": 1.0, "scale": SCALES}
+    one: dict[str, Any] = {"var": 1.0, "scale": (*SCALES, 3.0)}
     programs: dict[str, tuple[dict[str, Any], list[dict[str, float]]]] = {
         "C-Static": ({"method": "static"}, grid(**settings)),
         "C-ACI": ({"method": "aci"}, grid(q=(1e-4, 3e-4, 1e-3, 3e-3), **settings)),
-        "C-OU": ({"method": "ou"}, grid(gamma=(0.97, 0.98, 0.99, 0.995, 0.998), **settings)),
+        "C-OU": ({"method": "ou"}, grid(gamma=(0.98, 0.99, 0.995, 0.998, 0.9995), **settings)),
         "forgetting RLS": ({"method": "forgetting"}, grid(forgetting=(0.98, 0.99, 0.995), **settings)),
         "RL[1]-PR": ({"method": "rl-pr", "capacity": 1}, grid(hazard=(0.01, 0.1, 0.3), **one)),
         "RL[5]-PR": ({"method": "rl-pr", "capacity": 5}, grid(hazard=(0.003, 0.01, 0.03), **one)),
         "RL[10]-PR": ({"method": "rl-pr", "capacity": 10}, grid(hazard=(0.003, 0.01), **one)),
+        "RL[10]-PR + walk": (
+            {"method": "rl-pr", "capacity": 10},
+            grid(hazard=0.01, q=(3e-4, 1e-3, 3e-3), var=1.0, scale=(2.0, 3.0)),
+        ),
         "RL[1]-OUPR*": ({"method": "rl-oupr"}, grid(hazard=(0.003, 0.01, 0.03, 0.1), **one)),
         "CPP-OU": ({"method": "cpp-ou"}, grid(strength=(10.0, 30.0, 100.0), **one)),
-        f"ME-OU({len(BANK)})": ({"method": "experts"}, grid(switching=(0.003, 0.01, 0.03), **one)),
+        f"ME-OU({len(BANK)})": ({"method": "experts"}, grid(switching=(0.003, 0.01, 0.03, 0.1), **one)),
     }
     methods = [
         Method(
