@@ -77,7 +77,9 @@ class Bank:
 
     @property
     def var(self) -> jax.Array:
-        """The mixture's variances."""
+        """The mixture's variances; where the noise is learned, in units of its typical variance."""
+        if getattr(self.beliefs, "noise", None) is not None:
+            return collapse(self.log_weights, self.beliefs).var
         means = jax.vmap(lambda belief: belief.mean)(self.beliefs)
         each = jax.vmap(lambda belief: belief.var)(self.beliefs)
         return jnp.tensordot(self.weights, each + (means - self.mean[None]) ** 2, axes=1)
@@ -87,6 +89,16 @@ class Bank:
         """The mixture's mean as a parameter tree."""
         unravel = getattr(self.beliefs, "unravel", None)
         return self.mean if unravel is None else unravel(self.mean)
+
+    @property
+    def sd(self) -> jax.Array:
+        """The mixture's standard deviations."""
+        return jnp.sqrt(self.var)
+
+    @property
+    def size(self) -> int:
+        """The number P of parameters of each expert."""
+        return self.beliefs.unravel.size
 
     @property
     def best(self) -> Any:

@@ -39,7 +39,7 @@ class Changes:
     """What a step says of changes; the `extras` of an `Info`.
 
     Attributes:
-        change: P(a segment began with this observation, given all so far).
+        change: P(a segment began with this observation, given all so far); 1 at the very first one.
         run_length: the expected run length.
         map_run_length: the likeliest run length.
         best_run_length: the run length in the likeliest past (for `segmentation`).
@@ -128,7 +128,9 @@ class Hypotheses:
 
     @property
     def var(self) -> jax.Array:
-        """The mixture's variances."""
+        """The mixture's variances; where the noise is learned, in units of its typical variance."""
+        if getattr(self.beliefs, "noise", None) is not None:
+            return self.collapse().var
         means = jax.vmap(lambda belief: belief.mean)(self.beliefs)
         each = jax.vmap(lambda belief: belief.var)(self.beliefs)
         return jnp.tensordot(self.weights, each + (means - self.mean[None]) ** 2, axes=1)

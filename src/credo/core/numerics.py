@@ -17,6 +17,7 @@ import jax.scipy.linalg as jsl
 __all__ = [
     "as_like",
     "column_sums",
+    "crossed",
     "eigh",
     "psd_root",
     "safe_sqrt",
@@ -43,6 +44,15 @@ def column_sums(rows: jax.Array) -> jax.Array:
     axis is 30 times slower.
     """
     return jnp.ones(rows.shape[0], rows.dtype) @ rows
+
+
+def crossed(left: jax.Array, right: jax.Array) -> jax.Array:
+    """The sum of outer products left' right (P, Q) of rows (k, P) and (k, Q).
+
+    One row is multiplied elementwise: the compiler then merges the product with what follows it, and the
+    result is never written on its own.
+    """
+    return left[0][:, None] * right[0][None, :] if left.shape[0] == 1 else left.T @ right
 
 
 def symmetric(matrix: jax.Array) -> jax.Array:

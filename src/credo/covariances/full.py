@@ -10,6 +10,7 @@ import jax.numpy as jnp
 from credo.core.errors import require_choice
 from credo.core.numerics import (
     as_like,
+    crossed,
     psd_root,
     safe_sqrt,
     scale_rows,
@@ -160,7 +161,7 @@ class RootCovariance(_Full):
         eye = jnp.eye(factor.shape[0], dtype=self.root.dtype)
         chol = jnp.linalg.cholesky(eye + whitened @ whitened.T)
         inner = solve_lower(chol, solve_lower(eye + chol, eye), transpose=True)
-        return RootCovariance(self.root - (whitened @ self.root.T).T @ (inner @ whitened))
+        return RootCovariance(self.root - crossed(whitened @ self.root.T, inner @ whitened))
 
     def add_precision(self, precision: jax.Array) -> RootCovariance:
         """Exact; cost P^3."""
@@ -239,7 +240,7 @@ class DenseCovariance(_Full):
         cross = factor @ self.matrix
         eye = jnp.eye(factor.shape[0], dtype=self.matrix.dtype)
         half = solve_lower(jnp.linalg.cholesky(eye + symmetric(cross @ factor.T)), cross)
-        return DenseCovariance(self.matrix - half.T @ half)
+        return DenseCovariance(self.matrix - crossed(half, half))
 
     def add_precision(self, precision: jax.Array) -> DenseCovariance:
         """Exact; cost P^3."""
