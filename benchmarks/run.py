@@ -6,6 +6,7 @@ import argparse
 import os
 from pathlib import Path
 
+import changing
 import grid
 import jax
 import numpy as np
@@ -94,6 +95,7 @@ GROUPS = {
     "logistic": logistic_regression,
     "networks": networks,
     "grid": everything_of_the_grid,
+    "changing": changing.run_lengths,
 }
 
 
