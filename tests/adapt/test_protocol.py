@@ -241,6 +241,7 @@ def test_a_memory_of_certain_observations_is_the_learner_and_doubts_what_does_no
         (lambda: RunLength(INNER, 0.1, overflow="forget"), "overflow must be one of"),
         (lambda: RunLength(INNER, 0.1, 3, "prior"), "conditional_prior"),
         (lambda: ChangeTimes(INNER, 0.1, 3, overflow="merge"), "overflow"),
+        (lambda: RunLength(INNER, 0.1, 3, credo.adapt.Subset()), "ChangeTimes"),
         (lambda: SoftReset(INNER, credo.adapt.LearnedHazard()), "hazard"),
         (lambda: Experts([INNER, credo.vd_ekf(MODEL)]), "numbers only"),
         (lambda: Experts([]), "at least one"),

@@ -10,7 +10,7 @@ from credo.adapt.experts import Bank, Experts, bank
 from credo.adapt.hazards import ConstantHazard, Hazard, HazardFunction, LearnedHazard
 from credo.adapt.hypotheses import Changes, Hypotheses, Segments
 from credo.adapt.position import Continuous, LocalPolynomial, Piece
-from credo.adapt.priors import PriorReset
+from credo.adapt.priors import PriorReset, Subset
 from credo.adapt.probability import ChangeProbability, Forgetting
 from credo.adapt.robust import OutlierIndicator, WoLF
 from credo.adapt.robust_noise import GammaWeight, InverseWishartNoise, StudentTNoise
@@ -43,6 +43,7 @@ __all__ = [
     "Segments",
     "SoftReset",
     "StudentTNoise",
+    "Subset",
     "WeightedPast",
     "WoLF",
     "alarms",

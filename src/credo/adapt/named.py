@@ -17,6 +17,7 @@ import numpy as np
 
 from credo.adapt.experts import Experts
 from credo.adapt.hazards import LearnedHazard
+from credo.adapt.priors import Subset
 from credo.adapt.probability import ChangeProbability
 from credo.adapt.robust import WoLF
 from credo.adapt.run_length import ChangeTimes, RunLength
@@ -33,6 +34,7 @@ __all__ = [
     "c_ou",
     "c_static",
     "cpl_mci",
+    "cpl_sub",
     "cpp_aci",
     "cpp_ou",
     "cpt_mmpr",
@@ -97,6 +99,11 @@ def cpl_mci(learner: Learner, hazard: Any = 0.1, capacity: int = 5, alpha: Any =
     2021).
     """
     return ChangeTimes(learner, hazard, capacity, Inflation(alpha, "simple"))
+
+
+def cpl_sub(learner: Learner, hazard: Any = 0.1, capacity: int = 10) -> ChangeTimes:
+    """CPL-Sub: a beam over subsets of the data; what is left out is explained by the prior (BONE)."""
+    return ChangeTimes(learner, hazard, capacity, Subset())
 
 
 def cpp_ou(

@@ -22,7 +22,7 @@ from credo.core.numerics import as_like
 from credo.core.records import record, replace
 from credo.dynamics import Dynamics, Inflation, OrnsteinUhlenbeck, Static
 
-__all__ = ["PriorReset", "collapse", "descend", "require_conditional_prior"]
+__all__ = ["PriorReset", "Subset", "collapse", "descend", "require_conditional_prior"]
 
 
 @record
@@ -31,6 +31,19 @@ class PriorReset:
 
     Works for every belief.
     """
+
+
+@record
+class Subset:
+    """The observation is not of this regime: the prior explains it, and nothing is learned from it.
+
+    For `ChangeTimes`, whose hypotheses then are subsets of the data: those that were left out are in
+    `segments.times`. (CPL-Sub in BONE; coresets in Nguyen et al. 2018.)
+    """
+
+    def begin(self, parent: Any, prior: Any, dt: Any) -> Any:
+        """The same belief: it waits for the next observation."""
+        return parent
 
 
 def require_conditional_prior(value: Any) -> None:

@@ -15,7 +15,7 @@ import jax.numpy as jnp
 from credo.adapt.hazards import as_hazard
 from credo.adapt.hypotheses import Changes, Hypotheses, Segments, floating, log_sum, normalized
 from credo.adapt.overflow import OVERFLOWS, thin
-from credo.adapt.priors import PriorReset, collapse, descend, require_conditional_prior
+from credo.adapt.priors import PriorReset, Subset, collapse, descend, require_conditional_prior
 from credo.core.errors import CredoError, require_choice, require_integer, require_interval
 from credo.core.keys import as_key, step_key
 from credo.core.numerics import as_like
@@ -49,6 +49,8 @@ class Changepoints(Learner):
             require_choice("overflow", self.overflow, OVERFLOWS)
         object.__setattr__(self, "hazard", as_hazard(self.hazard))
         require_conditional_prior(self.conditional_prior)
+        if isinstance(self.conditional_prior, Subset) and self._births != PAST:
+            raise CredoError("conditional_prior Subset() is for ChangeTimes, which tells subsets apart.")
         require_interval("threshold", self.threshold, 0.0, 1.0)
 
     @property
@@ -149,10 +151,24 @@ class Changepoints(Learner):
         def one(belief: Any) -> Predictive:
             return self.learner._forecast(belief, x, method, samples, key)
 
-        return WeightedPredictive(jax.vmap(one)(belief.beliefs), belief.log_weights)
+        return WeightedPredictive(jax.vmap(one)(self._facing(belief)), belief.log_weights)
+
+    def _facing(self, belief: Hypotheses) -> Any:
+        """The beliefs that the next observation meets: those of the hypotheses, unless these leave it out."""
+        if not isinstance(self.conditional_prior, Subset):
+            return belief.beliefs
+        prior = replace(belief.prior, t=belief.beliefs.t[0])
+        return jax.vmap(lambda out, one: select(out, prior, one))(self._born(belief), belief.beliefs)
+
+    def _born(self, belief: Hypotheses) -> jax.Array:
+        """Which hypotheses say that something changes with the next observation (M,)."""
+        return belief.segments.times[:, 0] == belief.t
 
     def _update(self, belief: Hypotheses, x: Any, y: Any, weight: Any, key: Any) -> tuple[Hypotheses, Info]:
-        learned, infos = jax.vmap(lambda one: self.learner._update(one, x, y, weight, key))(belief.beliefs)
+        facing = self._facing(belief)
+        learned, infos = jax.vmap(lambda one: self.learner._update(one, x, y, weight, key))(facing)
+        if isinstance(self.conditional_prior, Subset):
+            learned = jax.vmap(select)(self._born(belief), belief.beliefs, learned)
         # A hypothesis that cannot take in what others can has met something impossible.
         scores = jnp.where(infos.ok, infos.log_evidence, -jnp.inf).astype(belief.log_weights.dtype)
         if jnp.ndim(weight) == 0:
