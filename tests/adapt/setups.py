@@ -8,7 +8,15 @@ import jax.numpy as jnp
 import numpy as np
 
 import credo
-from credo.adapt import ChangeProbability, ChangeTimes, Experts, RunLength, SoftReset, WeightedPast
+from credo.adapt import (
+    ChangeProbability,
+    ChangeTimes,
+    Experts,
+    RunLength,
+    SoftReset,
+    StudentTNoise,
+    WeightedPast,
+)
 
 P, T = 2, 10
 RNG = np.random.default_rng(0)
@@ -40,7 +48,9 @@ WRAPPED: dict[str, Any] = {
     "gradient": ChangeProbability(INNER, 0.0, kind="inflation", method="gradient", rate=0.1),
     "memory": WeightedPast(INNER, 4, iterations=1),
     "experts in run length": RunLength(Experts(WALKS), 0.1, 2),
-    "run length in experts": Experts([RunLength(INNER, h, 2) for h in (0.01, 0.2)]),
+    "robust in run length in experts": Experts(
+        [RunLength(StudentTNoise(INNER, 4.0, 1), h, 2) for h in (0.01, 0.2)]
+    ),
 }
 
 
