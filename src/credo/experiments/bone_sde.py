@@ -23,7 +23,7 @@ __all__ = ["PLAN", "build", "run"]
 
 MODEL = credo.Model(lambda w, x: x @ w, credo.Normal(100.0))
 HAZARDS = (0.0003, 0.001, 0.003)
-VARS = (3.0, 10.0)
+VARS = (1.0, 3.0, 10.0)
 
 
 def _inner(program: Mapping[str, Any], values: Mapping[str, Any]) -> Any:
