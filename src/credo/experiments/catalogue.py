@@ -88,6 +88,11 @@ _CATALOGUE: dict[str, tuple[str, str, str]] = {
         "Electricity demand one hour ahead, 45,312 half hours, with a small network",
         "Duran-Martin et al. 2024 (BONE, arXiv 2411.10153): electricity (other data)",
     ),
+    "bone-prices": (
+        "bone_prices",
+        "Electricity prices up or down, 45,312 half hours: learners that adapt, beside River's",
+        "Harries 1999 (Elec2); the methods of Duran-Martin et al. 2024 (BONE, arXiv 2411.10153)",
+    ),
     "bong-linreg": (
         "bong_linreg",
         "Online linear regression: the grid's divergence from the exact posterior",
