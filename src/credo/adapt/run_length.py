@@ -204,7 +204,8 @@ class Changepoints(Learner):
         starts = belief.t - belief.segments.run_length
         late = starts > belief.reported + jnp.asarray(self.separation, jnp.int32)
         news = jnp.where(late, belief.weights, 0.0)
-        alarm = (jnp.sum(news) > as_like(self.threshold, news)) & (belief.reported > 0)
+        told = jnp.minimum(jnp.sum(news), 1.0)
+        alarm = (told > as_like(self.threshold, news)) & (belief.reported > 0)
         first = belief.reported == 0
         return jnp.where(
             alarm | first, jnp.where(first, belief.t, starts[jnp.argmax(news)]), belief.reported
@@ -223,7 +224,7 @@ class Changepoints(Learner):
             segments.parent[born],
             jnp.where(used, pruned, zero),
             alarm & used,
-            jnp.sum((new.log_weights > -jnp.inf).astype(jnp.int32)),
+            jnp.sum(new.log_weights > -jnp.inf, dtype=jnp.int32),
         )
 
     def _sample(self, belief: Hypotheses, key: Any, shape: tuple[int, ...]) -> Any:
