@@ -77,7 +77,7 @@ floors: $(STAMPS)/test
 	$(BIN)/lint-imports
 
 tests: $(STAMPS)/test
-	$(BIN)/pytest -n $(WORKERS) $(ARGS)
+	$(BIN)/pytest -n $(WORKERS) --dist worksteal $(ARGS)
 
 doctests: $(STAMPS)/test
 	JAX_PLATFORMS=cpu $(BIN)/pytest --doctest-modules src $(ARGS)

@@ -35,7 +35,7 @@ hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 
 # Every compiled program holds some memory maps, of which Linux gives a process 65,530; past those, compiling
 # crashes.
-MAPS, MANY_MAPS = Path("/proc/self/maps"), 15_000
+MAPS, MANY_MAPS = Path("/proc/self/maps"), 30_000
 
 
 @pytest.fixture(autouse=True, scope="module")
