@@ -88,8 +88,8 @@ def case(table: Table, inputs: int, hidden: tuple[int, ...], count: int, few: in
         print(f"largest difference of the log evidence of a row: {gap:.1e}")
         if gap > 1e-2:
             raise RuntimeError(f"the baseline and credo differ by {gap:.1e} nats: they must do the same.")
-    for name, (taken, first) in medians(calls).items():
-        table.add(Row(group, name, rows[name] / taken, first - taken))
+    for name, (taken, _) in medians(calls).items():
+        table.add(Row(group, name, rows[name] / taken))
     table.compare(group, "credo RL[1]-PR", "credo, the learner itself")
     for k in (1, 10):
         table.compare(group, f"credo RL[{k}]-PR", f'"published" RL[{k}]-PR, dense Joseph')
