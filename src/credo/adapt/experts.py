@@ -10,8 +10,8 @@ import jax.numpy as jnp
 
 from credo.adapt.hypotheses import floating, log_sum, normalized
 from credo.adapt.priors import collapse
+from credo.adapt.wrapped import Mixture
 from credo.core.errors import CredoError, require_interval, require_positive
-from credo.core.keys import as_key
 from credo.core.numerics import as_like
 from credo.core.records import record, replace, static
 from credo.core.trees import select
@@ -50,7 +50,7 @@ def bank(learners: Any) -> Any:
 
 
 @record
-class Bank:
+class Bank(Mixture):
     """The beliefs of K experts, as one belief whose arrays have a leading axis K.
 
     Attributes:
@@ -64,46 +64,6 @@ class Bank:
     beliefs: Any
     priors: Any
     t: jax.Array
-
-    @property
-    def weights(self) -> jax.Array:
-        """The probabilities (K,)."""
-        return jnp.exp(self.log_weights)
-
-    @property
-    def mean(self) -> jax.Array:
-        """The mixture's mean."""
-        return jnp.tensordot(self.weights, jax.vmap(lambda belief: belief.mean)(self.beliefs), axes=1)
-
-    @property
-    def var(self) -> jax.Array:
-        """The mixture's variances; where the noise is learned, in units of its typical variance."""
-        if getattr(self.beliefs, "noise", None) is not None:
-            return collapse(self.log_weights, self.beliefs).var
-        means = jax.vmap(lambda belief: belief.mean)(self.beliefs)
-        each = jax.vmap(lambda belief: belief.var)(self.beliefs)
-        return jnp.tensordot(self.weights, each + (means - self.mean[None]) ** 2, axes=1)
-
-    @property
-    def params(self) -> Any:
-        """The mixture's mean as a parameter tree."""
-        unravel = getattr(self.beliefs, "unravel", None)
-        return self.mean if unravel is None else unravel(self.mean)
-
-    @property
-    def sd(self) -> jax.Array:
-        """The mixture's standard deviations."""
-        return jnp.sqrt(self.var)
-
-    @property
-    def size(self) -> int:
-        """The number P of parameters of each expert."""
-        return self.beliefs.unravel.size
-
-    @property
-    def best(self) -> Any:
-        """The belief of the likeliest expert."""
-        return jax.tree.map(lambda leaf: leaf[jnp.argmax(self.log_weights)], self.beliefs)
 
 
 @record
@@ -205,9 +165,10 @@ class Experts(Learner):
         learned, infos = jax.vmap(one)(self.learners, belief.beliefs)
         evidence = jnp.where(infos.ok, infos.log_evidence, -jnp.inf).astype(belief.log_weights.dtype)
         scores = evidence
-        if self.loss is not None:
+        loss = self.loss
+        if loss is not None:
             parts = self._parts(belief, x, None, None, key)
-            losses = jax.vmap(lambda part: self.loss(part, y))(parts)  # type: ignore[misc]
+            losses = jax.vmap(lambda part: loss(part, y))(parts)
             scores = jnp.where(
                 infos.ok & jnp.isfinite(losses), -as_like(self.rate, losses) * losses, -jnp.inf
             )
@@ -225,15 +186,8 @@ class Experts(Learner):
         return select(used, new, belief), Info(jnp.where(used, log_evidence, 0.0), ok, jnp.exp(log_weights))
 
     def _sample(self, belief: Bank, key: Any, shape: tuple[int, ...]) -> Any:
-        first, second = jax.random.split(as_key(key))
-        total = 1
-        for length in shape:
-            total *= length
-        which = jax.random.categorical(first, belief.log_weights, shape=(total,))
-
         def draw(index: jax.Array, one: jax.Array) -> Any:
-            pick = lambda leaf: leaf[index]  # noqa: E731
-            return jax.tree.map(pick, self.learners)._sample(jax.tree.map(pick, belief.beliefs), one, ())
+            learner, chosen = jax.tree.map(lambda leaf: leaf[index], (self.learners, belief.beliefs))
+            return learner._sample(chosen, one, ())
 
-        drawn = jax.vmap(draw)(which, jax.random.split(second, total))
-        return jax.tree.map(lambda leaf: leaf.reshape(shape + leaf.shape[1:]), drawn)
+        return belief.draws(key, shape, draw)

@@ -8,8 +8,8 @@ import jax
 import jax.numpy as jnp
 import jax.scipy.special as jss
 
-from credo.adapt.priors import collapse
-from credo.core.errors import CredoError, require_integer
+from credo.adapt.wrapped import Mixture
+from credo.core.errors import require_integer
 from credo.core.records import record
 
 __all__ = ["Changes", "Hypotheses", "Segments", "floating", "log_sum", "normalized"]
@@ -60,7 +60,7 @@ class Changes:
 
 
 @record
-class Hypotheses:
+class Hypotheses(Mixture):
     """M hypotheses about the auxiliary variable, each with a belief of its own.
 
     Attributes:
@@ -78,11 +78,6 @@ class Hypotheses:
     prior: Any
     reported: jax.Array
     t: jax.Array
-
-    @property
-    def weights(self) -> jax.Array:
-        """The probabilities (M,)."""
-        return jnp.exp(self.log_weights)
 
     @property
     def change_probability(self) -> jax.Array:
@@ -110,48 +105,6 @@ class Hypotheses:
             .at[jnp.clip(self.segments.run_length, 0, size - 1)]
             .add(self.weights)
         )
-
-    @property
-    def best(self) -> Any:
-        """The belief of the likeliest hypothesis."""
-        return jax.tree.map(lambda leaf: leaf[jnp.argmax(self.log_weights)], self.beliefs)
-
-    def collapse(self) -> Any:
-        """One belief with the mixture's first two moments, where the kind of belief has them."""
-        return collapse(self.log_weights, self.beliefs)
-
-    @property
-    def mean(self) -> jax.Array:
-        """The mixture's mean, where each belief has one."""
-        means = jax.vmap(lambda belief: belief.mean)(self.beliefs)
-        return jnp.tensordot(self.weights, means, axes=1)
-
-    @property
-    def var(self) -> jax.Array:
-        """The mixture's variances; where the noise is learned, in units of its typical variance."""
-        if getattr(self.beliefs, "noise", None) is not None:
-            return self.collapse().var
-        means = jax.vmap(lambda belief: belief.mean)(self.beliefs)
-        each = jax.vmap(lambda belief: belief.var)(self.beliefs)
-        return jnp.tensordot(self.weights, each + (means - self.mean[None]) ** 2, axes=1)
-
-    @property
-    def sd(self) -> jax.Array:
-        """The mixture's standard deviations."""
-        return jnp.sqrt(self.var)
-
-    @property
-    def params(self) -> Any:
-        """The mixture's mean as a parameter tree."""
-        unravel = getattr(self.beliefs, "unravel", None)
-        return self.mean if unravel is None else unravel(self.mean)
-
-    @property
-    def size(self) -> int:
-        """The number P of parameters of each hypothesis."""
-        if not hasattr(self.beliefs, "unravel"):
-            raise CredoError(f"a {type(self.beliefs).__name__} has no number of parameters.")
-        return self.beliefs.unravel.size
 
 
 def floating(belief: Any) -> Any:

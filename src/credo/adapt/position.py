@@ -11,6 +11,7 @@ import numpy as np
 
 from credo.adapt.hypotheses import floating
 from credo.adapt.priors import _collapse
+from credo.adapt.wrapped import Around
 from credo.core.errors import CredoError, require_integer, require_nonnegative
 from credo.core.keys import as_key
 from credo.core.numerics import as_like
@@ -23,7 +24,7 @@ __all__ = ["Continuous", "LocalPolynomial", "Piece"]
 
 
 @record
-class Piece:
+class Piece(Around):
     """A belief about the curve f(x) = sum_j w_j (x - origin)^j.
 
     Attributes:
@@ -44,31 +45,6 @@ class Piece:
     prior: Any
     jump: jax.Array
     t: jax.Array
-
-    @property
-    def mean(self) -> jax.Array:
-        """The mean of the coefficients."""
-        return self.belief.mean
-
-    @property
-    def var(self) -> jax.Array:
-        """Their variances."""
-        return self.belief.var
-
-    @property
-    def sd(self) -> jax.Array:
-        """Their standard deviations."""
-        return jnp.sqrt(self.var)
-
-    @property
-    def params(self) -> Any:
-        """The mean as a parameter tree."""
-        return self.belief.params
-
-    @property
-    def size(self) -> int:
-        """The number P of coefficients."""
-        return self.belief.size
 
 
 @record

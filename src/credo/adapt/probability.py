@@ -10,6 +10,7 @@ import numpy as np
 
 from credo.adapt.hypotheses import floating, log_sum
 from credo.adapt.priors import collapse, descend
+from credo.adapt.wrapped import Around
 from credo.core.errors import (
     CredoError,
     require_choice,
@@ -32,7 +33,7 @@ MOVES = {"ou": (OrnsteinUhlenbeck, 1.0), "inflation": (RandomWalk, 0.0)}
 
 
 @record
-class Forgetting:
+class Forgetting(Around):
     """A belief, and how much it will forget before the next observation.
 
     Attributes:
@@ -48,31 +49,6 @@ class Forgetting:
     level: jax.Array
     pending: jax.Array
     t: jax.Array
-
-    @property
-    def mean(self) -> jax.Array:
-        """The mean before the next choice."""
-        return self.belief.mean
-
-    @property
-    def var(self) -> jax.Array:
-        """The variances before the next choice."""
-        return self.belief.var
-
-    @property
-    def sd(self) -> jax.Array:
-        """The standard deviations before the next choice."""
-        return jnp.sqrt(self.var)
-
-    @property
-    def params(self) -> Any:
-        """The mean as a parameter tree."""
-        return self.belief.params
-
-    @property
-    def size(self) -> int:
-        """The number P of parameters."""
-        return self.belief.size
 
 
 @record

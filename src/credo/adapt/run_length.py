@@ -228,18 +228,11 @@ class Changepoints(Learner):
         )
 
     def _sample(self, belief: Hypotheses, key: Any, shape: tuple[int, ...]) -> Any:
-        first, second = jax.random.split(as_key(key))
-        total = 1
-        for length in shape:
-            total *= length
-        which = jax.random.categorical(first, belief.log_weights, shape=(total,))
-
         def draw(index: jax.Array, one: jax.Array) -> Any:
             chosen = jax.tree.map(lambda leaf: leaf[index], belief.beliefs)
             return self.learner._sample(chosen, one, ())
 
-        drawn = jax.vmap(draw)(which, jax.random.split(second, total))
-        return jax.tree.map(lambda leaf: leaf.reshape(shape + leaf.shape[1:]), drawn)
+        return belief.draws(key, shape, draw)
 
 
 @record

@@ -10,6 +10,7 @@ import jax.numpy as jnp
 from credo.adapt.hazards import ConstantHazard, as_hazard
 from credo.adapt.hypotheses import floating
 from credo.adapt.priors import descend
+from credo.adapt.wrapped import Around
 from credo.core.errors import CredoError, require_interval
 from credo.core.keys import as_key
 from credo.core.numerics import as_like
@@ -23,7 +24,7 @@ __all__ = ["Resettable", "SoftReset"]
 
 
 @record
-class Resettable:
+class Resettable(Around):
     """A belief that may go back to its prior.
 
     Attributes:
@@ -41,31 +42,6 @@ class Resettable:
     retention: jax.Array
     change: jax.Array
     t: jax.Array
-
-    @property
-    def mean(self) -> jax.Array:
-        """The belief's mean."""
-        return self.belief.mean
-
-    @property
-    def var(self) -> jax.Array:
-        """The belief's variances."""
-        return self.belief.var
-
-    @property
-    def sd(self) -> jax.Array:
-        """The belief's standard deviations."""
-        return jnp.sqrt(self.var)
-
-    @property
-    def params(self) -> Any:
-        """The belief's parameters."""
-        return self.belief.params
-
-    @property
-    def size(self) -> int:
-        """The number P of parameters."""
-        return self.belief.size
 
 
 @record

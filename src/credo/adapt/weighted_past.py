@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 
 from credo.adapt.hypotheses import floating
+from credo.adapt.wrapped import Around
 from credo.core.errors import CredoError, require_integer, require_interval, require_positive
 from credo.core.keys import as_key
 from credo.core.numerics import as_like
@@ -20,7 +21,7 @@ __all__ = ["Memory", "WeightedPast"]
 
 
 @record
-class Memory:
+class Memory(Around):
     """The latest N observations with weights, and what they make of the prior.
 
     Attributes:
@@ -47,31 +48,6 @@ class Memory:
         return jnp.where(
             jnp.arange(size, dtype=jnp.int32) >= size - self.filled, jax.nn.sigmoid(self.logits), 0.0
         )
-
-    @property
-    def mean(self) -> jax.Array:
-        """The belief's mean."""
-        return self.belief.mean
-
-    @property
-    def var(self) -> jax.Array:
-        """The belief's variances."""
-        return self.belief.var
-
-    @property
-    def sd(self) -> jax.Array:
-        """The belief's standard deviations."""
-        return jnp.sqrt(self.var)
-
-    @property
-    def params(self) -> Any:
-        """The mean as a parameter tree."""
-        return self.belief.params
-
-    @property
-    def size(self) -> int:
-        """The number P of parameters."""
-        return self.belief.size
 
 
 @record
