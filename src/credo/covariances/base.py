@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import jax
 import jax.numpy as jnp
 
-__all__ = ["Covariance", "Family", "Iterate"]
+__all__ = ["Covariance", "Family", "Iterate", "attenuated", "bend", "kalman_shift"]
 
 
 class Covariance:
@@ -38,6 +38,20 @@ class Covariance:
     def condition(self, factor: jax.Array) -> Covariance:
         """Add the precision B' B of the rows B (k, P), then keep what the family keeps."""
         raise NotImplementedError
+
+    def absorb(self, rows: jax.Array, residual: jax.Array, root: jax.Array) -> tuple[jax.Array, Covariance]:
+        """Kalman's update with a local model of gradient J' e and Hessian -J' A A' J: how far the mean moves,
+        and the covariance that is kept.
+
+        The move S J' inv(I + A A' J S J') e is that of the exact posterior, before anything is forgotten.
+
+        Arguments:
+            rows: J (k, P).
+            residual: e (k,).
+            root: A (k, m), or the diagonal (k,) of a diagonal A.
+        """
+        shift = kalman_shift(root, residual, *self.couple(rows))
+        return shift, self.condition(attenuated(root, rows))
 
     def add_precision(self, precision: jax.Array) -> Covariance:
         """Add a diagonal precision (P,), exactly."""
@@ -145,8 +159,41 @@ class Covariance:
         return jnp.sqrt(self.diag())
 
 
+def attenuated(root: jax.Array, rows: Any) -> Any:
+    """A' J (m, P) for A (k, m), or the diagonal (k,) of a diagonal A, and rows J (k, P)."""
+    return root[:, None] * rows if root.ndim == 1 else root.T @ rows
+
+
+def bend(root: jax.Array, outputs: jax.Array) -> jax.Array:
+    """A A' z for z (k,) or (k, n), with A (k, m) or the diagonal (k,) of a diagonal A."""
+    if root.ndim == 1:
+        square = root**2
+        return square * outputs if outputs.ndim == 1 else square[:, None] * outputs
+    return root @ (root.T @ outputs)
+
+
+def kalman_shift(root: jax.Array, residual: jax.Array, cross: Any, inner: jax.Array) -> jax.Array:
+    """S J' inv(I + V J S J') e with V = A A': the mean's move under the exact posterior of a local model
+    (P,).
+
+    Solved in the small space of the rows without inverting V or the noise, so it holds when the model is
+    certain (V = 0, no attenuation of a confident mistake) and when the noise is tiny.
+
+    Arguments:
+        root: A (k, m), or the diagonal (k,) of a diagonal A.
+        residual: e (k,).
+        cross, inner: J S (k, P) and J S J' (k, k).
+    """
+    system = jnp.eye(inner.shape[0], dtype=inner.dtype) + bend(root, inner)
+    solved = residual / system[0] if inner.shape[0] == 1 else jnp.linalg.solve(system, residual)
+    return solved @ cross
+
+
 class Iterate:
     """A belief on the way from a prior N(mu0, inv(L0)) to a posterior; see `credo.covariances.iterates`."""
+
+    whole: ClassVar[bool] = False
+    """Whether `cov` forgets nothing and multiplies at once, so that the mean is S d."""
 
     def blend(self, share: jax.Array) -> Covariance:
         """The covariance of precision (1 - a) L + a L0."""

@@ -19,8 +19,14 @@ from credo.core.numerics import (
     triangularize,
 )
 from credo.core.records import record, static
-from credo.covariances.base import Covariance, Family, Iterate
-from credo.covariances.full_steps import WhitenedIterate, ascend_moments, ascend_naturals, temper_root
+from credo.covariances.base import Covariance, Family, Iterate, attenuated, kalman_shift
+from credo.covariances.full_steps import (
+    WhitenedIterate,
+    ascend_moments,
+    ascend_naturals,
+    narrowed,
+    temper_root,
+)
 from credo.covariances.iterates import StackedIterate
 
 __all__ = ["DenseCovariance", "Full", "RootCovariance"]
@@ -80,6 +86,21 @@ class _Full(Covariance):
         eye = jnp.eye(root.shape[0], dtype=root.dtype)
         chol = jnp.linalg.cholesky((1.0 - share) * eye + share * (ratio.T @ ratio))
         return self.with_root(solve_lower(chol, root.T).T)
+
+    def absorb(self, rows: jax.Array, residual: jax.Array, root: jax.Array) -> tuple[jax.Array, Covariance]:
+        """By the gain, exact to rounding however small the noise, where the rows are fewer than the parameters.
+        Else, where that would lose digits, with A = B W and L L' = I + A' A: W <- W L'^-1, and the move is S g
+        with the new S. Cost k P^2.
+        """
+        factor = attenuated(root, rows)
+        if factor.shape[0] < self.size:
+            return self._gain(rows, residual, root)
+        made = narrowed(self.as_root(), factor)
+        return made @ (made.T @ (residual @ rows)), self.with_root(made)
+
+    def _gain(self, rows: jax.Array, residual: jax.Array, root: jax.Array) -> tuple[jax.Array, Covariance]:
+        """`absorb` by the gain: products with the rows are taken once."""
+        raise NotImplementedError
 
     def iterate(self, rows: int) -> Iterate:
         """By rows where they are fewer than the parameters, else by one P x P matrix."""
@@ -158,10 +179,20 @@ class RootCovariance(_Full):
         against the inverse).
         """
         whitened = factor @ self.root
-        eye = jnp.eye(factor.shape[0], dtype=self.root.dtype)
+        return self._less(whitened, whitened @ self.root.T)
+
+    def _less(self, whitened: jax.Array, cross: jax.Array) -> RootCovariance:
+        eye = jnp.eye(whitened.shape[0], dtype=self.root.dtype)
         chol = jnp.linalg.cholesky(eye + whitened @ whitened.T)
         inner = solve_lower(chol, solve_lower(eye + chol, eye), transpose=True)
-        return RootCovariance(self.root - crossed(whitened @ self.root.T, inner @ whitened))
+        return RootCovariance(self.root - crossed(cross, inner @ whitened))
+
+    def _gain(self, rows: jax.Array, residual: jax.Array, root: jax.Array) -> tuple[jax.Array, Covariance]:
+        """Cost 3 k P^2."""
+        pushed = rows @ self.root
+        cross = pushed @ self.root.T
+        shift = kalman_shift(root, residual, cross, pushed @ pushed.T)
+        return shift, self._less(attenuated(root, pushed), attenuated(root, cross))
 
     def add_precision(self, precision: jax.Array) -> RootCovariance:
         """Exact; cost P^3."""
@@ -238,9 +269,19 @@ class DenseCovariance(_Full):
     def condition(self, factor: jax.Array) -> DenseCovariance:
         """S - S B' inv(I + B S B') B S by a k x k Cholesky factor; cost k P^2. Exact up to cancellation."""
         cross = factor @ self.matrix
-        eye = jnp.eye(factor.shape[0], dtype=self.matrix.dtype)
-        half = solve_lower(jnp.linalg.cholesky(eye + symmetric(cross @ factor.T)), cross)
+        return self._less(cross, symmetric(cross @ factor.T))
+
+    def _less(self, cross: jax.Array, inner: jax.Array) -> DenseCovariance:
+        chol = jnp.linalg.cholesky(jnp.eye(inner.shape[0], dtype=self.matrix.dtype) + inner)
+        half = solve_lower(chol, cross)
         return DenseCovariance(self.matrix - crossed(half, half))
+
+    def _gain(self, rows: jax.Array, residual: jax.Array, root: jax.Array) -> tuple[jax.Array, Covariance]:
+        """Cost 2 k P^2."""
+        cross, inner = self.couple(rows)
+        shift = kalman_shift(root, residual, cross, inner)
+        gram = attenuated(root, attenuated(root, inner).T)
+        return shift, self._less(attenuated(root, cross), gram)
 
     def add_precision(self, precision: jax.Array) -> DenseCovariance:
         """Exact; cost P^3."""

@@ -6,7 +6,7 @@ a dense one by its eigenvalues (cost P^3).
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -17,7 +17,14 @@ from credo.core.records import record
 from credo.covariances.base import Covariance, Iterate
 from credo.covariances.retraction import retract_matrix
 
-__all__ = ["WhitenedIterate", "ascend_moments", "ascend_naturals", "temper_root"]
+__all__ = ["WhitenedIterate", "ascend_moments", "ascend_naturals", "narrowed", "temper_root"]
+
+
+def narrowed(root: jax.Array, factor: jax.Array) -> jax.Array:
+    """A root of inv(inv(W W') + B' B): W L'^-1 with L L' = I + W' B' B W; cost P^3 and P^2 a row of B."""
+    white = factor @ root
+    chol = jnp.linalg.cholesky(jnp.eye(root.shape[0], dtype=root.dtype) + white.T @ white)
+    return jsl.solve_triangular(chol, root.T, lower=True).T
 
 
 def ascend_naturals(
@@ -124,6 +131,8 @@ class WhitenedIterate(Iterate):
     prior: jax.Array
     matrix: jax.Array
     current: Any
+
+    whole: ClassVar[bool] = True
 
     @classmethod
     def start(cls, root: jax.Array, current: Covariance) -> WhitenedIterate:

@@ -19,6 +19,7 @@ from credo.core.outer import mask_rows
 from credo.core.records import record, replace
 from credo.core.trees import Unravel
 from credo.covariances import Covariance
+from credo.covariances.base import attenuated, bend
 from credo.likelihoods.base import LikelihoodBase
 from credo.models import Model
 
@@ -96,7 +97,7 @@ class Local:
     @property
     def factor(self) -> Any:
         """B = A' J (m, P): the precision that this observation adds is B' B."""
-        return self.root[:, None] * self.rows if self.root.ndim == 1 else self.root.T @ self.rows
+        return attenuated(self.root, self.rows)
 
     @property
     def gradient(self) -> jax.Array:
@@ -105,10 +106,7 @@ class Local:
 
     def bend(self, outputs: jax.Array) -> jax.Array:
         """A A' z for z (k,) or (k, n) in the space of the rows."""
-        if self.root.ndim == 1:
-            square = self.root**2
-            return square * outputs if outputs.ndim == 1 else square[:, None] * outputs
-        return self.root @ (self.root.T @ outputs)
+        return bend(self.root, outputs)
 
 
 class Curvature:

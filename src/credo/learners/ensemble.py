@@ -16,11 +16,11 @@ from credo.core.numerics import column_sums
 from credo.core.records import record, replace, static
 from credo.core.trees import ravel, spread
 from credo.covariances import Covariance, Diagonal, EnsembleCovariance, Full
+from credo.covariances.base import kalman_shift
 from credo.covariances.ensemble import centred
 from credo.dynamics import Dynamics, Static
 from credo.learners.base import Info, Learner, accept, clean, usable
 from credo.learners.curvature import Local
-from credo.learners.rules import kalman_shift
 from credo.likelihoods import Predictive, PredictiveRows
 from credo.models.model import Model, as_model
 from credo.models.partial import start
@@ -129,7 +129,7 @@ class EnsembleLearner(Learner):
         local = seen.weighted(used)  # in coordinates w of theta = mean + w D / sqrt(M - 1), w ~ N(0, I)
         pushed = local.rows @ local.rows.T
         cov = belief.cov
-        mean = belief.mean + kalman_shift(local, local.residual, local.rows, pushed) @ cov.unit
+        mean = belief.mean + kalman_shift(local.root, local.residual, local.rows, pushed) @ cov.unit
         if self.analysis == "etkf":
             deviations = cov.contract(local.factor).deviations
         else:

@@ -17,12 +17,13 @@ from credo.core.errors import CredoError, require_choice, require_integer
 from credo.core.outer import OuterRows
 from credo.core.records import record, static
 from credo.covariances import Covariance, Iterate, LowRankCovariance
+from credo.covariances.base import kalman_shift
 from credo.covariances.retraction import RETRACTIONS
 from credo.covariances.row_space import FEW, RowSpace
 from credo.learners.curvature import Local
 from credo.learners.rates import as_rate, rate_at
 
-__all__ = ["BLR", "BONG", "Measure", "Rule", "Step", "kalman_shift"]
+__all__ = ["BLR", "BONG", "Measure", "Rule", "Step"]
 
 Measure = Callable[[jax.Array, Covariance, jax.Array | int], Local]
 """Measures the (weighted) local model at a belief (mean, cov), in the given inner iteration."""
@@ -94,13 +95,13 @@ class BONG(Rule):
             if i:
                 local = measure(mean + shift, cov, i)
             base = cov if local.diagonal is None else cov.add_precision(local.diagonal)
-            conditioned = base.condition(local.factor)
             if self.gain == "kept" and cov.kind != "full":
                 slope = local.gradient - cov.precise(shift) if i else local.gradient
+                conditioned = base.condition(local.factor)
                 shift = shift + conditioned.mv(slope)
                 continue
             residual = local.residual + local.bend(local.rows @ shift) if i else local.residual
-            moved = kalman_shift(local, residual, *base.couple(local.rows))
+            moved, conditioned = base.absorb(local.rows, residual, local.root)
             if i and local.diagonal is not None:
                 moved = moved + conditioned.mv(local.diagonal * shift)
             shift = moved
@@ -193,11 +194,14 @@ class BLR(Rule):
             moved = shift + after.cov.mv(part.gradient - rate * prior.precise(shift))
             return moved, dual, after
         source = scaled if part.diagonal is None else scaled + part.diagonal * shift
+        seen = source + (part.residual + part.bend(part.rows @ shift)) @ part.rows
+        if after.whole:
+            return after.cov.mv(seen), seen, after
         base = blended if part.diagonal is None else blended.add_precision(part.diagonal)
         before = base.mv(source)
         residual = part.residual + part.bend(part.rows @ (shift - before))
-        moved = before + kalman_shift(part, residual, *base.couple(part.rows))
-        return moved, source + (part.residual + part.bend(part.rows @ shift)) @ part.rows, after
+        moved = before + kalman_shift(part.root, residual, *base.couple(part.rows))
+        return moved, seen, after
 
     def _in_row_space(
         self,
@@ -262,16 +266,3 @@ class BLR(Rule):
             state = jax.lax.fori_loop(1, self.iterations, advance, state)
         current, held = state
         return Step(current, held, first, inner)
-
-
-def kalman_shift(local: Local, residual: jax.Array, cross: jax.Array, inner: jax.Array) -> jax.Array:
-    """S J' inv(I + V J S J') e with V = A A': the mean's move under the exact posterior of the local model
-    (P,).
-
-    Solved in the small space of the rows without inverting V or the noise, so it holds when the model is
-    certain (V = 0, no attenuation of a confident mistake) and when the noise is tiny. `cross` is J S, `inner`
-    is J S J'.
-    """
-    system = jnp.eye(inner.shape[0], dtype=inner.dtype) + local.bend(inner)
-    solved = residual / system[0] if inner.shape[0] == 1 else jnp.linalg.solve(system, residual)
-    return solved @ cross
