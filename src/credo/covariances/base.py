@@ -137,9 +137,23 @@ class Covariance:
         """F S F' + Q for dense F and Q (P, P), then keep what the family keeps."""
         raise NotImplementedError
 
+    @property
+    def deviates(self) -> int:
+        """How many standard normal numbers make a draw."""
+        return self.size
+
+    @property
+    def dtype(self) -> Any:
+        """The dtype of the numbers here."""
+        return jax.tree.leaves(self)[0].dtype
+
+    def color(self, deviates: jax.Array) -> jax.Array:
+        """Standard normal numbers (..., P) made draws of N(0, S), linearly and exactly."""
+        raise NotImplementedError
+
     def sample(self, key: jax.Array, shape: tuple[int, ...] = ()) -> jax.Array:
         """Exact draws from N(0, S), of shape `shape` + (P,)."""
-        raise NotImplementedError
+        return self.color(jax.random.normal(key, (*shape, self.deviates), self.dtype))
 
     def logdet(self) -> jax.Array:
         """The logarithm of the determinant of S."""

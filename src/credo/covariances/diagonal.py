@@ -161,9 +161,9 @@ class DiagonalCovariance(Covariance):
             scale_rows(transition**2, self.var).sum(axis=1) + jnp.diagonal(noise), self.keep
         )
 
-    def sample(self, key: jax.Array, shape: tuple[int, ...] = ()) -> jax.Array:
-        """sd * e with e standard normal."""
-        return scale_rows(jax.random.normal(key, (*shape, self.size), self.var.dtype), jnp.sqrt(self.var))
+    def color(self, deviates: jax.Array) -> jax.Array:
+        """sd * e."""
+        return scale_rows(deviates, jnp.sqrt(self.var))
 
     def logdet(self) -> jax.Array:
         """The sum of log var."""

@@ -110,10 +110,14 @@ class EnsembleCovariance(Covariance):
 
         return self._with_noise(moved, draw)
 
-    def sample(self, key: jax.Array, shape: tuple[int, ...] = ()) -> jax.Array:
-        """Draws from N(0, S), in the span of the members: e D / sqrt(M - 1) with e standard normal."""
-        weights = jax.random.normal(key, (*shape, self.deviations.shape[0]), self.deviations.dtype)
-        return weights @ self.unit
+    @property
+    def deviates(self) -> int:
+        """One a member."""
+        return self.deviations.shape[0]
+
+    def color(self, deviates: jax.Array) -> jax.Array:
+        """In the span of the members: e D / sqrt(M - 1) for e (..., M)."""
+        return deviates @ self.unit
 
     def precise(self, vector: jax.Array) -> jax.Array:
         """Refused: an ensemble's covariance is singular."""

@@ -88,9 +88,9 @@ class _Full(Covariance):
         return self.with_root(solve_lower(chol, root.T).T)
 
     def absorb(self, rows: jax.Array, residual: jax.Array, root: jax.Array) -> tuple[jax.Array, Covariance]:
-        """By the gain, exact to rounding however small the noise, where the rows are fewer than the parameters.
-        Else, where that would lose digits, with A = B W and L L' = I + A' A: W <- W L'^-1, and the move is S g
-        with the new S. Cost k P^2.
+        """By the gain, exact to rounding however small the noise, where rows are fewer than parameters. Else,
+        where that would lose digits, with A = B W and L L' = I + A' A: W <- W L'^-1, and the move is S g with
+        the new S. Cost k P^2.
         """
         factor = attenuated(root, rows)
         if factor.shape[0] < self.size:
@@ -107,11 +107,6 @@ class _Full(Covariance):
         if rows < self.size:
             return StackedIterate.start(self, rows, self.dtype)
         return WhitenedIterate.start(self.as_root(), self)
-
-    @property
-    def dtype(self) -> Any:
-        """The dtype of the matrix."""
-        return jax.tree.leaves(self)[0].dtype
 
     def ascend(
         self,
@@ -225,9 +220,9 @@ class RootCovariance(_Full):
         """Exact, by a QR decomposition of [F W, root of Q]; cost P^3."""
         return RootCovariance(triangularize(transition @ self.root, psd_root(noise)))
 
-    def sample(self, key: jax.Array, shape: tuple[int, ...] = ()) -> jax.Array:
-        """W e with e standard normal."""
-        return jax.random.normal(key, (*shape, self.size), self.root.dtype) @ self.root.T
+    def color(self, deviates: jax.Array) -> jax.Array:
+        """W e."""
+        return deviates @ self.root.T
 
     def logdet(self) -> jax.Array:
         """2 log |det W|; cost P^3."""
@@ -310,12 +305,9 @@ class DenseCovariance(_Full):
         """F S F' + Q; cost P^3."""
         return DenseCovariance(symmetric(transition @ self.matrix @ transition.T + noise))
 
-    def sample(self, key: jax.Array, shape: tuple[int, ...] = ()) -> jax.Array:
-        """L e with L the Cholesky factor and e standard normal; cost P^3."""
-        return (
-            jax.random.normal(key, (*shape, self.size), self.matrix.dtype)
-            @ jnp.linalg.cholesky(self.matrix).T
-        )
+    def color(self, deviates: jax.Array) -> jax.Array:
+        """L e with L the Cholesky factor; cost P^3."""
+        return deviates @ jnp.linalg.cholesky(self.matrix).T
 
     def logdet(self) -> jax.Array:
         """By the Cholesky factor, hence NaN where S has lost positive definiteness; cost P^3."""

@@ -99,9 +99,9 @@ class StackedCovariance(Covariance):
         weights = solve_lower(self._chol(), half, transpose=True)
         return pushed - weights.T @ self.cross, inner - half.T @ half
 
-    def sample(self, key: jax.Array, shape: tuple[int, ...] = ()) -> jax.Array:
-        """Exact, from draws of N(0, S0) by `narrow`; cost n^3, and n P a draw."""
-        return narrow(self.base.sample(key, shape), self.rows, self.cross, self.inner)
+    def color(self, deviates: jax.Array) -> jax.Array:
+        """From draws of N(0, S0), by `narrow`; cost n^3, and n P a draw."""
+        return narrow(self.base.color(deviates), self.rows, self.cross, self.inner)
 
     def condition(self, factor: jax.Array) -> Covariance:
         """The family's own covariance, with these rows and C taken in."""

@@ -249,12 +249,11 @@ class LowRankCovariance(Covariance):
         moved = transition @ self.dense() @ transition.T + noise
         return self._family.from_dense(moved)
 
-    def sample(self, key: jax.Array, shape: tuple[int, ...] = ()) -> jax.Array:
-        """Exact, from draws of N(0, 1/y) by `narrow`: they do not depend on how W is arranged; cost P R^2,
-        and P R a draw.
+    def color(self, deviates: jax.Array) -> jax.Array:
+        """From draws of N(0, 1/y), by `narrow`: they do not depend on how W is arranged; cost P R^2, and P R
+        a draw.
         """
-        sd = jax.lax.rsqrt(self.base)
-        x = scale_rows(jax.random.normal(key, (*shape, self.size), self.base.dtype), sd)
+        x = scale_rows(deviates, jax.lax.rsqrt(self.base))
         spread = scale_rows(self.factor, 1.0 / self.base)
         return narrow(x, self.factor, spread, spread @ self.factor.T)
 

@@ -12,27 +12,52 @@ from collections.abc import Callable
 import jax
 import jax.numpy as jnp
 
+from credo.core.draws import standard_normals
 from credo.core.errors import CredoError, require_choice, require_integer
 from credo.core.numerics import eigh, safe_sqrt
 from credo.core.records import record, static
 from credo.covariances import Covariance
 from credo.learners.curvature import Curvature, Local, Site
 
-__all__ = ["MonteCarloFisher", "MonteCarloHessian"]
+__all__ = ["MonteCarlo", "MonteCarloFisher", "MonteCarloHessian"]
 
 
-def _draw(mean: jax.Array, cov: Covariance, key: jax.Array, samples: int, antithetic: bool) -> jax.Array:
-    """Parameters (M, P) drawn from N(mean, cov); antithetic draws come in pairs mean +- deviation."""
-    if not antithetic:
-        return mean[None, :] + cov.sample(key, (samples,))
-    half = cov.sample(key, (samples // 2,))
-    return mean[None, :] + jnp.concatenate([half, -half], axis=0)
+@record
+class MonteCarlo(Curvature):
+    """What Monte Carlo curvatures have in common: how they draw.
 
+    Arguments:
+        samples: the number M of draws.
+        antithetic: draw in pairs mean +- deviation, which cancels the odd part of the gradient's noise.
+        common: use the same normal deviates in every inner iteration of a step (BLR, BBB), so that the
+            iterations follow one objective instead of a new one each.
+        quasi: spread the draws evenly (randomised quasi-Monte Carlo; `credo.core.draws`): unbiased, and less
+            noisy where a model has few parameters.
 
-def _check(samples: int, antithetic: bool) -> None:
-    require_integer("samples", samples, 1)
-    if antithetic and samples % 2:
-        raise CredoError(f"samples must be even for antithetic draws, which come in pairs; got {samples}.")
+    Raises:
+        CredoError: fewer than 1 sample, an odd number of antithetic ones, or (at trace time) no key.
+    """
+
+    samples: int = static(default=100)
+    antithetic: bool = static(default=False)
+    common: bool = static(default=False)
+    quasi: bool = static(default=False)
+
+    sampled = True
+
+    def __post_init__(self) -> None:
+        require_integer("samples", self.samples, 1)
+        if self.antithetic and self.samples % 2:
+            raise CredoError(
+                f"samples must be even for antithetic draws, which come in pairs; got {self.samples}."
+            )
+
+    def draw(self, mean: jax.Array, cov: Covariance, key: jax.Array) -> jax.Array:
+        """Parameters (M, P) drawn from N(mean, cov)."""
+        deviates = standard_normals(
+            key, self.samples, cov.deviates, mean.dtype, antithetic=self.antithetic, quasi=self.quasi
+        )
+        return mean[None, :] + cov.color(deviates)
 
 
 @jax.custom_jvp
@@ -54,7 +79,7 @@ def _orthonormal_jvp(primals: tuple, tangents: tuple) -> tuple[jax.Array, jax.Ar
 
 
 @record
-class MonteCarloFisher(Curvature):
+class MonteCarloFisher(MonteCarlo):
     """MC-EF: g = mean_m grad log p(y | theta_m) and the empirical Fisher G = -mean_m g_m g_m', theta_m from
     the belief.
 
@@ -62,27 +87,15 @@ class MonteCarloFisher(Curvature):
     LIN-EF it is not consistent. Cost: M reverse passes, and what the family pays for M rows.
 
     Arguments:
-        samples: the number M of draws.
-        antithetic: draw in pairs mean +- deviation, which cancels the odd part of the gradient's noise.
-        common: use the same normal deviates in every inner iteration of a step (BLR, BBB), so that the
-            iterations follow one objective instead of a new one each.
+        samples, antithetic, common, quasi: how to draw; see `MonteCarlo`.
 
     Raises:
-        CredoError: fewer than 1 sample, an odd number of antithetic ones, or (at trace time) no key.
+        CredoError: as `MonteCarlo` does.
     """
-
-    samples: int = static(default=100)
-    antithetic: bool = static(default=False)
-    common: bool = static(default=False)
-
-    sampled = True
-
-    def __post_init__(self) -> None:
-        _check(self.samples, self.antithetic)
 
     def local(self, site: Site, mean: jax.Array, cov: Covariance, iteration: jax.Array | int = 0) -> Local:
         """J = the gradients at the draws; e = 1 / M, A = I / sqrt(M)."""
-        draws = _draw(mean, cov, site.key_of(iteration, self.common), self.samples, self.antithetic)
+        draws = self.draw(mean, cov, site.key_of(iteration, self.common))
 
         def one(vector: jax.Array) -> tuple[jax.Array, jax.Array]:
             eta, _, rows = site.model.gradients(vector, site.unravel, site.x, site.y, site.likelihood)
@@ -97,7 +110,7 @@ class MonteCarloFisher(Curvature):
 
 
 @record
-class MonteCarloHessian(Curvature):
+class MonteCarloHessian(MonteCarlo):
     """MC-HESS: g and G = the means of the gradient and the Hessian of log p(y | theta_m), theta_m from the
     belief.
 
@@ -112,8 +125,7 @@ class MonteCarloHessian(Curvature):
       Tropp 2011) with `rounds` + 2 sets of rank + 5 products of the mean Hessian, then a small eigenproblem.
 
     Arguments:
-        samples: the number M of draws.
-        antithetic, common: as in `MonteCarloFisher`.
+        samples, antithetic, common, quasi: how to draw; see `MonteCarlo`.
         estimator: of the diagonal: "hutchinson" or "price".
         rank: the number of directions measured for a low-rank belief.
         rounds: power iterations for those, from 0.
@@ -122,17 +134,12 @@ class MonteCarloHessian(Curvature):
         CredoError: an argument is out of range, or (at trace time) there is no key.
     """
 
-    samples: int = static(default=100)
-    antithetic: bool = static(default=False)
-    common: bool = static(default=False)
     estimator: str = static(default="hutchinson")
     rank: int = static(default=10)
     rounds: int = static(default=1)
 
-    sampled = True
-
     def __post_init__(self) -> None:
-        _check(self.samples, self.antithetic)
+        super().__post_init__()
         require_choice("estimator", self.estimator, ["hutchinson", "price"])
         require_integer("rank", self.rank, 1)
         require_integer("rounds", self.rounds, 0)
@@ -140,7 +147,7 @@ class MonteCarloHessian(Curvature):
     def local(self, site: Site, mean: jax.Array, cov: Covariance, iteration: jax.Array | int = 0) -> Local:
         """One row carries the gradient; the Hessian comes as further rows, or as a diagonal."""
         first, second = jax.random.split(site.key_of(iteration, self.common))
-        draws = _draw(mean, cov, first, self.samples, self.antithetic)
+        draws = self.draw(mean, cov, first)
         etas = jax.vmap(site.outputs)(draws)
         slope = jax.grad(site.log_likelihood)
         if cov.kind == "diagonal":
