@@ -1,20 +1,36 @@
-"""What every test shares: strict JAX, a compilation cache, and a small Hypothesis profile.
+"""What every test shares: strict JAX, programs compiled in haste, and a small Hypothesis profile.
 
 The environment is set before JAX is imported, so that the worker processes of pytest-xdist agree with it.
+
+Most of the time of the tests goes into compiling. So programs are compiled in haste (half the time), but for
+the tests marked `optimised`, which need them as users get them: those that compare bits, and those that run
+long. `make tests` runs the two kinds one after the other; `CREDO_TESTS=optimised` asks for the second.
 """
 
 from __future__ import annotations
 
 import gc
+import importlib.metadata
 import os
 from collections.abc import Iterator
 from pathlib import Path
 
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
 
-import hypothesis
-import jax
-import pytest
+# Options of the compiler change with its version, and an unknown one is an error: elsewhere, no haste.
+HASTE = (
+    "--xla_cpu_use_fusion_emitters=false",
+    "--xla_backend_optimization_level=0",
+    "--xla_llvm_disable_expensive_passes=true",
+)
+KNOWN = importlib.metadata.version("jaxlib").startswith("0.10.")
+OPTIMISED = os.environ.get("CREDO_TESTS", "hasty") == "optimised"
+if KNOWN and not OPTIMISED and HASTE[0] not in os.environ.get("XLA_FLAGS", ""):
+    os.environ["XLA_FLAGS"] = " ".join([os.environ.get("XLA_FLAGS", ""), *HASTE]).strip()
+
+import hypothesis  # noqa: E402
+import jax  # noqa: E402
+import pytest  # noqa: E402
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -36,6 +52,14 @@ hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 # Every compiled program holds some memory maps, of which Linux gives a process 65,530; past those, compiling
 # crashes.
 MAPS, MANY_MAPS = Path("/proc/self/maps"), 30_000
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Tests marked `optimised` are skipped where programs are compiled in haste."""
+    if KNOWN and not OPTIMISED:
+        for item in items:
+            if item.get_closest_marker("optimised"):
+                item.add_marker(pytest.mark.skip(reason="runs with CREDO_TESTS=optimised"))
 
 
 @pytest.fixture(autouse=True, scope="module")

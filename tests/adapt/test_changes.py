@@ -64,6 +64,7 @@ def test_a_stream_that_does_not_change_gives_no_more_alarms_than_the_hazard() ->
     assert abs(float(belief.mean[0])) < 0.2
 
 
+@pytest.mark.optimised
 def test_a_million_steps_in_single_precision_keep_their_weights() -> None:
     steps = 1_000_000
     ys = jax.random.bernoulli(jax.random.key(0), jnp.where(jnp.arange(steps) % 2000 < 1000, 0.2, 0.7))

@@ -108,6 +108,7 @@ def test_a_world_that_never_changes_leaves_the_learner_itself(learner: Any) -> N
     np.testing.assert_allclose(belief.var, inner.var, rtol=1e-12)
 
 
+@pytest.mark.optimised
 def test_a_hazard_of_zero_and_one_expert_are_the_inner_learner_bit_by_bit() -> None:
     inner, trace = credo.run(INNER, begin(INNER), XS, YS)
     for learner in (RunLength(INNER, 0.0, 1), Experts([INNER], 0.0)):

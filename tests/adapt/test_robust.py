@@ -144,6 +144,7 @@ def test_a_whole_weight_counts_as_that_of_the_learner_inside(name: str) -> None:
     close(full.log_evidence, info.log_evidence)
 
 
+@pytest.mark.optimised
 @pytest.mark.parametrize("name", FEW)
 def test_beliefs_map_over_vmap_and_loops_scans_and_files_agree(name: str, tmp_path: Any) -> None:
     xs, ys = map(jnp.asarray, data(0))

@@ -34,6 +34,7 @@ def jump(path: Path, count: int, at: int) -> list[str]:
     return write(path, ["a", "b", "y"], rows).read_text().splitlines(keepends=True)
 
 
+@pytest.mark.optimised
 def test_run_lengths_report_a_planted_change_and_go_on_bitwise_when_resumed(credo, tmp_path, monkeypatch):
     lines = jump(tmp_path / "all.csv", 120, 70)
     (tmp_path / "a.csv").write_text("".join(lines[:52]))

@@ -162,6 +162,7 @@ def test_a_learner_that_diverges_is_said_to(credo, tmp_path):
     assert "has diverged" in (tmp_path / "o" / "report.html").read_text()
 
 
+@pytest.mark.optimised
 def test_resuming_is_bitwise_as_if_it_had_never_stopped(credo, tmp_path):
     lines = numbers(tmp_path / "all.csv", 210).read_text().splitlines(keepends=True)
     (tmp_path / "a.csv").write_text("".join(lines[:78]))

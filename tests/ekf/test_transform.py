@@ -106,6 +106,7 @@ def test_in_place_gives_the_buffers_away(room: Any) -> None:
     assert same(third, kept) and not any(leaf.is_deleted() for leaf in jax.tree.leaves(other))
 
 
+@pytest.mark.optimised
 @both
 def test_a_loop_and_a_scan_give_the_same_bits_and_one_trace(room: Any) -> None:
     calls = []

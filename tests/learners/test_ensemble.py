@@ -117,6 +117,7 @@ def test_a_joint_mini_batch_equals_its_rows_and_leaves_out_missing_ones() -> Non
     close(twice.cov.dense(), again.cov.dense())
 
 
+@pytest.mark.optimised
 @pytest.mark.parametrize("analysis", ["perturbed", "etkf"])
 def test_missing_observations_leave_every_bit_and_runs_resume(analysis: str, tmp_path: Path) -> None:
     xs, ys = arrays(*stream(P, T))

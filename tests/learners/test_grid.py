@@ -128,6 +128,7 @@ def test_counts_and_a_likelihood_of_ones_own_go_through_every_verb(cell: tuple[s
         check(cell, name, made)
 
 
+@pytest.mark.optimised
 @pytest.mark.parametrize(
     "cell",
     [

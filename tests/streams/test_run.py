@@ -28,6 +28,7 @@ CASES = [(*pair, _NAMES[i % len(_NAMES)], ["f32", "f64"][(i // 2) % 2]) for i, p
 ]
 
 
+@pytest.mark.optimised
 @pytest.mark.parametrize(("family", "curvature", "kind", "dynamics", "dtype"), CASES)
 def test_loop_scan_chunks_and_resumption_give_the_same_bits(
     family: str, curvature: str, kind: str, dynamics: str, dtype: str, tmp_path: Path
@@ -56,6 +57,7 @@ def test_loop_scan_chunks_and_resumption_give_the_same_bits(
         bitwise(jax.tree.map(lambda a, b: jnp.concatenate([a, b]), head, tail), trace)
 
 
+@pytest.mark.optimised
 @pytest.mark.parametrize("name", ["adam", "replay", "iterated", "fd", "nig", "beta", "joint"])
 def test_every_other_learner_loops_as_it_scans(name: str) -> None:
     model = credo.Model(credo.MLP(1, (4,), "tanh"), credo.Normal(0.1))
