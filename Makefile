@@ -78,7 +78,7 @@ floors: $(STAMPS)/test
 
 tests: $(STAMPS)/test
 	$(BIN)/pytest -n $(WORKERS) --dist worksteal $(ARGS)
-	CREDO_TESTS=optimised $(BIN)/pytest -n $(WORKERS) --dist worksteal -m optimised $(ARGS)
+	CREDO_TESTS=optimised $(BIN)/pytest -n $(WORKERS) --dist worksteal $(ARGS) -m optimised || [ $$? -eq 5 ]
 
 doctests: $(STAMPS)/test
 	JAX_PLATFORMS=cpu $(BIN)/pytest --doctest-modules src $(ARGS)
