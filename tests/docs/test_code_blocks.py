@@ -18,6 +18,7 @@ PAGES = {"/".join(page.parts[-2:]): page for page in pages() if blocks(page)}
 _NUMBER = re.compile(r"[-+]?(?:\d+\.\d+|\d+)(?:e[-+]?\d+)?")
 
 
+@pytest.mark.optimised
 @pytest.mark.parametrize("name", PAGES)
 def test_blocks_run_and_print_what_the_page_says(
     name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]

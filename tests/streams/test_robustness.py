@@ -85,6 +85,7 @@ def test_weights_of_the_wrong_shape_are_refused() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.optimised
 @pytest.mark.parametrize("name", ["root", "diagonal", "low-rank"])
 @pytest.mark.parametrize("kind", ["bernoulli", "classes"])
 def test_a_hundred_thousand_saturated_single_precision_steps_stay_finite_and_positive(
