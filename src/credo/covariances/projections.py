@@ -49,8 +49,9 @@ def _analyse(
     """One expectation-maximisation step of factor analysis of T = diag(y) + B' B.
 
     With M = I + W y'^-1 W' and b = inv(M) W y'^-1: W <- inv(inv(M) + b T b') b T and y' <- diag(T) - the
-    column sums of W * (b T) (Rubin & Thayer 1982). The second moment inv(M) + b T b' is near I where the kept
-    precision is near T, so its Cholesky factor is well conditioned.
+    column sums of W * (b T) (Rubin & Thayer 1982), but never below y: a diagonal that vanishes where W takes
+    all of T (a Heywood case) would leave directions without precision, and streams diverge. The second moment
+    inv(M) + b T b' is near I where the kept precision is near T, so its Cholesky factor is well conditioned.
     """
     scaled = scale_rows(kept, 1.0 / new_base)
     inner = inverse_gram(scaled @ kept.T)
@@ -60,4 +61,4 @@ def _analyse(
     moved = solve_lower(chol, solve_lower(chol, image), transpose=True)
     total = base + column_sums(rows**2)
     left = total - column_sums(moved * image)
-    return jnp.maximum(left, base * jnp.finfo(base.dtype).eps), moved
+    return jnp.maximum(left, base), moved
