@@ -66,7 +66,7 @@ def full_grid(table: Table) -> None:
     updates = {"published BLR, LIN-HESS": (published.full_blr_lin_hess(problem, RATE, ITERATIONS), few)}
     for samples in SAMPLES:
         bong, blr = (f"{{}} {rule}, MC-EF, M = {samples}" for rule in ("BONG", "BLR"))
-        drawn = credo.MonteCarloFisher(samples)
+        drawn = credo.MonteCarloEmpiricalFisher(samples)
         learners[bong.format("credo")] = credo.bong(model, family, drawn)
         learners[blr.format("credo")] = credo.blr(model, family, drawn, **options)
         updates[bong.format("published")] = (published.full_bong_mc_ef(problem, samples), count)

@@ -16,7 +16,7 @@ from typing import Any
 __version__ = "0.1.0"
 
 _ROOMS = {
-    "credo.core.records": ["record", "replace", "static"],
+    "credo.core.records": ["record", "replace", "static_field"],
     "credo.core.errors": ["CredoError", "DataError", "FormatError"],
     "credo.covariances": ["Diagonal", "Full", "LowRank"],
     "credo.beliefs": ["Beta", "Dirichlet", "Ensemble", "Gamma", "Gaussian", "InverseGamma", "Point"],
@@ -54,10 +54,10 @@ _ROOMS = {
         "svd_basis",
     ],
     "credo.learners": [
-        "BBB",
-        "BLR",
-        "BOG",
-        "BONG",
+        "BBBRule",
+        "BLRRule",
+        "BOGRule",
+        "BONGRule",
         "BetaBernoulli",
         "DirichletCategorical",
         "EnsembleLearner",
@@ -65,9 +65,9 @@ _ROOMS = {
         "GradientLearner",
         "Info",
         "Learner",
-        "LinearizedFisher",
-        "LinearizedHessian",
-        "MonteCarloFisher",
+        "LinearizedEmpiricalFisher",
+        "LinearizedGaussNewton",
+        "MonteCarloEmpiricalFisher",
         "MonteCarloHessian",
         "RecursiveLearner",
         "Schedule",

@@ -18,7 +18,7 @@ P, T = 3, 8
 MATRIX = np.array([[0.3, 0.1], [0.1, 0.2]])
 PRIOR = np.array([0.5, 1.0, 2.0])
 KALMAN = credo.extended_kalman(regression(0.3))
-WALK = credo.extended_kalman(regression(0.3), credo.RandomWalk(0.05))
+WALK = credo.extended_kalman(regression(0.3), dynamics=credo.RandomWalk(0.05))
 METHODS: dict[str, Callable[[Any], Any]] = {
     "imq": lambda learner: WoLF(learner, 1.5),
     "mahalanobis": lambda learner: WoLF(learner, 2.5, "mahalanobis"),

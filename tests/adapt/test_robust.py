@@ -38,7 +38,7 @@ def test_every_step_is_that_of_the_naive_weighted_filter(name: str, outputs: int
     xs, ys = data(outputs)
     noise = MATRIX if outputs else np.array([[0.3]])
     model = regression(jnp.asarray(MATRIX) if outputs else 0.3)
-    learner = METHODS[name](credo.extended_kalman(model, credo.RandomWalk(0.05)))
+    learner = METHODS[name](credo.extended_kalman(model, dynamics=credo.RandomWalk(0.05)))
     belief, trace = credo.run(learner, learner.init(jnp.ones(P), var=PRIOR), jnp.asarray(xs), jnp.asarray(ys))
     mean, cov, evidence = np.ones(P), np.diag(PRIOR), []
     for x, y in zip(xs, ys, strict=True):

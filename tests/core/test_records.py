@@ -13,7 +13,7 @@ import pytest
 
 import credo
 from credo.core.errors import CredoError, require_positive
-from credo.core.records import record, replace, static
+from credo.core.records import record, replace, static_field
 
 
 @record
@@ -31,8 +31,8 @@ class Spot:
     """A leaf that is checked, and two static fields."""
 
     x: Any
-    size: int = static(default=2)
-    name: str = static(default="spot")
+    size: int = static_field(default=2)
+    name: str = static_field(default="spot")
 
     def __post_init__(self) -> None:
         require_positive("x", self.x)
@@ -86,7 +86,7 @@ def test_records_are_frozen_and_replace_copies() -> None:
 
 def test_every_kind_of_record_survives_pickle() -> None:
     learner = credo.extended_kalman(
-        credo.Model(credo.Linear(2), credo.Normal(0.1)), credo.OrnsteinUhlenbeck(0.9)
+        credo.Model(credo.Linear(2), credo.Normal(0.1)), dynamics=credo.OrnsteinUhlenbeck(0.9)
     )
     belief = learner.init(credo.Linear(2).init(0, (3,)))
     for value in (Spot(1.0), Bare(), learner, belief, credo.InverseGamma(2.0, 3.0), credo.LowRank(4)):

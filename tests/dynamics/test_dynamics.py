@@ -201,10 +201,10 @@ def test_extreme_factors_stand_still_or_reset() -> None:
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: credo.RandomWalk(-1e-4), "q must be finite and at least 0; got -0.0001"),
-        (lambda: credo.Decay(1.2), r"gamma must be in \[0, 1\]; got 1\.2"),
-        (lambda: credo.OrnsteinUhlenbeck(-0.1), r"gamma must be in \[0, 1\]; got -0\.1"),
-        (lambda: credo.Inflation(-1.0), "alpha must be finite and at least 0"),
+        (lambda: credo.RandomWalk(-1e-4), "var must be finite and at least 0; got -0.0001"),
+        (lambda: credo.Decay(1.2), r"forgetting must be in \[0, 1\]; got 1\.2"),
+        (lambda: credo.OrnsteinUhlenbeck(-0.1), r"forgetting must be in \[0, 1\]; got -0\.1"),
+        (lambda: credo.Inflation(-1.0), "rate must be finite and at least 0"),
         (lambda: credo.Inflation(0.1, "bayes"), "kind must be one of simple, hybrid, bayesian; got 'bayes'"),
         (lambda: credo.ShrinkPerturb(1.1), r"shrink must be in \[0, 1\]"),
         (lambda: credo.ShrinkPerturb(0.9, -1.0), "sd must be finite and at least 0"),

@@ -107,8 +107,8 @@ def test_the_learner_is_built_of_parts_that_can_be_named() -> None:
     parts = credo.RecursiveLearner(
         joint,
         credo.Diagonal(),
-        credo.LinearizedFisher(),
-        credo.BONG(gain="kept"),
+        credo.LinearizedEmpiricalFisher(),
+        credo.BONGRule(gain="kept"),
         credo.RandomWalk(stream.drift**2),
     )
     belief = other = made.init(params(stream), var=0.25)

@@ -77,7 +77,7 @@ def test_scores_are_those_of_a_plain_run(digits: bong_mnist.Digits) -> None:
     program = bong_mnist.program(PLAN, BONG, PLAN.marks, 0)
     first = jax.random.split(stream["key"], 3)[0]
     learner, belief = begin(program, {k: jnp.float32(v) for k, v in values.items()}, first, (7, 7))
-    assert learner.rule == credo.BONG()
+    assert learner.rule == credo.BONGRule()
     x, y = stream["x"][:10], stream["y"][:10]
     belief, _ = credo.run(learner, belief, x, y, weights=np.full(10, 3.0))
     test_x, test_y = digits["test"]
@@ -167,9 +167,9 @@ def test_cells_and_learners() -> None:
     model = credo.Model(lambda w, x: x @ w, credo.Normal(1.0))
     options: dict[str, Any] = {"learning_rate": 0.1, "iterations": 4, "samples": 7}
     made = {cell.name: make_learner(cell, model, credo.Full(), **options) for cell in CELLS}
-    assert made["blr mc-ef"].curvature == credo.MonteCarloFisher(7)
-    assert made["bbb lin-ef"].rule == credo.BBB(0.1, 4) and made["bog lin-ef"].rule == credo.BOG(0.1)
-    assert made["bong lin-hess"].rule == credo.BONG()
+    assert made["blr mc-ef"].curvature == credo.MonteCarloEmpiricalFisher(7)
+    assert made["bbb lin-ef"].rule == credo.BBBRule(0.1, 4) and made["bog lin-ef"].rule == credo.BOGRule(0.1)
+    assert made["bong lin-hess"].rule == credo.BONGRule()
     assert GridCell("bbb", "lin-hess", "zero").name == "bbb lin-hess, W = 0"
 
 

@@ -13,9 +13,10 @@ import pytest
 from rich.console import Console
 
 from credo.core.errors import CredoError, DataError
-from credo.experiments import Result, Row, figures, kf_linreg, kf_tracking, moons, names, reproduce
+from credo.experiments import Result, Row, kf_linreg, kf_tracking, moons, names, reproduce
 from credo.experiments.catalogue import find
 from credo.experiments.records import mean_se, rms_se
+from credo.plots import figures
 
 NAMES = ["kf-tracking", "kf-linreg", "moons"]
 

@@ -11,11 +11,12 @@ import pytest
 
 import credo
 from credo.datasets import Dataset
-from credo.experiments import figures, lofi_fashion, lofi_fashion_plan
+from credo.experiments import lofi_fashion, lofi_fashion_plan
 from credo.experiments.catalogue import find
 from credo.experiments.cells import Cells
 from credo.experiments.lofi_fashion_plan import LEARNERS, PLANS, Part, grid_of
 from credo.experiments.lofi_fashion_streams import SCORED, TUNING, make_pool, make_stream, rotate
+from credo.plots import figures
 
 
 def toy(name: str = "fashion-mnist", split: str = "train") -> Dataset:

@@ -12,10 +12,11 @@ import pytest
 
 import credo
 from credo.datasets import Dataset
-from credo.experiments import figures, lofi_uci
+from credo.experiments import lofi_uci
 from credo.experiments.catalogue import find
 from credo.experiments.cells import Cells
 from credo.experiments.lofi_uci_published import LEARNERS, PUBLISHED
+from credo.plots import figures
 
 ROWS, WIDTH = 60, 3
 

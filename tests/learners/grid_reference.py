@@ -22,7 +22,7 @@ CURVATURES = {
     "lin-hess": "lin-hess",
     "lin-ef": "lin-ef",
     "mc-hess": credo.MonteCarloHessian(2, rank=2),
-    "mc-ef": credo.MonteCarloFisher(2),
+    "mc-ef": credo.MonteCarloEmpiricalFisher(2),
 }
 FAMILIES = {"full": credo.Full(), "diagonal": credo.Diagonal(), "low-rank": credo.LowRank(2)}
 

@@ -55,7 +55,7 @@ def close(ours: Any, expected: tuple[np.ndarray, np.ndarray], draws: int, factor
 
 
 def test_mc_ef_is_the_mean_of_outer_products(dense: Any) -> None:
-    local = measured(credo.MonteCarloFisher(20_000), credo.Diagonal().init(VAR))
+    local = measured(credo.MonteCarloEmpiricalFisher(20_000), credo.Diagonal().init(VAR))
     close(local.gradient, dense["gradient"], 20_000)
     close(local.factor.T @ local.factor, dense["outer"], 20_000)
     alone = np.outer(local.gradient, local.gradient)
@@ -109,14 +109,14 @@ def test_antithetic_draws_cancel_what_is_odd() -> None:
     site = Site(model, model.likelihood, unravel, X, LABEL, jnp.asarray(1.0), jax.random.key(1))
     cov = credo.Diagonal().init(VAR)
     exact = X * (LABEL - X @ MEAN) / 0.5
-    pairs = credo.MonteCarloFisher(4, antithetic=True).local(site, MEAN, cov)
-    single = credo.MonteCarloFisher(4).local(site, MEAN, cov)
+    pairs = credo.MonteCarloEmpiricalFisher(4, antithetic=True).local(site, MEAN, cov)
+    single = credo.MonteCarloEmpiricalFisher(4).local(site, MEAN, cov)
     np.testing.assert_allclose(pairs.gradient, exact, rtol=1e-12)
     assert np.abs(single.gradient - exact).max() > 1e-3
 
 
 @pytest.mark.parametrize(
-    "curvature", [credo.MonteCarloFisher, credo.MonteCarloHessian], ids=["fisher", "hessian"]
+    "curvature", [credo.MonteCarloEmpiricalFisher, credo.MonteCarloHessian], ids=["fisher", "hessian"]
 )
 def test_common_draws_are_common_to_the_iterations(curvature: Any) -> None:
     cov = credo.Diagonal().init(VAR)
@@ -132,11 +132,11 @@ def test_rows_of_a_batch_bring_their_own_gradients_and_weights() -> None:
     xs, ys = jnp.stack([X, -X, 2 * X]), jnp.array([1.0, 0.0, 1.0])
     cov, key = credo.Diagonal().init(VAR), jax.random.key(4)
     weights = jnp.array([1.0, 0.0, 0.5])
-    joint = credo.MonteCarloFisher(6).local(
+    joint = credo.MonteCarloEmpiricalFisher(6).local(
         Site(model, model.likelihood, unravel, xs, ys, weights, key), MEAN, cov
     )
     alone = [
-        credo.MonteCarloFisher(6).local(
+        credo.MonteCarloEmpiricalFisher(6).local(
             Site(MODEL, MODEL.likelihood, unravel, xs[b], ys[b], weights[b], key), MEAN, cov
         )
         for b in (0, 2)
@@ -147,7 +147,7 @@ def test_rows_of_a_batch_bring_their_own_gradients_and_weights() -> None:
 
 
 def test_the_evidence_of_sampled_curvatures_is_that_of_the_mixture() -> None:
-    learner = credo.bong(MODEL, credo.Diagonal(), credo.MonteCarloFisher(4000))
+    learner = credo.bong(MODEL, credo.Diagonal(), credo.MonteCarloEmpiricalFisher(4000))
     belief = learner.init(MEAN, var=VAR)
     _, info = learner.update(belief, X, LABEL, key=0)
     draws = spread(5, 100_000)

@@ -30,7 +30,7 @@ def test_the_transform_filter_is_kalmans_for_the_members_sample_covariance(
     xs, ys = stream(P, T, outputs)
     rng = np.random.default_rng(3)
     transition = rng.normal(size=(P, P)) / 2
-    learner = credo.etkf(regression(), members, credo.LinearGaussian(jnp.asarray(transition), 0.3))
+    learner = credo.etkf(regression(), members, dynamics=credo.LinearGaussian(jnp.asarray(transition), 0.3))
     start = learner.init(jnp.ones(P), var=jnp.linspace(0.5, 2.0, P))
     close(start.mean, np.ones(P))
     close(np.cov(start.members.T), start.cov.dense())

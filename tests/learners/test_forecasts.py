@@ -107,7 +107,7 @@ def test_a_users_poisson_learns_like_the_built_in() -> None:
     user = credo.Likelihood(lambda eta, y: y * eta - jnp.exp(eta) - jax.scipy.special.gammaln(y + 1))
     made = []
     for likelihood in (credo.Poisson(), user):
-        learner = credo.lofi(credo.Model(linear, likelihood), 2, credo.RandomWalk(1e-3))
+        learner = credo.lofi(credo.Model(linear, likelihood), 2, dynamics=credo.RandomWalk(1e-3))
         made.append(credo.run(learner, learner.init(jnp.zeros(2)), *arrays(xs, ys)))
     (one, first), (two, second) = made
     close(one.mean, two.mean)

@@ -159,7 +159,7 @@ def test_a_cell_is_traced_once_in_a_thousand_steps() -> None:
         return x @ params
 
     model = credo.Model(counted, credo.Bernoulli())
-    learner = credo.blr(model, credo.LowRank(2), credo.MonteCarloFisher(2), iterations=2)
+    learner = credo.blr(model, credo.LowRank(2), credo.MonteCarloEmpiricalFisher(2), iterations=2)
     key, rng = jax.random.key(0), np.random.default_rng(0)
     xs, ys = jnp.asarray(rng.normal(size=(1000, 3))), jnp.asarray(rng.integers(0, 2, 1000), float)
     belief, info = learner.step(learner.init(jnp.zeros(3)), xs[0], ys[0], key=key)

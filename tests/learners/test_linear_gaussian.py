@@ -119,7 +119,7 @@ def test_an_unknown_noise_variance_is_learned_exactly(family: Any) -> None:
 
 def test_forgotten_noise_loses_pseudo_observations_before_each_observation() -> None:
     xs, ys = stream(2, 5)
-    learner = credo.extended_kalman(regression(credo.InverseGamma(2.0, 1.0, forget=0.9)))
+    learner = credo.extended_kalman(regression(credo.InverseGamma(2.0, 1.0, forgetting=0.9)))
     belief, _ = credo.run(learner, learner.init(jnp.zeros(2)), *arrays(xs, ys))
     shape = 2.0
     for _ in range(5):

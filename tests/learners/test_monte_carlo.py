@@ -67,7 +67,7 @@ def unbiased(got: np.ndarray, want: tuple[np.ndarray, np.ndarray]) -> None:
 def test_mc_ef_is_the_mean_gradient_and_the_mean_of_outer_products(antithetic: bool) -> None:
     slope, _, outer = expected(COV)
     keys = jax.random.split(KEY, 2000)
-    gradients, bends = measured(credo.MonteCarloFisher(4, antithetic), COV, keys)
+    gradients, bends = measured(credo.MonteCarloEmpiricalFisher(4, antithetic), COV, keys)
     unbiased(gradients, slope)
     unbiased(bends, (-outer[0], outer[1]))
     # not the outer product of the mean
@@ -75,7 +75,7 @@ def test_mc_ef_is_the_mean_gradient_and_the_mean_of_outer_products(antithetic: b
 
 
 def test_mc_ef_by_hand() -> None:
-    local = credo.MonteCarloFisher(3).local(site(PROBLEM, KEY), jnp.asarray(PROBLEM.mean), COV)
+    local = credo.MonteCarloEmpiricalFisher(3).local(site(PROBLEM, KEY), jnp.asarray(PROBLEM.mean), COV)
     draws = PROBLEM.mean + np.asarray(COV.sample(jax.random.fold_in(KEY, 0), (3,)))
     slopes = np.stack([PROBLEM.hessian(draw)[0] for draw in draws])
     close(local.gradient, slopes.mean(0))
@@ -197,7 +197,7 @@ def test_antithetic_draws_cancel_odd_noise() -> None:
     """On a linear-Gaussian model the gradient is linear in the draw, so pairs give that at the mean."""
     problem, bend = spiked(SIZE, np.array([2.0, 1.0]))
     start = jnp.asarray(problem.mean)
-    for curvature in (credo.MonteCarloFisher, credo.MonteCarloHessian):
+    for curvature in (credo.MonteCarloEmpiricalFisher, credo.MonteCarloHessian):
 
         def gradients(antithetic: bool, curvature: Any = curvature) -> np.ndarray:
             def one(key: jax.Array) -> jax.Array:
@@ -222,7 +222,9 @@ def test_evenly_spread_draws_of_every_family_are_less_noisy(form: str) -> None:
 
         def one(key: jax.Array, quasi: bool = quasi) -> jax.Array:
             return (
-                credo.MonteCarloFisher(32, quasi=quasi).local(site(PROBLEM, key), start, cov).gradient  # type: ignore[arg-type]
+                credo.MonteCarloEmpiricalFisher(32, quasi=quasi)
+                .local(site(PROBLEM, key), start, cov)
+                .gradient  # type: ignore[arg-type]
             )
 
         made[quasi] = np.asarray(fast(jax.vmap(one), jax.random.split(KEY, 100)))
@@ -232,7 +234,7 @@ def test_evenly_spread_draws_of_every_family_are_less_noisy(form: str) -> None:
     assert np.mean(made[True].std(axis=0, ddof=1)) < 0.75 * np.mean(noise)
 
 
-@pytest.mark.parametrize("curvature", [credo.MonteCarloFisher, credo.MonteCarloHessian])
+@pytest.mark.parametrize("curvature", [credo.MonteCarloEmpiricalFisher, credo.MonteCarloHessian])
 def test_common_keys_draw_the_same_in_each_inner_iteration(curvature: Any) -> None:
     start = jnp.asarray(PROBLEM.mean)
     for common in (True, False):
@@ -250,7 +252,7 @@ def test_with_draws_in_common_the_iterations_settle(family: str) -> None:
     kept = credo.Diagonal() if family == "diagonal" else credo.Full()
 
     def mean(iterations: int, common: bool) -> np.ndarray:
-        curvature = credo.MonteCarloFisher(2, common=common)
+        curvature = credo.MonteCarloEmpiricalFisher(2, common=common)
         learner = credo.blr(problem.model, kept, curvature, learning_rate=0.8, iterations=iterations)
         return np.asarray(problem.update(learner, KEY, var=0.1)[0].mean)
 
@@ -264,7 +266,7 @@ ROWS = np.random.default_rng(8).normal(size=(BATCH, SIZE))
 LABELS = jnp.asarray([1.0, 0.0, 1.0])
 JOINT = credo.joint(credo.Model(bent, credo.Bernoulli()))
 CURVATURES = {
-    "mc-ef": (credo.MonteCarloFisher(2), credo.Full()),
+    "mc-ef": (credo.MonteCarloEmpiricalFisher(2), credo.Full()),
     "full": (credo.MonteCarloHessian(2), credo.Full()),
     "diagonal": (credo.MonteCarloHessian(2), credo.Diagonal()),
     "price": (credo.MonteCarloHessian(2, estimator="price"), credo.Diagonal()),
@@ -287,7 +289,9 @@ def bernoulli_slopes(draws: np.ndarray) -> np.ndarray:
 
 @pytest.mark.parametrize("weight", [1.0, np.array([1.0, 0.0, 2.5])], ids=["one", "rows"])
 def test_mc_ef_of_a_batch_has_one_row_a_draw_and_observation(weight: Any) -> None:
-    local = credo.MonteCarloFisher(2).local(batch_site(LABELS, weight), jnp.asarray(PROBLEM.mean), COV)
+    local = credo.MonteCarloEmpiricalFisher(2).local(
+        batch_site(LABELS, weight), jnp.asarray(PROBLEM.mean), COV
+    )
     draws = PROBLEM.mean + np.asarray(COV.sample(jax.random.fold_in(KEY, 0), (2,)))
     slopes, each = bernoulli_slopes(draws), np.broadcast_to(weight, BATCH)
     assert local.rows.shape == (2 * BATCH, SIZE)
@@ -351,7 +355,7 @@ def test_a_weight_multiplies_the_log_likelihood(name: str) -> None:
 
 
 def test_the_evidence_is_the_mixture_over_the_draws() -> None:
-    learner = credo.bong(PROBLEM.model, credo.Full(), credo.MonteCarloFisher(3))
+    learner = credo.bong(PROBLEM.model, credo.Full(), credo.MonteCarloEmpiricalFisher(3))
     start = learner.init(jnp.asarray(PROBLEM.mean), cov=PROBLEM.cov)
     _, info = learner.update(start, jnp.asarray(PROBLEM.x), PROBLEM.label, key=KEY)
     one = jax.random.fold_in(jax.random.fold_in(KEY, 0), 0)
@@ -361,7 +365,7 @@ def test_the_evidence_is_the_mixture_over_the_draws() -> None:
 
 
 def test_keys_decide_the_draws_and_steps_draw_anew() -> None:
-    learner = credo.bong(PROBLEM.model, credo.Diagonal(), credo.MonteCarloFisher(2))
+    learner = credo.bong(PROBLEM.model, credo.Diagonal(), credo.MonteCarloEmpiricalFisher(2))
     start = learner.init(jnp.asarray(PROBLEM.mean))
     x = jnp.asarray(PROBLEM.x)
     means = [

@@ -12,13 +12,13 @@ import credo
 
 P, T = 4, 12
 SPELLED = {
-    "rvga": (credo.rvga(regression(), 4), "BONG", "Full", "MonteCarloHessian"),
-    "von": (credo.von(regression()), "BLR", "Diagonal", "MonteCarloHessian"),
-    "vogn": (credo.vogn(regression(), 4), "BLR", "Diagonal", "MonteCarloFisher"),
-    "slang": (credo.slang(regression(), 2, 4), "BLR", "LowRank", "MonteCarloFisher"),
-    "ivon": (credo.ivon(regression(), 4), "BLR", "Diagonal", "MonteCarloHessian"),
-    "lrvga": (credo.lrvga(regression(), 2), "BONG", "LowRank", "LinearizedHessian"),
-    "lofi-spherical": (credo.lofi_spherical(regression(), 2), "BONG", "LowRank", "LinearizedHessian"),
+    "rvga": (credo.rvga(regression(), 4), "BONGRule", "Full", "MonteCarloHessian"),
+    "von": (credo.von(regression()), "BLRRule", "Diagonal", "MonteCarloHessian"),
+    "vogn": (credo.vogn(regression(), 4), "BLRRule", "Diagonal", "MonteCarloEmpiricalFisher"),
+    "slang": (credo.slang(regression(), 2, 4), "BLRRule", "LowRank", "MonteCarloEmpiricalFisher"),
+    "ivon": (credo.ivon(regression(), 4), "BLRRule", "Diagonal", "MonteCarloHessian"),
+    "lrvga": (credo.lrvga(regression(), 2), "BONGRule", "LowRank", "LinearizedGaussNewton"),
+    "lofi-spherical": (credo.lofi_spherical(regression(), 2), "BONGRule", "LowRank", "LinearizedGaussNewton"),
 }
 
 

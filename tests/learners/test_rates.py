@@ -152,9 +152,9 @@ FULL, DIAGONAL, LOW = credo.Full(), credo.Diagonal(), credo.LowRank(2)
             lambda: credo.bbb(MODEL, FULL, retraction="sure"),
             "retraction must be one of safe, exact; got 'sure'",
         ),
-        (lambda: credo.MonteCarloFisher(0), "samples must be a whole number at least 1; got 0"),
+        (lambda: credo.MonteCarloEmpiricalFisher(0), "samples must be a whole number at least 1; got 0"),
         (
-            lambda: credo.MonteCarloFisher(3, antithetic=True),
+            lambda: credo.MonteCarloEmpiricalFisher(3, antithetic=True),
             "samples must be even for antithetic draws.*got 3",
         ),
         (lambda: credo.MonteCarloHessian(3, True), "samples must be even for antithetic draws.*got 3"),
@@ -183,7 +183,7 @@ FULL, DIAGONAL, LOW = credo.Full(), credo.Diagonal(), credo.LowRank(2)
             "parameters must be None for a low-rank family.*got 'natural'",
         ),
         (
-            lambda: step(credo.bong(MODEL, DIAGONAL, credo.MonteCarloFisher(2))),
+            lambda: step(credo.bong(MODEL, DIAGONAL, credo.MonteCarloEmpiricalFisher(2))),
             r"a Monte Carlo curvature draws random numbers: pass key=jax.random.key\(seed\)",
         ),
         (

@@ -67,7 +67,10 @@ TREE = {"w": jnp.zeros((2, 3)), "b": jnp.zeros(3)}
         (lambda: credo.replay(MODEL, capacity=0), "capacity must be a whole number at least 1"),
         (lambda: credo.replay(MODEL).init(jnp.zeros(2)), r"pass example=\(x, y\), one observation, to init"),
         (lambda: credo.sgd(MODEL).init(), "params is missing"),
-        (lambda: credo.InverseGamma(2.0, 1.0, forget=1.5), r"forget must be in \[1e-06, 1\]; got 1\.5"),
+        (
+            lambda: credo.InverseGamma(2.0, 1.0, forgetting=1.5),
+            r"forgetting must be in \[1e-06, 1\]; got 1\.5",
+        ),
     ],
 )
 def test_impossible_learners_are_refused(make: Any, message: str) -> None:

@@ -74,7 +74,7 @@ def test_iterated_bong_is_blr_at_rate_one_with_the_gain_of_what_is_kept(family: 
 
 @pytest.mark.parametrize(("iterations", "form"), [(2, "root"), (5, "root"), (5, "dense")])
 def test_blr_at_rate_one_is_the_iterated_ekf(iterations: int, form: str) -> None:
-    """Also `BONG(iterations)`, with either gain: a full covariance keeps everything."""
+    """Also `BONGRule(iterations)`, with either gain: a full covariance keeps everything."""
     full = credo.Full(form)
     blr, joint, kept = PROBLEM.updates(
         [

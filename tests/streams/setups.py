@@ -31,7 +31,7 @@ LIKELIHOODS = {"normal": credo.Normal(0.1), "classes": credo.Categorical(3)}
 def make(kind: str, family: str, curvature: str, dynamics: str) -> Any:
     """A learner of a small network."""
     model = credo.Model(NETWORKS[kind], LIKELIHOODS[kind])
-    return credo.bong(model, FAMILIES[family], curvature, DYNAMICS[dynamics])
+    return credo.bong(model, FAMILIES[family], curvature, dynamics=DYNAMICS[dynamics])
 
 
 def begin(learner: Any, kind: str, dtype: Any = jnp.float64) -> Any:

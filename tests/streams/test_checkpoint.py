@@ -83,19 +83,21 @@ def test_weak_types_keys_special_numbers_and_odd_containers_come_back(tmp_path: 
 
 
 def test_a_learner_with_functions_needs_them_back(tmp_path: Path) -> None:
-    learner = credo.extended_kalman(credo.Model(linear, credo.Normal(0.1)), credo.RandomWalk(1))
+    learner = credo.extended_kalman(credo.Model(linear, credo.Normal(0.1)), dynamics=credo.RandomWalk(1))
     path = credo.save(tmp_path / "d.credo", learner, learner.init(jnp.zeros(3)))
     with pytest.raises(
         FormatError, match=r"uses your function tests\.learners\.reference\.linear: pass the learner"
     ):
         credo.load(path)
-    given = credo.extended_kalman(credo.Model(linear, credo.Normal(9.0)), credo.RandomWalk(0.5))
+    given = credo.extended_kalman(credo.Model(linear, credo.Normal(9.0)), dynamics=credo.RandomWalk(0.5))
     assert credo.load(path, given)[0] == learner  # functions are lent, numbers come from the file
 
 
 def test_another_model_is_refused_with_the_place_where_it_differs(tmp_path: Path) -> None:
     def learner(rank: int = 2, dynamics: Any = None, classes: int = 3) -> Any:
-        return credo.lofi(credo.Model(linear, credo.Categorical(classes)), rank, dynamics or credo.Static())
+        return credo.lofi(
+            credo.Model(linear, credo.Categorical(classes)), rank, dynamics=dynamics or credo.Static()
+        )
 
     path = credo.save(tmp_path / "e.credo", learner(), learner().init(jnp.zeros((2, 3))))
     for other, message in [

@@ -19,7 +19,7 @@ def linear(w, x):
     return x @ w
 
 
-REGRESSION = credo.extended_kalman(credo.Model(linear, credo.Normal(0.09)), credo.RandomWalk(1e-3))
+REGRESSION = credo.extended_kalman(credo.Model(linear, credo.Normal(0.09)), dynamics=credo.RandomWalk(1e-3))
 LOGISTIC = credo.extended_kalman(credo.Model(linear, credo.Bernoulli()))
 START = jnp.zeros(3)
 

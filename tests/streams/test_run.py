@@ -67,7 +67,7 @@ def test_every_other_learner_loops_as_it_scans(name: str) -> None:
         "adam": credo.adam(model),
         "replay": credo.replay(model, capacity=4, steps=2, optimizer="momentum"),
         "iterated": credo.iterated_ekf(model),
-        "fd": credo.fd_ekf(model, credo.RandomWalk(1e-3)),
+        "fd": credo.fd_ekf(model, dynamics=credo.RandomWalk(1e-3)),
         "nig": credo.normal_inverse_gamma(model, credo.LowRank(2)),
         "beta": credo.BetaBernoulli(forgetting=0.9),
         "joint": credo.lofi(credo.joint(model), 2),
@@ -92,7 +92,7 @@ def test_a_thousand_steps_are_traced_once_and_so_is_a_second_learner_of_equal_st
         traced.append(1)
         return x @ w
 
-    learner = credo.lofi(credo.Model(apply, credo.Normal(0.1)), 2, credo.RandomWalk(1e-4))
+    learner = credo.lofi(credo.Model(apply, credo.Normal(0.1)), 2, dynamics=credo.RandomWalk(1e-4))
     xs, ys = data("normal", steps=1000)
     rows = list(zip(np.asarray(xs), np.asarray(ys), strict=True))
     belief = learner.init(jnp.zeros(3))
@@ -101,7 +101,7 @@ def test_a_thousand_steps_are_traced_once_and_so_is_a_second_learner_of_equal_st
     for x, y in rows:
         belief, _ = learner.step(belief, x, y)
     assert len(traced) == count
-    other = credo.lofi(credo.Model(apply, credo.Normal(0.7)), 2, credo.RandomWalk(1e-2))
+    other = credo.lofi(credo.Model(apply, credo.Normal(0.7)), 2, dynamics=credo.RandomWalk(1e-2))
     fresh = other.init(jnp.ones(3), var=2.0)
     other.step(fresh, *rows[0])
     assert len(traced) == count

@@ -46,7 +46,7 @@ def test_the_gradient_of_the_log_evidence_is_the_finite_difference(name: str, ne
 
 def test_a_whole_learner_can_be_differentiated() -> None:
     learner = credo.extended_kalman(
-        credo.Model(lambda w, x: x @ w, credo.Normal(0.2)), credo.RandomWalk(1e-2)
+        credo.Model(lambda w, x: x @ w, credo.Normal(0.2)), dynamics=credo.RandomWalk(1e-2)
     )
     belief = learner.init(jnp.zeros(3))
     slope = jax.grad(lambda one: credo.run(one, belief, XS, YS)[1].log_evidence.sum())(learner)
@@ -57,13 +57,15 @@ def test_a_whole_learner_can_be_differentiated() -> None:
 
 def evidence_linear(noise: Any, belief: Any) -> jax.Array:
     learner = credo.extended_kalman(
-        credo.Model(lambda w, x: x @ w, credo.Normal(noise)), credo.RandomWalk(1e-2)
+        credo.Model(lambda w, x: x @ w, credo.Normal(noise)), dynamics=credo.RandomWalk(1e-2)
     )
     return credo.run(learner, belief, XS, YS)[1].log_evidence.sum()
 
 
 def build(q: Any, noise: Any) -> tuple[Any, Any]:
-    learner = credo.extended_kalman(credo.Model(lambda w, x: x @ w, credo.Normal(noise)), credo.RandomWalk(q))
+    learner = credo.extended_kalman(
+        credo.Model(lambda w, x: x @ w, credo.Normal(noise)), dynamics=credo.RandomWalk(q)
+    )
     return learner, learner.init(jnp.zeros(3))
 
 
@@ -78,7 +80,7 @@ def test_a_grid_equals_its_individual_runs() -> None:
     assert (
         found.best == {"q": best["q"], "noise": best["noise"]} and found.log_evidence == best["log_evidence"]
     )
-    assert found.learner.dynamics.q == best["q"] and found.belief == build(**found.best)[1]
+    assert found.learner.dynamics.var == best["q"] and found.belief == build(**found.best)[1]
 
 
 def test_climbing_the_gradient_increases_the_evidence() -> None:

@@ -13,7 +13,7 @@ from credo.adapt.priors import collapse
 from credo.adapt.wrapped import Mixture
 from credo.core.errors import CredoError, require_interval, require_positive
 from credo.core.numerics import as_like
-from credo.core.records import record, replace, static
+from credo.core.records import record, replace, static_field
 from credo.core.trees import select
 from credo.learners import Info, Learner
 from credo.likelihoods import Predictive, WeightedPredictive
@@ -33,7 +33,7 @@ def bank(learners: Any) -> Any:
     Example:
         >>> import credo
         >>> model = credo.Model(lambda w, x: x @ w, credo.Normal(0.1))
-        >>> learners = [credo.vd_ekf(model, credo.RandomWalk(q)) for q in (0.0, 1e-3, 1e-1)]
+        >>> learners = [credo.vd_ekf(model, dynamics=credo.RandomWalk(q)) for q in (0.0, 1e-3, 1e-1)]
         >>> bank(learners).dynamics.q.shape
         (3,)
     """
@@ -90,7 +90,7 @@ class Experts(Learner):
     Example:
         >>> import credo, jax.numpy as jnp
         >>> model = credo.Model(lambda w, x: x @ w, credo.Normal(0.1))
-        >>> learner = Experts([credo.vd_ekf(model, credo.RandomWalk(q)) for q in (0.0, 1e-2)])
+        >>> learner = Experts([credo.vd_ekf(model, dynamics=credo.RandomWalk(q)) for q in (0.0, 1e-2)])
         >>> belief, info = learner.step(learner.init(jnp.zeros(2)), jnp.ones(2), 1.0)
         >>> belief.weights.shape
         (2,)
@@ -98,8 +98,8 @@ class Experts(Learner):
 
     learners: Any
     switching: Any = 0.01
-    mixing: bool = static(default=False)
-    loss: Callable | None = static(default=None)
+    mixing: bool = static_field(default=False)
+    loss: Callable | None = static_field(default=None)
     rate: Any = 1.0
 
     def __post_init__(self) -> None:

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 
 from credo.core.errors import CredoError, require_interval, require_positive
 from credo.core.numerics import as_like
-from credo.core.records import record, static
+from credo.core.records import record, static_field
 
 __all__ = ["ConstantHazard", "Hazard", "HazardFunction", "LearnedHazard", "as_hazard"]
 
@@ -57,7 +57,7 @@ class HazardFunction(Hazard):
         >>> hazard = HazardFunction(lambda r: 1.0 - jnp.exp(-r / 100.0))
     """
 
-    function: Callable = static()
+    function: Callable = static_field()
 
     def __post_init__(self) -> None:
         if not callable(self.function):

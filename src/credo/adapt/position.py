@@ -15,7 +15,7 @@ from credo.adapt.wrapped import Around
 from credo.core.errors import CredoError, require_integer, require_nonnegative
 from credo.core.keys import as_key
 from credo.core.numerics import as_like
-from credo.core.records import record, replace, static
+from credo.core.records import record, replace, static_field
 from credo.core.trees import select
 from credo.learners import Info, Learner, RecursiveLearner
 from credo.likelihoods import Predictive
@@ -101,7 +101,7 @@ class LocalPolynomial(Learner):
     """
 
     learner: RecursiveLearner
-    degree: int = static(default=2)
+    degree: int = static_field(default=2)
 
     def __post_init__(self) -> None:
         if isinstance(self.degree, int):

@@ -78,9 +78,9 @@ def descend(conditional_prior: Any, parent: Any, prior: Any, dt: Any) -> Any:
         return replace(parent, mean=mean, cov=cov)
     if isinstance(parent, Beta | Gamma | Dirichlet):
         if isinstance(conditional_prior, OrnsteinUhlenbeck):
-            keep = as_like(conditional_prior.gamma, _counts(parent)[0])
+            keep = as_like(conditional_prior.forgetting, _counts(parent)[0])
         elif isinstance(conditional_prior, Inflation):
-            keep = 1.0 / (1.0 + as_like(conditional_prior.alpha, _counts(parent)[0]))
+            keep = 1.0 / (1.0 + as_like(conditional_prior.rate, _counts(parent)[0]))
         else:
             raise CredoError(
                 "the conditional prior of a conjugate learner must be PriorReset(), Static(), "
@@ -147,7 +147,7 @@ def _(beliefs: Gaussian, weights: jax.Array) -> Gaussian:
 
 def _collapse_noise(noise: InverseGamma, weights: jax.Array) -> InverseGamma:
     mean, var = _moments(weights, noise.shape / noise.scale, noise.shape / noise.scale**2)
-    return InverseGamma(mean**2 / var, mean / var, weights @ noise.forget)
+    return InverseGamma(mean**2 / var, mean / var, weights @ noise.forgetting)
 
 
 def _moments(weights: jax.Array, mean: jax.Array, var: jax.Array) -> tuple[jax.Array, jax.Array]:

@@ -20,7 +20,7 @@ from credo.core.errors import (
 )
 from credo.core.keys import as_key
 from credo.core.numerics import as_like
-from credo.core.records import record, replace, static
+from credo.core.records import record, replace, static_field
 from credo.core.trees import select
 from credo.dynamics import OrnsteinUhlenbeck, RandomWalk
 from credo.learners import Info, Learner
@@ -85,10 +85,10 @@ class ChangeProbability(Learner):
     learner: Learner
     levels: Any = tuple(np.linspace(1.0, 0.0, 11).tolist())
     log_prior: Any = None
-    kind: str = static(default="ou")
-    method: str = static(default="marginal")
+    kind: str = static_field(default="ou")
+    method: str = static_field(default="marginal")
     rate: Any = 0.01
-    iterations: int = static(default=3)
+    iterations: int = static_field(default=3)
     limit: Any = 10.0
 
     def __post_init__(self) -> None:

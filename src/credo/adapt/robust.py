@@ -11,7 +11,7 @@ import jax.scipy.special as jss
 from credo.adapt.robust_base import Residual, RobustLearner, Trust, log_peak
 from credo.core.errors import require_choice, require_positive
 from credo.core.numerics import as_like
-from credo.core.records import record, static
+from credo.core.records import record, static_field
 from credo.learners import RecursiveLearner
 
 __all__ = ["OutlierIndicator", "WoLF"]
@@ -62,7 +62,7 @@ class WoLF(RobustLearner):
 
     learner: RecursiveLearner
     threshold: Any
-    weighting: str = static(default="imq")
+    weighting: str = static_field(default="imq")
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -125,7 +125,7 @@ class OutlierIndicator(RobustLearner):
     learner: RecursiveLearner
     inliers: Any = 0.9
     outliers: Any = 0.1
-    iterations: int = static(default=2)
+    iterations: int = static_field(default=2)
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -23,7 +23,7 @@ from credo.adapt.robust_base import Residual, RobustLearner, Trust, log_peak
 from credo.beliefs import Gaussian
 from credo.core.errors import CredoError, require_choice, require_positive
 from credo.core.numerics import as_like
-from credo.core.records import record, static
+from credo.core.records import record, static_field
 from credo.learners import RecursiveLearner
 from credo.likelihoods import MixturePredictive, Normal, NormalPredictive, Predictive, StudentTPredictive
 from credo.likelihoods.base import LikelihoodBase
@@ -183,8 +183,8 @@ class GammaWeight(_Tailed):
     learner: RecursiveLearner
     shape: Any = 1.0
     rate: Any = 1.0
-    iterations: int = static(default=2)
-    evidence: str = static(default="predictive")
+    iterations: int = static_field(default=2)
+    evidence: str = static_field(default="predictive")
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -237,8 +237,8 @@ class StudentTNoise(_Tailed):
 
     learner: RecursiveLearner
     df: Any = 4.0
-    iterations: int = static(default=2)
-    evidence: str = static(default="predictive")
+    iterations: int = static_field(default=2)
+    evidence: str = static_field(default="predictive")
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -293,8 +293,8 @@ class InverseWishartNoise(_Tailed):
 
     learner: RecursiveLearner
     df: Any = 4.0
-    iterations: int = static(default=2)
-    evidence: str = static(default="predictive")
+    iterations: int = static_field(default=2)
+    evidence: str = static_field(default="predictive")
 
     def __post_init__(self) -> None:
         super().__post_init__()

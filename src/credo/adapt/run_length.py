@@ -19,7 +19,7 @@ from credo.adapt.priors import PriorReset, Subset, collapse, descend, require_co
 from credo.core.errors import CredoError, require_choice, require_integer, require_interval
 from credo.core.keys import as_key, step_key
 from credo.core.numerics import as_like
-from credo.core.records import record, replace, static
+from credo.core.records import record, replace, static_field
 from credo.core.trees import select
 from credo.learners import Info, Learner
 from credo.likelihoods import Predictive, WeightedPredictive
@@ -35,10 +35,10 @@ class Changepoints(Learner):
 
     learner: Learner
     hazard: Any = 0.01
-    capacity: int = static(default=10)
+    capacity: int = static_field(default=10)
     conditional_prior: Any = PriorReset()
-    overflow: str = static(default="drop")
-    protect: int = static(default=0)
+    overflow: str = static_field(default="drop")
+    protect: int = static_field(default=0)
     threshold: Any = 0.5
     separation: Any = 5
 
@@ -299,7 +299,7 @@ class ChangeTimes(Changepoints):
     Exact while 2^t hypotheses fit. Cost: 2 K inner updates and forecasts.
     """
 
-    depth: int = static(default=5)
+    depth: int = static_field(default=5)
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -12,7 +12,7 @@ from credo.adapt.wrapped import Around
 from credo.core.errors import CredoError, require_integer, require_interval, require_positive
 from credo.core.keys import as_key
 from credo.core.numerics import as_like
-from credo.core.records import record, replace, static
+from credo.core.records import record, replace, static_field
 from credo.core.trees import select
 from credo.learners import Info, Learner
 from credo.likelihoods import Predictive
@@ -81,9 +81,9 @@ class WeightedPast(Learner):
     """
 
     learner: Learner
-    memory: int = static(default=20)
+    memory: int = static_field(default=20)
     rate: Any = 1.0
-    iterations: int = static(default=5)
+    iterations: int = static_field(default=5)
     entry: Any = 0.95
     penalty: Any = 0.5
 

@@ -7,7 +7,7 @@ from typing import Any
 import jax
 
 from credo.beliefs.gaussian import Anchor
-from credo.core.records import record, static
+from credo.core.records import record, static_field
 from credo.core.trees import Unravel
 from credo.covariances import EnsembleCovariance
 
@@ -31,7 +31,7 @@ class Ensemble:
     deviations: jax.Array
     key: jax.Array
     t: jax.Array
-    unravel: Unravel = static()
+    unravel: Unravel = static_field()
     anchor: Anchor | None = None
 
     @property

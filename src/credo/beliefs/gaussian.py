@@ -6,7 +6,7 @@ from typing import Any
 
 import jax
 
-from credo.core.records import record, static
+from credo.core.records import record, static_field
 from credo.core.trees import Unravel
 from credo.covariances import Covariance
 
@@ -37,7 +37,7 @@ class Gaussian:
     mean: jax.Array
     cov: Covariance
     t: jax.Array
-    unravel: Unravel = static()
+    unravel: Unravel = static_field()
     anchor: Anchor | None = None
     noise: Any = None
 
@@ -79,7 +79,7 @@ class Point:
     state: Any
     buffer: Any
     t: jax.Array
-    unravel: Unravel = static()
+    unravel: Unravel = static_field()
     anchor: Anchor | None = None
 
     @property

@@ -21,9 +21,9 @@ class InverseGamma:
     Arguments:
         shape: above 0; 2 `shape` counts the observations that the belief is worth.
         scale: above 0; `scale / shape` is the typical variance.
-        forget: a number in (0, 1]; before each observation shape and scale are multiplied by it, so that the
-            noise may drift and early, badly predicted observations lose their weight. 1 never forgets (and is
-            exact).
+        forgetting: a number in (0, 1]; before each observation shape and scale are multiplied by it, so that
+            the noise may drift and early, badly predicted observations lose their weight. 1 never forgets
+            (and is exact).
 
     Example:
         >>> InverseGamma(3.0, 1.0).mean
@@ -32,12 +32,12 @@ class InverseGamma:
 
     shape: Any = 2.0
     scale: Any = 1.0
-    forget: Any = 1.0
+    forgetting: Any = 1.0
 
     def __post_init__(self) -> None:
         require_positive("shape", self.shape)
         require_positive("scale", self.scale)
-        require_interval("forget", self.forget, 1e-6, 1.0)
+        require_interval("forgetting", self.forgetting, 1e-6, 1.0)
 
     @property
     def mean(self) -> jax.Array:
@@ -51,9 +51,9 @@ class InverseGamma:
         The residual is that of the *prediction* and `unit_cov` includes the parameters' uncertainty; using
         the residual after the fit would bias the noise low. Exact for linear models (normal-inverse-gamma).
         """
-        forget = as_like(self.forget, self.shape)
+        forget = as_like(self.forgetting, self.shape)
         chol = jnp.linalg.cholesky(unit_cov)
         white = jax.scipy.linalg.solve_triangular(chol, gap, lower=True)
         return InverseGamma(
-            forget * self.shape + 0.5 * weight, forget * self.scale + 0.5 * jnp.sum(white**2), self.forget
+            forget * self.shape + 0.5 * weight, forget * self.scale + 0.5 * jnp.sum(white**2), self.forgetting
         )

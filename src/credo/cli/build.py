@@ -153,8 +153,12 @@ def _curvature(settings: Settings, rank: int | None) -> Any:
     if settings.curvature == "mc-hess":
         return credo.MonteCarloHessian(defaults.SAMPLES, rank=rank or 10)
     if settings.curvature == "mc-ef":
-        return credo.MonteCarloFisher(defaults.SAMPLES)
-    return credo.LinearizedHessian() if settings.curvature == "lin-hess" else credo.LinearizedFisher()
+        return credo.MonteCarloEmpiricalFisher(defaults.SAMPLES)
+    return (
+        credo.LinearizedGaussNewton()
+        if settings.curvature == "lin-hess"
+        else credo.LinearizedEmpiricalFisher()
+    )
 
 
 def _rule(settings: Settings) -> Any:
@@ -166,10 +170,12 @@ def _rule(settings: Settings) -> Any:
     rate, steps = settings.learning_rate, settings.iterations
     parameters = None if settings.posterior.startswith("low-rank") else "moment"
     if settings.method == "blr":
-        return credo.BLR(rate, steps)
+        return credo.BLRRule(rate, steps)
     if settings.method == "bbb":
-        return credo.BBB(rate, steps, parameters)
-    return credo.BOG(rate, parameters) if settings.method == "bog" else credo.BONG(iterations=steps or 1)
+        return credo.BBBRule(rate, steps, parameters)
+    return (
+        credo.BOGRule(rate, parameters) if settings.method == "bog" else credo.BONGRule(iterations=steps or 1)
+    )
 
 
 def _likelihood(settings: Settings, classes: int) -> Any:

@@ -3,22 +3,15 @@
 from __future__ import annotations
 
 import contextlib
-import json
-import math
 import os
-import platform
 import shutil
 import tempfile
 from collections.abc import Iterator
-from importlib import metadata
 from pathlib import Path
-from typing import Any
-
-import numpy as np
 
 from credo.core.errors import DataError
 
-__all__ = ["Folder", "choose", "json_bytes", "require_writable_file", "versions", "writing"]
+__all__ = ["Folder", "choose", "require_writable_file", "writing"]
 
 OURS = ("metrics.json", "belief.credo", "report.html")
 
@@ -117,26 +110,3 @@ def require_writable_file(path: Path, option: str) -> None:
         raise DataError(
             f"{option} {path} cannot be written: {(error.strerror or str(error)).lower()}."
         ) from None
-
-
-def json_bytes(value: Any) -> bytes:
-    """JSON, in which numbers that it does not know (NaN, infinities) are null."""
-    return (json.dumps(_plain(value), indent=2, ensure_ascii=False, allow_nan=False) + "\n").encode()
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {str(key): _plain(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
-    if isinstance(value, np.generic | np.ndarray):
-        return _plain(value.tolist())
-    return None if isinstance(value, float) and not math.isfinite(value) else value
-
-
-def versions() -> dict[str, str]:
-    """What ran."""
-    import credo
-
-    installed = {package: metadata.version(package) for package in ("jax", "jaxlib", "numpy")}
-    return {"credo": credo.__version__, **installed, "python": platform.python_version()}

@@ -13,7 +13,7 @@ from credo.cli.output import require_writable_file
 from credo.cli.progress import note
 from credo.cli.session import Session
 from credo.core.errors import CredoError, DataError
-from credo.streams.checkpoint import write_atomically
+from credo.core.files import write_atomically
 from credo.tables import BadRow, open_table
 
 __all__ = ["predict_file"]

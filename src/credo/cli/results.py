@@ -10,11 +10,11 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from credo.cli import drift_plot, output, report
+from credo.cli import drift_plot, report
 from credo.cli import plots as drawing
 from credo.cli.session import Session
 from credo.cli.tally import Tally
-from credo.streams.checkpoint import write_atomically
+from credo.core.files import json_bytes, versions, write_atomically
 
 __all__ = ["MEANING", "Results", "show", "summary", "verdict", "write"]
 
@@ -94,7 +94,7 @@ def summary(results: Results) -> dict[str, Any]:
         "interrupted": results.interrupted,
         "seconds": results.seconds,
         "rows_per_second": results.rows / max(results.seconds, 1e-9),
-        "versions": output.versions(),
+        "versions": versions(),
     }
     if results.ordered:
         made["last_value_baseline"] = {"error" if classification else "rmse": tally.latest("last_loss")}
@@ -181,7 +181,7 @@ def show(results: Results) -> None:
 def write(folder: Path, results: Results, *, plots: bool) -> list[str]:
     """Write metrics.json and, unless the run was cut short, plots and report; returns hints to show."""
     data = summary(results)
-    write_atomically(folder / "metrics.json", output.json_bytes(data))
+    write_atomically(folder / "metrics.json", json_bytes(data))
     if not plots:
         return []
     session = results.session

@@ -1,7 +1,7 @@
 """Records: frozen dataclasses that are pytrees, print, compare and can be saved.
 
 Arrays and hyper-parameters are leaves, so `jax.vmap`, `jax.grad` and `replace` work on them; what is marked
-`static()` (functions, integers, names) is metadata of the tree. Nothing is mutated.
+`static_field()` (functions, integers, names) is metadata of the tree. Nothing is mutated.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any, TypeVar, dataclass_transform
 import jax
 import numpy as np
 
-__all__ = ["REGISTRY", "record", "record_name", "replace", "static"]
+__all__ = ["REGISTRY", "record", "record_name", "replace", "static_field"]
 
 T = TypeVar("T")
 
@@ -22,17 +22,17 @@ REGISTRY: dict[str, type] = {}
 """Every record class by its name; the saved format refers to classes by these names only."""
 
 
-def static(**kwargs: Any) -> Any:
+def static_field(**kwargs: Any) -> Any:
     """Declare a field that is metadata of the tree rather than a leaf; it must be hashable."""
     return dataclasses.field(metadata={"static": True}, **kwargs)
 
 
-@dataclass_transform(frozen_default=True, field_specifiers=(static, dataclasses.field))
+@dataclass_transform(frozen_default=True, field_specifiers=(static_field, dataclasses.field))
 def record(cls: type[T]) -> type[T]:
     """Turn a class with annotated fields into a frozen dataclass that is a pytree.
 
     Arguments:
-        cls: the class; fields made with `static()` become metadata, all others are leaves or sub-trees.
+        cls: the class; fields made with `static_field()` become metadata, all others are leaves or sub-trees.
 
     Returns:
         The same class: frozen, registered with JAX, comparable (`==` compares structure and every leaf),
@@ -43,7 +43,7 @@ def record(cls: type[T]) -> type[T]:
         >>> @record
         ... class Line:
         ...     slope: float
-        ...     name: str = static(default="line")
+        ...     name: str = static_field(default="line")
         >>> jax.tree.map(lambda v: 2 * v, Line(1.5))
         Line(slope=3.0, name='line')
     """

@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 
 from credo.core.errors import CredoError
-from credo.core.records import record, static
+from credo.core.records import record, static_field
 
 __all__ = ["Unravel", "all_finite", "ravel", "select", "spread"]
 
@@ -20,9 +20,9 @@ class Unravel:
     trace.
     """
 
-    treedef: Any = static()
-    shapes: tuple[tuple[int, ...], ...] = static()
-    dtypes: tuple[str, ...] = static()
+    treedef: Any = static_field()
+    shapes: tuple[tuple[int, ...], ...] = static_field()
+    dtypes: tuple[str, ...] = static_field()
 
     @property
     def size(self) -> int:

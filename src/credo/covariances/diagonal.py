@@ -10,7 +10,7 @@ import jax.numpy as jnp
 from credo.core.errors import require_choice
 from credo.core.numerics import as_like, column_sums, scale_rows, solve_lower
 from credo.core.outer import OuterRows
-from credo.core.records import record, static
+from credo.core.records import record, static_field
 from credo.covariances.base import Covariance, Family, Iterate
 from credo.covariances.iterates import BlendedIterate
 from credo.covariances.outer_steps import couple_diagonal, inverse_gram, squares
@@ -33,7 +33,7 @@ class Diagonal(Family):
         Array([0.5, 0.5, 0.5], dtype=float32)
     """
 
-    keep: str = static(default="precision")
+    keep: str = static_field(default="precision")
 
     def __post_init__(self) -> None:
         require_choice("keep", self.keep, ["precision", "covariance"])
@@ -56,7 +56,7 @@ class DiagonalCovariance(Covariance):
     """S = diag(var), with var (P,)."""
 
     var: jax.Array
-    keep: str = static(default="precision")
+    keep: str = static_field(default="precision")
 
     kind: ClassVar[str] = "diagonal"
 

@@ -18,7 +18,7 @@ from credo.core.numerics import (
     symmetric,
     triangularize,
 )
-from credo.core.records import record, static
+from credo.core.records import record, static_field
 from credo.covariances.base import Covariance, Family, Iterate, attenuated, kalman_shift
 from credo.covariances.full_steps import (
     WhitenedIterate,
@@ -47,7 +47,7 @@ class Full(Family):
         (3, 3)
     """
 
-    form: str = static(default="root")
+    form: str = static_field(default="root")
 
     def __post_init__(self) -> None:
         require_choice("form", self.form, ["root", "dense"])

@@ -14,7 +14,7 @@ import jax.numpy as jnp
 from credo.core.errors import CredoError, require_choice, require_integer
 from credo.core.numerics import as_like, column_sums, eigh, scale_rows, solve_lower
 from credo.core.outer import OuterRows, dense_rows
-from credo.core.records import record, static
+from credo.core.records import record, static_field
 from credo.covariances.base import Covariance, Family, Iterate
 from credo.covariances.iterates import BlendedIterate, narrow
 from credo.covariances.low_rank_steps import ascend_factors, random_factor
@@ -43,10 +43,10 @@ class LowRank(Family):
         (2, 5)
     """
 
-    rank: int = static(default=10)
-    base: str = static(default="diagonal")
-    projection: str = static(default="svd")
-    random: float | None = static(default=None)
+    rank: int = static_field(default=10)
+    base: str = static_field(default="diagonal")
+    projection: str = static_field(default="svd")
+    random: float | None = static_field(default=None)
 
     def __post_init__(self) -> None:
         require_integer("rank", self.rank, 1)
@@ -104,7 +104,7 @@ class LowRankCovariance(Covariance):
 
     base: jax.Array
     factor: jax.Array
-    family: LowRank | None = static(default=None)
+    family: LowRank | None = static_field(default=None)
 
     kind: ClassVar[str] = "low-rank"
 

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 from credo.beliefs import Anchor
 from credo.core.errors import require_choice, require_interval, require_nonnegative
 from credo.core.numerics import as_like
-from credo.core.records import record, static
+from credo.core.records import record, static_field
 from credo.covariances import Covariance
 from credo.dynamics.base import Dynamics
 from credo.dynamics.linear import accumulated, duration
@@ -32,15 +32,15 @@ class Inflation(Dynamics):
     unless you gave a dense one). "hybrid" and "bayesian" cost P^3 for `Full`.
 
     Arguments:
-        alpha: at least 0; 0 forgets nothing.
+        rate: alpha, at least 0; 0 forgets nothing.
         kind: "simple", "hybrid" or "bayesian".
     """
 
-    alpha: Any = 1e-3
-    kind: str = static(default="bayesian")
+    rate: Any = 1e-3
+    kind: str = static_field(default="bayesian")
 
     def __post_init__(self) -> None:
-        require_nonnegative("alpha", self.alpha)
+        require_nonnegative("rate", self.rate)
         require_choice("kind", self.kind, ["simple", "hybrid", "bayesian"])
 
     @property
@@ -54,7 +54,7 @@ class Inflation(Dynamics):
         """The inflated belief; a point belief moves only for "bayesian", as if its covariance were the
         prior's.
         """
-        growth = (1.0 + as_like(self.alpha, mean)) ** duration(dt, mean)
+        growth = (1.0 + as_like(self.rate, mean)) ** duration(dt, mean)
         if self.kind == "simple":
             return mean, None if cov is None else cov.scale(growth)
         assert anchor is not None
@@ -87,7 +87,7 @@ class ShrinkPerturb(Dynamics):
 
     shrink: Any = 0.999
     sd: Any = 1e-3
-    seed: int = static(default=0)
+    seed: int = static_field(default=0)
 
     def __post_init__(self) -> None:
         require_interval("shrink", self.shrink, 0.0, 1.0)

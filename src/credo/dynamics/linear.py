@@ -12,7 +12,7 @@ import numpy as np
 from credo.beliefs import Anchor
 from credo.core.errors import CredoError, require_interval, require_nonnegative
 from credo.core.numerics import as_like, symmetric
-from credo.core.records import record, static
+from credo.core.records import record, static_field
 from credo.covariances import Covariance
 from credo.dynamics.base import Dynamics
 
@@ -37,17 +37,17 @@ class RandomWalk(Dynamics):
     """theta_t = theta_{t-1} + N(0, q dt): additive covariance inflation.
 
     Arguments:
-        q: the variance added in a unit of time, at least 0; a number or one a parameter (P,).
+        var: q, the variance added in a unit of time, at least 0; a number or one a parameter (P,).
 
     Example:
         >>> RandomWalk(1e-4)
         RandomWalk(q=0.0001)
     """
 
-    q: Any = 1e-4
+    var: Any = 1e-4
 
     def __post_init__(self) -> None:
-        require_nonnegative("q", self.q)
+        require_nonnegative("var", self.var)
 
     def move(
         self, mean: jax.Array, cov: Covariance | None, anchor: Anchor | None, t: jax.Array, dt: Any
@@ -55,7 +55,7 @@ class RandomWalk(Dynamics):
         """The same mean; cov + q dt I."""
         step = duration(dt, mean)
         return mean, None if cov is None else cov.affine(
-            jnp.ones((), mean.dtype), as_like(self.q, mean) * step
+            jnp.ones((), mean.dtype), as_like(self.var, mean) * step
         )
 
 
@@ -65,24 +65,24 @@ class Decay(Dynamics):
     accumulates meanwhile.
 
     Arguments:
-        gamma: the factor a unit of time, in [0, 1].
-        q: the variance added in a unit of time, at least 0.
+        forgetting: gamma, the factor a unit of time, in [0, 1].
+        var: q, the variance added in a unit of time, at least 0.
     """
 
-    gamma: Any = 1.0
-    q: Any = 0.0
+    forgetting: Any = 1.0
+    var: Any = 0.0
 
     def __post_init__(self) -> None:
-        require_interval("gamma", self.gamma, 0.0, 1.0)
-        require_nonnegative("q", self.q)
+        require_interval("forgetting", self.forgetting, 0.0, 1.0)
+        require_nonnegative("var", self.var)
 
     def move(
         self, mean: jax.Array, cov: Covariance | None, anchor: Anchor | None, t: jax.Array, dt: Any
     ) -> tuple[jax.Array, Covariance | None]:
         """gamma^dt mean; gamma^2dt cov + q (1 - gamma^2dt) / (1 - gamma^2) I."""
         step = duration(dt, mean)
-        gamma = as_like(self.gamma, mean)
-        noise = as_like(self.q, mean) * accumulated(gamma, step)
+        gamma = as_like(self.forgetting, mean)
+        noise = as_like(self.var, mean) * accumulated(gamma, step)
         return gamma**step * mean, None if cov is None else cov.affine(gamma**step, noise)
 
 
@@ -92,25 +92,25 @@ class OrnsteinUhlenbeck(Dynamics):
     its fixed point.
 
     Arguments:
-        gamma: how much is kept in a unit of time, in [0, 1]: 1 stands still, 0 resets to the prior at every
-            step.
+        forgetting: gamma, how much is kept in a unit of time, in [0, 1]: 1 stands still, 0 resets to the
+            prior at every step.
 
     For `LowRank` beliefs only the diagonal of S0 is used (exact: their prior is diagonal). `Full` costs P^3 a
     step.
     """
 
-    gamma: Any = 0.99
+    forgetting: Any = 0.99
     anchored = True
 
     def __post_init__(self) -> None:
-        require_interval("gamma", self.gamma, 0.0, 1.0)
+        require_interval("forgetting", self.forgetting, 0.0, 1.0)
 
     def move(
         self, mean: jax.Array, cov: Covariance | None, anchor: Anchor | None, t: jax.Array, dt: Any
     ) -> tuple[jax.Array, Covariance | None]:
         """mu0 + gamma^dt (mean - mu0); gamma^2dt cov + (1 - gamma^2dt) S0."""
         assert anchor is not None
-        factor = as_like(self.gamma, mean) ** duration(dt, mean)
+        factor = as_like(self.forgetting, mean) ** duration(dt, mean)
         moved = anchor.mean + factor * (mean - anchor.mean)
         if cov is None:
             return moved, None
@@ -125,7 +125,7 @@ class LinearGaussian(Dynamics):
     Arguments:
         transition: F, (P, P).
         offset: b, (P,) or a number.
-        noise: Q, (P, P) positive semi-definite, or (P,) or a number for a diagonal one.
+        cov: Q, (P, P) positive semi-definite, or (P,) or a number for a diagonal one.
         continuous: read F, b and Q as the rates of a stochastic differential equation; the step over any `dt`
             is then exact (Van Loan 1978). In discrete time `dt` has no meaning and is refused.
 
@@ -134,8 +134,8 @@ class LinearGaussian(Dynamics):
 
     transition: Any
     offset: Any = 0.0
-    noise: Any = 0.0
-    continuous: bool = static(default=False)
+    cov: Any = 0.0
+    continuous: bool = static_field(default=False)
 
     def __post_init__(self) -> None:
         if hasattr(self.transition, "shape") and np.ndim(self.transition) >= 2:
@@ -152,7 +152,7 @@ class LinearGaussian(Dynamics):
         if transition.shape != (size, size):
             raise CredoError(f"transition must be (P, P) = ({size}, {size}); got shape {transition.shape}.")
         offset = jnp.broadcast_to(as_like(self.offset, mean), (size,))
-        noise = as_like(self.noise, mean)
+        noise = as_like(self.cov, mean)
         noise = noise if noise.ndim == 2 else jnp.diag(jnp.broadcast_to(noise, (size,)))
         if self.continuous:
             transition, offset, noise = _discretize(transition, offset, noise, duration(dt, mean))

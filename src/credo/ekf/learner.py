@@ -10,7 +10,7 @@ from credo.core.numerics import as_like
 from credo.core.records import record
 from credo.covariances import Family
 from credo.dynamics import Dynamics
-from credo.learners import BONG, Info, LinearizedFisher, RecursiveLearner
+from credo.learners import BONGRule, Info, LinearizedEmpiricalFisher, RecursiveLearner
 from credo.learners.rates import Schedule, rate_at
 from credo.models import Model
 
@@ -46,4 +46,4 @@ class FisherLearner(RecursiveLearner):
 
 def fisher_learner(model: Model, family: Family, dynamics: Dynamics, lr: Any) -> FisherLearner:
     """LIN-EF with the gain of the covariance that is kept."""
-    return FisherLearner(model, family, LinearizedFisher(), BONG(gain="kept"), dynamics, lr=lr)
+    return FisherLearner(model, family, LinearizedEmpiricalFisher(), BONGRule(gain="kept"), dynamics, lr=lr)

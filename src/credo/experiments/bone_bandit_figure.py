@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from credo.experiments.figures import new_figure
+from credo.plots import new_figure
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from credo.experiments.figures import PALETTE, new_figure
+from credo.plots import PALETTE, new_figure
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

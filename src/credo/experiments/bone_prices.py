@@ -24,8 +24,8 @@ from credo.experiments.bone_methods import make
 from credo.experiments.bone_peers import Peer, river_classifiers
 from credo.experiments.bone_streams import Streams
 from credo.experiments.cells import Cells
-from credo.experiments.figures import PALETTE, new_figure
 from credo.experiments.records import Outcome, Progress, Row, Size
+from credo.plots import PALETTE, new_figure
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -75,7 +75,10 @@ def build(program: Mapping[str, Any]) -> Any:
     family, curvature, rule = program["cell"]
     likelihood: Any = credo.Normal(NOISE_VAR) if program["task"] == "linreg" else credo.Bernoulli()
     kept: Any = {"full": credo.Full(), "diagonal": credo.Diagonal(), "low-rank": credo.LowRank(RANK)}[family]
-    draws = {"mc-ef": credo.MonteCarloFisher(SAMPLES), "mc-hess": credo.MonteCarloHessian(SAMPLES, rank=RANK)}
+    draws = {
+        "mc-ef": credo.MonteCarloEmpiricalFisher(SAMPLES),
+        "mc-hess": credo.MonteCarloHessian(SAMPLES, rank=RANK),
+    }
     measured: Any = draws.get(curvature, curvature)
     times = jnp.asarray(program["times"])
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import credo
-from credo.experiments.figures import PALETTE
+from credo.plots import PALETTE
 
 __all__ = ["CELLS", "COLOURS", "CURVATURES", "LINES", "RULES", "GridCell", "make_learner"]
 
@@ -82,7 +82,7 @@ def make_learner(
         iterations: Of BLR and BBB.
         samples: Draws of MC-EF.
     """
-    curvature: Any = credo.MonteCarloFisher(samples) if cell.sampled else cell.curvature
+    curvature: Any = credo.MonteCarloEmpiricalFisher(samples) if cell.sampled else cell.curvature
     if cell.rule == "bong":
         return credo.bong(model, family, curvature)
     if cell.rule == "bog":

@@ -8,7 +8,7 @@ import numpy as np
 
 from credo.experiments.bong_grid import COLOURS, CURVATURES, LINES
 from credo.experiments.bong_mnist_plan import PUBLISHED_ECE, PUBLISHED_ERROR, PUBLISHED_SECONDS
-from credo.experiments.figures import PALETTE, new_figure
+from credo.plots import PALETTE, new_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -64,7 +64,7 @@ def measurements(seed: int) -> tuple[np.ndarray, np.ndarray, str]:
 def build(program: Mapping[str, Any]) -> Any:
     """One pass of one learner: the plug-in NLPD at the checkpoints, before any row first."""
     rule, curvature, iterations = program["rule"], program["curvature"], program["iterations"]
-    measured: Any = credo.MonteCarloFisher(SAMPLES) if curvature == "mc-ef" else curvature
+    measured: Any = credo.MonteCarloEmpiricalFisher(SAMPLES) if curvature == "mc-ef" else curvature
     net = credo.MLP(1, (20, 20), activation="gelu")
     times = program["times"]
 

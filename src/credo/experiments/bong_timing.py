@@ -114,7 +114,7 @@ def compiled(point: Point) -> tuple[Callable[[], Any], float]:
     model = credo.Model(network, credo.Categorical(point.C))
     family: Any = {"full": credo.Full(), "diagonal": credo.Diagonal(), "low-rank": credo.LowRank(point.R)}
     curvature: Any = {
-        "mc-ef": credo.MonteCarloFisher(point.M),
+        "mc-ef": credo.MonteCarloEmpiricalFisher(point.M),
         "mc-hess": credo.MonteCarloHessian(point.M),
     }.get(point.curvature, point.curvature)
     options = {"iterations": point.I} if point.rule in ("blr", "bbb") else {}

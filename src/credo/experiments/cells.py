@@ -90,7 +90,7 @@ class Cells:
         seconds = time.perf_counter() - start
         self.computed += 1
         if path is not None:
-            from credo.streams.checkpoint import write_atomically
+            from credo.core.files import write_atomically
 
             buffer = io.BytesIO()
             extra = {_SETTINGS: np.array(text), _SECONDS: np.array(seconds)}

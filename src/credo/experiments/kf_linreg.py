@@ -17,8 +17,8 @@ import jax
 import numpy as np
 
 import credo
-from credo.experiments.figures import PALETTE, new_figure
 from credo.experiments.records import Outcome, Progress, Row, Size, mean_se
+from credo.plots import PALETTE, new_figure
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -18,8 +18,8 @@ import jax.numpy as jnp
 import numpy as np
 
 import credo
-from credo.experiments.figures import PALETTE, ellipse, new_figure
 from credo.experiments.records import Outcome, Progress, Row, Size, mean_se, rms_se
+from credo.plots import PALETTE, ellipse, new_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -123,8 +123,8 @@ def run(size: Size, seed: int, progress: Progress) -> Outcome:
         "tracks": count,
         "steps": STEPS,
         "transition": TRANSITION.tolist(),
-        "transition_noise": MOVE_VAR,
-        "observation_noise": NOISE_VAR,
+        "transition_cov": MOVE_VAR,
+        "observation_cov": NOISE_VAR,
         "start": START.tolist(),
         "start_var": START_VAR,
         "dtype": "float32",

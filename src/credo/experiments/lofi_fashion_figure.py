@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from credo.experiments.cells import Arrays
-from credo.experiments.figures import PALETTE, new_figure
 from credo.experiments.lofi_fashion_plan import Part
+from credo.plots import PALETTE, new_figure
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -4,24 +4,20 @@ from __future__ import annotations
 
 import csv
 import io
-import json
-import math
-import platform
 import tempfile
 import time
 from dataclasses import asdict
-from importlib import metadata
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from credo.core.errors import DataError, require_choice, require_integer
-from credo.experiments import figures
+from credo.core.files import json_bytes, versions, write_atomically
 from credo.experiments.catalogue import find
 from credo.experiments.cells import Cells
 from credo.experiments.printing import bar
 from credo.experiments.records import Outcome, Result, Size
+from credo.plots import figures
 
 __all__ = ["FOLDER", "reproduce"]
 
@@ -65,8 +61,6 @@ def reproduce(
     require_integer("seed", seed, 0)
     folder = (FOLDER if out is None else Path(out)) / name
     _require_writable(folder)
-    from credo.streams.checkpoint import write_atomically
-
     cells = Cells(folder / "cells")
     start = time.perf_counter()
     with bar(name, progress) as report:
@@ -89,7 +83,7 @@ def reproduce(
             rows=outcome.rows,
             settings=outcome.settings,
             seeds=outcome.seeds,
-            versions=_versions(),
+            versions=versions(),
             device=_device(),
             seconds=seconds,
             folder=folder,
@@ -109,13 +103,6 @@ def _require_writable(folder: Path) -> None:
             pass
     except OSError as error:
         raise DataError(f"cannot write to {folder}: {error.strerror or error}.") from None
-
-
-def _versions() -> dict[str, str]:
-    import credo
-
-    installed = {package: metadata.version(package) for package in ("jax", "jaxlib", "numpy")}
-    return {"credo": credo.__version__, **installed, "python": platform.python_version()}
 
 
 def _device() -> str:
@@ -143,15 +130,4 @@ def _npz(outcome: Outcome) -> bytes:
 def _json(result: Result) -> bytes:
     fields = asdict(result)
     fields["folder"] = str(result.folder)
-    return (json.dumps(_plain(fields), indent=2, ensure_ascii=False, allow_nan=False) + "\n").encode()
-
-
-def _plain(value: Any) -> Any:
-    """JSON values; numbers that JSON does not know (NaN, infinities) become null."""
-    if isinstance(value, dict):
-        return {str(key): _plain(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
-    if isinstance(value, np.generic | np.ndarray):
-        return _plain(value.tolist())
-    return None if isinstance(value, float) and not math.isfinite(value) else value
+    return json_bytes(fields)

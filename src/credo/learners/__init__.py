@@ -11,14 +11,14 @@ the expected Hessian), *family* (what is kept of it: `credo.covariances`) and *r
 methods are one-line spellings of the choices, in `named.py`.
 """
 
-from credo.learners.ascent import BBB, BOG
+from credo.learners.ascent import BBBRule, BOGRule
 from credo.learners.base import Info, Learner
 from credo.learners.conjugate import BetaBernoulli, DirichletCategorical, GammaPoisson
-from credo.learners.curvature import LinearizedFisher, LinearizedHessian
+from credo.learners.curvature import LinearizedEmpiricalFisher, LinearizedGaussNewton
 from credo.learners.decide import decide
 from credo.learners.ensemble import EnsembleLearner
 from credo.learners.gradient import GradientLearner, adam, replay, sgd
-from credo.learners.monte_carlo import MonteCarloFisher, MonteCarloHessian
+from credo.learners.monte_carlo import MonteCarloEmpiricalFisher, MonteCarloHessian
 from credo.learners.named import (
     bbb,
     blr,
@@ -46,13 +46,13 @@ from credo.learners.named import (
 )
 from credo.learners.rates import Schedule
 from credo.learners.recursive import RecursiveLearner
-from credo.learners.rules import BLR, BONG
+from credo.learners.rules import BLRRule, BONGRule
 
 __all__ = [
-    "BBB",
-    "BLR",
-    "BOG",
-    "BONG",
+    "BBBRule",
+    "BLRRule",
+    "BOGRule",
+    "BONGRule",
     "BetaBernoulli",
     "DirichletCategorical",
     "EnsembleLearner",
@@ -60,9 +60,9 @@ __all__ = [
     "GradientLearner",
     "Info",
     "Learner",
-    "LinearizedFisher",
-    "LinearizedHessian",
-    "MonteCarloFisher",
+    "LinearizedEmpiricalFisher",
+    "LinearizedGaussNewton",
+    "MonteCarloEmpiricalFisher",
     "MonteCarloHessian",
     "RecursiveLearner",
     "Schedule",

@@ -13,14 +13,14 @@ import jax
 import jax.numpy as jnp
 
 from credo.core.errors import CredoError, require_choice, require_integer
-from credo.core.records import record, static
+from credo.core.records import record, static_field
 from credo.covariances import Covariance
 from credo.covariances.retraction import RETRACTIONS
 from credo.learners.curvature import Local
 from credo.learners.rates import as_rate, rate_at
 from credo.learners.rules import Measure, Rule, Step
 
-__all__ = ["BBB", "BOG"]
+__all__ = ["BBBRule", "BOGRule"]
 
 
 def _check(rule: Any) -> None:
@@ -31,7 +31,7 @@ def _check(rule: Any) -> None:
 
 
 @record
-class BBB(Rule):
+class BBBRule(Rule):
     """Bayes by backprop, online: I plain gradient steps on the evidence lower bound, with the belief before
     the observation as the prior.
 
@@ -52,9 +52,9 @@ class BBB(Rule):
     """
 
     learning_rate: Any = 0.01
-    iterations: int = static(default=10)
-    parameters: str | None = static(default=None)
-    retraction: str = static(default="safe")
+    iterations: int = static_field(default=10)
+    parameters: str | None = static_field(default=None)
+    retraction: str = static_field(default="safe")
 
     random_start = 0.1
 
@@ -83,19 +83,19 @@ class BBB(Rule):
 
 
 @record
-class BOG(Rule):
+class BOGRule(Rule):
     """Bayesian online gradient: one plain gradient step on the expected log-likelihood, psi <- psi0 + a
     grad_psi E log p(y | theta).
 
     Arguments:
-        learning_rate, parameters, retraction: as in `BBB`.
+        learning_rate, parameters, retraction: as in `BBBRule`.
 
     Cost: `Full` P^2 (k + 2) in natural parameters (P^3 in moments), `Diagonal` k P, `LowRank` P (R^2 + R k).
     """
 
     learning_rate: Any = 0.01
-    parameters: str | None = static(default=None)
-    retraction: str = static(default="safe")
+    parameters: str | None = static_field(default=None)
+    retraction: str = static_field(default="safe")
 
     random_start = 0.1
 
@@ -104,5 +104,5 @@ class BOG(Rule):
 
     def update(self, mean: jax.Array, cov: Covariance, measure: Measure, t: jax.Array) -> Step:
         """One measurement update: the first iteration of BBB."""
-        rule = BBB(self.learning_rate, 1, self.parameters, self.retraction)
+        rule = BBBRule(self.learning_rate, 1, self.parameters, self.retraction)
         return rule.update(mean, cov, measure, t)

@@ -12,7 +12,7 @@ from credo.beliefs import Beta, Dirichlet, Gamma
 from credo.core.errors import CredoError, require_integer, require_interval, require_positive
 from credo.core.keys import as_key
 from credo.core.numerics import as_like, verb
-from credo.core.records import record, static
+from credo.core.records import record, static_field
 from credo.learners.base import Info, Learner, accept, usable
 from credo.likelihoods import Bernoulli, Categorical, Predictive
 
@@ -90,7 +90,7 @@ class DirichletCategorical(Learner):
         forgetting: in (0, 1], the evidence kept a unit of time.
     """
 
-    classes: int = static()
+    classes: int = static_field()
     count: Any = 1.0
     forgetting: Any = 1.0
 

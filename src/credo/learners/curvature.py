@@ -23,7 +23,7 @@ from credo.covariances.base import attenuated, bend
 from credo.likelihoods.base import LikelihoodBase
 from credo.models import Model
 
-__all__ = ["Curvature", "LinearizedFisher", "LinearizedHessian", "Local", "Site"]
+__all__ = ["Curvature", "LinearizedEmpiricalFisher", "LinearizedGaussNewton", "Local", "Site"]
 
 
 @dataclass(frozen=True)
@@ -130,7 +130,7 @@ class Curvature:
 
 
 @record
-class LinearizedHessian(Curvature):
+class LinearizedGaussNewton(Curvature):
     """LIN-HESS: linearise the model at the mean; the generalised Gauss-Newton Hessian -J' V J. Rows: one an
     output.
 
@@ -149,7 +149,7 @@ class LinearizedHessian(Curvature):
 
 
 @record
-class LinearizedFisher(Curvature):
+class LinearizedEmpiricalFisher(Curvature):
     """LIN-EF: one gradient g at the mean and the empirical Fisher -g g'. Rows: one an observation.
 
     Cost: one reverse pass. Not consistent: the empirical Fisher is far from the Hessian when residuals are

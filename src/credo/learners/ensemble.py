@@ -13,7 +13,7 @@ from credo.beliefs import Anchor, Ensemble
 from credo.core.errors import CredoError, require_choice, require_integer, require_positive
 from credo.core.keys import as_key, step_key
 from credo.core.numerics import column_sums
-from credo.core.records import record, replace, static
+from credo.core.records import record, replace, static_field
 from credo.core.trees import ravel, spread
 from credo.covariances import Covariance, Diagonal, EnsembleCovariance, Full
 from credo.covariances.base import kalman_shift
@@ -63,8 +63,8 @@ class EnsembleLearner(Learner):
     """
 
     model: Model
-    members: int = static(default=100)
-    analysis: str = static(default="perturbed")
+    members: int = static_field(default=100)
+    analysis: str = static_field(default="perturbed")
     dynamics: Dynamics = Static()
 
     def __post_init__(self) -> None:

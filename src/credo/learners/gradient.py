@@ -11,7 +11,7 @@ import optax
 from credo.beliefs import Anchor, Point
 from credo.core.errors import CredoError, require_choice, require_integer, require_positive
 from credo.core.numerics import as_like
-from credo.core.records import record, static
+from credo.core.records import record, static_field
 from credo.core.trees import ravel
 from credo.dynamics import Dynamics, Static
 from credo.learners.base import Info, Learner, accept, clean, usable
@@ -60,9 +60,9 @@ class GradientLearner(Learner):
 
     model: Model
     learning_rate: Any = 1e-2
-    optimizer: str = static(default="sgd")
-    steps: int = static(default=1)
-    capacity: int = static(default=1)
+    optimizer: str = static_field(default="sgd")
+    steps: int = static_field(default=1)
+    capacity: int = static_field(default=1)
     dynamics: Dynamics = Static()
 
     def __post_init__(self) -> None:

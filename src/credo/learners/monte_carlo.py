@@ -15,11 +15,11 @@ import jax.numpy as jnp
 from credo.core.draws import standard_normals
 from credo.core.errors import CredoError, require_choice, require_integer
 from credo.core.numerics import eigh, safe_sqrt
-from credo.core.records import record, static
+from credo.core.records import record, static_field
 from credo.covariances import Covariance
 from credo.learners.curvature import Curvature, Local, Site
 
-__all__ = ["MonteCarlo", "MonteCarloFisher", "MonteCarloHessian"]
+__all__ = ["MonteCarlo", "MonteCarloEmpiricalFisher", "MonteCarloHessian"]
 
 
 @record
@@ -38,10 +38,10 @@ class MonteCarlo(Curvature):
         CredoError: fewer than 1 sample, an odd number of antithetic ones, or (at trace time) no key.
     """
 
-    samples: int = static(default=100)
-    antithetic: bool = static(default=False)
-    common: bool = static(default=False)
-    quasi: bool = static(default=False)
+    samples: int = static_field(default=100)
+    antithetic: bool = static_field(default=False)
+    common: bool = static_field(default=False)
+    quasi: bool = static_field(default=False)
 
     sampled = True
 
@@ -79,7 +79,7 @@ def _orthonormal_jvp(primals: tuple, tangents: tuple) -> tuple[jax.Array, jax.Ar
 
 
 @record
-class MonteCarloFisher(MonteCarlo):
+class MonteCarloEmpiricalFisher(MonteCarlo):
     """MC-EF: g = mean_m grad log p(y | theta_m) and the empirical Fisher G = -mean_m g_m g_m', theta_m from
     the belief.
 
@@ -134,9 +134,9 @@ class MonteCarloHessian(MonteCarlo):
         CredoError: an argument is out of range, or (at trace time) there is no key.
     """
 
-    estimator: str = static(default="hutchinson")
-    rank: int = static(default=10)
-    rounds: int = static(default=1)
+    estimator: str = static_field(default="hutchinson")
+    rank: int = static_field(default=10)
+    rounds: int = static_field(default=1)
 
     def __post_init__(self) -> None:
         super().__post_init__()

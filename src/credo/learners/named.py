@@ -12,13 +12,13 @@ from credo.core.numerics import as_like
 from credo.core.records import record, replace
 from credo.covariances import Diagonal, Family, Full, LowRank
 from credo.dynamics import Dynamics, LinearGaussian, Static
-from credo.learners.ascent import BBB, BOG
-from credo.learners.curvature import Curvature, LinearizedFisher, LinearizedHessian
+from credo.learners.ascent import BBBRule, BOGRule
+from credo.learners.curvature import Curvature, LinearizedEmpiricalFisher, LinearizedGaussNewton
 from credo.learners.ensemble import EnsembleLearner
 from credo.learners.gradient import GradientLearner, sgd
-from credo.learners.monte_carlo import MonteCarloFisher, MonteCarloHessian
+from credo.learners.monte_carlo import MonteCarloEmpiricalFisher, MonteCarloHessian
 from credo.learners.recursive import RecursiveLearner
-from credo.learners.rules import BLR, BONG
+from credo.learners.rules import BLRRule, BONGRule
 from credo.likelihoods import Normal
 from credo.models import Model, last_layer, subspace
 
@@ -49,10 +49,10 @@ __all__ = [
 ]
 
 _CURVATURES: dict[str, type[Curvature]] = {
-    "lin-hess": LinearizedHessian,
-    "lin-ef": LinearizedFisher,
+    "lin-hess": LinearizedGaussNewton,
+    "lin-ef": LinearizedEmpiricalFisher,
     "mc-hess": MonteCarloHessian,
-    "mc-ef": MonteCarloFisher,
+    "mc-ef": MonteCarloEmpiricalFisher,
 }
 
 
@@ -86,8 +86,8 @@ def bong(
     model: Model,
     family: Family,
     curvature: str | Curvature = "lin-hess",
-    dynamics: Dynamics = Static(),
     *,
+    dynamics: Dynamics = Static(),
     gain: str = "joint",
     iterations: int = 1,
 ) -> RecursiveLearner:
@@ -99,7 +99,7 @@ def bong(
         family: `Full()`, `Diagonal()` or `LowRank(rank)`.
         curvature: "lin-hess", "lin-ef", "mc-hess", "mc-ef" (100 draws), or a curvature object.
         dynamics: how parameters move between observations.
-        gain, iterations: see `BONG`.
+        gain, iterations: see `BONGRule`.
 
     Example:
         >>> import credo, jax.numpy as jnp
@@ -108,15 +108,17 @@ def bong(
         >>> bool(info.ok)
         True
     """
-    return RecursiveLearner(model, _family(family), _curvature(curvature), BONG(gain, iterations), dynamics)
+    return RecursiveLearner(
+        model, _family(family), _curvature(curvature), BONGRule(gain, iterations), dynamics
+    )
 
 
 def blr(
     model: Model,
     family: Family,
     curvature: str | Curvature = "lin-hess",
-    dynamics: Dynamics = Static(),
     *,
+    dynamics: Dynamics = Static(),
     learning_rate: Any = 0.5,
     iterations: int = 10,
     gain: str = "joint",
@@ -127,9 +129,9 @@ def blr(
 
     Arguments:
         model, family, curvature, dynamics: as in `bong`.
-        learning_rate, iterations, gain, parameters, retraction: see `BLR`.
+        learning_rate, iterations, gain, parameters, retraction: see `BLRRule`.
     """
-    rule = BLR(learning_rate, iterations, gain, parameters, retraction)
+    rule = BLRRule(learning_rate, iterations, gain, parameters, retraction)
     return RecursiveLearner(model, _family(family), _curvature(curvature), rule, dynamics)
 
 
@@ -137,8 +139,8 @@ def bog(
     model: Model,
     family: Family,
     curvature: str | Curvature = "lin-hess",
-    dynamics: Dynamics = Static(),
     *,
+    dynamics: Dynamics = Static(),
     learning_rate: Any = 0.01,
     parameters: str | None = None,
     retraction: str = "safe",
@@ -147,9 +149,9 @@ def bog(
 
     Arguments:
         model, family, curvature, dynamics: as in `bong`.
-        learning_rate, parameters, retraction: see `BOG`.
+        learning_rate, parameters, retraction: see `BOGRule`.
     """
-    rule = BOG(learning_rate, parameters, retraction)
+    rule = BOGRule(learning_rate, parameters, retraction)
     return RecursiveLearner(model, _family(family), _curvature(curvature), rule, dynamics)
 
 
@@ -157,8 +159,8 @@ def bbb(
     model: Model,
     family: Family,
     curvature: str | Curvature = "lin-hess",
-    dynamics: Dynamics = Static(),
     *,
+    dynamics: Dynamics = Static(),
     learning_rate: Any = 0.01,
     iterations: int = 10,
     parameters: str | None = None,
@@ -168,51 +170,51 @@ def bbb(
 
     Arguments:
         model, family, curvature, dynamics: as in `bong`.
-        learning_rate, iterations, parameters, retraction: see `BBB`.
+        learning_rate, iterations, parameters, retraction: see `BBBRule`.
     """
-    rule = BBB(learning_rate, iterations, parameters, retraction)
+    rule = BBBRule(learning_rate, iterations, parameters, retraction)
     return RecursiveLearner(model, _family(family), _curvature(curvature), rule, dynamics)
 
 
-def extended_kalman(model: Model, dynamics: Dynamics = Static(), *, form: str = "root") -> RecursiveLearner:
+def extended_kalman(model: Model, *, dynamics: Dynamics = Static(), form: str = "root") -> RecursiveLearner:
     """The extended Kalman filter (CM-EKF; Ollivier 2018): BONG / full / LIN-HESS."""
     return bong(model, Full(form), dynamics=dynamics)
 
 
-def iterated_ekf(model: Model, dynamics: Dynamics = Static(), *, iterations: int = 3) -> RecursiveLearner:
+def iterated_ekf(model: Model, *, dynamics: Dynamics = Static(), iterations: int = 3) -> RecursiveLearner:
     """The iterated EKF (Bell & Cathey 1993): relinearise at the new mean; each observation counts once."""
     return bong(model, Full(), dynamics=dynamics, iterations=iterations)
 
 
 def kalman(
-    transition: Any, observation: Any, transition_noise: Any, observation_noise: Any, offset: Any = 0.0
+    transition: Any, observation: Any, transition_cov: Any, observation_cov: Any, offset: Any = 0.0
 ) -> RecursiveLearner:
     """The Kalman filter (Kalman 1960) of z_t = F z_{t-1} + b + N(0, Q), y_t = H z_t + N(0, R); x is ignored.
 
     Arguments:
         transition: F (D, D).
         observation: H (C, D).
-        transition_noise: Q, (D, D), (D,) or a number.
-        observation_noise: R, (C, C), (C,) or a number: variances.
+        transition_cov: Q, (D, D), (D,) or a number.
+        observation_cov: R, (C, C), (C,) or a number: variances.
         offset: b, (D,) or a number.
     """
-    dynamics = LinearGaussian(transition, offset, transition_noise)
-    return bong(Model(Observation(observation), Normal(observation_noise)), Full(), dynamics=dynamics)
+    dynamics = LinearGaussian(transition, offset, transition_cov)
+    return bong(Model(Observation(observation), Normal(observation_cov)), Full(), dynamics=dynamics)
 
 
-def vd_ekf(model: Model, dynamics: Dynamics = Static()) -> RecursiveLearner:
+def vd_ekf(model: Model, *, dynamics: Dynamics = Static()) -> RecursiveLearner:
     """The variational diagonal EKF (Chang, Murphy & Jones 2022): BONG / diagonal / LIN-HESS with the joint
     gain.
     """
     return bong(model, Diagonal("precision"), dynamics=dynamics)
 
 
-def fd_ekf(model: Model, dynamics: Dynamics = Static()) -> RecursiveLearner:
+def fd_ekf(model: Model, *, dynamics: Dynamics = Static()) -> RecursiveLearner:
     """The fully decoupled EKF (Puskorius & Feldkamp 1991): keeps marginal variances, not precisions."""
     return bong(model, Diagonal("covariance"), dynamics=dynamics)
 
 
-def lofi(model: Model, rank: int = 10, dynamics: Dynamics = Static()) -> RecursiveLearner:
+def lofi(model: Model, rank: int = 10, *, dynamics: Dynamics = Static()) -> RecursiveLearner:
     """LOFI, the low-rank extended Kalman filter (Chang et al. 2023, arXiv 2305.19535).
 
     BONG / low rank / LIN-HESS.
@@ -220,26 +222,26 @@ def lofi(model: Model, rank: int = 10, dynamics: Dynamics = Static()) -> Recursi
     return bong(model, LowRank(rank), dynamics=dynamics)
 
 
-def lofi_spherical(model: Model, rank: int = 10, dynamics: Dynamics = Static()) -> RecursiveLearner:
+def lofi_spherical(model: Model, rank: int = 10, *, dynamics: Dynamics = Static()) -> RecursiveLearner:
     """LOFI with one number for the rest of the precision (Chang et al. 2023, arXiv 2305.19535)."""
     return bong(model, LowRank(rank, base="spherical"), dynamics=dynamics)
 
 
-def lrvga(model: Model, rank: int = 10, dynamics: Dynamics = Static()) -> RecursiveLearner:
+def lrvga(model: Model, rank: int = 10, *, dynamics: Dynamics = Static()) -> RecursiveLearner:
     """LRVGA (Lambert, Bonnabel & Bach 2023): BONG / low rank / LIN-HESS, projected by factor analysis."""
     return bong(model, LowRank(rank, projection="factor-analysis"), dynamics=dynamics)
 
 
-def rvga(model: Model, samples: int = 100, dynamics: Dynamics = Static()) -> RecursiveLearner:
+def rvga(model: Model, samples: int = 100, *, dynamics: Dynamics = Static()) -> RecursiveLearner:
     """RVGA (Lambert, Bonnabel & Bach 2022): BONG / full / MC-HESS, the explicit scheme."""
-    return bong(model, Full(), MonteCarloHessian(samples), dynamics)
+    return bong(model, Full(), MonteCarloHessian(samples), dynamics=dynamics)
 
 
 def von(
     model: Model,
     samples: int = 10,
-    dynamics: Dynamics = Static(),
     *,
+    dynamics: Dynamics = Static(),
     learning_rate: Any = 0.5,
     iterations: int = 10,
 ) -> RecursiveLearner:
@@ -248,7 +250,7 @@ def von(
         model,
         Diagonal(),
         MonteCarloHessian(samples),
-        dynamics,
+        dynamics=dynamics,
         learning_rate=learning_rate,
         iterations=iterations,
         gain="kept",
@@ -258,8 +260,8 @@ def von(
 def vogn(
     model: Model,
     samples: int = 10,
-    dynamics: Dynamics = Static(),
     *,
+    dynamics: Dynamics = Static(),
     learning_rate: Any = 0.5,
     iterations: int = 10,
 ) -> RecursiveLearner:
@@ -267,8 +269,8 @@ def vogn(
     return blr(
         model,
         Diagonal(),
-        MonteCarloFisher(samples),
-        dynamics,
+        MonteCarloEmpiricalFisher(samples),
+        dynamics=dynamics,
         learning_rate=learning_rate,
         iterations=iterations,
         gain="kept",
@@ -279,8 +281,8 @@ def slang(
     model: Model,
     rank: int = 10,
     samples: int = 10,
-    dynamics: Dynamics = Static(),
     *,
+    dynamics: Dynamics = Static(),
     learning_rate: Any = 0.5,
     iterations: int = 10,
 ) -> RecursiveLearner:
@@ -288,8 +290,8 @@ def slang(
     return blr(
         model,
         LowRank(rank),
-        MonteCarloFisher(samples),
-        dynamics,
+        MonteCarloEmpiricalFisher(samples),
+        dynamics=dynamics,
         learning_rate=learning_rate,
         iterations=iterations,
     )
@@ -298,8 +300,8 @@ def slang(
 def ivon(
     model: Model,
     samples: int = 10,
-    dynamics: Dynamics = Static(),
     *,
+    dynamics: Dynamics = Static(),
     learning_rate: Any = 0.1,
     iterations: int = 10,
 ) -> RecursiveLearner:
@@ -311,7 +313,7 @@ def ivon(
         model,
         Diagonal(),
         MonteCarloHessian(samples, estimator="price"),
-        dynamics,
+        dynamics=dynamics,
         learning_rate=learning_rate,
         iterations=iterations,
         gain="kept",
@@ -323,24 +325,24 @@ def ogd(model: Model, learning_rate: Any = 1e-2) -> GradientLearner:
     return sgd(model, learning_rate)
 
 
-def subspace_ekf(model: Model, params: Any, basis: Any, dynamics: Dynamics = Static()) -> RecursiveLearner:
+def subspace_ekf(model: Model, params: Any, basis: Any, *, dynamics: Dynamics = Static()) -> RecursiveLearner:
     """The subspace EKF (Duran-Martin, Kara & Murphy 2022, arXiv 2112.00195): `subspace`, then the EKF."""
-    return extended_kalman(subspace(model, params, basis), dynamics)
+    return extended_kalman(subspace(model, params, basis), dynamics=dynamics)
 
 
 def last_layer_ekf(
-    model: Model, params: Any, layer: str | None = None, dynamics: Dynamics = Static()
+    model: Model, params: Any, layer: str | None = None, *, dynamics: Dynamics = Static()
 ) -> RecursiveLearner:
     """The EKF of the last layer on frozen features (Snoek et al. 2015, arXiv 1502.05700): `last_layer`."""
-    return extended_kalman(last_layer(model, params, layer), dynamics)
+    return extended_kalman(last_layer(model, params, layer), dynamics=dynamics)
 
 
-def enkf(model: Model, members: int = 100, dynamics: Dynamics = Static()) -> EnsembleLearner:
+def enkf(model: Model, members: int = 100, *, dynamics: Dynamics = Static()) -> EnsembleLearner:
     """The ensemble Kalman filter (Evensen 1994; perturbed observations: Burgers et al. 1998)."""
     return EnsembleLearner(model, members, "perturbed", dynamics)
 
 
-def etkf(model: Model, members: int = 100, dynamics: Dynamics = Static()) -> EnsembleLearner:
+def etkf(model: Model, members: int = 100, *, dynamics: Dynamics = Static()) -> EnsembleLearner:
     """The ensemble transform Kalman filter (Bishop, Etherton & Majumdar 2001): nothing is drawn."""
     return EnsembleLearner(model, members, "etkf", dynamics)
 
@@ -348,8 +350,8 @@ def etkf(model: Model, members: int = 100, dynamics: Dynamics = Static()) -> Ens
 def normal_inverse_gamma(
     model: Model,
     family: Family = Full(),
-    dynamics: Dynamics = Static(),
     *,
+    dynamics: Dynamics = Static(),
     shape: Any = 2.0,
     scale: Any = 1.0,
 ) -> RecursiveLearner:

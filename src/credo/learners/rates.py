@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 
 from credo.core.errors import require_interval, require_positive
-from credo.core.records import record, static
+from credo.core.records import record, static_field
 
 __all__ = ["Schedule", "as_rate", "rate_at"]
 
@@ -27,7 +27,7 @@ class Schedule:
         0.25
     """
 
-    function: Callable = static()
+    function: Callable = static_field()
 
     def __call__(self, t: Any) -> Any:
         """The rate at step t."""

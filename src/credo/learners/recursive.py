@@ -11,13 +11,13 @@ from credo.beliefs import Anchor, Gaussian
 from credo.core.errors import CredoError, require_choice, require_integer, require_positive
 from credo.core.keys import as_key, require_key, step_key
 from credo.core.numerics import psd_root
-from credo.core.records import record, replace, static
+from credo.core.records import record, replace, static_field
 from credo.core.trees import ravel, spread
 from credo.covariances import Covariance, Family, Full
 from credo.dynamics import Dynamics, Static
 from credo.learners.base import Info, Learner, accept, clean, usable
-from credo.learners.curvature import Curvature, LinearizedHessian, Local, Site
-from credo.learners.rules import BONG, Rule
+from credo.learners.curvature import Curvature, LinearizedGaussNewton, Local, Site
+from credo.learners.rules import BONGRule, Rule
 from credo.likelihoods import Predictive, PredictiveRows
 from credo.models.model import Model, as_model
 from credo.models.partial import start
@@ -45,11 +45,11 @@ class RecursiveLearner(Learner):
     """
 
     model: Model
-    family: Family = static(default=Full())
-    curvature: Curvature = LinearizedHessian()
-    rule: Rule = BONG()
+    family: Family = static_field(default=Full())
+    curvature: Curvature = LinearizedGaussNewton()
+    rule: Rule = BONGRule()
     dynamics: Dynamics = Static()
-    forecasting: str = static(default="linearized")
+    forecasting: str = static_field(default="linearized")
 
     def __post_init__(self) -> None:
         if isinstance(self.forecasting, str):

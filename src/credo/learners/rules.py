@@ -15,7 +15,7 @@ import jax.numpy as jnp
 
 from credo.core.errors import CredoError, require_choice, require_integer
 from credo.core.outer import OuterRows
-from credo.core.records import record, static
+from credo.core.records import record, static_field
 from credo.covariances import Covariance, Iterate, LowRankCovariance
 from credo.covariances.base import kalman_shift
 from credo.covariances.retraction import RETRACTIONS
@@ -23,7 +23,7 @@ from credo.covariances.row_space import FEW, RowSpace
 from credo.learners.curvature import Local
 from credo.learners.rates import as_rate, rate_at
 
-__all__ = ["BLR", "BONG", "Measure", "Rule", "Step"]
+__all__ = ["BLRRule", "BONGRule", "Measure", "Rule", "Step"]
 
 Measure = Callable[[jax.Array, Covariance, jax.Array | int], Local]
 """Measures the (weighted) local model at a belief (mean, cov), in the given inner iteration."""
@@ -64,7 +64,7 @@ class Rule:
 
 
 @record
-class BONG(Rule):
+class BONGRule(Rule):
     """Bayesian online natural gradient: psi = psi0 + natural gradient of E log p(y | theta), one step, no
     learning rate.
 
@@ -80,8 +80,8 @@ class BONG(Rule):
             counted once.
     """
 
-    gain: str = static(default="joint")
-    iterations: int = static(default=1)
+    gain: str = static_field(default="joint")
+    iterations: int = static_field(default=1)
 
     def __post_init__(self) -> None:
         require_choice("gain", self.gain, ["joint", "kept"])
@@ -109,7 +109,7 @@ class BONG(Rule):
 
 
 @record
-class BLR(Rule):
+class BLRRule(Rule):
     """The Bayesian learning rule (Khan & Rue 2023, arXiv 2107.04562): I natural-gradient steps on the
     evidence lower bound, with the belief before the observation as the prior.
 
@@ -126,7 +126,7 @@ class BLR(Rule):
             function of the step), a rate outside [0, 1] of which rejects the update.
         iterations: I, at least 1.
         gain: "joint" moves the mean by the posterior before the family forgets, "kept" by what is kept, as
-            published; see `BONG`. They differ for `Diagonal` and `LowRank` only. With "joint" and
+            published; see `BONGRule`. They differ for `Diagonal` and `LowRank` only. With "joint" and
             LIN-HESS, a `LowRank` belief over a large network of dense layers forgets once, after the last
             iteration; otherwise, or where the iterations bring more than 256 rows, after each.
         parameters: "natural" (above), or "moment": mu <- mu + a S [L0 (mu0 - mu) + g] with the old S, and
@@ -139,10 +139,10 @@ class BLR(Rule):
     """
 
     learning_rate: Any = 0.5
-    iterations: int = static(default=10)
-    gain: str = static(default="joint")
-    parameters: str = static(default="natural")
-    retraction: str = static(default="safe")
+    iterations: int = static_field(default=10)
+    gain: str = static_field(default="joint")
+    parameters: str = static_field(default="natural")
+    retraction: str = static_field(default="safe")
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "learning_rate", as_rate("learning_rate", self.learning_rate, 1.0))

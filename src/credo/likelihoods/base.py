@@ -11,7 +11,7 @@ import numpy as np
 
 from credo.core.errors import CredoError
 from credo.core.numerics import psd_root
-from credo.core.records import record, static
+from credo.core.records import record, static_field
 from credo.likelihoods.predictive import MixturePredictive, Predictive, integration_nodes
 
 __all__ = ["Likelihood", "LikelihoodBase"]
@@ -116,12 +116,12 @@ class Likelihood(LikelihoodBase):
         Array([2.], dtype=float32)
     """
 
-    log_prob_function: Callable = static()
-    mean_function: Callable | None = static(default=None)
-    var_function: Callable | None = static(default=None)
-    sample_function: Callable | None = static(default=None)
-    cdf_function: Callable | None = static(default=None)
-    discrete: bool = static(default=False)
+    log_prob_function: Callable = static_field()
+    mean_function: Callable | None = static_field(default=None)
+    var_function: Callable | None = static_field(default=None)
+    sample_function: Callable | None = static_field(default=None)
+    cdf_function: Callable | None = static_field(default=None)
+    discrete: bool = static_field(default=False)
 
     def __init__(
         self,

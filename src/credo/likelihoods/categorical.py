@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 
 from credo.core.errors import CredoError, require_integer
-from credo.core.records import record, static
+from credo.core.records import record, static_field
 from credo.likelihoods.base import LikelihoodBase
 
 __all__ = ["Categorical"]
@@ -30,7 +30,7 @@ class Categorical(LikelihoodBase):
     """
 
     discrete = True
-    classes: int = static()
+    classes: int = static_field()
 
     def __post_init__(self) -> None:
         require_integer("classes", self.classes, 2)

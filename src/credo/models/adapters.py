@@ -7,14 +7,14 @@ from typing import Any
 
 import jax
 
-from credo.core.records import record, static
+from credo.core.records import record, static_field
 
 __all__ = ["from_equinox", "from_flax"]
 
 
 @record
 class _Equinox:
-    structure: Any = static()
+    structure: Any = static_field()
 
     def __call__(self, params: Any, x: Any) -> jax.Array:
         import equinox as eqx
@@ -39,7 +39,7 @@ def from_equinox(module: Any) -> tuple[Callable, Any]:
 
 @record
 class _Flax:
-    module: Any = static()
+    module: Any = static_field()
 
     def __call__(self, params: Any, x: Any) -> jax.Array:
         return self.module.apply({"params": params}, x)

@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 
 from credo.core.errors import CredoError
-from credo.core.records import REGISTRY, record, record_name, static
+from credo.core.records import REGISTRY, record, record_name, static_field
 from credo.core.trees import Unravel
 from credo.likelihoods import Likelihood, Rows
 from credo.likelihoods.base import LikelihoodBase
@@ -28,7 +28,7 @@ LARGE = 8192
 class Function:
     """A plain function as a record, so that `Model.apply` is a pytree whatever it is."""
 
-    function: Callable = static()
+    function: Callable = static_field()
 
     def __call__(self, params: Any, x: Any) -> jax.Array:
         """Call it."""
@@ -58,7 +58,7 @@ class Model:
 
     apply: Any
     likelihood: Any
-    batched: bool = static(default=False)
+    batched: bool = static_field(default=False)
 
     def __post_init__(self) -> None:
         if not callable(self.apply):

@@ -18,7 +18,7 @@ import jax.numpy as jnp
 from credo.core.errors import CredoError, require_choice, require_integer
 from credo.core.keys import as_key
 from credo.core.outer import OuterRows
-from credo.core.records import record, static
+from credo.core.records import record, static_field
 
 __all__ = ["CNN", "MLP", "Linear"]
 
@@ -70,9 +70,9 @@ class MLP(_Network):
         (10,)
     """
 
-    outputs: int = static(default=1)
-    hidden: tuple[int, ...] = static(default=(50,))
-    activation: str = static(default="relu")
+    outputs: int = static_field(default=1)
+    hidden: tuple[int, ...] = static_field(default=(50,))
+    activation: str = static_field(default="relu")
 
     def __post_init__(self) -> None:
         require_integer("outputs", self.outputs, 1)
@@ -134,7 +134,7 @@ class Linear(_Network):
         (3,)
     """
 
-    outputs: int = static(default=1)
+    outputs: int = static_field(default=1)
 
     def __post_init__(self) -> None:
         require_integer("outputs", self.outputs, 1)
@@ -166,10 +166,10 @@ class CNN(_Network):
         activation: relu, tanh, gelu, silu, elu or sin.
     """
 
-    outputs: int = static(default=10)
-    channels: tuple[int, int] = static(default=(16, 16))
-    dense: int = static(default=64)
-    activation: str = static(default="relu")
+    outputs: int = static_field(default=10)
+    channels: tuple[int, int] = static_field(default=(16, 16))
+    dense: int = static_field(default=64)
+    activation: str = static_field(default="relu")
 
     def __post_init__(self) -> None:
         require_integer("outputs", self.outputs, 1)

@@ -12,7 +12,6 @@ import hashlib
 import importlib
 import json
 import os
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -25,9 +24,11 @@ from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save as to_bytes
 
 from credo.core.errors import CredoError, DataError, FormatError
+from credo.core.files import write_atomically
 from credo.core.records import REGISTRY, record_name
+from credo.streams.renamed import upgraded
 
-__all__ = ["FORMAT", "Saved", "load", "read", "save", "write_atomically"]
+__all__ = ["FORMAT", "Saved", "load", "read", "save"]
 
 FORMAT = 1
 """The number of the file format; it grows when older readers could misread a file."""
@@ -123,39 +124,16 @@ def read(path: str | os.PathLike[str], learner: Any = None) -> Saved:
     if header.get("sha256") != _digest(header, tensors):
         raise FormatError(f"{path} is damaged: its contents do not match its checksum.")
     functions: dict[str, Any] = {}
+    structure = upgraded(header["tree"])
     if learner is not None:
         given = _encode(learner, "learner", {}, functions)
-        _same(header["tree"]["learner"], given, "learner", str(path))
+        _same(structure["learner"], given, "learner", str(path))
     decoder = _Decoder(tensors, functions, str(path))
-    tree = {part: decoder(header["tree"][part], part) for part in ("learner", "belief")}
+    tree = {part: decoder(structure[part], part) for part in ("learner", "belief")}
     extra = {
         name.removeprefix("extra/"): value for name, value in tensors.items() if name.startswith("extra/")
     }
     return Saved(tree["learner"], tree["belief"], header.get("meta", {}), extra)
-
-
-def write_atomically(path: Path, data: bytes) -> None:
-    """Write to a temporary file beside the target, flush it to the disk, and rename it: all or nothing."""
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-        try:
-            with os.fdopen(handle, "wb") as stream:
-                stream.write(data)
-                stream.flush()
-                os.fsync(stream.fileno())
-            os.chmod(temporary, 0o644)
-            os.replace(temporary, path)
-        except BaseException:
-            Path(temporary).unlink(missing_ok=True)
-            raise
-        folder = os.open(path.parent, os.O_RDONLY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
-    except OSError as error:
-        raise DataError(f"cannot write {path}: {error.strerror or error}.") from None
 
 
 def _open(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:

@@ -70,7 +70,7 @@ def select(
         >>> import credo, jax.numpy as jnp
         >>> model = credo.Model(lambda w, x: x @ w, credo.Normal(0.1))
         >>> def build(q):
-        ...     learner = credo.extended_kalman(model, credo.RandomWalk(q))
+        ...     learner = credo.extended_kalman(model, dynamics=credo.RandomWalk(q))
         ...     return learner, learner.init(jnp.zeros(1))
         >>> sorted(credo.select(build, {"q": [1e-3, 1e-1]}, jnp.ones((9, 1)), jnp.ones(9)).best)
         ['q']

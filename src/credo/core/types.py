@@ -1,0 +1,22 @@
+"""The types in signatures, under the names that readers of JAX know."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, TypeAlias
+
+import jax
+from jax.typing import ArrayLike, DTypeLike
+
+__all__ = ["Array", "ArrayLike", "CurvatureName", "DTypeLike", "Key", "PyTree"]
+
+Array: TypeAlias = jax.Array
+"""An array of JAX; docstrings give its shape."""
+
+Key: TypeAlias = jax.Array | int
+"""A key of JAX, or the integer seed of one."""
+
+PyTree: TypeAlias = Any
+"""A tree of arrays (parameters, inputs, observations), whose structure the user chooses."""
+
+CurvatureName: TypeAlias = Literal["lin-hess", "lin-ef", "mc-hess", "mc-ef"]
+"""The curvatures by their names in the literature."""

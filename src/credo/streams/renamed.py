@@ -1,0 +1,43 @@
+"""What records and their fields were called in files that earlier versions saved."""
+
+from __future__ import annotations
+
+from typing import Any
+
+__all__ = ["upgraded"]
+
+RECORDS = {
+    "BBB": "BBBRule",
+    "BLR": "BLRRule",
+    "BOG": "BOGRule",
+    "BONG": "BONGRule",
+    "LinearizedFisher": "LinearizedEmpiricalFisher",
+    "LinearizedHessian": "LinearizedGaussNewton",
+    "MonteCarloFisher": "MonteCarloEmpiricalFisher",
+}
+"""The former names of records, with the present ones."""
+
+FIELDS = {
+    "Decay": {"gamma": "forgetting", "q": "var"},
+    "Inflation": {"alpha": "rate"},
+    "InverseGamma": {"forget": "forgetting"},
+    "LinearGaussian": {"noise": "cov"},
+    "OrnsteinUhlenbeck": {"gamma": "forgetting"},
+    "RandomWalk": {"q": "var"},
+}
+"""The former names of fields, by the present name of their record."""
+
+
+def upgraded(code: Any) -> Any:
+    """The structure in a file's header, with every record and field under its present name."""
+    if isinstance(code, list):
+        return [upgraded(child) for child in code]
+    if not isinstance(code, dict):
+        return code
+    if "record" not in code:
+        return {name: upgraded(child) for name, child in code.items()}
+    former: str = code["record"]
+    name = RECORDS.get(former, former)
+    present = FIELDS.get(name, {})
+    fields = {present.get(field, field): upgraded(child) for field, child in code["fields"].items()}
+    return {"record": name, "fields": fields}
