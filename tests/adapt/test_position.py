@@ -59,7 +59,7 @@ def test_a_continuous_segment_begins_at_the_moments_of_the_curve() -> None:
     place = x[-1] + 0.4
 
     def curve_at(one: object) -> tuple[jax.Array, jax.Array]:
-        forecast = learner.learner._forecast(one, place, None, None, None)
+        forecast = learner.learner.predictive(one, place, None, None, None)
         return forecast.mean, forecast.var - 0.04
 
     means, variances = (np.asarray(leaf) for leaf in jax.vmap(curve_at)(predicted.beliefs))

@@ -11,9 +11,9 @@ import pytest
 from tests.covariances.reference import close
 
 import credo
-from credo.core.outer import OuterRows, dense_rows, mask_rows
 from credo.core.trees import ravel
 from credo.covariances import Diagonal, LowRank, LowRankCovariance
+from credo.linalg.outer import OuterRows, dense_rows, mask_rows
 from credo.models import model as models
 
 RNG = np.random.default_rng(5)

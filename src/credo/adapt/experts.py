@@ -12,9 +12,8 @@ from credo.adapt.hypotheses import floating, log_sum, normalized
 from credo.adapt.priors import collapse
 from credo.adapt.wrapped import Mixture
 from credo.core.errors import CredoError, require_interval, require_positive
-from credo.core.numerics import as_like
 from credo.core.records import record, replace, static_field
-from credo.core.trees import select
+from credo.core.trees import as_like, select
 from credo.learners import Info, Learner
 from credo.likelihoods import Predictive, WeightedPredictive
 
@@ -138,29 +137,29 @@ class Experts(Learner):
             else jnp.log(eye)
         )
 
-    def _predict(self, belief: Bank, dt: Any) -> Bank:
+    def time_update(self, belief: Bank, dt: Any) -> Bank:
         joint = belief.log_weights[:, None] + self._log_transition(belief.log_weights)
         log_weights = log_sum(joint, axis=0)
         beliefs = belief.beliefs
         if self.mixing:
             beliefs = jax.vmap(collapse, in_axes=(1, None))(joint, beliefs)
-        moved = jax.vmap(lambda learner, one: learner._predict(one, dt))(self.learners, beliefs)
+        moved = jax.vmap(lambda learner, one: learner.time_update(one, dt))(self.learners, beliefs)
         return Bank(log_weights, moved, belief.priors, belief.t + 1)
 
-    def _forecast(
+    def predictive(
         self, belief: Bank, x: Any, method: str | None, samples: int | None, key: Any
     ) -> Predictive:
         return WeightedPredictive(self._parts(belief, x, method, samples, key), belief.log_weights)
 
     def _parts(self, belief: Bank, x: Any, method: str | None, samples: int | None, key: Any) -> Any:
         def one(learner: Learner, belief: Any) -> Predictive:
-            return learner._forecast(belief, x, method, samples, key)
+            return learner.predictive(belief, x, method, samples, key)
 
         return jax.vmap(one)(self.learners, belief.beliefs)
 
-    def _update(self, belief: Bank, x: Any, y: Any, weight: Any, key: Any) -> tuple[Bank, Info]:
+    def measurement_update(self, belief: Bank, x: Any, y: Any, weight: Any, key: Any) -> tuple[Bank, Info]:
         def one(learner: Learner, belief: Any) -> tuple[Any, Info]:
-            return learner._update(belief, x, y, weight, key)
+            return learner.measurement_update(belief, x, y, weight, key)
 
         learned, infos = jax.vmap(one)(self.learners, belief.beliefs)
         evidence = jnp.where(infos.ok, infos.log_evidence, -jnp.inf).astype(belief.log_weights.dtype)
@@ -185,9 +184,9 @@ class Experts(Learner):
         used = ok & jnp.any(jnp.asarray(weight) != 0)
         return select(used, new, belief), Info(jnp.where(used, log_evidence, 0.0), ok, jnp.exp(log_weights))
 
-    def _sample(self, belief: Bank, key: Any, shape: tuple[int, ...]) -> Any:
+    def draws(self, belief: Bank, key: Any, shape: tuple[int, ...]) -> Any:
         def draw(index: jax.Array, one: jax.Array) -> Any:
             learner, chosen = jax.tree.map(lambda leaf: leaf[index], (self.learners, belief.beliefs))
-            return learner._sample(chosen, one, ())
+            return learner.draws(chosen, one, ())
 
         return belief.draws(key, shape, draw)

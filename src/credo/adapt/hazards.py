@@ -9,8 +9,8 @@ import jax
 import jax.numpy as jnp
 
 from credo.core.errors import CredoError, require_interval, require_positive
-from credo.core.numerics import as_like
 from credo.core.records import record, static_field
+from credo.core.trees import as_like
 
 __all__ = ["ConstantHazard", "Hazard", "HazardFunction", "LearnedHazard", "as_hazard"]
 

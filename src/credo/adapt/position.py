@@ -14,9 +14,8 @@ from credo.adapt.priors import _collapse
 from credo.adapt.wrapped import Around
 from credo.core.errors import CredoError, require_integer, require_nonnegative
 from credo.core.keys import as_key
-from credo.core.numerics import as_like
 from credo.core.records import record, replace, static_field
-from credo.core.trees import select
+from credo.core.trees import as_like, select
 from credo.learners import Info, Learner, RecursiveLearner
 from credo.likelihoods import Predictive
 
@@ -115,8 +114,8 @@ class LocalPolynomial(Learner):
         zero, whole = jnp.zeros((), floating(prior)), jnp.zeros((), jnp.int32)
         return Piece(prior, zero, zero, whole + 1, prior, zero, whole)
 
-    def _predict(self, belief: Piece, dt: Any) -> Piece:
-        moved = self.learner._predict(belief.belief, dt)
+    def time_update(self, belief: Piece, dt: Any) -> Piece:
+        moved = self.learner.time_update(belief.belief, dt)
         # A segment that has not begun has nothing that could move.
         kept = replace(belief.belief, t=moved.t)
         return replace(belief, belief=select(belief.state == 1, kept, moved), t=belief.t + 1)
@@ -142,20 +141,20 @@ class LocalPolynomial(Learner):
         begun = replace(belief, belief=inner, origin=origin, place=place, state=jnp.zeros_like(belief.state))
         return begun, _powers(place - origin, self.degree + 1)
 
-    def _forecast(
+    def predictive(
         self, belief: Piece, x: Any, method: str | None, samples: int | None, key: Any
     ) -> Predictive:
         begun, features = self._begun(belief, x)
-        return self.learner._forecast(begun.belief, features, method, samples, key)
+        return self.learner.predictive(begun.belief, features, method, samples, key)
 
-    def _update(self, belief: Piece, x: Any, y: Any, weight: Any, key: Any) -> tuple[Piece, Info]:
+    def measurement_update(self, belief: Piece, x: Any, y: Any, weight: Any, key: Any) -> tuple[Piece, Info]:
         begun, features = self._begun(belief, x)
-        learned, info = self.learner._update(begun.belief, features, y, weight, key)
+        learned, info = self.learner.measurement_update(begun.belief, features, y, weight, key)
         used = info.ok & jnp.any(jnp.asarray(weight) != 0)
         return select(used, replace(begun, belief=learned), belief), info
 
-    def _sample(self, belief: Piece, key: Any, shape: tuple[int, ...]) -> Any:
-        return self.learner._sample(belief.belief, as_key(key), shape)
+    def draws(self, belief: Piece, key: Any, shape: tuple[int, ...]) -> Any:
+        return self.learner.draws(belief.belief, as_key(key), shape)
 
 
 def _powers(value: jax.Array, size: int) -> jax.Array:

@@ -18,8 +18,8 @@ import jax.numpy as jnp
 
 from credo.beliefs import Anchor, Beta, Dirichlet, Gamma, Gaussian, InverseGamma
 from credo.core.errors import CredoError
-from credo.core.numerics import as_like
 from credo.core.records import record, replace
+from credo.core.trees import as_like
 from credo.dynamics import Dynamics, Inflation, OrnsteinUhlenbeck, Static
 
 __all__ = ["PriorReset", "Subset", "collapse", "descend", "require_conditional_prior"]

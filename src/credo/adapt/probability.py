@@ -19,9 +19,8 @@ from credo.core.errors import (
     require_nonnegative,
 )
 from credo.core.keys import as_key
-from credo.core.numerics import as_like
 from credo.core.records import record, replace, static_field
-from credo.core.trees import select
+from credo.core.trees import as_like, select
 from credo.dynamics import OrnsteinUhlenbeck, RandomWalk
 from credo.learners import Info, Learner
 from credo.likelihoods import Predictive, WeightedPredictive
@@ -118,8 +117,8 @@ class ChangeProbability(Learner):
         level = jnp.asarray(self.levels, kind).reshape(-1)[0]
         return Forgetting(prior, prior, level, jnp.zeros((), kind), jnp.zeros((), jnp.int32))
 
-    def _predict(self, belief: Forgetting, dt: Any) -> Forgetting:
-        moved = self.learner._predict(belief.belief, dt)
+    def time_update(self, belief: Forgetting, dt: Any) -> Forgetting:
+        moved = self.learner.time_update(belief.belief, dt)
         # The first observation meets the prior itself.
         step = jnp.where(belief.t == 0, 0.0, 1.0) * (1.0 if dt is None else as_like(dt, belief.pending))
         pending = belief.pending + step.astype(belief.pending.dtype)
@@ -140,20 +139,24 @@ class ChangeProbability(Learner):
             return levels, jnp.full(levels.shape, -np.log(levels.size), levels.dtype)
         return levels, jax.nn.log_softmax(as_like(self.log_prior, levels))
 
-    def _forecast(
+    def predictive(
         self, belief: Forgetting, x: Any, method: str | None, samples: int | None, key: Any
     ) -> Predictive:
         levels, log_prior = self._weights(belief)
 
         def one(level: jax.Array) -> Predictive:
-            return self.learner._forecast(self._child(belief, level), x, method, samples, key)
+            return self.learner.predictive(self._child(belief, level), x, method, samples, key)
 
         return WeightedPredictive(jax.vmap(one)(levels), log_prior)
 
-    def _update(self, belief: Forgetting, x: Any, y: Any, weight: Any, key: Any) -> tuple[Forgetting, Info]:
+    def measurement_update(
+        self, belief: Forgetting, x: Any, y: Any, weight: Any, key: Any
+    ) -> tuple[Forgetting, Info]:
         levels, log_prior = self._weights(belief)
         children = jax.vmap(lambda level: self._child(belief, level))(levels)
-        learned, infos = jax.vmap(lambda one: self.learner._update(one, x, y, weight, key))(children)
+        learned, infos = jax.vmap(lambda one: self.learner.measurement_update(one, x, y, weight, key))(
+            children
+        )
         logs = log_prior + jnp.where(infos.ok, infos.log_evidence, -jnp.inf).astype(log_prior.dtype)
         log_evidence = log_sum(logs)
         best = jnp.argmax(logs)
@@ -164,7 +167,7 @@ class ChangeProbability(Learner):
             kept, level = jax.tree.map(lambda leaf: leaf[best], learned), levels[best]
         else:
             level = self._climb(belief, x, y)
-            kept, info = self.learner._update(self._child(belief, level), x, y, weight, key)
+            kept, info = self.learner.measurement_update(self._child(belief, level), x, y, weight, key)
             level = jnp.where(info.ok, level, belief.level)
         ok = jnp.any(infos.ok) & jnp.isfinite(log_evidence) & jnp.isfinite(level)
         new = replace(belief, belief=kept, level=level, pending=jnp.zeros_like(belief.pending))
@@ -181,7 +184,7 @@ class ChangeProbability(Learner):
         def score(place: jax.Array) -> jax.Array:
             move, _ = MOVES[self.kind]
             child = descend(move(to_level(place)), belief.belief, belief.prior, belief.pending)
-            return self.learner._forecast(child, x, None, None, None).log_prob(y)
+            return self.learner.predictive(child, x, None, None, None).log_prob(y)
 
         def climb(_: int, place: jax.Array) -> jax.Array:
             slope = jax.grad(score)(place)
@@ -191,5 +194,5 @@ class ChangeProbability(Learner):
         start = jnp.clip(start, 0.0, limit)
         return to_level(jax.lax.fori_loop(0, self.iterations, climb, start))
 
-    def _sample(self, belief: Forgetting, key: Any, shape: tuple[int, ...]) -> Any:
-        return self.learner._sample(belief.belief, as_key(key), shape)
+    def draws(self, belief: Forgetting, key: Any, shape: tuple[int, ...]) -> Any:
+        return self.learner.draws(belief.belief, as_key(key), shape)

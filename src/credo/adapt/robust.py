@@ -10,8 +10,8 @@ import jax.scipy.special as jss
 
 from credo.adapt.robust_base import Residual, RobustLearner, Trust, log_peak
 from credo.core.errors import require_choice, require_positive
-from credo.core.numerics import as_like
 from credo.core.records import record, static_field
+from credo.core.trees import as_like
 from credo.learners import RecursiveLearner
 
 __all__ = ["OutlierIndicator", "WoLF"]

@@ -140,7 +140,7 @@ class RobustLearner(Learner):
     """The base of the robust learners: the loop around `learner`.
 
     A subclass is a record with a field `learner` and writes `_weigh` and `_evidence`; it may write
-    `_forecast`. Beliefs, dynamics and draws are those of `learner`.
+    `predictive`. Beliefs, dynamics and draws are those of `learner`.
 
     Cost: `iterations` updates of `learner`, and as many Jacobians.
     """
@@ -169,28 +169,30 @@ class RobustLearner(Learner):
         """log p(y | past), from the residual before the update and the trust that was chosen."""
         raise NotImplementedError
 
-    def _predict(self, belief: Gaussian, dt: Any) -> Gaussian:
-        return self.learner._predict(belief, dt)
+    def time_update(self, belief: Gaussian, dt: Any) -> Gaussian:
+        return self.learner.time_update(belief, dt)
 
-    def _forecast(
+    def predictive(
         self, belief: Gaussian, x: Any, method: str | None, samples: int | None, key: Any
     ) -> Predictive:
-        return self.learner._forecast(belief, x, method, samples, key)
+        return self.learner.predictive(belief, x, method, samples, key)
 
-    def _sample(self, belief: Gaussian, key: Any, shape: tuple[int, ...]) -> Any:
-        return self.learner._sample(belief, key, shape)
+    def draws(self, belief: Gaussian, key: Any, shape: tuple[int, ...]) -> Any:
+        return self.learner.draws(belief, key, shape)
 
-    def _update(self, belief: Gaussian, x: Any, y: Any, weight: Any, key: Any) -> tuple[Gaussian, Info]:
+    def measurement_update(
+        self, belief: Gaussian, x: Any, y: Any, weight: Any, key: Any
+    ) -> tuple[Gaussian, Info]:
         likelihood = self.learner.model.likelihood
         observed, used = usable(likelihood.observed(y), weight, belief.mean.dtype)
         seen = self._residual(belief, x, y)
 
         def attempt(trust: Trust) -> tuple[Trust, Gaussian, Info]:
             if trust.root is None:
-                return trust, *self.learner._update(belief, x, y, used * trust.weight, key)
+                return trust, *self.learner.measurement_update(belief, x, y, used * trust.weight, key)
             noise = WhiteNormal(seen.root @ trust.root)
             inner = self._with(noise)
-            return trust, *inner._update(belief, x, y, used, key)
+            return trust, *inner.measurement_update(belief, x, y, used, key)
 
         def again(_: Any, state: tuple[Trust, Gaussian, Info]) -> tuple[Trust, Gaussian, Info]:
             trust, trial, _ = state

@@ -22,8 +22,8 @@ import numpy as np
 from credo.adapt.robust_base import Residual, RobustLearner, Trust, log_peak
 from credo.beliefs import Gaussian
 from credo.core.errors import CredoError, require_choice, require_positive
-from credo.core.numerics import as_like
 from credo.core.records import record, static_field
+from credo.core.trees import as_like
 from credo.learners import RecursiveLearner
 from credo.likelihoods import MixturePredictive, Normal, NormalPredictive, Predictive, StudentTPredictive
 from credo.likelihoods.base import LikelihoodBase
@@ -129,13 +129,13 @@ class _Tailed(RobustLearner):
         bound = met - log_peak(seen.size) + 0.5 * spared + tail
         return jnp.where(df > 0, bound + seen.log_scale, jnp.nan)
 
-    def _forecast(
+    def predictive(
         self, belief: Gaussian, x: Any, method: str | None, samples: int | None, key: Any
     ) -> Predictive:
         model = self.learner.model
         size = jax.eval_shape(lambda mean: model.outputs(mean, belief.unravel, x), belief.mean).shape[0]
         noise = TailedNormal(model.likelihood, *self._tail(size, belief.mean))
-        return self._with(noise)._forecast(belief, x, method, samples, key)
+        return self._with(noise).predictive(belief, x, method, samples, key)
 
 
 def _gamma_trust(seen: Residual, last: Trust | None, shape: jax.Array, rate: jax.Array) -> Trust:

@@ -18,9 +18,8 @@ from credo.adapt.overflow import OVERFLOWS, thin
 from credo.adapt.priors import PriorReset, Subset, collapse, descend, require_conditional_prior
 from credo.core.errors import CredoError, require_choice, require_integer, require_interval
 from credo.core.keys import as_key, step_key
-from credo.core.numerics import as_like
 from credo.core.records import record, replace, static_field
-from credo.core.trees import select
+from credo.core.trees import as_like, select
 from credo.learners import Info, Learner
 from credo.likelihoods import Predictive, WeightedPredictive
 
@@ -79,9 +78,9 @@ class Changepoints(Learner):
         zero = jnp.zeros((), jnp.int32)
         return Hypotheses(log_weights, beliefs, segments, prior, zero, zero)
 
-    def _predict(self, belief: Hypotheses, dt: Any) -> Hypotheses:
+    def time_update(self, belief: Hypotheses, dt: Any) -> Hypotheses:
         old, dtype = belief.segments, belief.log_weights.dtype
-        went_on = jax.vmap(lambda one: self.learner._predict(one, dt))(belief.beliefs)
+        went_on = jax.vmap(lambda one: self.learner.time_update(one, dt))(belief.beliefs)
         count = self.slots - self.capacity
         free = jnp.argsort(belief.log_weights)[:count] if count > 1 else jnp.argmin(belief.log_weights)[None]
         alive, _ = normalized(belief.log_weights.at[free].set(-jnp.inf))
@@ -145,11 +144,11 @@ class Changepoints(Learner):
 
         return jax.vmap(one)(parents)
 
-    def _forecast(
+    def predictive(
         self, belief: Hypotheses, x: Any, method: str | None, samples: int | None, key: Any
     ) -> Predictive:
         def one(belief: Any) -> Predictive:
-            return self.learner._forecast(belief, x, method, samples, key)
+            return self.learner.predictive(belief, x, method, samples, key)
 
         return WeightedPredictive(jax.vmap(one)(self._facing(belief)), belief.log_weights)
 
@@ -164,9 +163,11 @@ class Changepoints(Learner):
         """Which hypotheses say that something changes with the next observation (M,)."""
         return belief.segments.times[:, 0] == belief.t
 
-    def _update(self, belief: Hypotheses, x: Any, y: Any, weight: Any, key: Any) -> tuple[Hypotheses, Info]:
+    def measurement_update(
+        self, belief: Hypotheses, x: Any, y: Any, weight: Any, key: Any
+    ) -> tuple[Hypotheses, Info]:
         facing = self._facing(belief)
-        learned, infos = jax.vmap(lambda one: self.learner._update(one, x, y, weight, key))(facing)
+        learned, infos = jax.vmap(lambda one: self.learner.measurement_update(one, x, y, weight, key))(facing)
         if isinstance(self.conditional_prior, Subset):
             learned = jax.vmap(select)(self._born(belief), belief.beliefs, learned)
         # A hypothesis that cannot take in what others can has met something impossible.
@@ -227,10 +228,10 @@ class Changepoints(Learner):
             jnp.sum(new.log_weights > -jnp.inf, dtype=jnp.int32),
         )
 
-    def _sample(self, belief: Hypotheses, key: Any, shape: tuple[int, ...]) -> Any:
+    def draws(self, belief: Hypotheses, key: Any, shape: tuple[int, ...]) -> Any:
         def draw(index: jax.Array, one: jax.Array) -> Any:
             chosen = jax.tree.map(lambda leaf: leaf[index], belief.beliefs)
-            return self.learner._sample(chosen, one, ())
+            return self.learner.draws(chosen, one, ())
 
         return belief.draws(key, shape, draw)
 

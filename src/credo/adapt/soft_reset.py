@@ -13,9 +13,8 @@ from credo.adapt.priors import descend
 from credo.adapt.wrapped import Around
 from credo.core.errors import CredoError, require_interval
 from credo.core.keys import as_key
-from credo.core.numerics import as_like
 from credo.core.records import record, replace
-from credo.core.trees import select
+from credo.core.trees import as_like, select
 from credo.dynamics import OrnsteinUhlenbeck
 from credo.learners import Info, Learner
 from credo.likelihoods import Predictive, WeightedPredictive
@@ -90,7 +89,7 @@ class SoftReset(Learner):
         whole, kind = jnp.zeros((), jnp.int32), floating(prior)
         return Resettable(prior, prior, whole - 1, jnp.ones((), kind), jnp.zeros((), kind), whole)
 
-    def _predict(self, belief: Resettable, dt: Any) -> Resettable:
+    def time_update(self, belief: Resettable, dt: Any) -> Resettable:
         kind = belief.change.dtype
         length = jnp.maximum(belief.run_length, 0).astype(kind)
         t = jnp.maximum(belief.t, 1).astype(kind)
@@ -98,24 +97,26 @@ class SoftReset(Learner):
         if dt is not None:
             change = 1.0 - (1.0 - change) ** as_like(dt, change)
         change = jnp.where(belief.run_length < 0, 0.0, change)
-        moved = self.learner._predict(belief.belief, dt)
+        moved = self.learner.time_update(belief.belief, dt)
         return replace(belief, belief=moved, change=change, t=belief.t + 1)
 
-    def _forecast(
+    def predictive(
         self, belief: Resettable, x: Any, method: str | None, samples: int | None, key: Any
     ) -> Predictive:
         both = jax.tree.map(lambda a, b: jnp.stack([a, b]), belief.belief, self._fresh(belief))
-        parts = jax.vmap(lambda one: self.learner._forecast(one, x, method, samples, key))(both)
+        parts = jax.vmap(lambda one: self.learner.predictive(one, x, method, samples, key))(both)
         return WeightedPredictive(parts, jnp.log(jnp.stack([1.0 - belief.change, belief.change])))
 
     def _fresh(self, belief: Resettable) -> Any:
         return replace(belief.prior, t=belief.belief.t)
 
-    def _update(self, belief: Resettable, x: Any, y: Any, weight: Any, key: Any) -> tuple[Resettable, Info]:
+    def measurement_update(
+        self, belief: Resettable, x: Any, y: Any, weight: Any, key: Any
+    ) -> tuple[Resettable, Info]:
         fresh = self._fresh(belief)
         both = jax.tree.map(lambda a, b: jnp.stack([a, b]), belief.belief, fresh)
         # The scores are those of the inner learner's own update, whatever its curvature.
-        _, told = jax.vmap(lambda one: self.learner._update(one, x, y, weight, key))(both)
+        _, told = jax.vmap(lambda one: self.learner.measurement_update(one, x, y, weight, key))(both)
         scores = jnp.where(told.ok, told.log_evidence, -jnp.inf).astype(belief.change.dtype)
         stay, leave = jnp.log1p(-belief.change), jnp.log(belief.change)
         logs = jnp.stack([stay, leave]) + scores
@@ -125,7 +126,7 @@ class SoftReset(Learner):
         blended = descend(OrnsteinUhlenbeck(jnp.where(full, 1.0, keep)), belief.belief, belief.prior, None)
         blended = select(keep == 1, belief.belief, blended)
         start = select(full, fresh, blended)
-        learned, info = self.learner._update(start, x, y, weight, key)
+        learned, info = self.learner.measurement_update(start, x, y, weight, key)
         ok = info.ok & jnp.isfinite(log_evidence)
         new = replace(
             belief,
@@ -137,5 +138,5 @@ class SoftReset(Learner):
         used = ok & jnp.any(jnp.asarray(weight) != 0)
         return select(used, new, belief), Info(jnp.where(used, log_evidence, 0.0), ok, 1.0 - keep)
 
-    def _sample(self, belief: Resettable, key: Any, shape: tuple[int, ...]) -> Any:
-        return self.learner._sample(belief.belief, as_key(key), shape)
+    def draws(self, belief: Resettable, key: Any, shape: tuple[int, ...]) -> Any:
+        return self.learner.draws(belief.belief, as_key(key), shape)

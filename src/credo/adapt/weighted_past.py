@@ -11,9 +11,8 @@ from credo.adapt.hypotheses import floating
 from credo.adapt.wrapped import Around
 from credo.core.errors import CredoError, require_integer, require_interval, require_positive
 from credo.core.keys import as_key
-from credo.core.numerics import as_like
 from credo.core.records import record, replace, static_field
-from credo.core.trees import select
+from credo.core.trees import as_like, select
 from credo.learners import Info, Learner
 from credo.likelihoods import Predictive
 
@@ -110,14 +109,14 @@ class WeightedPast(Learner):
         logits, zero = jnp.zeros(self.memory, floating(prior)), jnp.zeros((), jnp.int32)
         return Memory(prior, prior, xs, ys, logits, zero, zero)
 
-    def _predict(self, belief: Memory, dt: Any) -> Memory:
+    def time_update(self, belief: Memory, dt: Any) -> Memory:
         inner = replace(belief.belief, t=belief.belief.t + 1)
         return replace(belief, belief=inner, t=belief.t + 1)
 
-    def _forecast(
+    def predictive(
         self, belief: Memory, x: Any, method: str | None, samples: int | None, key: Any
     ) -> Predictive:
-        return self.learner._forecast(belief.belief, x, method, samples, key)
+        return self.learner.predictive(belief.belief, x, method, samples, key)
 
     def _believe(self, belief: Memory, logits: jax.Array) -> Any:
         """The prior with the remembered observations, weighed."""
@@ -125,17 +124,19 @@ class WeightedPast(Learner):
 
         def take(inner: Any, row: Any) -> tuple[Any, None]:
             x, y, weight = row
-            return self.learner._update(inner, x, y, weight, None)[0], None
+            return self.learner.measurement_update(inner, x, y, weight, None)[0], None
 
         start = replace(belief.prior, t=belief.belief.t)
         return jax.lax.scan(take, start, (belief.xs, belief.ys, weights))[0]
 
-    def _update(self, belief: Memory, x: Any, y: Any, weight: Any, key: Any) -> tuple[Memory, Info]:
-        before = self.learner._forecast(belief.belief, x, None, None, key).log_prob(y)
-        _, told = self.learner._update(belief.belief, x, y, weight, key)
+    def measurement_update(
+        self, belief: Memory, x: Any, y: Any, weight: Any, key: Any
+    ) -> tuple[Memory, Info]:
+        before = self.learner.predictive(belief.belief, x, None, None, key).log_prob(y)
+        _, told = self.learner.measurement_update(belief.belief, x, y, weight, key)
 
         def score(logits: jax.Array) -> jax.Array:
-            predicted = self.learner._forecast(self._believe(belief, logits), x, None, None, key)
+            predicted = self.learner.predictive(self._believe(belief, logits), x, None, None, key)
             cost = as_like(self.penalty, logits) * jnp.sum(
                 jnp.where(belief.weights > 0, 1 - jax.nn.sigmoid(logits), 0.0)
             )
@@ -166,5 +167,5 @@ class WeightedPast(Learner):
         used = ok & jnp.any(jnp.asarray(weight) != 0)
         return select(used, new, belief), Info(jnp.where(used, told.log_evidence, 0.0), ok, new.weights)
 
-    def _sample(self, belief: Memory, key: Any, shape: tuple[int, ...]) -> Any:
-        return self.learner._sample(belief.belief, as_key(key), shape)
+    def draws(self, belief: Memory, key: Any, shape: tuple[int, ...]) -> Any:
+        return self.learner.draws(belief.belief, as_key(key), shape)

@@ -8,8 +8,8 @@ import jax
 import jax.numpy as jnp
 
 from credo.core.errors import require_interval, require_positive
-from credo.core.numerics import as_like
 from credo.core.records import record
+from credo.core.trees import as_like
 
 __all__ = ["InverseGamma"]
 

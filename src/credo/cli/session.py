@@ -21,7 +21,7 @@ from credo.cli.encoding import Block, Encoding, restore
 from credo.cli.options import Settings
 from credo.cli.tally import Tally
 from credo.core.errors import FormatError
-from credo.core.numerics import verb
+from credo.core.verbs import verb
 from credo.metrics import Scores
 from credo.streams import checkpoint, score_chunk, to_scores
 from credo.streams.scoring import forecast_outcome

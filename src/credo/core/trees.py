@@ -11,7 +11,7 @@ import jax.numpy as jnp
 from credo.core.errors import CredoError
 from credo.core.records import record, static_field
 
-__all__ = ["Unravel", "all_finite", "ravel", "select", "spread"]
+__all__ = ["Unravel", "all_finite", "as_like", "ravel", "select", "spread"]
 
 
 @record
@@ -133,3 +133,8 @@ def select(accept: jax.Array, new: Any, old: Any) -> Any:
     by bit.
     """
     return jax.tree.map(lambda a, b: jnp.where(accept, a, b), new, old)
+
+
+def as_like(value: Any, like: jax.Array) -> jax.Array:
+    """Cast a hyper-parameter to the dtype of the array it meets, so that a belief keeps its dtype."""
+    return jnp.asarray(value).astype(like.dtype)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, TypeAlias
+from typing import Any, TypeAlias
 
 import jax
 from jax.typing import ArrayLike, DTypeLike
 
-__all__ = ["Array", "ArrayLike", "CurvatureName", "DTypeLike", "Key", "PyTree"]
+__all__ = ["Array", "ArrayLike", "DTypeLike", "Key", "PyTree"]
 
 Array: TypeAlias = jax.Array
 """An array of JAX; docstrings give its shape."""
@@ -17,6 +17,3 @@ Key: TypeAlias = jax.Array | int
 
 PyTree: TypeAlias = Any
 """A tree of arrays (parameters, inputs, observations), whose structure the user chooses."""
-
-CurvatureName: TypeAlias = Literal["lin-hess", "lin-ef", "mc-hess", "mc-ef"]
-"""The curvatures by their names in the literature."""

@@ -8,13 +8,14 @@ import jax
 import jax.numpy as jnp
 
 from credo.core.errors import require_choice
-from credo.core.numerics import as_like, column_sums, scale_rows, solve_lower
-from credo.core.outer import OuterRows
 from credo.core.records import record, static_field
+from credo.core.trees import as_like
 from credo.covariances.base import Covariance, Family, Iterate
 from credo.covariances.iterates import BlendedIterate
 from credo.covariances.outer_steps import couple_diagonal, inverse_gram, squares
 from credo.covariances.retraction import retract
+from credo.linalg.matrices import column_sums, scale_rows, solve_lower
+from credo.linalg.outer import OuterRows
 
 __all__ = ["Diagonal", "DiagonalCovariance"]
 

@@ -8,9 +8,10 @@ import jax
 import jax.numpy as jnp
 
 from credo.core.errors import CredoError
-from credo.core.numerics import as_like, column_sums, eigh, psd_root, safe_sqrt, scale_rows
 from credo.core.records import record
+from credo.core.trees import as_like
 from credo.covariances.base import Covariance
+from credo.linalg.matrices import column_sums, eigh, psd_root, safe_sqrt, scale_rows
 
 __all__ = ["EnsembleCovariance", "centred"]
 

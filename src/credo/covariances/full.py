@@ -8,17 +8,8 @@ import jax
 import jax.numpy as jnp
 
 from credo.core.errors import require_choice
-from credo.core.numerics import (
-    as_like,
-    crossed,
-    psd_root,
-    safe_sqrt,
-    scale_rows,
-    solve_lower,
-    symmetric,
-    triangularize,
-)
 from credo.core.records import record, static_field
+from credo.core.trees import as_like
 from credo.covariances.base import Covariance, Family, Iterate, attenuated, kalman_shift
 from credo.covariances.full_steps import (
     WhitenedIterate,
@@ -28,6 +19,15 @@ from credo.covariances.full_steps import (
     temper_root,
 )
 from credo.covariances.iterates import StackedIterate
+from credo.linalg.matrices import (
+    crossed,
+    psd_root,
+    safe_sqrt,
+    scale_rows,
+    solve_lower,
+    symmetric,
+    triangularize,
+)
 
 __all__ = ["DenseCovariance", "Full", "RootCovariance"]
 

@@ -12,10 +12,10 @@ import jax
 import jax.numpy as jnp
 import jax.scipy.linalg as jsl
 
-from credo.core.numerics import eigh, symmetric
 from credo.core.records import record
 from credo.covariances.base import Covariance, Iterate
 from credo.covariances.retraction import retract_matrix
+from credo.linalg.matrices import eigh, symmetric
 
 __all__ = ["WhitenedIterate", "ascend_moments", "ascend_naturals", "narrowed", "temper_root"]
 

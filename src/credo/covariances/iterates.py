@@ -16,9 +16,9 @@ from __future__ import annotations
 import jax
 import jax.numpy as jnp
 
-from credo.core.numerics import eigh, scale_rows, solve_lower, symmetric
 from credo.core.records import record
 from credo.covariances.base import Covariance, Iterate
+from credo.linalg.matrices import eigh, scale_rows, solve_lower, symmetric
 
 __all__ = ["BlendedIterate", "StackedCovariance", "StackedIterate", "narrow"]
 

@@ -12,14 +12,15 @@ import jax
 import jax.numpy as jnp
 
 from credo.core.errors import CredoError, require_choice, require_integer
-from credo.core.numerics import as_like, column_sums, eigh, scale_rows, solve_lower
-from credo.core.outer import OuterRows, dense_rows
 from credo.core.records import record, static_field
+from credo.core.trees import as_like
 from credo.covariances.base import Covariance, Family, Iterate
 from credo.covariances.iterates import BlendedIterate, narrow
 from credo.covariances.low_rank_steps import ascend_factors, random_factor
 from credo.covariances.outer_steps import couple_low_rank, project_low_rank
 from credo.covariances.projections import PROJECTIONS, project
+from credo.linalg.matrices import column_sums, eigh, scale_rows, solve_lower
+from credo.linalg.outer import OuterRows, dense_rows
 
 __all__ = ["LowRank", "LowRankCovariance"]
 

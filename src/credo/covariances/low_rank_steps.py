@@ -9,8 +9,8 @@ from __future__ import annotations
 import jax
 import jax.numpy as jnp
 
-from credo.core.numerics import column_sums, scale_rows, solve_lower
 from credo.covariances.retraction import retract
+from credo.linalg.matrices import column_sums, scale_rows, solve_lower
 
 __all__ = ["ascend_factors", "random_factor"]
 

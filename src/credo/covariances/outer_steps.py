@@ -14,9 +14,9 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from credo.core.numerics import column_sums, eigh, safe_sqrt, scale_rows, solve_lower, symmetric
-from credo.core.outer import OuterRows
 from credo.core.records import record
+from credo.linalg.matrices import column_sums, eigh, safe_sqrt, scale_rows, solve_lower, symmetric
+from credo.linalg.outer import OuterRows
 
 __all__ = ["OuterCross", "couple_diagonal", "couple_low_rank", "inverse_gram", "project_low_rank", "squares"]
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 import jax
 import jax.numpy as jnp
 
-from credo.core.numerics import column_sums, eigh, scale_rows, solve_lower
 from credo.covariances.outer_steps import inverse_gram
+from credo.linalg.matrices import column_sums, eigh, scale_rows, solve_lower
 
 __all__ = ["PROJECTIONS", "project"]
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import jax
 import jax.numpy as jnp
 
-from credo.core.numerics import eigh, symmetric
+from credo.linalg.matrices import eigh, symmetric
 
 __all__ = ["RETRACTIONS", "retract", "retract_matrix"]
 

@@ -13,10 +13,10 @@ from __future__ import annotations
 import jax
 import jax.numpy as jnp
 
-from credo.core.numerics import scale_rows, solve_lower, symmetric
-from credo.core.outer import OuterRows
 from credo.core.records import record, replace
 from credo.covariances.low_rank import LowRankCovariance
+from credo.linalg.matrices import scale_rows, solve_lower, symmetric
+from credo.linalg.outer import OuterRows
 
 __all__ = ["FEW", "RowSpace"]
 

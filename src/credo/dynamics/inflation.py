@@ -9,8 +9,8 @@ import jax.numpy as jnp
 
 from credo.beliefs import Anchor
 from credo.core.errors import require_choice, require_interval, require_nonnegative
-from credo.core.numerics import as_like
 from credo.core.records import record, static_field
+from credo.core.trees import as_like
 from credo.covariances import Covariance
 from credo.dynamics.base import Dynamics
 from credo.dynamics.linear import accumulated, duration

@@ -11,10 +11,11 @@ import numpy as np
 
 from credo.beliefs import Anchor
 from credo.core.errors import CredoError, require_interval, require_nonnegative
-from credo.core.numerics import as_like, symmetric
 from credo.core.records import record, static_field
+from credo.core.trees import as_like
 from credo.covariances import Covariance
 from credo.dynamics.base import Dynamics
+from credo.linalg.matrices import symmetric
 
 __all__ = ["Decay", "LinearGaussian", "OrnsteinUhlenbeck", "RandomWalk"]
 

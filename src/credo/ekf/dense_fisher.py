@@ -11,9 +11,9 @@ import numpy as np
 
 from credo.core.errors import CredoError, require_nonnegative, require_positive
 from credo.core.keys import require_key
-from credo.core.numerics import as_like, column_sums, symmetric, verb
 from credo.core.records import record
-from credo.core.trees import ravel
+from credo.core.trees import as_like, ravel
+from credo.core.verbs import verb
 from credo.covariances import Full
 from credo.covariances.full import DenseCovariance
 from credo.dynamics import LinearGaussian, RandomWalk
@@ -31,6 +31,7 @@ from credo.ekf.transform import (
     require_settings,
     settle,
 )
+from credo.linalg.matrices import column_sums, symmetric
 from credo.models import Model
 
 __all__ = ["DenseFisherState", "build", "init", "learner", "sample", "update"]

@@ -10,8 +10,9 @@ import jax.numpy as jnp
 
 from credo.core.errors import CredoError
 from credo.core.keys import require_key
-from credo.core.numerics import as_like, verb
 from credo.core.records import record
+from credo.core.trees import as_like
+from credo.core.verbs import verb
 from credo.covariances import Diagonal
 from credo.dynamics import RandomWalk
 from credo.ekf import rows

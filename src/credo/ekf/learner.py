@@ -6,8 +6,8 @@ from typing import Any
 
 from credo.beliefs import Gaussian
 from credo.core.errors import require_nonnegative
-from credo.core.numerics import as_like
 from credo.core.records import record
+from credo.core.trees import as_like
 from credo.covariances import Family
 from credo.dynamics import Dynamics
 from credo.learners import BONGRule, Info, LinearizedEmpiricalFisher, RecursiveLearner
@@ -37,11 +37,13 @@ class FisherLearner(RecursiveLearner):
         elif not callable(self.lr):
             require_nonnegative("lr", self.lr)
 
-    def _update(self, belief: Gaussian, x: Any, y: Any, weight: Any, key: Any) -> tuple[Gaussian, Info]:
+    def measurement_update(
+        self, belief: Gaussian, x: Any, y: Any, weight: Any, key: Any
+    ) -> tuple[Gaussian, Info]:
         count = self.model.likelihood.rows(y) if self.model.batched else 1
         rate = rate_at(self.lr, belief.t, belief.mean.dtype)
         tempered = as_like(weight, belief.mean) * rate / count
-        return super()._update(belief, x, y, tempered, key)
+        return super().measurement_update(belief, x, y, tempered, key)
 
 
 def fisher_learner(model: Model, family: Family, dynamics: Dynamics, lr: Any) -> FisherLearner:

@@ -10,9 +10,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from credo.core.errors import CredoError, require_nonnegative
-from credo.core.numerics import as_like
 from credo.core.records import replace
-from credo.core.trees import all_finite, ravel, select
+from credo.core.trees import all_finite, as_like, ravel, select
 from credo.learners.base import isolate
 
 __all__ = ["LogLikelihood", "Rate", "Transform", "is_number"]

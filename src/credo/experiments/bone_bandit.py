@@ -17,7 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 
 import credo
-from credo.core.numerics import as_like
+from credo.core.trees import as_like
 from credo.experiments.bone_bandit_figure import draw
 from credo.experiments.bone_common import VERSION, Method, grid
 from credo.experiments.bone_methods import make

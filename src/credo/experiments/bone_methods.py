@@ -17,8 +17,8 @@ from credo.adapt.hazards import LearnedHazard
 from credo.adapt.probability import ChangeProbability
 from credo.adapt.run_length import ChangeTimes, RunLength
 from credo.adapt.soft_reset import SoftReset
-from credo.core.numerics import as_like
 from credo.core.records import replace
+from credo.core.trees import as_like
 from credo.dynamics import Inflation, OrnsteinUhlenbeck, RandomWalk, Static
 from credo.experiments.bone_streams import Streams
 from credo.experiments.sweep import One

@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 
 import credo
-from credo.core.numerics import verb
+from credo.core.verbs import verb
 from credo.experiments.bong_grid import GridCell, make_learner
 from credo.experiments.sweep import One
 from credo.metrics.scores import ece

@@ -22,7 +22,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from credo.core.errors import CredoError, require_integer
-from credo.core.numerics import verb
+from credo.core.verbs import verb
 from credo.experiments.cells import Arrays, Cells
 from credo.experiments.records import Progress
 

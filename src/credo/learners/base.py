@@ -8,9 +8,9 @@ import jax
 import jax.numpy as jnp
 
 from credo.core.errors import CredoError, require_nonnegative
-from credo.core.numerics import verb
 from credo.core.records import record
 from credo.core.trees import all_finite, select
+from credo.core.verbs import verb
 from credo.likelihoods import Predictive, PredictiveRows
 
 __all__ = ["Info", "Learner", "accept", "clean", "usable"]
@@ -35,8 +35,8 @@ class Info:
 class Learner:
     """The base of every learner: the verbs, compiled once per structure.
 
-    A subclass writes `init`, `_predict`, `_forecast`, `_update` and `_sample`; all of it must be traceable.
-    Learners are records: hyper-parameters are leaves, so `jax.vmap` and `jax.grad` go through them.
+    A subclass writes `init`, `time_update`, `predictive`, `measurement_update` and `draws`; all of it must be
+    traceable. Learners are records: hyper-parameters are leaves, so `jax.vmap` and `jax.grad` go through them.
     """
 
     def init(self, params: Any = None, *, var: Any = 1.0) -> Any:
@@ -51,7 +51,7 @@ class Learner:
     @verb
     def predict(self, belief: Any, dt: Any = None) -> Any:
         """The time update: apply the dynamics over a step `dt` (None means 1)."""
-        return self._predict(belief, dt)
+        return self.time_update(belief, dt)
 
     @verb(static=("method", "samples"))
     def forecast(
@@ -67,7 +67,7 @@ class Learner:
             samples: how many draws, for the Monte Carlo methods (default 100).
             key: the key of those draws.
         """
-        return self._forecast(belief, x, method, samples, key)
+        return self.predictive(belief, x, method, samples, key)
 
     @verb(static=("method", "samples"))
     def forecast_rows(
@@ -79,7 +79,7 @@ class Learner:
         are.
         """
         return PredictiveRows(
-            jax.lax.map(lambda x: self._forecast(belief, x, method, samples, key), xs, batch_size=16)
+            jax.lax.map(lambda x: self.predictive(belief, x, method, samples, key), xs, batch_size=16)
         )
 
     @verb
@@ -96,7 +96,7 @@ class Learner:
             The new belief and an `Info`. A NaN target, or an update whose result is not finite, gives the
             belief back bit by bit with `ok=False`.
         """
-        return self._update(belief, x, y, weight, key)
+        return self.measurement_update(belief, x, y, weight, key)
 
     @verb
     def step(
@@ -110,7 +110,7 @@ class Learner:
         self, belief, x, y, weight, dt, key = isolate((self, belief, x, y, weight, dt, key))
 
         def take(belief: Any) -> tuple[Any, Info]:
-            return self._update(self._predict(belief, dt), x, y, weight, key)
+            return self.measurement_update(self.time_update(belief, dt), x, y, weight, key)
 
         def leave(belief: Any) -> tuple[Any, Info]:
             made, info = jax.eval_shape(take, belief)
@@ -123,18 +123,20 @@ class Learner:
     @verb(static=("shape",))
     def sample(self, belief: Any, key: Any, shape: tuple[int, ...] = ()) -> Any:
         """Parameter trees drawn from the belief, with leading axes `shape`."""
-        return self._sample(belief, key, shape)
+        return self.draws(belief, key, shape)
 
-    def _predict(self, belief: Any, dt: Any) -> Any:
+    def time_update(self, belief: Any, dt: Any) -> Any:
         raise NotImplementedError
 
-    def _forecast(self, belief: Any, x: Any, method: str | None, samples: int | None, key: Any) -> Predictive:
+    def predictive(
+        self, belief: Any, x: Any, method: str | None, samples: int | None, key: Any
+    ) -> Predictive:
         raise NotImplementedError
 
-    def _update(self, belief: Any, x: Any, y: Any, weight: Any, key: Any) -> tuple[Any, Info]:
+    def measurement_update(self, belief: Any, x: Any, y: Any, weight: Any, key: Any) -> tuple[Any, Info]:
         raise NotImplementedError
 
-    def _sample(self, belief: Any, key: Any, shape: tuple[int, ...]) -> Any:
+    def draws(self, belief: Any, key: Any, shape: tuple[int, ...]) -> Any:
         raise NotImplementedError
 
 

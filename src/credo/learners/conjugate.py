@@ -11,8 +11,9 @@ import jax.scipy.special as jss
 from credo.beliefs import Beta, Dirichlet, Gamma
 from credo.core.errors import CredoError, require_integer, require_interval, require_positive
 from credo.core.keys import as_key
-from credo.core.numerics import as_like, verb
 from credo.core.records import record, static_field
+from credo.core.trees import as_like
+from credo.core.verbs import verb
 from credo.learners.base import Info, Learner, accept, usable
 from credo.likelihoods import Bernoulli, Categorical, Predictive
 
@@ -58,17 +59,17 @@ class BetaBernoulli(Learner):
         """The prior Beta(a, b); arguments are ignored."""
         return Beta(jnp.asarray(self.a, float), jnp.asarray(self.b, float), jnp.zeros((), jnp.int32))
 
-    def _predict(self, belief: Beta, dt: Any) -> Beta:
+    def time_update(self, belief: Beta, dt: Any) -> Beta:
         a = _forgotten(belief.a, self.a, self.forgetting, dt)
         return Beta(a, _forgotten(belief.b, self.b, self.forgetting, dt), belief.t + 1)
 
-    def _forecast(
+    def predictive(
         self, belief: Beta, x: Any, method: str | None, samples: int | None, key: Any
     ) -> Predictive:
         _one_method(method)
         return Bernoulli().plugin(jnp.log(belief.a / belief.b).reshape(1))
 
-    def _update(self, belief: Beta, x: Any, y: Any, weight: Any, key: Any) -> tuple[Beta, Info]:
+    def measurement_update(self, belief: Beta, x: Any, y: Any, weight: Any, key: Any) -> tuple[Beta, Info]:
         observed = (as_like(y, belief.a) == 0) | (as_like(y, belief.a) == 1)
         observed, used = usable(observed, weight, belief.a.dtype)
         value = jnp.where(observed, as_like(y, belief.a), 0.0)
@@ -76,7 +77,7 @@ class BetaBernoulli(Learner):
         p = jnp.where(value == 1, belief.a, belief.b) / (belief.a + belief.b)
         return accept(belief, new, jnp.where(used > 0, jnp.log(p), 0.0), observed, (), y, used)
 
-    def _sample(self, belief: Beta, key: Any, shape: tuple[int, ...]) -> jax.Array:
+    def draws(self, belief: Beta, key: Any, shape: tuple[int, ...]) -> jax.Array:
         return belief.sample(as_key(key), shape)
 
 
@@ -104,16 +105,18 @@ class DirichletCategorical(Learner):
         counts = jnp.broadcast_to(jnp.asarray(self.count, float), (self.classes,))
         return Dirichlet(counts, jnp.zeros((), jnp.int32))
 
-    def _predict(self, belief: Dirichlet, dt: Any) -> Dirichlet:
+    def time_update(self, belief: Dirichlet, dt: Any) -> Dirichlet:
         return Dirichlet(_forgotten(belief.counts, self.count, self.forgetting, dt), belief.t + 1)
 
-    def _forecast(
+    def predictive(
         self, belief: Dirichlet, x: Any, method: str | None, samples: int | None, key: Any
     ) -> Predictive:
         _one_method(method)
         return Categorical(self.classes).plugin(jnp.log(belief.counts))
 
-    def _update(self, belief: Dirichlet, x: Any, y: Any, weight: Any, key: Any) -> tuple[Dirichlet, Info]:
+    def measurement_update(
+        self, belief: Dirichlet, x: Any, y: Any, weight: Any, key: Any
+    ) -> tuple[Dirichlet, Info]:
         observed = Categorical(self.classes).observed(y)
         observed, used = usable(observed, weight, belief.counts.dtype)
         label = jnp.where(observed, jnp.asarray(y), 0).astype(jnp.int32)
@@ -121,7 +124,7 @@ class DirichletCategorical(Learner):
         log_p = jnp.log(belief.counts[label] / jnp.sum(belief.counts))
         return accept(belief, new, jnp.where(used > 0, log_p, 0.0), observed, (), y, used)
 
-    def _sample(self, belief: Dirichlet, key: Any, shape: tuple[int, ...]) -> jax.Array:
+    def draws(self, belief: Dirichlet, key: Any, shape: tuple[int, ...]) -> jax.Array:
         return belief.sample(as_key(key), shape)
 
 
@@ -203,18 +206,18 @@ class GammaPoisson(Learner):
         """The prior Gamma(shape, per); arguments are ignored."""
         return Gamma(jnp.asarray(self.shape, float), jnp.asarray(self.per, float), jnp.zeros((), jnp.int32))
 
-    def _predict(self, belief: Gamma, dt: Any) -> Gamma:
+    def time_update(self, belief: Gamma, dt: Any) -> Gamma:
         shape = _forgotten(belief.shape, self.shape, self.forgetting, dt)
         return Gamma(shape, _forgotten(belief.per, self.per, self.forgetting, dt), belief.t + 1)
 
-    def _forecast(
+    def predictive(
         self, belief: Gamma, x: Any, method: str | None, samples: int | None, key: Any
     ) -> Predictive:
         _one_method(method)
         exposure = jnp.ones_like(belief.per) if x is None else as_like(x, belief.per)
         return NegativeBinomialPredictive(belief.shape, belief.per / exposure)
 
-    def _update(self, belief: Gamma, x: Any, y: Any, weight: Any, key: Any) -> tuple[Gamma, Info]:
+    def measurement_update(self, belief: Gamma, x: Any, y: Any, weight: Any, key: Any) -> tuple[Gamma, Info]:
         count = as_like(y, belief.shape)
         exposure = jnp.ones_like(belief.per) if x is None else as_like(x, belief.per)
         observed = (count >= 0) & (count == jnp.floor(count)) & (exposure > 0)
@@ -228,5 +231,5 @@ class GammaPoisson(Learner):
         ).log_prob(safe)
         return accept(belief, new, jnp.where(used > 0, log_evidence, 0.0), observed, (), y, used)
 
-    def _sample(self, belief: Gamma, key: Any, shape: tuple[int, ...]) -> jax.Array:
+    def draws(self, belief: Gamma, key: Any, shape: tuple[int, ...]) -> jax.Array:
         return belief.sample(as_key(key), shape)

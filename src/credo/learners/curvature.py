@@ -14,13 +14,13 @@ import jax
 import jax.numpy as jnp
 
 from credo.core.keys import require_key
-from credo.core.numerics import safe_sqrt
-from credo.core.outer import mask_rows
 from credo.core.records import record, replace
 from credo.core.trees import Unravel
 from credo.covariances import Covariance
 from credo.covariances.base import attenuated, bend
 from credo.likelihoods.base import LikelihoodBase
+from credo.linalg.matrices import safe_sqrt
+from credo.linalg.outer import mask_rows
 from credo.models import Model
 
 __all__ = ["Curvature", "LinearizedEmpiricalFisher", "LinearizedGaussNewton", "Local", "Site"]
@@ -70,7 +70,7 @@ class Local:
     """The log-likelihood near a point, as its gradient J' e and expected Hessian -J' A A' J - diag(d).
 
     Attributes:
-        rows: J (k, P), an array or `credo.core.outer.OuterRows`.
+        rows: J (k, P), an array or `credo.linalg.outer.OuterRows`.
         residual: e (k,).
         root: A (k, m), or the diagonal (k,) of a diagonal A.
         eta: the model's outputs there (C,), or at M draws (M, C).

@@ -12,7 +12,6 @@ import jax.numpy as jnp
 from credo.beliefs import Anchor, Ensemble
 from credo.core.errors import CredoError, require_choice, require_integer, require_positive
 from credo.core.keys import as_key, step_key
-from credo.core.numerics import column_sums
 from credo.core.records import record, replace, static_field
 from credo.core.trees import ravel, spread
 from credo.covariances import Covariance, Diagonal, EnsembleCovariance, Full
@@ -22,6 +21,7 @@ from credo.dynamics import Dynamics, Static
 from credo.learners.base import Info, Learner, accept, clean, usable
 from credo.learners.curvature import Local
 from credo.likelihoods import Predictive, PredictiveRows
+from credo.linalg.matrices import column_sums
 from credo.models.model import Model, as_model
 from credo.models.partial import start
 
@@ -107,7 +107,7 @@ class EnsembleLearner(Learner):
         data = jax.random.key_data(second)
         return Ensemble(mean, deviations, data, jnp.zeros((), jnp.int32), unravel, anchor)
 
-    def _predict(self, belief: Ensemble, dt: Any) -> Ensemble:
+    def time_update(self, belief: Ensemble, dt: Any) -> Ensemble:
         draws = jax.random.fold_in(_key(belief), 0)
         given = EnsembleCovariance(belief.deviations, jax.random.key_data(draws))
         mean, cov = self.dynamics.move(belief.mean, given, belief.anchor, belief.t, dt)
@@ -120,7 +120,9 @@ class EnsembleLearner(Learner):
         eta = column_sums(etas) / etas.shape[0]
         return etas, eta, (etas - eta[None, :]).T / jnp.sqrt(etas.shape[0] - 1).astype(etas.dtype)
 
-    def _update(self, belief: Ensemble, x: Any, y: Any, weight: Any, key: Any) -> tuple[Ensemble, Info]:
+    def measurement_update(
+        self, belief: Ensemble, x: Any, y: Any, weight: Any, key: Any
+    ) -> tuple[Ensemble, Info]:
         likelihood = self.model.likelihood
         observed, used = usable(likelihood.observed(y), weight, belief.mean.dtype)
         safe_x, safe_y = clean(x), clean(y)
@@ -153,7 +155,7 @@ class EnsembleLearner(Learner):
         system = jnp.eye(pushed.shape[0], dtype=pushed.dtype) + local.bend(pushed)
         return cov.deviations + jnp.linalg.solve(system, residuals).T @ (local.rows @ cov.unit)
 
-    def _forecast(
+    def predictive(
         self, belief: Ensemble, x: Any, method: str | None, samples: int | None, key: Any
     ) -> Predictive:
         """By the mean and covariance of the members' outputs ("linearized"), by their equal mixture ("mc"),
@@ -168,7 +170,7 @@ class EnsembleLearner(Learner):
         if self.model.batched:
             single = replace(self, model=Model(self.model.apply, self.model.likelihood.each))
             return PredictiveRows(
-                jax.vmap(lambda row: single._forecast(belief, row, method, samples, key))(x)
+                jax.vmap(lambda row: single.predictive(belief, row, method, samples, key))(x)
             )
         likelihood = self.model.likelihood
         if method == "plugin":
@@ -176,7 +178,7 @@ class EnsembleLearner(Learner):
         etas, eta, rows = self._outputs(belief, x)
         return likelihood.mixture(etas) if method == "mc" else likelihood.linearized(eta, rows @ rows.T)
 
-    def _sample(self, belief: Ensemble, key: Any, shape: tuple[int, ...]) -> Any:
+    def draws(self, belief: Ensemble, key: Any, shape: tuple[int, ...]) -> Any:
         draws = belief.cov.sample(as_key(key), shape)
         return belief.unravel(draws + jnp.broadcast_to(belief.mean, draws.shape))
 

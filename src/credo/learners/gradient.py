@@ -10,9 +10,8 @@ import optax
 
 from credo.beliefs import Anchor, Point
 from credo.core.errors import CredoError, require_choice, require_integer, require_positive
-from credo.core.numerics import as_like
 from credo.core.records import record, static_field
-from credo.core.trees import ravel
+from credo.core.trees import as_like, ravel
 from credo.dynamics import Dynamics, Static
 from credo.learners.base import Info, Learner, accept, clean, usable
 from credo.likelihoods import Predictive, PredictiveRows
@@ -99,11 +98,11 @@ class GradientLearner(Learner):
         state = _OPTIMIZERS[self.optimizer]().init(mean)
         return Point(mean, state, buffer, jnp.zeros((), jnp.int32), unravel, anchor)
 
-    def _predict(self, belief: Point, dt: Any) -> Point:
+    def time_update(self, belief: Point, dt: Any) -> Point:
         mean, _ = self.dynamics.move(belief.mean, None, belief.anchor, belief.t, dt)
         return Point(mean, belief.state, belief.buffer, belief.t + 1, belief.unravel, belief.anchor)
 
-    def _forecast(
+    def predictive(
         self, belief: Point, x: Any, method: str | None, samples: int | None, key: Any
     ) -> Predictive:
         if method not in (None, "plugin"):
@@ -122,7 +121,7 @@ class GradientLearner(Learner):
             self.model.outputs(belief.mean, belief.unravel, x), likelihood.init_noise(belief.mean.dtype)
         )
 
-    def _update(self, belief: Point, x: Any, y: Any, weight: Any, key: Any) -> tuple[Point, Info]:
+    def measurement_update(self, belief: Point, x: Any, y: Any, weight: Any, key: Any) -> tuple[Point, Info]:
         likelihood, unravel, dtype = self.model.likelihood, belief.unravel, belief.mean.dtype
         noise = likelihood.init_noise(dtype)
         known = likelihood.given_noise(noise)
@@ -156,7 +155,7 @@ class GradientLearner(Learner):
         log_evidence = jnp.where(jnp.any(used > 0), likelihood.plugin(eta, noise).log_prob(safe_y), 0.0)
         return accept(belief, new, log_evidence, jnp.any(observed), x, y, used)
 
-    def _sample(self, belief: Point, key: Any, shape: tuple[int, ...]) -> Any:
+    def draws(self, belief: Point, key: Any, shape: tuple[int, ...]) -> Any:
         return belief.unravel(jnp.broadcast_to(belief.mean, (*shape, belief.mean.shape[0])))
 
 

@@ -12,12 +12,12 @@ from collections.abc import Callable
 import jax
 import jax.numpy as jnp
 
-from credo.core.draws import standard_normals
 from credo.core.errors import CredoError, require_choice, require_integer
-from credo.core.numerics import eigh, safe_sqrt
 from credo.core.records import record, static_field
 from credo.covariances import Covariance
 from credo.learners.curvature import Curvature, Local, Site
+from credo.linalg.matrices import eigh, safe_sqrt
+from credo.linalg.normals import standard_normals
 
 __all__ = ["MonteCarlo", "MonteCarloEmpiricalFisher", "MonteCarloHessian"]
 
@@ -31,8 +31,8 @@ class MonteCarlo(Curvature):
         antithetic: draw in pairs mean +- deviation, which cancels the odd part of the gradient's noise.
         common: use the same normal deviates in every inner iteration of a step (BLR, BBB), so that the
             iterations follow one objective instead of a new one each.
-        quasi: spread the draws evenly (randomised quasi-Monte Carlo; `credo.core.draws`): unbiased, and less
-            noisy where a model has few parameters.
+        quasi: spread the draws evenly (randomised quasi-Monte Carlo; `credo.linalg.normals`): unbiased, and
+            less noisy where a model has few parameters.
 
     Raises:
         CredoError: fewer than 1 sample, an odd number of antithetic ones, or (at trace time) no key.

@@ -8,8 +8,8 @@ import jax
 
 from credo.beliefs import InverseGamma
 from credo.core.errors import CredoError, require_choice
-from credo.core.numerics import as_like
 from credo.core.records import record, replace
+from credo.core.trees import as_like
 from credo.covariances import Diagonal, Family, Full, LowRank
 from credo.dynamics import Dynamics, LinearGaussian, Static
 from credo.learners.ascent import BBBRule, BOGRule

@@ -10,7 +10,6 @@ import jax.numpy as jnp
 from credo.beliefs import Anchor, Gaussian
 from credo.core.errors import CredoError, require_choice, require_integer, require_positive
 from credo.core.keys import as_key, require_key, step_key
-from credo.core.numerics import psd_root
 from credo.core.records import record, replace, static_field
 from credo.core.trees import ravel, spread
 from credo.covariances import Covariance, Family, Full
@@ -19,6 +18,7 @@ from credo.learners.base import Info, Learner, accept, clean, usable
 from credo.learners.curvature import Curvature, LinearizedGaussNewton, Local, Site
 from credo.learners.rules import BONGRule, Rule
 from credo.likelihoods import Predictive, PredictiveRows
+from credo.linalg.matrices import psd_root
 from credo.models.model import Model, as_model
 from credo.models.partial import start
 
@@ -91,12 +91,14 @@ class RecursiveLearner(Learner):
             )
         return Gaussian(mean, made, jnp.zeros((), jnp.int32), unravel, anchor, noise)
 
-    def _predict(self, belief: Gaussian, dt: Any) -> Gaussian:
+    def time_update(self, belief: Gaussian, dt: Any) -> Gaussian:
         mean, cov = self.dynamics.move(belief.mean, belief.cov, belief.anchor, belief.t, dt)
         assert cov is not None
         return Gaussian(mean, cov, belief.t + 1, belief.unravel, belief.anchor, belief.noise)
 
-    def _update(self, belief: Gaussian, x: Any, y: Any, weight: Any, key: Any) -> tuple[Gaussian, Info]:
+    def measurement_update(
+        self, belief: Gaussian, x: Any, y: Any, weight: Any, key: Any
+    ) -> tuple[Gaussian, Info]:
         likelihood = self.model.likelihood
         known = likelihood.given_noise(belief.noise)
         observed, used = usable(likelihood.observed(y), weight, belief.mean.dtype)
@@ -127,7 +129,7 @@ class RecursiveLearner(Learner):
         log_evidence = jnp.where(jnp.any(used > 0), log_evidence, 0.0)
         return accept(belief, new, log_evidence, jnp.any(observed), x, y, used)
 
-    def _forecast(
+    def predictive(
         self, belief: Gaussian, x: Any, method: str | None, samples: int | None, key: Any
     ) -> Predictive:
         method = self.forecasting if method is None else method
@@ -135,7 +137,7 @@ class RecursiveLearner(Learner):
         if self.model.batched:
             single = replace(self, model=Model(self.model.apply, self.model.likelihood.each))
             return PredictiveRows(
-                jax.vmap(lambda row: single._forecast(belief, row, method, samples, key))(x)
+                jax.vmap(lambda row: single.predictive(belief, row, method, samples, key))(x)
             )
         likelihood, unravel, noise = self.model.likelihood, belief.unravel, belief.noise
         if method == "plugin":
@@ -160,7 +162,7 @@ class RecursiveLearner(Learner):
         deviations = belief.cov.sample(first, shape) * _noise_sd(belief, second, shape)
         return deviations + jnp.broadcast_to(belief.mean, deviations.shape)
 
-    def _sample(self, belief: Gaussian, key: Any, shape: tuple[int, ...]) -> Any:
+    def draws(self, belief: Gaussian, key: Any, shape: tuple[int, ...]) -> Any:
         return belief.unravel(self._vectors(belief, as_key(key), shape))
 
 

@@ -14,7 +14,6 @@ import jax
 import jax.numpy as jnp
 
 from credo.core.errors import CredoError, require_choice, require_integer
-from credo.core.outer import OuterRows
 from credo.core.records import record, static_field
 from credo.covariances import Covariance, Iterate, LowRankCovariance
 from credo.covariances.base import kalman_shift
@@ -22,6 +21,7 @@ from credo.covariances.retraction import RETRACTIONS
 from credo.covariances.row_space import FEW, RowSpace
 from credo.learners.curvature import Local
 from credo.learners.rates import as_rate, rate_at
+from credo.linalg.outer import OuterRows
 
 __all__ = ["BLRRule", "BONGRule", "Measure", "Rule", "Step"]
 

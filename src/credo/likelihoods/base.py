@@ -10,9 +10,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from credo.core.errors import CredoError
-from credo.core.numerics import psd_root
 from credo.core.records import record, static_field
 from credo.likelihoods.predictive import MixturePredictive, Predictive, integration_nodes
+from credo.linalg.matrices import psd_root
 
 __all__ = ["Likelihood", "LikelihoodBase"]
 

@@ -11,8 +11,8 @@ import numpy as np
 
 from credo.beliefs.inverse_gamma import InverseGamma
 from credo.core.errors import CredoError, require_positive
-from credo.core.numerics import as_like
 from credo.core.records import record
+from credo.core.trees import as_like
 from credo.likelihoods.base import LikelihoodBase
 from credo.likelihoods.predictive import (
     MixturePredictive,

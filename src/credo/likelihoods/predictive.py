@@ -17,9 +17,10 @@ import jax.scipy.stats as jst
 import numpy as np
 
 from credo.core.errors import CredoError
-from credo.core.numerics import safe_sqrt, verb
 from credo.core.records import record
+from credo.core.verbs import verb
 from credo.likelihoods.quantiles import bisect, search_quantile, student_cdf
+from credo.linalg.matrices import safe_sqrt
 
 __all__ = [
     "MixturePredictive",

@@ -10,8 +10,8 @@ import jax.scipy.special as jss
 import jax.scipy.stats as jst
 
 from credo.core.errors import CredoError, require_positive
-from credo.core.numerics import as_like
 from credo.core.records import record
+from credo.core.trees import as_like
 from credo.likelihoods.base import LikelihoodBase
 from credo.likelihoods.quantiles import student_cdf
 

@@ -9,8 +9,8 @@ import jax.numpy as jnp
 import jax.scipy.special as jss
 import numpy as np
 
-from credo.core.numerics import verb
 from credo.core.records import record
+from credo.core.verbs import verb
 from credo.likelihoods.predictive import Predictive
 from credo.likelihoods.quantiles import search_quantile
 

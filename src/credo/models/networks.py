@@ -17,8 +17,8 @@ import jax.numpy as jnp
 
 from credo.core.errors import CredoError, require_choice, require_integer
 from credo.core.keys import as_key
-from credo.core.outer import OuterRows
 from credo.core.records import record, static_field
+from credo.linalg.outer import OuterRows
 
 __all__ = ["CNN", "MLP", "Linear"]
 

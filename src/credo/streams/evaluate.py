@@ -17,7 +17,7 @@ from rich.table import Table
 
 from credo.core.errors import CredoError, require_integer, require_nonnegative
 from credo.core.keys import as_key
-from credo.core.numerics import verb
+from credo.core.verbs import verb
 from credo.learners import Info, Learner
 from credo.metrics import METRICS, Scores, running, summarize, windowed
 from credo.streams.run import leading

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 
 from credo.core.errors import CredoError, require_nonnegative
 from credo.core.keys import as_key
-from credo.core.numerics import verb
+from credo.core.verbs import verb
 from credo.learners import Info, Learner
 
 __all__ = ["leading", "run"]

@@ -10,8 +10,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from credo.core.errors import CredoError
-from credo.core.numerics import verb
 from credo.core.records import record, replace
+from credo.core.verbs import verb
 from credo.learners import Info, Learner
 from credo.learners.base import clean, isolate
 from credo.likelihoods import Predictive

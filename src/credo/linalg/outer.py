@@ -13,8 +13,8 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from credo.core.numerics import column_sums
 from credo.core.records import record, replace
+from credo.linalg.matrices import column_sums
 
 __all__ = ["OuterRows", "dense_rows", "mask_rows"]
 

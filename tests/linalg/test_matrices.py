@@ -7,7 +7,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from credo.core.numerics import eigh, psd_root, safe_sqrt, solve_lower, symmetric, triangularize, verb
+from credo.core.verbs import verb
+from credo.linalg.matrices import eigh, psd_root, safe_sqrt, solve_lower, symmetric, triangularize
 
 RNG = np.random.default_rng(0)
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from credo.core.draws import _primes, standard_normals
+from credo.linalg.normals import _primes, standard_normals
 
 KEYS = jax.random.split(jax.random.key(0), 400)
 

@@ -6,16 +6,11 @@ each row lies contiguously in memory.
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable
-from typing import Any
-
 import jax
 import jax.numpy as jnp
 import jax.scipy.linalg as jsl
 
 __all__ = [
-    "as_like",
     "column_sums",
     "crossed",
     "eigh",
@@ -25,13 +20,7 @@ __all__ = [
     "solve_lower",
     "symmetric",
     "triangularize",
-    "verb",
 ]
-
-
-def as_like(value: Any, like: jax.Array) -> jax.Array:
-    """Cast a hyper-parameter to the dtype of the array it meets, so that a belief keeps its dtype."""
-    return jnp.asarray(value).astype(like.dtype)
 
 
 def scale_rows(rows: jax.Array, scale: jax.Array) -> jax.Array:
@@ -128,16 +117,3 @@ def solve_lower(chol: jax.Array, rows: jax.Array, *, transpose: bool = False) ->
         eye = jnp.eye(chol.shape[0], dtype=chol.dtype)
         return jsl.solve_triangular(chol, eye, lower=True, trans=mode) @ rows
     return jsl.solve_triangular(chol, rows, lower=True, trans=mode)
-
-
-def verb(function: Callable | None = None, *, static: tuple[str, ...] = ()) -> Any:
-    """Compile a public verb once per structure, with matrix products in full precision on every backend."""
-    if function is None:
-        return functools.partial(verb, static=static)
-
-    @functools.wraps(function)
-    def precise(*args: Any, **kwargs: Any) -> Any:
-        with jax.default_matmul_precision("highest"):
-            return function(*args, **kwargs)
-
-    return jax.jit(precise, static_argnames=static)

@@ -1,0 +1,19 @@
+"""The names of methods, listed once, without JAX."""
+
+from __future__ import annotations
+
+from typing import Literal, TypeAlias, get_args
+
+__all__ = ["CURVATURES", "RULES", "CurvatureName", "RuleName"]
+
+RuleName: TypeAlias = Literal["bong", "blr", "bog", "bbb"]
+"""The update rules by their names in the literature."""
+
+CurvatureName: TypeAlias = Literal["lin-hess", "lin-ef", "mc-hess", "mc-ef"]
+"""The curvatures by their names in the literature."""
+
+RULES: tuple[RuleName, ...] = get_args(RuleName)
+"""All update rules."""
+
+CURVATURES: tuple[CurvatureName, ...] = get_args(CurvatureName)
+"""All curvatures."""
