@@ -4,21 +4,42 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any
+from typing import ParamSpec, TypeVar, cast, overload
 
 import jax
 
 __all__ = ["verb"]
 
+P = ParamSpec("P")
+R = TypeVar("R")
 
-def verb(function: Callable | None = None, *, static: tuple[str, ...] = ()) -> Any:
-    """Compile a public verb once per structure, with matrix products in full precision on every backend."""
+
+@overload
+def verb(function: Callable[P, R]) -> Callable[P, R]: ...
+
+
+@overload
+def verb(*, static: tuple[str, ...]) -> Callable[[Callable[P, R]], Callable[P, R]]: ...
+
+
+def verb(
+    function: Callable[P, R] | None = None, *, static: tuple[str, ...] = ()
+) -> Callable[P, R] | Callable[[Callable[P, R]], Callable[P, R]]:
+    """Compile a public verb once per structure, with matrix products in full precision on every backend.
+
+    Arguments:
+        function: the verb; None where `static` is given, as in `@verb(static=("method",))`.
+        static: names of arguments that are part of the structure.
+    """
     if function is None:
-        return functools.partial(verb, static=static)
+        return functools.partial(_compiled, static=static)
+    return _compiled(function, static)
 
+
+def _compiled(function: Callable[P, R], static: tuple[str, ...]) -> Callable[P, R]:
     @functools.wraps(function)
-    def precise(*args: Any, **kwargs: Any) -> Any:
+    def precise(*args: P.args, **kwargs: P.kwargs) -> R:
         with jax.default_matmul_precision("highest"):
             return function(*args, **kwargs)
 
-    return jax.jit(precise, static_argnames=static)
+    return cast(Callable[P, R], jax.jit(precise, static_argnames=static))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -10,10 +10,14 @@ import jax.numpy as jnp
 from credo.core.errors import CredoError, require_nonnegative
 from credo.core.records import record
 from credo.core.trees import all_finite, select
+from credo.core.types import ArrayLike, Key, PyTree
 from credo.core.verbs import verb
 from credo.likelihoods import Predictive, PredictiveRows
 
 __all__ = ["Info", "Learner", "accept", "clean", "usable"]
+
+B = TypeVar("B")
+"""The kind of belief that a learner keeps."""
 
 
 @record
@@ -32,14 +36,15 @@ class Info:
     extras: Any = None
 
 
-class Learner:
+class Learner(Generic[B]):
     """The base of every learner: the verbs, compiled once per structure.
 
     A subclass writes `init`, `time_update`, `predictive`, `measurement_update` and `draws`; all of it must be
-    traceable. Learners are records: hyper-parameters are leaves, so `jax.vmap` and `jax.grad` go through them.
+    traceable. Learners are records: hyper-parameters are leaves, so `jax.vmap` and `jax.grad` go through
+    them.
     """
 
-    def init(self, params: Any = None, *, var: Any = 1.0) -> Any:
+    def init(self, params: PyTree = None, *, var: PyTree = 1.0) -> B:
         """The belief before any data.
 
         Arguments:
@@ -49,13 +54,19 @@ class Learner:
         raise NotImplementedError
 
     @verb
-    def predict(self, belief: Any, dt: Any = None) -> Any:
+    def predict(self, belief: B, dt: ArrayLike | None = None) -> B:
         """The time update: apply the dynamics over a step `dt` (None means 1)."""
         return self.time_update(belief, dt)
 
     @verb(static=("method", "samples"))
     def forecast(
-        self, belief: Any, x: Any, *, method: str | None = None, samples: int | None = None, key: Any = None
+        self,
+        belief: B,
+        x: PyTree,
+        *,
+        method: str | None = None,
+        samples: int | None = None,
+        key: Key | None = None,
     ) -> Predictive:
         """The distribution p(y | x, past) of the next observation at one row x; nothing is learned.
 
@@ -71,7 +82,13 @@ class Learner:
 
     @verb(static=("method", "samples"))
     def forecast_rows(
-        self, belief: Any, xs: Any, *, method: str | None = None, samples: int | None = None, key: Any = None
+        self,
+        belief: B,
+        xs: PyTree,
+        *,
+        method: str | None = None,
+        samples: int | None = None,
+        key: Key | None = None,
     ) -> PredictiveRows:
         """The forecasts for N rows `xs` at one belief; every answer has a leading axis N.
 
@@ -83,7 +100,9 @@ class Learner:
         )
 
     @verb
-    def update(self, belief: Any, x: Any, y: Any, *, weight: Any = 1.0, key: Any = None) -> tuple[Any, Info]:
+    def update(
+        self, belief: B, x: PyTree, y: PyTree, *, weight: ArrayLike = 1.0, key: Key | None = None
+    ) -> tuple[B, Info]:
         """The measurement update: take in the observation y at x.
 
         Arguments:
@@ -100,8 +119,15 @@ class Learner:
 
     @verb
     def step(
-        self, belief: Any, x: Any, y: Any, *, weight: Any = 1.0, dt: Any = None, key: Any = None
-    ) -> tuple[Any, Info]:
+        self,
+        belief: B,
+        x: PyTree,
+        y: PyTree,
+        *,
+        weight: ArrayLike = 1.0,
+        dt: ArrayLike | None = None,
+        key: Key | None = None,
+    ) -> tuple[B, Info]:
         """Predict, then update: one step of a stream."""
         # The barriers keep the compiler from merging a step with the program around it, or from moving parts
         # of it out of a loop; the branch, whose condition the compiler cannot see, lays the step out in
@@ -109,10 +135,10 @@ class Learner:
         # chunk, and gives the same bits.
         self, belief, x, y, weight, dt, key = isolate((self, belief, x, y, weight, dt, key))
 
-        def take(belief: Any) -> tuple[Any, Info]:
+        def take(belief: B) -> tuple[B, Info]:
             return self.measurement_update(self.time_update(belief, dt), x, y, weight, key)
 
-        def leave(belief: Any) -> tuple[Any, Info]:
+        def leave(belief: B) -> tuple[B, Info]:
             made, info = jax.eval_shape(take, belief)
             same = jax.tree.map(lambda leaf, like: jnp.asarray(leaf, like.dtype), belief, made)
             return same, jax.tree.map(lambda like: jnp.zeros(like.shape, like.dtype), info)
@@ -121,22 +147,24 @@ class Learner:
         return isolate(jax.lax.cond(always, take, leave, belief))
 
     @verb(static=("shape",))
-    def sample(self, belief: Any, key: Any, shape: tuple[int, ...] = ()) -> Any:
+    def sample(self, belief: B, key: Key, shape: tuple[int, ...] = ()) -> PyTree:
         """Parameter trees drawn from the belief, with leading axes `shape`."""
         return self.draws(belief, key, shape)
 
-    def time_update(self, belief: Any, dt: Any) -> Any:
+    def time_update(self, belief: B, dt: ArrayLike | None) -> B:
         raise NotImplementedError
 
     def predictive(
-        self, belief: Any, x: Any, method: str | None, samples: int | None, key: Any
+        self, belief: B, x: PyTree, method: str | None, samples: int | None, key: Key | None
     ) -> Predictive:
         raise NotImplementedError
 
-    def measurement_update(self, belief: Any, x: Any, y: Any, weight: Any, key: Any) -> tuple[Any, Info]:
+    def measurement_update(
+        self, belief: B, x: PyTree, y: PyTree, weight: Any, key: Key | None
+    ) -> tuple[B, Info]:
         raise NotImplementedError
 
-    def draws(self, belief: Any, key: Any, shape: tuple[int, ...]) -> Any:
+    def draws(self, belief: B, key: Key, shape: tuple[int, ...]) -> PyTree:
         raise NotImplementedError
 
 
