@@ -21,7 +21,7 @@ def test_every_kind_of_learner_has_a_file() -> None:
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
 def test_a_stream_goes_on_from_a_file_of_a_former_version(path: Path) -> None:
-    """A file holds a learner after six observations, six more, and what the former version learned from them."""
+    """A file holds a learner after six observations, six more, and what was learned from them then."""
     with jax.enable_x64(False):
         saved = checkpoint.read(path)
         rows = {name: jnp.asarray(array) for name, array in saved.arrays.items()}
