@@ -19,7 +19,7 @@ from credo.likelihoods.predictive import (
     PredictiveRows,
     StudentTPredictive,
 )
-from credo.likelihoods.rows import Rows
+from credo.likelihoods.joint import Rows
 from credo.likelihoods.scalar import Bernoulli, Poisson, StudentT
 from credo.likelihoods.weighted import WeightedPredictive
 
