@@ -5,12 +5,12 @@ from __future__ import annotations
 import gzip
 import http.client
 import io
+import os
 from pathlib import Path
 from urllib.request import Request
 
 import pytest
 
-from credo.core import files
 from credo.core.errors import DataError
 from credo.datasets import downloads
 from credo.datasets.downloads import checksum, fetch, uncompressed
@@ -92,7 +92,7 @@ def test_an_interrupted_write_leaves_the_old_file_and_no_temporary_one(
         raise OSError(28, "No space left on device")
 
     serve(monkeypatch, {ADDRESSES[0]: PLAIN})
-    monkeypatch.setattr(files.os, "fsync", fail)
+    monkeypatch.setattr(os, "fsync", fail)
     with pytest.raises(DataError, match=r"No space left.*CREDO_CACHE_DIR"):
         fetch(ADDRESSES, checksum(PLAIN), target)
     assert [path.name for path in tmp_path.iterdir()] == ["file"]

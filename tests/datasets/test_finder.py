@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import io
+import sys
 from pathlib import Path
 
 import pytest
@@ -137,10 +138,10 @@ def test_a_package_is_found_without_being_imported() -> None:
 def test_the_cache_follows_the_platform(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     assert cache_dir() == tmp_path / "cache"
     monkeypatch.delenv("CREDO_CACHE_DIR")
-    monkeypatch.setattr(finder.sys, "platform", "linux")
+    monkeypatch.setattr(sys, "platform", "linux")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "xdg"))
     assert cache_dir() == tmp_path / "xdg" / "credo"
     monkeypatch.delenv("XDG_CACHE_HOME")
     assert cache_dir() == Path.home() / ".cache" / "credo"
-    monkeypatch.setattr(finder.sys, "platform", "darwin")
+    monkeypatch.setattr(sys, "platform", "darwin")
     assert cache_dir() == Path.home() / "Library" / "Caches" / "credo"

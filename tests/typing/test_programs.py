@@ -65,7 +65,12 @@ def _run(*command: str, folder: Path) -> str:
     """What a checker prints; it sees this checkout, and keeps what it caches in the folder."""
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "src"), "MYPY_CACHE_DIR": str(folder / "cache")}
     result = subprocess.run(
-        [sys.executable, "-m", *command], cwd=ROOT, env=environment, capture_output=True, text=True, timeout=280
+        [sys.executable, "-m", *command],
+        cwd=ROOT,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=280,
     )
     assert result.returncode in (0, 1), result.stdout + result.stderr
     return result.stdout

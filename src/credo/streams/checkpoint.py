@@ -30,8 +30,11 @@ __all__ = ["FORMAT", "Saved", "load", "read", "save"]
 FORMAT = 1
 """The number of the file format; it grows when older readers could misread a file."""
 
+L = TypeVar("L", bound=Learner[Any])
+"""The kind of learner."""
+
 B = TypeVar("B")
-"""The kind of belief that a learner keeps."""
+"""The kind of belief that the learner keeps."""
 
 
 class Saved(NamedTuple):
@@ -97,7 +100,7 @@ def save(
 
 
 @overload
-def load(path: str | os.PathLike[str], learner: Learner[B]) -> tuple[Learner[B], B]: ...
+def load(path: str | os.PathLike[str], learner: L) -> tuple[L, Any]: ...
 
 
 @overload

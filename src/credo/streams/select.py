@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Mapping, Sequence
-from typing import Generic, Literal, NamedTuple, TypeAlias, TypeVar, get_args
+from typing import Any, Generic, Literal, NamedTuple, TypeAlias, TypeVar, get_args
 
 import jax
 import jax.numpy as jnp
@@ -19,8 +19,11 @@ from credo.streams.run import run
 
 __all__ = ["Selection", "select"]
 
+L = TypeVar("L", bound=Learner[Any])
+"""The kind of learner."""
+
 B = TypeVar("B")
-"""The kind of belief that a learner keeps."""
+"""The kind of belief that the learner keeps."""
 
 Search: TypeAlias = Literal["grid", "gradient"]
 """How hyper-parameters are searched."""
@@ -29,7 +32,7 @@ Score: TypeAlias = Callable[[tuple[Array, ...], PyTree, PyTree], tuple[Array, Ar
 """From hyper-parameters and a stream to the log evidence and the number of observations taken in."""
 
 
-class Selection(NamedTuple, Generic[B]):
+class Selection(NamedTuple, Generic[L, B]):
     """The hyper-parameters that `select` chose.
 
     Attributes:
@@ -50,13 +53,13 @@ class Selection(NamedTuple, Generic[B]):
 
     best: dict[str, float]
     log_evidence: float
-    learner: Learner[B]
+    learner: L
     belief: B
     table: list[dict[str, float]]
 
 
 def select(
-    build: Callable[..., tuple[Learner[B], B]],
+    build: Callable[..., tuple[L, B]],
     choices: Mapping[str, Sequence[float] | float],
     xs: PyTree,
     ys: PyTree,
@@ -65,7 +68,7 @@ def select(
     steps: int = 50,
     rate: float = 0.1,
     key: Key | None = None,
-) -> Selection[B]:
+) -> Selection[L, B]:
     """Maximise the total log evidence over hyper-parameters.
 
     Cost: the grid runs every combination at once, so its memory is the belief's times their number. The
