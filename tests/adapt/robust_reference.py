@@ -11,8 +11,7 @@ import scipy.stats as st
 from tests.learners.reference import regression, stream
 
 import credo
-from credo.adapt.robust import OutlierIndicator, WoLF
-from credo.adapt.robust_noise import GammaWeight, InverseWishartNoise, StudentTNoise
+from credo.adapt import GammaWeight, InverseWishartNoise, OutlierIndicator, StudentTNoise, WoLF
 
 P, T = 3, 8
 MATRIX = np.array([[0.3, 0.1], [0.1, 0.2]])

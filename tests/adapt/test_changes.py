@@ -11,8 +11,8 @@ import pytest
 from tests.adapt.setups import INNER, XS, YS, P, begin, linear
 
 import credo
-import credo.adapt.priors
 from credo.adapt import LearnedHazard, RunLength, alarms, segmentation
+from credo.adapt.moments import collapse
 
 LEVEL = credo.RecursiveLearner(credo.Model(linear, credo.Normal(1.0)), credo.Full("dense"))
 
@@ -129,7 +129,7 @@ def test_mixtures_are_matched_in_their_moments(family: Any) -> None:
     parts = [credo.run(learner, start, XS[:n], YS[:n])[0] for n in (1, 4)]
     both = jax.tree.map(lambda *leaves: jnp.stack(leaves), *parts)
     weights = np.array([0.3, 0.7])
-    got = credo.adapt.priors.collapse(jnp.log(jnp.asarray(weights)), both)
+    got = collapse(jnp.log(jnp.asarray(weights)), both)
     means = np.array([part.mean for part in parts])
     centre = weights @ means
     cov = sum(

@@ -62,7 +62,7 @@ def test_a_matrix_says_which_expert_follows_which_and_losses_may_take_the_place_
     belief, _ = credo.run(stuck, begin(stuck), XS[:3], YS[:3])
     np.testing.assert_allclose(belief.weights, [0.0, 1.0], atol=1e-15)
 
-    judged = Experts(WALKS, 0.0, loss=lambda forecast, y: (forecast.mean - y) ** 2, rate=0.7)
+    judged = Experts(WALKS, 0.0, loss=lambda forecast, y: (forecast.mean - y) ** 2, learning_rate=0.7)
     belief, _ = credo.run(judged, begin(judged), XS, YS)
     losses = np.zeros(2)
     for k, walk in enumerate(WALKS):
@@ -75,7 +75,9 @@ def test_a_matrix_says_which_expert_follows_which_and_losses_may_take_the_place_
 
 
 def test_a_limit_bounds_what_a_gradient_may_forget() -> None:
-    learner = ChangeProbability(INNER, 0.0, kind="inflation", method="gradient", rate=100.0, limit=0.3)
+    learner = ChangeProbability(
+        INNER, 0.0, kind="inflation", method="gradient", learning_rate=100.0, limit=0.3
+    )
     _, trace = credo.run(learner, begin(learner), XS, YS)
     assert float(trace.extras.max()) == 0.3
 

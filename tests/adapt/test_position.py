@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import credo
-from credo.adapt.position import Continuous, LocalPolynomial, _about
-from credo.adapt.run_length import RunLength
+from credo.adapt import Continuous, LocalPolynomial, RunLength
+from credo.adapt.changepoints.position import about
 from credo.core.errors import CredoError
 
 FORMS = ["root", "dense"]
@@ -42,7 +42,7 @@ def test_a_curve_is_the_same_about_any_origin() -> None:
     x, y = curve(12)
     learner = LocalPolynomial(inner(), 2)
     belief, _ = credo.run(learner, learner.init(jnp.zeros(3)), x, y)
-    moved = _about(belief, jnp.asarray(0.7))
+    moved = about(belief, jnp.asarray(0.7))
     for place in (-1.0, 0.3, 2.0):
         one, other = learner.forecast(belief, place), learner.forecast(moved, place)
         np.testing.assert_allclose(one.mean, other.mean, atol=1e-10)

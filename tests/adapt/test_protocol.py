@@ -214,7 +214,9 @@ def test_the_marginal_over_levels_keeps_two_moments_and_the_map_is_the_best_of_t
 
 
 def test_a_gradient_of_levels_goes_uphill_from_where_it_was() -> None:
-    learner = ChangeProbability(INNER, 0.05, kind="inflation", method="gradient", rate=0.01, iterations=1)
+    learner = ChangeProbability(
+        INNER, 0.05, kind="inflation", method="gradient", learning_rate=0.01, iterations=1
+    )
     belief = learner.step(begin(learner), XS[0], YS[0])[0]
 
     def score(q: float) -> float:
@@ -232,7 +234,7 @@ def test_a_memory_of_certain_observations_is_the_learner_and_doubts_what_does_no
     belief, _ = credo.run(sure, begin(sure), XS, YS)
     inner, _ = credo.run(INNER, begin(INNER), XS, YS)
     np.testing.assert_allclose(belief.mean, inner.mean, atol=1e-9)
-    doubting = WeightedPast(INNER, T, iterations=20, rate=2.0, penalty=0.1)
+    doubting = WeightedPast(INNER, T, iterations=20, learning_rate=2.0, penalty=0.1)
     belief, _ = credo.run(doubting, begin(doubting), XS, YS)
     old, new = np.asarray(belief.weights[:5]), np.asarray(belief.weights[5:])
     assert old.mean() < 0.6 < 0.8 < new.mean()

@@ -27,9 +27,7 @@ from tests.adapt.robust_reference import (
 from tests.learners.reference import close, linear, regression, stream
 
 import credo
-from credo.adapt import RunLength
-from credo.adapt.robust import OutlierIndicator, WoLF
-from credo.adapt.robust_noise import GammaWeight, InverseWishartNoise, StudentTNoise
+from credo.adapt import GammaWeight, InverseWishartNoise, OutlierIndicator, RunLength, StudentTNoise, WoLF
 from credo.core.errors import CredoError
 
 

@@ -23,7 +23,7 @@ from tests.adapt.robust_reference import (
 from tests.learners.reference import close, regression, stream
 
 import credo
-from credo.adapt.robust_noise import GammaWeight, InverseWishartNoise, StudentTNoise
+from credo.adapt import GammaWeight, InverseWishartNoise, StudentTNoise
 
 
 def test_the_evidence_of_light_tails_approaches_that_of_the_learner_inside() -> None:
