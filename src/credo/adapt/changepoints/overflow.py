@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple, TypeAlias, get_args
+from typing import Literal, NamedTuple, TypeAlias, TypeVar, get_args
 
 import jax
 import jax.numpy as jnp
@@ -10,12 +10,13 @@ import numpy as np
 
 from credo.adapt.log_weights import normalized
 from credo.adapt.moments import collapse
-from credo.adapt.nested import B
 from credo.core.errors import CredoError
 from credo.core.keys import require_key
 from credo.core.types import Array, Key
 
 __all__ = ["OVERFLOWS", "Overflow", "thin"]
+
+T = TypeVar("T")
 
 Overflow: TypeAlias = Literal["drop", "merge", "resample"]
 """What to do with more hypotheses than there is room for."""
@@ -36,12 +37,12 @@ class _Crowd(NamedTuple):
 def thin(
     overflow: Overflow,
     log_weights: Array,
-    beliefs: B,
+    beliefs: T,
     run_length: Array,
     urgent: Array,
     capacity: int,
     key: Key | None,
-) -> tuple[Array, B, Array]:
+) -> tuple[Array, T, Array]:
     """Keep at most `capacity` of M hypotheses.
 
     Arguments:
@@ -120,7 +121,7 @@ def _resample(crowd: _Crowd, key: Array) -> tuple[Array, Array]:
     return normalized(survivors)[0], pruned
 
 
-def _merge(crowd: _Crowd, beliefs: B) -> tuple[Array, B, Array]:
+def _merge(crowd: _Crowd, beliefs: T) -> tuple[Array, T, Array]:
     log_weights, run_length = crowd.log_weights, crowd.run_length
     if log_weights.shape[0] != crowd.capacity + 1:
         raise CredoError(
@@ -134,9 +135,9 @@ def _merge(crowd: _Crowd, beliefs: B) -> tuple[Array, B, Array]:
     pair = jnp.stack([host, lost])
     both = jax.tree.map(lambda leaf: leaf[pair], beliefs)
     full = log_weights[lost] > -jnp.inf
-    merged = collapse(log_weights[pair], both)
+    mixture = collapse(log_weights[pair], both)
     beliefs = jax.tree.map(
-        lambda leaf, one: leaf.at[host].set(jnp.where(full, one, leaf[host])), beliefs, merged
+        lambda leaf, one: leaf.at[host].set(jnp.where(full, one, leaf[host])), beliefs, mixture
     )
     total = jnp.logaddexp(log_weights[host], log_weights[lost])
     rest = jnp.where(keep, log_weights, -jnp.inf)

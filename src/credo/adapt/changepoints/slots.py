@@ -127,14 +127,14 @@ class Changepoints(Wrapper[Hypotheses[B], B], Generic[B]):
         self, old: Segments, t: Array, dt: ArrayLike | None, dtype: DTypeLike
     ) -> tuple[Array, Array]:
         """log(1 - H) and log H of each hypothesis; nothing changes before the first observation."""
-        begun = old.run_length >= 0
+        started = old.run_length >= 0
         lengths, counts = jnp.maximum(old.run_length, 0).astype(dtype), old.count.astype(dtype)
         chance = self._hazard.probability(lengths, counts, jnp.maximum(t, 1).astype(dtype)).astype(dtype)
         stay, leave = jnp.log1p(-chance), jnp.log(chance)
         if dt is not None:
             stay = jnp.where(chance > 0, stay * as_like(dt, stay), 0.0)
             leave = jnp.log(-jnp.expm1(stay))
-        return jnp.where(begun, stay, 0.0), jnp.where(begun, leave, -jnp.inf)
+        return jnp.where(started, stay, 0.0), jnp.where(started, leave, -jnp.inf)
 
     def _begin(
         self, belief: Hypotheses[B], fresh: B, groups: Array, likeliest: Array, dt: ArrayLike | None

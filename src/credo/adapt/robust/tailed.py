@@ -127,11 +127,13 @@ class TailedLearner(RobustLearner):
         root = jnp.sqrt(trust.weight) * eye if trust.root is None else trust.root
         shrink = eye + residual.spread @ root @ root.T
         gap, spread = jnp.linalg.solve(shrink, residual.gap), jnp.linalg.solve(shrink, residual.spread)
-        met = NormalPredictive(zero, root.T @ residual.spread @ root + eye).log_prob(root.T @ residual.gap)
-        spared = jnp.sum((root.T @ gap) ** 2) + jnp.trace(root.T @ spread @ root)
+        density = NormalPredictive(zero, root.T @ residual.spread @ root + eye).log_prob(
+            root.T @ residual.gap
+        )
+        excess = jnp.sum((root.T @ gap) ** 2) + jnp.trace(root.T @ spread @ root)
         peak = StudentTPredictive(df, zero, level * eye).log_prob(zero)
         tail = peak - 0.5 * (df + residual.size) * self._log_tail(gap, spread)
-        bound = met - log_peak(residual.size) + 0.5 * spared + tail
+        bound = density - log_peak(residual.size) + 0.5 * excess + tail
         return jnp.where(df > 0, bound + residual.log_scale, jnp.nan)
 
     def predictive(

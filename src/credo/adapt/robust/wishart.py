@@ -98,6 +98,6 @@ class InverseWishartNoise(TailedLearner):
         lower = jnp.linalg.cholesky(base)
         unit = jax.scipy.linalg.solve_triangular(lower, gap, lower=True)
         long = jnp.sqrt(1.0 + unit @ unit)
-        bent = eye - jnp.outer(unit / long, unit / (long + 1.0))
-        root = jnp.sqrt(df + 1.0) * jax.scipy.linalg.solve_triangular(lower, bent, lower=True, trans=1)
+        bend = eye - jnp.outer(unit / long, unit / (long + 1.0))
+        root = jnp.sqrt(df + 1.0) * jax.scipy.linalg.solve_triangular(lower, bend, lower=True, trans=1)
         return Trust(jnp.sum(root**2) / residual.size, root)
