@@ -74,6 +74,12 @@ def c_aci(learner: L, var: ArrayLike = 1e-4) -> L:
     Arguments:
         learner: a learner with dynamics.
         var: the variance that is added at each step, at least 0: a number, or (P,).
+
+    Example:
+        >>> import credo
+        >>> model = credo.Model(lambda w, x: x @ w, credo.Normal(0.1))
+        >>> c_aci(credo.extended_kalman(model), var=1e-3).dynamics
+        RandomWalk(var=0.001)
     """
     return replace(learner, dynamics=RandomWalk(var))
 
@@ -84,6 +90,12 @@ def c_ou(learner: L, forgetting: ArrayLike = 0.99) -> L:
     Arguments:
         learner: a learner with dynamics.
         forgetting: which share of the way from the prior is kept at each step, in [0, 1].
+
+    Example:
+        >>> import credo
+        >>> model = credo.Model(lambda w, x: x @ w, credo.Normal(0.1))
+        >>> c_ou(credo.extended_kalman(model), forgetting=0.95).dynamics
+        OrnsteinUhlenbeck(forgetting=0.95)
     """
     return replace(learner, dynamics=OrnsteinUhlenbeck(forgetting))
 
@@ -109,6 +121,11 @@ def bocd(learner: Learner[B], hazard: HazardLike = 0.01, capacity: int = 200) ->
 
     Arguments:
         learner, hazard, capacity: as for `rl_pr`.
+
+    Example:
+        >>> import credo
+        >>> bocd(credo.BetaBernoulli()).capacity
+        200
     """
     return RunLength(learner, hazard, capacity)
 
@@ -121,6 +138,12 @@ def rl_mmpr(
     Arguments:
         learner, hazard, capacity: as for `rl_pr`.
         jump_var: the variance of the jump of each parameter, at least 0.
+
+    Example:
+        >>> import credo
+        >>> model = credo.Model(lambda w, x: x @ w, credo.Normal(0.1))
+        >>> rl_mmpr(credo.extended_kalman(model), jump_var=0.5).conditional_prior
+        RandomWalk(var=0.5)
     """
     return RunLength(learner, hazard, capacity, RandomWalk(jump_var))
 
@@ -132,6 +155,11 @@ def rl_oupr(learner: Learner[B], hazard: HazardLike = 0.05, floor: ArrayLike = 0
         learner: a learner with a Gaussian or conjugate belief.
         hazard: P(change) before an observation.
         floor: in [0, 1]; where less than this would be kept, nothing is.
+
+    Example:
+        >>> import credo
+        >>> rl_oupr(credo.BetaBernoulli(), hazard=0.05).hazard
+        ConstantHazard(hazard=0.05)
     """
     return SoftReset(learner, hazard, floor)
 
@@ -145,6 +173,11 @@ def rlcc_pr(
         learner: the learner of one segment.
         capacity: how many hypotheses K are kept.
         a, b: prior pseudo-counts of changes and of steps without one, above 0.
+
+    Example:
+        >>> import credo
+        >>> rlcc_pr(credo.BetaBernoulli(), a=1.0, b=50.0).hazard
+        LearnedHazard(a=1.0, b=50.0)
     """
     return RunLength(learner, LearnedHazard(a, b), capacity)
 
@@ -156,6 +189,12 @@ def cpt_mmpr(
 
     Arguments:
         learner, hazard, capacity, jump_var: as for `rl_mmpr`.
+
+    Example:
+        >>> import credo
+        >>> model = credo.Model(lambda w, x: x @ w, credo.Normal(0.1))
+        >>> cpt_mmpr(credo.extended_kalman(model), jump_var=0.5).conditional_prior
+        RandomWalk(var=0.5)
     """
     return ChangeTimes(learner, hazard, capacity, RandomWalk(jump_var))
 
@@ -169,6 +208,11 @@ def cpl_mci(
         learner, hazard: as for `rl_pr`.
         capacity: how many sets of changes K are kept.
         rate: a change divides the precision by 1 + rate, as `Inflation(rate, "simple")` does.
+
+    Example:
+        >>> import credo
+        >>> cpl_mci(credo.BetaBernoulli(), capacity=3).slots
+        6
     """
     return ChangeTimes(learner, hazard, capacity, Inflation(rate, "simple"))
 
@@ -180,6 +224,11 @@ def cpl_sub(learner: Learner[B], hazard: HazardLike = 0.1, capacity: int = 10) -
         learner: the learner of the observations that are not left out.
         hazard: P(an observation is left out).
         capacity: how many subsets K are kept.
+
+    Example:
+        >>> import credo
+        >>> cpl_sub(credo.BetaBernoulli()).conditional_prior
+        Subset()
     """
     return ChangeTimes(learner, hazard, capacity, Subset())
 
@@ -194,6 +243,11 @@ def cpp_ou(
         strength: of the prior Beta(strength + 1, 1) of the share that is kept, at least 0.
         levels: how many shares there are to choose from, evenly between 1 and 0.
         method: how one is chosen; see `ChangeProbability`.
+
+    Example:
+        >>> import credo
+        >>> cpp_ou(credo.BetaBernoulli(), levels=3).levels.tolist()
+        [1.0, 0.5, 0.0]
     """
     grid = np.linspace(1.0, 0.0, levels)
     with np.errstate(divide="ignore"):
@@ -211,6 +265,12 @@ def cpp_aci(
         mean_var: the mean of the exponential prior of the added variance, above 0.
         levels: how many variances there are to choose from; the first is 0.
         method: how one is chosen; see `ChangeProbability`.
+
+    Example:
+        >>> import credo
+        >>> model = credo.Model(lambda w, x: x @ w, credo.Normal(0.1))
+        >>> cpp_aci(credo.extended_kalman(model), levels=4).levels.shape
+        (4,)
     """
     grid = np.concatenate([[0.0], mean_var * 2.0 ** np.arange(levels - 1) / 8.0])
     # The prior mass of each cell of the grid.
@@ -226,6 +286,11 @@ def bam(learner: Learner[B], memory: int = 20, penalty: ArrayLike = 0.5) -> Weig
         learner: a differentiable learner that needs no key.
         memory: how many observations are remembered.
         penalty: nats that leaving out one observation costs, at least 0.
+
+    Example:
+        >>> import credo
+        >>> bam(credo.BetaBernoulli(), memory=5).memory
+        5
     """
     return WeightedPast(learner, memory, penalty=penalty)
 
@@ -236,6 +301,11 @@ def me_lssm(learners: Iterable[Learner[B]], switching: ArrayLike = 0.01) -> Expe
     Arguments:
         learners: learners that differ in their numbers only.
         switching: the chance that the right one changes at a step.
+
+    Example:
+        >>> import credo
+        >>> me_lssm([credo.BetaBernoulli(forgetting=keep) for keep in (0.9, 0.99, 1.0)]).size
+        3
     """
     return Experts(list(learners), switching)
 
@@ -249,5 +319,11 @@ def wolf_rl_pr(
         learner: a `RecursiveLearner` with a `Normal` likelihood of known variance.
         threshold: from which distance an observation is weighted down, in the units of y.
         hazard, capacity: as for `rl_pr`.
+
+    Example:
+        >>> import credo
+        >>> model = credo.Model(lambda w, x: x @ w, credo.Normal(0.1))
+        >>> wolf_rl_pr(credo.extended_kalman(model), threshold=3.0).learner.threshold
+        3.0
     """
     return RunLength(WoLF(learner, threshold), hazard, capacity)

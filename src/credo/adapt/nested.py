@@ -89,6 +89,12 @@ class Mixture(Generic[B]):
 
     A record that derives from it has a field `beliefs`, one belief whose arrays have a leading axis K, and a
     field `log_weights` (K,), log probabilities that sum to one.
+
+    Example:
+        >>> import credo
+        >>> learner = credo.Experts([credo.BetaBernoulli(a=a) for a in (1.0, 3.0)])
+        >>> isinstance(learner.init(), Mixture), float(learner.init().mean)
+        (True, 0.625)
     """
 
     log_weights: Array

@@ -35,6 +35,12 @@ class Proposal(Generic[W]):
         log_evidence: log p(y | x, past) before the update, in nats.
         ok: whether the observation can be taken in: a boolean.
         extras: what `Info` is to report beside these.
+
+    Example:
+        >>> import credo
+        >>> belief, info = credo.BetaBernoulli().update(credo.BetaBernoulli().init(), None, 1.0)
+        >>> bool(Proposal(belief, info.log_evidence, info.ok).ok)
+        True
     """
 
     belief: W
