@@ -32,7 +32,7 @@ def _one_method(method: str | None) -> None:
 
 
 @record
-class BetaBernoulli(Learner):
+class BetaBernoulli(Learner[Beta]):
     """y in {0, 1} with unknown probability p ~ Beta(a, b); x is ignored.
 
     Arguments:
@@ -82,7 +82,7 @@ class BetaBernoulli(Learner):
 
 
 @record
-class DirichletCategorical(Learner):
+class DirichletCategorical(Learner[Dirichlet]):
     """y in 0..C-1 with unknown class probabilities p ~ Dirichlet(counts); x is ignored.
 
     Arguments:
@@ -185,7 +185,7 @@ class NegativeBinomialPredictive(Predictive):
 
 
 @record
-class GammaPoisson(Learner):
+class GammaPoisson(Learner[Gamma]):
     """y a count with unknown rate ~ Gamma(shape, per); x is the exposure (None or 1: a unit of it).
 
     Arguments:

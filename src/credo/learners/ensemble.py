@@ -15,12 +15,13 @@ from credo.core.keys import as_key, step_key
 from credo.core.records import record, replace, static_field
 from credo.core.trees import ravel, spread
 from credo.covariances import Covariance, Diagonal, EnsembleCovariance, Full
-from credo.covariances.base import kalman_shift
 from credo.covariances.ensemble import centred
 from credo.dynamics import Dynamics, Static
 from credo.learners.base import Info, Learner, accept, clean, usable
-from credo.learners.curvature import Local
+from credo.learners.curvatures import Local
 from credo.likelihoods import Predictive, PredictiveRows
+from credo.linalg.gains import kalman_weights
+from credo.linalg.jacobians import DenseRows
 from credo.linalg.matrices import column_sums
 from credo.models.model import Model, as_model
 from credo.models.partial import start
@@ -31,7 +32,7 @@ METHODS = ("linearized", "plugin", "mc")
 
 
 @record
-class EnsembleLearner(Learner):
+class EnsembleLearner(Learner[Ensemble]):
     """The ensemble Kalman filter (Evensen 1994), with M members theta_m = mean + d_m.
 
     With eta the mean of the members' outputs eta_m, e the score and V = A A' the Fisher information of the
@@ -127,13 +128,15 @@ class EnsembleLearner(Learner):
         observed, used = usable(likelihood.observed(y), weight, belief.mean.dtype)
         safe_x, safe_y = clean(x), clean(y)
         _, eta, rows = self._outputs(belief, safe_x)
-        seen = Local(rows, likelihood.score(eta, safe_y), likelihood.fisher_root(eta, safe_y), eta)
+        seen = Local(DenseRows(rows), likelihood.score(eta, safe_y), likelihood.fisher_root(eta, safe_y), eta)
         local = seen.weighted(used)  # in coordinates w of theta = mean + w D / sqrt(M - 1), w ~ N(0, I)
-        pushed = local.rows @ local.rows.T
+        weighted = local.rows.dense()
+        pushed = weighted @ weighted.T
         cov = belief.cov
-        mean = belief.mean + kalman_shift(local.root, local.residual, local.rows, pushed) @ cov.unit
+        move = kalman_weights(local.root, local.residual, pushed) @ weighted
+        mean = belief.mean + move @ cov.unit
         if self.analysis == "etkf":
-            deviations = cov.contract(local.factor).deviations
+            deviations = cov.contract(local.factor.dense()).deviations
         else:
             chosen = jax.random.fold_in(_key(belief), 1) if key is None else step_key(key, belief.t)
             deviations = self._perturbed(local, pushed, cov, chosen)
@@ -148,12 +151,12 @@ class EnsembleLearner(Learner):
 
     def _perturbed(self, local: Local, pushed: jax.Array, cov: EnsembleCovariance, key: Any) -> jax.Array:
         """The deviations after every member saw the observation with noise of its own."""
-        count = self.members
+        count, rows = self.members, local.rows.dense()
         draws = centred(jax.random.normal(key, (count, local.root.shape[-1]), pushed.dtype)).T
         noise = local.root[:, None] * draws if local.root.ndim == 1 else local.root @ draws
-        residuals = noise - jnp.sqrt(count - 1).astype(pushed.dtype) * local.bend(local.rows)
+        residuals = noise - jnp.sqrt(count - 1).astype(pushed.dtype) * local.bend(rows)
         system = jnp.eye(pushed.shape[0], dtype=pushed.dtype) + local.bend(pushed)
-        return cov.deviations + jnp.linalg.solve(system, residuals).T @ (local.rows @ cov.unit)
+        return cov.deviations + jnp.linalg.solve(system, residuals).T @ (rows @ cov.unit)
 
     def predictive(
         self, belief: Ensemble, x: Any, method: str | None, samples: int | None, key: Any

@@ -43,7 +43,7 @@ class Buffer:
 
 
 @record
-class GradientLearner(Learner):
+class GradientLearner(Learner[Point]):
     """Gradient steps on -log p(y | x, theta): the baseline that keeps no uncertainty.
 
     Arguments:

@@ -12,10 +12,10 @@ from credo.core.errors import CredoError, require_choice, require_integer, requi
 from credo.core.keys import as_key, require_key, step_key
 from credo.core.records import record, replace, static_field
 from credo.core.trees import ravel, spread
-from credo.covariances import Covariance, Family, Full
+from credo.covariances import Family, Full, Readable
 from credo.dynamics import Dynamics, Static
 from credo.learners.base import Info, Learner, accept, clean, usable
-from credo.learners.curvature import Curvature, LinearizedGaussNewton, Local, Site
+from credo.learners.curvatures import Curvature, LinearizedGaussNewton, Local, Site
 from credo.learners.rules import BONGRule, Rule
 from credo.likelihoods import Predictive, PredictiveRows
 from credo.linalg.matrices import psd_root
@@ -28,7 +28,7 @@ METHODS = ("linearized", "plugin", "mc", "linearized-mc")
 
 
 @record
-class RecursiveLearner(Learner):
+class RecursiveLearner(Learner[Gaussian]):
     """A Gaussian belief over the parameters of a model, updated one observation at a time.
 
     Arguments:
@@ -105,7 +105,7 @@ class RecursiveLearner(Learner):
         safe_x, safe_y, one_key = clean(x), clean(y), step_key(key, belief.t)
         site = Site(self.model, known, belief.unravel, safe_x, safe_y, used, one_key)
 
-        def measure(mean: jax.Array, cov: Covariance, iteration: jax.Array | int) -> Local:
+        def measure(mean: jax.Array, cov: Readable, iteration: jax.Array | int) -> Local:
             return self.curvature.local(site, mean, cov, iteration)
 
         made = self.rule.update(belief.mean, belief.cov, measure, belief.t)

@@ -11,8 +11,10 @@ import jax.numpy as jnp
 from credo.core.errors import CredoError
 from credo.core.records import REGISTRY, record, record_name, static_field
 from credo.core.trees import Unravel
-from credo.likelihoods import Likelihood, Rows
+from credo.likelihoods import Likelihood
+from credo.likelihoods import Rows as JointRows
 from credo.likelihoods.base import LikelihoodBase
+from credo.linalg.jacobians import DenseRows, Rows
 from credo.models.networks import MLP, Linear
 
 __all__ = ["Model", "joint"]
@@ -88,12 +90,13 @@ class Model:
             raise CredoError(f"apply must return a scalar or a vector (C,) for one row; got {shape}.")
         return eta.reshape(-1)
 
-    def linearize(self, vector: jax.Array, unravel: Unravel, x: Any) -> tuple[jax.Array, Any]:
-        """As `jacobian`, but with the Jacobian as `OuterRows` where the network is made of dense layers and
-        large, so that the saving matters.
+    def linearize(self, vector: jax.Array, unravel: Unravel, x: Any) -> tuple[jax.Array, Rows]:
+        """As `jacobian`, but with the Jacobian as `Rows`: `OuterRows` where the network is made of dense layers and
+        large, so that the saving matters, else `DenseRows`.
         """
         if not self._in_layers(vector, unravel):
-            return self.jacobian(vector, unravel, x)
+            eta, jacobian = self.jacobian(vector, unravel, x)
+            return eta, DenseRows(jacobian)
         params = unravel(vector)
         if not self.batched:
             eta, rows = self.apply.linearize(params, x)
@@ -156,7 +159,7 @@ def joint(model: Model) -> Model:
     """
     if model.batched:
         raise CredoError("this model is joint already; join it once.")
-    return Model(model.apply, Rows(model.likelihood), True)
+    return Model(model.apply, JointRows(model.likelihood), True)
 
 
 def as_model(value: Any) -> Model:

@@ -18,7 +18,7 @@ import jax.numpy as jnp
 from credo.core.errors import CredoError, require_choice, require_integer
 from credo.core.keys import as_key
 from credo.core.records import record, static_field
-from credo.linalg.outer import OuterRows
+from credo.linalg.jacobians import OuterRows
 
 __all__ = ["CNN", "MLP", "Linear"]
 

@@ -12,13 +12,17 @@ from credo.core.records import record, replace
 from credo.core.trees import as_like
 from credo.covariances import Diagonal, Family, Full, LowRank
 from credo.dynamics import Dynamics, LinearGaussian, Static
-from credo.learners.ascent import BBBRule, BOGRule
-from credo.learners.curvature import Curvature, LinearizedEmpiricalFisher, LinearizedGaussNewton
+from credo.learners.curvatures import (
+    Curvature,
+    LinearizedEmpiricalFisher,
+    LinearizedGaussNewton,
+    MonteCarloEmpiricalFisher,
+    MonteCarloHessian,
+)
 from credo.learners.ensemble import EnsembleLearner
 from credo.learners.gradient import GradientLearner, sgd
-from credo.learners.monte_carlo import MonteCarloEmpiricalFisher, MonteCarloHessian
 from credo.learners.recursive import RecursiveLearner
-from credo.learners.rules import BLRRule, BONGRule
+from credo.learners.rules import BBBRule, BLRRule, BOGRule, BONGRule
 from credo.likelihoods import Normal
 from credo.models import Model, last_layer, subspace
 
