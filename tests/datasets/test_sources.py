@@ -11,7 +11,7 @@ import pytest
 from credo.core.errors import DataError
 from credo.datasets import downloads, sources
 from credo.datasets.downloads import checksum
-from credo.datasets.sources import DataFile, Finder, MissingFile, cache_dir, package_file
+from credo.datasets.finder import DataFile, Finder, MissingFile, cache_dir, package_file
 
 RIGHT = b"right"
 FILE = DataFile(

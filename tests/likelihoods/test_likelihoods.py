@@ -13,7 +13,7 @@ from scipy import integrate
 
 from credo.core.errors import CredoError
 from credo.likelihoods import Bernoulli, Categorical, Likelihood, Normal, Poisson, StudentT
-from credo.likelihoods.rows import Rows
+from credo.likelihoods.joint import Rows
 
 NOISE = np.array([[0.5, 0.2], [0.2, 0.4]])
 CASES: dict[str, tuple[Any, np.ndarray, Any]] = {

@@ -26,7 +26,7 @@ from credo.likelihoods import (
     StudentT,
     StudentTPredictive,
 )
-from credo.likelihoods.predictive import integration_nodes
+from credo.likelihoods.mixture import integration_nodes
 
 ONE = jnp.ones((1, 1))
 CONTINUOUS = {

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from credo.core.errors import DataError
-from credo.datasets.records import Array, Columns, Dataset
+from credo.datasets.dataset import Array, Columns, Dataset
 
 __all__ = ["archive", "columns_of", "tabular", "unzipped"]
 

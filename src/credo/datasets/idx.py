@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from credo.core.errors import DataError
-from credo.datasets.records import Array
+from credo.datasets.dataset import Array
 
 __all__ = ["parse_idx"]
 

@@ -10,8 +10,8 @@ import numpy as np
 
 from credo.core.errors import DataError
 from credo.datasets.idx import parse_idx
-from credo.datasets.records import Array, Dataset, divide
-from credo.datasets.sources import DataFile, Finder, MissingFile, package_file
+from credo.datasets.dataset import Array, Dataset, divide
+from credo.datasets.finder import DataFile, Finder, MissingFile, package_file
 
 __all__ = ["fashion_mnist", "mnist", "shipped_digits"]
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 
 from credo.core.errors import DataError, require_integer, suggest
-from credo.datasets.catalogue import CATALOGUE, Entry
-from credo.datasets.records import Dataset
-from credo.datasets.sources import Finder
+from credo.datasets.entries import CATALOGUE, Entry
+from credo.datasets.dataset import Dataset
+from credo.datasets.finder import Finder
 
 __all__ = ["load", "names", "splits"]
 

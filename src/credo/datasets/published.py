@@ -8,8 +8,8 @@ from __future__ import annotations
 import numpy as np
 
 from credo.datasets.frames import archive, columns_of, tabular
-from credo.datasets.records import Dataset
-from credo.datasets.sources import DataFile, Finder
+from credo.datasets.dataset import Dataset
+from credo.datasets.finder import DataFile, Finder
 
 __all__ = ["REGRESSIONS", "bandit", "electricity", "regression"]
 

@@ -13,8 +13,8 @@ import numpy as np
 
 from credo.core.errors import DataError
 from credo.datasets.frames import columns_of, tabular, unzipped
-from credo.datasets.records import Array, Columns, Dataset
-from credo.datasets.sources import DataFile, Finder
+from credo.datasets.dataset import Array, Columns, Dataset
+from credo.datasets.finder import DataFile, Finder
 
 __all__ = [
     "airline_passengers",

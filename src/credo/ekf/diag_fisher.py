@@ -15,7 +15,7 @@ from credo.core.trees import as_like
 from credo.core.verbs import verb
 from credo.covariances import Diagonal
 from credo.dynamics import RandomWalk
-from credo.ekf import rows
+from credo.ekf import row_gradients
 from credo.ekf.learner import FisherLearner, fisher_learner
 from credo.ekf.transform import (
     LogLikelihood,
@@ -171,11 +171,11 @@ def _core(
     transition_sd: Any,
     per_sample: bool,
 ) -> tuple[DiagFisherState, Any]:
-    mean, count = state.params, rows.row_total(batch)
-    gradient = rows.row_gradient(log_likelihood, per_sample)
+    mean, count = state.params, row_gradients.row_total(batch)
+    gradient = row_gradients.row_gradient(log_likelihood, per_sample)
 
     def step(sums: Any, chunk: Any) -> tuple[Any, Any]:
-        (values, aux), slopes = rows.each(lambda row: gradient(mean, row), chunk)
+        (values, aux), slopes = row_gradients.each(lambda row: gradient(mean, row), chunk)
         squares = jax.tree.map(jnp.square, slopes)
         made = (values.astype(state.log_likelihood.dtype), slopes, squares)
         sums = jax.tree.map(lambda total, leaf: total + jnp.sum(leaf, axis=0), sums, made)
@@ -185,7 +185,7 @@ def _core(
     zeros = jax.tree.map(jnp.zeros_like, (state.log_likelihood, mean, mean))
     # XLA's CPU backend adds a row's outer products to the sums as fast as it writes them, but takes 5 to 100
     # times as long to sum over the leading axis of a large stack of gradients; a stack pays for small models.
-    sums, aux = rows.fold(step, zeros, batch, count, min(count, size) if size >= 4 else 1)
+    sums, aux = row_gradients.fold(step, zeros, batch, count, min(count, size) if size >= 4 else 1)
     value, slope, square = jax.tree.map(lambda total: total / count, sums)
 
     def move(mu: jax.Array, sd: jax.Array, g: jax.Array, h: jax.Array, drift: Any) -> tuple[Any, ...]:
@@ -200,8 +200,8 @@ def _core(
     params, sd, growth = jax.tree.transpose(jax.tree.structure(mean), jax.tree.structure((0, 0, 0)), moved)
     new = DiagFisherState(params, sd, value, None, state.step + 1, state.ok)
     if per_sample:
-        aux = rows.whole_aux(log_likelihood, mean, batch, count)
-    return settle(state, new, rate, (batch, params, growth)), rows.tidy(aux)
+        aux = row_gradients.whole_aux(log_likelihood, mean, batch, count)
+    return settle(state, new, rate, (batch, params, growth)), row_gradients.tidy(aux)
 
 
 _update = compiled(_core)

@@ -8,8 +8,8 @@ from functools import partial
 from typing import Literal
 
 from credo.datasets import images, published, shipped
-from credo.datasets.records import Dataset, divide
-from credo.datasets.sources import Finder
+from credo.datasets.dataset import Dataset, divide
+from credo.datasets.finder import Finder
 
 __all__ = ["CATALOGUE", "Entry"]
 
