@@ -128,7 +128,7 @@ class EnsembleCovariance(Covariance):
         """Minus infinity where M <= P; else by the P x P matrix."""
         if self.deviations.shape[0] <= self.size:
             return jnp.asarray(-jnp.inf, self.deviations.dtype)
-        return jnp.linalg.slogdet(self.dense())[1]
+        return super().logdet()
 
     def diag(self) -> Array:
         """The members' variances; cost M P."""

@@ -84,7 +84,8 @@ class FullCovariance(Covariance, Invertible, Collapsible):
     def precise(self, vector: Array) -> Array:
         """inv(S) v; cost P^3."""
         root = self.as_root()
-        return jnp.linalg.solve(root.T, jnp.linalg.solve(root, vector))
+        product: Array = jnp.linalg.solve(root.T, jnp.linalg.solve(root, vector))
+        return product
 
     def absorb(self, rows: Array | Rows, residual: Array, root: Array) -> tuple[Array, FullCovariance]:
         """By the gain, exact to rounding however small the noise, where rows are fewer than parameters. Else,
@@ -190,7 +191,8 @@ class RootCovariance(FullCovariance):
 
     def logdet(self) -> Array:
         """2 log |det W|; cost P^3."""
-        return 2.0 * jnp.linalg.slogdet(self.root)[1]
+        log_det: Array = 2.0 * jnp.linalg.slogdet(self.root)[1]
+        return log_det
 
     def diag(self) -> Array:
         """Row sums of squares of W."""
@@ -209,7 +211,8 @@ class DenseCovariance(FullCovariance):
 
     def as_root(self) -> Array:
         """The Cholesky factor; cost P^3."""
-        return jnp.linalg.cholesky(self.matrix)
+        chol: Array = jnp.linalg.cholesky(self.matrix)
+        return chol
 
     def with_root(self, root: Array) -> DenseCovariance:
         """W W'; cost P^3."""
@@ -274,15 +277,16 @@ class DenseCovariance(FullCovariance):
 
     def color(self, deviates: Array) -> Array:
         """L e with L the Cholesky factor; cost P^3."""
-        return deviates @ jnp.linalg.cholesky(self.matrix).T
+        return deviates @ self.as_root().T
 
     def logdet(self) -> Array:
         """By the Cholesky factor, hence NaN where S has lost positive definiteness; cost P^3."""
-        return 2.0 * jnp.sum(jnp.log(jnp.diagonal(jnp.linalg.cholesky(self.matrix))))
+        return 2.0 * jnp.sum(jnp.log(jnp.diagonal(self.as_root())))
 
     def diag(self) -> Array:
         """The diagonal of S."""
-        return jnp.diagonal(self.matrix)
+        variances: Array = jnp.diagonal(self.matrix)
+        return variances
 
     def dense(self) -> Array:
         """S."""

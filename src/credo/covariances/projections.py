@@ -45,9 +45,7 @@ def project(base: Array, rows: Array, rank: int, projection: Projection) -> tupl
     return new_base, factor
 
 
-def _analyse(
-    base: Array, rows: Array, new_base: Array, factor: Array
-) -> tuple[Array, Array]:
+def _analyse(base: Array, rows: Array, new_base: Array, factor: Array) -> tuple[Array, Array]:
     """One expectation-maximisation step of factor analysis of T = diag(y) + B' B.
 
     With M = I + W y'^-1 W' and b = inv(M) W y'^-1: W <- inv(inv(M) + b T b') b T and y' <- diag(T) - the

@@ -47,12 +47,15 @@ class HessianForms(Protocol[M_co]):
 
     def whole(self) -> M_co:
         """The P x P matrix."""
+        ...
 
     def diagonal(self) -> M_co:
         """Its diagonal (P,)."""
+        ...
 
     def leading(self) -> M_co:
         """Its leading directions (R, P)."""
+        ...
 
 
 class Readable(ABC):
@@ -92,7 +95,8 @@ class Readable(ABC):
 
     def logdet(self) -> Array:
         """The logarithm of the determinant of S; cost P^3, unless a class knows better."""
-        return jnp.linalg.slogdet(self.dense())[1]
+        log_det: Array = jnp.linalg.slogdet(self.dense())[1]
+        return log_det
 
     @property
     def deviates(self) -> int:
@@ -102,7 +106,8 @@ class Readable(ABC):
     @property
     def dtype(self) -> jnp.dtype:
         """The dtype of the numbers here."""
-        return jax.tree.leaves(self)[0].dtype
+        dtype: jnp.dtype = jax.tree.leaves(self)[0].dtype
+        return dtype
 
     def sample(self, key: Array, shape: tuple[int, ...] = ()) -> Array:
         """Exact draws from N(0, S), of shape `shape` + (P,)."""

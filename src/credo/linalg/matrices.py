@@ -9,14 +9,16 @@ from __future__ import annotations
 import jax
 import jax.numpy as jnp
 import jax.scipy.linalg as jsl
+import numpy as np
 
-from credo.core.types import Array
+from credo.core.types import Array, DTypeLike
 
 __all__ = [
     "column_sums",
     "crossed",
     "eigh",
     "inverse_gram",
+    "precision",
     "psd_root",
     "safe_sqrt",
     "scale_rows",
@@ -24,6 +26,11 @@ __all__ = [
     "symmetric",
     "triangularize",
 ]
+
+
+def precision(dtype: DTypeLike) -> np.finfo[np.floating]:
+    """What floating-point numbers of a dtype can tell apart (`eps`, `tiny`)."""
+    return jnp.finfo(dtype)  # type: ignore[no-untyped-call]  # JAX's class has no annotations
 
 
 def scale_rows(rows: Array, scale: Array) -> Array:
@@ -59,7 +66,7 @@ def safe_sqrt(value: Array) -> Array:
 
 
 @safe_sqrt.defjvp
-def _safe_sqrt_jvp(primals: tuple, tangents: tuple) -> tuple[Array, Array]:
+def _safe_sqrt_jvp(primals: tuple[Array], tangents: tuple[Array]) -> tuple[Array, Array]:
     (value,), (tangent,) = primals, tangents
     root = safe_sqrt(value)
     positive = root > 0
@@ -80,14 +87,15 @@ def eigh(matrix: Array) -> tuple[Array, Array]:
 
 
 @eigh.defjvp
-def _eigh_jvp(primals: tuple, tangents: tuple) -> tuple[tuple, tuple]:
+def _eigh_jvp(
+    primals: tuple[Array], tangents: tuple[Array]
+) -> tuple[tuple[Array, Array], tuple[Array, Array]]:
     (matrix,), (tangent,) = primals, tangents
     values, vectors = eigh(matrix)
     inner = vectors.T @ symmetric(tangent) @ vectors
     gap = values[None, :] - values[:, None]
-    tiny = (
-        jnp.finfo(values.dtype).eps * jnp.maximum(jnp.max(jnp.abs(values)), jnp.finfo(values.dtype).tiny) * 8
-    )
+    machine = precision(values.dtype)
+    tiny = machine.eps * jnp.maximum(jnp.max(jnp.abs(values)), machine.tiny) * 8
     apart = jnp.abs(gap) > tiny
     mixing = jnp.where(apart, inner / jnp.where(apart, gap, 1.0), 0.0)
     return (values, vectors), (jnp.diagonal(inner), vectors @ mixing)

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from credo.core.types import Array, DTypeLike
-from credo.linalg.matrices import eigh, scale_rows, symmetric
+from credo.linalg.matrices import eigh, precision, scale_rows, symmetric
 
 __all__ = ["narrow", "standard_normals"]
 
@@ -37,7 +37,7 @@ def standard_normals(
         shifts = jax.random.uniform(key, (size,), dtype)
         steps = jnp.asarray(_fractions(size), dtype)[None, :]
         places = (jnp.arange(half, dtype=dtype)[:, None] * steps + shifts[None, :]) % 1.0
-        tiny = float(jnp.finfo(dtype).eps) / 2
+        tiny = float(precision(dtype).eps) / 2
         numbers = jax.scipy.special.ndtri(jnp.clip(places, tiny, 1.0 - tiny))
     else:
         numbers = jax.random.normal(key, (half, size), dtype)

@@ -19,6 +19,7 @@ from credo.core.records import record, replace
 from credo.core.trees import Unravel
 from credo.core.types import Array, PyTree
 from credo.covariances import Readable
+from credo.likelihoods import Rows as JointRows
 from credo.likelihoods.base import LikelihoodBase
 from credo.linalg.gains import bend
 from credo.linalg.jacobians import Rows, as_rows
@@ -57,8 +58,8 @@ class Site:
         eta = self.outputs(vector)
         if self.weight.size == 1:
             return self.weight.reshape(()) * self.likelihood.log_prob(eta, self.y)
-        each = self.likelihood.each  # type: ignore[attr-defined]
-        values = jax.vmap(each.log_prob)(eta.reshape(self.weight.size, -1), self.y)
+        assert isinstance(self.likelihood, JointRows)
+        values = jax.vmap(self.likelihood.each.log_prob)(eta.reshape(self.weight.size, -1), self.y)
         return jnp.sum(jnp.where(self.weight > 0, self.weight * values, 0.0))
 
     def key_of(self, iteration: Array | int, common: bool) -> Array:

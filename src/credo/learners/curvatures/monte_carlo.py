@@ -75,7 +75,7 @@ def _orthonormal(rows: Array) -> Array:
 
 
 @_orthonormal.defjvp
-def _orthonormal_jvp(primals: tuple, tangents: tuple) -> tuple[Array, Array]:
+def _orthonormal_jvp(primals: tuple[Array], tangents: tuple[Array]) -> tuple[Array, Array]:
     (rows,), (tangent,) = primals, tangents
     basis = _orthonormal(rows)
     outside = tangent - (tangent @ basis.T) @ basis
@@ -179,9 +179,7 @@ class MeanHessian:
         """The diagonal of the negative mean Hessian, cut off at 0."""
         gradients, bends = self.probes()
         g, diagonal = jnp.mean(gradients, axis=0), jnp.maximum(-jnp.mean(bends, axis=0), 0.0)
-        return Local(
-            DenseRows(g[None, :]), jnp.ones(1, g.dtype), jnp.zeros(1, g.dtype), self.etas, diagonal
-        )
+        return Local(DenseRows(g[None, :]), jnp.ones(1, g.dtype), jnp.zeros(1, g.dtype), self.etas, diagonal)
 
     def probes(self) -> tuple[Array, Array]:
         """Gradients and estimates of the Hessian's diagonal, one a draw: (M, P) each."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal, TypeAlias
+from typing import TypeAlias
 
 import jax
 import jax.numpy as jnp
@@ -12,6 +12,7 @@ from credo.core.records import record, static_field
 from credo.core.types import Array
 from credo.covariances import Covariance, Updatable, inverse_of
 from credo.learners.curvatures import Local
+from credo.learners.rules.ascents import Chart
 from credo.learners.rules.base import Measure, Rule, Step
 from credo.learners.rules.bong import GAINS, Gain
 from credo.learners.rules.iterates import Iterate, start_iterate
@@ -21,10 +22,7 @@ from credo.learners.rules.row_space import FEW, RowSpace, start_row_space
 from credo.learners.rules.tempering import tempered
 from credo.linalg.gains import kalman_weights
 
-__all__ = ["BLRRule", "Parameters"]
-
-Parameters: TypeAlias = Literal["natural", "moment"]
-"""In which parameters of a Gaussian a step is taken: (L mu, -L / 2), or (mu, S)."""
+__all__ = ["BLRRule"]
 
 _State: TypeAlias = tuple[Array, Array, Iterate]
 """The shift m = mu - mu0, the dual d = L m, and the iterate."""
@@ -66,7 +64,7 @@ class BLRRule(Rule):
     learning_rate: Rate = 0.5
     iterations: int = static_field(default=10)
     gain: Gain = static_field(default="joint")
-    parameters: Parameters = static_field(default="natural")
+    parameters: Chart = static_field(default="natural")
     retraction: Retraction = static_field(default="safe")
 
     def __post_init__(self) -> None:

@@ -49,6 +49,7 @@ class BONGRule(Rule):
         """One measurement update."""
         first = local = measure(mean, cov, 0)
         inner, shift = cov.push(first.rows), jnp.zeros_like(mean)
+        conditioned: Covariance = cov
         for i in range(self.iterations):
             if i:
                 local = measure(mean + shift, cov, i)

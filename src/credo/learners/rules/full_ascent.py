@@ -10,7 +10,7 @@ import jax.numpy as jnp
 
 from credo.core.types import Array
 from credo.learners.rules.retraction import Retraction, grown_root, retract_matrix
-from credo.linalg.matrices import eigh
+from credo.linalg.matrices import eigh, precision
 
 __all__ = ["ascend_moments", "ascend_naturals"]
 
@@ -43,7 +43,8 @@ def ascend_naturals(
         # X = A' D A with orthonormal Q = T A, T = gamma^-1/2 V': X = Q' (T^-1' D T^-1) Q
         values, vectors = eigh(arms @ arms.T)
         # directions that rounding made of nothing: scaled down in Q, and exactly made up for in X
-        floor = values[-1] * arms.shape[0] * jnp.finfo(root.dtype).eps + jnp.finfo(root.dtype).tiny
+        machine = precision(root.dtype)
+        floor = values[-1] * arms.shape[0] * machine.eps + machine.tiny
         lengths = jnp.sqrt(jnp.maximum(values, floor))
         inner = (vectors * lengths[None, :]).T @ signs @ (vectors * lengths[None, :])
         shrink, turn = retract_matrix(inner, retraction)

@@ -43,7 +43,9 @@ class StackedCovariance(Readable):
         return self.base.size
 
     def _chol(self) -> Array:
-        return jnp.linalg.cholesky(jnp.eye(self.inner.shape[0], dtype=self.inner.dtype) + self.inner)
+        eye = jnp.eye(self.inner.shape[0], dtype=self.inner.dtype)
+        chol: Array = jnp.linalg.cholesky(eye + self.inner)
+        return chol
 
     def couple(self, rows: Array | Rows) -> tuple[DenseRows, Array]:
         """J S = J S0 - (J K') inv(I + G) K, and its product with J'; cost k P (n + P)."""
@@ -92,9 +94,7 @@ class StackedIterate(Iterate):
         """As tracked: nothing was forgotten, so it is exact and costs nothing."""
         return tracked
 
-    def advance(
-        self, blend: Readable, share: Array, factor: Rows, diagonal: Array | None
-    ) -> StackedIterate:
+    def advance(self, blend: Readable, share: Array, factor: Rows, diagonal: Array | None) -> StackedIterate:
         """Write the new rows after the others, and complete K and G; cost k P^2 and n k P."""
         assert isinstance(blend, StackedCovariance)
         array = factor.dense()
@@ -161,9 +161,7 @@ class WhitenedIterate(Iterate):
         """As tracked: nothing was forgotten."""
         return tracked
 
-    def advance(
-        self, blend: Readable, share: Array, factor: Rows, diagonal: Array | None
-    ) -> WhitenedIterate:
+    def advance(self, blend: Readable, share: Array, factor: Rows, diagonal: Array | None) -> WhitenedIterate:
         """N <- (1 - a) N + W0' B' B W0."""
         white = factor.dense() @ self.prior
         matrix = (1.0 - share) * self.matrix + white.T @ white

@@ -73,10 +73,10 @@ class BBBRule(Rule):
         first = measure(mean, cov, 0)
         inner = cov.push(first.rows)
 
-        def climb(current: Array, here: Covariance, slope: Array, local: Local, prior: Covariance | None) -> _State:
-            step = Ascent(
-                slope, local.factor, local.diagonal, prior, rate, self.parameters, self.retraction
-            )
+        def climb(
+            current: Array, here: Covariance, slope: Array, local: Local, prior: Covariance | None
+        ) -> _State:
+            step = Ascent(slope, local.factor, local.diagonal, prior, rate, self.parameters, self.retraction)
             return ascend(here, current, step)
 
         def advance(i: Array, state: _State) -> _State:

@@ -73,9 +73,7 @@ def _(
     return cov.with_root(temper_root(cov.as_root(), rows, prior.as_root(), rate, retraction))
 
 
-def temper_root(
-    root: Array, factor: Array, prior_root: Array, rate: Array, retraction: Retraction
-) -> Array:
+def temper_root(root: Array, factor: Array, prior_root: Array, rate: Array, retraction: Retraction) -> Array:
     """The root of S + a S (L - L0 - B' B) S; cost P^3."""
     pushed = factor @ root
     ratio = jnp.linalg.solve(prior_root, root)

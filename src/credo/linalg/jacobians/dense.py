@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Self
-
 import jax
 import jax.numpy as jnp
 
@@ -72,11 +70,11 @@ class DenseRows(Rows):
         """M J'; cost q k P."""
         return matrix @ self.array.T
 
-    def gram(self, weight: Array | None = None, other: Self | None = None) -> Array:
+    def gram(self, weight: Array | None = None, other: Rows | None = None) -> Array:
         """J diag(w) H'; cost k l P."""
         second = self if other is None else other
         rows = self.array if weight is None else scale_rows(self.array, weight)
-        return rows @ second.array.T
+        return rows @ second.dense().T
 
     def squares(self) -> Array:
         """The column sums of squares; cost k P."""

@@ -8,8 +8,6 @@ rather than k P or k^2 P, and J itself is never written.
 
 from __future__ import annotations
 
-from typing import Self
-
 import jax
 import jax.numpy as jnp
 
@@ -133,7 +131,7 @@ class OuterRows(Rows):
             total = total + jnp.einsum("qgm,gcm->qgc", reached, d)
         return self._leave(total.reshape(matrix.shape[0], -1))
 
-    def gram(self, weight: Array | None = None, other: Self | None = None) -> Array:
+    def gram(self, weight: Array | None = None, other: Rows | None = None) -> Array:
         """J diag(w) H' (k, l) with rows H of the same layers (J itself where none are given); cost G^2 P / m.
 
         Arguments:
@@ -141,6 +139,7 @@ class OuterRows(Rows):
             other: H (l, P).
         """
         second = self if other is None else other
+        assert isinstance(second, OuterRows)
         weights = [None] * len(self.inputs) if weight is None else self._blocks(weight)
         total = jnp.zeros((), self.dtype)
         for h, d, hh, dd, w in zip(

@@ -76,8 +76,8 @@ class Rows(Crossed):
         """M J' (q, k) for M (q, P)."""
 
     @abstractmethod
-    def gram(self, weight: Array | None = None, other: Self | None = None) -> Array:
-        """J diag(w) H' (k, l) for a weight w (P,), 1 by default, and rows H, J by default."""
+    def gram(self, weight: Array | None = None, other: Rows | None = None) -> Array:
+        """J diag(w) H' (k, l) for a weight w (P,), 1 by default, and rows H of the same kind, J by default."""
 
     @abstractmethod
     def squares(self) -> Array:
@@ -111,9 +111,12 @@ class Rows(Crossed):
 
     def empty(self, groups: int) -> Self:
         """Rows of zeros, with room for so many groups of rows like these."""
-        return jax.tree.map(lambda leaf: jnp.zeros((groups * leaf.shape[0], *leaf.shape[1:]), leaf.dtype), self)
+        zeros: Self = jax.tree.map(
+            lambda leaf: jnp.zeros((groups * leaf.shape[0], *leaf.shape[1:]), leaf.dtype), self
+        )
+        return zeros
 
-    def written(self, rows: Self, at: Array | int) -> Self:
+    def written(self, rows: Rows, at: Array | int) -> Self:
         """These rows with the group number `at` replaced by `rows`."""
         first, zero = jnp.asarray(at, jnp.int32), jnp.zeros((), jnp.int32)
 
@@ -121,4 +124,5 @@ class Rows(Crossed):
             where = (first * leaf.shape[0], *[zero] * (leaf.ndim - 1))
             return jax.lax.dynamic_update_slice(into, leaf, where)
 
-        return jax.tree.map(write, self, rows)
+        result: Self = jax.tree.map(write, self, rows)
+        return result

@@ -15,7 +15,7 @@ import jax.numpy as jnp
 from credo.core.records import record
 from credo.core.types import Array
 from credo.linalg.jacobians.protocol import Crossed
-from credo.linalg.matrices import column_sums, eigh, safe_sqrt, scale_rows, solve_lower, symmetric
+from credo.linalg.matrices import column_sums, eigh, precision, safe_sqrt, scale_rows, solve_lower, symmetric
 
 if TYPE_CHECKING:
     from credo.linalg.jacobians.outer import OuterRows
@@ -64,7 +64,7 @@ def couple_ridge(base: Array, factor: Array, rows: OuterRows) -> tuple[Array, Ar
     along = solve_lower(chol, solve_lower(chol, mutual), transpose=True).T
     shared = along @ mutual
     rest = mine - shared - shared.T + along @ symmetric(own) @ along.T
-    slack = 4.0 * jnp.finfo(mine.dtype).eps * jnp.diag(jnp.diagonal(mine))
+    slack = 4.0 * precision(mine.dtype).eps * jnp.diag(jnp.diagonal(mine))
     return var, along, symmetric(rest) + along @ along.T + slack
 
 
@@ -97,5 +97,5 @@ def leading(base: Array, factor: Array, rows: OuterRows, rank: int, whitened: bo
 def _range(matrix: Array) -> Array:
     """An orthonormal basis (k, R) of the columns of a matrix (k, R); zero where they are dependent."""
     values, vectors = eigh(matrix.T @ matrix)
-    small = values <= jnp.finfo(values.dtype).eps * jnp.maximum(values[-1], 1.0)
+    small = values <= precision(values.dtype).eps * jnp.maximum(values[-1], 1.0)
     return (matrix @ vectors) * jnp.where(small, 0.0, 1.0 / safe_sqrt(jnp.where(small, 1.0, values)))[None, :]
