@@ -22,7 +22,7 @@ from credo.linalg.jacobians import Crossed, Rows, as_rows
 from credo.linalg.matrices import column_sums, eigh, scale_rows, solve_lower
 from credo.linalg.normals import narrow
 
-__all__ = ["LowRank", "LowRankCovariance"]
+__all__ = ["LowRank", "LowRankCovariance", "random_factor"]
 
 
 @record
@@ -67,7 +67,7 @@ class LowRank(Family):
         if share == 0:
             zero = jnp.zeros((self.rank, var.shape[-1]), var.dtype)
             return LowRankCovariance(self._level(1.0 / var), zero, self)
-        base, factor = _random_factor(var, self.rank, share)
+        base, factor = random_factor(var, self.rank, share)
         return LowRankCovariance(self._level(base), factor, self)
 
     def _level(self, base: Array) -> Array:
@@ -232,7 +232,7 @@ class LowRankCovariance(Covariance, Invertible, Collapsible):
         return jnp.diag(self.base) + self.factor.T @ self.factor
 
 
-def _random_factor(var: Array, rank: int, share: float) -> tuple[Array, Array]:
+def random_factor(var: Array, rank: int, share: float) -> tuple[Array, Array]:
     """A start (y, W) with random directions, whose expected precision is 1 / var.
 
     y = (1 - e) / var and W of Gaussian columns, normalised and scaled by sqrt(e P / (R var)). The directions

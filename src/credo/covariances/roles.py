@@ -275,7 +275,7 @@ def inverse_of(cov: Readable) -> Callable[[Array], Array]:
     """
     if not isinstance(cov, Invertible):
         raise CredoError(
-            f"this rule multiplies by the prior's precision, which a {type(cov).__name__} does not have: it needs a "
+            f"this rule multiplies by the prior's precision, of which {type(cov).__name__} has none: it needs a "
             "method precise(vector)."
         )
     return cov.precise

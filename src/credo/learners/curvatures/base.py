@@ -105,6 +105,12 @@ class Local:
         """B = A' J (m, P): the precision that this observation adds is B' B."""
         return self.rows.attenuated(self.root)
 
+    def precision(self) -> Array:
+        """-G = B' B + diag(d), the precision that this observation adds (P, P); for inspection and tests."""
+        factor = self.factor.dense()
+        added = factor.T @ factor
+        return added if self.diagonal is None else added + jnp.diag(self.diagonal)
+
     @property
     def gradient(self) -> Array:
         """g = J' e (P,)."""
