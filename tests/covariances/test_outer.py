@@ -13,7 +13,7 @@ from tests.covariances.reference import close
 import credo
 from credo.core.trees import ravel
 from credo.covariances import Diagonal, LowRank, LowRankCovariance
-from credo.learners.rules import blended
+from credo.learners.rules import blend_precisions
 from credo.linalg.jacobians import DenseRows, OuterRows, Rows
 from credo.models import model as models
 
@@ -58,7 +58,7 @@ def test_outer_rows_are_the_array_they_stand_for(groups: int, each: int, left: i
 
     @jax.jit
     def answers(rows: OuterRows, other: OuterRows) -> tuple:
-        products = (rows.mixed(jnp.asarray(few)), rows.scaled(jnp.asarray(few)[0]))
+        products = (rows.mix_rows(jnp.asarray(few)), rows.scale_rows(jnp.asarray(few)[0]))
         return (
             (rows.dense(), rows.pull(jnp.asarray(few)), rows.pull(jnp.asarray(many))),
             (
@@ -90,7 +90,7 @@ def test_outer_rows_are_the_array_they_stand_for(groups: int, each: int, left: i
 def test_covariances_answer_alike_to_outer_rows_and_arrays(projection: str, left: int) -> None:
     base, factor = RNG.uniform(0.5, 2.0, P), RNG.normal(size=(2, P))
     low = LowRankCovariance(jnp.asarray(base), jnp.asarray(factor), LowRank(2, projection=projection))
-    held = [low, blended(low, low, jnp.asarray(0.3)), Diagonal().init(jnp.asarray(base))]
+    held = [low, blend_precisions(low, low, jnp.asarray(0.3)), Diagonal().init(jnp.asarray(base))]
     rows, pull = outer(2, 2, left), jnp.asarray(RNG.normal(size=left))
 
     @jax.jit

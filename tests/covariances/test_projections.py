@@ -9,8 +9,8 @@ import pytest
 from tests.covariances.reference import close
 
 from credo.covariances import LowRank
-from credo.covariances.projections import PROJECTIONS, project
 from credo.covariances.low_rank import random_factor
+from credo.covariances.projections import PROJECTIONS, project
 from credo.learners.rules.retraction import retract, retract_matrix
 
 P, N, RANK = 8, 5, 2

@@ -181,7 +181,7 @@ def test_an_ensembles_covariance_answers_as_its_dense_form() -> None:
     assert cov.logdet() == -jnp.inf and cov.size == P
     wide = EnsembleCovariance(jnp.asarray(np.vstack([drawn, -drawn])), cov.key)
     close(wide.logdet(), np.linalg.slogdet(wide.dense())[1])
-    with pytest.raises(CredoError, match="precision, of which EnsembleCovariance has none"):
+    with pytest.raises(CredoError, match="precision, and EnsembleCovariance has none"):
         inverse_of(cov)
 
 

@@ -20,7 +20,7 @@ from credo.beliefs import Anchor, Beta, Dirichlet, Gamma, Gaussian, InverseGamma
 from credo.core.errors import CredoError
 from credo.core.records import record, replace
 from credo.core.trees import as_like
-from credo.covariances import collapsed
+from credo.covariances import collapse_mixture
 from credo.dynamics import Dynamics, Inflation, OrnsteinUhlenbeck, Static
 
 __all__ = ["PriorReset", "Subset", "collapse", "descend", "require_conditional_prior"]
@@ -143,7 +143,7 @@ def _(beliefs: Gaussian, weights: jax.Array) -> Gaussian:
         cov = jax.vmap(lambda one, ratio: one.scale(ratio))(cov, units / unit)
         gaps = gaps / jnp.sqrt(unit)
     first = jax.tree.map(lambda leaf: leaf[0], beliefs)
-    return replace(first, mean=mean, cov=collapsed(cov, shares, gaps), noise=noise)
+    return replace(first, mean=mean, cov=collapse_mixture(cov, shares, gaps), noise=noise)
 
 
 def _collapse_noise(noise: InverseGamma, weights: jax.Array) -> InverseGamma:

@@ -1,7 +1,8 @@
 """Covariances of a Gaussian over P parameters: three families, one protocol.
 
 A *family* (`Full()`, `Diagonal()`, `LowRank(rank)`) says what is kept; its `init` makes a *covariance*, the
-state that learners carry. Every covariance S has the roles of `credo.covariances.roles`, each at its own cost:
+state that learners carry. Every covariance S has the roles of `credo.covariances.roles`, each at its own
+cost:
 
 | method | result | full | diagonal | low rank |
 |---|---|---|---|---|
@@ -31,7 +32,7 @@ from credo.covariances.roles import (
     Movable,
     Readable,
     Updatable,
-    collapsed,
+    collapse_mixture,
     inverse_of,
 )
 
@@ -53,6 +54,6 @@ __all__ = [
     "Readable",
     "RootCovariance",
     "Updatable",
-    "collapsed",
+    "collapse_mixture",
     "inverse_of",
 ]

@@ -52,10 +52,10 @@ class EnsembleCovariance(Covariance):
 
     def couple(self, rows: Array | Rows) -> tuple[DenseRows, Array]:
         """rows S and rows S rows'; cost k M P."""
-        pushed = as_rows(rows).push(self.unit.T)
-        return DenseRows(pushed @ self.unit), pushed @ pushed.T
+        scores = as_rows(rows).push(self.unit.T)
+        return DenseRows(scores @ self.unit), scores @ scores.T
 
-    def contract(self, pushed: Array) -> EnsembleCovariance:
+    def contract(self, scores: Array) -> EnsembleCovariance:
         """The symmetric square-root transform D <- (I + Z' Z)^-1/2 D for Z (k, M), the factor B of an
         observation as the members see it: B D' / sqrt(M - 1), or the deviations of what they predict.
 
@@ -63,15 +63,15 @@ class EnsembleCovariance(Covariance):
         new deviations sum to 0 again. Cost k M P, or M^2 P where k > M. Source: Hunt, Kostelich & Szunyogh
         2007 (ETKF).
         """
-        if pushed.shape[0] > pushed.shape[1]:
-            values, vectors = eigh(pushed.T @ pushed)
+        if scores.shape[0] > scores.shape[1]:
+            values, vectors = eigh(scores.T @ scores)
             shrink = jax.lax.rsqrt(1.0 + jnp.maximum(values, 0.0))
             return EnsembleCovariance((vectors * shrink[None, :]) @ (vectors.T @ self.deviations), self.key)
-        values, vectors = eigh(pushed @ pushed.T)
+        values, vectors = eigh(scores @ scores.T)
         root = jnp.sqrt(1.0 + jnp.maximum(values, 0.0))
-        turned = vectors.T @ pushed
-        weights = turned / (root * (1.0 + root))[:, None]
-        return EnsembleCovariance(self.deviations - turned.T @ (weights @ self.deviations), self.key)
+        axes = vectors.T @ scores
+        weights = axes / (root * (1.0 + root))[:, None]
+        return EnsembleCovariance(self.deviations - axes.T @ (weights @ self.deviations), self.key)
 
     def condition(self, factor: Array | Rows) -> EnsembleCovariance:
         """Exact: inv(inv(S) + B' B) in the span of the members."""
@@ -81,19 +81,19 @@ class EnsembleCovariance(Covariance):
         """Exact in the span of the members; cost M^2 P."""
         return self.contract(scale_rows(self.unit, safe_sqrt(precision)).T)
 
-    def _with_noise(self, moved: Array, draw: Callable[[Array], Array]) -> EnsembleCovariance:
+    def _with_noise(self, deviations: Array, draw: Callable[[Array], Array]) -> EnsembleCovariance:
         first, second = jax.random.split(jax.random.wrap_key_data(self.key))
-        return EnsembleCovariance(moved + centred(draw(first)), jax.random.key_data(second))
+        return EnsembleCovariance(deviations + centred(draw(first)), jax.random.key_data(second))
 
     def affine(self, scale: Array, noise: Array) -> EnsembleCovariance:
         """diag(a) S diag(a) + diag(d) in expectation: every member moves, and draws its noise."""
-        moved = scale_rows(self.deviations, as_like(scale, self.deviations))
-        height = safe_sqrt(as_like(noise, moved))
+        deviations = scale_rows(self.deviations, as_like(scale, self.deviations))
+        height = safe_sqrt(as_like(noise, deviations))
 
         def draw(key: Array) -> Array:
-            return scale_rows(jax.random.normal(key, moved.shape, moved.dtype), height)
+            return scale_rows(jax.random.normal(key, deviations.shape, deviations.dtype), height)
 
-        return self._with_noise(moved, draw)
+        return self._with_noise(deviations, draw)
 
     def mix(self, scale: Array, other: Readable, share: Array) -> EnsembleCovariance:
         """a^2 S + b T in expectation, by draws from N(0, T)."""
@@ -108,12 +108,12 @@ class EnsembleCovariance(Covariance):
 
     def linear(self, transition: Array, noise: Array) -> EnsembleCovariance:
         """F S F' + Q in expectation; cost M P^2, and P^3 for a root of Q."""
-        moved = self.deviations @ transition.T
+        deviations = self.deviations @ transition.T
 
         def draw(key: Array) -> Array:
-            return jax.random.normal(key, moved.shape, moved.dtype) @ psd_root(noise).T
+            return jax.random.normal(key, deviations.shape, deviations.dtype) @ psd_root(noise).T
 
-        return self._with_noise(moved, draw)
+        return self._with_noise(deviations, draw)
 
     @property
     def deviates(self) -> int:

@@ -14,7 +14,7 @@ from credo.core.trees import as_like
 from credo.core.types import Array
 from credo.covariances.family import Family
 from credo.covariances.roles import Collapsible, Covariance, Invertible, Readable
-from credo.linalg.gains import attenuated, kalman_weights
+from credo.linalg.gains import attenuate, kalman_weights
 from credo.linalg.jacobians import DenseRows, Rows, as_rows
 from credo.linalg.matrices import (
     crossed,
@@ -63,8 +63,8 @@ class Full(Family):
 class FullCovariance(Covariance, Invertible, Collapsible):
     """A covariance of which nothing is forgotten, with a root W of S = W W'.
 
-    `RootCovariance` and `DenseCovariance` hold it in two forms. A rule that takes steps of its own writes them once
-    for both, by `as_root` and `with_root`.
+    `RootCovariance` and `DenseCovariance` hold it in two forms. A rule that takes steps of its own writes
+    them once for both, by `as_root` and `with_root`.
     """
 
     forgets: ClassVar[bool] = False
@@ -93,7 +93,7 @@ class FullCovariance(Covariance, Invertible, Collapsible):
         the new S. Cost k P^2.
         """
         array = as_rows(rows).dense()
-        factor = attenuated(root, array)
+        factor = attenuate(root, array)
         if factor.shape[0] < self.size:
             return self._gain(array, residual, root)
         new_root = _narrowed(self.as_root(), factor)
@@ -128,8 +128,8 @@ class RootCovariance(FullCovariance):
 
     def couple(self, rows: Array | Rows) -> tuple[DenseRows, Array]:
         """With Z = rows W: Z W' and Z Z'; cost 2 k P^2."""
-        pushed = as_rows(rows).dense() @ self.root
-        return DenseRows(pushed @ self.root.T), pushed @ pushed.T
+        white = as_rows(rows).dense() @ self.root
+        return DenseRows(white @ self.root.T), white @ white.T
 
     def condition(self, factor: Array | Rows) -> RootCovariance:
         """Andrews' square-root update: with A = W' B' and L L' = I + A' A, W <- W - (W A) L^-T (I + L)^-1 A'.
@@ -149,10 +149,10 @@ class RootCovariance(FullCovariance):
 
     def _gain(self, rows: Array, residual: Array, root: Array) -> tuple[Array, FullCovariance]:
         """Cost 3 k P^2."""
-        pushed = rows @ self.root
-        cross = pushed @ self.root.T
-        shift = kalman_weights(root, residual, pushed @ pushed.T) @ cross
-        return shift, self._less(attenuated(root, pushed), attenuated(root, cross))
+        white = rows @ self.root
+        cross = white @ self.root.T
+        shift = kalman_weights(root, residual, white @ white.T) @ cross
+        return shift, self._less(attenuate(root, white), attenuate(root, cross))
 
     def add_precision(self, precision: Array) -> RootCovariance:
         """Exact; cost P^3."""
@@ -245,8 +245,8 @@ class DenseCovariance(FullCovariance):
         coupled, inner = self.couple(rows)
         cross = coupled.array
         shift = kalman_weights(root, residual, inner) @ cross
-        gram = attenuated(root, attenuated(root, inner).T)
-        return shift, self._less(attenuated(root, cross), gram)
+        gram = attenuate(root, attenuate(root, inner).T)
+        return shift, self._less(attenuate(root, cross), gram)
 
     def add_precision(self, precision: Array) -> DenseCovariance:
         """Exact; cost P^3."""

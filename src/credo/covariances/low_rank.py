@@ -167,9 +167,9 @@ class LowRankCovariance(Covariance, Invertible, Collapsible):
         scale, noise = as_like(scale, self.base), as_like(noise, self.base)
         base = 1.0 / (scale**2 / self.base + noise)
         shrink = base / self.base
-        weighted = scale_rows(self.factor, noise * shrink)
+        spread = scale_rows(self.factor, noise * shrink)
         eye = jnp.eye(self.rank, dtype=self.base.dtype)
-        chol = jnp.linalg.cholesky(eye + weighted @ self.factor.T)
+        chol = jnp.linalg.cholesky(eye + spread @ self.factor.T)
         return LowRankCovariance(
             base, solve_lower(chol, scale_rows(self.factor, scale * shrink)), self.family
         )
@@ -180,10 +180,10 @@ class LowRankCovariance(Covariance, Invertible, Collapsible):
         A mixture's covariance is no diagonal plus low-rank precision. With a from the ratio of variances, S
         becomes diag(a) S diag(a). Cost K^2 P R^2.
         """
-        wanted = weights @ (jax.vmap(LowRankCovariance.diag)(self) + deviations**2)
+        variances = weights @ (jax.vmap(LowRankCovariance.diag)(self) + deviations**2)
         rows = (self.factor * jnp.sqrt(weights)[:, None, None]).reshape(-1, self.size)
         mean = self._family.project(weights @ self.base, rows)
-        stretch = jnp.sqrt(mean.diag() / wanted)
+        stretch = jnp.sqrt(mean.diag() / variances)
         return LowRankCovariance(mean.base * stretch**2, scale_rows(mean.factor, stretch), self.family)
 
     def scale(self, factor: Array) -> LowRankCovariance:
@@ -195,8 +195,8 @@ class LowRankCovariance(Covariance, Invertible, Collapsible):
         """The projection of F S F' + Q, through dense matrices; cost P^3. For diagonal F and Q, `affine` is
         exact.
         """
-        moved = transition @ self.dense() @ transition.T + noise
-        return self._family.from_dense(moved)
+        exact = transition @ self.dense() @ transition.T + noise
+        return self._family.from_dense(exact)
 
     def color(self, deviates: Array) -> Array:
         """From draws of N(0, 1/y), by `narrow`: they do not depend on how W is arranged; cost P R^2, and P R
@@ -220,8 +220,8 @@ class LowRankCovariance(Covariance, Invertible, Collapsible):
         """
         spread = scale_rows(self.factor, 1.0 / self.base)
         chol = jnp.linalg.cholesky(jnp.eye(self.rank, dtype=self.base.dtype) + spread @ self.factor.T)
-        left = 1.0 / self.base - column_sums(solve_lower(chol, spread) ** 2)
-        return jnp.maximum(left, 1.0 / (self.base + column_sums(self.factor**2)))
+        rest = 1.0 / self.base - column_sums(solve_lower(chol, spread) ** 2)
+        return jnp.maximum(rest, 1.0 / (self.base + column_sums(self.factor**2)))
 
     def dense(self) -> Array:
         """The matrix (P, P); cost P^2 R."""
@@ -243,7 +243,7 @@ def random_factor(var: Array, rank: int, share: float) -> tuple[Array, Array]:
         rank: the number R of directions.
         share: e, the share of the precision that they carry.
     """
-    drawn = jax.random.normal(jax.random.key(0), (rank, var.shape[0]), var.dtype)
-    unit = drawn / jnp.sqrt(jnp.sum(drawn**2, axis=1, keepdims=True))
+    directions = jax.random.normal(jax.random.key(0), (rank, var.shape[0]), var.dtype)
+    unit = directions / jnp.sqrt(jnp.sum(directions**2, axis=1, keepdims=True))
     height = jnp.sqrt(share * var.shape[0] / (rank * var))
     return (1.0 - share) / var, scale_rows(unit, height)

@@ -53,9 +53,9 @@ def _analyse(base: Array, rows: Array, new_base: Array, factor: Array) -> tuple[
     all of T (a Heywood case) would leave directions without precision, and streams diverge. The second moment
     inv(M) + b T b' is near I where the kept precision is near T, so its Cholesky factor is well conditioned.
     """
-    scaled = scale_rows(factor, 1.0 / new_base)
-    inner = inverse_gram(scaled @ factor.T)
-    weights = inner @ scaled
+    spread = scale_rows(factor, 1.0 / new_base)
+    inner = inverse_gram(spread @ factor.T)
+    weights = inner @ spread
     image = scale_rows(weights, base) + (weights @ rows.T) @ rows
     chol = jnp.linalg.cholesky(inner + image @ weights.T)
     new_factor = solve_lower(chol, solve_lower(chol, image), transpose=True)

@@ -8,8 +8,8 @@
 | `Invertible` | rules that weigh a prior again | products with the precision |
 | `Collapsible` | mixtures | one covariance for several |
 
-A `Covariance` has the first three, which is what a learner needs: nine methods to write. The other two are extra.
-What one rule alone asks for is not a role: it stands beside the rule, in `credo.learners.rules`.
+A `Covariance` has the first three, which is what a learner needs: nine methods to write. The other two are
+extra. What one rule alone asks for is not a role: it stands beside the rule, in `credo.learners.rules`.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ __all__ = [
     "Movable",
     "Readable",
     "Updatable",
-    "collapsed",
+    "collapse_mixture",
     "inverse_of",
 ]
 
@@ -119,7 +119,9 @@ class Readable(ABC):
         return jnp.sqrt(self.diag())
 
     def admit(self, rows: Rows) -> Rows:
-        """The same rows in the form that this covariance multiplies best: an array, unless a class knows better."""
+        """The same rows in the form that this covariance multiplies best: an array, unless a class knows
+        better.
+        """
         return DenseRows(rows.dense())
 
     def hessian(self, forms: HessianForms[M]) -> M:
@@ -144,8 +146,8 @@ class Updatable(Readable):
     def absorb(self, rows: Array | Rows, residual: Array, root: Array) -> tuple[Array, Covariance]:
         """Kalman's update with a local model of gradient J' e and Hessian -J' A A' J.
 
-        The mean moves by S J' inv(I + A A' J S J') e, which is the move of the exact posterior, before anything is
-        forgotten.
+        The mean moves by S J' inv(I + A A' J S J') e, which is the move of the exact posterior, before
+        anything is forgotten.
 
         Arguments:
             rows: J (k, P).
@@ -155,10 +157,10 @@ class Updatable(Readable):
         Returns:
             How far the mean moves (P,), and the covariance that is kept.
         """
-        seen = as_rows(rows)
-        cross, inner = self.couple(seen)
+        jacobian = as_rows(rows)
+        cross, inner = self.couple(jacobian)
         shift = cross.pull(kalman_weights(root, residual, inner))
-        return shift, self.condition(seen.attenuated(root))
+        return shift, self.condition(jacobian.attenuate(root))
 
 
 class Movable(Readable):
@@ -189,8 +191,8 @@ class Covariance(Updatable, Movable):
 
     To add a family, write one class with `size`, `couple`, `color`, `diag`, `condition`, `add_precision`,
     `affine`, `scale` and `linear`, and a `Family` that starts it. BONG and all dynamics then work with it, at
-    every curvature. `BLRRule`, `BOGRule` and `BBBRule` need a step of their own for it, which is registered beside
-    the rule.
+    every curvature. `BLRRule`, `BOGRule` and `BBBRule` need a step of their own for it, which is registered
+    beside the rule.
 
     Example:
         A family that keeps one variance for all parameters:
@@ -275,13 +277,13 @@ def inverse_of(cov: Readable) -> Callable[[Array], Array]:
     """
     if not isinstance(cov, Invertible):
         raise CredoError(
-            f"this rule multiplies by the prior's precision, of which {type(cov).__name__} has none: it needs a "
-            "method precise(vector)."
+            f"this rule multiplies by the prior's precision, and {type(cov).__name__} has none: it needs a method "
+            "precise(vector)."
         )
     return cov.precise
 
 
-def collapsed(cov: Readable, weights: Array, deviations: Array) -> Covariance:
+def collapse_mixture(cov: Readable, weights: Array, deviations: Array) -> Covariance:
     """`Collapsible.collapse`.
 
     Raises:

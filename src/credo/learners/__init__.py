@@ -8,8 +8,8 @@
 
 An update is three orthogonal choices: *curvature* (what is measured at the data: a gradient and a factor of
 the expected Hessian), *family* (what is kept of it: `credo.covariances`) and *rule* (how far to go). Named
-methods are one-line spellings of the choices, in `credo.learners.methods`. `Rule` and `Curvature` are the bases of
-one's own.
+methods are one-line spellings of the choices, in `credo.learners.methods`. `Rule` and `Curvature` are the
+bases of one's own.
 """
 
 from credo.learners.base import Info, Learner

@@ -132,20 +132,21 @@ class EnsembleLearner(Learner[Ensemble]):
         observed, used = usable(likelihood.observed(y), weight, belief.mean.dtype)
         safe_x, safe_y = clean(x), clean(y)
         _, eta, rows = self._outputs(belief, safe_x)
-        seen = Local(DenseRows(rows), likelihood.score(eta, safe_y), likelihood.fisher_root(eta, safe_y), eta)
-        local = seen.weighted(used)  # in coordinates w of theta = mean + w D / sqrt(M - 1), w ~ N(0, I)
-        weighted = local.rows.dense()
-        pushed = weighted @ weighted.T
+        score, root = likelihood.score(eta, safe_y), likelihood.fisher_root(eta, safe_y)
+        # in coordinates w of theta = mean + w D / sqrt(M - 1), w ~ N(0, I)
+        local = Local(DenseRows(rows), score, root, eta).weighted(used)
+        outputs = local.rows.dense()
+        inner = outputs @ outputs.T
         cov = belief.cov
-        move = kalman_weights(local.root, local.residual, pushed) @ weighted
+        move = kalman_weights(local.root, local.residual, inner) @ outputs
         mean = belief.mean + move @ cov.unit
         if self.analysis == "etkf":
             deviations = cov.contract(local.factor.dense()).deviations
         else:
             passed = step_key(key, belief.t)
             own = jax.random.fold_in(_key(belief), 1) if passed is None else passed
-            deviations = self._perturbed(local, pushed, cov, own)
-        predictive = likelihood.linearized(eta, pushed)
+            deviations = self._perturbed(local, inner, cov, own)
+        predictive = likelihood.linearized(eta, inner)
         if used.ndim:
             assert isinstance(likelihood, Rows)
             log_evidence = likelihood.log_evidence(predictive, eta, safe_y, used > 0, None)
@@ -155,13 +156,13 @@ class EnsembleLearner(Learner[Ensemble]):
         new = replace(belief, mean=mean, deviations=deviations)
         return accept(belief, new, log_evidence, jnp.any(observed), x, y, used)
 
-    def _perturbed(self, local: Local, pushed: Array, cov: EnsembleCovariance, key: Array) -> Array:
+    def _perturbed(self, local: Local, inner: Array, cov: EnsembleCovariance, key: Array) -> Array:
         """The deviations after every member saw the observation with noise of its own."""
         count, rows = self.members, local.rows.dense()
-        draws = centred(jax.random.normal(key, (count, local.root.shape[-1]), pushed.dtype)).T
+        draws = centred(jax.random.normal(key, (count, local.root.shape[-1]), inner.dtype)).T
         noise = local.root[:, None] * draws if local.root.ndim == 1 else local.root @ draws
-        residuals = noise - jnp.sqrt(count - 1).astype(pushed.dtype) * local.bend(rows)
-        system = jnp.eye(pushed.shape[0], dtype=pushed.dtype) + local.bend(pushed)
+        residuals = noise - jnp.sqrt(count - 1).astype(inner.dtype) * local.bend(rows)
+        system = jnp.eye(inner.shape[0], dtype=inner.dtype) + local.bend(inner)
         moves: Array = jnp.linalg.solve(system, residuals).T @ (rows @ cov.unit)
         return cov.deviations + moves
 

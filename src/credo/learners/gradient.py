@@ -44,11 +44,11 @@ class Buffer:
     def push(self, x: PyTree, y: PyTree, weight: Array) -> Buffer:
         """Replace the oldest by a new one."""
 
-        def put(store: Array, item: ArrayLike) -> Array:
+        def store_at(store: Array, item: ArrayLike) -> Array:
             return store.at[self.count % self.weight.shape[0]].set(jnp.asarray(item).astype(store.dtype))
 
-        stored_x, stored_y, stored_weight = jax.tree.map(put, (self.x, self.y, self.weight), (x, y, weight))
-        return Buffer(stored_x, stored_y, stored_weight, self.count + 1)
+        x, y, weight = jax.tree.map(store_at, (self.x, self.y, self.weight), (x, y, weight))
+        return Buffer(x, y, weight, self.count + 1)
 
 
 @record

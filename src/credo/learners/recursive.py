@@ -112,18 +112,18 @@ class RecursiveLearner(Learner[Gaussian]):
 
         step = self.rule.update(belief.mean, belief.cov, measure, belief.t)
         local, count = step.local, step.local.eta.shape[-1]
-        pushed = step.inner if self.curvature.linear else jnp.zeros((count, count), step.mean.dtype)
+        output_cov = step.inner if self.curvature.linear else jnp.zeros((count, count), step.mean.dtype)
         noise = belief.noise
         if noise is not None:
             each = jnp.repeat(used.reshape(-1), count // used.size)
             gap = jnp.where(each > 0, known.score(local.eta, safe_y), 0.0)
-            unit = pushed + jnp.diag(jnp.where(each > 0, 1.0 / jnp.where(each > 0, each, 1.0), 1.0))
+            unit = output_cov + jnp.diag(jnp.where(each > 0, 1.0 / jnp.where(each > 0, each, 1.0), 1.0))
             noise = noise.observe(gap, unit, jnp.sum(each))
         new = Gaussian(step.mean, step.cov, belief.t, belief.unravel, belief.anchor, noise)
         if self.curvature.sampled:
             log_evidence = _sampled_evidence(likelihood, local.eta, safe_y, used)
         else:
-            predictive = likelihood.linearized(local.eta, pushed, belief.noise)
+            predictive = likelihood.linearized(local.eta, output_cov, belief.noise)
             if used.ndim:
                 assert isinstance(likelihood, Rows)
                 log_evidence = likelihood.log_evidence(predictive, local.eta, safe_y, used > 0, belief.noise)

@@ -9,10 +9,10 @@ import jax.numpy as jnp
 
 from credo.core.types import Array
 
-__all__ = ["attenuated", "bend", "kalman_weights"]
+__all__ = ["attenuate", "bend", "kalman_weights"]
 
 
-def attenuated(root: Array, rows: Array) -> Array:
+def attenuate(root: Array, rows: Array) -> Array:
     """A' J (m, P) for A (k, m), or the diagonal (k,) of a diagonal A, and an array of rows J (k, P)."""
     return root[:, None] * rows if root.ndim == 1 else root.T @ rows
 
@@ -26,10 +26,10 @@ def bend(root: Array, outputs: Array) -> Array:
 
 
 def kalman_weights(root: Array, residual: Array, inner: Array) -> Array:
-    """w = inv(I + V M) e (k,) with V = A A' and M = J S J': the mean moves by the combination w of the rows J S.
+    """w = inv(I + V M) e (k,) with V = A A' and M = J S J': the mean moves by the rows J S combined by w.
 
-    That is the move S J' inv(I + V J S J') e under the exact posterior of a local model. It is solved in the small
-    space of the rows without inverting V or the noise, so it holds when the model is certain (V = 0, no
+    That is the move S J' inv(I + V J S J') e under the exact posterior of a local model. It is solved in the
+    small space of the rows without inverting V or the noise, so it holds when the model is certain (V = 0, no
     attenuation of a confident mistake) and when the noise is tiny.
 
     Arguments:

@@ -113,8 +113,8 @@ def triangularize(*blocks: Array) -> Array:
     """A lower triangular L (P, P) with L L' = sum of block block' over the given blocks (P, k), by QR; never
     squares them.
     """
-    stacked = jnp.concatenate([block.T for block in blocks], axis=0)
-    return jnp.linalg.qr(stacked, mode="r").T
+    columns = jnp.concatenate([block.T for block in blocks], axis=0)
+    return jnp.linalg.qr(columns, mode="r").T
 
 
 def solve_lower(chol: Array, rows: Array, *, transpose: bool = False) -> Array:

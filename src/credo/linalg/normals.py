@@ -1,4 +1,6 @@
-"""Standard normal numbers for Monte Carlo (independent, in antithetic pairs, or spread evenly), and draws made narrower."""
+"""Standard normal numbers for Monte Carlo (independent, in antithetic pairs, or spread evenly), and draws
+made narrower.
+"""
 
 from __future__ import annotations
 

@@ -102,8 +102,8 @@ class Model:
         return eta.reshape(-1)
 
     def linearize(self, vector: Array, unravel: Unravel, x: PyTree) -> tuple[Array, Rows]:
-        """As `jacobian`, but with the Jacobian as `Rows`: `OuterRows` where the network is made of dense layers and
-        large, so that the saving matters, else `DenseRows`.
+        """As `jacobian`, but with the Jacobian as `Rows`: `OuterRows` where the network is made of dense
+        layers and large, so that the saving matters, else `DenseRows`.
         """
         network = self._layered(vector, unravel)
         if network is None:

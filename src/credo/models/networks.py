@@ -194,8 +194,8 @@ class CNN(_Network):
         flat = math.prod(size // 4 for size in shape[:2]) * self.channels[1]
 
         def kernel(k: Array, inputs: int, outputs: int) -> dict[str, Array]:
-            made = _dense(k, 25 * inputs, outputs, gain)
-            return {"w": made["w"].reshape(5, 5, inputs, outputs), "b": made["b"]}
+            layer = _dense(k, 25 * inputs, outputs, gain)
+            return {"w": layer["w"].reshape(5, 5, inputs, outputs), "b": layer["b"]}
 
         return [
             kernel(first, depth, self.channels[0]),
@@ -232,6 +232,6 @@ def _convolve(image: Array, kernel: Array) -> Array:
     return (patches @ kernel.reshape(25 * depth, -1)).reshape(height, width, -1)
 
 
-def _fit(got: int, wanted: int) -> None:
-    if got != wanted:
-        raise CredoError(f"x has {got} features where the network was made for {wanted}.")
+def _fit(got: int, needed: int) -> None:
+    if got != needed:
+        raise CredoError(f"x has {got} features where the network was made for {needed}.")

@@ -55,10 +55,10 @@ class Frozen:
 
     def full(self, part: PyTree) -> PyTree:
         """The whole network's parameters, for the learned leaves `part`."""
-        wanted: object = jax.tree.structure(self.start)
+        structure: object = jax.tree.structure(self.start)
         got = jax.tree.structure(part)
-        if wanted != got:
-            raise CredoError(f"params must have the structure of the learned leaves, {wanted}; got {got}.")
+        if structure != got:
+            raise CredoError(f"params must have the structure of the learned leaves, {structure}; got {got}.")
         return jax.tree.map(lambda a, b: a if b is None else b, part, self.rest, is_leaf=_missing)
 
     def __call__(self, part: PyTree, x: PyTree) -> Array:
@@ -112,8 +112,8 @@ def freeze(
     values = [leaf for _, leaf in leaves]
 
     def pick(which: bool) -> PyTree:
-        chosen = [v if flag is which else None for v, flag in zip(values, learned, strict=True)]
-        return jax.tree.unflatten(structure, chosen)
+        part_leaves = [v if flag is which else None for v, flag in zip(values, learned, strict=True)]
+        return jax.tree.unflatten(structure, part_leaves)
 
     return Model(Frozen(model.apply, pick(True), pick(False)), model.likelihood, model.batched)
 
@@ -231,8 +231,8 @@ def random_basis(params: PyTree, dimension: int, key: Key) -> Array:
     """
     vector, unravel = ravel(params)
     require_integer("dimension", dimension, 1, unravel.size)
-    drawn = jax.random.normal(as_key(key), (unravel.size, dimension), vector.dtype)
-    return jnp.linalg.qr(drawn)[0].T
+    normals = jax.random.normal(as_key(key), (unravel.size, dimension), vector.dtype)
+    return jnp.linalg.qr(normals)[0].T
 
 
 def svd_basis(iterates: PyTree, dimension: int) -> Array:

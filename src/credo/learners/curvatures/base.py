@@ -103,13 +103,13 @@ class Local:
     @property
     def factor(self) -> Rows:
         """B = A' J (m, P): the precision that this observation adds is B' B."""
-        return self.rows.attenuated(self.root)
+        return self.rows.attenuate(self.root)
 
     def precision(self) -> Array:
         """-G = B' B + diag(d), the precision that this observation adds (P, P); for inspection and tests."""
         factor = self.factor.dense()
-        added = factor.T @ factor
-        return added if self.diagonal is None else added + jnp.diag(self.diagonal)
+        precision = factor.T @ factor
+        return precision if self.diagonal is None else precision + jnp.diag(self.diagonal)
 
     @property
     def gradient(self) -> Array:

@@ -7,11 +7,11 @@
 | `BOGRule` | plain | E log p(y given theta) | 1 |
 | `BBBRule` | plain | ELBO | I |
 
-A rule needs of a family only the roles of its covariance, and of a curvature only a `Local` model. Where a rule
-takes steps in a family's own parameters, they are registered here, beside the rule and not in the covariance, by
-the class of the covariance:
+A rule needs of a family only the roles of its covariance, and of a curvature only a `Local` model. Where a
+rule takes steps in a family's own parameters, they are registered here, beside the rule and not in the
+covariance, by the class of the covariance:
 
-- `start_iterate`, `blended` and `tempered` for BLR (and `start_row_space`, a shortcut),
+- `start_iterate`, `blend_precisions` and `temper` for BLR (and `start_row_space`, a shortcut),
 - `ascend` for BOG and BBB.
 
 A family that registers none of them works with BONG. Equations: Jones, Chang & Murphy 2024 (BONG, arXiv
@@ -23,11 +23,11 @@ from credo.learners.rules.base import Measure, Rule, Step
 from credo.learners.rules.blr import BLRRule
 from credo.learners.rules.bong import BONGRule
 from credo.learners.rules.full_iterates import StackedCovariance, StackedIterate, WhitenedIterate
-from credo.learners.rules.iterates import BlendedIterate, Iterate, blended, start_iterate
+from credo.learners.rules.iterates import BlendedIterate, Iterate, blend_precisions, start_iterate
 from credo.learners.rules.plain_gradient import BBBRule, BOGRule
 from credo.learners.rules.rates import Rate, Schedule
 from credo.learners.rules.row_space import RowSpace, start_row_space
-from credo.learners.rules.tempering import tempered
+from credo.learners.rules.tempering import temper
 
 __all__ = [
     "Ascent",
@@ -47,8 +47,8 @@ __all__ = [
     "Step",
     "WhitenedIterate",
     "ascend",
-    "blended",
+    "blend_precisions",
     "start_iterate",
     "start_row_space",
-    "tempered",
+    "temper",
 ]

@@ -1,7 +1,7 @@
-"""Plain gradient steps of a belief in the parameters of its family, from the gradients by mean and covariance.
+"""Plain gradient steps of a belief in the parameters of its family, by the gradients by mean and covariance.
 
-The objective E has dE / d mean = u and dE / dS = N / 2 with N = -B' B - diag(d), to which an ELBO adds L - L0.
-Sources: Jones, Chang & Murphy 2024 (BOG, BBB), rederived and checked against automatic differentiation.
+The objective E has dE / d mean = u and dE / dS = N / 2 with N = -B' B - diag(d), to which an ELBO adds L -
+L0. Sources: Jones, Chang & Murphy 2024 (BOG, BBB), rederived and checked against automatic differentiation.
 """
 
 from __future__ import annotations
@@ -62,8 +62,8 @@ def ascend(cov: Covariance, mean: Array, step: Ascent) -> tuple[Array, Covarianc
         CredoError: the family has no such step.
     """
     raise CredoError(
-        f"the rules 'bog' and 'bbb' have no plain gradient step for a {type(cov).__name__}: register one with "
-        "credo.learners.rules.ascend.register."
+        f"the rules 'bog' and 'bbb' have no plain gradient step for a {type(cov).__name__}: register one "
+        "with credo.learners.rules.ascend.register."
     )
 
 
@@ -88,8 +88,8 @@ def _(cov: DiagonalCovariance, mean: Array, step: Ascent) -> tuple[Array, Diagon
     bend = diagonal_bend(cov, step.factor, step.diagonal, step.prior)
     slope, rate = step.slope, step.rate
     if step.parameters == "moment":
-        grown = cov.var * retract(0.5 * rate * bend / cov.var, step.retraction)
-        return mean + rate * slope, DiagonalCovariance(grown, cov.keep)
+        var = cov.var * retract(0.5 * rate * bend / cov.var, step.retraction)
+        return mean + rate * slope, DiagonalCovariance(var, cov.keep)
     change = -2.0 * rate * cov.var**2 * (2.0 * slope * mean + cov.var * bend)
     var = cov.var / retract(change, step.retraction)
     return var * (mean / cov.var + rate * cov.var * slope), DiagonalCovariance(var, cov.keep)

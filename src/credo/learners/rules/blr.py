@@ -19,7 +19,7 @@ from credo.learners.rules.iterates import Iterate, start_iterate
 from credo.learners.rules.rates import Rate, as_rate, rate_at
 from credo.learners.rules.retraction import RETRACTIONS, Retraction
 from credo.learners.rules.row_space import FEW, RowSpace, start_row_space
-from credo.learners.rules.tempering import tempered
+from credo.learners.rules.tempering import temper
 from credo.linalg.gains import kalman_weights
 
 __all__ = ["BLRRule"]
@@ -109,25 +109,25 @@ class BLRRule(Rule):
     ) -> _State:
         """One iteration, in shifts m = mu - mu0 and duals d = L m from the prior."""
         part = local.weighted(rate)
-        blended = iterate.blend(rate)
-        scaled = (1.0 - rate) * iterate.dual(shift, dual)
-        after = iterate.advance(blended, rate, part.factor, part.diagonal)
+        blend = iterate.blend(rate)
+        carry = (1.0 - rate) * iterate.dual(shift, dual)
+        after = iterate.advance(blend, rate, part.factor, part.diagonal)
         if self.gain == "kept" and prior.forgets:
             new_shift = shift + after.cov.mv(part.gradient - rate * inverse_of(prior)(shift))
             return new_shift, dual, after
-        source = scaled if part.diagonal is None else scaled + part.diagonal * shift
-        seen = source + part.rows.pull(part.residual + part.bend(part.rows.push(shift)))
+        source = carry if part.diagonal is None else carry + part.diagonal * shift
+        new_dual = source + part.rows.pull(part.residual + part.bend(part.rows.push(shift)))
         if after.whole:
-            return after.cov.mv(seen), seen, after
-        base = blended
+            return after.cov.mv(new_dual), new_dual, after
+        base = blend
         if part.diagonal is not None:
-            assert isinstance(blended, Updatable)
-            base = blended.add_precision(part.diagonal)
+            assert isinstance(blend, Updatable)
+            base = blend.add_precision(part.diagonal)
         before = base.mv(source)
         residual = part.residual + part.bend(part.rows.push(shift - before))
         cross, inner = base.couple(part.rows)
         new_shift = before + cross.pull(kalman_weights(part.root, residual, inner))
-        return new_shift, seen, after
+        return new_shift, new_dual, after
 
     def _in_row_space(
         self,
@@ -148,16 +148,16 @@ class BLRRule(Rule):
         block = jnp.zeros((self.iterations * width, count), mean.dtype)
 
         def take(i: Array | int, state: _SpaceState, local: Local) -> _SpaceState:
-            space, left, dual, coefficients = state
+            space, roots, dual, coefficients = state
             part = local.weighted(rate)
             space = space.add(part.rows, i)
             root = jnp.diag(part.root) if part.root.ndim == 1 else part.root
-            left = jax.lax.dynamic_update_slice(jnp.sqrt(1.0 - rate) * left, root.T, (i * width, i * each))
+            roots = jax.lax.dynamic_update_slice(jnp.sqrt(1.0 - rate) * roots, root.T, (i * width, i * each))
             here = jax.lax.dynamic_slice(space.inner, (i * each, 0), (each, count)) @ coefficients
-            pulled = part.residual + part.bend(here)
-            dual = jax.lax.dynamic_update_slice((1.0 - rate) * dual, pulled, (i * each,))
-            solved = jnp.linalg.solve(eye + left.T @ (left @ space.inner), dual)
-            return space, left, dual, solved
+            pull = part.residual + part.bend(here)
+            dual = jax.lax.dynamic_update_slice((1.0 - rate) * dual, pull, (i * each,))
+            new_coefficients = jnp.linalg.solve(eye + roots.T @ (roots @ space.inner), dual)
+            return space, roots, dual, new_coefficients
 
         def advance(i: Array | int, state: _SpaceState) -> _SpaceState:
             return take(i, state, measure(mean + state[0].shift(state[3]), cov, i))
@@ -165,8 +165,8 @@ class BLRRule(Rule):
         state = take(0, (start, block, zero, zero), first)
         if self.iterations > 1:
             state = jax.lax.fori_loop(1, self.iterations, advance, state)
-        space, left, _, coefficients = state
-        return Step(mean + space.shift(coefficients), space.condition(left), first, inner)
+        space, roots, _, coefficients = state
+        return Step(mean + space.shift(coefficients), space.condition(roots), first, inner)
 
     def _moments(
         self,
@@ -182,7 +182,7 @@ class BLRRule(Rule):
         def take(state: tuple[Array, Covariance], local: Local) -> tuple[Array, Covariance]:
             current, here = state
             new_mean = current + rate * here.mv(local.gradient - precise(current - mean))
-            return new_mean, tempered(here, local.factor, local.diagonal, cov, rate, self.retraction)
+            return new_mean, temper(here, local.factor, local.diagonal, cov, rate, self.retraction)
 
         def advance(i: Array | int, state: tuple[Array, Covariance]) -> tuple[Array, Covariance]:
             return take(state, measure(state[0], state[1], i))

@@ -15,7 +15,8 @@ from credo.learners.rules.base import Measure, Rule, Step
 __all__ = ["GAINS", "BONGRule", "Gain"]
 
 Gain: TypeAlias = Literal["joint", "kept"]
-"""Which covariance moves the mean: that of the exact posterior of the local model, or what the family keeps."""
+"""Which covariance moves the mean: that of the exact posterior of the local model, or what the family keeps.
+"""
 
 GAINS: tuple[Gain, ...] = ("joint", "kept")
 """All gains."""
@@ -49,19 +50,19 @@ class BONGRule(Rule):
         """One measurement update."""
         first = local = measure(mean, cov, 0)
         inner, shift = cov.push(first.rows), jnp.zeros_like(mean)
-        conditioned: Covariance = cov
+        new_cov: Covariance = cov
         for i in range(self.iterations):
             if i:
                 local = measure(mean + shift, cov, i)
             base = cov if local.diagonal is None else cov.add_precision(local.diagonal)
             if self.gain == "kept" and cov.forgets:
                 slope = local.gradient - inverse_of(cov)(shift) if i else local.gradient
-                conditioned = base.condition(local.factor)
-                shift = shift + conditioned.mv(slope)
+                new_cov = base.condition(local.factor)
+                shift = shift + new_cov.mv(slope)
                 continue
             residual = local.residual + local.bend(local.rows.push(shift)) if i else local.residual
-            move, conditioned = base.absorb(local.rows, residual, local.root)
+            move, new_cov = base.absorb(local.rows, residual, local.root)
             if i and local.diagonal is not None:
-                move = move + conditioned.mv(local.diagonal * shift)
+                move = move + new_cov.mv(local.diagonal * shift)
             shift = move
-        return Step(mean + shift, conditioned, first, inner)
+        return Step(mean + shift, new_cov, first, inner)

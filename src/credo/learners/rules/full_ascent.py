@@ -30,8 +30,8 @@ def ascend_naturals(
     L - L0 where a prior is given. Cost (k + 2) P^2 without a prior, else P^3: from the second iteration on,
     L - L0 has doubled its rank at every step.
     """
-    pushed = slope @ root  # W' u
-    along = pushed @ root.T  # S u
+    white_slope = slope @ root  # W' u
+    along = white_slope @ root.T  # S u
     sides = jnp.stack([along @ root, mean @ root])  # W' S u and W' mu
     rows = (factor @ root) @ root.T @ root  # B S W
     first = -2.0 * rate
@@ -49,16 +49,16 @@ def ascend_naturals(
         inner = (vectors * lengths[None, :]).T @ signs @ (vectors * lengths[None, :])
         shrink, turn = retract_matrix(inner, retraction)
         basis = turn.T @ (vectors / lengths[None, :]).T  # rows of Q are basis @ arms
-        rotated = basis @ arms
+        axes = basis @ arms
         # A W^-1 mu needs no inverse: W' S u, W' mu and W' S B' give u' S mu, mu' mu and B S mu
         heights = basis @ jnp.concatenate(
             [jnp.stack([along @ mean, mean @ mean]), factor @ root @ root.T @ mean]
         )
-        natural = rotated @ (rate * (along @ root)) + heights
-        spread = ((1.0 / shrink - 1.0) * natural) @ rotated
-        moved = mean + root @ (rate * (along @ root) + spread)
-        new_root = root + (root @ rotated.T) @ (((1.0 / jnp.sqrt(shrink)) - 1.0)[:, None] * rotated)
-        return moved, new_root
+        natural = axes @ (rate * (along @ root)) + heights
+        spread = ((1.0 / shrink - 1.0) * natural) @ axes
+        new_mean = mean + root @ (rate * (along @ root) + spread)
+        new_root = root + (root @ axes.T) @ (((1.0 / jnp.sqrt(shrink)) - 1.0)[:, None] * axes)
+        return new_mean, new_root
     inside = -rows.T @ rows
     if prior_root is not None:
         gram = root.T @ root
@@ -67,8 +67,8 @@ def ascend_naturals(
     change = first * (jnp.outer(sides[0], sides[1]) + jnp.outer(sides[1], sides[0]) + inside)
     shrink, turn = retract_matrix(change, retraction)
     natural = turn.T @ (jnp.linalg.solve(root, mean) + rate * sides[0])
-    turned = root @ turn
-    return turned @ (natural / shrink), turned / jnp.sqrt(shrink)[None, :]
+    new_axes = root @ turn
+    return new_axes @ (natural / shrink), new_axes / jnp.sqrt(shrink)[None, :]
 
 
 def ascend_moments(

@@ -49,11 +49,11 @@ class StackedCovariance(Readable):
 
     def couple(self, rows: Array | Rows) -> tuple[DenseRows, Array]:
         """J S = J S0 - (J K') inv(I + G) K, and its product with J'; cost k P (n + P)."""
-        seen = as_rows(rows)
-        pushed, inner = self.base.couple(seen)
-        half = solve_lower(self._chol(), seen.cross(self.cross))
+        jacobian = as_rows(rows)
+        cross, inner = self.base.couple(jacobian)
+        half = solve_lower(self._chol(), jacobian.cross(self.cross))
         weights = solve_lower(self._chol(), half, transpose=True)
-        return DenseRows(pushed.dense() - weights.T @ self.cross), inner - half.T @ half
+        return DenseRows(cross.dense() - weights.T @ self.cross), inner - half.T @ half
 
     def color(self, deviates: Array) -> Array:
         """From draws of N(0, S0), by `narrow`; cost n^3, and n P a draw."""

@@ -5,7 +5,8 @@ first blends it with the prior, L <- (1 - a) L + a L0 and d <- (1 - a) d, then a
 Each family holds L as cheaply as it can:
 
 - `BlendedIterate` (diagonal, low rank) mixes precisions directly: cost P, or P (2R + k)^2;
-- `StackedIterate` (full; `credo.learners.rules.full_iterates`) keeps L = L0 + C' C by its rows C and what they give with S0, so that no P x P
+- `StackedIterate` (full; `credo.learners.rules.full_iterates`) keeps L = L0 + C' C by its rows C and what
+they give with S0, so that no P x P
   matrix is ever factorised: cost k P^2 and k^2 P a step;
 - `WhitenedIterate` (full, where the steps bring more rows than there are parameters) keeps the P x P matrix
   N in L = W0^-T (I + N) W0^-1: cost P^3 <= (number of rows) P^2.
@@ -33,7 +34,7 @@ from credo.covariances import (
 )
 from credo.linalg.jacobians import Rows
 
-__all__ = ["BlendedIterate", "Iterate", "blended", "start_iterate"]
+__all__ = ["BlendedIterate", "Iterate", "blend_precisions", "start_iterate"]
 
 
 class Iterate(ABC):
@@ -90,7 +91,7 @@ def _(prior: DiagonalCovariance | LowRankCovariance, rows: int) -> BlendedIterat
 
 
 @singledispatch
-def blended(current: Covariance, prior: Covariance, share: Array) -> Covariance:
+def blend_precisions(current: Covariance, prior: Covariance, share: Array) -> Covariance:
     """The covariance of precision (1 - a) inv(S) + a inv(T), for a covariance T = `prior` of the same family.
 
     Raises:
@@ -98,18 +99,18 @@ def blended(current: Covariance, prior: Covariance, share: Array) -> Covariance:
     """
     raise CredoError(
         f"the rule 'blr' cannot blend a {type(current).__name__} with its prior: register how with "
-        "credo.learners.rules.blended.register."
+        "credo.learners.rules.blend_precisions.register."
     )
 
 
-@blended.register
+@blend_precisions.register
 def _(current: DiagonalCovariance, prior: Covariance, share: Array) -> DiagonalCovariance:
     """Exact; cost P."""
     assert isinstance(prior, DiagonalCovariance)
     return DiagonalCovariance(1.0 / ((1.0 - share) / current.var + share / prior.var), current.keep)
 
 
-@blended.register
+@blend_precisions.register
 def _(current: LowRankCovariance, prior: Covariance, share: Array) -> LowRankCovariance:
     """Exact, with the rows of both: sqrt(1 - a) W and sqrt(a) V; the next `condition` projects."""
     assert isinstance(prior, LowRankCovariance)
@@ -133,7 +134,7 @@ class BlendedIterate(Iterate):
 
     def blend(self, share: Array) -> Covariance:
         """Precision (1 - a) L + a L0; cost P (R)."""
-        return blended(self.current, self.prior, share)
+        return blend_precisions(self.current, self.prior, share)
 
     def dual(self, shift: Array, tracked: Array) -> Array:
         """L m with the precision L that was kept, which is not the one that made m."""

@@ -63,5 +63,5 @@ def ascend_factors(
         drive = drive + sign * (here @ block.T) @ block
     if tied:
         bend = jnp.full_like(bend, jnp.sum(bend))
-    grown = base * retract(0.5 * rate * bend / base, retraction)
-    return grown, factor + rate * cover(drive)
+    new_base = base * retract(0.5 * rate * bend / base, retraction)
+    return new_base, factor + rate * cover(drive)

@@ -39,5 +39,5 @@ def retract_matrix(change: Array, retraction: Retraction) -> tuple[Array, Array]
 
 def grown_root(root: Array, change: Array, retraction: Retraction) -> Array:
     """A root of W (I + X) W'."""
-    grown, turn = retract_matrix(change, retraction)
-    return (root @ turn) * jnp.sqrt(grown)[None, :]
+    values, turn = retract_matrix(change, retraction)
+    return (root @ turn) * jnp.sqrt(values)[None, :]

@@ -1,4 +1,4 @@
-"""Posteriors in the space of compact rows: N(mu0 + S0 J' u, inv(inv(S0) + J' N J)) with n rows J, few beside P.
+"""Posteriors in the space of compact rows: N(mu0 + S0 J' u, inv(inv(S0) + J' N J)) with few rows J.
 
 An inner loop that measures again and again near one prior meets few directions: the rows J of all its
 iterations. Everything it needs is in their products K = J S0 J' (n, n), with which (Woodbury)
@@ -62,7 +62,7 @@ class RowSpace:
         """Write k rows as the group number `at`; cost P R."""
         zero = jnp.zeros((), jnp.int32)
         start = jnp.asarray(at, jnp.int32) * rows.shape[0]
-        all_rows = self.rows.written(rows, at)
+        all_rows = self.rows.write_group(rows, at)
         mutual = rows.cross(self.spread)
         along = jax.lax.dynamic_update_slice(self.along, mutual, (zero, start))
         block = rows.gram(1.0 / self.prior.base, all_rows) - mutual.T @ self.solved @ along
@@ -75,14 +75,16 @@ class RowSpace:
         pull = self.solved @ (self.along @ coefficients)
         return (self.rows.pull(coefficients) - pull @ self.prior.factor) / self.prior.base
 
-    def condition(self, left: Array) -> LowRankCovariance:
+    def condition(self, roots: Array) -> LowRankCovariance:
         """What the family keeps of inv(inv(S0) + J' L' L J) for L (m, n)."""
-        return self.prior.condition(self.rows.mixed(left))
+        return self.prior.condition(self.rows.mix_rows(roots))
 
 
 @singledispatch
 def start_row_space(prior: Covariance, like: Rows, groups: int) -> RowSpace | None:
-    """A space for some groups of rows like the given ones, where the family and the rows gain by it; else None."""
+    """A space for some groups of rows like the given ones, where the family and the rows gain by it; else
+    None.
+    """
     return None
 
 

@@ -13,11 +13,11 @@ from credo.learners.rules.ascents import diagonal_bend, with_diagonal
 from credo.learners.rules.retraction import Retraction, grown_root, retract
 from credo.linalg.jacobians import Rows
 
-__all__ = ["temper_root", "tempered"]
+__all__ = ["temper_root", "temper"]
 
 
 @singledispatch
-def tempered(
+def temper(
     cov: Covariance,
     factor: Rows,
     diagonal: Array | None,
@@ -44,7 +44,7 @@ def tempered(
     )
 
 
-@tempered.register
+@temper.register
 def _(
     cov: DiagonalCovariance,
     factor: Rows,
@@ -58,7 +58,7 @@ def _(
     return DiagonalCovariance(cov.var * retract(rate * cov.var * bend, retraction), cov.keep)
 
 
-@tempered.register
+@temper.register
 def _(
     cov: FullCovariance,
     factor: Rows,
@@ -75,7 +75,7 @@ def _(
 
 def temper_root(root: Array, factor: Array, prior_root: Array, rate: Array, retraction: Retraction) -> Array:
     """The root of S + a S (L - L0 - B' B) S; cost P^3."""
-    pushed = factor @ root
+    white = factor @ root
     ratio = jnp.linalg.solve(prior_root, root)
     eye = jnp.eye(root.shape[0], dtype=root.dtype)
-    return grown_root(root, rate * (eye - ratio.T @ ratio - pushed.T @ pushed), retraction)
+    return grown_root(root, rate * (eye - ratio.T @ ratio - white.T @ white), retraction)

@@ -54,11 +54,11 @@ class DenseRows(Rows):
         """J w; cost k P."""
         return self.array @ vector
 
-    def mixed(self, matrix: Array) -> DenseRows:
+    def mix_rows(self, matrix: Array) -> DenseRows:
         """M J; cost m k P."""
         return DenseRows(matrix @ self.array)
 
-    def scaled(self, column: Array) -> DenseRows:
+    def scale_rows(self, column: Array) -> DenseRows:
         """diag(c) J; cost k P."""
         return DenseRows(column[:, None] * self.array)
 
@@ -89,15 +89,15 @@ class DenseRows(Rows):
     def couple_diagonal(self, var: Array) -> tuple[DenseRows, Array]:
         """J * v, and (J * sd)(J * sd)'; cost k^2 P."""
         sd = jnp.sqrt(var)
-        pushed = scale_rows(self.array, sd)
-        return DenseRows(scale_rows(pushed, sd)), pushed @ pushed.T
+        white = scale_rows(self.array, sd)
+        return DenseRows(scale_rows(white, sd)), white @ white.T
 
     def couple_ridge(self, base: Array, factor: Array) -> tuple[DenseRows, Array]:
         """By the Woodbury identity, arranged as a ridge regression; cost k P (k + R) and P R^2.
 
         For a = J y^-1/2, B = W y^-1/2 and c = a B' inv(I + B B'): J S = (a - cB) y^-1/2 and
-        J S J' = (a - cB)(a - cB)' + c c', since c is the ridge regression of a on B and that is its minimal loss.
-        Errors in c enter only squared, and the result is positive semi-definite by construction.
+        J S J' = (a - cB)(a - cB)' + c c', since c is the ridge regression of a on B and that is its minimal
+        loss. Errors in c enter only squared, and the result is positive semi-definite by construction.
         """
         root = jax.lax.rsqrt(base)
         white, directions = scale_rows(self.array, root), scale_rows(factor, root)
@@ -126,10 +126,10 @@ def leading(base: Array, rows: Array, rank: int, whitened: bool) -> tuple[Array,
     Returns:
         y' and the leading rows. Cost P n^2.
     """
-    measured = scale_rows(rows, jax.lax.rsqrt(base)) if whitened else rows
-    _, vectors = eigh(measured @ measured.T)
-    rotated = vectors[:, ::-1].T @ rows
-    return base + column_sums(rotated[rank:] ** 2), rotated[:rank]
+    metric_rows = scale_rows(rows, jax.lax.rsqrt(base)) if whitened else rows
+    _, vectors = eigh(metric_rows @ metric_rows.T)
+    axes = vectors[:, ::-1].T @ rows
+    return base + column_sums(axes[rank:] ** 2), axes[:rank]
 
 
 def as_rows(rows: Array | Rows) -> Rows:

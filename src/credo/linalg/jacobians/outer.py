@@ -61,11 +61,11 @@ class OuterRows(Rows):
         """Whether these are the products themselves."""
         return self.left is None
 
-    def mixed(self, matrix: Array) -> OuterRows:
+    def mix_rows(self, matrix: Array) -> OuterRows:
         """M J, by the factor on the left alone; cost m k G K."""
         return replace(self, left=matrix if self.left is None else matrix @ self.left)
 
-    def scaled(self, column: Array) -> OuterRows:
+    def scale_rows(self, column: Array) -> OuterRows:
         """diag(c) J, by the factor on the left alone."""
         left = jnp.eye(self.count, dtype=self.dtype) if self.left is None else self.left
         return replace(self, left=column[:, None] * left)
@@ -85,13 +85,13 @@ class OuterRows(Rows):
 
     def _blocks(self, matrix: Array) -> list[Array]:
         """A matrix (q, P), or a vector (P,), layer by layer: (q, n, m) or (n, m)."""
-        made, start = [], 0
+        blocks, start = [], 0
         for h, d in zip(self.inputs, self.deltas, strict=True):
             shape = (h.shape[1], d.shape[2])
             part = jax.lax.slice_in_dim(matrix, start, start + shape[0] * shape[1], axis=-1)
-            made.append(part.reshape(matrix.shape[:-1] + shape))
+            blocks.append(part.reshape(matrix.shape[:-1] + shape))
             start += shape[0] * shape[1]
-        return made
+        return blocks
 
     def _leave(self, products: Array) -> Array:
         """Turn what holds of the products (..., G K) into what holds of the rows (..., k)."""
@@ -104,11 +104,13 @@ class OuterRows(Rows):
             pairs = (jnp.repeat(h, d.shape[1], axis=0), d.reshape(self.count, -1))
             # One product at a time: XLA's CPU code for all of them at once, laid out flat, is 4 times slower.
             layers.append(jax.lax.map(lambda pair: pair[0][:, None] * pair[1][None, :], pairs))
-        made = jnp.concatenate([layer.reshape(self.count, -1) for layer in layers], axis=1)
-        return made if self.left is None else self.left @ made
+        products = jnp.concatenate([layer.reshape(self.count, -1) for layer in layers], axis=1)
+        return products if self.left is None else self.left @ products
 
     def pull(self, coefficients: Array) -> Array:
-        """C J (q, P) for coefficients C (q, k), or (P,) for (k,); cost G P a row, or k P where q is the larger."""
+        """C J (q, P) for coefficients C (q, k), or (P,) for (k,); cost G P a row, or k P where q is the
+        larger.
+        """
         if coefficients.ndim == 1:
             return self.pull(coefficients[None, :])[0]
         weights = coefficients if self.left is None else coefficients @ self.left
@@ -154,9 +156,9 @@ class OuterRows(Rows):
                 both = (h[:, None, :] * hh[None, :, :]).reshape(-1, h.shape[1]) @ w
                 reached = d[:, :, None, :] * both.reshape(h.shape[0], 1, hh.shape[0], -1)
                 total = total + jnp.einsum("gchm,hdm->gchd", reached, dd)
-        made = total.reshape(self.count, second.count)
-        return (made if self.left is None else self.left @ made) @ (
-            jnp.eye(second.count, dtype=made.dtype) if second.left is None else second.left.T
+        products = total.reshape(self.count, second.count)
+        return (products if self.left is None else self.left @ products) @ (
+            jnp.eye(second.count, dtype=products.dtype) if second.left is None else second.left.T
         )
 
     def squares(self, inner: Array | None = None) -> Array:

@@ -51,7 +51,7 @@ class Rows(Crossed):
     @property
     @abstractmethod
     def compact(self) -> bool:
-        """Whether products of rows with rows cost far less than the rows themselves, so that an inner loop had
+        """Whether products of rows with rows cost far less than the rows themselves: an inner loop had
         better work in their space.
         """
 
@@ -60,11 +60,11 @@ class Rows(Crossed):
         """J w (k,) for w (P,), or (k, n) for (P, n)."""
 
     @abstractmethod
-    def mixed(self, matrix: Array) -> Rows:
+    def mix_rows(self, matrix: Array) -> Rows:
         """The rows M J for M (m, k)."""
 
     @abstractmethod
-    def scaled(self, column: Array) -> Rows:
+    def scale_rows(self, column: Array) -> Rows:
         """The rows diag(c) J for c (k,)."""
 
     @abstractmethod
@@ -101,13 +101,13 @@ class Rows(Crossed):
     def leading(self, base: Array, factor: Array, rank: int, whitened: bool) -> tuple[Array, Array]:
         """The precision diag(y) + W' W + J' J as y' (P,) and R leading rows W' (R, P).
 
-        The diagonal of the precision is exact. The leading rows are those of [W; J], or of [W; J] y^-1/2 where
-        `whitened`.
+        The diagonal of the precision is exact. The leading rows are those of [W; J], or of [W; J] y^-1/2
+        where `whitened`.
         """
 
-    def attenuated(self, root: Array) -> Rows:
+    def attenuate(self, root: Array) -> Rows:
         """The rows A' J (m, P) for A (k, m), or for the diagonal (k,) of a diagonal A."""
-        return self.scaled(root) if root.ndim == 1 else self.mixed(root.T)
+        return self.scale_rows(root) if root.ndim == 1 else self.mix_rows(root.T)
 
     def empty(self, groups: int) -> Self:
         """Rows of zeros, with room for so many groups of rows like these."""
@@ -116,7 +116,7 @@ class Rows(Crossed):
         )
         return zeros
 
-    def written(self, rows: Rows, at: Array | int) -> Self:
+    def write_group(self, rows: Rows, at: Array | int) -> Self:
         """These rows with the group number `at` replaced by `rows`."""
         first, zero = jnp.asarray(at, jnp.int32), jnp.zeros((), jnp.int32)
 

@@ -1,9 +1,9 @@
 """What covariances ask of `OuterRows`, by Woodbury's identities in the space of the rows.
 
-With rows J, the weighted Gram matrices J diag(w) J' and the products W diag(w) J' are cheap. Where `DenseRows`
-subtracts rows from each other before they are squared, here their Gram matrices are: the rounding error of
-J S J' is then that of J diag(1/y) J', which is relative to the variance without the kept directions; a multiple
-of it is added so that the result stays positive semi-definite.
+With rows J, the weighted Gram matrices J diag(w) J' and the products W diag(w) J' are cheap. Where
+`DenseRows` subtracts rows from each other before they are squared, here their Gram matrices are: the rounding
+error of J S J' is then that of J diag(1/y) J', which is relative to the variance without the kept directions;
+a multiple of it is added so that the result stays positive semi-definite.
 """
 
 from __future__ import annotations
@@ -62,8 +62,8 @@ def couple_ridge(base: Array, factor: Array, rows: OuterRows) -> tuple[Array, Ar
     own, mutual, mine = spread @ factor.T, rows.cross(spread), symmetric(rows.gram(var))
     chol = jnp.linalg.cholesky(jnp.eye(own.shape[0], dtype=own.dtype) + own)
     along = solve_lower(chol, solve_lower(chol, mutual), transpose=True).T
-    shared = along @ mutual
-    rest = mine - shared - shared.T + along @ symmetric(own) @ along.T
+    overlap = along @ mutual
+    rest = mine - overlap - overlap.T + along @ symmetric(own) @ along.T
     slack = 4.0 * precision(mine.dtype).eps * jnp.diag(jnp.diagonal(mine))
     return var, along, symmetric(rest) + along @ along.T + slack
 
@@ -71,27 +71,27 @@ def couple_ridge(base: Array, factor: Array, rows: OuterRows) -> tuple[Array, Ar
 def leading(base: Array, factor: Array, rows: OuterRows, rank: int, whitened: bool) -> tuple[Array, Array]:
     """The diagonal and the R rows that are kept of diag(y) + W' W + B' B for outer rows B (k, P).
 
-    The same as `credo.linalg.jacobians.dense.leading`, whose diagonal is exact: of the k dropped directions those
-    that involve W are formed, at most R of them; what the others, combinations of B alone, add to the diagonal
-    is read off the outer products. Cost P R min(R, k).
+    The same as `credo.linalg.jacobians.dense.leading`, whose diagonal is exact: of the k dropped directions
+    those that involve W are formed, at most R of them; what the others, combinations of B alone, add to the
+    diagonal is read off the outer products. Cost P R min(R, k).
     """
     many = factor.shape[0]
     weight = 1.0 / base if whitened else None
-    measured = scale_rows(factor, weight) if weight is not None else factor
-    mutual = rows.cross(measured)
-    gram = jnp.block([[measured @ factor.T, mutual], [mutual.T, rows.gram(weight)]])
+    metric_factor = scale_rows(factor, weight) if weight is not None else factor
+    mutual = rows.cross(metric_factor)
+    gram = jnp.block([[metric_factor @ factor.T, mutual], [mutual.T, rows.gram(weight)]])
     _, vectors = eigh(symmetric(gram))
-    turned = vectors[:, ::-1].T
+    frame = vectors[:, ::-1].T
     if rows.shape[0] <= 2 * rank:
-        rotated = turned[:, :many] @ factor + rows.pull(turned[:, many:])
-        return base + column_sums(rotated[rank:] ** 2), rotated[:rank]
-    top = turned[:rank, :many] @ factor + rows.pull(turned[:rank, many:])
-    on_factor, on_rows = turned[rank:, :many], turned[rank:, many:]
+        axes = frame[:, :many] @ factor + rows.pull(frame[:, many:])
+        return base + column_sums(axes[rank:] ** 2), axes[:rank]
+    top = frame[:rank, :many] @ factor + rows.pull(frame[:rank, many:])
+    on_factor, on_rows = frame[rank:, :many], frame[rank:, many:]
     basis = _range(on_factor)
-    formed = (basis.T @ on_factor) @ factor + rows.pull(basis.T @ on_rows)
+    directions = (basis.T @ on_factor) @ factor + rows.pull(basis.T @ on_rows)
     others = on_rows - basis @ (basis.T @ on_rows)
-    added = column_sums(formed**2) + jnp.maximum(rows.squares(others.T @ others), 0.0)
-    return base + added, top
+    increase = column_sums(directions**2) + jnp.maximum(rows.squares(others.T @ others), 0.0)
+    return base + increase, top
 
 
 def _range(matrix: Array) -> Array:
