@@ -69,7 +69,7 @@ def _(beliefs: Gaussian, weights: Array) -> Gaussian:
         cov = jax.vmap(lambda one, ratio: one.scale(ratio))(cov, units / unit)
         gaps = gaps / jnp.sqrt(unit)
     first = jax.tree.map(lambda leaf: leaf[0], beliefs)
-    return replace(first, mean=mean, cov=cov.collapse(shares, gaps), noise=noise)
+    return replace(first, mean=mean, cov=collapse_mixture(cov, shares, gaps), noise=noise)
 
 
 def _matched_noise(noise: InverseGamma, weights: Array) -> InverseGamma:

@@ -111,11 +111,10 @@ class RobustLearner(Wrapper[Gaussian, Gaussian]):
 
     def _residual(self, belief: Gaussian, x: PyTree, y: PyTree) -> Residual:
         model, safe_y = self.learner.model, clean(y)
-        measure = model.jacobian if belief.cov.kind == "full" else model.linearize
-        eta, rows = measure(belief.mean, belief.unravel, clean(x))
+        eta, rows = model.linearize(belief.mean, belief.unravel, clean(x))
         root = model.likelihood.fisher_root(eta, safe_y)
         error = jnp.asarray(safe_y, eta.dtype).reshape(eta.shape) - eta
-        return Residual(error, root.T @ error, root.T @ belief.cov.push(rows) @ root, root)
+        return Residual(error, root.T @ error, root.T @ belief.cov.push(belief.cov.admit(rows)) @ root, root)
 
     def _with(self, likelihood: LikelihoodBase) -> RecursiveLearner:
         """The learner inside, with another noise."""

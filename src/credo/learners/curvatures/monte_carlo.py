@@ -8,18 +8,22 @@ Hessian-vector products.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
+from typing import ClassVar, Literal
 
 import jax
 import jax.numpy as jnp
 
 from credo.core.errors import CredoError, require_choice, require_integer
 from credo.core.records import record, static_field
-from credo.covariances import Covariance
-from credo.learners.curvature import Curvature, Local, Site
+from credo.core.types import Array
+from credo.covariances import Readable
+from credo.learners.curvatures.base import Curvature, Local, Site
+from credo.linalg.jacobians import DenseRows
 from credo.linalg.matrices import eigh, safe_sqrt
 from credo.linalg.normals import standard_normals
 
-__all__ = ["MonteCarlo", "MonteCarloEmpiricalFisher", "MonteCarloHessian"]
+__all__ = ["MeanHessian", "MonteCarlo", "MonteCarloEmpiricalFisher", "MonteCarloHessian"]
 
 
 @record
@@ -43,7 +47,7 @@ class MonteCarlo(Curvature):
     common: bool = static_field(default=False)
     quasi: bool = static_field(default=False)
 
-    sampled = True
+    sampled: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         require_integer("samples", self.samples, 1)
@@ -52,7 +56,7 @@ class MonteCarlo(Curvature):
                 f"samples must be even for antithetic draws, which come in pairs; got {self.samples}."
             )
 
-    def draw(self, mean: jax.Array, cov: Covariance, key: jax.Array) -> jax.Array:
+    def draw(self, mean: Array, cov: Readable, key: Array) -> Array:
         """Parameters (M, P) drawn from N(mean, cov)."""
         deviates = standard_normals(
             key, self.samples, cov.deviates, mean.dtype, antithetic=self.antithetic, quasi=self.quasi
@@ -61,7 +65,7 @@ class MonteCarlo(Curvature):
 
 
 @jax.custom_jvp
-def _orthonormal(rows: jax.Array) -> jax.Array:
+def _orthonormal(rows: Array) -> Array:
     """An orthonormal basis (n, P) of the space of the rows (n, P), which may be dependent.
 
     Its derivative is that of the space, the basis within it held still; the QR decomposition's own does not
@@ -71,7 +75,7 @@ def _orthonormal(rows: jax.Array) -> jax.Array:
 
 
 @_orthonormal.defjvp
-def _orthonormal_jvp(primals: tuple, tangents: tuple) -> tuple[jax.Array, jax.Array]:
+def _orthonormal_jvp(primals: tuple[Array], tangents: tuple[Array]) -> tuple[Array, Array]:
     (rows,), (tangent,) = primals, tangents
     basis = _orthonormal(rows)
     outside = tangent - (tangent @ basis.T) @ basis
@@ -93,20 +97,19 @@ class MonteCarloEmpiricalFisher(MonteCarlo):
         CredoError: as `MonteCarlo` does.
     """
 
-    def local(self, site: Site, mean: jax.Array, cov: Covariance, iteration: jax.Array | int = 0) -> Local:
+    def local(self, site: Site, mean: Array, cov: Readable, iteration: Array | int = 0) -> Local:
         """J = the gradients at the draws; e = 1 / M, A = I / sqrt(M)."""
         draws = self.draw(mean, cov, site.key_of(iteration, self.common))
 
-        def one(vector: jax.Array) -> tuple[jax.Array, jax.Array]:
+        def one(vector: Array) -> tuple[Array, Array]:
             eta, _, rows = site.model.gradients(vector, site.unravel, site.x, site.y, site.likelihood)
             return eta, rows
 
         etas, rows = jax.vmap(one)(draws)  # (M, C), (M, B, P)
         flat = jnp.swapaxes(rows, 0, 1).reshape(-1, mean.shape[0])
         ones = jnp.ones(flat.shape[0], flat.dtype)
-        return Local(
-            flat, ones / self.samples, ones / jnp.sqrt(self.samples).astype(flat.dtype), etas
-        ).weighted(site.weight)
+        root = ones / jnp.sqrt(self.samples).astype(flat.dtype)
+        return Local(DenseRows(flat), ones / self.samples, root, etas).weighted(site.weight)
 
 
 @record
@@ -134,7 +137,7 @@ class MonteCarloHessian(MonteCarlo):
         CredoError: an argument is out of range, or (at trace time) there is no key.
     """
 
-    estimator: str = static_field(default="hutchinson")
+    estimator: Literal["hutchinson", "price"] = static_field(default="hutchinson")
     rank: int = static_field(default=10)
     rounds: int = static_field(default=1)
 
@@ -144,52 +147,84 @@ class MonteCarloHessian(MonteCarlo):
         require_integer("rank", self.rank, 1)
         require_integer("rounds", self.rounds, 0)
 
-    def local(self, site: Site, mean: jax.Array, cov: Covariance, iteration: jax.Array | int = 0) -> Local:
+    def local(self, site: Site, mean: Array, cov: Readable, iteration: Array | int = 0) -> Local:
         """One row carries the gradient; the Hessian comes as further rows, or as a diagonal."""
         first, second = jax.random.split(site.key_of(iteration, self.common))
         draws = self.draw(mean, cov, first)
         etas = jax.vmap(site.outputs)(draws)
-        slope = jax.grad(site.log_likelihood)
-        if cov.kind == "diagonal":
-            gradients, bends = self._diagonal(slope, draws, mean, cov, second)
-            g, diagonal = jnp.mean(gradients, axis=0), jnp.maximum(-jnp.mean(bends, axis=0), 0.0)
-            return Local(g[None, :], jnp.ones(1, g.dtype), jnp.zeros(1, g.dtype), etas, diagonal)
-        g = jnp.mean(jax.lax.map(slope, draws), axis=0)
+        return cov.hessian(MeanHessian(self, jax.grad(site.log_likelihood), draws, etas, mean, cov, second))
 
-        def products(block: jax.Array) -> jax.Array:
-            """The rows of block times the mean Hessian."""
 
-            def one(total: jax.Array, draw: jax.Array) -> tuple[jax.Array, None]:
-                return total + jax.vmap(lambda row: jax.jvp(slope, (draw,), (row,))[1])(block), None
+@dataclass(frozen=True)
+class MeanHessian:
+    """The mean gradient and Hessian over the draws, in the three forms that a covariance may ask for.
 
-            return jax.lax.scan(one, jnp.zeros_like(block), draws)[0] / self.samples
+    Attributes:
+        curvature: how to measure.
+        slope: the gradient of the log-likelihood as a function of the parameters (P,).
+        draws, etas: the draws (M, P) and the model's outputs there (M, C).
+        mean, cov: the belief that was drawn from.
+        key: the key of probes and directions.
+    """
 
-        if cov.kind == "low-rank":
-            directions = self._leading(products, mean, second)
-        else:
-            values, vectors = eigh(-products(jnp.eye(mean.shape[0], dtype=mean.dtype)))
-            directions = safe_sqrt(values)[:, None] * vectors.T
-        rows = jnp.concatenate([directions, g[None, :]], axis=0)
-        last = jnp.arange(rows.shape[0]) == rows.shape[0] - 1
-        return Local(rows, last.astype(g.dtype), 1.0 - last.astype(g.dtype), etas)
+    curvature: MonteCarloHessian
+    slope: Callable[[Array], Array]
+    draws: Array
+    etas: Array
+    mean: Array
+    cov: Readable
+    key: Array
 
-    def _diagonal(
-        self, slope: Callable, draws: jax.Array, mean: jax.Array, cov: Covariance, key: jax.Array
-    ) -> tuple[jax.Array, jax.Array]:
+    def diagonal(self) -> Local:
+        """The diagonal of the negative mean Hessian, cut off at 0."""
+        gradients, bends = self.probes()
+        g, diagonal = jnp.mean(gradients, axis=0), jnp.maximum(-jnp.mean(bends, axis=0), 0.0)
+        return Local(DenseRows(g[None, :]), jnp.ones(1, g.dtype), jnp.zeros(1, g.dtype), self.etas, diagonal)
+
+    def probes(self) -> tuple[Array, Array]:
         """Gradients and estimates of the Hessian's diagonal, one a draw: (M, P) each."""
-        if self.estimator == "price":
-            gradients = jax.vmap(slope)(draws)
-            return gradients, gradients * (draws - mean[None, :]) / cov.diag()[None, :]
-        probes = jax.random.rademacher(key, draws.shape, draws.dtype)
-        gradients, products = jax.vmap(lambda draw, probe: jax.jvp(slope, (draw,), (probe,)))(draws, probes)
-        return gradients, probes * products
+        if self.curvature.estimator == "price":
+            gradients = jax.vmap(self.slope)(self.draws)
+            return gradients, gradients * (self.draws - self.mean[None, :]) / self.cov.diag()[None, :]
+        signs = jax.random.rademacher(self.key, self.draws.shape, self.draws.dtype)
+        gradients, products = jax.vmap(lambda draw, sign: jax.jvp(self.slope, (draw,), (sign,)))(
+            self.draws, signs
+        )
+        return gradients, signs * products
 
-    def _leading(self, products: Callable, mean: jax.Array, key: jax.Array) -> jax.Array:
+    def leading(self) -> Local:
         """Rows D (rank, P) with D' D near the leading positive part of the negative mean Hessian."""
-        count = min(self.rank + 5, mean.shape[0])
-        basis = jax.random.normal(key, (count, mean.shape[0]), mean.dtype)
-        for _ in range(self.rounds + 1):
-            basis = _orthonormal(products(basis))
-        values, vectors = eigh(-products(basis) @ basis.T)
-        kept = min(self.rank, count)
-        return safe_sqrt(values[::-1][:kept])[:, None] * (vectors[:, ::-1][:, :kept].T @ basis)
+        g = self._gradient()
+        count = min(self.curvature.rank + 5, self.mean.shape[0])
+        basis = jax.random.normal(self.key, (count, self.mean.shape[0]), self.mean.dtype)
+        for _ in range(self.curvature.rounds + 1):
+            basis = _orthonormal(self._products(basis))
+        values, vectors = eigh(-self._products(basis) @ basis.T)
+        rank = min(self.curvature.rank, count)
+        return self._in_rows(
+            safe_sqrt(values[::-1][:rank])[:, None] * (vectors[:, ::-1][:, :rank].T @ basis), g
+        )
+
+    def whole(self) -> Local:
+        """The positive part of the negative mean Hessian, by its eigenvectors (P, P)."""
+        g = self._gradient()
+        values, vectors = eigh(-self._products(jnp.eye(self.mean.shape[0], dtype=self.mean.dtype)))
+        return self._in_rows(safe_sqrt(values)[:, None] * vectors.T, g)
+
+    def _gradient(self) -> Array:
+        return jnp.mean(jax.lax.map(self.slope, self.draws), axis=0)
+
+    def _products(self, block: Array) -> Array:
+        """The rows of block (n, P) times the mean Hessian."""
+
+        def one(total: Array, draw: Array) -> tuple[Array, None]:
+            return total + jax.vmap(lambda row: jax.jvp(self.slope, (draw,), (row,))[1])(block), None
+
+        return jax.lax.scan(one, jnp.zeros_like(block), self.draws)[0] / self.curvature.samples
+
+    def _in_rows(self, directions: Array, gradient: Array) -> Local:
+        """Directions D (n, P) that stand for the Hessian -D' D, and a last row for the gradient."""
+        rows = jnp.concatenate([directions, gradient[None, :]], axis=0)
+        last = jnp.arange(rows.shape[0]) == rows.shape[0] - 1
+        residual, root = last.astype(gradient.dtype), 1.0 - last.astype(gradient.dtype)
+        return Local(DenseRows(rows), residual, root, self.etas)

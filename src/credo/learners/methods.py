@@ -2,23 +2,31 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-import jax
+from typing import Literal
 
 from credo.beliefs import InverseGamma
 from credo.core.errors import CredoError, require_choice
+from credo.core.names import CurvatureName
 from credo.core.records import record, replace
 from credo.core.trees import as_like
+from credo.core.types import Array, ArrayLike, PyTree
 from credo.covariances import Diagonal, Family, Full, LowRank
 from credo.dynamics import Dynamics, LinearGaussian, Static
-from credo.learners.ascent import BBBRule, BOGRule
-from credo.learners.curvature import Curvature, LinearizedEmpiricalFisher, LinearizedGaussNewton
+from credo.learners.curvatures import (
+    Curvature,
+    LinearizedEmpiricalFisher,
+    LinearizedGaussNewton,
+    MonteCarloEmpiricalFisher,
+    MonteCarloHessian,
+)
 from credo.learners.ensemble import EnsembleLearner
 from credo.learners.gradient import GradientLearner, sgd
-from credo.learners.monte_carlo import MonteCarloEmpiricalFisher, MonteCarloHessian
 from credo.learners.recursive import RecursiveLearner
-from credo.learners.rules import BLRRule, BONGRule
+from credo.learners.rules import BBBRule, BLRRule, BOGRule, BONGRule
+from credo.learners.rules.ascents import Chart
+from credo.learners.rules.bong import Gain
+from credo.learners.rules.rates import Rate
+from credo.learners.rules.retraction import Retraction
 from credo.likelihoods import Normal
 from credo.models import Model, last_layer, subspace
 
@@ -48,7 +56,7 @@ __all__ = [
     "von",
 ]
 
-_CURVATURES: dict[str, type[Curvature]] = {
+_CURVATURES: dict[CurvatureName, type[Curvature]] = {
     "lin-hess": LinearizedGaussNewton,
     "lin-ef": LinearizedEmpiricalFisher,
     "mc-hess": MonteCarloHessian,
@@ -56,7 +64,7 @@ _CURVATURES: dict[str, type[Curvature]] = {
 }
 
 
-def _curvature(name: str | Curvature) -> Curvature:
+def _curvature(name: CurvatureName | Curvature) -> Curvature:
     if isinstance(name, Curvature):
         return name
     require_choice("curvature", name, _CURVATURES)
@@ -75,9 +83,9 @@ def _family(family: Family) -> Family:
 class Observation:
     """The linear observation H z of a state-space model, whatever x is; H (C, D) is a leaf."""
 
-    matrix: Any
+    matrix: ArrayLike
 
-    def __call__(self, params: jax.Array, x: Any) -> jax.Array:
+    def __call__(self, params: Array, x: PyTree) -> Array:
         """H z."""
         return as_like(self.matrix, params) @ params
 
@@ -85,10 +93,10 @@ class Observation:
 def bong(
     model: Model,
     family: Family,
-    curvature: str | Curvature = "lin-hess",
+    curvature: CurvatureName | Curvature = "lin-hess",
     *,
     dynamics: Dynamics = Static(),
-    gain: str = "joint",
+    gain: Gain = "joint",
     iterations: int = 1,
 ) -> RecursiveLearner:
     """Bayesian online natural gradient (Jones, Chang & Murphy 2024, arXiv 2405.19681): one natural-gradient
@@ -116,14 +124,14 @@ def bong(
 def blr(
     model: Model,
     family: Family,
-    curvature: str | Curvature = "lin-hess",
+    curvature: CurvatureName | Curvature = "lin-hess",
     *,
     dynamics: Dynamics = Static(),
-    learning_rate: Any = 0.5,
+    learning_rate: Rate = 0.5,
     iterations: int = 10,
-    gain: str = "joint",
-    parameters: str = "natural",
-    retraction: str = "safe",
+    gain: Gain = "joint",
+    parameters: Chart = "natural",
+    retraction: Retraction = "safe",
 ) -> RecursiveLearner:
     """The Bayesian learning rule (Khan & Rue 2023, arXiv 2107.04562): iterated natural gradients on the ELBO.
 
@@ -138,12 +146,12 @@ def blr(
 def bog(
     model: Model,
     family: Family,
-    curvature: str | Curvature = "lin-hess",
+    curvature: CurvatureName | Curvature = "lin-hess",
     *,
     dynamics: Dynamics = Static(),
-    learning_rate: Any = 0.01,
-    parameters: str | None = None,
-    retraction: str = "safe",
+    learning_rate: Rate = 0.01,
+    parameters: Chart | None = None,
+    retraction: Retraction = "safe",
 ) -> RecursiveLearner:
     """Bayesian online gradient (Jones, Chang & Murphy 2024, arXiv 2405.19681): one plain gradient step.
 
@@ -158,13 +166,13 @@ def bog(
 def bbb(
     model: Model,
     family: Family,
-    curvature: str | Curvature = "lin-hess",
+    curvature: CurvatureName | Curvature = "lin-hess",
     *,
     dynamics: Dynamics = Static(),
-    learning_rate: Any = 0.01,
+    learning_rate: Rate = 0.01,
     iterations: int = 10,
-    parameters: str | None = None,
-    retraction: str = "safe",
+    parameters: Chart | None = None,
+    retraction: Retraction = "safe",
 ) -> RecursiveLearner:
     """Bayes by backprop, online (Blundell et al. 2015, arXiv 1505.05424): plain gradients on the ELBO.
 
@@ -176,7 +184,9 @@ def bbb(
     return RecursiveLearner(model, _family(family), _curvature(curvature), rule, dynamics)
 
 
-def extended_kalman(model: Model, *, dynamics: Dynamics = Static(), form: str = "root") -> RecursiveLearner:
+def extended_kalman(
+    model: Model, *, dynamics: Dynamics = Static(), form: Literal["root", "dense"] = "root"
+) -> RecursiveLearner:
     """The extended Kalman filter (CM-EKF; Ollivier 2018): BONG / full / LIN-HESS."""
     return bong(model, Full(form), dynamics=dynamics)
 
@@ -187,7 +197,11 @@ def iterated_ekf(model: Model, *, dynamics: Dynamics = Static(), iterations: int
 
 
 def kalman(
-    transition: Any, observation: Any, transition_cov: Any, observation_cov: Any, offset: Any = 0.0
+    transition: ArrayLike,
+    observation: ArrayLike,
+    transition_cov: ArrayLike,
+    observation_cov: ArrayLike,
+    offset: ArrayLike = 0.0,
 ) -> RecursiveLearner:
     """The Kalman filter (Kalman 1960) of z_t = F z_{t-1} + b + N(0, Q), y_t = H z_t + N(0, R); x is ignored.
 
@@ -242,7 +256,7 @@ def von(
     samples: int = 10,
     *,
     dynamics: Dynamics = Static(),
-    learning_rate: Any = 0.5,
+    learning_rate: Rate = 0.5,
     iterations: int = 10,
 ) -> RecursiveLearner:
     """VON, variational online Newton (Khan et al. 2018, arXiv 1806.04854): BLR / diagonal / MC-HESS."""
@@ -262,7 +276,7 @@ def vogn(
     samples: int = 10,
     *,
     dynamics: Dynamics = Static(),
-    learning_rate: Any = 0.5,
+    learning_rate: Rate = 0.5,
     iterations: int = 10,
 ) -> RecursiveLearner:
     """VOGN (Khan et al. 2018, arXiv 1806.04854): BLR / diagonal / MC-EF with squares of each gradient."""
@@ -283,7 +297,7 @@ def slang(
     samples: int = 10,
     *,
     dynamics: Dynamics = Static(),
-    learning_rate: Any = 0.5,
+    learning_rate: Rate = 0.5,
     iterations: int = 10,
 ) -> RecursiveLearner:
     """SLANG (Mishkin et al. 2018, arXiv 1811.04504): BLR / low rank / MC-EF."""
@@ -302,7 +316,7 @@ def ivon(
     samples: int = 10,
     *,
     dynamics: Dynamics = Static(),
-    learning_rate: Any = 0.1,
+    learning_rate: Rate = 0.1,
     iterations: int = 10,
 ) -> RecursiveLearner:
     """IVON's estimator and step (Shen et al. 2024, arXiv 2402.17641), without its momentum.
@@ -320,18 +334,20 @@ def ivon(
     )
 
 
-def ogd(model: Model, learning_rate: Any = 1e-2) -> GradientLearner:
+def ogd(model: Model, learning_rate: ArrayLike = 1e-2) -> GradientLearner:
     """Online gradient descent (Zinkevich 2003): BOG with only the mean, theta + a grad log p(y | theta)."""
     return sgd(model, learning_rate)
 
 
-def subspace_ekf(model: Model, params: Any, basis: Any, *, dynamics: Dynamics = Static()) -> RecursiveLearner:
+def subspace_ekf(
+    model: Model, params: PyTree, basis: ArrayLike, *, dynamics: Dynamics = Static()
+) -> RecursiveLearner:
     """The subspace EKF (Duran-Martin, Kara & Murphy 2022, arXiv 2112.00195): `subspace`, then the EKF."""
     return extended_kalman(subspace(model, params, basis), dynamics=dynamics)
 
 
 def last_layer_ekf(
-    model: Model, params: Any, layer: str | None = None, *, dynamics: Dynamics = Static()
+    model: Model, params: PyTree, layer: str | None = None, *, dynamics: Dynamics = Static()
 ) -> RecursiveLearner:
     """The EKF of the last layer on frozen features (Snoek et al. 2015, arXiv 1502.05700): `last_layer`."""
     return extended_kalman(last_layer(model, params, layer), dynamics=dynamics)
@@ -352,8 +368,8 @@ def normal_inverse_gamma(
     family: Family = Full(),
     *,
     dynamics: Dynamics = Static(),
-    shape: Any = 2.0,
-    scale: Any = 1.0,
+    shape: ArrayLike = 2.0,
+    scale: ArrayLike = 1.0,
 ) -> RecursiveLearner:
     """Regression with unknown noise variance v ~ InverseGamma(shape, scale): exact for linear models
     (conjugate).

@@ -1,14 +1,15 @@
-"""Curvatures: what is measured at the data.
+"""The protocol of curvatures: what is measured at the data.
 
 A curvature looks at one observation and returns a `Local` model of the log-likelihood: rows J (k, P), a
 residual e (k,) and a small factor A, which stand for the gradient g = J' e and the expected Hessian G = -J' A
-A' J. Monte Carlo curvatures are in `credo.learners.monte_carlo`.
+A' J.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any
+from typing import ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -16,14 +17,16 @@ import jax.numpy as jnp
 from credo.core.keys import require_key
 from credo.core.records import record, replace
 from credo.core.trees import Unravel
-from credo.covariances import Covariance
-from credo.covariances.base import attenuated, bend
+from credo.core.types import Array, PyTree
+from credo.covariances import Readable
+from credo.likelihoods import Rows as JointRows
 from credo.likelihoods.base import LikelihoodBase
+from credo.linalg.gains import bend
+from credo.linalg.jacobians import Rows, as_rows
 from credo.linalg.matrices import safe_sqrt
-from credo.linalg.outer import mask_rows
 from credo.models import Model
 
-__all__ = ["Curvature", "LinearizedEmpiricalFisher", "LinearizedGaussNewton", "Local", "Site"]
+__all__ = ["Curvature", "Local", "Site"]
 
 
 @dataclass(frozen=True)
@@ -41,25 +44,25 @@ class Site:
     model: Model
     likelihood: LikelihoodBase
     unravel: Unravel
-    x: Any
-    y: Any
-    weight: jax.Array
-    key: jax.Array | None
+    x: PyTree
+    y: PyTree
+    weight: Array
+    key: Array | None
 
-    def outputs(self, vector: jax.Array) -> jax.Array:
+    def outputs(self, vector: Array) -> Array:
         """eta (C,) at the parameters `vector` (P,)."""
         return self.model.outputs(vector, self.unravel, self.x)
 
-    def log_likelihood(self, vector: jax.Array) -> jax.Array:
+    def log_likelihood(self, vector: Array) -> Array:
         """The weighted log p(y | theta, x), a scalar."""
         eta = self.outputs(vector)
         if self.weight.size == 1:
             return self.weight.reshape(()) * self.likelihood.log_prob(eta, self.y)
-        each = self.likelihood.each  # type: ignore[attr-defined]
-        values = jax.vmap(each.log_prob)(eta.reshape(self.weight.size, -1), self.y)
+        assert isinstance(self.likelihood, JointRows)
+        values = jax.vmap(self.likelihood.each.log_prob)(eta.reshape(self.weight.size, -1), self.y)
         return jnp.sum(jnp.where(self.weight > 0, self.weight * values, 0.0))
 
-    def key_of(self, iteration: jax.Array | int, common: bool) -> jax.Array:
+    def key_of(self, iteration: Array | int, common: bool) -> Array:
         """The key of one inner iteration; the same in all of them where draws are common."""
         key = require_key(self.key, "a Monte Carlo curvature")
         return key if common else jax.random.fold_in(key, iteration)
@@ -70,96 +73,95 @@ class Local:
     """The log-likelihood near a point, as its gradient J' e and expected Hessian -J' A A' J - diag(d).
 
     Attributes:
-        rows: J (k, P), an array or `credo.linalg.outer.OuterRows`.
+        rows: J (k, P): an array, or any `credo.linalg.jacobians.Rows`; kept as the latter.
         residual: e (k,).
         root: A (k, m), or the diagonal (k,) of a diagonal A.
         eta: the model's outputs there (C,), or at M draws (M, C).
         diagonal: d (P,), or None for 0.
     """
 
-    rows: Any
-    residual: jax.Array
-    root: jax.Array
-    eta: jax.Array
-    diagonal: jax.Array | None = None
+    rows: Rows
+    residual: Array
+    root: Array
+    eta: Array
+    diagonal: Array | None = None
 
-    def weighted(self, weight: jax.Array) -> Local:
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "rows", as_rows(self.rows))
+
+    def weighted(self, weight: Array) -> Local:
         """The same for weight times the log-likelihood: one weight, or one an observation (B,), where rows of
         weight 0 vanish.
         """
         each = jnp.repeat(weight.reshape(-1), self.rows.shape[0] // weight.size)
-        rows = self.rows if weight.size == 1 else mask_rows(self.rows, each > 0)
+        rows = self.rows if weight.size == 1 else self.rows.where(each > 0)
         heights = safe_sqrt(each)
         root = heights * self.root if self.root.ndim == 1 else heights[:, None] * self.root
         diagonal = self.diagonal if weight.size > 1 or self.diagonal is None else weight * self.diagonal
         return replace(self, rows=rows, residual=each * self.residual, root=root, diagonal=diagonal)
 
     @property
-    def factor(self) -> Any:
+    def factor(self) -> Rows:
         """B = A' J (m, P): the precision that this observation adds is B' B."""
-        return attenuated(self.root, self.rows)
+        return self.rows.attenuate(self.root)
+
+    def precision(self) -> Array:
+        """-G = B' B + diag(d), the precision that this observation adds (P, P); for inspection and tests."""
+        factor = self.factor.dense()
+        precision = factor.T @ factor
+        return precision if self.diagonal is None else precision + jnp.diag(self.diagonal)
 
     @property
-    def gradient(self) -> jax.Array:
+    def gradient(self) -> Array:
         """g = J' e (P,)."""
-        return self.residual @ self.rows
+        return self.rows.pull(self.residual)
 
-    def bend(self, outputs: jax.Array) -> jax.Array:
+    def bend(self, outputs: Array) -> Array:
         """A A' z for z (k,) or (k, n) in the space of the rows."""
         return bend(self.root, outputs)
 
 
-class Curvature:
-    """What is measured at an observation, given the belief N(mean, cov)."""
+class Curvature(ABC):
+    """What is measured at an observation, given the belief N(mean, cov).
 
-    linear: bool = False
+    To add a curvature, write a record with `local`. Every rule and every family then takes it.
+
+    Example:
+        A curvature that measures the gradient and the empirical Fisher of one parameter alone:
+
+        >>> import credo
+        >>> from credo.learners import Curvature, Local
+        >>> @credo.record
+        ... class OneParameter(Curvature):
+        ...     which: int = credo.static_field(default=0)
+        ...
+        ...     def local(self, site, mean, cov, iteration=0):
+        ...         slope = jax.grad(site.log_likelihood)(mean)
+        ...         row = jnp.where(jnp.arange(mean.shape[0]) == self.which, slope, 0.0)
+        ...         one = jnp.ones(1, mean.dtype)
+        ...         return Local(row[None, :], one, one, site.outputs(mean))
+        >>> model = credo.Model(lambda w, x: x @ w, credo.Normal(0.1))
+        >>> learner = credo.bong(model, credo.Full(), OneParameter(1))
+        >>> belief, info = learner.step(learner.init(jnp.zeros(2)), jnp.ones(2), 1.0)
+        >>> print(belief.mean.round(3))
+        [0.    0.909]
+    """
+
+    linear: ClassVar[bool] = False
     """Whether `rows` is the Jacobian of the outputs, so that J S J' is their covariance."""
 
-    sampled: bool = False
+    sampled: ClassVar[bool] = False
     """Whether `eta` are draws (M, C) from the belief."""
 
-    def local(self, site: Site, mean: jax.Array, cov: Covariance, iteration: jax.Array | int = 0) -> Local:
+    @abstractmethod
+    def local(self, site: Site, mean: Array, cov: Readable, iteration: Array | int = 0) -> Local:
         """The weighted local model of log p(y | theta, x) around the belief.
 
         Arguments:
             site: the observation.
             mean, cov: the belief at which to measure: (P,) and a covariance.
             iteration: the number of the inner iteration, for draws.
+
+        Returns:
+            The gradient and the expected Hessian there, in rows.
         """
-        raise NotImplementedError
-
-
-@record
-class LinearizedGaussNewton(Curvature):
-    """LIN-HESS: linearise the model at the mean; the generalised Gauss-Newton Hessian -J' V J. Rows: one an
-    output.
-
-    Exact for linear-Gaussian models, where the update is Kalman's. Cost: C reverse passes.
-    """
-
-    linear = True
-
-    def local(self, site: Site, mean: jax.Array, cov: Covariance, iteration: jax.Array | int = 0) -> Local:
-        """J = d eta / d theta, e = d log p / d eta, A A' = V."""
-        measure = site.model.jacobian if cov.kind == "full" else site.model.linearize
-        eta, rows = measure(mean, site.unravel, site.x)
-        likelihood = site.likelihood
-        made = Local(rows, likelihood.score(eta, site.y), likelihood.fisher_root(eta, site.y), eta)
-        return made.weighted(site.weight)
-
-
-@record
-class LinearizedEmpiricalFisher(Curvature):
-    """LIN-EF: one gradient g at the mean and the empirical Fisher -g g'. Rows: one an observation.
-
-    Cost: one reverse pass. Not consistent: the empirical Fisher is far from the Hessian when residuals are
-    large, so means and variances can settle at wrong values (on a linear regression with each of three prior
-    means 3 sd off it ends 5.1 away, from 5.2, at 0.05 times the right sd). It is here for its cost, and for
-    parity with published methods.
-    """
-
-    def local(self, site: Site, mean: jax.Array, cov: Covariance, iteration: jax.Array | int = 0) -> Local:
-        """J = the gradients, one row an observation; e = 1, A = I."""
-        eta, _, rows = site.model.gradients(mean, site.unravel, site.x, site.y, site.likelihood)
-        ones = jnp.ones(rows.shape[0], rows.dtype)
-        return Local(rows, ones, ones, eta).weighted(site.weight)

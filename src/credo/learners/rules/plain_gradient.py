@@ -2,28 +2,33 @@
 
 Source: Jones, Chang & Murphy 2024 (BONG, arXiv 2405.19681), after Blundell et al. 2015 (BBB). The gradients
 by mean and covariance come from the curvature (dE / dS is half the expected Hessian); each family turns them
-into a step in its own parameters (`Covariance.ascend`).
+into a step in its own parameters (`credo.learners.rules.ascents`).
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import ClassVar, TypeAlias
 
 import jax
 import jax.numpy as jnp
 
 from credo.core.errors import CredoError, require_choice, require_integer
 from credo.core.records import record, static_field
-from credo.covariances import Covariance
-from credo.covariances.retraction import RETRACTIONS
-from credo.learners.curvature import Local
-from credo.learners.rates import as_rate, rate_at
-from credo.learners.rules import Measure, Rule, Step
+from credo.core.types import Array
+from credo.covariances import Covariance, inverse_of
+from credo.learners.curvatures import Local
+from credo.learners.rules.ascents import Ascent, Chart, ascend
+from credo.learners.rules.base import Measure, Rule, Step
+from credo.learners.rules.rates import Rate, as_rate, rate_at
+from credo.learners.rules.retraction import RETRACTIONS, Retraction
 
 __all__ = ["BBBRule", "BOGRule"]
 
+_State: TypeAlias = tuple[Array, Covariance]
+"""A mean and a covariance."""
 
-def _check(rule: Any) -> None:
+
+def _check(rule: BBBRule | BOGRule) -> None:
     object.__setattr__(rule, "learning_rate", as_rate("learning_rate", rule.learning_rate))
     if rule.parameters not in (None, "natural", "moment"):
         raise CredoError(f"parameters must be None, 'natural' or 'moment'; got {rule.parameters!r}.")
@@ -51,35 +56,39 @@ class BBBRule(Rule):
     precision's distance from the prior doubles its rank each time); `Diagonal` k P; `LowRank` P (R^2 + R k).
     """
 
-    learning_rate: Any = 0.01
+    learning_rate: Rate = 0.01
     iterations: int = static_field(default=10)
-    parameters: str | None = static_field(default=None)
-    retraction: str = static_field(default="safe")
+    parameters: Chart | None = static_field(default=None)
+    retraction: Retraction = static_field(default="safe")
 
-    random_start = 0.1
+    random_start: ClassVar[float] = 0.1
 
     def __post_init__(self) -> None:
         require_integer("iterations", self.iterations, 1)
         _check(self)
 
-    def update(self, mean: jax.Array, cov: Covariance, measure: Measure, t: jax.Array) -> Step:
+    def update(self, mean: Array, cov: Covariance, measure: Measure, t: Array) -> Step:
         """One measurement update."""
         rate = rate_at(self.learning_rate, t, mean.dtype, jnp.inf)
         first = measure(mean, cov, 0)
-        inner = cov.couple(first.rows)[1]
-        options = (rate, self.parameters, self.retraction)
-        state = cov.ascend(mean, first.gradient, first.factor, first.diagonal, None, *options)
+        inner = cov.push(first.rows)
 
-        def advance(i: jax.Array, state: tuple[jax.Array, Any]) -> tuple[jax.Array, Covariance]:
-            current, held = state
-            local: Local = measure(current, held, i)
-            slope = local.gradient - cov.precise(current - mean)
-            return held.ascend(current, slope, local.factor, local.diagonal, cov, *options)
+        def climb(
+            current: Array, here: Covariance, slope: Array, local: Local, prior: Covariance | None
+        ) -> _State:
+            step = Ascent(slope, local.factor, local.diagonal, prior, rate, self.parameters, self.retraction)
+            return ascend(here, current, step)
 
+        def advance(i: Array, state: _State) -> _State:
+            current, here = state
+            local = measure(current, here, i)
+            slope = local.gradient - inverse_of(cov)(current - mean)
+            return climb(current, here, slope, local, cov)
+
+        state = climb(mean, cov, first.gradient, first, None)
         if self.iterations > 1:
             state = jax.lax.fori_loop(1, self.iterations, advance, state)
-        moved, held = state
-        return Step(moved, held, first, inner)
+        return Step(state[0], state[1], first, inner)
 
 
 @record
@@ -93,16 +102,16 @@ class BOGRule(Rule):
     Cost: `Full` P^2 (k + 2) in natural parameters (P^3 in moments), `Diagonal` k P, `LowRank` P (R^2 + R k).
     """
 
-    learning_rate: Any = 0.01
-    parameters: str | None = static_field(default=None)
-    retraction: str = static_field(default="safe")
+    learning_rate: Rate = 0.01
+    parameters: Chart | None = static_field(default=None)
+    retraction: Retraction = static_field(default="safe")
 
-    random_start = 0.1
+    random_start: ClassVar[float] = 0.1
 
     def __post_init__(self) -> None:
         _check(self)
 
-    def update(self, mean: jax.Array, cov: Covariance, measure: Measure, t: jax.Array) -> Step:
+    def update(self, mean: Array, cov: Covariance, measure: Measure, t: Array) -> Step:
         """One measurement update: the first iteration of BBB."""
         rule = BBBRule(self.learning_rate, 1, self.parameters, self.retraction)
         return rule.update(mean, cov, measure, t)

@@ -8,24 +8,36 @@ agrees with the step to first order. On whole matrices the same is M + D + D inv
 
 from __future__ import annotations
 
-import jax
+from typing import Literal, TypeAlias, get_args
+
 import jax.numpy as jnp
 
+from credo.core.types import Array
 from credo.linalg.matrices import eigh, symmetric
 
-__all__ = ["RETRACTIONS", "retract", "retract_matrix"]
+__all__ = ["RETRACTIONS", "Retraction", "grown_root", "retract", "retract_matrix"]
 
-RETRACTIONS = ("safe", "exact")
+Retraction: TypeAlias = Literal["safe", "exact"]
+"""How a step stays positive definite."""
+
+RETRACTIONS: tuple[Retraction, ...] = get_args(Retraction)
+"""All retractions."""
 
 
-def retract(change: jax.Array, retraction: str) -> jax.Array:
+def retract(change: Array, retraction: Retraction) -> Array:
     """The factor in place of 1 + x, elementwise; NaN where an exact step leaves the positive numbers."""
     if retraction == "exact":
         return jnp.where(change > -1.0, 1.0 + change, jnp.nan)
     return 1.0 + change + jnp.where(change < 0, 0.5 * change**2, 0.0)
 
 
-def retract_matrix(change: jax.Array, retraction: str) -> tuple[jax.Array, jax.Array]:
+def retract_matrix(change: Array, retraction: Retraction) -> tuple[Array, Array]:
     """The eigenvalues (n,), retracted, and eigenvectors (n, n) of I + X for a symmetric X (n, n)."""
     values, vectors = eigh(symmetric(change))
     return retract(values, retraction), vectors
+
+
+def grown_root(root: Array, change: Array, retraction: Retraction) -> Array:
+    """A root of W (I + X) W'."""
+    values, turn = retract_matrix(change, retraction)
+    return (root @ turn) * jnp.sqrt(values)[None, :]

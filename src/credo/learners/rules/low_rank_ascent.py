@@ -1,4 +1,4 @@
-"""Plain gradient steps of a diagonal plus low-rank precision in its own parameters (mu, y, W), and its start.
+"""Plain gradient steps of a diagonal plus low-rank precision in its own parameters (mu, y, W).
 
 Source: Jones, Chang & Murphy 2024 (BONG, arXiv 2405.19681), the diagonal plus low-rank BOG and BBB, rederived
 and checked against automatic differentiation of the evidence lower bound.
@@ -6,42 +6,25 @@ and checked against automatic differentiation of the evidence lower bound.
 
 from __future__ import annotations
 
-import jax
 import jax.numpy as jnp
 
-from credo.covariances.retraction import retract
+from credo.core.types import Array
+from credo.learners.rules.retraction import Retraction, retract
 from credo.linalg.matrices import column_sums, scale_rows, solve_lower
 
-__all__ = ["ascend_factors", "random_factor"]
-
-
-def random_factor(var: jax.Array, rank: int, share: float) -> tuple[jax.Array, jax.Array]:
-    """A start (y, W) with random directions, whose expected precision is 1 / var.
-
-    y = (1 - e) / var and W of Gaussian columns, normalised and scaled by sqrt(e P / (R var)). The directions
-    come from a fixed seed, so that the same family always starts from the same belief.
-
-    Arguments:
-        var: the variances (P,).
-        rank: the number R of directions.
-        share: e, the share of the precision that they carry.
-    """
-    drawn = jax.random.normal(jax.random.key(0), (rank, var.shape[0]), var.dtype)
-    unit = drawn / jnp.sqrt(jnp.sum(drawn**2, axis=1, keepdims=True))
-    height = jnp.sqrt(share * var.shape[0] / (rank * var))
-    return (1.0 - share) / var, scale_rows(unit, height)
+__all__ = ["ascend_factors"]
 
 
 def ascend_factors(
-    base: jax.Array,
-    factor: jax.Array,
-    rows: jax.Array,
-    diagonal: jax.Array | None,
-    prior: tuple[jax.Array, jax.Array] | None,
-    rate: jax.Array,
-    retraction: str,
+    base: Array,
+    factor: Array,
+    rows: Array,
+    diagonal: Array | None,
+    prior: tuple[Array, Array] | None,
+    rate: Array,
+    retraction: Retraction,
     tied: bool = False,
-) -> tuple[jax.Array, jax.Array]:
+) -> tuple[Array, Array]:
     """y + a diag(T) / 2 and W + a W T, with T = S (B' B + diag(d) + L0 - L) S; without a prior L0 - L is left
     out.
 
@@ -62,7 +45,7 @@ def ascend_factors(
     chol = jnp.linalg.cholesky(eye + spread @ factor.T)
     arms = solve_lower(chol, spread)  # S = diag(1/y) - arms' arms
 
-    def cover(block: jax.Array) -> jax.Array:
+    def cover(block: Array) -> Array:
         """The product block S."""
         return scale_rows(block, var) - (block @ arms.T) @ arms
 
@@ -80,5 +63,5 @@ def ascend_factors(
         drive = drive + sign * (here @ block.T) @ block
     if tied:
         bend = jnp.full_like(bend, jnp.sum(bend))
-    grown = base * retract(0.5 * rate * bend / base, retraction)
-    return grown, factor + rate * cover(drive)
+    new_base = base * retract(0.5 * rate * bend / base, retraction)
+    return new_base, factor + rate * cover(drive)
