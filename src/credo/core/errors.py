@@ -9,7 +9,7 @@ from __future__ import annotations
 import difflib
 import sys
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     import numpy as np
@@ -28,15 +28,36 @@ __all__ = [
 
 
 class CredoError(ValueError):
-    """A request that credo cannot carry out; the message is one sentence fit to be shown to a person."""
+    """A request that credo cannot carry out; the message is one sentence fit to be shown to a person.
+
+    Example:
+        >>> import credo
+        >>> credo.Normal(-1.0)
+        Traceback (most recent call last):
+        ...
+        credo.core.errors.CredoError: var must be finite and above 0; got -1.0.
+    """
 
 
 class DataError(CredoError):
-    """Data that cannot be found, read or understood."""
+    """Data that cannot be found, read or understood.
+
+    Example:
+        >>> import credo
+        >>> credo.load("nowhere.credo")
+        Traceback (most recent call last):
+        ...
+        credo.core.errors.DataError: no saved learner at nowhere.credo.
+    """
 
 
 class FormatError(CredoError):
-    """A saved file of another format, version or structure."""
+    """A saved file of another format, version or structure.
+
+    Example:
+        >>> issubclass(FormatError, CredoError)
+        True
+    """
 
 
 def suggest(value: str, allowed: Iterable[str]) -> str:
@@ -49,8 +70,19 @@ def suggest(value: str, allowed: Iterable[str]) -> str:
     return f"did you mean {close[0]!r}?" if close else ""
 
 
-def require_choice(field: str, value: Any, allowed: Iterable[str]) -> None:
-    """Refuse a name that is not one of the allowed ones."""
+def require_choice(field: str, value: object, allowed: Iterable[str]) -> None:
+    """Refuse a name that is not one of the allowed ones.
+
+    Arguments:
+        field: the argument's name, for the message.
+        value: the name to check.
+        allowed: the names that are allowed.
+
+    Raises:
+        CredoError: the name is not among them; the message suggests the closest one.
+
+    >>> require_choice("kind", "simple", ["simple", "hybrid"])
+    """
     names = list(allowed)
     if value not in names:
         hint = suggest(str(value), names)
@@ -58,7 +90,7 @@ def require_choice(field: str, value: Any, allowed: Iterable[str]) -> None:
         raise CredoError(f"{field} must be one of {', '.join(names)}; got {value!r}{tail}.")
 
 
-def _concrete(value: Any) -> np.ndarray | None:
+def _concrete(value: object) -> np.ndarray | None:
     """The value as a NumPy array, or None where it is traced or is no array (checked at run time)."""
     import numpy as np
 
@@ -74,7 +106,7 @@ def _concrete(value: Any) -> np.ndarray | None:
     return array if array.dtype != object else None
 
 
-def require_positive(field: str, value: Any) -> None:
+def require_positive(field: str, value: object) -> None:
     """Refuse a number (or any entry of an array) that is not above zero and finite; traced values pass."""
     import numpy as np
 
@@ -83,7 +115,7 @@ def require_positive(field: str, value: Any) -> None:
         raise CredoError(f"{field} must be finite and above 0; got {_show(array)}.")
 
 
-def require_nonnegative(field: str, value: Any) -> None:
+def require_nonnegative(field: str, value: object) -> None:
     """Refuse a number (or any entry of an array) below zero or not finite; traced values pass."""
     import numpy as np
 
@@ -92,7 +124,7 @@ def require_nonnegative(field: str, value: Any) -> None:
         raise CredoError(f"{field} must be finite and at least 0; got {_show(array)}.")
 
 
-def require_interval(field: str, value: Any, low: float, high: float, *, closed: bool = True) -> None:
+def require_interval(field: str, value: object, low: float, high: float, *, closed: bool = True) -> None:
     """Refuse a number outside [low, high] (open where `closed` is False); traced values pass."""
     import numpy as np
 
@@ -105,14 +137,16 @@ def require_interval(field: str, value: Any, low: float, high: float, *, closed:
         raise CredoError(f"{field} must be in {left}{low:g}, {high:g}{right}; got {_show(array)}.")
 
 
-def require_integer(field: str, value: Any, low: int, high: int | None = None) -> None:
+def require_integer(field: str, value: object, low: int, high: int | None = None) -> None:
     """Refuse what is not a whole number in low..high."""
     import numpy as np
 
-    whole = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
-    if not whole or value < low or (high is not None and value > high):
-        span = f"at least {low}" if high is None else f"in {low}..{high}"
-        raise CredoError(f"{field} must be a whole number {span}; got {value!r}.")
+    if isinstance(value, int | np.integer) and not isinstance(value, bool):
+        number = int(value)
+        if low <= number and (high is None or number <= high):
+            return
+    span = f"at least {low}" if high is None else f"in {low}..{high}"
+    raise CredoError(f"{field} must be a whole number {span}; got {value!r}.")
 
 
 def _show(array: np.ndarray) -> str:
