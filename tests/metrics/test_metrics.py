@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from credo.metrics import Scores, reliability, running, summarize, windowed
-from credo.metrics.scores import ece
+from credo.metrics import Scores, ece, reliability, running, summarize, windowed
 
 RNG = np.random.default_rng(0)
 

@@ -19,7 +19,7 @@ from credo.core.errors import CredoError, require_integer, require_nonnegative
 from credo.core.keys import as_key
 from credo.core.verbs import verb
 from credo.learners import Info, Learner
-from credo.metrics import METRICS, Scores, running, summarize, windowed
+from credo.metrics import METRICS, LossName, Scores, running, summarize, windowed
 from credo.streams.run import leading
 from credo.streams.scoring import Outcome, forecast_outcome, score_chunk, to_scores
 
@@ -44,7 +44,7 @@ class Report:
     seconds: float
     skipped: int
 
-    def curve(self, name: str, window: int | None = None) -> np.ndarray:
+    def curve(self, name: LossName, window: int | None = None) -> np.ndarray:
         """A metric (nlpd, error, rmse, mae) over the rows so far, or over the latest `window` of them."""
         return running(self.scores, name) if window is None else windowed(self.scores, name, window)
 
