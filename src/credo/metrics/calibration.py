@@ -45,7 +45,7 @@ def ece_of(table: np.ndarray) -> float:
         sum_b (n_b / N) |accuracy_b - confidence_b|
 
     Arguments:
-        table: (bins, 3), see `count_bins`; the probability is the confidence, that of the most probable class.
+        table: (bins, 3), see `count_bins`; the probability is that of the most probable class.
 
     Example:
         >>> round(ece_of(np.array([[4.0, 3.0, 2.0], [0.0, 0.0, 0.0]])), 3)

@@ -14,7 +14,7 @@ __all__ = ["reliability", "running", "windowed"]
 def _rows(scores: Scores, name: LossName) -> np.ndarray:
     """The loss of each row (N,), in double precision; the mean over outputs where there are several."""
     losses = row_losses(scores, name, float)
-    return losses if losses.ndim == 1 else losses.mean(axis=1)
+    return losses if losses.ndim == 1 else np.asarray(losses.mean(axis=1))
 
 
 def running(scores: Scores, name: LossName) -> np.ndarray:
@@ -58,7 +58,7 @@ def windowed(scores: Scores, name: LossName, window: int) -> np.ndarray:
     stop = np.arange(1, len(scores) + 1)
     start = np.maximum(stop - window, 0)
     mean = (total[stop] - total[start]) / (stop - start)
-    return np.sqrt(np.maximum(mean, 0.0)) if name == "rmse" else mean
+    return np.asarray(np.sqrt(np.maximum(mean, 0.0)) if name == "rmse" else mean)
 
 
 def reliability(scores: Scores, bins: int = BINS) -> dict[str, np.ndarray]:
