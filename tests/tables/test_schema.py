@@ -137,7 +137,12 @@ def test_columns_of_a_frame():
         (["1", "0", "1.0"] * 50, "classification", ("0", "1"), "values (0, 1): classification; `task='regr"),
         (["10", "9", "2"] * 50, "classification", ("2", "9", "10"), "3 distinct values (2, 9, 10)"),
         ([1.0, 2.0] * 50, "classification", ("1", "2"), "values (1, 2)"),
-        (["1", "2", "3"] * 5, "regression", (), "in 15 rows: regression; `task='classification'` to override"),
+        (
+            ["1", "2", "3"] * 5,
+            "regression",
+            (),
+            "in 15 rows: regression; `task='classification'` to override",
+        ),
         (list(range(21)) * 100, "regression", (), "has 21 distinct values (0, 1, 2, 3, 4, ...) in 2100 rows"),
         (["1.5", "2.5", "NA"] * 50, "regression", (), "holds numbers: regression"),
     ],
