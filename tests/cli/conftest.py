@@ -33,7 +33,8 @@ def credo(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, t
     def run(*words: object) -> Outcome:
         capsys.readouterr()
         status = main([str(word) for word in words])
-        return Outcome(status, *capsys.readouterr())
+        printed = capsys.readouterr()
+        return Outcome(status, printed.out, printed.err)
 
     return run
 

@@ -36,8 +36,8 @@ def test_a_tally_of_changes_keeps_all_probability_in_bounded_memory_however_it_i
     np.testing.assert_allclose(whole.grid.sum(axis=1), whole.counts)
     assert whole.counts.sum() == total
     summary = whole.summary()
-    assert summary["reported"] == 12 and summary["rows"][:2] == [1004, 2004]
-    assert summary["began"][:2] == [1001, 2001] and summary["largest_at"] == 4
+    assert summary.get("reported") == 12 and summary.get("rows", [])[:2] == [1004, 2004]
+    assert summary.get("began", [])[:2] == [1001, 2001] and summary.get("largest_at") == 4
     assert whole.sentences()[0] == (
         "12 changes were reported, at rows 1004, 2004, 3004, 4004, 5004 and 7 more, of segments that "
         "began at 1001, 2001, 3001, 4001, 5001 and 7 more."

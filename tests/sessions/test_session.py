@@ -64,6 +64,9 @@ def test_forecasts_need_no_target_and_say_which_rows_they_are_of() -> None:
     assert forecasts.mean[0] == pytest.approx(9.0, abs=0.5)
     assert (np.diff(forecasts.quantiles, axis=1) > 0).all()
     assert session.belief == before and session.used == 120
+    again = session.predict([{"a": 1.0, "b": 0.0, "city": "Rome"}])
+    assert again.quantiles is None and again.mean is not None
+    assert again.mean[0] == pytest.approx(forecasts.mean[0])
 
 
 def test_no_rows_give_no_forecasts_and_teach_nothing() -> None:

@@ -26,7 +26,7 @@ class Forecasts(NamedTuple):
         probs: class probabilities (n, C).
         mean: the predictive means (n,).
         sd: the predictive standard deviations (n,).
-        quantiles: (n, levels).
+        quantiles: (n, levels); None where no levels were asked for.
 
     Example:
         >>> Forecasts(np.array([1]), ("no", "yes"), np.array([[0.2, 0.8]])).labels
@@ -66,7 +66,8 @@ def forecast_blocks(
         levels: the probabilities of the quantiles to give (regression).
     """
     lines = np.concatenate([np.zeros(0, int), *(block.lines for block in blocks)])
-    probabilities = None if classes else np.asarray(levels, np.float32)
+    # the median stands in where no level is asked for: the compiler takes no empty axis
+    probabilities = None if classes else np.asarray(levels if len(levels) else (0.5,), np.float32)
     parts: list[tuple[Array, ...]] = []
     sizes: list[int] = []
     for block in blocks:
@@ -84,4 +85,4 @@ def forecast_blocks(
         return Forecasts(lines, classes, columns[0])
     mean, sd = SCALER.inverse(moments, columns[0], columns[1])
     quantiles, _ = SCALER.inverse(moments, columns[2], columns[2])
-    return Forecasts(lines, (), None, mean, sd, quantiles)
+    return Forecasts(lines, (), None, mean, sd, quantiles if len(levels) else None)
