@@ -16,6 +16,7 @@ from credo.beliefs import Beta, Dirichlet, Gamma, Gaussian, InverseGamma
 from credo.core.errors import CredoError
 from credo.core.records import replace
 from credo.core.types import Array
+from credo.covariances import collapse_mixture
 
 __all__ = ["collapse", "matched"]
 

@@ -30,6 +30,13 @@ __all__ = [
 class CredoError(ValueError):
     """A request that credo cannot carry out; the message is one sentence fit to be shown to a person.
 
+    Where a sentence names a setting further on, it stands in backquotes, such as `drift='walk'`. A caller
+    that knows settings by other names (the command line has flags) can thus put its own in their place.
+
+    Arguments:
+        message: the sentence.
+        field: the setting or argument with whose name the sentence begins, where it does.
+
     Example:
         >>> import credo
         >>> credo.Normal(-1.0)
@@ -37,6 +44,10 @@ class CredoError(ValueError):
         ...
         credo.core.errors.CredoError: var must be finite and above 0; got -1.0.
     """
+
+    def __init__(self, message: str = "", *, field: str | None = None) -> None:
+        super().__init__(message)
+        self.field = field
 
 
 class DataError(CredoError):
@@ -89,7 +100,7 @@ def require_choice(field: str, value: object, allowed: Iterable[str]) -> None:
     if value not in names:
         hint = suggest(str(value), names)
         tail = f" ({hint})" if hint else ""
-        raise CredoError(f"{field} must be one of {', '.join(names)}; got {value!r}{tail}.")
+        raise CredoError(f"{field} must be one of {', '.join(names)}; got {value!r}{tail}.", field=field)
 
 
 def _concrete(value: object) -> np.ndarray | None:
@@ -114,7 +125,7 @@ def require_positive(field: str, value: object) -> None:
 
     array = _concrete(value)
     if array is not None and not bool(np.all((array > 0) & np.isfinite(array))):
-        raise CredoError(f"{field} must be finite and above 0; got {_show(array)}.")
+        raise CredoError(f"{field} must be finite and above 0; got {_show(array)}.", field=field)
 
 
 def require_nonnegative(field: str, value: object) -> None:
@@ -123,7 +134,7 @@ def require_nonnegative(field: str, value: object) -> None:
 
     array = _concrete(value)
     if array is not None and not bool(np.all((array >= 0) & np.isfinite(array))):
-        raise CredoError(f"{field} must be finite and at least 0; got {_show(array)}.")
+        raise CredoError(f"{field} must be finite and at least 0; got {_show(array)}.", field=field)
 
 
 def require_interval(field: str, value: object, low: float, high: float, *, closed: bool = True) -> None:
@@ -136,7 +147,8 @@ def require_interval(field: str, value: object, low: float, high: float, *, clos
     inside = (array >= low) & (array <= high) if closed else (array > low) & (array < high)
     if not bool(np.all(inside)):
         left, right = ("[", "]") if closed else ("(", ")")
-        raise CredoError(f"{field} must be in {left}{low:g}, {high:g}{right}; got {_show(array)}.")
+        span = f"{left}{low:g}, {high:g}{right}"
+        raise CredoError(f"{field} must be in {span}; got {_show(array)}.", field=field)
 
 
 def require_integer(field: str, value: object, low: int, high: int | None = None) -> None:
@@ -148,7 +160,7 @@ def require_integer(field: str, value: object, low: int, high: int | None = None
         if low <= number and (high is None or number <= high):
             return
     span = f"at least {low}" if high is None else f"in {low}..{high}"
-    raise CredoError(f"{field} must be a whole number {span}; got {value!r}.")
+    raise CredoError(f"{field} must be a whole number {span}; got {value!r}.", field=field)
 
 
 def _show(array: np.ndarray) -> str:

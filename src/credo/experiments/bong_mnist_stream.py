@@ -18,7 +18,7 @@ import credo
 from credo.core.verbs import verb
 from credo.experiments.bong_grid import GridCell, make_learner
 from credo.experiments.sweep import One
-from credo.metrics.scores import ece
+from credo.metrics import ece
 
 __all__ = ["FORECASTS", "begin", "build", "network", "numbers", "timed"]
 

@@ -89,7 +89,7 @@ class RecursiveLearner(Learner[Gaussian]):
         if noise is not None and not self.curvature.linear:
             raise CredoError(
                 "a noise variance can be learned with curvature 'lin-hess' only: the empirical Fisher says "
-                "nothing of the outputs' uncertainty; give the Normal a number (--noise-var)."
+                "nothing of the outputs' uncertainty; give the Normal a number."
             )
         return Gaussian(mean, prior, jnp.zeros((), jnp.int32), unravel, anchor, noise)
 

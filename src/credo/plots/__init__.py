@@ -1,8 +1,21 @@
-"""Plots: one palette and one style for every figure that credo draws, and PNG bytes.
+"""Plots: one palette for every figure that credo draws, a large style and a compact one, and PNG bytes.
 
 Nothing here imports matplotlib until a figure is drawn; it comes with `pip install credo[plot]`.
 """
 
+from credo.plots.compact import COMPACT_PALETTE, CompactFigure, compact_figure, thousands
 from credo.plots.figures import MISSING, PALETTE, available, ellipse, new_figure, png, style
 
-__all__ = ["MISSING", "PALETTE", "available", "ellipse", "new_figure", "png", "style"]
+__all__ = [
+    "COMPACT_PALETTE",
+    "MISSING",
+    "PALETTE",
+    "CompactFigure",
+    "available",
+    "compact_figure",
+    "ellipse",
+    "new_figure",
+    "png",
+    "style",
+    "thousands",
+]

@@ -10,9 +10,10 @@ import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -34,7 +35,7 @@ PALETTE = {
 MISSING = "No figure was drawn because matplotlib is not installed; run: pip install credo[plot]"
 """What to say where matplotlib is missing."""
 
-_STYLE: dict[Any, Any] = {
+_STYLE: dict[str, object] = {
     "font.size": 12.0,
     "axes.titlesize": 13.0,
     "axes.titlelocation": "left",
@@ -61,43 +62,88 @@ _STYLE: dict[Any, Any] = {
 
 
 def available() -> bool:
-    """Whether matplotlib is installed."""
+    """Whether matplotlib is installed.
+
+    >>> available()
+    True
+    """
     return find_spec("matplotlib") is not None
 
 
 @contextmanager
 def style() -> Iterator[dict[str, str]]:
-    """Draw in this house's style; gives the palette. The user's own settings come back at the end."""
+    """Draw in the large style of the experiments; the user's own settings come back at the end.
+
+    Returns:
+        A context that gives the palette.
+
+    Example:
+        >>> with style() as palette:
+        ...     palette["blue"]
+        '#0072B2'
+    """
     import matplotlib as mpl
     from cycler import cycler
 
     with mpl.rc_context():
         mpl.rcdefaults()
-        mpl.rcParams.update({**_STYLE, "axes.prop_cycle": cycler(color=list(PALETTE.values())[1:])})
+        cycle = cycler(color=list(PALETTE.values())[1:])
+        mpl.rcParams.update({**_STYLE, "axes.prop_cycle": cycle})  # type: ignore[dict-item]
         yield PALETTE
 
 
 def new_figure(width: float = 12.0, height: float = 8.0) -> Figure:
-    """An empty figure, 1200 x 800 pixels unless asked otherwise; it opens no window."""
+    """Return an empty figure that opens no window.
+
+    Arguments:
+        width, height: in inches of 100 pixels.
+
+    Example:
+        >>> new_figure(6.0, 4.0).get_size_inches().tolist()
+        [6.0, 4.0]
+    """
     from matplotlib.figure import Figure
 
     return Figure(figsize=(width, height), dpi=100, layout="constrained")
 
 
 def png(figure: Figure) -> bytes:
-    """The figure as a PNG file's bytes; they depend on the figure alone."""
+    """Return the bytes of a PNG file; they depend on the figure alone.
+
+    Arguments:
+        figure: what to write, such as that of `new_figure`.
+
+    Example:
+        >>> png(new_figure(1.0, 1.0))[:4]
+        b'\\x89PNG'
+    """
     from matplotlib.backends.backend_agg import FigureCanvasAgg
 
     buffer = io.BytesIO()
-    FigureCanvasAgg(figure).print_png(buffer, metadata={"Software": None})
+    FigureCanvasAgg(figure).print_png(buffer, metadata={"Software": None})  # type: ignore[no-untyped-call]
     return buffer.getvalue()
 
 
-def ellipse(mean: Any, cov: Any, radius: float, points: int = 100) -> np.ndarray:
-    """The curve (points, 2) of all z that are `radius` standard deviations of `cov` (2, 2) from `mean`.
+def ellipse(mean: ArrayLike, cov: ArrayLike, radius: float, points: int = 100) -> np.ndarray:
+    """Return the ellipse of all z in the plane that are `radius` standard deviations from `mean`.
 
-    >>> np.round(ellipse([0.0, 0.0], np.eye(2), 2.0, points=2), 6).tolist()
-    [[2.0, 0.0], [2.0, -0.0]]
+        (z - mean)' inv(cov) (z - mean) = radius^2
+
+    Arguments:
+        mean: the centre (2,).
+        cov: the covariance (2, 2), positive definite.
+        radius: in standard deviations.
+        points: how many points of the curve, the first of which is the last.
+
+    Returns:
+        The curve (points, 2).
+
+    Raises:
+        LinAlgError: `cov` is not positive definite.
+
+    Example:
+        >>> np.round(ellipse([0.0, 0.0], np.eye(2), 2.0, points=2), 6).tolist()
+        [[2.0, 0.0], [2.0, -0.0]]
     """
     angle = np.linspace(0.0, 2.0 * math.pi, points)
     circle = np.stack([np.cos(angle), np.sin(angle)], axis=1)

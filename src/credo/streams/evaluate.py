@@ -19,7 +19,7 @@ from credo.core.keys import as_key
 from credo.core.names import ForecastName
 from credo.core.types import Array, ArrayLike, Key, PyTree
 from credo.learners import Learner
-from credo.metrics import METRICS, Scores, running, summarize, windowed
+from credo.metrics import METRICS, LossName, Scores, running, summarize, windowed
 from credo.streams.late import as_delays, evaluate_late
 from credo.streams.run import leading
 from credo.streams.scoring import score_chunk, to_scores
@@ -66,7 +66,7 @@ class Report(Generic[B]):
     seconds: float
     skipped: int
 
-    def curve(self, name: str, window: int | None = None) -> np.ndarray:
+    def curve(self, name: LossName, window: int | None = None) -> np.ndarray:
         """A metric over the rows so far.
 
         Arguments:

@@ -264,7 +264,7 @@ class Encoder:
                     label = label_text(cells[row], target.whole)[:40]
                     why[row] = (
                         f"has the target {label!r}, which was not among the first rows' classes "
-                        f"({', '.join(target.classes[:10])}); name all its classes"
+                        f"({', '.join(target.classes[:10])}); give all classes with `classes`"
                     )
         return y
 

@@ -143,7 +143,7 @@ def _infer_target(
     if count == 1:
         raise DataError(
             f"target {name!r} is always {labels[0][:40]!r} in the first {len(cells)} rows, so nothing can be "
-            "learnt; name another target, or all its classes."
+            "learnt; name another target, or all classes with `classes`."
         )
     shown = ", ".join(labels[:5]) + (", ..." if count > 5 else "")
     several = f"target {name!r} has {count} distinct values ({shown})"
@@ -151,11 +151,13 @@ def _infer_target(
     if task is None:
         task = "classification" if not numeric or (whole and few) else "regression"
         if task == "classification":
-            why = f"{several}: classification" + ("; name the task to override" if numeric or flags else "")
+            why = f"{several}: classification" + (
+                "; `task='regression'` to override" if numeric or flags else ""
+            )
         elif whole:
-            why = f"{several} in {len(cells)} rows: regression; name the task to override"
+            why = f"{several} in {len(cells)} rows: regression; `task='classification'` to override"
         else:
-            why = f"target {name!r} holds numbers: regression; name the task to override"
+            why = f"target {name!r} holds numbers: regression; `task='classification'` to override"
     else:
         why = f"target {name!r}: {task}, as asked"
     if task == "regression":
