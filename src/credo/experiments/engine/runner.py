@@ -1,4 +1,4 @@
-"""Run an experiment by name and write what it found."""
+"""Run an experiment by name, and write its numbers, its data and its figure."""
 
 from __future__ import annotations
 
@@ -6,23 +6,23 @@ import csv
 import io
 import tempfile
 import time
-from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
 
 from credo.core.errors import DataError, require_choice, require_integer
-from credo.core.files import json_bytes, versions, write_atomically
-from credo.experiments.catalogue import find
-from credo.experiments.cells import Cells
-from credo.experiments.printing import bar
-from credo.experiments.records import Outcome, Result, Size
+from credo.core.files import versions, write_atomically
+from credo.experiments.engine.cell_folder import Cells
+from credo.experiments.engine.experiment import Outcome, Size
+from credo.experiments.engine.printing import bar
+from credo.experiments.engine.registry import find
+from credo.experiments.engine.reproduction import Result
 from credo.plots import figures
 
 __all__ = ["FOLDER", "reproduce"]
 
 FOLDER = Path("runs/reproduce")
-"""Where results go when nothing else is asked for."""
+"""Where results go unless the caller names another folder."""
 
 
 def reproduce(
@@ -35,21 +35,21 @@ def reproduce(
 ) -> Result:
     """Run an experiment; write its numbers, the data behind the figure, and the figure.
 
-    Args:
-        name: One of `names()`.
+    Arguments:
+        name: one of `names()`.
         size: "quick" (the same experiment with fewer seeds, under a minute on two cores) or "full".
-        seed: At least 0. The same seed gives the same numbers; others give fresh data.
-        out: The folder in which a folder NAME is made; None means `runs/reproduce`.
-        progress: Whether to show a bar on standard error, where that is a terminal.
+        seed: at least 0. The same seed gives the same numbers; other seeds give fresh data.
+        out: the folder in which the folder NAME is made; None means `runs/reproduce`.
+        progress: whether to show a bar on standard error, where that is a terminal.
 
     Returns:
-        The table and where the files lie: `results.json`, `data.csv`, `data.npz` and NAME`.png`, each
-        replaced at once or not at all. Print it with `show()`. Long experiments keep their finished parts in
-        a folder `cells` beside them and go on from there when they are run again.
+        The table, and where the files lie: `results.json`, `data.csv`, `data.npz` and NAME`.png`, each of
+        which is replaced at once or not at all. `show()` prints the table. A long experiment keeps its
+        finished pieces in a folder `cells` beside these files, and goes on from there when it runs again.
 
     Raises:
-        CredoError: no experiment has this name, or a size or seed that does not exist.
-        DataError: the folder cannot be written, found out before anything is computed.
+        CredoError: there is no experiment, size or seed of this name or number.
+        DataError: the folder cannot be written to; this is checked before anything is computed.
 
     Example:
         >>> result = reproduce("kf-tracking", progress=False)
@@ -64,7 +64,7 @@ def reproduce(
     cells = Cells(folder / "cells")
     start = time.perf_counter()
     with bar(name, progress) as report:
-        outcome = experiment.start(size, seed, report, cells)
+        outcome = experiment.run(size, seed, report, cells)
         seconds = time.perf_counter() - start + cells.reused_seconds
         report(1.0, "writing")
         files = {"data.csv": _csv(outcome), "data.npz": _npz(outcome)}
@@ -90,7 +90,7 @@ def reproduce(
             files=(*files, "results.json"),
             messages=tuple(messages),
         )
-        files["results.json"] = _json(result)
+        files["results.json"] = result.json()
         for file, data in files.items():
             write_atomically(folder / file, data)
     return result
@@ -125,9 +125,3 @@ def _npz(outcome: Outcome) -> bytes:
     buffer = io.BytesIO()
     np.savez_compressed(buffer, allow_pickle=False, **{**outcome.series, **outcome.arrays})
     return buffer.getvalue()
-
-
-def _json(result: Result) -> bytes:
-    fields = asdict(result)
-    fields["folder"] = str(result.folder)
-    return json_bytes(fields)

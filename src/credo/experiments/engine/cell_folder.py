@@ -1,8 +1,8 @@
 """Finished pieces of a long experiment, kept in a folder so that an interrupted run goes on where it stopped.
 
 A piece ("cell") is a handful of arrays that some settings determine. It is written at once or not at all,
-with its settings inside, and is read back only for exactly the same settings, by the same release of credo
-and of JAX; anything else, a damaged file included, is computed anew.
+together with its settings. It is read back only for exactly the same settings, by the same releases of credo
+and JAX; otherwise, and where the file is damaged, it is computed anew.
 """
 
 from __future__ import annotations
@@ -19,15 +19,16 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from importlib import metadata
 from pathlib import Path
-from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from credo.core.errors import CredoError
+from credo.core.files import write_atomically
+from credo.experiments.engine.plain_data import Arrays
 
-__all__ = ["Arrays", "Cells"]
+__all__ = ["Cells"]
 
-Arrays = dict[str, np.ndarray]
 # What NumPy, zip and zlib raise for files that are missing, cut or garbled.
 _DAMAGE: tuple[type[Exception], ...] = (
     *(OSError, EOFError, LookupError, ValueError, RuntimeError, MemoryError, SyntaxError, TypeError),
@@ -40,11 +41,13 @@ _SETTINGS, _SECONDS = "settings of the cell", "seconds of the cell"
 class Cells:
     """A folder of finished cells.
 
-    Args:
-        folder: Where they are kept; made when the first is written. None keeps nothing.
-        computed: How many cells were computed so far.
-        reused: How many were read from the folder.
-        reused_seconds: How long it took, then, to compute those that were read.
+    Arguments:
+        folder: where the cells are kept; it is made when the first one is written. None keeps nothing.
+
+    Attributes:
+        computed: how many cells were computed so far.
+        reused: how many were read from the folder.
+        reused_seconds: how long it once took to compute those that were read.
 
     Example:
         >>> cells = Cells()
@@ -57,32 +60,41 @@ class Cells:
     reused: int = field(default=0, init=False)
     reused_seconds: float = field(default=0.0, init=False)
 
-    def get(self, name: str, settings: Mapping[str, Any], compute: Callable[[], Mapping[str, Any]]) -> Arrays:
-        """The arrays of a cell: from the folder, or computed and then kept.
+    def get(
+        self,
+        name: str,
+        settings: Mapping[str, object],
+        compute: Callable[[], Mapping[str, ArrayLike]],
+    ) -> Arrays:
+        """Return the arrays of a cell: from the folder, or computed and then kept.
 
-        Args:
-            name: A readable name, which begins the file's name.
-            settings: All that the arrays depend on, in plain JSON values; put a number in it that changes
-                with the code, where an older result must not be taken for a newer one.
-            compute: Gives the arrays, by name.
+        Arguments:
+            name: a readable name, with which the name of the file begins.
+            settings: all that the arrays depend on, in plain JSON values. Put a number in it that changes
+                with the code wherever an older result must not be taken for a newer one.
+            compute: returns the arrays by name.
 
         Returns:
-            The arrays; the same bits whether computed or read.
+            The arrays; they have the same bits whether they were computed or read.
 
         Raises:
-            CredoError: the settings are no JSON values, or an array's name is reserved.
+            CredoError: the settings are no JSON values, or the name of an array is reserved.
             DataError: the folder cannot be written to.
+
+        Example:
+            >>> Cells().get("square", {"of": 3}, lambda: {"value": 9})["value"].item()
+            9
         """
         text = _text(name, settings)
         path = None
         if self.folder is not None:
             digest = hashlib.sha256(text.encode()).hexdigest()[:16]
             path = self.folder / f"{re.sub(r'[^A-Za-z0-9.]+', '-', name)[:80]}-{digest}.npz"
-            found = _read(path, text)
-            if found is not None:
+            stored = _read(path, text)
+            if stored is not None:
                 self.reused += 1
-                self.reused_seconds += float(found.pop(_SECONDS))
-                return found
+                self.reused_seconds += float(stored.pop(_SECONDS))
+                return stored
         start = time.perf_counter()
         arrays = {key: np.asarray(value) for key, value in compute().items()}
         if reserved := {_SETTINGS, _SECONDS} & arrays.keys():
@@ -90,17 +102,15 @@ class Cells:
         seconds = time.perf_counter() - start
         self.computed += 1
         if path is not None:
-            from credo.core.files import write_atomically
-
             buffer = io.BytesIO()
             extra = {_SETTINGS: np.array(text), _SECONDS: np.array(seconds)}
-            np.savez_compressed(buffer, allow_pickle=False, **extra, **arrays)
+            np.savez_compressed(buffer, allow_pickle=False, **{**extra, **arrays})
             write_atomically(path, buffer.getvalue())
         return arrays
 
     @property
     def message(self) -> str | None:
-        """A sentence for the reader where results of an earlier run were used; else None."""
+        """A sentence for the reader where pieces of an earlier run were used, or else None."""
         if not self.reused:
             return None
         return (
@@ -109,7 +119,7 @@ class Cells:
         )
 
 
-def _text(name: str, settings: Mapping[str, Any]) -> str:
+def _text(name: str, settings: Mapping[str, object]) -> str:
     import jax
 
     import credo
@@ -129,5 +139,6 @@ def _read(path: Path, text: str) -> Arrays | None:
             arrays = {key: stored[key] for key in stored.files}
     except _DAMAGE:
         return None
-    known = arrays.pop(_SETTINGS, None)
-    return arrays if known is not None and str(known) == text and _SECONDS in arrays else None
+    described = arrays.pop(_SETTINGS, None)
+    sound = described is not None and str(described) == text and _SECONDS in arrays
+    return arrays if sound else None

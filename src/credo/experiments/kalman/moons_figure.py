@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from credo.plots import PALETTE, new_figure
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+    from matplotlib.figure import Figure, SubFigure
 
 __all__ = ["draw"]
 
 
-def draw(series: dict[str, np.ndarray], arrays: dict[str, np.ndarray]) -> Figure:
-    """Four panels of the predictive probability of one stream, above the test accuracy of all streams."""
+def draw(series: Mapping[str, np.ndarray], arrays: Mapping[str, np.ndarray]) -> Figure:
+    """Draw four panels of the predictive probability of one stream, and below the accuracy of all streams.
+
+    Arguments:
+        series, arrays: as in the outcome.
+    """
     figure = new_figure()
     figure.suptitle("Two moons: a small network with a full covariance, one pass over 200 labels")
-    parts: Any = figure.subfigures(2, 1, height_ratios=[1, 1.2])
-    upper, lower = parts
+    (upper,), (lower,) = figure.subfigures(2, 1, squeeze=False, height_ratios=[1, 1.2])
     _surfaces(upper, arrays)
     axes = lower.subplots()
     t, count = series["t"], arrays["test_accuracy"].shape[1]
@@ -39,24 +43,30 @@ def draw(series: dict[str, np.ndarray], arrays: dict[str, np.ndarray]) -> Figure
     return figure
 
 
-def _surfaces(figure: Any, arrays: dict[str, np.ndarray]) -> None:
+def _surfaces(figure: SubFigure, arrays: Mapping[str, np.ndarray]) -> None:
     x, y, sides = arrays["x"], arrays["y"], (arrays["surface_x"], arrays["surface_y"])
     extent = (sides[0][0], sides[0][-1], sides[1][0], sides[1][-1])
+    image = None
     panels = figure.subplots(1, len(arrays["panels"]), sharex=True, sharey=True)
     for axes, surface, step in zip(panels, arrays["surface"], arrays["panels"], strict=True):
-        place: dict[str, Any] = {
-            "extent": extent,
-            "origin": "lower",
-            "aspect": "auto",
-            "interpolation": "bilinear",
-        }
-        filled = axes.imshow(surface, **place, cmap="RdBu_r", vmin=0, vmax=1, alpha=0.7)
+        image = axes.imshow(
+            surface,
+            extent=extent,
+            origin="lower",
+            aspect="auto",
+            interpolation="bilinear",
+            cmap="RdBu_r",
+            vmin=0,
+            vmax=1,
+            alpha=0.7,
+        )
         axes.contour(*sides, surface, levels=[0.5], colors=PALETTE["ink"], linewidths=1.5)
         for label, marker, colour in ((0, "o", PALETTE["blue"]), (1, "^", PALETTE["orange"])):
-            chosen = x[:step][y[:step] == label]
-            axes.scatter(*chosen.T, s=22, marker=marker, color=colour, edgecolor="white", linewidth=0.5)
+            points = x[:step][y[:step] == label]
+            axes.scatter(*points.T, s=22, marker=marker, color=colour, edgecolor="white", linewidth=0.5)
         axes.set(title=f"after {step} labels", xlabel="$x_1$")
         axes.grid(False)
     panels[0].set_ylabel("$x_2$")
-    bar = figure.colorbar(filled, ax=panels, ticks=[0, 0.25, 0.5, 0.75, 1], fraction=0.02, pad=0.01)
+    assert image is not None
+    bar = figure.colorbar(image, ax=panels, ticks=[0, 0.25, 0.5, 0.75, 1], fraction=0.02, pad=0.01)
     bar.set_label("p(label = 1 | x)")
