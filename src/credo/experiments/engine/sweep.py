@@ -25,7 +25,7 @@ from credo.core.errors import CredoError, require_integer
 from credo.core.types import Array
 from credo.core.verbs import verb
 from credo.experiments.engine.cell_folder import Cells
-from credo.experiments.engine.plain_data import Arrays, Json
+from credo.experiments.engine.plain_data import Arrays, Json, Values
 from credo.experiments.engine.portions import Progress, silent
 
 __all__ = ["Build", "One", "Setting", "sweep"]
@@ -54,13 +54,13 @@ class Setting(Generic[P]):
     Arguments:
         name: by which its results are looked up; no two settings of a sweep share it.
         program: what the compiled program depends on: names, ranks, numbers of iterations.
-        values: numbers, or lists of them, that are arguments of the program: variances, learning rates.
-            Settings that differ only in these are compiled once.
+        values: numbers that are arguments of the program: variances, learning rates. Settings that differ
+            only in these are compiled once.
     """
 
     name: str
     program: P
-    values: Mapping[str, float | Sequence[float]] = field(default_factory=dict)
+    values: Values = field(default_factory=dict)
 
 
 def sweep(

@@ -1,9 +1,8 @@
-"""A simulated robot arm: inverse dynamics with 21 inputs, for when the measurements of a real one are not at
-hand.
+"""A simulated robot arm: inverse dynamics with 21 inputs, in place of the measurements of a real one.
 
-Seven rigid links in a vertical plane, joined by hinges, each with its mass at its end. A row is a random
-motion: angles, velocities and accelerations of the joints (21 numbers); the target is the torque at the first
-joint, tau = M(q) a + C(q, v) v + g(q), from the Lagrangian by automatic differentiation, plus noise.
+Seven rigid links in a vertical plane are joined by hinges; each has its mass at its end. A row is a random
+motion: angles, velocities and accelerations of the joints (21 numbers). The target is the torque at the first
+joint, tau = M(q) a + C(q, v) v + g(q), which is the Lagrangian's by automatic differentiation, plus noise.
 """
 
 from __future__ import annotations
@@ -11,6 +10,8 @@ from __future__ import annotations
 import jax
 import jax.numpy as jnp
 import numpy as np
+
+from credo.core.types import Array
 
 __all__ = ["JOINTS", "motions", "torque"]
 
@@ -20,34 +21,41 @@ _MASSES = np.array([3.0, 2.5, 2.0, 1.5, 1.0, 0.7, 0.5])
 _GRAVITY = 9.81
 
 
-def _positions(q: jax.Array) -> jax.Array:
+def _positions(q: Array) -> Array:
     """The ends of the links (7, 2), for joint angles relative to the link before."""
     angles = jnp.cumsum(q)
     steps = jnp.asarray(_LENGTHS, q.dtype)[:, None] * jnp.stack([jnp.sin(angles), jnp.cos(angles)], axis=1)
     return jnp.cumsum(steps, axis=0)
 
 
-def _lagrangian(q: jax.Array, v: jax.Array) -> jax.Array:
+def _lagrangian(q: Array, v: Array) -> Array:
     """Kinetic minus potential energy."""
     place, speed = jax.jvp(_positions, (q,), (v,))
     masses = jnp.asarray(_MASSES, q.dtype)
-    return jnp.sum(masses * (0.5 * jnp.sum(speed**2, axis=1) - _GRAVITY * place[:, 1]))
+    energy: Array = jnp.sum(masses * (0.5 * jnp.sum(speed**2, axis=1) - _GRAVITY * place[:, 1]))
+    return energy
 
 
-def torque(q: jax.Array, v: jax.Array, a: jax.Array) -> jax.Array:
-    """The torques (7,) of a motion: d/dt dL/dv - dL/dq (Euler and Lagrange)."""
+def torque(q: Array, v: Array, a: Array) -> Array:
+    """Return the torques (7,) of a motion, d/dt dL/dv - dL/dq (Euler and Lagrange).
 
-    def momentum(q: jax.Array, v: jax.Array) -> jax.Array:
-        return jax.grad(_lagrangian, argnums=1)(q, v)
+    Arguments:
+        q, v, a: angles, velocities and accelerations of the joints (7,) each.
+    """
+
+    def momentum(q: Array, v: Array) -> Array:
+        slope: Array = jax.grad(_lagrangian, argnums=1)(q, v)
+        return slope
 
     _, change = jax.jvp(momentum, (q, v), (v, a))
-    return change - jax.grad(_lagrangian)(q, v)
+    force: Array = change - jax.grad(_lagrangian)(q, v)
+    return force
 
 
 def motions(seed: int, count: int) -> tuple[np.ndarray, np.ndarray]:
-    """Inputs (n, 21) and torques of the first joint (n,), with noise of a twentieth of their spread.
+    """Return inputs (n, 21) and torques of the first joint (n,), with noise of a twentieth of their spread.
 
-    Args:
+    Arguments:
         seed: of the motions.
         count: n.
 

@@ -1,4 +1,4 @@
-"""The figure of Fashion-MNIST: test error and log loss against the rows seen, a column a stream."""
+"""The figure of `lofi-fashion`: test error and log loss against the number of rows, stream by stream."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from credo.experiments.cells import Arrays
-from credo.experiments.lofi_fashion_plan import Part
+from credo.experiments.engine.plain_data import Arrays
+from credo.experiments.lofi.lofi_fashion_plan import Part
 from credo.plots import PALETTE, new_figure
 
 if TYPE_CHECKING:
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
 __all__ = ["draw"]
 
-# label -> (colour, line); ranks that are not here are in the table only
 LOOKS = {
     "LOFI-1": ("sky", "-"),
     "LOFI-10": ("blue", "-"),
@@ -27,14 +26,15 @@ LOOKS = {
     "replay SGD-10": ("orange", "-"),
     "replay Adam-10": ("pink", "-"),
 }
+"""The colour and the line of a learner; learners that are not here are in the table only."""
 
 
-def draw(plan: Sequence[Part], found: Mapping[str, Mapping[str, Arrays]]) -> Figure:
-    """The streams side by side: error above, log loss below, bands of two standard errors.
+def draw(plan: Sequence[Part], results: Mapping[str, Mapping[str, Arrays]]) -> Figure:
+    """Draw the streams side by side, errors above and log losses below, with bands of two standard errors.
 
-    Args:
-        plan: The parts, one column each.
-        found: For each part, by name, the results of its learners.
+    Arguments:
+        plan: the parts, one for each column.
+        results: for each part, by name, the results of its learners.
     """
     figure = new_figure(max(12.0, 4.6 * len(plan)), 8.5)
     figure.suptitle("Fashion-MNIST row by row: tests on the task at hand")
@@ -43,9 +43,9 @@ def draw(plan: Sequence[Part], found: Mapping[str, Mapping[str, Arrays]]) -> Fig
         t = np.arange(part.every, part.rows + 1, part.every)
         for axes, key in zip(panels[:, column], ("test_error", "test_nll"), strict=True):
             for label, (colour, line) in LOOKS.items():
-                if label not in found[part.name]:
+                if label not in results[part.name]:
                     continue
-                values = found[part.name][label][key]
+                values = results[part.name][label][key]
                 mean = values.mean(axis=0)
                 axes.plot(t, mean, line, color=PALETTE[colour], lw=1.6, label=label)
                 if len(values) > 1:
@@ -58,7 +58,7 @@ def draw(plan: Sequence[Part], found: Mapping[str, Mapping[str, Arrays]]) -> Fig
                     axes.axvline(border, color=PALETTE["grey"], lw=0.8, ls=":")
         panels[0, column].set(title=f"{part.stream}, {part.network}")
         panels[1, column].set(xlabel="rows seen t", xlim=(0, part.rows))
-        worst = max(float(np.nanmax(found[part.name][label]["test_nll"])) for label in found[part.name])
+        worst = max(float(np.nanmax(results[part.name][label]["test_nll"])) for label in results[part.name])
         panels[1, column].set_ylim(0, min(worst, 3.0) * 1.05)
         panels[0, column].set_ylim(0, None)
     panels[0, 0].set_ylabel("misclassified (test)")

@@ -16,13 +16,13 @@ __all__ = ["draw"]
 
 
 def draw(sets: Sequence[str], learners: Sequence[str], table: np.ndarray, published: np.ndarray) -> Figure:
-    """One panel a data set.
+    """Draw a panel for each data set.
 
-    Args:
-        sets: Names of the panels.
-        learners: Names along the axis.
-        table: Our mean RMSE and its standard error, (sets, learners, 2).
-        published: The published RMSE, (sets, learners); NaN where there is none.
+    Arguments:
+        sets: names of the panels.
+        learners: names along the axis.
+        table: our mean RMSE and its standard error (sets, learners, 2).
+        published: the published RMSE (sets, learners); NaN where there is none.
     """
     columns = min(3, len(sets))
     lines = -(-len(sets) // columns)

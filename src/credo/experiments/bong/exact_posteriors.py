@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 __all__ = ["gaussian_divergence", "laplace", "logistic_divergence", "logistic_evidence"]
@@ -11,11 +9,18 @@ __all__ = ["gaussian_divergence", "laplace", "logistic_divergence", "logistic_ev
 _NODES, _WEIGHTS = np.polynomial.hermite_e.hermegauss(32)
 
 
-def gaussian_divergence(mean: Any, cov: Any, exact_mean: Any, exact_prec: Any) -> float:
-    """KL(N(m, S) || N(m*, inv(L*))) in nats.
+def gaussian_divergence(
+    mean: np.ndarray, cov: np.ndarray, exact_mean: np.ndarray, exact_prec: np.ndarray
+) -> float:
+    """Return KL(N(m, S) || N(m*, inv(L*))) in nats.
 
-    >>> gaussian_divergence(np.ones(1), np.eye(1), np.zeros(1), np.eye(1))
-    0.5
+    Arguments:
+        mean, cov: m (D,) and S (D, D).
+        exact_mean, exact_prec: m* (D,) and the precision L* (D, D).
+
+    Example:
+        >>> gaussian_divergence(np.ones(1), np.eye(1), np.zeros(1), np.eye(1))
+        0.5
     """
     gap = mean - exact_mean
     logs = np.linalg.slogdet(exact_prec)[1] + np.linalg.slogdet(cov)[1]
@@ -23,7 +28,13 @@ def gaussian_divergence(mean: Any, cov: Any, exact_mean: Any, exact_prec: Any) -
 
 
 def laplace(x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The mode (D,) and precision (D, D) there of logistic regression with the prior N(0, I), by Newton."""
+    """Return the mode (D,) of logistic regression with the prior N(0, I), and the precision (D, D) there.
+
+    Both are found by Newton's method.
+
+    Arguments:
+        x, y: rows (N, D) and labels 0 or 1 (N,).
+    """
     w, eye = np.zeros(x.shape[1]), np.eye(x.shape[1])
     for _ in range(100):
         p = 1 / (1 + np.exp(-x @ w))
@@ -37,12 +48,12 @@ def laplace(x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def logistic_evidence(x: np.ndarray, y: np.ndarray, *, seed: int, draws: int = 20_000) -> tuple[float, float]:
-    """log Z of logistic regression with the prior N(0, I), and its standard error.
+    """Return log Z of logistic regression with the prior N(0, I), and its standard error.
 
-    Importance sampling from a Student distribution with 10 degrees of freedom around the Laplace
+    It is an importance sample from a Student distribution with 10 degrees of freedom around the Laplace
     approximation.
 
-    Args:
+    Arguments:
         x, y: rows (N, D) and labels 0 or 1 (N,).
         seed: of the draws.
         draws: how many.
@@ -68,10 +79,17 @@ def logistic_evidence(x: np.ndarray, y: np.ndarray, *, seed: int, draws: int = 2
     return float(np.log(weights.mean()) + top), float(weights.std() / weights.mean() / draws**0.5)
 
 
-def logistic_divergence(mean: Any, cov: Any, x: np.ndarray, y: np.ndarray, evidence: float) -> float:
-    """KL(N(m, S) || p), p the posterior of logistic regression with the prior N(0, I) and log Z = evidence.
+def logistic_divergence(
+    mean: np.ndarray, cov: np.ndarray, x: np.ndarray, y: np.ndarray, evidence: float
+) -> float:
+    """Return KL(N(m, S) || p) in nats, p the posterior of logistic regression with the prior N(0, I).
 
-    Exact but for the evidence: the expected log-likelihood of a row is an integral over its one logit.
+    It is exact but for the evidence: the expected log-likelihood of a row is an integral over its one logit.
+
+    Arguments:
+        mean, cov: m (D,) and S (D, D).
+        x, y: rows (N, D) and labels 0 or 1 (N,).
+        evidence: log Z of the posterior.
     """
     d = len(mean)
     signs = 2.0 * y - 1.0

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from credo.experiments.bong_grid import COLOURS, CURVATURES, LINES
-from credo.experiments.bong_mnist_plan import PUBLISHED_ECE, PUBLISHED_ERROR, PUBLISHED_SECONDS
+from credo.experiments.bong.bong_grid import COLOURS, LINES, MNIST_CURVATURES
+from credo.experiments.bong.bong_mnist_published import PUBLISHED_ECE, PUBLISHED_ERROR, PUBLISHED_SECONDS
+from credo.experiments.bong.bong_mnist_table import PRIMARY
 from credo.plots import PALETTE, new_figure
 
 if TYPE_CHECKING:
@@ -16,20 +18,18 @@ if TYPE_CHECKING:
 
 __all__ = ["draw"]
 
-METHOD = "linearized"
 
+def draw(arrays: Mapping[str, np.ndarray], names: list[str]) -> Figure:
+    """Draw every stream as a thin line or a dot, means as thick lines, and published numbers as hollow marks.
 
-def draw(arrays: dict[str, np.ndarray], names: list[str]) -> Figure:
-    """Every seed is a thin line or a dot; thick lines are means, hollow marks what was published.
-
-    Args:
-        arrays: As `bong_mnist.run` gives them.
-        names: Of the cells.
+    Arguments:
+        arrays: as in the outcome.
+        names: of the cells.
     """
     figure = new_figure(15.0, 9.0)
     figure.suptitle("MNIST in one pass: rules and curvatures with a low-rank belief")
     upper, lower = figure.subplots(2, 3)
-    for axes, curvature in zip(upper, CURVATURES, strict=True):
+    for axes, curvature in zip(upper, MNIST_CURVATURES, strict=True):
         _errors(axes, arrays, [name for name in names if name.endswith(f" {curvature}")], curvature)
     _losses(lower[0], arrays, names)
     _calibration(lower[1], arrays, names)
@@ -40,28 +40,30 @@ def draw(arrays: dict[str, np.ndarray], names: list[str]) -> Figure:
     return figure
 
 
-def _errors(axes: Axes, arrays: dict[str, np.ndarray], names: list[str], curvature: str) -> None:
+def _errors(axes: Axes, arrays: Mapping[str, np.ndarray], names: list[str], curvature: str) -> None:
     longest = 1
     for name in names:
         rule = name.split()[0]
-        t, error = arrays[f"{name} marks"], arrays[f"{name} {METHOD} error"]
+        t, error = arrays[f"{name} marks"], arrays[f"{name} {PRIMARY} error"]
         longest = max(longest, t[-1])
         axes.plot(t, error.T, color=COLOURS[rule], lw=0.6, alpha=0.45)
         axes.plot(t, error.mean(axis=0), color=COLOURS[rule], label=rule)
-        known = {at: value for at, value in PUBLISHED_ERROR.get(name, {}).items() if at <= t[-1]}
-        axes.plot(list(known), list(known.values()), "o:", mfc="none", color=COLOURS[rule], lw=1, ms=6)
+        published = {at: value for at, value in PUBLISHED_ERROR.get(name, {}).items() if at <= t[-1]}
+        axes.plot(
+            list(published), list(published.values()), "o:", mfc="none", color=COLOURS[rule], lw=1, ms=6
+        )
     axes.plot([], [], "o:", mfc="none", color=PALETTE["grey"], lw=1, ms=6, label="published")
     axes.set(title=f"Error on test digits, {curvature}", xlabel="digits seen t", ylabel="misclassification")
     axes.set(xlim=(0, 1.03 * longest), ylim=(0, 0.95))
     axes.legend(loc="upper right", ncols=2)
 
 
-def _losses(axes: Axes, arrays: dict[str, np.ndarray], names: list[str]) -> None:
+def _losses(axes: Axes, arrays: Mapping[str, np.ndarray], names: list[str]) -> None:
     for name in names:
         rule, curvature = name.split()[:2]
         if not name.endswith(curvature):
             continue
-        t, loss = arrays[f"{name} marks"], arrays[f"{name} {METHOD} nlpd"]
+        t, loss = arrays[f"{name} marks"], arrays[f"{name} {PRIMARY} nlpd"]
         mean = loss.mean(axis=0)
         se = loss.std(axis=0, ddof=1) / np.sqrt(len(loss)) if len(loss) > 1 else 0 * mean
         axes.fill_between(t, mean - 2 * se, mean + 2 * se, color=COLOURS[rule], alpha=0.15, lw=0)
@@ -77,11 +79,11 @@ def _losses(axes: Axes, arrays: dict[str, np.ndarray], names: list[str]) -> None
     axes.legend(loc="upper right", ncols=2)
 
 
-def _calibration(axes: Axes, arrays: dict[str, np.ndarray], names: list[str]) -> None:
+def _calibration(axes: Axes, arrays: Mapping[str, np.ndarray], names: list[str]) -> None:
     for place, name in enumerate(names):
-        colour, values = COLOURS[name.split()[0]], arrays[f"{name} {METHOD} ece"][:, -1]
+        colour, values = COLOURS[name.split()[0]], arrays[f"{name} {PRIMARY} ece"][:, -1]
         if len(values) > 2:
-            style: dict[str, Any] = {"color": colour, "lw": 1.4}
+            style = {"color": colour, "lw": 1.4}
             axes.boxplot(
                 [values],
                 positions=[place],
@@ -95,9 +97,9 @@ def _calibration(axes: Axes, arrays: dict[str, np.ndarray], names: list[str]) ->
             )
         axes.plot(values, np.full(len(values), place), "o", ms=4, alpha=0.7, color=colour)
         axes.plot(arrays[f"{name} plugin ece"][:, -1].mean(), place, "|", ms=14, mew=2, color=PALETTE["ink"])
-        known = PUBLISHED_ECE.get(name, {}).get(int(arrays[f"{name} marks"][-1]))
-        if known is not None:
-            axes.plot(known, place, "s", mfc="none", ms=8, color=colour)
+        median = PUBLISHED_ECE.get(name, {}).get(int(arrays[f"{name} marks"][-1]))
+        if median is not None:
+            axes.plot(median, place, "s", mfc="none", ms=8, color=colour)
     axes.plot([], [], "o", color=PALETTE["grey"], ms=4, label="a seed")
     axes.plot([], [], "|", color=PALETTE["ink"], ms=14, mew=2, label="plug-in, mean")
     axes.plot([], [], "s", mfc="none", color=PALETTE["grey"], ms=8, label="published median")
@@ -107,7 +109,7 @@ def _calibration(axes: Axes, arrays: dict[str, np.ndarray], names: list[str]) ->
     axes.legend(loc="lower right", ncols=3, fontsize=9.5, columnspacing=1.0, handletextpad=0.3)
 
 
-def _costs(axes: Axes, arrays: dict[str, np.ndarray], names: list[str]) -> None:
+def _costs(axes: Axes, arrays: Mapping[str, np.ndarray], names: list[str]) -> None:
     for place, name in enumerate(names):
         colour = COLOURS[name.split()[0]]
         axes.plot(float(arrays[f"{name} seconds"]), place, "o", color=colour, ms=8)
@@ -122,16 +124,16 @@ def _costs(axes: Axes, arrays: dict[str, np.ndarray], names: list[str]) -> None:
     axes.legend(loc="lower right", ncols=2, fontsize=9.5)
 
 
-def _reliability(axes: Axes, arrays: dict[str, np.ndarray], names: list[str], bins: int = 10) -> None:
+def _reliability(axes: Axes, arrays: Mapping[str, np.ndarray], names: list[str], bins: int = 10) -> None:
     axes.plot([0, 1], [0, 1], color=PALETTE["grey"], ls=":", lw=1.5, label="calibrated")
     for name in names:
         confidence, correct = (
-            arrays[f"{name} {METHOD} {what}"].ravel() for what in ("confidence", "correct")
+            arrays[f"{name} {PRIMARY} {what}"].ravel() for what in ("confidence", "correct")
         )
         which = np.clip((confidence * bins).astype(int), 0, bins - 1)
         count = np.bincount(which, minlength=bins)
-        kept = count >= 10
-        x, y = (np.bincount(which, values, bins)[kept] / count[kept] for values in (confidence, correct))
+        full = count >= 10
+        x, y = (np.bincount(which, values, bins)[full] / count[full] for values in (confidence, correct))
         axes.plot(x, y, LINES[name.split()[1]], marker="o", ms=4, color=COLOURS[name.split()[0]], label=name)
     axes.set(title="Reliability at the end, all seeds", xlabel="confidence", ylabel="accuracy")
     axes.set(xlim=(0, 1), ylim=(0, 1))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -14,8 +15,14 @@ if TYPE_CHECKING:
 __all__ = ["draw"]
 
 
-def draw(series: dict[str, np.ndarray], names: list[str], source: str) -> Figure:
-    """A line a learner, with bands of two standard errors."""
+def draw(series: Mapping[str, np.ndarray], names: Sequence[str], source: str) -> Figure:
+    """Draw a line for each learner, with bands of two standard errors.
+
+    Arguments:
+        series: as in the outcome.
+        names: of the learners.
+        source: what was measured.
+    """
     figure = new_figure(9, 6)
     axes = figure.subplots()
     for name, colour in zip(names, list(PALETTE.values())[1:], strict=False):

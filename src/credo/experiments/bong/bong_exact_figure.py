@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from credo.experiments.bong_grid import COLOURS
+from credo.experiments.bong.bong_exact_world import Task
+from credo.experiments.bong.bong_grid import COLOURS, FAMILIES, LINES
 from credo.plots import new_figure
 
 if TYPE_CHECKING:
@@ -14,15 +16,18 @@ if TYPE_CHECKING:
 
 __all__ = ["draw"]
 
-_STYLES = {"lin-hess": "-", "lin-ef": "--", "mc-ef": ":", "mc-hess": "-."}
 
+def draw(task: Task, series: Mapping[str, np.ndarray]) -> Figure:
+    """Draw a panel for each family, and in it a line for each cell with a band of two standard errors.
 
-def draw(task: str, series: dict[str, np.ndarray]) -> Figure:
-    """A panel a family, a line a cell with a band of two standard errors."""
+    Arguments:
+        task: "linreg" or "logreg".
+        series: as in the outcome.
+    """
     names = [name for name in series if name != "t" and not name.endswith(" se")]
-    families = [f for f in ("full", "diagonal", "low-rank") if any(n.endswith(" " + f) for n in names)]
+    families = [family for family in FAMILIES if any(name.endswith(" " + family) for name in names)]
     figure = new_figure()
-    word = {"linreg": "linear", "logreg": "logistic"}[task]
+    word = "linear" if task == "linreg" else "logistic"
     figure.suptitle(f"Online {word} regression: divergence from the exact posterior")
     panels = figure.subplots(1, len(families), squeeze=False, sharey=True)[0]
     t = series["t"]
@@ -31,11 +36,11 @@ def draw(task: str, series: dict[str, np.ndarray]) -> Figure:
             rule, curvature, kind = name.split(" ")
             if kind != family:
                 continue
+            line, colour = LINES[curvature], COLOURS[rule]
             mean, se = np.maximum(series[name], 1e-12), series[f"{name} se"]
-            axes.plot(t, mean, _STYLES[curvature], color=COLOURS[rule], label=f"{rule} {curvature}")
-            axes.fill_between(
-                t, np.maximum(mean - 2 * se, 1e-12), mean + 2 * se, color=COLOURS[rule], alpha=0.12, lw=0
-            )
+            low = np.maximum(mean - 2 * se, 1e-12)
+            axes.plot(t, mean, line, color=colour, label=f"{rule} {curvature}")
+            axes.fill_between(t, low, mean + 2 * se, color=colour, alpha=0.12, lw=0)
         axes.set(yscale="log", title=family, xlabel="observations t")
     panels[0].set_ylabel("KL from belief to exact posterior, nats")
     panels[0].legend(fontsize=7, ncols=2)

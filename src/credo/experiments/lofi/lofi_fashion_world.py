@@ -1,23 +1,30 @@
-"""Streams of Fashion-MNIST that stand still or drift, with test rows that drift along.
+"""The world of `lofi-fashion`: streams of Fashion-MNIST that stand still or drift, and their tests.
 
 - stationary: the ten classes, as they are.
 - permuted: every 300 rows the pixels are put in another random order.
 - rotated: images turn steadily, from 0 to 180 degrees at the end.
-- split: every 300 rows two other classes, to be told apart as 0 and 1.
+- split: every 300 rows there are two other classes, labelled 0 and 1.
 """
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import Literal, NamedTuple, TypeAlias, get_args
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from credo.datasets import Dataset
+from credo.experiments.engine.purposes import TUNING
 
-__all__ = ["STREAMS", "TUNING", "Pool", "Stream", "make_pool", "make_stream", "rotate"]
+__all__ = ["STREAMS", "Pool", "Stream", "StreamName", "make_pool", "make_stream", "rotate"]
 
-STREAMS = ("stationary", "permuted", "rotated", "split")
-SCORED, TUNING = range(2)  # what a stream of random numbers is for
+StreamName: TypeAlias = Literal["stationary", "permuted", "rotated", "split"]
+"""The kinds of streams."""
+
+STREAMS: tuple[StreamName, ...] = get_args(StreamName)
+"""All kinds of streams."""
+
 PIXELS = 784
 ANGLE = 180.0
 
@@ -34,8 +41,11 @@ class Pool(NamedTuple):
 class Stream(NamedTuple):
     """Several streams of T rows, and what they are tested on after each of K chunks.
 
-    `x` (S, T, 784), `y` (S, T); `pixels` (S, K, 784) is the order of the test pixels; of all streams,
-    `x_test` (G, N, 784) and `y_test` (G, N) are test sets, of which `which` (K,) belongs to each chunk.
+    Attributes:
+        x, y: rows (S, T, 784) and labels (S, T).
+        pixels: the order of the test pixels (S, K, 784).
+        x_test, y_test: test sets that all streams share (G, N, 784) and (G, N).
+        which: which of the test sets belongs to each chunk (K,).
     """
 
     x: np.ndarray
@@ -47,16 +57,22 @@ class Stream(NamedTuple):
 
 
 def make_pool(train: Dataset, test: Dataset, purpose: int) -> Pool:
-    """The images of a purpose: `SCORED` streams come from the first five sixths of the training images and
-    are tested on the test images; `TUNING` streams and their test rows come from the last sixth.
+    """Return the images for a purpose.
 
-    Pixels are standardised by their mean and standard deviation over the last sixth.
+    `SCORED` streams come from the first five sixths of the training images and are tested on the test images;
+    `TUNING` streams and their test rows come from the last sixth. Pixels are standardised by their mean and
+    standard deviation over the last sixth.
+
+    Arguments:
+        train, test: the images.
+        purpose: `SCORED` or `TUNING`.
     """
     border = len(train) * 5 // 6
     center, scale = train.x[border:].mean(), train.x[border:].std()
 
     def standard(x: np.ndarray) -> np.ndarray:
-        return ((x - center) / scale).astype(np.float32)
+        pixels: np.ndarray = ((x - center) / scale).astype(np.float32)
+        return pixels
 
     rest = train.rows(slice(border, None))
     if purpose == TUNING:
@@ -66,13 +82,18 @@ def make_pool(train: Dataset, test: Dataset, purpose: int) -> Pool:
 
 
 def rotate(images: np.ndarray, degrees: np.ndarray) -> np.ndarray:
-    """Turn square images (N, side, side) about their centre, each by its own angle (N,), bilinearly.
+    """Return square images that are turned about their centre, with bilinear interpolation.
 
-    Outside of an image lies its darkest value.
+    Outside of the images lies their darkest value.
 
-    >>> image = np.arange(9.0).reshape(1, 3, 3)
-    >>> rotate(image, np.array([90.0]))[0].round(6).tolist()
-    [[2.0, 5.0, 8.0], [1.0, 4.0, 7.0], [0.0, 3.0, 6.0]]
+    Arguments:
+        images: (N, side, side).
+        degrees: an angle for each image (N,).
+
+    Example:
+        >>> image = np.arange(9.0).reshape(1, 3, 3)
+        >>> rotate(image, np.array([90.0]))[0].round(6).tolist()
+        [[2.0, 5.0, 8.0], [1.0, 4.0, 7.0], [0.0, 3.0, 6.0]]
     """
     count, side, _ = images.shape
     middle = (side - 1) / 2
@@ -85,30 +106,38 @@ def rotate(images: np.ndarray, degrees: np.ndarray) -> np.ndarray:
     low_down, low_right = (np.floor(s).astype(int) for s in (place_down, place_right))
     part_down, part_right = place_down - low_down, place_right - low_right
     each = np.arange(count)[:, None, None]
-    turned = np.zeros(images.shape)
+    canvas = np.zeros(images.shape)
     for i, weight_down in ((0, 1 - part_down), (1, part_down)):
         for j, weight_right in ((0, 1 - part_right), (1, part_right)):
-            turned += weight_down * weight_right * padded[each, low_down + i, low_right + j]
-    return turned.astype(images.dtype)
+            canvas += weight_down * weight_right * padded[each, low_down + i, low_right + j]
+    return canvas.astype(images.dtype)
 
 
 def make_stream(
-    name: str, pool: Pool, rng_key: list[int], count: int, *, rows: int, task: int, every: int, test_rows: int
+    name: StreamName,
+    pool: Pool,
+    rng_key: Sequence[int],
+    count: int,
+    *,
+    rows: int,
+    task: int,
+    every: int,
+    test_rows: int,
 ) -> Stream:
-    """Several streams of one kind.
+    """Return several streams of one kind.
 
-    Args:
-        name: One of `STREAMS`.
-        pool: Where rows are drawn from, without replacement.
-        rng_key: Stream i is drawn by `numpy.random.default_rng([*rng_key, i])`.
-        count: How many streams S.
-        rows: The length T.
-        task: The length of a task, for "permuted" and "split".
-        every: The rows of a chunk; after each the stream is tested.
-        test_rows: At most how many rows a test set has.
+    Arguments:
+        name: one of `STREAMS`.
+        pool: from which rows are drawn without replacement.
+        rng_key: stream i is drawn by `numpy.random.default_rng([*rng_key, i])`.
+        count: how many streams S.
+        rows: the length T.
+        task: the length of a task, for "permuted" and "split".
+        every: the rows of a chunk, after which the stream is tested.
+        test_rows: how many rows a test set has at most.
     """
-    made = [_one(name, pool, np.random.default_rng([*rng_key, i]), rows, task) for i in range(count)]
-    x, y, orders = (np.stack(part) for part in zip(*made, strict=True))
+    streams = [_one(name, pool, np.random.default_rng([*rng_key, i]), rows, task) for i in range(count)]
+    x, y, orders = (np.stack(part) for part in zip(*streams, strict=True))
     last = np.arange(every, rows + 1, every) - 1  # the last row of each chunk
     of_task = last // task
     which = np.zeros(len(last), int)
@@ -128,21 +157,23 @@ def make_stream(
     return Stream(x, y, pixels, flat.reshape(len(flat), -1, PIXELS), labels, which)
 
 
-def _angle(t: Any, rows: int) -> Any:
-    return ANGLE * t / (rows - 1)
+def _angle(t: ArrayLike, rows: int) -> np.ndarray:
+    return ANGLE * np.asarray(t) / (rows - 1)
 
 
-def _one(name: str, pool: Pool, rng: np.random.Generator, rows: int, task: int) -> tuple[np.ndarray, ...]:
+def _one(
+    name: StreamName, pool: Pool, rng: np.random.Generator, rows: int, task: int
+) -> tuple[np.ndarray, ...]:
     """One stream: x (T, 784), y (T,), and the order of the pixels in each task (tasks, 784)."""
     tasks = -(-rows // task)
     still = np.arange(PIXELS)[None, :]
     if name == "split":
-        chosen = np.concatenate(
+        indices = np.concatenate(
             [rng.choice(np.flatnonzero(pool.y // 2 == k), task, replace=False) for k in range(tasks)]
         )[:rows]
-        return pool.x[chosen].reshape(rows, PIXELS), pool.y[chosen] % 2, still
-    chosen = rng.choice(len(pool.y), rows, replace=False)
-    x, y = pool.x[chosen], pool.y[chosen]
+        return pool.x[indices].reshape(rows, PIXELS), pool.y[indices] % 2, still
+    indices = rng.choice(len(pool.y), rows, replace=False)
+    x, y = pool.x[indices], pool.y[indices]
     if name == "rotated":
         x = rotate(x, _angle(np.arange(rows), rows))
     flat = x.reshape(rows, PIXELS)
