@@ -141,8 +141,8 @@ def find(name: str) -> Experiment:
         CredoError: no experiment has this name.
 
     Example:
-        >>> find("bone-sde").run.__module__
-        'credo.experiments.bone.bone_sde'
+        >>> find("bone-sde").title
+        'The drift of a diffusion whose level changes, learned from its increments'
     """
     require_choice("experiment", name, _EXPERIMENTS)
     room, title, source = _EXPERIMENTS[name]

@@ -2,15 +2,35 @@
 
 from __future__ import annotations
 
-from credo.experiments.bone_common import Plan
-from credo.experiments.bone_logistic import build, methods
-from credo.experiments.bone_peers import NEIGHBOURS, river_classifiers
-from credo.experiments.bone_streams import drifting_and_jumping
-from credo.experiments.bone_table import run_plan
-from credo.experiments.cells import Cells
-from credo.experiments.records import Outcome, Progress, Size
+import functools
 
-__all__ = ["PLAN", "run"]
+import numpy as np
+
+from credo.experiments.bone.bone_logistic_plan import build, methods
+from credo.experiments.bone.bone_peers import NEIGHBOURS, river_classifiers
+from credo.experiments.bone.bone_plan import Plan
+from credo.experiments.bone.bone_table import run_plan
+from credo.experiments.bone.bone_world import Streams, draw_labels, draw_regimes
+
+__all__ = ["PLAN", "drifting_and_jumping", "run"]
+
+# World
+
+
+def drifting_and_jumping(rng: np.random.Generator) -> Streams:
+    """Draw 720 labels of a logistic regression whose weights drift and jump.
+
+    They walk by N(0, .01^2) a step, and jump to U(-2, 2)^2 with probability .01.
+    """
+    change, regime = draw_regimes(rng, 720, 0.01)
+    jumps = rng.uniform(-2, 2, size=(regime[-1] + 1, 2))
+    walk = np.cumsum(0.01 * rng.normal(size=(720, 2)), axis=0)
+    start = np.maximum.accumulate(np.where(change, np.arange(720), 0))
+    weights = jumps[regime] + walk - walk[start]
+    return draw_labels(rng, rng.uniform(-3, 3, size=(720, 2)), weights, change)
+
+
+# Plan
 
 PLAN = Plan(
     name="bone-drift-jump",
@@ -44,7 +64,7 @@ PLAN = Plan(
     target="target: accuracy .782, NLL .463; with the weights known .817",
 )
 
+# Run
 
-def run(size: Size, seed: int, progress: Progress, cells: Cells) -> Outcome:
-    """Tune on some streams, score on others."""
-    return run_plan(PLAN, size, seed, progress, cells)
+run = functools.partial(run_plan, PLAN)
+"""Tunes every method on some streams, and scores it on others."""

@@ -2,15 +2,29 @@
 
 from __future__ import annotations
 
-from credo.experiments.bone_common import Plan
-from credo.experiments.bone_logistic import build, methods
-from credo.experiments.bone_peers import NEIGHBOURS, river_classifiers
-from credo.experiments.bone_streams import rotating
-from credo.experiments.bone_table import run_plan
-from credo.experiments.cells import Cells
-from credo.experiments.records import Outcome, Progress, Size
+import functools
 
-__all__ = ["PLAN", "run"]
+import numpy as np
+
+from credo.experiments.bone.bone_logistic_plan import build, methods
+from credo.experiments.bone.bone_peers import NEIGHBOURS, river_classifiers
+from credo.experiments.bone.bone_plan import Plan
+from credo.experiments.bone.bone_table import run_plan
+from credo.experiments.bone.bone_world import Streams, draw_labels
+
+__all__ = ["PLAN", "rotating", "run"]
+
+# World
+
+
+def rotating(rng: np.random.Generator) -> Streams:
+    """Draw 720 labels of a logistic regression whose weights, of length 10, turn by 5 degrees a step."""
+    angle = np.deg2rad(5.0) * np.arange(720)
+    weights = 10.0 * np.stack([np.sin(angle), np.cos(angle)], axis=1)
+    return draw_labels(rng, rng.uniform(-3, 3, size=(720, 2)), weights, np.zeros(720))
+
+
+# Plan
 
 PLAN = Plan(
     name="bone-rotating",
@@ -42,7 +56,7 @@ PLAN = Plan(
     target="target: accuracy .870, NLL .360",
 )
 
+# Run
 
-def run(size: Size, seed: int, progress: Progress, cells: Cells) -> Outcome:
-    """Tune on some streams, score on others."""
-    return run_plan(PLAN, size, seed, progress, cells)
+run = functools.partial(run_plan, PLAN)
+"""Tunes every method on some streams, and scores it on others."""

@@ -2,35 +2,48 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from credo.experiments.bone.bone_plan import Plan
 from credo.plots import PALETTE, new_figure
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["draw", "draw_run_lengths", "smooth"]
+__all__ = ["draw", "draw_lines", "draw_run_lengths", "smooth"]
 
 _CURVES = 4  # how many methods are drawn along the stream
 
 
 def smooth(values: np.ndarray, window: int) -> np.ndarray:
-    """The mean of the latest `window` values (of fewer, at the start).
+    """Return the mean of the latest `window` values, or of fewer at the start.
 
-    >>> smooth(np.array([1.0, 3.0, 5.0]), 2).tolist()
-    [1.0, 2.0, 4.0]
+    Arguments:
+        values: (T,).
+        window: at least 1.
+
+    Example:
+        >>> smooth(np.array([1.0, 3.0, 5.0]), 2).tolist()
+        [1.0, 2.0, 4.0]
     """
     total = np.cumsum(np.concatenate([[0.0], values]))
     last = np.arange(1, len(values) + 1)
     first = np.maximum(last - window, 0)
-    return (total[last] - total[first]) / (last - first)
+    means: np.ndarray = (total[last] - total[first]) / (last - first)
+    return means
 
 
-def draw(plan: Any, series: Mapping[str, np.ndarray], arrays: Mapping[str, np.ndarray]) -> Figure:
-    """Every method's mean score with its standard error, and the best along the stream."""
+def draw(plan: Plan, series: Mapping[str, np.ndarray], arrays: Mapping[str, np.ndarray]) -> Figure:
+    """Draw the mean score of every method with its standard error, and the best methods along the stream.
+
+    Arguments:
+        plan: of the experiment.
+        series, arrays: as in the outcome.
+    """
     figure = new_figure()
     figure.suptitle(plan.title)
     scores, curves = figure.subplots(1, 2, width_ratios=[1, 1.3])
@@ -39,8 +52,10 @@ def draw(plan: Any, series: Mapping[str, np.ndarray], arrays: Mapping[str, np.nd
     return figure
 
 
-def _scores(axes: Any, plan: Any, series: Mapping[str, Any], arrays: Mapping[str, Any]) -> list[str]:
-    """Draw the scores, best on top; gives the labels in that order."""
+def _scores(
+    axes: Axes, plan: Plan, series: Mapping[str, np.ndarray], arrays: Mapping[str, np.ndarray]
+) -> list[str]:
+    """Draw the scores, best on top, and return the labels in that order."""
     measure = "accuracy" if plan.binary else "RMSE"
     labels = [label for label in series if label != "t"]
     means = {label: float(np.mean(arrays[f"{measure} {label}"])) for label in labels}
@@ -53,8 +68,9 @@ def _scores(axes: Any, plan: Any, series: Mapping[str, Any], arrays: Mapping[str
         axes.errorbar(
             means[label], place, xerr=2 * se, fmt="o", color=PALETTE["blue" if ours else "grey"], capsize=3
         )
-        if isinstance(published.get(label), int | float):
-            axes.plot(published[label], place, "x", color=PALETTE["orange"], ms=8)
+        number = published.get(label)
+        if isinstance(number, int | float):
+            axes.plot(number, place, "x", color=PALETTE["orange"], ms=8)
     axes.plot([], [], "o", color=PALETTE["blue"], label="ours (± 2 se)")
     axes.plot([], [], "o", color=PALETTE["grey"], label="peers (± 2 se)")
     if any(isinstance(number, int | float) for number in published.values()):
@@ -67,7 +83,7 @@ def _scores(axes: Any, plan: Any, series: Mapping[str, Any], arrays: Mapping[str
     return ordered
 
 
-def _curves(axes: Any, plan: Any, series: Mapping[str, Any], ordered: list[str]) -> None:
+def _curves(axes: Axes, plan: Plan, series: Mapping[str, np.ndarray], ordered: list[str]) -> None:
     window = max(1, len(series["t"]) // 30)
     for label in ordered[:_CURVES] + [label for label in ordered[_CURVES:] if label == "C-Static"]:
         axes.plot(series["t"], smooth(series[label], window), label=label, lw=1.5)
@@ -76,17 +92,25 @@ def _curves(axes: Any, plan: Any, series: Mapping[str, Any], ordered: list[str])
     axes.legend(loc="best")
 
 
-def draw_run_lengths(plan: Any, series: Mapping[str, Any], arrays: Mapping[str, Any]) -> Figure:
-    """The scores, and the probabilities of the run lengths of four streams with the true changes."""
+def draw_run_lengths(
+    plan: Plan, series: Mapping[str, np.ndarray], arrays: Mapping[str, np.ndarray]
+) -> Figure:
+    """Draw the scores, and the probabilities of the run lengths of four streams with the true changes.
+
+    Arguments:
+        plan: of the experiment.
+        series, arrays: as in the outcome.
+    """
     figure = new_figure()
     figure.suptitle(plan.title)
-    parts: Any = figure.subfigures(1, 2, width_ratios=[1, 1.4])
-    _scores(parts[0].subplots(), plan, series, arrays)
+    ((left, right),) = figure.subfigures(1, 2, squeeze=False, width_ratios=[1, 1.4])
+    _scores(left.subplots(), plan, series, arrays)
     key = next(name for name in arrays if name.startswith("lengths "))
-    panels = parts[1].subplots(2, 2, sharex=True, sharey=True)
+    panels = right.subplots(2, 2, sharex=True, sharey=True)
+    image = None
     for axes, lengths, change in zip(panels.flat, arrays[key], arrays["change"], strict=False):
         logs = np.log10(np.maximum(lengths.T, 1e-6))
-        shown = axes.imshow(logs, origin="lower", aspect="auto", cmap="magma", vmin=-6, vmax=0)
+        image = axes.imshow(logs, origin="lower", aspect="auto", cmap="magma", vmin=-6, vmax=0)
         for when in np.flatnonzero(change):
             axes.axvline(when, color=PALETTE["sky"], lw=1.2, ls="--")
         axes.grid(False)
@@ -94,6 +118,21 @@ def draw_run_lengths(plan: Any, series: Mapping[str, Any], arrays: Mapping[str, 
         axes.set_xlabel("step t (dashed: a change)")
     for axes in panels[:, 0]:
         axes.set_ylabel("run length")
-    bar = parts[1].colorbar(shown, ax=panels, fraction=0.03, pad=0.02)
+    assert image is not None
+    bar = right.colorbar(image, ax=panels, fraction=0.03, pad=0.02)
     bar.set_label("log10 P(run length | data so far)")
     return figure
+
+
+def draw_lines(axes: Axes, series: Mapping[str, np.ndarray], labels: Sequence[str], window: int) -> None:
+    """Draw the running mean of every method.
+
+    Arguments:
+        axes: where to draw.
+        series: as in the outcome.
+        labels: of the methods.
+        window: of how many steps the mean is.
+    """
+    for number, label in enumerate(labels):
+        line = "-" if number < len(PALETTE) - 1 else "--"
+        axes.plot(series["t"], smooth(series[label], window), line, label=label, lw=1.5)

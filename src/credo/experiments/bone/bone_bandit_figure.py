@@ -1,4 +1,4 @@
-"""The figure of the restless bandit: regret against time, and over worlds."""
+"""The figure of `bone-bandit`: regret against time, and over worlds."""
 
 from __future__ import annotations
 
@@ -16,7 +16,11 @@ __all__ = ["draw"]
 
 
 def draw(series: Mapping[str, np.ndarray], arrays: Mapping[str, np.ndarray]) -> Figure:
-    """Mean pseudo-regret so far, and the regret of every world."""
+    """Draw the mean pseudo-regret so far, and the regret of every world.
+
+    Arguments:
+        series, arrays: as in the outcome.
+    """
     figure = new_figure()
     figure.suptitle("A restless bandit: ten arms whose chances walk")
     curves, boxes = figure.subplots(1, 2, width_ratios=[1.3, 1])

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from credo.experiments.bone_moons import make_plan
-from credo.experiments.bone_table import run_plan
-from credo.experiments.cells import Cells
-from credo.experiments.records import Outcome, Progress, Size
+import functools
+
+from credo.experiments.bone.bone_moons_plan import make_plan
+from credo.experiments.bone.bone_table import run_plan
 
 __all__ = ["PLAN", "run"]
+
+# Plan
 
 PLAN = make_plan(
     "bone-moons-long",
@@ -29,7 +31,7 @@ PLAN = make_plan(
     "target: accuracy .910, NLL .290",
 )
 
+# Run
 
-def run(size: Size, seed: int, progress: Progress, cells: Cells) -> Outcome:
-    """Tune on some streams, score on others."""
-    return run_plan(PLAN, size, seed, progress, cells)
+run = functools.partial(run_plan, PLAN)
+"""Tunes every method on some streams, and scores it on others."""

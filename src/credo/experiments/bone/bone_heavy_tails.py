@@ -7,50 +7,70 @@ of a normal forecast say little here.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+import functools
+
+import numpy as np
 
 import credo
-from credo.adapt.robust import WoLF
-from credo.adapt.robust_noise import StudentTNoise
-from credo.experiments.bone_common import Method, Plan, grid
-from credo.experiments.bone_methods import online
-from credo.experiments.bone_peers import NEIGHBOURS, river_regressors
-from credo.experiments.bone_streams import heavy_tails
-from credo.experiments.bone_table import run_plan
-from credo.experiments.cells import Cells
-from credo.experiments.records import Outcome, Progress, Size
-from credo.experiments.sweep import One
+from credo.adapt import StudentTNoise, WoLF
+from credo.core.records import replace
+from credo.covariances import Full
+from credo.dynamics import RandomWalk
+from credo.experiments.bone.bone_learner import TracedValues, online
+from credo.experiments.bone.bone_peers import NEIGHBOURS, river_regressors
+from credo.experiments.bone.bone_plan import BoneProgram, Method, Plan, grid
+from credo.experiments.bone.bone_table import run_plan
+from credo.experiments.bone.bone_world import Streams, draw_regimes, powers
+from credo.experiments.engine.any_learner import AnyLearner
+from credo.learners import RecursiveLearner
 
-__all__ = ["PLAN", "build", "run"]
+__all__ = ["PLAN", "build", "heavy_tails", "run"]
+
+# World
+
+
+def heavy_tails(rng: np.random.Generator) -> Streams:
+    """Draw 300 steps of y = (1, x, x^2) w + t, x ~ U(-2, 2), t of Student's with 2.01 degrees of freedom.
+
+    w begins at (1, 1, 1) and is U(-3, 3)^3 anew with probability .01.
+    """
+    change, regime = draw_regimes(rng, 300, 0.01)
+    features = powers(rng.uniform(-2, 2, 300))
+    weights = np.concatenate([np.ones((1, 3)), rng.uniform(-3, 3, size=(regime[-1], 3))])
+    truth = np.sum(features * weights[regime], axis=1)
+    return Streams(features, truth + rng.standard_t(2.01, size=300), truth, change, np.zeros(3))
+
+
+# Learner
+
+
+def _inner(program: BoneProgram, values: TracedValues) -> AnyLearner:
+    model = credo.Model(lambda w, x: x @ w, credo.Normal(values.get("noise", 1.0)))
+    learner = RecursiveLearner(model, Full("dense"))
+    if "method" not in program:
+        learner = replace(learner, dynamics=RandomWalk(values["q"]))
+    if program.get("robust") == "wolf":
+        return WoLF(learner, values["threshold"])
+    if program.get("robust") == "student":
+        evidence = program.get("evidence", "predictive")
+        return StudentTNoise(learner, values["df"], program.get("iterations", 2), evidence=evidence)
+    return learner
+
+
+build = functools.partial(online, _inner)
+"""`build(program)` makes the function of one stream; see `online`."""
+
+
+# Plan
 
 HAZARDS = (0.003, 0.01)
 VARS = (1.0, 2.0, 3.0)
 
 
-def _inner(program: Mapping[str, Any], values: Mapping[str, Any]) -> Any:
-    model = credo.Model(lambda w, x: x @ w, credo.Normal(values.get("noise", 1.0)))
-    learner = credo.RecursiveLearner(model, credo.Full("dense"))
-    if "method" not in program:
-        learner = credo.replace(learner, dynamics=credo.RandomWalk(values["q"]))
-    if program.get("robust") == "wolf":
-        return WoLF(learner, values["threshold"])
-    if program.get("robust") == "student":
-        evidence = program.get("evidence", "predictive")
-        return StudentTNoise(learner, values["df"], program["iterations"], evidence=evidence)
-    return learner
+def _student(capacity: int) -> BoneProgram:
+    return {"method": "rl-pr", "capacity": capacity, "robust": "student", "iterations": 2}
 
 
-def build(program: Mapping[str, Any]) -> One:
-    """The function of one stream."""
-    return online(_inner, program)
-
-
-def _run_lengths(capacity: int, **further: Any) -> dict[str, Any]:
-    return {"method": "rl-pr", "capacity": capacity, **further}
-
-
-STUDENT = {"robust": "student", "iterations": 2}
 PLAN = Plan(
     name="bone-heavy-tails",
     title="Changes among outliers: Student-t noise with 2.01 degrees of freedom",
@@ -67,7 +87,7 @@ PLAN = Plan(
         Method("C-ACI", {"method": "aci"}, grid(q=(0.003, 0.01, 0.03, 0.1), var=VARS, noise=(1.0, 5.0))),
         Method(
             "RL[20]-PR",
-            _run_lengths(20),
+            {"method": "rl-pr", "capacity": 20},
             grid(hazard=HAZARDS, var=VARS, noise=(1.0, 5.0, 20.0)),
             "median ~1.7",
             note="measured before: 1.98 (noise variance 5)",
@@ -79,33 +99,33 @@ PLAN = Plan(
         ),
         Method(
             "WoLF + RL[20]-PR",
-            _run_lengths(20, robust="wolf"),
+            {"method": "rl-pr", "capacity": 20, "robust": "wolf"},
             grid(hazard=HAZARDS, threshold=(2.0, 4.0, 6.0), var=VARS),
             "median ~1.23",
             note="measured before: mean 1.16, median 1.13",
         ),
         Method(
             "Student-t + RL[1]-PR",
-            _run_lengths(1, **STUDENT),
+            _student(1),
             grid(hazard=HAZARDS, df=2.01, var=VARS),
             note="measured before: 3.42",
         ),
         Method(
             "Student-t + RL[5]-PR",
-            _run_lengths(5, **STUDENT),
+            _student(5),
             grid(hazard=HAZARDS, df=(2.01, 3.0), var=VARS),
             note="measured before: 1.14",
             quick=True,
         ),
         Method(
             "Student-t + RL[20]-PR",
-            _run_lengths(20, **STUDENT),
+            _student(20),
             grid(hazard=HAZARDS, df=(2.01, 3.0), var=VARS),
             note="measured before: mean 1.13, median 1.10",
         ),
         Method(
             "Student-t (bound) + RL[20]-PR",
-            _run_lengths(20, **STUDENT, evidence="bound"),
+            {**_student(20), "evidence": "bound"},
             grid(hazard=(0.01, 0.03), df=2.01, var=VARS),
             note="hypotheses weighed by the variational bound",
         ),
@@ -121,7 +141,7 @@ PLAN = Plan(
     target="target: mean 1.13, median 1.10",
 )
 
+# Run
 
-def run(size: Size, seed: int, progress: Progress, cells: Cells) -> Outcome:
-    """Tune on some streams, score on others."""
-    return run_plan(PLAN, size, seed, progress, cells)
+run = functools.partial(run_plan, PLAN)
+"""Tunes every method on some streams, and scores it on others."""

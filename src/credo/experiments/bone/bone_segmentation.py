@@ -6,40 +6,60 @@ segmentation). The exact filter keeps all run lengths; five are enough.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+import functools
+
+import numpy as np
 
 import credo
-from credo.experiments.bone_common import Method, Plan, grid
-from credo.experiments.bone_figure import draw_run_lengths
-from credo.experiments.bone_methods import online
-from credo.experiments.bone_peers import NEIGHBOURS, river_regressors
-from credo.experiments.bone_streams import piecewise_linear
-from credo.experiments.bone_table import run_plan
-from credo.experiments.cells import Cells
-from credo.experiments.records import Outcome, Progress, Size
-from credo.experiments.sweep import One
+from credo.covariances import Full
+from credo.experiments.bone.bone_figure import draw_run_lengths
+from credo.experiments.bone.bone_learner import TracedValues, online
+from credo.experiments.bone.bone_peers import NEIGHBOURS, river_regressors
+from credo.experiments.bone.bone_plan import BoneProgram, Method, Plan, grid
+from credo.experiments.bone.bone_table import run_plan
+from credo.experiments.bone.bone_world import Streams, draw_regimes, powers
+from credo.experiments.engine.any_learner import AnyLearner
+from credo.learners import RecursiveLearner
 
-__all__ = ["PLAN", "build", "run"]
+__all__ = ["PLAN", "build", "piecewise_linear", "run"]
+
+# World
+
+
+def piecewise_linear(rng: np.random.Generator) -> Streams:
+    """Draw 300 steps of y = (1, x, x^2) w + N(0, 1), x ~ U(-2, 2).
+
+    w ~ N(0, 3 I) is drawn anew with probability .009.
+    """
+    change, regime = draw_regimes(rng, 300, 0.009)
+    features = powers(rng.uniform(-2, 2, 300))
+    weights = rng.normal(size=(regime[-1] + 1, 3)) * np.sqrt(3.0)
+    truth = np.sum(features * weights[regime], axis=1)
+    return Streams(features, truth + rng.normal(size=300), truth, change, np.zeros(3))
+
+
+# Learner
 
 MODEL = credo.Model(lambda w, x: x @ w, credo.Normal(1.0))
+
+
+def _inner(program: BoneProgram, values: TracedValues) -> AnyLearner:
+    return RecursiveLearner(MODEL, Full("dense"))
+
+
+build = functools.partial(online, _inner)
+"""`build(program)` makes the function of one stream; see `online`."""
+
+
+# Plan
+
 HAZARDS = (0.003, 0.009, 0.03)
 VAR = 3.0  # of the weights, as drawn
 
 
-def _inner(program: Mapping[str, Any], values: Mapping[str, Any]) -> Any:
-    return credo.RecursiveLearner(MODEL, credo.Full("dense"))
-
-
-def build(program: Mapping[str, Any]) -> One:
-    """The function of one stream."""
-    return online(_inner, program)
-
-
-def _run_lengths(capacity: int, note: str, **further: Any) -> Method:
-    program = {"method": "rl-pr", "capacity": capacity, **further}
-    quick = "lengths" in further
-    return Method(f"RL[{capacity}]-PR", program, grid(hazard=HAZARDS, var=VAR), note=note, quick=quick)
+def _run_lengths(capacity: int, note: str) -> Method:
+    program: BoneProgram = {"method": "rl-pr", "capacity": capacity}
+    return Method(f"RL[{capacity}]-PR", program, grid(hazard=HAZARDS, var=VAR), note=note)
 
 
 PLAN = Plan(
@@ -68,7 +88,13 @@ PLAN = Plan(
             quick=True,
         ),
         _run_lengths(1, "measured before: .853"),
-        _run_lengths(5, "measured before: .805 ± .05 on 30 other streams", lengths=200),
+        Method(
+            "RL[5]-PR",
+            {"method": "rl-pr", "capacity": 5, "lengths": 200},
+            grid(hazard=HAZARDS, var=VAR),
+            note="measured before: .805 ± .05 on 30 other streams",
+            quick=True,
+        ),
         _run_lengths(300, "exact Bayes for this world; measured before: .806 ± .05"),
         Method("RLCC[10]-PR", {"method": "rlcc-pr", "capacity": 10}, grid(b=(30.0, 100.0, 300.0), var=VAR)),
         Method(
@@ -92,7 +118,7 @@ PLAN = Plan(
     figure=draw_run_lengths,
 )
 
+# Run
 
-def run(size: Size, seed: int, progress: Progress, cells: Cells) -> Outcome:
-    """Tune on some streams, score on others."""
-    return run_plan(PLAN, size, seed, progress, cells)
+run = functools.partial(run_plan, PLAN)
+"""Tunes every method on some streams, and scores it on others."""

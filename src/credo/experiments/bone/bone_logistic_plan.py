@@ -1,4 +1,4 @@
-"""What the two logistic worlds of BONE share: two weights, 720 labels, and the grids of the methods.
+"""What the two logistic experiments of BONE share: the learner of one regime, and the grids of the methods.
 
 The inner learner is the Kalman filter with the curvature of the Bernoulli likelihood at the mean (LIN-HESS).
 The published code takes the Jacobian of the logit where that of the probability is meant, so that each label
@@ -7,13 +7,15 @@ counts too much; that is a part of the distance to the published numbers.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import credo
-from credo.experiments.bone_common import Method, grid
-from credo.experiments.bone_methods import online
-from credo.experiments.sweep import One
+from credo.covariances import Full
+from credo.experiments.bone.bone_learner import TracedValues, online
+from credo.experiments.bone.bone_plan import BoneProgram, Method, grid
+from credo.experiments.engine.any_learner import AnyLearner
+from credo.learners import RecursiveLearner
 
 __all__ = ["build", "methods"]
 
@@ -21,13 +23,12 @@ MODEL = credo.Model(lambda w, x: x @ w, credo.Bernoulli())
 HAZARDS = (0.01, 0.03, 0.1, 0.2)
 
 
-def _inner(program: Mapping[str, Any], values: Mapping[str, Any]) -> Any:
-    return credo.RecursiveLearner(MODEL, credo.Full("dense"))
+def _inner(program: BoneProgram, values: TracedValues) -> AnyLearner:
+    return RecursiveLearner(MODEL, Full("dense"))
 
 
-def build(program: Mapping[str, Any]) -> One:
-    """The function of one stream."""
-    return online(_inner, program)
+build = functools.partial(online, _inner)
+"""`build(program)` makes the function of one stream; see `online`."""
 
 
 def methods(
@@ -36,15 +37,15 @@ def methods(
     before: Mapping[str, str],
     quick: Sequence[str] = ("C-OU",),
 ) -> list[Method]:
-    """The methods of both worlds, whose prior variance is tuned too.
+    """Return the methods of both experiments, whose prior variance is tuned too.
 
-    Args:
-        variances: The prior variances to choose from.
-        published: The published accuracies, by label.
-        before: What was measured before, by label.
-        quick: The labels of the quick size.
+    Arguments:
+        variances: the prior variances to choose from.
+        published: the published accuracies, by label.
+        before: what was measured before, by label.
+        quick: the labels of the quick size.
     """
-    programs: dict[str, tuple[dict[str, Any], dict[str, Sequence[float]]]] = {
+    programs: dict[str, tuple[BoneProgram, dict[str, Sequence[float]]]] = {
         "C-Static": ({"method": "static"}, {}),
         "C-ACI": ({"method": "aci"}, {"q": (0.001, 0.01, 0.1, 0.3, 1.0, 3.0, 10.0)}),
         "C-OU": ({"method": "ou"}, {"gamma": (0.8, 0.85, 0.9, 0.95, 0.97, 0.98, 0.99)}),
