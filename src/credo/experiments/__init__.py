@@ -1,15 +1,32 @@
-"""Experiments: published results, run again with credo, beside the published numbers.
+"""Experiments: published results, computed again with credo and shown beside the published numbers.
 
-`reproduce(name)` runs one and writes its numbers, the data and the figure; `names()` lists them. An
-experiment is a module with a function `run(size, seed, progress) -> Outcome` and a line in `catalogue`. The
-"quick" size is the same experiment with fewer seeds, under a minute on two cores.
+`reproduce(name)` runs an experiment and writes its numbers, the data behind its figure, and the figure.
+`names()` lists the experiments, and `find(name)` loads one.
 
-Numbers are means over seeds with their standard error, s / sqrt(n); hyper-parameters are tuned on streams
+There is a room for each paper (`kalman` for the background experiments, `lofi`, `bong`, `bone`), and `engine`
+holds what runs any experiment. `credo reproduce NAME` is the module NAME in the room of its paper, where a
+hyphen becomes an underscore. That module has the function `run`. The other parts of the experiment stand
+beside it:
+
+    NAME_world.py    the data and the streams
+    NAME_plan.py     sizes, settings, grids and published numbers
+    NAME_learner.py  the learners, and the program that takes them through a stream
+    NAME_table.py    the rows of the table, the series and the arrays
+    NAME_figure.py   the figure
+
+An experiment of fewer than 150 lines is the one file NAME.py, with the same parts in the same order under the
+comments `# World`, `# Plan`, `# Learner`, `# Table` and `# Run`. What several experiments of a paper share is
+split alike: `bone_world.py`, `bong_exact_plan.py`. To add an experiment, write its module and add a line to
+`engine/registry.py`.
+
+Numbers are means over seeds with their standard error, s / sqrt(n). Hyper-parameters are tuned on streams
 that are not scored.
 """
 
-from credo.experiments.catalogue import names
-from credo.experiments.records import Experiment, Outcome, Result, Row
-from credo.experiments.runner import reproduce
+from credo.experiments.engine.experiment import Experiment, Outcome
+from credo.experiments.engine.quantities import Row
+from credo.experiments.engine.registry import find, names
+from credo.experiments.engine.reproduction import Result
+from credo.experiments.engine.runner import reproduce
 
-__all__ = ["Experiment", "Outcome", "Result", "Row", "names", "reproduce"]
+__all__ = ["Experiment", "Outcome", "Result", "Row", "find", "names", "reproduce"]

@@ -1,0 +1,86 @@
+"""An experiment that can be run by name, and its outcome."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
+
+import numpy as np
+
+from credo.experiments.engine.cell_folder import Cells
+from credo.experiments.engine.plain_data import Json
+from credo.experiments.engine.portions import Progress
+from credo.experiments.engine.quantities import Row
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["Experiment", "Outcome", "Run", "Size"]
+
+Size: TypeAlias = Literal["quick", "full"]
+"""How large to run: "quick" is the same experiment with fewer seeds."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """The outcome of an experiment.
+
+    Arguments:
+        rows: the table.
+        settings: what the experiment ran with, in plain JSON values.
+        seeds: which random streams were used for what, in words or numbers.
+        series: columns of equal length with one number for each time step; they become `data.csv`.
+        arrays: everything behind the figure; together with `series` they become `data.npz`.
+        figure: draws the figure; it is called only where matplotlib is installed.
+
+    Example:
+        >>> from credo.experiments import find
+        >>> outcome = find("kf-tracking").run("quick", 0, lambda share, text: None)
+        >>> outcome.rows[0].quantity
+        'position rms, filtered'
+    """
+
+    rows: tuple[Row, ...]
+    settings: Mapping[str, Json]
+    seeds: Mapping[str, Json]
+    series: Mapping[str, np.ndarray]
+    arrays: Mapping[str, np.ndarray]
+    figure: Callable[[], Figure]
+
+
+class Run(Protocol):
+    """The function `run` of an experiment's module."""
+
+    def __call__(self, size: Size, seed: int, progress: Progress, cells: Cells | None = None) -> Outcome:
+        """Run the experiment; the same size and seed give the same numbers.
+
+        Arguments:
+            size: "quick" or "full".
+            seed: at least 0.
+            progress: is called with the share that is done and what comes next.
+            cells: where a long experiment keeps its finished pieces; None keeps none.
+        """
+        ...
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """An experiment that can be run by name.
+
+    Arguments:
+        name: as typed on the command line.
+        title: one line about the experiment.
+        source: where the result was published.
+        run: runs the experiment; see `Run`.
+
+    Example:
+        >>> from credo.experiments import find
+        >>> find("moons").source
+        'background experiments: extended Kalman filter classification'
+    """
+
+    name: str
+    title: str
+    source: str
+    run: Run
