@@ -35,7 +35,8 @@ def test_dirichlet_categorical_counts_and_its_evidence_is_the_polya_distribution
     close(belief.counts, after)
 
     def log_beta(counts: np.ndarray) -> float:
-        return ss.gammaln(counts).sum() - ss.gammaln(counts.sum())
+        result: float = ss.gammaln(counts).sum() - ss.gammaln(counts.sum())
+        return result
 
     close(trace.log_evidence.sum(), log_beta(after) - log_beta(prior))
     close(learner.forecast(belief, None).probs, after / after.sum())
@@ -73,7 +74,7 @@ def test_forgetting_pulls_the_evidence_back_to_the_prior(dt: float | None) -> No
     close([moved.shape, moved.per, moved.t], [keep * 6 + (1 - keep) * 2, keep * 5 + (1 - keep), 1])
 
 
-LEARNERS: dict[str, tuple[Any, Any, list]] = {
+LEARNERS: dict[str, tuple[Any, Any, list[Any]]] = {
     "beta": (credo.BetaBernoulli(), 1.0, [jnp.nan, 2.0, -1.0, jnp.inf, 0.5]),
     "dirichlet": (credo.DirichletCategorical(3), 1, [-1, 3, jnp.nan]),
     "gamma": (credo.GammaPoisson(), 3.0, [jnp.nan, -1.0, 2.5, jnp.inf]),
@@ -125,4 +126,4 @@ def test_impossible_priors_and_methods_are_refused() -> None:
         ),
     ]:
         with pytest.raises(CredoError, match=message):
-            make()
+            make()  # type: ignore[no-untyped-call]
