@@ -86,7 +86,7 @@ def test_blr_at_rate_one_is_the_iterated_ekf(iterations: int, form: str) -> None
     same(blr, joint)
     same(blr, kept)
     # the textbook iterated EKF, in information form
-    prior, here = np.linalg.inv(PROBLEM.cov), PROBLEM.mean
+    prior, here, cov = np.linalg.inv(PROBLEM.cov), PROBLEM.mean, PROBLEM.cov
     for _ in range(iterations):
         g, bend = PROBLEM.hessian(here)
         cov = np.linalg.inv(prior - bend)
