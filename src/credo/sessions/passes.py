@@ -13,13 +13,13 @@ from credo.core.verbs import verb
 from credo.sessions.assembly import Belief, SessionLearner
 from credo.streams.scoring import Outcome, forecast_outcome
 
-__all__ = ["forecast_rows", "judge_rows", "padded", "parameter_count", "spread"]
+__all__ = ["forecast_rows", "judge_rows", "pad", "parameter_count", "spread"]
 
 
-def padded(rows: np.ndarray, length: int) -> np.ndarray:
+def pad(rows: np.ndarray, length: int) -> np.ndarray:
     """Repeat the last row, so that every compiled call sees the same shapes.
 
-    >>> padded(np.array([1, 2]), 4).tolist()
+    >>> pad(np.array([1, 2]), 4).tolist()
     [1, 2, 2, 2]
     """
     if len(rows) == length:
