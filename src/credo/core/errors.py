@@ -74,8 +74,9 @@ class FormatError(CredoError):
 def suggest(value: str, allowed: Iterable[str]) -> str:
     """Spell a hint such as ``"did you mean 'mnist'?"``, or an empty string where nothing is close.
 
-    >>> suggest("mnits", ["mnist", "digits"])
-    "did you mean 'mnist'?"
+    Example:
+        >>> suggest("mnits", ["mnist", "digits"])
+        "did you mean 'mnist'?"
     """
     close = difflib.get_close_matches(str(value), list(allowed), n=1, cutoff=0.6)
     return f"did you mean {close[0]!r}?" if close else ""
@@ -92,7 +93,8 @@ def require_choice(field: str, value: object, allowed: Iterable[str]) -> None:
     Raises:
         CredoError: the name is not among them; the message suggests the closest one.
 
-    >>> require_choice("kind", "simple", ["simple", "hybrid"])
+    Example:
+        >>> require_choice("kind", "simple", ["simple", "hybrid"])
     """
     names = list(allowed)
     if value not in names:

@@ -49,7 +49,7 @@ _VERSION = 1
 
 def measurements(seed: int) -> tuple[np.ndarray, np.ndarray, str]:
     """Inputs (N, 21), targets (N,), and what they are."""
-    from credo.datasets.sources import DataFile, Finder
+    from credo.datasets.finder import DataFile, Finder
 
     try:
         found = Finder("sarcos", allow_download=False).read(DataFile("sarcos/sarcos_inv.mat"))

@@ -8,6 +8,7 @@ from typing import NamedTuple
 import jax
 import numpy as np
 
+from credo.core.names import ForecastName
 from credo.core.types import Array
 from credo.metrics import Scores
 from credo.sessions.assembly import Belief, SessionLearner
@@ -97,7 +98,7 @@ def judge(
     y: np.ndarray,
     ys: np.ndarray,
     chunk: int,
-    compare: tuple[str, ...],
+    compare: tuple[ForecastName, ...],
 ) -> Scores:
     """Scores of rows that are not learned from.
 

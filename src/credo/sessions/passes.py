@@ -8,6 +8,7 @@ import numpy as np
 
 from credo.adapt import Bank, Hypotheses, Resettable
 from credo.beliefs import Gaussian
+from credo.core.names import ForecastName
 from credo.core.types import Array
 from credo.core.verbs import verb
 from credo.sessions.assembly import Belief, SessionLearner
@@ -54,7 +55,7 @@ def forecast_rows(
 
 @verb(static=("compare",))
 def judge_rows(
-    learner: SessionLearner, belief: Belief, xs: np.ndarray, ys: np.ndarray, compare: tuple[str, ...]
+    learner: SessionLearner, belief: Belief, xs: np.ndarray, ys: np.ndarray, compare: tuple[ForecastName, ...]
 ) -> Outcome:
     """Forecast and score N rows without learning from them.
 

@@ -11,6 +11,7 @@ from credo.core.errors import CredoError, DataError
 from credo.datasets import Dataset, load, splits
 from credo.sessions import defaults
 from credo.sessions.encoding import Encoding, ImageEncoding, Images, TableEncoding
+from credo.sessions.settings import TaskName
 from credo.tables import Chunk, infer_schema, open_table
 
 __all__ = ["ColumnOptions", "RowSource", "after_line", "open_dataset", "open_file"]
@@ -34,7 +35,7 @@ class ColumnOptions:
     """
 
     target: str | None = None
-    task: str | None = None
+    task: TaskName | None = None
     classes: Sequence[str] | None = None
     drop: Sequence[str] = ()
     categorical: Sequence[str] = ()

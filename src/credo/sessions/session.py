@@ -10,7 +10,7 @@ from pathlib import Path
 import jax
 import numpy as np
 
-from credo.core.names import CurvatureName
+from credo.core.names import CurvatureName, ForecastName
 from credo.metrics import Scores
 from credo.sessions import defaults, passes, storage
 from credo.sessions.architecture import Network
@@ -252,7 +252,7 @@ class Session:
         return to_scores(outcome, info, ys if y is None else passes.pad(y, chunk), scored), steps
 
     @property
-    def _compare(self) -> tuple[str, ...]:
+    def _compare(self) -> tuple[ForecastName, ...]:
         """Further methods of forecasting that are scored beside the learner's own."""
         return ("plugin",) if self.uncertain else ()
 

@@ -8,8 +8,8 @@ from functools import partial
 from typing import Literal
 
 from credo.datasets import images, published, shipped
-from credo.datasets.records import Dataset, divide
-from credo.datasets.sources import Finder
+from credo.datasets.dataset import Dataset, divide
+from credo.datasets.finder import Finder
 
 __all__ = ["CATALOGUE", "Entry"]
 
@@ -18,10 +18,10 @@ __all__ = ["CATALOGUE", "Entry"]
 class Entry:
     """A data set that can be loaded by name.
 
-    Args:
-        description: One line about it.
-        read: Reads a split of it.
-        splits: The splits it has; the rows of a stream are one split.
+    Arguments:
+        description: one line about it.
+        read: reads a split of it.
+        splits: the splits it has; the rows of a stream are one split.
 
     Example:
         >>> CATALOGUE["mnist"].splits
