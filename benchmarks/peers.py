@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from typing import Any
 
 import numpy as np
 from timing import Row, Table, seconds
@@ -67,7 +68,7 @@ def posteriors_ekf(
             torch.nn.Linear(inputs, width), torch.nn.ReLU(), torch.nn.Linear(width, 10)
         )
 
-    def log_likelihood(params: dict, batch: tuple) -> tuple:
+    def log_likelihood(params: dict[str, Any], batch: tuple[Any, ...]) -> tuple[Any, ...]:
         a, b = batch
         out = functional_call(module, params, a)
         if width is None:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 import pytest
@@ -13,7 +13,7 @@ import pytest
 from credo.cli import main
 
 
-class Ran(NamedTuple):
+class Outcome(NamedTuple):
     """What a command did: its exit status and what it printed."""
 
     status: int
@@ -21,22 +21,25 @@ class Ran(NamedTuple):
     err: str
 
 
+Command: TypeAlias = Callable[..., Outcome]
+"""Runs a command; its words are arguments."""
+
+
 @pytest.fixture
-def credo(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> Callable[..., Ran]:
+def credo(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Command:
     """Run a command in an empty folder."""
     monkeypatch.chdir(tmp_path)
 
-    def run(*words: Any) -> Ran:
+    def run(*words: object) -> Outcome:
         capsys.readouterr()
         status = main([str(word) for word in words])
-        return Ran(status, *capsys.readouterr())
+        printed = capsys.readouterr()
+        return Outcome(status, printed.out, printed.err)
 
     return run
 
 
-def write(path: Path, header: list[str], rows: list[list[Any]]) -> Path:
+def write(path: Path, header: list[str], rows: Sequence[Sequence[object]]) -> Path:
     """Write a CSV file."""
     with path.open("w", newline="") as file:
         csv.writer(file).writerows([header, *rows])
@@ -58,7 +61,7 @@ def numbers(path: Path, count: int, seed: int = 0, start: int = 0) -> Path:
 def labels(path: Path, count: int, seed: int = 0) -> Path:
     """A messy classification: numbers, text, gaps, and labels that depend on them."""
     rng = np.random.default_rng(seed)
-    rows: list[list[Any]] = []
+    rows: list[list[object]] = []
     for i in range(count):
         a, city = rng.normal(), rng.choice(["Oslo", "Rome", "Lima"])
         kind = "high" if a + (city == "Rome") + 0.3 * rng.normal() > 0.3 else "low"

@@ -5,27 +5,33 @@ from __future__ import annotations
 import gzip
 import json
 import os
+from collections.abc import Callable
 from pathlib import Path
+from typing import TypeAlias
 
 import pytest
-from tests.cli.conftest import labels, numbers, write
+from tests.cli.conftest import Command, labels, numbers, write
 
 import credo as library
-from credo.cli.session import Session
+from credo.sessions import Session
 
 TARGET = ("--target", "y", "--model", "linear")
 
 
-@pytest.fixture
-def refused(credo, tmp_path):
-    """Run a command that must be refused; returns its sentence."""
+Refused: TypeAlias = Callable[..., str]
+"""Runs a command that must be refused, and returns its sentence."""
 
-    def run(*words):
+
+@pytest.fixture
+def refused(credo: Command, tmp_path: Path) -> Refused:
+    def run(*words: object) -> str:
         before = {path for path in tmp_path.rglob("*")}
-        made = credo(*words)
-        assert made.status == 2, (made.status, made.out, made.err)
-        last = made.err.strip().splitlines()[-1]
-        assert last.startswith("credo: error: ") and last.endswith((".", "?")) and "Traceback" not in made.err
+        outcome = credo(*words)
+        assert outcome.status == 2, (outcome.status, outcome.out, outcome.err)
+        last = outcome.err.strip().splitlines()[-1]
+        assert (
+            last.startswith("credo: error: ") and last.endswith((".", "?")) and "Traceback" not in outcome.err
+        )
         assert {path for path in tmp_path.rglob("*")} == before
         return last
 
@@ -87,11 +93,11 @@ def refused(credo, tmp_path):
         (("wine", "--frobnicate"), "--frobnicate"),
     ],
 )
-def test_options(refused, words, says):
+def test_options(refused: Refused, words: tuple[str, ...], says: str) -> None:
     assert says in refused("learn", *words)
 
 
-def test_no_source_and_no_such_command(refused):
+def test_no_source_and_no_such_command(refused: Refused) -> None:
     assert "SOURCE" in refused("learn").upper()
     assert "lern" in refused("lern", "mnist")
     assert "--level must be between 0 and 1" in refused("predict", "a", "b", "--level", "90")
@@ -99,7 +105,7 @@ def test_no_source_and_no_such_command(refused):
     assert "experiment must be one of" in refused("reproduce", "moon")
 
 
-def test_columns(refused, tmp_path):
+def test_columns(refused: Refused, tmp_path: Path) -> None:
     path = numbers(tmp_path / "t.csv", 40)
     assert "--target is missing: name the column of " in refused("learn", path)
     assert "one of a, b, y" in refused("learn", path)
@@ -135,24 +141,24 @@ def test_columns(refused, tmp_path):
         ),
     ],
 )
-def test_files(refused, tmp_path, name, content, says):
+def test_files(refused: Refused, tmp_path: Path, name: str, content: bytes, says: str) -> None:
     (tmp_path / name).write_bytes(content)
     assert says in refused("learn", tmp_path / name, *TARGET)
 
 
-def test_columns_that_change_after_learning_began_write_nothing(refused, tmp_path):
+def test_columns_that_change_after_learning_began_write_nothing(refused: Refused, tmp_path: Path) -> None:
     path = numbers(tmp_path / "t.csv", 1200)
     with path.open("a") as file:
         file.write("x,y,z,w\n" * 80)
     assert "changes at line 1202" in refused("learn", path, *TARGET)
 
 
-def test_classes_that_never_come(refused, tmp_path):
+def test_classes_that_never_come(refused: Refused, tmp_path: Path) -> None:
     path = write(tmp_path / "t.csv", ["a", "y"], [["1", "2.5"], ["2", "3.5"]] * 5)
     assert "holds none of the classes 7, 8" in refused("learn", path, "--target", "y", "--classes", "7,8")
 
 
-def test_a_label_that_was_unseen_is_a_bad_row(credo, tmp_path):
+def test_a_label_that_was_unseen_is_a_bad_row(credo: Command, tmp_path: Path) -> None:
     path = labels(tmp_path / "t.csv", 60)
     with path.open("a") as file:
         file.write("1.0,Oslo,yes,medium\n")
@@ -163,16 +169,16 @@ def test_a_label_that_was_unseen_is_a_bad_row(credo, tmp_path):
         ).status
         == 0
     )
-    made = credo("learn", "new.csv", "--resume", "s")
-    assert made.status == 0 and "has the target 'medium'" in made.err and "--classes" in made.err
+    outcome = credo("learn", "new.csv", "--resume", "s")
+    assert outcome.status == 0 and "has the target 'medium'" in outcome.err and "--classes" in outcome.err
 
 
-def test_saved_beliefs(refused, credo, tmp_path):
+def test_saved_beliefs(refused: Refused, credo: Command, tmp_path: Path) -> None:
     path = numbers(tmp_path / "t.csv", 40)
     assert credo("learn", path, *TARGET, "--out", "o", "-q").status == 0
     saved = tmp_path / "o" / "belief.credo"
-    said = refused("learn", path, "--resume", saved, "--model", "mlp:50")
-    assert "was saved with --model linear, which cannot be changed to mlp:50" in said
+    sentence = refused("learn", path, "--resume", saved, "--model", "mlp:50")
+    assert "was saved with --model linear, which cannot be changed to mlp:50" in sentence
     assert "this data is images" in refused("learn", "digits", "--resume", saved)
     other = write(tmp_path / "u.csv", ["q", "y"], [[i, i * 1.5] for i in range(20)])
     assert "column 'a' is not in the table" in refused("learn", other, "--resume", saved)
@@ -187,15 +193,19 @@ def test_saved_beliefs(refused, credo, tmp_path):
     session = Session.load(saved)
     from credo.streams import checkpoint
 
-    made = checkpoint.read(saved)
+    outcome = checkpoint.read(saved)
     checkpoint.save(
-        tmp_path / "old", session.learner, session.belief, meta=made.meta | {"session": 0}, arrays=made.arrays
+        tmp_path / "old",
+        session.learner,
+        session.belief,
+        meta=outcome.meta | {"session": 0},
+        arrays=outcome.arrays,
     )
     assert "saved by another version of credo" in refused("predict", "old", path)
     assert "no saved learner at nothing" in refused("predict", "nothing", path)
 
 
-def test_folders(refused, tmp_path, monkeypatch):
+def test_folders(refused: Refused, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = numbers(tmp_path / "t.csv", 40)
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "thesis.tex").touch()
@@ -205,15 +215,17 @@ def test_folders(refused, tmp_path, monkeypatch):
 
 
 @pytest.mark.skipif(os.name != "posix", reason="needs a folder that nobody can write to")
-def test_no_write_permission(refused, tmp_path):
+def test_no_write_permission(refused: Refused, tmp_path: Path) -> None:
     path = numbers(tmp_path / "t.csv", 40)
     (tmp_path / "locked").mkdir(mode=0o500)
     place = Path("/proc/nothing") if os.geteuid() == 0 else tmp_path / "locked" / "o"
     assert f"cannot write to {place}" in refused("learn", path, *TARGET, "--out", place)
 
 
-def test_an_internal_error_is_one_line_and_exit_status_1(credo, monkeypatch):
+def test_an_internal_error_is_one_line_and_exit_status_1(
+    credo: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("credo.cli.app.run", lambda words: json.loads("{"))
-    made = credo("datasets")
-    assert made.status == 1 and made.err.startswith("credo: internal error: JSONDecodeError")
+    outcome = credo("datasets")
+    assert outcome.status == 1 and outcome.err.startswith("credo: internal error: JSONDecodeError")
     assert "Traceback" in credo("datasets", "--debug").err

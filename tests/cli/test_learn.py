@@ -10,17 +10,17 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.cli.conftest import labels, numbers, write
+from tests.cli.conftest import Command, labels, numbers, write
 
-from credo.cli.session import Session
+from credo.sessions import Progress, Session
 
 LINEAR = ("--model", "linear")
 
 
-def test_a_regression_beats_the_running_mean_and_writes_its_folder(credo, tmp_path):
-    made = credo("learn", numbers(tmp_path / "t.csv", 250), "--target", "y", *LINEAR)
-    assert made.status == 0, made.err
-    assert "regression" in made.err and "beats the running mean" in made.out
+def test_a_regression_beats_the_running_mean_and_writes_its_folder(credo: Command, tmp_path: Path) -> None:
+    outcome = credo("learn", numbers(tmp_path / "t.csv", 250), "--target", "y", *LINEAR)
+    assert outcome.status == 0, outcome.err
+    assert "regression" in outcome.err and "beats the running mean" in outcome.out
     folder = tmp_path / "runs" / "t"
     data = json.loads((folder / "metrics.json").read_text())
     assert data["metrics"]["rmse"] < 0.4 * data["baseline"]["rmse"]
@@ -60,19 +60,19 @@ class Page(HTMLParser):
         self.refers: list[str] = []
         self.open: list[str] = []
 
-    def handle_starttag(self, tag, attrs):
-        self.refers += [value for name, value in attrs if name in ("src", "href", "srcset")]
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.refers += [str(value) for name, value in attrs if name in ("src", "href", "srcset")]
         if tag not in ("meta", "img", "br"):
             self.open.append(tag)
 
-    def handle_endtag(self, tag):
+    def handle_endtag(self, tag: str) -> None:
         assert self.open.pop() == tag
 
 
-def test_a_messy_classification_and_its_self_contained_report(credo, tmp_path):
-    made = credo("learn", labels(tmp_path / "<b>.csv", 300), "--target", "level", *LINEAR, "--out", "o")
-    assert made.status == 0, made.err
-    assert "classification" in made.err and "beats the running majority" in made.out
+def test_a_messy_classification_and_its_self_contained_report(credo: Command, tmp_path: Path) -> None:
+    outcome = credo("learn", labels(tmp_path / "<b>.csv", 300), "--target", "level", *LINEAR, "--out", "o")
+    assert outcome.status == 0, outcome.err
+    assert "classification" in outcome.err and "beats the running majority" in outcome.out
     text = (tmp_path / "o" / "report.html").read_text()
     page = Page()
     page.feed(text)
@@ -85,18 +85,18 @@ def test_a_messy_classification_and_its_self_contained_report(credo, tmp_path):
     assert data["metrics"]["error"] < data["baseline"]["error"]
 
 
-def test_several_classes_and_a_held_out_file(credo, tmp_path):
+def test_several_classes_and_a_held_out_file(credo: Command, tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
 
-    def table(name, count):
+    def table(name: str, count: int) -> Path:
         x = rng.normal(size=(count, 2))
         kind = np.array(["red", "green", "blue"])[(x[:, 0] > 0).astype(int) + (x[:, 1] > 0.5)]
         return write(tmp_path / name, ["u", "v", "kind"], [[*row, k] for row, k in zip(x, kind, strict=True)])
 
-    made = credo(
+    outcome = credo(
         "learn", table("a.csv", 200), "--target", "kind", *LINEAR, "--test", table("b.csv", 50), "-q"
     )
-    assert made.status == 0 and made.err == "" and "held out (50)" in made.out
+    assert outcome.status == 0 and outcome.err == "" and "held out (50)" in outcome.out
     data = json.loads((tmp_path / "runs/a/metrics.json").read_text())
     assert data["test"]["rows"] == 50 and data["test"]["metrics"]["error"] < data["test"]["baseline"]["error"]
 
@@ -110,13 +110,13 @@ def test_several_classes_and_a_held_out_file(credo, tmp_path):
         ("--method", "replay", "--learning-rate", "0.01", "--drift", "decay:0.999"),
     ],
 )
-def test_every_kind_of_learner_runs(credo, tmp_path, options):
-    made = credo("learn", numbers(tmp_path / "t.csv", 60), "--target", "y", *LINEAR, *options)
-    assert made.status == 0, made.err
+def test_every_kind_of_learner_runs(credo: Command, tmp_path: Path, options: str) -> None:
+    outcome = credo("learn", numbers(tmp_path / "t.csv", 60), "--target", "y", *LINEAR, *options)
+    assert outcome.status == 0, outcome.err
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "words"),
     [
         ("--iterations 2", "full posterior by bong, lin-hess, 2 iterations"),
         ("--method blr", "full posterior by blr, lin-hess, 5 iterations, learning rate 0.5"),
@@ -127,51 +127,66 @@ def test_every_kind_of_learner_runs(credo, tmp_path, options):
         ),
     ],
 )
-def test_every_rule_and_curvature_learns_and_says_what_it_is(credo, tmp_path, options, said):
+def test_every_rule_and_curvature_learns_and_says_what_it_is(
+    credo: Command, tmp_path: Path, options: str, words: str
+) -> None:
     path = labels(tmp_path / "t.csv", 60)
-    made = credo("learn", path, "--target", "level", *LINEAR, *options.split(), "--save", "s", "-q")
-    assert made.status == 0 and "running majority" in made.out, made.err
+    outcome = credo("learn", path, "--target", "level", *LINEAR, *options.split(), "--save", "s", "-q")
+    assert outcome.status == 0 and "running majority" in outcome.out, outcome.err
     session = Session.load(tmp_path / "s")
-    assert session.settings.spelt == said and session.refused == 0
+    assert session.settings.description == words and session.refused == 0
     data = json.loads((tmp_path / "runs/t/metrics.json").read_text())
     assert "nlpd_plugin" in data["metrics"] and data["settings"]["iterations"] == session.settings.iterations
 
 
-def test_draws_go_on_where_they_were_when_resumed(credo, tmp_path):
+def test_draws_go_on_where_they_were_when_resumed(credo: Command, tmp_path: Path) -> None:
     numbers(tmp_path / "all.csv", 60)
     lines = (tmp_path / "all.csv").read_text().splitlines(keepends=True)
     (tmp_path / "a.csv").write_text("".join(lines[:31]))
     (tmp_path / "b.csv").write_text("".join([lines[0], *lines[31:]]))
-    model = ("--target", "y", *LINEAR, "--method", "blr", "--curvature", "mc-ef", "--iterations", 2, "-q")
+    model: tuple[object, ...] = (
+        "--target",
+        "y",
+        *LINEAR,
+        "--method",
+        "blr",
+        "--curvature",
+        "mc-ef",
+        "--iterations",
+        2,
+        "-q",
+    )
     assert credo("learn", "all.csv", *model, "--save", "all").status == 0
     assert credo("learn", "a.csv", *model, "--save", "a").status == 0
     assert credo("learn", "b.csv", "--resume", "a", "--save", "b", "-q").status == 0
     assert Session.load(Path("all")).belief == Session.load(Path("b")).belief
-    made = credo("learn", "b.csv", "--resume", "a", "--iterations", 3)
-    assert made.status == 2 and "was saved with --iterations 2, which cannot be changed to 3" in made.err
+    outcome = credo("learn", "b.csv", "--resume", "a", "--iterations", 3)
+    assert (
+        outcome.status == 2 and "was saved with --iterations 2, which cannot be changed to 3" in outcome.err
+    )
 
 
-def test_a_learner_that_diverges_is_said_to(credo, tmp_path):
+def test_a_learner_that_diverges_is_said_to(credo: Command, tmp_path: Path) -> None:
     path = numbers(tmp_path / "t.csv", 60)
-    made = credo(
+    outcome = credo(
         "learn", path, "--target", "y", *LINEAR, "--method", "sgd", "--learning-rate", 10, "-q", "--out", "o"
     )
-    assert made.status == 0 and "The learner has diverged: its NLPD is " in made.out, made.out
-    assert "try a --learning-rate below 10." in " ".join(made.out.split())
-    assert max(len(line.rstrip()) for line in made.out.splitlines()) <= 80
+    assert outcome.status == 0 and "The learner has diverged: its NLPD is " in outcome.out, outcome.out
+    assert "try a --learning-rate below 10." in " ".join(outcome.out.split())
+    assert max(len(line.rstrip()) for line in outcome.out.splitlines()) <= 80
     assert "has diverged" in (tmp_path / "o" / "report.html").read_text()
 
 
 @pytest.mark.optimised
-def test_resuming_is_bitwise_as_if_it_had_never_stopped(credo, tmp_path):
+def test_resuming_is_bitwise_as_if_it_had_never_stopped(credo: Command, tmp_path: Path) -> None:
     lines = numbers(tmp_path / "all.csv", 210).read_text().splitlines(keepends=True)
     (tmp_path / "a.csv").write_text("".join(lines[:78]))
     (tmp_path / "b.csv").write_text("".join([lines[0], *lines[78:]]))
     model = ("--target", "y", "--model", "mlp:4", "-q")
     assert credo("learn", "all.csv", *model, "--save", "all.credo").status == 0
     assert credo("learn", "a.csv", *model, "--save", "a.credo", "--chunk", 17).status == 0
-    made = credo("learn", "b.csv", "--resume", "a.credo", "--save", "b.credo", "--chunk", 40)
-    assert made.status == 0 and "continuing a.credo, which has learned from 77 rows" in made.err
+    outcome = credo("learn", "b.csv", "--resume", "a.credo", "--save", "b.credo", "--chunk", 40)
+    assert outcome.status == 0 and "continuing a.credo, which has learned from 77 rows" in outcome.err
     whole, parts = Session.load(Path("all.credo")), Session.load(Path("b.credo"))
     assert whole.belief == parts.belief and whole.learner == parts.learner
     assert whole.used == parts.used == 210
@@ -179,14 +194,16 @@ def test_resuming_is_bitwise_as_if_it_had_never_stopped(credo, tmp_path):
         if name not in ("trace",):
             np.testing.assert_allclose(array, parts.tally.arrays()[name], rtol=1e-12, err_msg=name)
     stopped = Session.load(Path("a.credo"))
-    stopped.progress = {"source": "all.csv", "line": 78, "interrupted": True}
+    stopped.progress = Progress("all.csv", 78, True)
     stopped.save(Path("stopped.credo"))
-    made = credo("learn", "all.csv", "--resume", "stopped.credo", "--save", "c.credo")
-    assert made.status == 0 and "going on after row 78 of all.csv" in made.err
+    outcome = credo("learn", "all.csv", "--resume", "stopped.credo", "--save", "c.credo")
+    assert outcome.status == 0 and "going on after row 78 of all.csv" in outcome.err
     assert Session.load(Path("c.credo")).belief == whole.belief
 
 
-def test_resuming_a_stream_with_a_mean_in_unknown_noise_keeps_the_noise(credo, tmp_path):
+def test_resuming_a_stream_with_a_mean_in_unknown_noise_keeps_the_noise(
+    credo: Command, tmp_path: Path
+) -> None:
     numbers(tmp_path / "t.csv", 60)
     assert credo("learn", "t.csv", "--target", "y", *LINEAR, "-q", "--save", "s.credo").status == 0
     one = Session.load(Path("s.credo"))
@@ -194,30 +211,32 @@ def test_resuming_a_stream_with_a_mean_in_unknown_noise_keeps_the_noise(credo, t
     assert Session.load(Path("again.credo")).belief == one.belief
 
 
-def test_bad_rows_are_counted_and_skipped_unless_strict(credo, tmp_path):
+def test_bad_rows_are_counted_and_skipped_unless_strict(credo: Command, tmp_path: Path) -> None:
     path = numbers(tmp_path / "t.csv", 80)
     lines = path.read_text().splitlines()
     lines[30], lines[40], lines[50] = "1,2", "1.0,text,3.0", "inf,nan,inf"
     path.write_text("\n".join(lines) + "\n")
-    made = credo("learn", path, "--target", "y", *LINEAR)
-    assert made.status == 0 and "3 bad rows skipped" in made.err
-    assert "line 31" in made.err and "line 41" in made.err and "line 51" in made.err
+    outcome = credo("learn", path, "--target", "y", *LINEAR)
+    assert outcome.status == 0 and "3 bad rows skipped" in outcome.err
+    assert "line 31" in outcome.err and "line 41" in outcome.err and "line 51" in outcome.err
     data = json.loads((tmp_path / "runs/t/metrics.json").read_text())
     assert data["rows"]["skipped"] == 3 and data["rows"]["learned"] == 77
     strict = credo("learn", path, "--target", "y", *LINEAR, "--strict", "--out", "s")
     assert strict.status == 2 and "line 31" in strict.err and not (tmp_path / "s").exists()
 
 
-def test_standard_input_and_json_lines(credo, tmp_path, monkeypatch):
+def test_standard_input_and_json_lines(
+    credo: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     rows = [{"a": i % 7, "b": None if i % 5 else "x", "y": 2.0 * (i % 7) + 0.1 * (i % 3)} for i in range(80)]
     text = "".join(json.dumps(row) + "\n" for row in rows)
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(text.encode())))
-    made = credo("learn", "-", "--target", "y", *LINEAR)
-    assert made.status == 0, made.err
+    outcome = credo("learn", "-", "--target", "y", *LINEAR)
+    assert outcome.status == 0, outcome.err
     assert (tmp_path / "runs/stdin/report.html").exists()
 
 
-def test_an_earlier_run_is_kept_unless_its_folder_is_named(credo, tmp_path):
+def test_an_earlier_run_is_kept_unless_its_folder_is_named(credo: Command, tmp_path: Path) -> None:
     table = (numbers(tmp_path / "t.csv", 40), "--target", "y", *LINEAR)
     assert credo("learn", *table).status == 0
     again = credo("learn", *table)
@@ -227,19 +246,26 @@ def test_an_earlier_run_is_kept_unless_its_folder_is_named(credo, tmp_path):
     assert sorted(path.name for path in (tmp_path / "runs").iterdir()) == ["t", "t-2"]
 
 
-def test_without_matplotlib_there_is_a_report_without_plots(credo, tmp_path, monkeypatch):
-    monkeypatch.setattr("credo.cli.plots.available", lambda: False)
-    made = credo("learn", numbers(tmp_path / "t.csv", 40), "--target", "y", *LINEAR)
-    assert made.status == 0 and "matplotlib is not installed" in made.err
+def test_without_matplotlib_there_is_a_report_without_plots(
+    credo: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("credo.plots.available", lambda: False)
+    outcome = credo("learn", numbers(tmp_path / "t.csv", 40), "--target", "y", *LINEAR)
+    assert outcome.status == 0 and "matplotlib is not installed" in outcome.err
     assert "matplotlib is not installed" in (tmp_path / "runs/t/report.html").read_text()
     assert not (tmp_path / "runs/t/plots").exists()
 
 
-def test_named_sets_of_images_and_of_rows(credo, tmp_path):
-    made = credo(
+def test_named_sets_of_images_and_of_rows(credo: Command, tmp_path: Path) -> None:
+    outcome = credo(
         "learn", "digits", "--limit", 60, "--test-rows", 20, "--model", "mlp:4", "--posterior", "low-rank:2"
     )
-    assert made.status == 0, made.err
-    assert "60 of its 1,438 training rows, shuffled by the seed" in made.err and "held out (20)" in made.out
-    made = credo("learn", "wine", "--test-rows", -1, *LINEAR)
-    assert made.status == 0 and "beats the running majority" in made.out and "held out" not in made.out
+    assert outcome.status == 0, outcome.err
+    assert (
+        "60 of its 1,438 training rows, shuffled by the seed" in outcome.err
+        and "held out (20)" in outcome.out
+    )
+    outcome = credo("learn", "wine", "--test-rows", -1, *LINEAR)
+    assert (
+        outcome.status == 0 and "beats the running majority" in outcome.out and "held out" not in outcome.out
+    )

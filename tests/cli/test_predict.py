@@ -10,9 +10,10 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
-from tests.cli.conftest import labels, numbers
+from tests.cli.conftest import Command, labels, numbers
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -22,28 +23,32 @@ def table(text: str) -> list[dict[str, str]]:
     return list(csv.DictReader(io.StringIO(text)))
 
 
-def test_numbers_round_trip_with_intervals(credo, tmp_path):
+def test_numbers_round_trip_with_intervals(credo: Command, tmp_path: Path) -> None:
     learn = numbers(tmp_path / "a.csv", 200)
     assert credo("learn", learn, "--target", "y", "--model", "linear", "--out", "o", "-q").status == 0
     new = numbers(tmp_path / "b.csv", 60, start=200)
-    made = credo("predict", "o/belief.credo", new)
-    assert made.status == 0, made.err
-    rows = table(made.out)
+    outcome = credo("predict", "o/belief.credo", new)
+    assert outcome.status == 0, outcome.err
+    rows = table(outcome.out)
     assert list(rows[0]) == ["row", "mean", "sd", "lower", "upper"] and rows[0]["row"] == "2"
     truth = np.array([float(row["y"]) for row in table(new.read_text())])
-    got = {name: np.array([float(row[name]) for row in rows]) for name in ("mean", "sd", "lower", "upper")}
-    assert np.sqrt(np.mean((got["mean"] - truth) ** 2)) < 6
-    assert 0.75 <= np.mean((got["lower"] <= truth) & (truth <= got["upper"])) <= 1
+    columns = {
+        name: np.array([float(row[name]) for row in rows]) for name in ("mean", "sd", "lower", "upper")
+    }
+    assert np.sqrt(np.mean((columns["mean"] - truth) ** 2)) < 6
+    assert 0.75 <= np.mean((columns["lower"] <= truth) & (truth <= columns["upper"])) <= 1
     narrow = table(credo("predict", "o/belief.credo", new, "--level", 0.5).out)
-    assert float(narrow[0]["upper"]) - float(narrow[0]["lower"]) < got["upper"][0] - got["lower"][0]
+    assert float(narrow[0]["upper"]) - float(narrow[0]["lower"]) < columns["upper"][0] - columns["lower"][0]
 
 
-def test_classes_without_the_target_column_and_with_bad_rows(credo, tmp_path):
+def test_classes_without_the_target_column_and_with_bad_rows(credo: Command, tmp_path: Path) -> None:
     learn = labels(tmp_path / "a.csv", 200)
     assert credo("learn", learn, "--target", "level", "--model", "linear", "--save", "s", "-q").status == 0
     (tmp_path / "b.csv").write_text("city,a,member\nRome,2.0,yes\nParis,,no\nOslo,text,no\nOslo,-2.0,no\n")
-    made = credo("predict", "s", "b.csv", "--out", "p.csv")
-    assert made.status == 0 and "1 bad row skipped: line 4 holds 'text'" in made.err and made.out == ""
+    outcome = credo("predict", "s", "b.csv", "--out", "p.csv")
+    assert (
+        outcome.status == 0 and "1 bad row skipped: line 4 holds 'text'" in outcome.err and outcome.out == ""
+    )
     rows = table((tmp_path / "p.csv").read_text())
     assert [row["row"] for row in rows] == ["2", "3", "5"]
     assert rows[0]["prediction"] == "high" and rows[2]["prediction"] == "low"
@@ -54,7 +59,7 @@ def test_classes_without_the_target_column_and_with_bad_rows(credo, tmp_path):
     )
 
 
-def test_listings_and_version(credo):
+def test_listings_and_version(credo: Command) -> None:
     listed = credo("datasets")
     assert listed.status == 0 and "electricity" in listed.out and "yacht" in listed.out
     assert "kf-tracking" in credo("reproduce").out
@@ -63,13 +68,13 @@ def test_listings_and_version(credo):
     assert shown.status == 0 and "--posterior" in shown.out and "--resume" in shown.out
 
 
-def run(*words: str, **kwargs):
+def run(*words: str, **streams: Any) -> subprocess.Popen[str]:
     code = "import sys; from credo.cli import main; sys.exit(main())"
     env = os.environ | {"PYTHONPATH": str(ROOT / "src"), "JAX_PLATFORMS": "cpu"}
-    return subprocess.Popen([sys.executable, "-c", code, *words], env=env, text=True, **kwargs)
+    return subprocess.Popen([sys.executable, "-c", code, *words], env=env, text=True, **streams)
 
 
-def test_help_imports_no_jax():
+def test_help_imports_no_jax() -> None:
     code = "import sys; from credo.cli import main; main(['--help']); main(['learn', '--help']);"
     code += "sys.exit('jax' in sys.modules)"
     env = os.environ | {"PYTHONPATH": str(ROOT / "src")}
@@ -78,25 +83,32 @@ def test_help_imports_no_jax():
     assert "credo learn mnist" in done.stdout
 
 
-def test_ctrl_c_saves_the_state_and_the_run_goes_on_from_there(tmp_path):
-    pipe = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "cwd": tmp_path}
+def test_ctrl_c_saves_the_state_and_the_run_goes_on_from_there(tmp_path: Path) -> None:
+    pipe: dict[str, Any] = {
+        "stdin": subprocess.PIPE,
+        "stdout": subprocess.PIPE,
+        "stderr": subprocess.PIPE,
+        "cwd": tmp_path,
+    }
     lines = numbers(tmp_path / "t.csv", 1400).read_text()
-    made = run("learn", "-", "--target", "y", "--model", "linear", "--out", "o", **pipe)
-    made.stdin.write(lines)
-    made.stdin.flush()  # and is left open: the run waits for more
+    outcome = run("learn", "-", "--target", "y", "--model", "linear", "--out", "o", **pipe)
+    assert outcome.stdin is not None
+    outcome.stdin.write(lines)
+    outcome.stdin.flush()  # and is left open: the run waits for more
     deadline = time.monotonic() + 60
     while time.monotonic() < deadline and not list(tmp_path.glob(".o.*")):
         time.sleep(0.1)
     time.sleep(6)
-    made.send_signal(signal.SIGINT)
-    _, err = made.communicate(timeout=60)
-    assert made.returncode == 130, err
+    outcome.send_signal(signal.SIGINT)
+    _, err = outcome.communicate(timeout=60)
+    assert outcome.returncode == 130, err
     assert "the state is saved" in err and "--resume o/belief.credo" in err and "Traceback" not in err
     assert sorted(path.name for path in (tmp_path / "o").iterdir()) == ["belief.credo", "metrics.json"]
 
 
-def test_a_closed_pipe_is_quiet(tmp_path):
-    made = run("datasets", stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-    made.stdout.close()
-    err = made.stderr.read()
-    assert made.wait(60) in (0, 1) and "Traceback" not in err
+def test_a_closed_pipe_is_quiet(tmp_path: Path) -> None:
+    outcome = run("datasets", stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    assert outcome.stdout is not None and outcome.stderr is not None
+    outcome.stdout.close()
+    err = outcome.stderr.read()
+    assert outcome.wait(60) in (0, 1) and "Traceback" not in err

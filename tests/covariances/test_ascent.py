@@ -12,7 +12,9 @@ import pytest
 import credo
 from credo.covariances import DiagonalCovariance, LowRankCovariance
 from credo.covariances.projections import project
-from credo.covariances.retraction import retract
+from credo.learners.rules import Ascent, ascend
+from credo.learners.rules.retraction import retract
+from credo.linalg.jacobians import as_rows
 
 P, RATE = 5, 1e-3
 RNG = np.random.default_rng(7)
@@ -58,8 +60,10 @@ def test_full_in_natural_parameters(form: str, elbo: bool) -> None:
     first, second = jax.grad(by_naturals, (0, 1))(linear, half)
     cov = jnp.linalg.inv(-2 * (half + RATE * second))
     expected = cov @ (linear + RATE * first)
-    mean, made = here.ascend(
-        jnp.asarray(MEAN), slope(prior), jnp.asarray(ROWS), None, prior, RATE, "natural", "exact"
+    mean, made = ascend(
+        here,
+        jnp.asarray(MEAN),
+        Ascent(slope(prior), as_rows(jnp.asarray(ROWS)), None, prior, jnp.asarray(RATE), "natural", "exact"),
     )
     np.testing.assert_allclose(made.dense(), cov, rtol=1e-10, atol=1e-12)
     np.testing.assert_allclose(mean, expected, rtol=1e-10)
@@ -71,8 +75,10 @@ def test_full_in_moments(elbo: bool) -> None:
     prior = credo.Full().from_dense(jnp.asarray(spd(1))) if elbo else None
     dense = None if prior is None else prior.dense()
     first, second = jax.grad(objective, (0, 1))(jnp.asarray(MEAN), jnp.asarray(spd(0)), dense)
-    mean, made = here.ascend(
-        jnp.asarray(MEAN), slope(prior), jnp.asarray(ROWS), None, prior, RATE, "moment", "exact"
+    mean, made = ascend(
+        here,
+        jnp.asarray(MEAN),
+        Ascent(slope(prior), as_rows(jnp.asarray(ROWS)), None, prior, jnp.asarray(RATE), "moment", "exact"),
     )
     np.testing.assert_allclose(mean, MEAN + RATE * first, rtol=1e-10)
     np.testing.assert_allclose(made.dense(), spd(0) + RATE * second, rtol=1e-10)
@@ -88,8 +94,10 @@ def test_diagonal(parameters: str, elbo: bool) -> None:
     def by_naturals(linear: Any, half: Any) -> jax.Array:
         return objective(linear / (-2 * half), jnp.diag(-0.5 / half), dense)
 
-    mean, made = DiagonalCovariance(var).ascend(
-        jnp.asarray(MEAN), slope(prior), jnp.asarray(ROWS), None, prior, RATE, parameters, "exact"
+    mean, made = ascend(
+        DiagonalCovariance(var),
+        jnp.asarray(MEAN),
+        Ascent(slope(prior), as_rows(jnp.asarray(ROWS)), None, prior, jnp.asarray(RATE), parameters, "exact"),
     )
     if parameters == "natural":
         linear, half = MEAN / var, -0.5 / var
@@ -120,8 +128,10 @@ def test_low_rank_in_its_factors(elbo: bool, measured: bool) -> None:
         return objective(mean, cov, dense) + bent
 
     gradients = jax.grad(by_factors, (0, 1, 2))(jnp.asarray(MEAN), base, rows)
-    mean, made = LowRankCovariance(base, rows).ascend(
-        jnp.asarray(MEAN), slope(prior), jnp.asarray(ROWS), extra, prior, RATE, None, "exact"
+    mean, made = ascend(
+        LowRankCovariance(base, rows),
+        jnp.asarray(MEAN),
+        Ascent(slope(prior), as_rows(jnp.asarray(ROWS)), extra, prior, jnp.asarray(RATE), None, "exact"),
     )
     for ours, before, gradient in zip(
         (mean, made.base, made.factor), (MEAN, base, rows), gradients, strict=True

@@ -11,8 +11,14 @@ import pytest
 from tests.covariances.reference import close, dense
 
 from credo.covariances import Diagonal, Full, LowRank, LowRankCovariance
-from credo.covariances.full_steps import WhitenedIterate
-from credo.covariances.iterates import BlendedIterate, StackedCovariance, StackedIterate
+from credo.learners.rules import (
+    BlendedIterate,
+    StackedCovariance,
+    StackedIterate,
+    WhitenedIterate,
+    start_iterate,
+)
+from credo.linalg.jacobians import as_rows
 
 P, K, STEPS, SHARE = 7, 2, 3, 0.3
 RNG = np.random.default_rng(9)
@@ -39,10 +45,10 @@ def through(iterate: Any, diagonal: Any, factors: Any) -> tuple[list, list, Any]
     blends, afters = [], []
     for factor in factors:
         blended = iterate.blend(jnp.asarray(SHARE))
-        iterate = iterate.advance(blended, jnp.asarray(SHARE), factor, diagonal)
+        iterate = iterate.advance(blended, jnp.asarray(SHARE), as_rows(factor), diagonal)
         blends.append(blended.dense())
         afters.append(iterate.cov.dense())
-    return blends, afters, iterate.keep()
+    return blends, afters, iterate.finish()
 
 
 @pytest.mark.parametrize("kind", ["stacked", "whitened"])
@@ -67,7 +73,7 @@ def test_full_iterates_blend_and_advance_exactly(kind: str, form: str, level: An
 @pytest.mark.parametrize("name", ["diagonal", "low-rank"])
 def test_blended_iterates_mix_precisions(name: str) -> None:
     prior = PRIORS[name]
-    iterate = prior.iterate(STEPS * K)
+    iterate = start_iterate(prior, STEPS * K)
     assert isinstance(iterate, BlendedIterate)
     blends, afters, kept = jax.jit(lambda f: through(iterate, jnp.asarray(LEVEL), f))(jnp.asarray(FACTORS))
     old = here = np.linalg.inv(dense(prior))
@@ -85,16 +91,16 @@ def test_blended_iterates_mix_precisions(name: str) -> None:
 
 def test_full_iterates_are_held_by_rows_while_those_are_few() -> None:
     prior = PRIORS["root"]
-    assert isinstance(prior.iterate(P - 1), StackedIterate)
-    assert isinstance(prior.iterate(P), WhitenedIterate)
+    assert isinstance(start_iterate(prior, P - 1), StackedIterate)
+    assert isinstance(start_iterate(prior, P), WhitenedIterate)
     given = jnp.arange(float(P))
     for rows in (P - 1, P):
-        np.testing.assert_array_equal(prior.iterate(rows).dual(jnp.zeros(P), given), given)
+        np.testing.assert_array_equal(start_iterate(prior, rows).dual(jnp.zeros(P), given), given)
 
 
 def stacked(rows: np.ndarray, prior: Any) -> StackedCovariance:
     cross, inner = prior.couple(jnp.asarray(rows))
-    return StackedCovariance(prior, jnp.asarray(rows), cross, inner)
+    return StackedCovariance(prior, jnp.asarray(rows), cross.dense(), inner)
 
 
 @pytest.mark.parametrize("name", list(PRIORS))
@@ -107,14 +113,13 @@ def test_a_stacked_covariance_is_the_conditioned_prior(name: str) -> None:
     for got, want in (
         (cov.dense(), exact),
         (cov.diag(), np.diag(exact)),
-        (cross, more @ exact),
+        (cross.dense(), more @ exact),
+        (cov.logdet(), np.linalg.slogdet(exact)[1]),
         (inner, more @ exact @ more.T),
         (cov.mv(jnp.asarray(more[0])), exact @ more[0]),
     ):
         close(got, want)
     assert cov.size == P
-    if name != "diagonal":
-        close(dense(cov.condition(jnp.asarray(more))), np.linalg.inv(np.linalg.inv(exact) + more.T @ more))
 
 
 @pytest.mark.parametrize("name", list(PRIORS))
@@ -141,7 +146,7 @@ def test_draws_of_a_stacked_covariance_have_it_and_depend_on_nothing_else(name: 
 
 def test_a_low_rank_iterate_forgets_at_every_step() -> None:
     prior = LowRank(2).init(jnp.asarray(1 / LEVEL))
-    _, afters, kept = through(prior.iterate(STEPS * K), None, jnp.asarray(FACTORS[:, :1]))
+    _, afters, kept = through(start_iterate(prior, STEPS * K), None, jnp.asarray(FACTORS[:, :1]))
     exact = np.diag(LEVEL)
     for factor in FACTORS[:, :1]:
         exact = (1 - SHARE) * exact + SHARE * np.diag(LEVEL) + factor.T @ factor

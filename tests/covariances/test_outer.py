@@ -13,7 +13,8 @@ from tests.covariances.reference import close
 import credo
 from credo.core.trees import ravel
 from credo.covariances import Diagonal, LowRank, LowRankCovariance
-from credo.linalg.outer import OuterRows, dense_rows, mask_rows
+from credo.learners.rules import blend_precisions
+from credo.linalg.jacobians import DenseRows, OuterRows, Rows
 from credo.models import model as models
 
 RNG = np.random.default_rng(5)
@@ -57,14 +58,18 @@ def test_outer_rows_are_the_array_they_stand_for(groups: int, each: int, left: i
 
     @jax.jit
     def answers(rows: OuterRows, other: OuterRows) -> tuple:
-        products = (jnp.asarray(few) @ rows, jnp.asarray(few)[:, :, None][0] * rows)
+        products = (rows.mix_rows(jnp.asarray(few)), rows.scale_rows(jnp.asarray(few)[0]))
         return (
-            (rows.dense(), rows.combine(jnp.asarray(few)), rows.combine(jnp.asarray(many))),
-            (jnp.asarray(few)[0] @ rows, rows @ jnp.asarray(vector), rows @ jnp.asarray(matrix).T),
+            (rows.dense(), rows.pull(jnp.asarray(few)), rows.pull(jnp.asarray(many))),
+            (
+                rows.pull(jnp.asarray(few)[0]),
+                rows.push(jnp.asarray(vector)),
+                rows.push(jnp.asarray(matrix).T),
+            ),
             (rows.cross(jnp.asarray(matrix)), rows.gram(), rows.gram(jnp.asarray(weight))),
             (rows.gram(jnp.asarray(weight), other), rows.squares(), rows.squares(jnp.asarray(inner))),
-            tuple(dense_rows(product) for product in products),
-            dense_rows(mask_rows(rows, jnp.arange(count) > 0)),
+            tuple(product.dense() for product in products),
+            rows.where(jnp.arange(count) > 0).dense(),
         )
 
     want = (
@@ -85,15 +90,15 @@ def test_outer_rows_are_the_array_they_stand_for(groups: int, each: int, left: i
 def test_covariances_answer_alike_to_outer_rows_and_arrays(projection: str, left: int) -> None:
     base, factor = RNG.uniform(0.5, 2.0, P), RNG.normal(size=(2, P))
     low = LowRankCovariance(jnp.asarray(base), jnp.asarray(factor), LowRank(2, projection=projection))
-    held = [low, low.blend(low, jnp.asarray(0.3)), Diagonal().init(jnp.asarray(base))]
+    held = [low, blend_precisions(low, low, jnp.asarray(0.3)), Diagonal().init(jnp.asarray(base))]
     rows, pull = outer(2, 2, left), jnp.asarray(RNG.normal(size=left))
 
     @jax.jit
-    def answers(rows: object) -> list:
+    def answers(rows: jax.Array | Rows) -> list:
         made = []
         for cov in [*held, Diagonal("covariance").init(jnp.asarray(base))]:
-            cross, inner = cov.couple(rows)  # type: ignore[arg-type]
-            made.append((pull @ cross, inner, cov.condition(rows).dense()))  # type: ignore[arg-type]
+            cross, inner = cov.couple(rows)
+            made.append((cross.pull(pull), cross.dense(), inner, cov.condition(rows).dense()))
         return made
 
     jax.tree.map(close, answers(rows), answers(rows.dense()))
@@ -115,7 +120,7 @@ def test_networks_of_dense_layers_linearise_in_outer_products(monkeypatch: pytes
     linear = credo.Model(credo.Linear(3), credo.Categorical(3))
     cases = [(single, XS[0]), (credo.joint(single), XS)]
     plain = [model.jacobian(vector, unravel, x) for model, x in cases]
-    assert all(isinstance(model.linearize(vector, unravel, x)[1], jax.Array) for model, x in cases)
+    assert all(isinstance(model.linearize(vector, unravel, x)[1], DenseRows) for model, x in cases)
     monkeypatch.setattr(models, "LARGE", 1)
     for (model, x), (eta, rows) in zip(cases, plain, strict=True):
         made = model.linearize(vector, unravel, x)

@@ -12,7 +12,7 @@ import numpy as np
 import credo
 from credo.core.records import replace
 from credo.covariances import DenseCovariance
-from credo.learners.curvature import Site
+from credo.learners import Site
 
 FAST = {"xla_backend_optimization_level": 0, "xla_llvm_disable_expensive_passes": True}
 """Most of the time of these tests goes into compiling, so they do without optimisation."""

@@ -14,7 +14,8 @@ from tests.learners.reference import close, linear
 import credo
 from credo.core.records import replace
 from credo.covariances import Covariance, DiagonalCovariance, LowRankCovariance, RootCovariance
-from credo.learners.curvature import Curvature, Site
+from credo.learners import Curvature, Site
+from credo.learners.curvatures.monte_carlo import MeanHessian
 
 SIZE = 6
 PROBLEM = Problem(SIZE, 2)
@@ -33,8 +34,7 @@ def measured(curvature: Curvature, cov: Covariance, keys: jax.Array) -> tuple[ja
 
     def one(key: jax.Array) -> tuple[jax.Array, jax.Array]:
         local = curvature.local(site(PROBLEM, key), jnp.asarray(PROBLEM.mean), cov)
-        bend = -local.factor.T @ local.factor
-        return local.gradient, bend if local.diagonal is None else bend - jnp.diag(local.diagonal)
+        return local.gradient, -local.precision()
 
     return fast(jax.vmap(one), keys)
 
@@ -79,7 +79,7 @@ def test_mc_ef_by_hand() -> None:
     draws = PROBLEM.mean + np.asarray(COV.sample(jax.random.fold_in(KEY, 0), (3,)))
     slopes = np.stack([PROBLEM.hessian(draw)[0] for draw in draws])
     close(local.gradient, slopes.mean(0))
-    close(local.factor.T @ local.factor, slopes.T @ slopes / 3)
+    close(local.precision(), slopes.T @ slopes / 3)
     close(local.eta, np.tanh(draws) @ PROBLEM.x.T)
 
 
@@ -93,7 +93,8 @@ def test_the_diagonal_of_the_hessian_is_estimated_without_bias(estimator: str) -
         first, second = jax.random.split(key)
         draws = jnp.asarray(PROBLEM.mean)[None, :] + cov.sample(first, (4,))
         slope = jax.grad(site(PROBLEM).log_likelihood)
-        return jnp.mean(curvature._diagonal(slope, draws, jnp.asarray(PROBLEM.mean), cov, second)[1], axis=0)
+        forms = MeanHessian(curvature, slope, draws, draws, jnp.asarray(PROBLEM.mean), cov, second)
+        return jnp.mean(forms.probes()[1], axis=0)
 
     got = fast(jax.vmap(one), jax.random.split(KEY, 8000))
     unbiased(got, (np.diagonal(bend[0]), np.diagonal(bend[1])))
@@ -129,7 +130,7 @@ def test_mc_hess_of_a_full_belief_is_the_negative_part_of_the_mean_hessian(draws
     slope, bend = mean_hessian(draws)
     local = credo.MonteCarloHessian(draws).local(site(PROBLEM, KEY), jnp.asarray(PROBLEM.mean), COV)
     close(local.gradient, slope)
-    close(local.factor.T @ local.factor, semi_definite(bend, SIZE))
+    close(local.precision(), semi_definite(bend, SIZE))
     assert np.linalg.eigvalsh(bend).max() > 1e-3  # it is indefinite, so something was cut off
 
 
@@ -148,7 +149,7 @@ def test_the_full_mean_hessian_is_unbiased_where_it_is_negative() -> None:
 
     def one(key: jax.Array) -> jax.Array:
         local = curvature.local(site(flat, key), start, COV)
-        return -local.factor.T @ local.factor
+        return -local.precision()
 
     got = fast(jax.vmap(one), jax.random.split(KEY, 2000))
     unbiased(got, (np.mean(bends, axis=0), np.std(bends, axis=0) / np.sqrt(len(bends))))
@@ -175,7 +176,7 @@ def test_mc_hess_of_a_low_rank_belief_finds_the_leading_directions(
     )
     curvature = credo.MonteCarloHessian(2, rank=rank, rounds=rounds)
     local = curvature.local(site(problem, KEY), jnp.asarray(problem.mean), cov)
-    best, got = semi_definite(bend, rank), np.asarray(local.factor.T @ local.factor)
+    best, got = semi_definite(bend, rank), np.asarray(local.precision())
     assert np.linalg.norm(got - best) <= tolerance * np.linalg.norm(best)
     assert np.linalg.matrix_rank(got, tol=1e-8) == rank
     # Ritz values are never above the eigenvalues
@@ -190,7 +191,7 @@ def test_mc_hess_of_a_low_rank_belief_leaves_positive_directions_out() -> None:
         )
         first, _ = jax.random.split(jax.random.fold_in(key, 0))
         bend = jax.jit(jax.hessian(log_prob))(jnp.asarray(PROBLEM.mean) + low.sample(first, (1,))[0])
-        close(local.factor.T @ local.factor, semi_definite(np.asarray(bend), SIZE))
+        close(local.precision(), semi_definite(np.asarray(bend), SIZE))
 
 
 def test_antithetic_draws_cancel_odd_noise() -> None:
@@ -296,7 +297,7 @@ def test_mc_ef_of_a_batch_has_one_row_a_draw_and_observation(weight: Any) -> Non
     slopes, each = bernoulli_slopes(draws), np.broadcast_to(weight, BATCH)
     assert local.rows.shape == (2 * BATCH, SIZE)
     close(local.gradient, np.einsum("mbp,b->p", slopes, each) / 2)
-    close(local.factor.T @ local.factor, np.einsum("mbp,mbq,b->pq", slopes, slopes, each) / 2)
+    close(local.precision(), np.einsum("mbp,mbq,b->pq", slopes, slopes, each) / 2)
 
 
 @pytest.mark.parametrize("name", list(CURVATURES))
@@ -343,8 +344,7 @@ def test_a_weight_multiplies_the_log_likelihood(name: str) -> None:
 
     def one(weight: Any) -> tuple[jax.Array, jax.Array]:
         local = curvature.local(batch_site(LABELS, weight), jnp.asarray(PROBLEM.mean), cov)
-        bend = local.factor.T @ local.factor
-        return local.gradient, bend if local.diagonal is None else bend + jnp.diag(local.diagonal)
+        return local.gradient, local.precision()
 
     g, bend = one(1.0)
     for weight in (2.5, np.full(BATCH, 2.5)):

@@ -2,11 +2,23 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 import pytest
 
-from credo.metrics import Scores, reliability, running, summarize, windowed
-from credo.metrics.scores import ece
+from credo.metrics import (
+    Scores,
+    central,
+    count_bins,
+    coverage_of,
+    ece,
+    ece_of,
+    reliability,
+    running,
+    summarize,
+    windowed,
+)
 
 RNG = np.random.default_rng(0)
 
@@ -27,9 +39,10 @@ def measured(count: int = 4000) -> Scores:
     return Scores(y, mean, sd, log_prob, pit, None, {"plugin": log_prob - 1}, log_prob, np.ones(count, bool))
 
 
-def test_classification_metrics_equal_naive_loops():
+def test_classification_metrics_equal_naive_loops() -> None:
     s = classified()
-    got = summarize(s)
+    assert s.probs is not None
+    result = summarize(s)
     wrong = np.mean([p.argmax() != y for p, y in zip(s.probs, s.y, strict=True)])
     pairs = zip(s.probs, s.y, strict=True)
     brier = np.mean([sum((p[c] - (c == y)) ** 2 for c in range(4)) for p, y in pairs])
@@ -39,35 +52,36 @@ def test_classification_metrics_equal_naive_loops():
         inside = (confidence >= low) & (confidence < low + 1 / 15)
         if inside.any():
             total += inside.mean() * abs(s.correct[inside].mean() - confidence[inside].mean())
-    assert got["error"] == pytest.approx(wrong)
-    assert got["brier"] == pytest.approx(brier)
-    assert got["ece"] == pytest.approx(total)
-    assert got["nlpd"] == pytest.approx(-s.log_prob.mean())
+    assert result["error"] == pytest.approx(wrong)
+    assert result["brier"] == pytest.approx(brier)
+    assert result["ece"] == pytest.approx(total)
+    assert result["nlpd"] == pytest.approx(-s.log_prob.mean())
 
 
-def test_the_calibration_error_of_certainty_is_the_error():
+def test_the_calibration_error_of_certainty_is_the_error() -> None:
     assert ece(np.ones(10), np.arange(10) < 7) == pytest.approx(0.3)
 
 
-def test_regression_metrics_of_a_calibrated_forecast():
+def test_regression_metrics_of_a_calibrated_forecast() -> None:
     s = measured()
-    got = summarize(s)
-    assert got["rmse"] == pytest.approx(0.5, abs=4 * 0.5 / np.sqrt(2 * len(s)))
-    assert got["coverage"] == pytest.approx(0.9, abs=4 * np.sqrt(0.09 / len(s)))
-    assert got["nlpd_plugin"] == pytest.approx(got["nlpd"] + 1)
+    result = summarize(s)
+    assert result["rmse"] == pytest.approx(0.5, abs=4 * 0.5 / np.sqrt(2 * len(s)))
+    assert result["coverage"] == pytest.approx(0.9, abs=4 * np.sqrt(0.09 / len(s)))
+    assert result["nlpd_plugin"] == pytest.approx(result["nlpd"] + 1)
     curve = reliability(s)
     assert np.abs(curve["predicted"] - curve["observed"]).max() < 4 * 0.5 / np.sqrt(len(s))
 
 
-def test_a_forecast_too_wide_covers_too_much():
+def test_a_forecast_too_wide_covers_too_much() -> None:
     s = measured()
     from scipy import stats
 
-    wide = Scores(**{**s.__dict__, "pit": stats.norm.cdf(s.y, s.mean, 3 * s.sd)})
+    assert s.sd is not None
+    wide = dataclasses.replace(s, pit=stats.norm.cdf(s.y, s.mean, 3 * s.sd))
     assert summarize(wide)["coverage"] > 0.98
 
 
-def test_running_and_windowed_curves():
+def test_running_and_windowed_curves() -> None:
     s = measured(50)
     squares = (s.y - s.mean) ** 2
     np.testing.assert_allclose(running(s, "rmse"), [np.sqrt(squares[: i + 1].mean()) for i in range(50)])
@@ -75,12 +89,31 @@ def test_running_and_windowed_curves():
     np.testing.assert_allclose(windowed(s, "rmse", 7), naive, atol=1e-12)
 
 
-def test_parts_join_to_the_whole():
+def test_parts_join_to_the_whole() -> None:
     s = classified()
     again = Scores.concatenate([s.rows(slice(0, 100)), s.rows(slice(100, None))])
     assert summarize(again) == summarize(s)
 
 
-def test_no_rows_give_no_numbers():
+def test_no_rows_give_no_numbers() -> None:
     s = classified()
     assert np.isnan(summarize(s.rows(slice(0, 0)))["nlpd"])
+
+
+def test_tables_of_parts_add_up_to_the_metrics_of_the_whole() -> None:
+    s, number = classified(), measured(1000)
+    assert s.probs is not None and number.pit is not None
+    confidence, correct = s.probs.max(axis=1), s.correct
+    parts = [count_bins(confidence[rows], correct[rows]) for rows in (slice(0, 70), slice(70, None))]
+    assert ece_of(parts[0] + parts[1]) == pytest.approx(summarize(s)["ece"], rel=1e-12)
+    inside = central(number.pit)
+    halves = [count_bins(inside[rows], np.ones(500), 20) for rows in (slice(0, 500), slice(500, None))]
+    assert coverage_of(halves[0] + halves[1]) == summarize(number)["coverage"]
+    naive = np.mean((number.pit >= 0.05) & (number.pit <= 0.95))
+    assert summarize(number)["coverage"] == pytest.approx(naive, abs=1e-12)
+
+
+def test_a_forecast_that_is_not_finite_covers_nothing() -> None:
+    s = measured(10)
+    assert s.pit is not None
+    assert summarize(dataclasses.replace(s, pit=np.full(10, np.nan)))["coverage"] == 0

@@ -6,91 +6,118 @@ import jax
 import jax.numpy as jnp
 
 from credo.core.records import record
+from credo.core.types import Array
 
 __all__ = ["Beta", "Dirichlet", "Gamma"]
 
 
 @record
 class Beta:
-    """p ~ Beta(a, b); `t` counts predictions."""
+    """A probability p ~ Beta(a, b): density proportional to p^(a-1) (1 - p)^(b-1).
 
-    a: jax.Array
-    b: jax.Array
-    t: jax.Array
+    Attributes:
+        a, b: both above 0; a + b counts the observations that the belief is worth.
+        t: how many times `predict` has been called.
+
+    Example:
+        >>> float(Beta(jnp.asarray(3.0), jnp.asarray(1.0), jnp.asarray(0)).mean)
+        0.75
+    """
+
+    a: Array
+    b: Array
+    t: Array
 
     @property
-    def mean(self) -> jax.Array:
+    def mean(self) -> Array:
         """E[p] = a / (a + b)."""
         return self.a / (self.a + self.b)
 
     @property
-    def var(self) -> jax.Array:
+    def var(self) -> Array:
         """Var[p]."""
         total = self.a + self.b
         return self.a * self.b / (total**2 * (total + 1))
 
     @property
-    def params(self) -> jax.Array:
+    def params(self) -> Array:
         """E[p]."""
         return self.mean
 
-    def sample(self, key: jax.Array, shape: tuple[int, ...] = ()) -> jax.Array:
+    def sample(self, key: Array, shape: tuple[int, ...] = ()) -> Array:
         """Draws of p."""
         return jax.random.beta(key, self.a, self.b, shape, jnp.result_type(self.a))
 
 
 @record
 class Gamma:
-    """rate ~ Gamma(shape, per): density proportional to rate^(shape-1) exp(-per rate); `t` counts
-    predictions.
+    """A rate ~ Gamma(shape, per): density proportional to rate^(shape-1) exp(-per rate).
+
+    Attributes:
+        shape: above 0; the events that the belief is worth.
+        per: above 0; the time, or the number of observations, in which they occurred.
+        t: how many times `predict` has been called.
+
+    Example:
+        >>> float(Gamma(jnp.asarray(6.0), jnp.asarray(2.0), jnp.asarray(0)).mean)
+        3.0
     """
 
-    shape: jax.Array
-    per: jax.Array
-    t: jax.Array
+    shape: Array
+    per: Array
+    t: Array
 
     @property
-    def mean(self) -> jax.Array:
+    def mean(self) -> Array:
         """E[rate] = shape / per."""
         return self.shape / self.per
 
     @property
-    def var(self) -> jax.Array:
+    def var(self) -> Array:
         """Var[rate] = shape / per^2."""
         return self.shape / self.per**2
 
     @property
-    def params(self) -> jax.Array:
+    def params(self) -> Array:
         """E[rate]."""
         return self.mean
 
-    def sample(self, key: jax.Array, shape: tuple[int, ...] = ()) -> jax.Array:
+    def sample(self, key: Array, shape: tuple[int, ...] = ()) -> Array:
         """Draws of the rate."""
         return jax.random.gamma(key, self.shape, shape, jnp.result_type(self.shape)) / self.per
 
 
 @record
 class Dirichlet:
-    """p ~ Dirichlet(counts), counts (C,); `t` counts predictions."""
+    """The probabilities p of C classes ~ Dirichlet(counts): density proportional to prod p_c^(counts_c - 1).
 
-    counts: jax.Array
-    t: jax.Array
+    Attributes:
+        counts: (C,), each above 0: the observations of each class that the belief is worth.
+        t: how many times `predict` has been called.
+
+    Example:
+        >>> Dirichlet(jnp.array([3.0, 1.0]), jnp.asarray(0)).mean
+        Array([0.75, 0.25], dtype=float32)
+    """
+
+    counts: Array
+    t: Array
 
     @property
-    def mean(self) -> jax.Array:
+    def mean(self) -> Array:
         """E[p]."""
         return self.counts / jnp.sum(self.counts)
 
     @property
-    def var(self) -> jax.Array:
+    def var(self) -> Array:
         """Var[p] of each class."""
         return self.mean * (1 - self.mean) / (jnp.sum(self.counts) + 1)
 
     @property
-    def params(self) -> jax.Array:
+    def params(self) -> Array:
         """E[p]."""
         return self.mean
 
-    def sample(self, key: jax.Array, shape: tuple[int, ...] = ()) -> jax.Array:
+    def sample(self, key: Array, shape: tuple[int, ...] = ()) -> Array:
         """Draws of p, (*shape, C)."""
         return jax.random.dirichlet(key, self.counts, shape, jnp.result_type(self.counts))

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-import jax
-
 from credo.beliefs.gaussian import Anchor
 from credo.core.records import record, static_field
 from credo.core.trees import Unravel
+from credo.core.types import Array, PyTree
 from credo.covariances import EnsembleCovariance
 
 __all__ = ["Ensemble"]
@@ -25,17 +22,23 @@ class Ensemble:
         t: how many times `predict` has been called.
         unravel: how a vector becomes the parameter tree.
         anchor: the prior, kept only for dynamics that return to it.
+
+    Example:
+        >>> import credo, jax.numpy as jnp
+        >>> learner = credo.enkf(credo.Model(lambda w, x: x @ w, credo.Normal(0.1)), members=20)
+        >>> learner.init(jnp.zeros(3)).members.shape
+        (20, 3)
     """
 
-    mean: jax.Array
-    deviations: jax.Array
-    key: jax.Array
-    t: jax.Array
+    mean: Array
+    deviations: Array
+    key: Array
+    t: Array
     unravel: Unravel = static_field()
     anchor: Anchor | None = None
 
     @property
-    def members(self) -> jax.Array:
+    def members(self) -> Array:
         """The members as vectors (M, P)."""
         return self.mean[None, :] + self.deviations
 
@@ -45,7 +48,7 @@ class Ensemble:
         return EnsembleCovariance(self.deviations, self.key)
 
     @property
-    def params(self) -> Any:
+    def params(self) -> PyTree:
         """The mean as a parameter tree."""
         return self.unravel(self.mean)
 
@@ -55,11 +58,11 @@ class Ensemble:
         return self.unravel.size
 
     @property
-    def var(self) -> jax.Array:
+    def var(self) -> Array:
         """The sample variances (P,)."""
         return self.cov.diag()
 
     @property
-    def sd(self) -> jax.Array:
+    def sd(self) -> Array:
         """The sample standard deviations (P,)."""
         return self.cov.sd

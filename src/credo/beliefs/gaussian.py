@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-import jax
-
+from credo.beliefs.inverse_gamma import InverseGamma
 from credo.core.records import record, static_field
 from credo.core.trees import Unravel
+from credo.core.types import Array, PyTree
 from credo.covariances import Covariance
 
 __all__ = ["Anchor", "Gaussian", "Point"]
@@ -15,15 +13,27 @@ __all__ = ["Anchor", "Gaussian", "Point"]
 
 @record
 class Anchor:
-    """The prior that dynamics pull back to: its mean (P,) and covariance."""
+    """The prior that dynamics pull back to.
 
-    mean: jax.Array
+    Attributes:
+        mean: the prior's mean (P,).
+        cov: its covariance; None for point beliefs, which have no covariance.
+
+    Example:
+        >>> import credo, jax.numpy as jnp
+        >>> model = credo.Model(lambda w, x: x @ w, credo.Normal(0.1))
+        >>> learner = credo.extended_kalman(model, dynamics=credo.OrnsteinUhlenbeck(0.9))
+        >>> learner.init(jnp.ones(2)).anchor.mean
+        Array([1., 1.], dtype=float32)
+    """
+
+    mean: Array
     cov: Covariance | None
 
 
 @record
 class Gaussian:
-    """theta ~ N(mean, cov).
+    """A belief about the parameters of a model: theta ~ N(mean, cov).
 
     Attributes:
         mean: the mean, laid out as a vector (P,).
@@ -32,17 +42,24 @@ class Gaussian:
         unravel: how the vector becomes the parameter tree.
         anchor: the prior, kept only for dynamics that return to it.
         noise: what is known of the noise variance, where it is learned; `cov` is then in units of it.
+
+    Example:
+        >>> import credo, jax.numpy as jnp
+        >>> learner = credo.extended_kalman(credo.Model(lambda w, x: x @ w, credo.Normal(0.1)))
+        >>> belief = learner.init({"w": jnp.zeros(2)}, var=4.0)
+        >>> belief.sd, belief.params
+        (Array([2., 2.], dtype=float32), {'w': Array([0., 0.], dtype=float32)})
     """
 
-    mean: jax.Array
+    mean: Array
     cov: Covariance
-    t: jax.Array
+    t: Array
     unravel: Unravel = static_field()
     anchor: Anchor | None = None
-    noise: Any = None
+    noise: InverseGamma | None = None
 
     @property
-    def params(self) -> Any:
+    def params(self) -> PyTree:
         """The mean as a parameter tree."""
         return self.unravel(self.mean)
 
@@ -52,12 +69,12 @@ class Gaussian:
         return self.unravel.size
 
     @property
-    def var(self) -> jax.Array:
+    def var(self) -> Array:
         """The variances (P,)."""
         return self.cov.diag()
 
     @property
-    def sd(self) -> jax.Array:
+    def sd(self) -> Array:
         """The standard deviations (P,)."""
         return self.cov.sd
 
@@ -73,17 +90,23 @@ class Point:
         t: how many times `predict` has been called.
         unravel: how the vector becomes the parameter tree.
         anchor: the initial parameters, kept only for dynamics that return to them.
+
+    Example:
+        >>> import credo, jax.numpy as jnp
+        >>> learner = credo.sgd(credo.Model(lambda w, x: x @ w, credo.Normal(0.1)), 0.1)
+        >>> learner.init(jnp.zeros(2)).params
+        Array([0., 0.], dtype=float32)
     """
 
-    mean: jax.Array
-    state: Any
-    buffer: Any
-    t: jax.Array
+    mean: Array
+    state: PyTree
+    buffer: PyTree
+    t: Array
     unravel: Unravel = static_field()
     anchor: Anchor | None = None
 
     @property
-    def params(self) -> Any:
+    def params(self) -> PyTree:
         """The parameter tree."""
         return self.unravel(self.mean)
 

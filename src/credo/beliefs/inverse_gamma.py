@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import jax
 import jax.numpy as jnp
 
 from credo.core.errors import require_interval, require_positive
 from credo.core.records import record
 from credo.core.trees import as_like
+from credo.core.types import Array, ArrayLike
 
 __all__ = ["InverseGamma"]
 
 
 @record
 class InverseGamma:
-    """A variance v with density proportional to v^-(shape + 1) exp(-scale / v).
+    """A belief about a noise variance v: density proportional to v^-(shape + 1) exp(-scale / v).
 
     Arguments:
         shape: above 0; 2 `shape` counts the observations that the belief is worth.
@@ -30,9 +29,9 @@ class InverseGamma:
         Array(0.5, dtype=float32, weak_type=True)
     """
 
-    shape: Any = 2.0
-    scale: Any = 1.0
-    forgetting: Any = 1.0
+    shape: ArrayLike = 2.0
+    scale: ArrayLike = 1.0
+    forgetting: ArrayLike = 1.0
 
     def __post_init__(self) -> None:
         require_positive("shape", self.shape)
@@ -40,20 +39,29 @@ class InverseGamma:
         require_interval("forgetting", self.forgetting, 1e-6, 1.0)
 
     @property
-    def mean(self) -> jax.Array:
+    def mean(self) -> Array:
         """E[v], scale / (shape - 1); where shape <= 1, and no mean exists, scale / shape."""
         shape, scale = jnp.asarray(self.shape), jnp.asarray(self.scale)
         return scale / jnp.where(shape > 1, shape - 1, shape)
 
-    def observe(self, gap: jax.Array, unit_cov: jax.Array, weight: jax.Array) -> InverseGamma:
+    def observe(self, gap: Array, unit_cov: Array, weight: Array) -> InverseGamma:
         """Condition on residuals e (C,) ~ N(0, v unit_cov): shape + w C / 2, scale + e' inv(unit_cov) e / 2.
 
         The residual is that of the *prediction* and `unit_cov` includes the parameters' uncertainty; using
         the residual after the fit would bias the noise low. Exact for linear models (normal-inverse-gamma).
+
+        Arguments:
+            gap: the residual e (C,).
+            unit_cov: its covariance in units of the noise variance (C, C), positive definite.
+            weight: the weights of the C residuals, summed.
+
+        Returns:
+            The belief after it.
         """
-        forget = as_like(self.forgetting, self.shape)
+        shape, scale = jnp.asarray(self.shape), jnp.asarray(self.scale)
+        forget = as_like(self.forgetting, shape)
         chol = jnp.linalg.cholesky(unit_cov)
         white = jax.scipy.linalg.solve_triangular(chol, gap, lower=True)
         return InverseGamma(
-            forget * self.shape + 0.5 * weight, forget * self.scale + 0.5 * jnp.sum(white**2), self.forgetting
+            forget * shape + 0.5 * weight, forget * scale + 0.5 * jnp.sum(white**2), self.forgetting
         )

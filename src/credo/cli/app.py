@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, TypeVar
 
-from cyclopts import App, CycloptsError, Group, Parameter
+from cyclopts import App, CycloptsError, Parameter
 
 import credo
+from credo.cli.flags import DATA, DataFlags, LearnerFlags, RunFlags
 from credo.core.errors import CredoError, require_integer
 
 __all__ = ["app", "run"]
+
+Command = TypeVar("Command", bound=Callable[..., int])
 
 _EXAMPLES = """
 Examples:
@@ -35,62 +38,33 @@ app = App(
     version=lambda: f"credo {credo.__version__}",
 )
 
-_DATA = Group("Data", sort_key=1)
-_LEARNER = Group("Learner (all of it has defaults)", sort_key=2)
-_RUN = Group("Output and resuming", sort_key=3)
-
+_NO_DATA_FLAGS, _NO_LEARNER_FLAGS, _NO_RUN_FLAGS = DataFlags(), LearnerFlags(), RunFlags()
 
 _STREAM = "<->"
 
 
-def _named(word: str) -> str:
+def _source(word: str) -> str:
     return "-" if word == _STREAM else word
 
 
-def _flowing(command: Any) -> Any:
+def _flowing(command: Command) -> Command:
     """Join the lines of each paragraph of a command's help, which is then wrapped to the terminal."""
-    text, _, rest = inspect.cleandoc(command.__doc__).partition("\nParameters\n")
+    text, _, rest = inspect.cleandoc(command.__doc__ or "").partition("\nParameters\n")
     paragraphs = [" ".join(part.split()) for part in text.split("\n\n")]
-    rest = re.sub(r"\n {4}(\S.*(?:\n {4,}\S.*)+)", lambda found: "\n    " + " ".join(found[1].split()), rest)
+    rest = re.sub(r"\n {4}(\S.*(?:\n {4,}\S.*)+)", lambda lines: "\n    " + " ".join(lines[1].split()), rest)
     command.__doc__ = "\n\n".join([*paragraphs, f"Parameters\n{rest}"])
     return command
-
-
-def _list(text: str | None) -> list[str]:
-    return [part.strip() for part in text.split(",") if part.strip()] if text else []
 
 
 @app.command(sort_key=1)
 @_flowing
 def learn(
-    source: Annotated[str, Parameter(group=_DATA)],
+    source: Annotated[str, Parameter(group=DATA)],
     /,
     *,
-    target: Annotated[str | None, Parameter(group=_DATA)] = None,
-    task: Annotated[str | None, Parameter(group=_DATA)] = None,
-    classes: Annotated[str | None, Parameter(group=_DATA)] = None,
-    drop: Annotated[str | None, Parameter(group=_DATA)] = None,
-    categorical: Annotated[str | None, Parameter(group=_DATA)] = None,
-    test: Annotated[Path | None, Parameter(group=_DATA)] = None,
-    test_rows: Annotated[int | None, Parameter(group=_DATA)] = None,
-    limit: Annotated[int | None, Parameter(group=_DATA)] = None,
-    shuffle: Annotated[bool | None, Parameter(group=_DATA)] = None,
-    strict: Annotated[bool, Parameter(group=_DATA, negative="")] = False,
-    model: Annotated[str | None, Parameter(group=_LEARNER)] = None,
-    posterior: Annotated[str | None, Parameter(group=_LEARNER)] = None,
-    method: Annotated[str | None, Parameter(group=_LEARNER)] = None,
-    curvature: Annotated[str | None, Parameter(group=_LEARNER)] = None,
-    drift: Annotated[str | None, Parameter(group=_LEARNER)] = None,
-    prior_var: Annotated[float | None, Parameter(group=_LEARNER, allow_leading_hyphen=True)] = None,
-    noise_var: Annotated[float | None, Parameter(group=_LEARNER, allow_leading_hyphen=True)] = None,
-    learning_rate: Annotated[float | None, Parameter(group=_LEARNER, allow_leading_hyphen=True)] = None,
-    iterations: Annotated[int | None, Parameter(group=_LEARNER, allow_leading_hyphen=True)] = None,
-    seed: Annotated[int | None, Parameter(group=_LEARNER)] = None,
-    out: Annotated[Path | None, Parameter(group=_RUN)] = None,
-    save: Annotated[Path | None, Parameter(group=_RUN)] = None,
-    resume: Annotated[Path | None, Parameter(group=_RUN)] = None,
-    chunk: Annotated[int | None, Parameter(group=_RUN)] = None,
-    quiet: Annotated[bool, Parameter(name=["--quiet", "-q"], group=_RUN, negative="")] = False,
+    data: DataFlags = _NO_DATA_FLAGS,
+    learner: LearnerFlags = _NO_LEARNER_FLAGS,
+    run: RunFlags = _NO_RUN_FLAGS,
 ) -> int:
     """Learn from a stream of rows, predicting each row before learning from it.
 
@@ -102,90 +76,19 @@ def learn(
     ----------
     source
         A named data set, a file, or - for standard input.
-    target
-        The column to predict; needed for files.
-    task
-        classification or regression; by default it is inferred from the target, and said.
-    classes
-        All class labels, separated by commas, where the first rows may not show them all.
-    drop
-        Columns to leave out, separated by commas.
-    categorical
-        Columns that are categories although they look like numbers, separated by commas.
-    test
-        A file of held-out rows, scored after learning.
-    test_rows
-        How many held-out rows of a named data set are scored; 0 for all, -1 for none. Images: 1000, others:
-        all.
-    limit
-        The most rows to learn from; 0 for all. Images: 2000, others: all.
-    shuffle
-        Whether the rows of a named data set are shuffled by the seed; by default unless it is a stream.
-    strict
-        Stop at the first bad row; by default bad rows are counted, reported and skipped.
-    model
-        linear, mlp:WIDTH,WIDTH,... or cnn.
-    posterior
-        full, diagonal or low-rank:RANK.
-    method
-        A posterior by natural gradients: bong (one step for each row; the default) or blr (several); by plain
-        ones: bog or bbb. Or a gradient baseline without a posterior: sgd, momentum, adam, replay.
-    curvature
-        How a row's information is measured: lin-hess (the model linearised; the default), lin-ef (cheaper,
-        and far too sure where predictions are bad), or with draws from the posterior: mc-hess (slow on
-        networks), mc-ef.
-    drift
-        How the world may change. Gradually: none, walk:Q, ou:GAMMA, inflation:ALPHA, decay:GAMMA or
-        shrink-perturb:SHRINK,SD. At once, which has a meaning only for rows in order (files, streams):
-        run-length:HAZARD,CAPACITY keeps the likeliest times of the latest change and reports changes
-        (by default 0.005,5), soft-reset:HAZARD goes back to the prior as far as a row asks for it (0.05).
-        mixture:SWITCHING weighs experts that walk at different speeds (0.01).
-    prior_var
-        The scale of the prior variances: a weight's variance is this over its fan-in.
-    noise_var
-        The noise variance of a regression, in units of the target's variance; by default it is learned.
-    learning_rate
-        Of blr (at most 1; 0.5 by default), bog (0.01), bbb (0.001) and the gradient baselines.
-    iterations
-        Steps for each row, of blr and bbb (5 by default), or relinearisations of bong (1).
-    seed
-        Of the initial weights, of the order of the rows and of draws; 0 by default.
-    out
-        The folder for the results; by default runs/SOURCE, or the next free number.
-    save
-        A further file for the saved belief.
-    resume
-        A saved belief to go on from; the learner's options are those it was saved with.
-    chunk
-        Rows per compiled call, and between two looks at the progress; results do not depend on it.
-    quiet
-        Say nothing but the table.
     """
-    for option, value, least in (("--limit", limit, 0), ("--seed", seed, 0), ("--chunk", chunk, 1)):
+    for option, value, least in (
+        ("--limit", data.limit, 0),
+        ("--seed", learner.seed, 0),
+        ("--chunk", run.chunk, 1),
+        ("--test-rows", data.test_rows, -1),
+    ):
         if value is not None:
             require_integer(option, value, least)
-    if test_rows is not None:
-        require_integer("--test-rows", test_rows, -1)
-    from credo.cli.learning import Request, learn_from
-    from credo.cli.sources import Table
+    from credo.cli.learning import learn_from
+    from credo.cli.request import Request
 
-    table = Table(target, task, _list(classes) or None, _list(drop), _list(categorical), strict)
-    learner = {
-        "model": model,
-        "posterior": posterior,
-        "method": method,
-        "curvature": curvature,
-        "drift": drift,
-        "prior_var": prior_var,
-        "noise_var": noise_var,
-        "learning_rate": learning_rate,
-        "iterations": iterations,
-        "seed": seed,
-    }
-    request = Request(
-        _named(source), table, learner, test, test_rows, limit, shuffle, out, save, resume, chunk, quiet
-    )
-    return learn_from(request)
+    return learn_from(Request(_source(source), data, learner, run))
 
 
 @app.command(sort_key=2)
@@ -203,8 +106,8 @@ def predict(
     """Predict the rows of a file with a saved belief; nothing is learned.
 
     The predictions are CSV: the row's line in the file and, for classes, the most probable one and all
-        probabilities; for numbers, mean, standard deviation, and the interval that holds the target with the
-        probability LEVEL.
+    probabilities; for numbers, mean, standard deviation, and the interval that holds the target with the
+    probability LEVEL.
 
     Parameters
     ----------
@@ -226,7 +129,7 @@ def predict(
         raise CredoError(f"--level must be between 0 and 1, such as 0.9; got {level:g}.")
     from credo.cli.prediction import predict_file
 
-    return predict_file(saved, _named(file), _named(out), level, strict, chunk)
+    return predict_file(saved, _source(file), _source(out), level, strict, chunk)
 
 
 @app.command(sort_key=3)
@@ -295,7 +198,7 @@ def run(words: Sequence[str]) -> int:
     # A lone hyphen is standard input or output, which the parser would take for an option.
     words = [_STREAM if word == "-" else word for word in words]
     try:
-        result: Any = app(
+        status: object = app(
             list(words) or ["--help"],
             exit_on_error=False,
             print_error=False,
@@ -306,7 +209,7 @@ def run(words: Sequence[str]) -> int:
         command = " ".join(error.command_chain or ())
         where = f"credo {command}".strip()
         raise CredoError(f"{_sentence(error).replace(_STREAM, '-')} See {where} --help.") from None
-    return result if isinstance(result, int) else 0
+    return status if isinstance(status, int) else 0
 
 
 def _sentence(error: CycloptsError) -> str:

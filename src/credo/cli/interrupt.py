@@ -5,10 +5,13 @@ from __future__ import annotations
 import signal
 import sys
 import threading
+from collections.abc import Callable
 from types import FrameType
-from typing import Any
+from typing import TypeAlias
 
 __all__ = ["Interruptible"]
+
+_Handler: TypeAlias = Callable[[int, FrameType | None], object] | int | None
 
 
 class Interruptible:
@@ -20,18 +23,18 @@ class Interruptible:
     def __init__(self) -> None:
         self.busy = False
         self.stopped = False
-        self.before: Any = None
+        self.before: _Handler = None
 
     def __enter__(self) -> Interruptible:
         if threading.current_thread() is threading.main_thread():
-            self.before = signal.signal(signal.SIGINT, self._caught)
+            self.before = signal.signal(signal.SIGINT, self._stop)
         return self
 
-    def __exit__(self, *error: Any) -> None:
+    def __exit__(self, *error: object) -> None:
         if self.before is not None:
             signal.signal(signal.SIGINT, self.before)
 
-    def _caught(self, number: int, frame: FrameType | None) -> None:
+    def _stop(self, number: int, frame: FrameType | None) -> None:
         if self.stopped or not self.busy:
             self.stopped = True
             raise KeyboardInterrupt

@@ -2,196 +2,151 @@
 
 from __future__ import annotations
 
-import dataclasses
 import time
-from pathlib import Path
-from typing import Any
 
 from credo.cli import output, results
-from credo.cli.build import resolve
-from credo.cli.changes import DriftFile
-from credo.cli.encoding import Block
+from credo.cli.drift_file import DriftFile
+from credo.cli.flags import in_flags
 from credo.cli.interrupt import Interruptible
-from credo.cli.options import WRAPPED, require_settings
 from credo.cli.progress import Watch, note
-from credo.cli.session import Session
-from credo.cli.sources import Source, Table, after_line, is_named, open_named, open_tables, slug
-from credo.cli.tally import Tally
+from credo.cli.request import Request, is_named, slug
+from credo.cli.resuming import resumed, skip_known
+from credo.cli.summary import Results
 from credo.core.errors import CredoError, DataError
+from credo.sessions import (
+    Block,
+    ColumnOptions,
+    Progress,
+    RowSource,
+    Session,
+    Tally,
+    open_dataset,
+    open_file,
+)
 
-__all__ = ["Request", "learn_from"]
+__all__ = ["learn_from"]
 
 SHOWN_BAD = 3
 
 
-@dataclasses.dataclass(frozen=True)
-class Request:
-    """What `credo learn` was asked for."""
-
-    source: str
-    table: Table
-    learner: dict[str, Any]
-    test: Path | None
-    test_rows: int | None
-    limit: int | None
-    shuffle: bool | None
-    out: Path | None
-    save: Path | None
-    resume: Path | None
-    chunk: int | None
-    quiet: bool
-
-
 def learn_from(request: Request) -> int:
-    """Do it; returns the exit status."""
-    before = None if request.resume is None else _resumed(request)
-    source = _open(request, before)
-    if before is None:
+    """Learn from a source, and write the results.
+
+    Returns:
+        The exit status: 0, or 130 where the run was interrupted.
+    """
+    path = request.run.resume
+    earlier = None if path is None else resumed(request, path)
+    source = _open(request, earlier)
+    if earlier is None:
         session, prepared = _fresh(request, source)
     else:
-        session, prepared = (
-            before,
-            [f"continuing {request.resume}, which has learned from {before.used:,} rows"],
-        )
+        session = earlier
+        prepared = [f"continuing {request.run.resume}, which has learned from {earlier.used:,} rows"]
     session.chunk = source.chunk
-    _check_test(request)
-    name = request.source if source.total is not None else slug(request.source)
-    path, said = output.choose(request.out, name)
-    if request.save is not None:
-        output.require_writable_file(request.save, "--save")
-    sentences = [*source.sentences, *prepared]
-    sentences += [] if before is not None else list(session.encoding.sentences)
-    for sentence in [*sentences, said] if said else sentences:
-        note(sentence, request.quiet)
+    if request.data.test is not None and not request.data.test.is_file():
+        raise DataError(f"--test {request.data.test} does not exist, or is no file.")
+    path, about_folder = output.choose(
+        request.run.out, request.source if source.total is not None else slug(request.source)
+    )
+    if request.run.save is not None:
+        output.require_writable_file(request.run.save, "--save")
+    sentences = [in_flags(sentence) for sentence in source.sentences] + prepared
+    if earlier is None:
+        sentences += [in_flags(sentence) for sentence in session.encoding.sentences]
+    for sentence in [*sentences, about_folder] if about_folder else sentences:
+        note(sentence, request.run.quiet)
     with output.writing(path) as folder, Interruptible() as interrupt:
         clock = time.monotonic()
-        before_rows = session.used
-        with DriftFile(folder.made / "drift.csv", session.changes, session.used) as record:
+        rows_before = session.used
+        with DriftFile(folder.files / "drift.csv", session.changes, session.used) as record:
             bad = _stream(request, session, source, interrupt, record)
         seconds = time.monotonic() - clock
-        if interrupt.stopped and session.used == before_rows:
+        if interrupt.stopped and session.used == rows_before:
             raise KeyboardInterrupt
         if session.used == 0:
             raise DataError(_nothing(source.name, bad))
-        held = None if interrupt.stopped else _score_held_out(request, session, source)
-        rows = session.used - before_rows
-        made = results.Results(
+        result = Results(
             request.source,
             session,
             tuple(sentences),
             bad,
-            held,
+            None if interrupt.stopped else _score_held_out(request, session, source),
             seconds,
-            rows,
+            session.used - rows_before,
             interrupt.stopped,
             source.ordered,
         )
-        session.save(folder.made / "belief.credo")
-        hints = results.write(folder.made, made, plots=not interrupt.stopped)
-        if request.save is not None:
-            session.save(request.save)
+        session.save(folder.files / "belief.credo")
+        hints = results.write(folder.files, result, plots=not interrupt.stopped)
+        if request.run.save is not None:
+            session.save(request.run.save)
         folder.commit()
+    saved = request.run.save or path / "belief.credo"
     if interrupt.stopped:
-        _tell_interrupted(request, session, path)
+        again = f"credo learn {request.source} --resume {saved}"
+        note(f"credo: interrupted after {session.used:,} rows; the state is saved, go on with: {again}")
         return 130
-    results.show(made)
+    results.show(result)
     for hint in hints:
-        note(hint, request.quiet)
-    note(f"report: {path}/report.html   saved belief: {request.save or path / 'belief.credo'}", request.quiet)
+        note(hint, request.run.quiet)
+    note(f"report: {path}/report.html   saved belief: {saved}", request.run.quiet)
     return 0
 
 
-def _resumed(request: Request) -> Session:
-    given = [name for name, value in request.learner.items() if value is not None]
-    given += [
-        name for name in ("target", "task", "classes", "drop", "categorical") if getattr(request.table, name)
-    ]
-    assert request.resume is not None
-    session = Session.load(request.resume)
-    saved = session.settings.to_dict()
-    for name in given:
-        wanted = request.learner[name] if name in request.learner else getattr(request.table, name)
-        held = {"target": session.encoding.target, "task": saved["task"]}.get(name, saved.get(name))
-        if wanted != held:
-            option = "--" + name.replace("_", "-")
-            shown = "its own" if held is None else held
-            raise CredoError(
-                f"{request.resume} was saved with {option} {shown}, which cannot be changed to {wanted} when "
-                f"resuming; leave {option} out."
-            )
-    return session
-
-
-def _open(request: Request, before: Session | None) -> Source:
-    named = is_named(request.source)
-    if not named:
-        if request.shuffle:
+def _open(request: Request, earlier: Session | None) -> RowSource:
+    data, chunk = request.data, request.run.chunk
+    if is_named(request.source):
+        seed = request.learner.seed
+        if seed is None:
+            seed = 0 if earlier is None else earlier.settings.seed
+        source = open_dataset(
+            request.source,
+            request.columns,
+            limit=data.limit,
+            shuffle=data.shuffle,
+            seed=seed,
+            test_rows=data.test_rows,
+            chunk=chunk,
+        )
+    else:
+        if data.shuffle:
             raise CredoError("--shuffle is for named data sets; a file is read in its own order.")
-        if request.test_rows is not None:
+        if data.test_rows is not None:
             raise CredoError(
                 "--test-rows is for named data sets; give held-out rows of your own with --test FILE."
             )
-        encoding = None if before is None else before.encoding
-        source = open_tables(
-            request.source, request.table, encoding=encoding, chunk=request.chunk, limit=request.limit
-        )
-    else:
-        seed = request.learner["seed"]
-        seed = (0 if before is None else before.settings.seed) if seed is None else seed
-        source = open_named(
-            request.source,
-            request.table,
-            limit=request.limit,
-            shuffle=request.shuffle,
-            seed=seed,
-            test_rows=request.test_rows,
-            chunk=request.chunk,
-        )
-    if before is not None:
-        was = before.progress
-        if was["interrupted"] and was["source"] == request.source and request.source != "-":
-            source.rows = after_line(source.rows, was["line"])
-            source.sentences.append(
-                f"going on after row {was['line']:,} of {request.source}, where the earlier run was stopped"
-            )
-            source.total = None if source.total is None else max(source.total - was["line"], 1)
+        encoding = None if earlier is None else earlier.encoding
+        source = open_file(request.source, request.columns, encoding=encoding, chunk=chunk, limit=data.limit)
+    if earlier is not None:
+        skip_known(source, earlier.progress, request.source)
     return source
 
 
-def _fresh(request: Request, source: Source) -> tuple[Session, list[str]]:
-    encoding = source.encoding
-    assert encoding is not None
-    asked = request.learner | {
-        "method": request.learner["method"] or "bong",
-        "seed": request.learner["seed"] or 0,
-    }
-    require_settings(asked["method"], asked)
-    settings, size = resolve(asked, encoding.task, encoding.shape, len(encoding.classes), source.ordered)
-    drift = "" if settings.drift == "none" else f", drift {settings.drift}"
-    said = f"learner: {settings.model} with {size:,} parameters, {settings.spelt}{drift}, prior variance "
-    said += f"{settings.prior_var:g}"
-    sentences = [said]
-    if source.shuffled and settings.drift.startswith(WRAPPED):
+def _fresh(request: Request, source: RowSource) -> tuple[Session, list[str]]:
+    session = Session.create(source.encoding, request.options, ordered=source.ordered)
+    settings = session.settings
+    drift = "" if settings.drift.kind == "none" else f", drift {settings.drift}"
+    sentences = [
+        f"learner: {settings.model} with {session.size:,} parameters, {settings.description}{drift}, "
+        f"prior variance {settings.prior_var:g}"
+    ]
+    if source.shuffled and settings.drift.wrapped:
         sentences.append(
             "the rows are shuffled by the seed, so that there are no changes to find: keep their order with "
             "--no-shuffle"
         )
-    return Session(settings, encoding), sentences
-
-
-def _check_test(request: Request) -> None:
-    if request.test is not None and not request.test.is_file():
-        raise DataError(f"--test {request.test} does not exist, or is no file.")
+    return session, sentences
 
 
 def _stream(
-    request: Request, session: Session, source: Source, interrupt: Interruptible, record: DriftFile
+    request: Request, session: Session, source: RowSource, interrupt: Interruptible, record: DriftFile
 ) -> list[str]:
     """Learn from all rows; returns sentences on the bad ones."""
     bad: list[str] = []
     count, done = 0, 0
-    session.progress = {"source": request.source, "line": session.progress["line"], "interrupted": True}
-    with Watch(source.total, request.quiet) as watch:
+    session.progress = Progress(request.source, session.progress.line, interrupted=True)
+    with Watch(source.total, request.run.quiet) as watch:
         try:
             for rows in source.rows:
                 interrupt.busy = True
@@ -199,10 +154,11 @@ def _stream(
                 _strict(request, source.name, block)
                 record.add(block.lines, session.learn(block))
                 count += len(block.bad)
-                bad += [f"{source.name}: {one}" for one in block.bad[: max(0, SHOWN_BAD - len(bad))]]
+                few = block.bad[: max(0, SHOWN_BAD - len(bad))]
+                bad += [f"{source.name}: {in_flags(str(row))}" for row in few]
                 done += block.read
                 if len(rows.lines):
-                    session.progress["line"] = int(rows.lines[-1])
+                    session.progress.line = int(rows.lines[-1])
                 watch.tell(done, session.tally, count)
                 interrupt.busy = False
                 if interrupt.stopped:
@@ -211,16 +167,16 @@ def _stream(
             if interrupt.busy:
                 raise
             interrupt.stopped = True
-    session.progress["interrupted"] = interrupt.stopped
+    session.progress.interrupted = interrupt.stopped
     if count:
         more = "" if count <= len(bad) else f", and {count - len(bad):,} more"
         bad = [f"{count:,} bad row{'s'[: count != 1]} skipped: {'; '.join(bad)}{more}"]
-        note(bad[0], request.quiet)
+        note(bad[0], request.run.quiet)
     return bad
 
 
 def _strict(request: Request, name: str, block: Block) -> None:
-    if request.table.strict and block.bad:
+    if request.data.strict and block.bad:
         raise DataError(f"{name}: {block.bad[0]} (--strict stops at the first bad row).")
 
 
@@ -228,26 +184,17 @@ def _nothing(name: str, bad: list[str]) -> str:
     return f"{name} has no row that can be learned from" + (f"; {bad[0]}." if bad else ".")
 
 
-def _score_held_out(request: Request, session: Session, source: Source) -> Tally | None:
-    rows = source.test
-    if request.test is not None:
-        table = Table(strict=request.table.strict)
-        rows = list(
-            open_tables(
-                str(request.test), table, encoding=session.encoding, chunk=request.chunk, limit=None
-            ).rows
-        )
-    if not rows:
+def _score_held_out(request: Request, session: Session, source: RowSource) -> Tally | None:
+    chunks = source.test
+    if request.data.test is not None:
+        columns = ColumnOptions(strict=request.data.strict)
+        file = open_file(str(request.data.test), columns, encoding=session.encoding, chunk=request.run.chunk)
+        chunks = list(file.rows)
+    if not chunks:
         return None
     tally = Tally(session.settings.task, len(session.encoding.classes))
-    for chunk in rows:
-        block = session.encoding.encode(chunk, learn=False)
-        _strict(request, str(request.test), block)
+    for rows in chunks:
+        block = session.encoding.encode(rows, learn=False)
+        _strict(request, str(request.data.test), block)
         session.test(block, tally)
     return tally
-
-
-def _tell_interrupted(request: Request, session: Session, path: Path) -> None:
-    where = request.save or path / "belief.credo"
-    again = f"credo learn {request.source} --resume {where}"
-    note(f"credo: interrupted after {session.used:,} rows; the state is saved, go on with: {again}")

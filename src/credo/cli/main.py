@@ -34,7 +34,9 @@ def main(argv: Sequence[str] | None = None) -> int:
 
         return run(words)
     except CredoError as error:
-        return _fail(str(error), USAGE, debug)
+        from credo.cli.flags import refusal
+
+        return _fail(refusal(error), USAGE, debug)
     except KeyboardInterrupt:
         return _fail("interrupted; nothing was written.", INTERRUPTED, debug, "credo: ")
     except BrokenPipeError:
@@ -56,18 +58,18 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _fail(sentence: str, status: int, debug: bool, start: str = "credo: error: ") -> int:
     if debug:
         traceback.print_exc()
-    _say(start + " ".join(sentence.split()))
+    _print(start + " ".join(sentence.split()))
     return status
 
 
 def _unexpected(error: Exception, debug: bool) -> int:
-    told = f"{type(error).__name__}: {error}".strip().splitlines()[0]
+    words = f"{type(error).__name__}: {error}".strip().splitlines()[0]
     more = (
         "" if debug else " Run it again with --debug to see where; this is a bug in credo, please report it."
     )
-    return _fail(f"{told}.{more}".replace("..", "."), 1, debug, "credo: internal error: ")
+    return _fail(f"{words}.{more}".replace("..", "."), 1, debug, "credo: internal error: ")
 
 
-def _say(text: str) -> None:
+def _print(text: str) -> None:
     with contextlib.suppress(OSError):
         print(text, file=sys.stderr, flush=True)

@@ -19,79 +19,79 @@ OURS = ("metrics.json", "belief.credo", "report.html")
 class Folder:
     """Where a run is written to: files gather in a hidden sibling folder and appear together at the end."""
 
-    def __init__(self, path: Path, made: Path) -> None:
-        self.path, self.made = path, made
+    def __init__(self, path: Path, files: Path) -> None:
+        self.path, self.files = path, files
 
     def commit(self) -> None:
         """Move the files to their place; an earlier run's files of the same names are replaced one by one."""
         try:
             if not self.path.exists():
-                os.chmod(self.made, 0o755)
-                os.rename(self.made, self.path)
+                os.chmod(self.files, 0o755)
+                os.rename(self.files, self.path)
                 return
-            for file in sorted(self.made.rglob("*")):
+            for file in sorted(self.files.rglob("*")):
                 if file.is_file():
-                    target = self.path / file.relative_to(self.made)
+                    target = self.path / file.relative_to(self.files)
                     target.parent.mkdir(parents=True, exist_ok=True)
                     os.replace(file, target)
         except OSError as error:
-            raise _refused(self.path, error) from None
+            raise _refusal(self.path, error) from None
 
 
-def _refused(path: Path, error: OSError) -> DataError:
+def _refusal(path: Path, error: OSError) -> DataError:
     return DataError(f"cannot write to {path}: {(error.strerror or str(error)).lower()}.")
 
 
-def choose(asked: Path | None, name: str) -> tuple[Path, str]:
+def choose(chosen: Path | None, name: str) -> tuple[Path, str]:
     """The folder of a run and a sentence on it where there is something to say.
 
     Arguments:
-        asked: the folder that the user named, or None.
+        chosen: the folder that the user chose, or None.
         name: of the source.
 
     Raises:
         DataError: the named folder holds files that no run of credo wrote, or is no folder.
     """
-    if asked is None:
+    if chosen is None:
         path, number = Path("runs") / name, 1
         while path.exists():
             number += 1
             path = Path("runs") / f"{name}-{number}"
         return path, f"runs/{name} holds an earlier run, so this one goes to {path}" if number > 1 else ""
-    if asked.exists() and not asked.is_dir():
-        raise DataError(f"--out {asked} is a file; name a folder.")
+    if chosen.exists() and not chosen.is_dir():
+        raise DataError(f"--out {chosen} is a file; name a folder.")
     try:
-        held = [entry.name for entry in asked.iterdir()] if asked.exists() else []
+        entries = [entry.name for entry in chosen.iterdir()] if chosen.exists() else []
     except OSError as error:
-        raise _refused(asked, error) from None
-    if not held:
-        return asked, ""
-    if not any(file in held for file in OURS):
+        raise _refusal(chosen, error) from None
+    if not entries:
+        return chosen, ""
+    if not any(file in entries for file in OURS):
         raise DataError(
-            f"--out {asked} holds other files ({sorted(held)[0]}, ...) and no earlier run; "
+            f"--out {chosen} holds other files ({sorted(entries)[0]}, ...) and no earlier run; "
             "name another folder."
         )
-    return asked, f"the earlier run in {asked} is replaced"
+    return chosen, f"the earlier run in {chosen} is replaced"
 
 
 @contextlib.contextmanager
 def writing(path: Path) -> Iterator[Folder]:
     """A folder to fill, removed again where anything goes wrong; fails at once where it cannot be written."""
     created = [parent for parent in (path.parent, *path.parent.parents) if not parent.exists()]
-    made = None
+    files = None
     try:
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            made = Path(tempfile.mkdtemp(dir=path.parent, prefix=f".{path.name}."))
+            files = Path(tempfile.mkdtemp(dir=path.parent, prefix=f".{path.name}."))
             if path.exists():
                 with tempfile.TemporaryFile(dir=path):
                     pass
         except OSError as error:
-            raise _refused(path, error) from None
-        yield Folder(path, made)
+            raise _refusal(path, error) from None
+        yield Folder(path, files)
     finally:
-        if made is not None:
-            shutil.rmtree(made, ignore_errors=True)
+        if files is not None:
+            shutil.rmtree(files, ignore_errors=True)
         for parent in created:
             with contextlib.suppress(OSError):
                 parent.rmdir()

@@ -5,15 +5,15 @@ from __future__ import annotations
 import csv
 import io
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
+from credo.cli.flags import in_flags
 from credo.cli.output import require_writable_file
 from credo.cli.progress import note
-from credo.cli.session import Session
 from credo.core.errors import CredoError, DataError
 from credo.core.files import write_atomically
+from credo.sessions import Forecasts, Session, TableEncoding
 from credo.tables import BadRow, open_table
 
 __all__ = ["predict_file"]
@@ -22,11 +22,23 @@ SHOWN_BAD = 3
 
 
 def predict_file(saved: Path, file: str, out: str, level: float, strict: bool, chunk: int) -> int:
-    """Write the predictions of a file's rows; returns the exit status."""
+    """Write the predictions of a file's rows.
+
+    Arguments:
+        saved: a saved session.
+        file: the rows; "-" is standard input.
+        out: where to write; "-" is standard output.
+        level: the probability of the interval.
+        strict: whether the first bad row is an error.
+        chunk: rows in a compiled call.
+
+    Returns:
+        The exit status.
+    """
     session = Session.load(saved, chunk)
     if session.used == 0:
         raise CredoError(f"{saved} has learned from no row; learn first.")
-    if not hasattr(session.encoding, "schema"):
+    if not isinstance(session.encoding, TableEncoding):
         raise CredoError(
             f"{saved} was learned from images, which a table cannot hold; `credo predict` is for tables."
         )
@@ -47,7 +59,7 @@ def predict_file(saved: Path, file: str, out: str, level: float, strict: bool, c
             rows += count
         write_atomically(Path(out), "".join(texts).encode())
     if bad:
-        shown = "; ".join(map(str, bad[:SHOWN_BAD])) + (
+        shown = in_flags("; ".join(map(str, bad[:SHOWN_BAD]))) + (
             f", and {len(bad) - SHOWN_BAD:,} more" if len(bad) > SHOWN_BAD else ""
         )
         note(f"{file}: {len(bad):,} bad row{'s'[: len(bad) != 1]} skipped: {shown}")
@@ -73,25 +85,20 @@ def _parts(
             bad += block.bad
             if not len(block.lines):
                 continue
-            said = session.predict(block.x, (0.5 - level / 2, 0.5 + level / 2))
-            if said.probs is not None:
-                best = said.probs.argmax(axis=1)
-                rows: list[list[Any]] = [
-                    [int(line), classes[top], *(f"{p:.6g}" for p in probs)]
-                    for line, top, probs in zip(block.lines, best, said.probs, strict=True)
-                ]
-            else:
-                assert said.mean is not None and said.sd is not None and said.quantiles is not None
-                rows = [
-                    [int(line), *(f"{value:.8g}" for value in (mean, sd, *ends))]
-                    for line, mean, sd, ends in zip(
-                        block.lines, said.mean, said.sd, said.quantiles, strict=True
-                    )
-                ]
-            yield _csv(rows), len(rows)
+            forecasts = session.predict(block, (0.5 - level / 2, 0.5 + level / 2))
+            yield _csv(_cells(forecasts)), len(block)
 
 
-def _csv(rows: list[list[Any]]) -> str:
+def _cells(forecasts: Forecasts) -> list[list[object]]:
+    if forecasts.probs is not None:
+        columns = zip(forecasts.lines, forecasts.labels, forecasts.probs, strict=True)
+        return [[int(line), label, *(f"{p:.6g}" for p in probs)] for line, label, probs in columns]
+    assert forecasts.mean is not None and forecasts.sd is not None and forecasts.quantiles is not None
+    moments = zip(forecasts.lines, forecasts.mean, forecasts.sd, forecasts.quantiles, strict=True)
+    return [[int(line), *(f"{value:.8g}" for value in (mean, sd, *ends))] for line, mean, sd, ends in moments]
+
+
+def _csv(rows: Iterable[Sequence[object]]) -> str:
     text = io.StringIO()
     csv.writer(text, lineterminator="\n").writerows(rows)
     return text.getvalue()

@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import time
-from typing import Any
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeRemainingColumn
+from rich.progress import (
+    BarColumn,
+    Progress,
+    ProgressColumn,
+    SpinnerColumn,
+    TaskID,
+    TextColumn,
+    TimeRemainingColumn,
+)
 
-from credo.cli.tally import Tally
+from credo.sessions import Tally
 
 __all__ = ["Watch", "note", "stderr"]
 
@@ -38,12 +45,12 @@ class Watch:
         self.total, self.quiet = total, quiet
         self.console = stderr()
         self.bar: Progress | None = None
-        self.started = self.told = time.monotonic()
-        self.task: Any = None
+        self.started = self.shown = time.monotonic()
+        self.task: TaskID | None = None
 
     def __enter__(self) -> Watch:
         if not self.quiet and self.console.is_terminal:
-            columns = [SpinnerColumn(), TextColumn("{task.description}")]
+            columns: list[ProgressColumn] = [SpinnerColumn(), TextColumn("{task.description}")]
             if self.total:
                 columns += [BarColumn(bar_width=24), TimeRemainingColumn(compact=True)]
             self.bar = Progress(*columns, console=self.console, transient=True, refresh_per_second=6)
@@ -51,19 +58,25 @@ class Watch:
             self.task = self.bar.add_task("compiling", total=self.total)
         return self
 
-    def __exit__(self, *error: Any) -> None:
+    def __exit__(self, *error: object) -> None:
         if self.bar is not None:
             self.bar.stop()
 
     def tell(self, done: int, tally: Tally, bad: int) -> None:
-        """Show where the run is."""
+        """Show where the run is.
+
+        Arguments:
+            done: rows met so far.
+            tally: the scores so far.
+            bad: rows skipped so far.
+        """
         if self.quiet:
             return
         now = time.monotonic()
-        if self.bar is not None:
+        if self.bar is not None and self.task is not None:
             self.bar.update(self.task, completed=done, description=self._line(done, tally, bad, now))
-        elif now - self.told >= PLAIN_SECONDS:
-            self.told = now
+        elif now - self.shown >= PLAIN_SECONDS:
+            self.shown = now
             self.console.print(self._line(done, tally, bad, now), markup=False)
 
     def _line(self, done: int, tally: Tally, bad: int, now: float) -> str:

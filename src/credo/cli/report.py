@@ -4,9 +4,29 @@ from __future__ import annotations
 
 import base64
 from html import escape
-from typing import Any
+from typing import NamedTuple
 
-__all__ = ["page"]
+from credo.cli.summary import RowCounts, Scored, Summary
+
+__all__ = ["Line", "Picture", "page"]
+
+
+class Line(NamedTuple):
+    """A line of the table of scores, as text."""
+
+    name: str
+    ours: str
+    baseline: str
+    test: str
+    meaning: str
+
+
+class Picture(NamedTuple):
+    """A plot, and its caption."""
+
+    png: bytes
+    caption: str
+
 
 _STYLE = """
 :root { color-scheme: light dark; --ink: #1c1e21; --soft: #5c6370; --line: #d9dce1; --back: #ffffff;
@@ -36,21 +56,16 @@ footer { margin-top: 2.5rem; color: var(--soft); font-size: .85rem;
 """
 
 
-def page(
-    data: dict[str, Any],
-    table: list[tuple[str, str, str, str, str]],
-    plots: dict[str, tuple[bytes, str]],
-    hints: list[str],
-) -> str:
+def page(data: Summary, lines: list[Line], pictures: dict[str, Picture], hints: list[str]) -> str:
     """The page.
 
     Arguments:
         data: what metrics.json holds.
-        table: rows of metric, ours, baseline, held-out, meaning.
-        plots: PNG bytes and a caption, by name.
+        lines: of the table of scores.
+        pictures: the plots, by name.
         hints: further sentences, such as on missing plots.
     """
-    held = data.get("test")
+    test = data.get("test")
     source, target = escape(data["source"]), escape(data["target"])
     rows = data["rows"]
     verdict = data["verdict"][0].upper() + data["verdict"][1:] + "."
@@ -67,7 +82,7 @@ def page(
         f'<p class="verdict">{escape(verdict)}</p>',
         "<h2>Scores</h2>",
         "<p>Every row was predicted before it was learned from: these numbers are about unseen rows.</p>",
-        _table(table, data["baseline"]["name"], held),
+        _table(lines, str(data["baseline"]["name"]), test),
     ]
     if "last_value_baseline" in data:
         word, value = next(iter(data["last_value_baseline"].items()))
@@ -77,15 +92,7 @@ def page(
             )
     if "changes" in data:
         parts.append(_list("Changes", data["changes"]["sentences"]))
-    if plots:
-        parts.append('<h2>Plots</h2><div class="plots">')
-        for name, (image, caption) in plots.items():
-            coded = base64.b64encode(image).decode()
-            parts.append(
-                f'<figure><img alt="{escape(name)} plot" src="data:image/png;base64,{coded}">'
-                f"<figcaption>{escape(caption)}</figcaption></figure>"
-            )
-        parts.append("</div>")
+    parts.append(_gallery(pictures))
     parts.append(_list("Notes", [*hints, *data["notes"]]))
     parts.append(_list("Rows", _row_sentences(rows)))
     settings = "".join(
@@ -94,26 +101,37 @@ def page(
         if value is not None
     )
     parts.append(f'<h2>Settings</h2><div class="wide"><table>{settings}</table></div>')
-    versions = ", ".join(f"{escape(name)} {escape(value)}" for name, value in data["versions"].items())
-    parts.append(f"<footer>Made by credo learn with {versions}.</footer></main></body></html>")
+    programs = ", ".join(f"{escape(name)} {escape(value)}" for name, value in data["versions"].items())
+    parts.append(f"<footer>Made by credo learn with {programs}.</footer></main></body></html>")
     return "\n".join(part for part in parts if part) + "\n"
 
 
-def _table(table: list[tuple[str, str, str, str, str]], baseline: str, held: dict[str, Any] | None) -> str:
-    heads = (
-        ["metric", "credo", baseline]
-        + ([f"credo, {held['rows']:,} held-out rows"] if held else [])
-        + ["meaning"]
-    )
-    line = "".join(
+def _gallery(pictures: dict[str, Picture]) -> str:
+    if not pictures:
+        return ""
+    parts = ['<h2>Plots</h2><div class="plots">']
+    for name, picture in pictures.items():
+        coded = base64.b64encode(picture.png).decode()
+        parts.append(
+            f'<figure><img alt="{escape(name)} plot" src="data:image/png;base64,{coded}">'
+            f"<figcaption>{escape(picture.caption)}</figcaption></figure>"
+        )
+    return "\n".join([*parts, "</div>"])
+
+
+def _table(lines: list[Line], baseline: str, test: Scored | None) -> str:
+    heads = ["metric", "credo", baseline]
+    heads += [f"credo, {test['rows']:,} held-out rows"] if test else []
+    heads += ["meaning"]
+    top = "".join(
         f'<th class="{"n" if 0 < i < len(heads) - 1 else ""}">{escape(h)}</th>' for i, h in enumerate(heads)
     )
     body = ""
-    for name, ours, base, test, meaning in table:
-        cells = [ours, base] + ([test] if held else [])
+    for line in lines:
+        cells = [line.ours, line.baseline] + ([line.test] if test else [])
         numbers = "".join(f'<td class="n">{escape(cell)}</td>' for cell in cells)
-        body += f"<tr><td><code>{escape(name)}</code></td>{numbers}<td>{escape(meaning)}</td></tr>"
-    return f'<div class="wide"><table><thead><tr>{line}</tr></thead><tbody>{body}</tbody></table></div>'
+        body += f"<tr><td><code>{escape(line.name)}</code></td>{numbers}<td>{escape(line.meaning)}</td></tr>"
+    return f'<div class="wide"><table><thead><tr>{top}</tr></thead><tbody>{body}</tbody></table></div>'
 
 
 def _list(title: str, sentences: list[str]) -> str:
@@ -121,17 +139,16 @@ def _list(title: str, sentences: list[str]) -> str:
     return f"<h2>{title}</h2><ul>{items}</ul>" if items else ""
 
 
-def _row_sentences(rows: dict[str, Any]) -> list[str]:
-    made = [f"{rows['read']:,} read, {rows['learned']:,} learned from, {rows['scored']:,} scored"]
-    made += rows["bad"]
+def _row_sentences(rows: RowCounts) -> list[str]:
+    sentences = [f"{rows['read']:,} read, {rows['learned']:,} learned from, {rows['scored']:,} scored"]
+    sentences += rows["bad"]
     if rows["refused"]:
-        made.append(f"{rows['refused']:,} rows would have made the belief infinite and were left out")
-    for key, words in (
-        ("missing_cells", "missing or infinite cells"),
-        ("unseen_categories", "cells of an unseen category"),
+        sentences.append(f"{rows['refused']:,} rows would have made the belief infinite and were left out")
+    for cells, words in (
+        (rows["missing_cells"], "missing or infinite cells"),
+        (rows["unseen_categories"], "cells of an unseen category"),
     ):
-        if rows[key]:
-            made.append(
-                f"{words}: " + ", ".join(f"{column} {count:,}" for column, count in rows[key].items())
-            )
-    return made
+        if cells:
+            counts = ", ".join(f"{column} {count:,}" for column, count in cells.items())
+            sentences.append(f"{words}: {counts}")
+    return sentences

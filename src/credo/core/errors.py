@@ -9,7 +9,7 @@ from __future__ import annotations
 import difflib
 import sys
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     import numpy as np
@@ -28,37 +28,82 @@ __all__ = [
 
 
 class CredoError(ValueError):
-    """A request that credo cannot carry out; the message is one sentence fit to be shown to a person."""
+    """A request that credo cannot carry out; the message is one sentence fit to be shown to a person.
+
+    Where a sentence names a setting further on, it stands in backquotes, such as `drift='walk'`. A caller
+    that knows settings by other names (the command line has flags) can thus put its own in their place.
+
+    Arguments:
+        message: the sentence.
+        field: the setting or argument with whose name the sentence begins, where it does.
+
+    Example:
+        >>> import credo
+        >>> credo.Normal(-1.0)
+        Traceback (most recent call last):
+        ...
+        credo.core.errors.CredoError: var must be finite and above 0; got -1.0.
+    """
+
+    def __init__(self, message: str = "", *, field: str | None = None) -> None:
+        super().__init__(message)
+        self.field = field
 
 
 class DataError(CredoError):
-    """Data that cannot be found, read or understood."""
+    """Data that cannot be found, read or understood.
+
+    Example:
+        >>> import credo
+        >>> credo.load("nowhere.credo")
+        Traceback (most recent call last):
+        ...
+        credo.core.errors.DataError: no saved learner at nowhere.credo.
+    """
 
 
 class FormatError(CredoError):
-    """A saved file of another format, version or structure."""
+    """A saved file of another format, version or structure.
+
+    Example:
+        >>> issubclass(FormatError, CredoError)
+        True
+    """
 
 
 def suggest(value: str, allowed: Iterable[str]) -> str:
     """Spell a hint such as ``"did you mean 'mnist'?"``, or an empty string where nothing is close.
 
-    >>> suggest("mnits", ["mnist", "digits"])
-    "did you mean 'mnist'?"
+    Example:
+        >>> suggest("mnits", ["mnist", "digits"])
+        "did you mean 'mnist'?"
     """
     close = difflib.get_close_matches(str(value), list(allowed), n=1, cutoff=0.6)
     return f"did you mean {close[0]!r}?" if close else ""
 
 
-def require_choice(field: str, value: Any, allowed: Iterable[str]) -> None:
-    """Refuse a name that is not one of the allowed ones."""
+def require_choice(field: str, value: object, allowed: Iterable[str]) -> None:
+    """Refuse a name that is not one of the allowed ones.
+
+    Arguments:
+        field: the argument's name, for the message.
+        value: the name to check.
+        allowed: the names that are allowed.
+
+    Raises:
+        CredoError: the name is not among them; the message suggests the closest one.
+
+    Example:
+        >>> require_choice("kind", "simple", ["simple", "hybrid"])
+    """
     names = list(allowed)
     if value not in names:
         hint = suggest(str(value), names)
         tail = f" ({hint})" if hint else ""
-        raise CredoError(f"{field} must be one of {', '.join(names)}; got {value!r}{tail}.")
+        raise CredoError(f"{field} must be one of {', '.join(names)}; got {value!r}{tail}.", field=field)
 
 
-def _concrete(value: Any) -> np.ndarray | None:
+def _concrete(value: object) -> np.ndarray | None:
     """The value as a NumPy array, or None where it is traced or is no array (checked at run time)."""
     import numpy as np
 
@@ -74,25 +119,25 @@ def _concrete(value: Any) -> np.ndarray | None:
     return array if array.dtype != object else None
 
 
-def require_positive(field: str, value: Any) -> None:
+def require_positive(field: str, value: object) -> None:
     """Refuse a number (or any entry of an array) that is not above zero and finite; traced values pass."""
     import numpy as np
 
     array = _concrete(value)
     if array is not None and not bool(np.all((array > 0) & np.isfinite(array))):
-        raise CredoError(f"{field} must be finite and above 0; got {_show(array)}.")
+        raise CredoError(f"{field} must be finite and above 0; got {_show(array)}.", field=field)
 
 
-def require_nonnegative(field: str, value: Any) -> None:
+def require_nonnegative(field: str, value: object) -> None:
     """Refuse a number (or any entry of an array) below zero or not finite; traced values pass."""
     import numpy as np
 
     array = _concrete(value)
     if array is not None and not bool(np.all((array >= 0) & np.isfinite(array))):
-        raise CredoError(f"{field} must be finite and at least 0; got {_show(array)}.")
+        raise CredoError(f"{field} must be finite and at least 0; got {_show(array)}.", field=field)
 
 
-def require_interval(field: str, value: Any, low: float, high: float, *, closed: bool = True) -> None:
+def require_interval(field: str, value: object, low: float, high: float, *, closed: bool = True) -> None:
     """Refuse a number outside [low, high] (open where `closed` is False); traced values pass."""
     import numpy as np
 
@@ -102,17 +147,20 @@ def require_interval(field: str, value: Any, low: float, high: float, *, closed:
     inside = (array >= low) & (array <= high) if closed else (array > low) & (array < high)
     if not bool(np.all(inside)):
         left, right = ("[", "]") if closed else ("(", ")")
-        raise CredoError(f"{field} must be in {left}{low:g}, {high:g}{right}; got {_show(array)}.")
+        span = f"{left}{low:g}, {high:g}{right}"
+        raise CredoError(f"{field} must be in {span}; got {_show(array)}.", field=field)
 
 
-def require_integer(field: str, value: Any, low: int, high: int | None = None) -> None:
+def require_integer(field: str, value: object, low: int, high: int | None = None) -> None:
     """Refuse what is not a whole number in low..high."""
     import numpy as np
 
-    whole = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
-    if not whole or value < low or (high is not None and value > high):
-        span = f"at least {low}" if high is None else f"in {low}..{high}"
-        raise CredoError(f"{field} must be a whole number {span}; got {value!r}.")
+    if isinstance(value, int | np.integer) and not isinstance(value, bool):
+        number = int(value)
+        if low <= number and (high is None or number <= high):
+            return
+    span = f"at least {low}" if high is None else f"in {low}..{high}"
+    raise CredoError(f"{field} must be a whole number {span}; got {value!r}.", field=field)
 
 
 def _show(array: np.ndarray) -> str:

@@ -18,7 +18,21 @@ __all__ = ["json_bytes", "versions", "write_atomically"]
 
 
 def write_atomically(path: Path, data: bytes) -> None:
-    """Write to a temporary file beside the target, flush it to the disk, and rename it: all or nothing."""
+    """Write to a temporary file beside the target, flush it to the disk, and rename it: all or nothing.
+
+    Arguments:
+        path: the file; its folder is created where it is missing.
+        data: the content.
+
+    Raises:
+        DataError: the folder or the file cannot be written.
+
+    Example:
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     write_atomically(Path(folder, "a", "b.bin"), b"abc")
+        ...     Path(folder, "a", "b.bin").read_bytes()
+        b'abc'
+    """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
@@ -44,8 +58,9 @@ def write_atomically(path: Path, data: bytes) -> None:
 def json_bytes(value: object) -> bytes:
     """JSON, in which numbers that it does not know (NaN, infinities) are null.
 
-    >>> json_bytes({"nlpd": float("nan"), "rows": np.int64(3)})
-    b'{\\n  "nlpd": null,\\n  "rows": 3\\n}\\n'
+    Example:
+        >>> json_bytes({"nlpd": float("nan"), "rows": np.int64(3)})
+        b'{\\n  "nlpd": null,\\n  "rows": 3\\n}\\n'
     """
     return (json.dumps(_plain(value), indent=2, ensure_ascii=False, allow_nan=False) + "\n").encode()
 

@@ -5,29 +5,31 @@ draws.
 from __future__ import annotations
 
 import jax
+import jax.numpy as jnp
 
 from credo.core.errors import CredoError
+from credo.core.types import Key
 
 __all__ = ["as_key", "require_key", "step_key"]
 
 
-def as_key(key: jax.Array | int) -> jax.Array:
+def as_key(key: Key) -> jax.Array:
     """A typed JAX key from a key (new or old style) or from an integer seed."""
     if isinstance(key, int):
         return jax.random.key(key)
-    if jax.dtypes.issubdtype(key.dtype, jax.dtypes.prng_key):
+    if jnp.issubdtype(key.dtype, jax.dtypes.prng_key):
         return key
     # inside a compiled verb an integer is a traced scalar; the data of an old-style key is a vector
     return jax.random.key(key) if key.ndim == 0 else jax.random.wrap_key_data(key)
 
 
-def require_key(key: jax.Array | int | None, what: str) -> jax.Array:
+def require_key(key: Key | None, what: str) -> jax.Array:
     """The key, or (at trace time) one sentence that says what needs it."""
     if key is None:
         raise CredoError(f"{what} draws random numbers: pass key=jax.random.key(seed).")
     return as_key(key)
 
 
-def step_key(key: jax.Array | int | None, t: jax.Array) -> jax.Array | None:
+def step_key(key: Key | None, t: jax.Array) -> jax.Array | None:
     """The key of step t, or None where no key was given."""
     return None if key is None else jax.random.fold_in(as_key(key), t)

@@ -8,11 +8,15 @@ from __future__ import annotations
 
 import dataclasses
 import operator
-from collections.abc import Callable
-from typing import Any, TypeVar, dataclass_transform
+from collections.abc import Callable, Iterable
+from typing import Any, ClassVar, Protocol, TypeVar, dataclass_transform, overload
 
 import jax
+import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
+
+from credo.core.types import ArrayLike
 
 __all__ = ["REGISTRY", "record", "record_name", "replace", "static_field"]
 
@@ -22,9 +26,39 @@ REGISTRY: dict[str, type] = {}
 """Every record class by its name; the saved format refers to classes by these names only."""
 
 
-def static_field(**kwargs: Any) -> Any:
-    """Declare a field that is metadata of the tree rather than a leaf; it must be hashable."""
-    return dataclasses.field(metadata={"static": True}, **kwargs)
+class _Record(Protocol):
+    """What the methods that `record` gives to a class ask of it: that it is a dataclass."""
+
+    __dataclass_fields__: ClassVar[dict[str, dataclasses.Field[Any]]]
+
+
+@overload
+def static_field() -> Any: ...
+
+
+@overload
+def static_field(*, default: T) -> T: ...
+
+
+def static_field(*, default: object = dataclasses.MISSING) -> object:
+    """Declare a field that is metadata of the tree rather than a leaf; it must be hashable.
+
+    Arguments:
+        default: the value where none is passed; without it the field is required.
+
+    Returns:
+        The declaration of the field, which stands for its value to a type checker.
+
+    Example:
+        >>> @record
+        ... class Layer:
+        ...     weights: jax.Array
+        ...     activation: str = static_field(default="relu")
+        >>> len(jax.tree.leaves(Layer(np.ones(3))))
+        1
+    """
+    declared: object = dataclasses.field(default=default, metadata={"static": True})
+    return declared
 
 
 @dataclass_transform(frozen_default=True, field_specifiers=(static_field, dataclasses.field))
@@ -49,10 +83,9 @@ def record(cls: type[T]) -> type[T]:
     """
     cls = dataclasses.dataclass(frozen=True, eq=False, repr=False)(cls)
     _register(cls)
-    cls.__eq__ = _equal  # type: ignore[assignment]
-    cls.__hash__ = _hash  # type: ignore[assignment]
-    if "__repr__" not in cls.__dict__:
-        cls.__repr__ = _show  # type: ignore[assignment]
+    methods = {"__eq__": _equal, "__hash__": _hash, "__repr__": cls.__dict__.get("__repr__", _show)}
+    for name, method in methods.items():
+        setattr(cls, name, method)
     REGISTRY[record_name(cls)] = cls
     return cls
 
@@ -77,71 +110,85 @@ def _register(cls: type) -> None:
 
     get_data, get_meta = _getter(data), _getter(meta)
 
-    def flatten(value: Any) -> tuple[tuple, tuple]:
+    def flatten(value: object) -> tuple[tuple[object, ...], tuple[object, ...]]:
         return get_data(value), get_meta(value)
 
-    def flatten_with_keys(value: Any) -> tuple[tuple, tuple]:
+    def flatten_with_keys(value: object) -> tuple[tuple[tuple[object, object], ...], tuple[object, ...]]:
         children, aux = flatten(value)
         return tuple(zip(keys, children, strict=True)), aux
 
-    def unflatten(aux: tuple, children: Any) -> Any:
-        made: Any = object.__new__(cls)
-        made.__dict__.update(zip(data, children, strict=True))
-        made.__dict__.update(zip(meta, aux, strict=True))
-        return made
+    def unflatten(aux: Iterable[object], children: Iterable[object]) -> object:
+        value: object = object.__new__(cls)
+        value.__dict__.update(zip(data, children, strict=True))
+        value.__dict__.update(zip(meta, aux, strict=True))
+        return value
 
     jax.tree_util.register_pytree_with_keys(cls, flatten_with_keys, unflatten, flatten)
 
 
-def _getter(names: tuple[str, ...]) -> Callable[[Any], tuple]:
+def _getter(names: tuple[str, ...]) -> Callable[[object], tuple[object, ...]]:
     if len(names) == 1:
         one = operator.attrgetter(names[0])
         return lambda value: (one(value),)
     return operator.attrgetter(*names) if names else lambda value: ()
 
 
-def replace(value: T, /, **changes: Any) -> T:
-    """Return a copy of a record with some fields changed (`dataclasses.replace`)."""
+def replace(value: T, /, **changes: object) -> T:
+    """A copy of a record with some fields changed (`dataclasses.replace`).
+
+    Arguments:
+        value: the record; it stays as it is.
+        changes: the fields that change, with their new values; they are checked as in the constructor.
+
+    Returns:
+        A record of the same class.
+
+    Raises:
+        TypeError: the record has no such field.
+
+    Example:
+        >>> import credo
+        >>> credo.replace(credo.RandomWalk(1e-4), var=0.0)
+        RandomWalk(var=0.0)
+    """
     return dataclasses.replace(value, **changes)  # type: ignore[type-var]
 
 
-def _equal(self: Any, other: object) -> bool:
+def _equal(self: _Record, other: object) -> bool:
     if type(self) is not type(other):
         return False
     if self is other:
         return True
     left, left_tree = jax.tree.flatten(self)
     right, right_tree = jax.tree.flatten(other)
-    if left_tree != right_tree:  # type: ignore[operator]
+    structure: object = left_tree
+    if structure != right_tree:
         return False
     return all(a is b or _equal_leaves(a, b) for a, b in zip(left, right, strict=True))
 
 
-def _equal_leaves(left: Any, right: Any) -> bool:
+def _equal_leaves(left: ArrayLike, right: ArrayLike) -> bool:
     if np.shape(left) != np.shape(right):
         return False
-    if getattr(left, "dtype", None) != getattr(
-        right, "dtype", None
-    ):  # JAX may refuse to compare mixed dtypes
-        left, right = np.asarray(left), np.asarray(right)
+    if getattr(left, "dtype", None) != getattr(right, "dtype", None):
+        left, right = np.asarray(left), np.asarray(right)  # JAX may refuse to compare mixed dtypes
     return bool(np.all(np.asarray(left == right)))
 
 
-def _hash(self: Any) -> int:
+def _hash(self: _Record) -> int:
     return hash((type(self).__name__, *(getattr(self, f.name) for f in dataclasses.fields(self))))
 
 
-def _show(self: Any) -> str:
+def _show(self: _Record) -> str:
     parts = ", ".join(f"{f.name}={_brief(getattr(self, f.name))}" for f in dataclasses.fields(self) if f.repr)
     return f"{type(self).__name__}({parts})"
 
 
-def _brief(value: Any) -> str:
+def _brief(value: object) -> str:
     if isinstance(value, jax.Array | np.ndarray):
-        plain = value.dtype != object and not jax.dtypes.issubdtype(value.dtype, jax.dtypes.prng_key)
-        if plain and value.ndim == 0 and not isinstance(value, jax.core.Tracer):
+        plain = value.dtype != object and not jnp.issubdtype(value.dtype, jax.dtypes.prng_key)
+        if plain and value.ndim == 0 and not isinstance(value, Tracer):
             return f"{value.item():.6g}" if value.dtype.kind == "f" else str(value.item())
         return f"{value.dtype}[{','.join(map(str, value.shape))}]"
-    if callable(value) and hasattr(value, "__qualname__"):
-        return value.__qualname__
-    return repr(value)
+    name = getattr(value, "__qualname__", None) if callable(value) else None
+    return name if isinstance(name, str) else repr(value)

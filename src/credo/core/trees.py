@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, TypeVar
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from credo.core.errors import CredoError
 from credo.core.records import record, static_field
+from credo.core.types import ArrayLike, DTypeLike, PyTree
 
 __all__ = ["Unravel", "all_finite", "as_like", "ravel", "select", "spread"]
+
+T = TypeVar("T")
 
 
 @record
@@ -29,7 +33,7 @@ class Unravel:
         """The number P of parameters."""
         return sum(math.prod(shape) for shape in self.shapes)
 
-    def __call__(self, vector: jax.Array) -> Any:
+    def __call__(self, vector: jax.Array) -> PyTree:
         """Rebuild the tree from `vector` (..., P); leading axes stay leading in every leaf."""
         leaves, start = [], 0
         for shape, dtype in zip(self.shapes, self.dtypes, strict=True):
@@ -40,7 +44,7 @@ class Unravel:
         return jax.tree.unflatten(self.treedef, leaves)
 
 
-def ravel(params: Any) -> tuple[jax.Array, Unravel]:
+def ravel(params: PyTree) -> tuple[jax.Array, Unravel]:
     """Lay a tree of floating-point arrays out as one vector.
 
     Arguments:
@@ -74,11 +78,11 @@ def ravel(params: Any) -> tuple[jax.Array, Unravel]:
     return vector, Unravel(treedef, tuple(a.shape for a in arrays), tuple(str(a.dtype) for a in arrays))
 
 
-def _widest(arrays: list[jax.Array]) -> Any:
-    return max((a.dtype for a in arrays), key=lambda d: jnp.finfo(d).bits)
+def _widest(arrays: list[jax.Array]) -> np.dtype:
+    return max((a.dtype for a in arrays), key=lambda d: d.itemsize)
 
 
-def spread(value: Any, unravel: Unravel, dtype: Any, *, field: str) -> jax.Array:
+def spread(value: PyTree, unravel: Unravel, dtype: DTypeLike, *, field: str) -> jax.Array:
     """Give every parameter its number: from a scalar, a vector (P,), or a tree like the parameters.
 
     Arguments:
@@ -117,7 +121,7 @@ def spread(value: Any, unravel: Unravel, dtype: Any, *, field: str) -> jax.Array
     )
 
 
-def all_finite(tree: Any) -> jax.Array:
+def all_finite(tree: PyTree) -> jax.Array:
     """Whether every floating-point entry of every leaf is finite: a boolean scalar."""
     # 0 times an infinity or a NaN is NaN: a sum of numbers is 3 times faster here than one of booleans.
     flags = [
@@ -128,13 +132,14 @@ def all_finite(tree: Any) -> jax.Array:
     return jnp.all(jnp.stack(flags)) if flags else jnp.asarray(True)
 
 
-def select(accept: jax.Array, new: Any, old: Any) -> Any:
+def select(accept: jax.Array, new: T, old: T) -> T:
     """Take the tree `new` where the boolean scalar `accept` holds and `old` elsewhere, leaf by leaf and bit
     by bit.
     """
-    return jax.tree.map(lambda a, b: jnp.where(accept, a, b), new, old)
+    chosen: T = jax.tree.map(lambda a, b: jnp.where(accept, a, b), new, old)
+    return chosen
 
 
-def as_like(value: Any, like: jax.Array) -> jax.Array:
+def as_like(value: ArrayLike, like: jax.Array) -> jax.Array:
     """Cast a hyper-parameter to the dtype of the array it meets, so that a belief keeps its dtype."""
     return jnp.asarray(value).astype(like.dtype)

@@ -1,7 +1,8 @@
 """Covariances of a Gaussian over P parameters: three families, one protocol.
 
 A *family* (`Full()`, `Diagonal()`, `LowRank(rank)`) says what is kept; its `init` makes a *covariance*, the
-state that learners carry. Every covariance S answers to the same methods, each at its own cost:
+state that learners carry. Every covariance S has the roles of `credo.covariances.roles`, each at its own
+cost:
 
 | method | result | full | diagonal | low rank |
 |---|---|---|---|---|
@@ -14,16 +15,29 @@ state that learners carry. Every covariance S answers to the same methods, each 
 
 `condition` is where a family decides what to forget: `Full` is exact, `Diagonal` keeps the diagonal of the
 precision (or of the covariance), `LowRank` keeps the leading R directions and, exactly, the diagonal of the
-precision. Factors are stored by rows (k, P), so `B' B` is a precision.
+precision. Factors are stored by rows (k, P), so `B' B` is a precision. Rows may be an array or any
+`credo.linalg.jacobians.Rows`. To add a family, see `Covariance`.
 """
 
-from credo.covariances.base import Covariance, Family, Iterate
 from credo.covariances.diagonal import Diagonal, DiagonalCovariance
 from credo.covariances.ensemble import EnsembleCovariance
-from credo.covariances.full import DenseCovariance, Full, RootCovariance
+from credo.covariances.family import Family
+from credo.covariances.full import DenseCovariance, Full, FullCovariance, RootCovariance
 from credo.covariances.low_rank import LowRank, LowRankCovariance
+from credo.covariances.roles import (
+    Collapsible,
+    Covariance,
+    HessianForms,
+    Invertible,
+    Movable,
+    Readable,
+    Updatable,
+    collapse_mixture,
+    inverse_of,
+)
 
 __all__ = [
+    "Collapsible",
     "Covariance",
     "DenseCovariance",
     "Diagonal",
@@ -31,8 +45,15 @@ __all__ = [
     "EnsembleCovariance",
     "Family",
     "Full",
-    "Iterate",
+    "FullCovariance",
+    "HessianForms",
+    "Invertible",
     "LowRank",
     "LowRankCovariance",
+    "Movable",
+    "Readable",
     "RootCovariance",
+    "Updatable",
+    "collapse_mixture",
+    "inverse_of",
 ]

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import ClassVar
 
 import jax
 import jax.numpy as jnp
 
-from credo.core.errors import CredoError
 from credo.core.records import record
 from credo.core.trees import as_like
-from credo.covariances.base import Covariance
+from credo.core.types import Array
+from credo.covariances.roles import Covariance, Readable
+from credo.linalg.jacobians import DenseRows, Rows, as_rows
 from credo.linalg.matrices import column_sums, eigh, psd_root, safe_sqrt, scale_rows
 
 __all__ = ["EnsembleCovariance", "centred"]
 
 
-def centred(draws: jax.Array) -> jax.Array:
+def centred(draws: Array) -> Array:
     """Rows (M, k) with their mean taken off."""
     return draws - (column_sums(draws) / draws.shape[0])[None, :]
 
@@ -33,8 +35,10 @@ class EnsembleCovariance(Covariance):
         key: the data of the key for draws of noise.
     """
 
-    deviations: jax.Array
-    key: jax.Array
+    deviations: Array
+    key: Array
+
+    forgets: ClassVar[bool] = False
 
     @property
     def size(self) -> int:
@@ -42,16 +46,16 @@ class EnsembleCovariance(Covariance):
         return self.deviations.shape[-1]
 
     @property
-    def unit(self) -> jax.Array:
+    def unit(self) -> Array:
         """D / sqrt(M - 1) (M, P), the rows of a root of S."""
         return self.deviations / jnp.sqrt(self.deviations.shape[0] - 1).astype(self.deviations.dtype)
 
-    def couple(self, rows: jax.Array) -> tuple[jax.Array, jax.Array]:
+    def couple(self, rows: Array | Rows) -> tuple[DenseRows, Array]:
         """rows S and rows S rows'; cost k M P."""
-        pushed = rows @ self.unit.T
-        return pushed @ self.unit, pushed @ pushed.T
+        scores = as_rows(rows).push(self.unit.T)
+        return DenseRows(scores @ self.unit), scores @ scores.T
 
-    def contract(self, pushed: jax.Array) -> EnsembleCovariance:
+    def contract(self, scores: Array) -> EnsembleCovariance:
         """The symmetric square-root transform D <- (I + Z' Z)^-1/2 D for Z (k, M), the factor B of an
         observation as the members see it: B D' / sqrt(M - 1), or the deviations of what they predict.
 
@@ -59,81 +63,77 @@ class EnsembleCovariance(Covariance):
         new deviations sum to 0 again. Cost k M P, or M^2 P where k > M. Source: Hunt, Kostelich & Szunyogh
         2007 (ETKF).
         """
-        if pushed.shape[0] > pushed.shape[1]:
-            values, vectors = eigh(pushed.T @ pushed)
+        if scores.shape[0] > scores.shape[1]:
+            values, vectors = eigh(scores.T @ scores)
             shrink = jax.lax.rsqrt(1.0 + jnp.maximum(values, 0.0))
             return EnsembleCovariance((vectors * shrink[None, :]) @ (vectors.T @ self.deviations), self.key)
-        values, vectors = eigh(pushed @ pushed.T)
+        values, vectors = eigh(scores @ scores.T)
         root = jnp.sqrt(1.0 + jnp.maximum(values, 0.0))
-        turned = vectors.T @ pushed
-        weights = turned / (root * (1.0 + root))[:, None]
-        return EnsembleCovariance(self.deviations - turned.T @ (weights @ self.deviations), self.key)
+        axes = vectors.T @ scores
+        weights = axes / (root * (1.0 + root))[:, None]
+        return EnsembleCovariance(self.deviations - axes.T @ (weights @ self.deviations), self.key)
 
-    def condition(self, factor: jax.Array) -> EnsembleCovariance:
+    def condition(self, factor: Array | Rows) -> EnsembleCovariance:
         """Exact: inv(inv(S) + B' B) in the span of the members."""
-        return self.contract(factor @ self.unit.T)
+        return self.contract(as_rows(factor).push(self.unit.T))
 
-    def add_precision(self, precision: jax.Array) -> EnsembleCovariance:
+    def add_precision(self, precision: Array) -> EnsembleCovariance:
         """Exact in the span of the members; cost M^2 P."""
         return self.contract(scale_rows(self.unit, safe_sqrt(precision)).T)
 
-    def _with_noise(self, moved: jax.Array, draw: Any) -> EnsembleCovariance:
+    def _with_noise(self, deviations: Array, draw: Callable[[Array], Array]) -> EnsembleCovariance:
         first, second = jax.random.split(jax.random.wrap_key_data(self.key))
-        return EnsembleCovariance(moved + centred(draw(first)), jax.random.key_data(second))
+        return EnsembleCovariance(deviations + centred(draw(first)), jax.random.key_data(second))
 
-    def affine(self, scale: jax.Array, noise: jax.Array) -> EnsembleCovariance:
+    def affine(self, scale: Array, noise: Array) -> EnsembleCovariance:
         """diag(a) S diag(a) + diag(d) in expectation: every member moves, and draws its noise."""
-        moved = scale_rows(self.deviations, as_like(scale, self.deviations))
-        height = safe_sqrt(as_like(noise, moved))
+        deviations = scale_rows(self.deviations, as_like(scale, self.deviations))
+        height = safe_sqrt(as_like(noise, deviations))
 
-        def draw(key: jax.Array) -> jax.Array:
-            return scale_rows(jax.random.normal(key, moved.shape, moved.dtype), height)
+        def draw(key: Array) -> Array:
+            return scale_rows(jax.random.normal(key, deviations.shape, deviations.dtype), height)
 
-        return self._with_noise(moved, draw)
+        return self._with_noise(deviations, draw)
 
-    def mix(self, scale: jax.Array, other: Covariance, share: jax.Array) -> EnsembleCovariance:
+    def mix(self, scale: Array, other: Readable, share: Array) -> EnsembleCovariance:
         """a^2 S + b T in expectation, by draws from N(0, T)."""
         count = (self.deviations.shape[0],)
         return self._with_noise(
             scale * self.deviations, lambda key: safe_sqrt(share) * other.sample(key, count)
         )
 
-    def scale(self, factor: jax.Array) -> EnsembleCovariance:
+    def scale(self, factor: Array) -> EnsembleCovariance:
         """Exact; cost M P."""
         return EnsembleCovariance(self.deviations * jnp.sqrt(as_like(factor, self.deviations)), self.key)
 
-    def linear(self, transition: jax.Array, noise: jax.Array) -> EnsembleCovariance:
+    def linear(self, transition: Array, noise: Array) -> EnsembleCovariance:
         """F S F' + Q in expectation; cost M P^2, and P^3 for a root of Q."""
-        moved = self.deviations @ transition.T
+        deviations = self.deviations @ transition.T
 
-        def draw(key: jax.Array) -> jax.Array:
-            return jax.random.normal(key, moved.shape, moved.dtype) @ psd_root(noise).T
+        def draw(key: Array) -> Array:
+            return jax.random.normal(key, deviations.shape, deviations.dtype) @ psd_root(noise).T
 
-        return self._with_noise(moved, draw)
+        return self._with_noise(deviations, draw)
 
     @property
     def deviates(self) -> int:
         """One a member."""
         return self.deviations.shape[0]
 
-    def color(self, deviates: jax.Array) -> jax.Array:
+    def color(self, deviates: Array) -> Array:
         """In the span of the members: e D / sqrt(M - 1) for e (..., M)."""
         return deviates @ self.unit
 
-    def precise(self, vector: jax.Array) -> jax.Array:
-        """Refused: an ensemble's covariance is singular."""
-        raise CredoError("an ensemble's covariance is singular and has no precision.")
-
-    def logdet(self) -> jax.Array:
+    def logdet(self) -> Array:
         """Minus infinity where M <= P; else by the P x P matrix."""
         if self.deviations.shape[0] <= self.size:
             return jnp.asarray(-jnp.inf, self.deviations.dtype)
-        return jnp.linalg.slogdet(self.dense())[1]
+        return super().logdet()
 
-    def diag(self) -> jax.Array:
+    def diag(self) -> Array:
         """The members' variances; cost M P."""
         return column_sums(self.unit**2)
 
-    def dense(self) -> jax.Array:
+    def dense(self) -> Array:
         """The matrix (P, P); cost M P^2."""
         return self.unit.T @ self.unit

@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any
+from abc import abstractmethod
+from typing import ClassVar, Literal
 
-import jax
 import jax.numpy as jnp
+import jax.scipy.linalg as jsl
 
 from credo.core.errors import require_choice
 from credo.core.records import record, static_field
 from credo.core.trees import as_like
-from credo.covariances.base import Covariance, Family, Iterate, attenuated, kalman_shift
-from credo.covariances.full_steps import (
-    WhitenedIterate,
-    ascend_moments,
-    ascend_naturals,
-    narrowed,
-    temper_root,
-)
-from credo.covariances.iterates import StackedIterate
+from credo.core.types import Array
+from credo.covariances.family import Family
+from credo.covariances.roles import Collapsible, Covariance, Invertible, Readable
+from credo.linalg.gains import attenuate, kalman_weights
+from credo.linalg.jacobians import DenseRows, Rows, as_rows
 from credo.linalg.matrices import (
     crossed,
     psd_root,
@@ -29,7 +26,7 @@ from credo.linalg.matrices import (
     triangularize,
 )
 
-__all__ = ["DenseCovariance", "Full", "RootCovariance"]
+__all__ = ["DenseCovariance", "Full", "FullCovariance", "RootCovariance"]
 
 
 @record
@@ -47,112 +44,80 @@ class Full(Family):
         (3, 3)
     """
 
-    form: str = static_field(default="root")
+    form: Literal["root", "dense"] = static_field(default="root")
 
     def __post_init__(self) -> None:
         require_choice("form", self.form, ["root", "dense"])
 
-    def init(self, var: jax.Array, *, random: float = 0.0) -> Covariance:
+    def init(self, var: Array, *, random: float = 0.0) -> RootCovariance | DenseCovariance:
         """The covariance diag(var) for variances (P,)."""
         return (
             RootCovariance(jnp.diag(jnp.sqrt(var))) if self.form == "root" else DenseCovariance(jnp.diag(var))
         )
 
-    def from_dense(self, matrix: jax.Array) -> Covariance:
+    def from_dense(self, matrix: Array) -> RootCovariance | DenseCovariance:
         """The covariance `matrix` (P, P), exactly."""
         return RootCovariance(jnp.linalg.cholesky(matrix)) if self.form == "root" else DenseCovariance(matrix)
 
 
-class _Full(Covariance):
-    """What both forms share, by a root W of S = W W'."""
+class FullCovariance(Covariance, Invertible, Collapsible):
+    """A covariance of which nothing is forgotten, with a root W of S = W W'.
 
-    def as_root(self) -> jax.Array:
+    `RootCovariance` and `DenseCovariance` hold it in two forms. A rule that takes steps of its own writes
+    them once for both, by `as_root` and `with_root`.
+    """
+
+    forgets: ClassVar[bool] = False
+
+    @abstractmethod
+    def as_root(self) -> Array:
         """A square root W (P, P) of S."""
-        raise NotImplementedError
 
-    def with_root(self, root: jax.Array) -> Covariance:
+    @abstractmethod
+    def with_root(self, root: Array) -> FullCovariance:
         """The same form, of the covariance W W'."""
-        raise NotImplementedError
 
-    def precise(self, vector: jax.Array) -> jax.Array:
+    @abstractmethod
+    def _gain(self, rows: Array, residual: Array, root: Array) -> tuple[Array, FullCovariance]:
+        """`absorb` by the gain: products with the rows are taken once."""
+
+    def precise(self, vector: Array) -> Array:
         """inv(S) v; cost P^3."""
         root = self.as_root()
-        return jnp.linalg.solve(root.T, jnp.linalg.solve(root, vector))
+        product: Array = jnp.linalg.solve(root.T, jnp.linalg.solve(root, vector))
+        return product
 
-    def blend(self, other: Any, share: jax.Array) -> Covariance:
-        """By the Cholesky factor of (1 - a) I + a Z' Z, Z = inv(V) W with V V' = T; cost P^3."""
-        root = self.as_root()
-        ratio = jnp.linalg.solve(other.as_root(), root)
-        eye = jnp.eye(root.shape[0], dtype=root.dtype)
-        chol = jnp.linalg.cholesky((1.0 - share) * eye + share * (ratio.T @ ratio))
-        return self.with_root(solve_lower(chol, root.T).T)
-
-    def absorb(self, rows: jax.Array, residual: jax.Array, root: jax.Array) -> tuple[jax.Array, Covariance]:
+    def absorb(self, rows: Array | Rows, residual: Array, root: Array) -> tuple[Array, FullCovariance]:
         """By the gain, exact to rounding however small the noise, where rows are fewer than parameters. Else,
         where that would lose digits, with A = B W and L L' = I + A' A: W <- W L'^-1, and the move is S g with
         the new S. Cost k P^2.
         """
-        factor = attenuated(root, rows)
+        array = as_rows(rows).dense()
+        factor = attenuate(root, array)
         if factor.shape[0] < self.size:
-            return self._gain(rows, residual, root)
-        made = narrowed(self.as_root(), factor)
-        return made @ (made.T @ (residual @ rows)), self.with_root(made)
-
-    def _gain(self, rows: jax.Array, residual: jax.Array, root: jax.Array) -> tuple[jax.Array, Covariance]:
-        """`absorb` by the gain: products with the rows are taken once."""
-        raise NotImplementedError
-
-    def iterate(self, rows: int) -> Iterate:
-        """By rows where they are fewer than the parameters, else by one P x P matrix."""
-        if rows < self.size:
-            return StackedIterate.start(self, rows, self.dtype)
-        return WhitenedIterate.start(self.as_root(), self)
-
-    def ascend(
-        self,
-        mean: jax.Array,
-        slope: jax.Array,
-        factor: jax.Array,
-        diagonal: jax.Array | None,
-        prior: Any,
-        rate: jax.Array,
-        parameters: str | None,
-        retraction: str,
-    ) -> tuple[jax.Array, Covariance]:
-        """Cost in natural parameters P^2 (k + 2) without a prior, P^3 with one; in the moments P^3."""
-        step = ascend_moments if parameters == "moment" else ascend_naturals
-        held = None if prior is None else prior.as_root()
-        moved, root = step(
-            self.as_root(), mean, slope, _with_diagonal(factor, diagonal), held, rate, retraction
-        )
-        return moved, self.with_root(root)
-
-    def temper(
-        self, factor: jax.Array, diagonal: jax.Array | None, prior: Any, rate: jax.Array, retraction: str
-    ) -> Covariance:
-        """Cost P^3."""
-        rows = _with_diagonal(factor, diagonal)
-        return self.with_root(temper_root(self.as_root(), rows, prior.as_root(), rate, retraction))
+            return self._gain(array, residual, root)
+        new_root = _narrowed(self.as_root(), factor)
+        return new_root @ (new_root.T @ (residual @ array)), self.with_root(new_root)
 
 
-def _with_diagonal(factor: jax.Array, diagonal: jax.Array | None) -> jax.Array:
-    """Rows that stand for B' B + diag(d)."""
-    if diagonal is None:
-        return factor
-    return jnp.concatenate([factor, jnp.diag(safe_sqrt(diagonal))], axis=0)
+def _narrowed(root: Array, factor: Array) -> Array:
+    """A root of inv(inv(W W') + B' B): W L'^-1 with L L' = I + W' B' B W; cost P^3 and P^2 a row of B."""
+    white = factor @ root
+    chol = jnp.linalg.cholesky(jnp.eye(root.shape[0], dtype=root.dtype) + white.T @ white)
+    return jsl.solve_triangular(chol, root.T, lower=True).T
 
 
 @record
-class RootCovariance(_Full):
+class RootCovariance(FullCovariance):
     """S = W W' by its square root W (P, P), which need not be triangular."""
 
-    root: jax.Array
+    root: Array
 
-    def as_root(self) -> jax.Array:
+    def as_root(self) -> Array:
         """W."""
         return self.root
 
-    def with_root(self, root: jax.Array) -> RootCovariance:
+    def with_root(self, root: Array) -> RootCovariance:
         """By its root as it is."""
         return RootCovariance(root)
 
@@ -161,39 +126,39 @@ class RootCovariance(_Full):
         """The number P of parameters."""
         return self.root.shape[-1]
 
-    def couple(self, rows: jax.Array) -> tuple[jax.Array, jax.Array]:
+    def couple(self, rows: Array | Rows) -> tuple[DenseRows, Array]:
         """With Z = rows W: Z W' and Z Z'; cost 2 k P^2."""
-        pushed = rows @ self.root
-        return pushed @ self.root.T, pushed @ pushed.T
+        white = as_rows(rows).dense() @ self.root
+        return DenseRows(white @ self.root.T), white @ white.T
 
-    def condition(self, factor: jax.Array) -> RootCovariance:
+    def condition(self, factor: Array | Rows) -> RootCovariance:
         """Andrews' square-root update: with A = W' B' and L L' = I + A' A, W <- W - (W A) L^-T (I + L)^-1 A'.
 
         No subtraction of covariances takes place, so the result is positive definite by construction, and
         only a k x k Cholesky factor is needed. Cost 3 k P^2. Source: Andrews 1968 (verified in the tests
         against the inverse).
         """
-        whitened = factor @ self.root
+        whitened = as_rows(factor).dense() @ self.root
         return self._less(whitened, whitened @ self.root.T)
 
-    def _less(self, whitened: jax.Array, cross: jax.Array) -> RootCovariance:
+    def _less(self, whitened: Array, cross: Array) -> RootCovariance:
         eye = jnp.eye(whitened.shape[0], dtype=self.root.dtype)
         chol = jnp.linalg.cholesky(eye + whitened @ whitened.T)
         inner = solve_lower(chol, solve_lower(eye + chol, eye), transpose=True)
         return RootCovariance(self.root - crossed(cross, inner @ whitened))
 
-    def _gain(self, rows: jax.Array, residual: jax.Array, root: jax.Array) -> tuple[jax.Array, Covariance]:
+    def _gain(self, rows: Array, residual: Array, root: Array) -> tuple[Array, FullCovariance]:
         """Cost 3 k P^2."""
-        pushed = rows @ self.root
-        cross = pushed @ self.root.T
-        shift = kalman_shift(root, residual, cross, pushed @ pushed.T)
-        return shift, self._less(attenuated(root, pushed), attenuated(root, cross))
+        white = rows @ self.root
+        cross = white @ self.root.T
+        shift = kalman_weights(root, residual, white @ white.T) @ cross
+        return shift, self._less(attenuate(root, white), attenuate(root, cross))
 
-    def add_precision(self, precision: jax.Array) -> RootCovariance:
+    def add_precision(self, precision: Array) -> RootCovariance:
         """Exact; cost P^3."""
         return self.condition(jnp.diag(safe_sqrt(jnp.broadcast_to(precision, (self.size,)))))
 
-    def affine(self, scale: jax.Array, noise: jax.Array) -> RootCovariance:
+    def affine(self, scale: Array, noise: Array) -> RootCovariance:
         """Exact, by a QR decomposition of [a W, sqrt(d) I]; cost P^3."""
         scale, noise = as_like(scale, self.root), as_like(noise, self.root)
         moved = scale_rows(self.root.T, scale).T
@@ -201,53 +166,55 @@ class RootCovariance(_Full):
             triangularize(moved, jnp.diag(safe_sqrt(jnp.broadcast_to(noise, (self.size,)))))
         )
 
-    def mix(self, scale: jax.Array, other: Covariance, share: jax.Array) -> RootCovariance:
+    def mix(self, scale: Array, other: Readable, share: Array) -> RootCovariance:
         """Exact, by a QR decomposition of [a W, sqrt(b) V] with V V' = T; cost P^3."""
         assert isinstance(other, RootCovariance)
         return RootCovariance(triangularize(self.root * scale, other.root * safe_sqrt(share)))
 
-    def collapse(self, weights: jax.Array, deviations: jax.Array) -> RootCovariance:
+    def collapse(self, weights: Array, deviations: Array) -> RootCovariance:
         """Exact, by a QR decomposition of all K roots and deviations; cost K P^3."""
         shares = safe_sqrt(weights)
         blocks = jnp.moveaxis(self.root * shares[:, None, None], 0, 1).reshape(self.size, -1)
         return RootCovariance(triangularize(blocks, deviations.T * shares[None, :]))
 
-    def scale(self, factor: jax.Array) -> RootCovariance:
+    def scale(self, factor: Array) -> RootCovariance:
         """Exact; cost P^2."""
         return RootCovariance(self.root * jnp.sqrt(as_like(factor, self.root)))
 
-    def linear(self, transition: jax.Array, noise: jax.Array) -> RootCovariance:
+    def linear(self, transition: Array, noise: Array) -> RootCovariance:
         """Exact, by a QR decomposition of [F W, root of Q]; cost P^3."""
         return RootCovariance(triangularize(transition @ self.root, psd_root(noise)))
 
-    def color(self, deviates: jax.Array) -> jax.Array:
+    def color(self, deviates: Array) -> Array:
         """W e."""
         return deviates @ self.root.T
 
-    def logdet(self) -> jax.Array:
+    def logdet(self) -> Array:
         """2 log |det W|; cost P^3."""
-        return 2.0 * jnp.linalg.slogdet(self.root)[1]
+        log_det: Array = 2.0 * jnp.linalg.slogdet(self.root)[1]
+        return log_det
 
-    def diag(self) -> jax.Array:
+    def diag(self) -> Array:
         """Row sums of squares of W."""
         return jnp.sum(self.root**2, axis=-1)
 
-    def dense(self) -> jax.Array:
+    def dense(self) -> Array:
         """W W'."""
         return self.root @ self.root.T
 
 
 @record
-class DenseCovariance(_Full):
+class DenseCovariance(FullCovariance):
     """S itself, (P, P)."""
 
-    matrix: jax.Array
+    matrix: Array
 
-    def as_root(self) -> jax.Array:
+    def as_root(self) -> Array:
         """The Cholesky factor; cost P^3."""
-        return jnp.linalg.cholesky(self.matrix)
+        chol: Array = jnp.linalg.cholesky(self.matrix)
+        return chol
 
-    def with_root(self, root: jax.Array) -> DenseCovariance:
+    def with_root(self, root: Array) -> DenseCovariance:
         """W W'; cost P^3."""
         return DenseCovariance(root @ root.T)
 
@@ -256,67 +223,71 @@ class DenseCovariance(_Full):
         """The number P of parameters."""
         return self.matrix.shape[-1]
 
-    def couple(self, rows: jax.Array) -> tuple[jax.Array, jax.Array]:
+    def couple(self, rows: Array | Rows) -> tuple[DenseRows, Array]:
         """rows S and its product with rows'; cost k P^2."""
-        cross = rows @ self.matrix
-        return cross, symmetric(cross @ rows.T)
+        array = as_rows(rows).dense()
+        cross = array @ self.matrix
+        return DenseRows(cross), symmetric(cross @ array.T)
 
-    def condition(self, factor: jax.Array) -> DenseCovariance:
+    def condition(self, factor: Array | Rows) -> DenseCovariance:
         """S - S B' inv(I + B S B') B S by a k x k Cholesky factor; cost k P^2. Exact up to cancellation."""
-        cross = factor @ self.matrix
-        return self._less(cross, symmetric(cross @ factor.T))
+        rows = as_rows(factor).dense()
+        cross = rows @ self.matrix
+        return self._less(cross, symmetric(cross @ rows.T))
 
-    def _less(self, cross: jax.Array, inner: jax.Array) -> DenseCovariance:
+    def _less(self, cross: Array, inner: Array) -> DenseCovariance:
         chol = jnp.linalg.cholesky(jnp.eye(inner.shape[0], dtype=self.matrix.dtype) + inner)
         half = solve_lower(chol, cross)
         return DenseCovariance(self.matrix - crossed(half, half))
 
-    def _gain(self, rows: jax.Array, residual: jax.Array, root: jax.Array) -> tuple[jax.Array, Covariance]:
+    def _gain(self, rows: Array, residual: Array, root: Array) -> tuple[Array, FullCovariance]:
         """Cost 2 k P^2."""
-        cross, inner = self.couple(rows)
-        shift = kalman_shift(root, residual, cross, inner)
-        gram = attenuated(root, attenuated(root, inner).T)
-        return shift, self._less(attenuated(root, cross), gram)
+        coupled, inner = self.couple(rows)
+        cross = coupled.array
+        shift = kalman_weights(root, residual, inner) @ cross
+        gram = attenuate(root, attenuate(root, inner).T)
+        return shift, self._less(attenuate(root, cross), gram)
 
-    def add_precision(self, precision: jax.Array) -> DenseCovariance:
+    def add_precision(self, precision: Array) -> DenseCovariance:
         """Exact; cost P^3."""
         return self.condition(jnp.diag(safe_sqrt(jnp.broadcast_to(precision, (self.size,)))))
 
-    def affine(self, scale: jax.Array, noise: jax.Array) -> DenseCovariance:
+    def affine(self, scale: Array, noise: Array) -> DenseCovariance:
         """Exact; cost P^2."""
         scale, noise = as_like(scale, self.matrix), as_like(noise, self.matrix)
         moved = scale_rows(scale_rows(self.matrix, scale).T, scale)
         return DenseCovariance(moved + jnp.diag(jnp.broadcast_to(noise, (self.size,))))
 
-    def mix(self, scale: jax.Array, other: Covariance, share: jax.Array) -> DenseCovariance:
+    def mix(self, scale: Array, other: Readable, share: Array) -> DenseCovariance:
         """Exact; cost P^2."""
         return DenseCovariance(self.matrix * scale**2 + share * other.dense())
 
-    def collapse(self, weights: jax.Array, deviations: jax.Array) -> DenseCovariance:
+    def collapse(self, weights: Array, deviations: Array) -> DenseCovariance:
         """Exact; cost K P^2."""
         spread = scale_rows(deviations.T, weights) @ deviations
         return DenseCovariance(jnp.tensordot(weights, self.matrix, axes=1) + spread)
 
-    def scale(self, factor: jax.Array) -> DenseCovariance:
+    def scale(self, factor: Array) -> DenseCovariance:
         """Exact; cost P^2."""
         return DenseCovariance(self.matrix * as_like(factor, self.matrix))
 
-    def linear(self, transition: jax.Array, noise: jax.Array) -> DenseCovariance:
+    def linear(self, transition: Array, noise: Array) -> DenseCovariance:
         """F S F' + Q; cost P^3."""
         return DenseCovariance(symmetric(transition @ self.matrix @ transition.T + noise))
 
-    def color(self, deviates: jax.Array) -> jax.Array:
+    def color(self, deviates: Array) -> Array:
         """L e with L the Cholesky factor; cost P^3."""
-        return deviates @ jnp.linalg.cholesky(self.matrix).T
+        return deviates @ self.as_root().T
 
-    def logdet(self) -> jax.Array:
+    def logdet(self) -> Array:
         """By the Cholesky factor, hence NaN where S has lost positive definiteness; cost P^3."""
-        return 2.0 * jnp.sum(jnp.log(jnp.diagonal(jnp.linalg.cholesky(self.matrix))))
+        return 2.0 * jnp.sum(jnp.log(jnp.diagonal(self.as_root())))
 
-    def diag(self) -> jax.Array:
+    def diag(self) -> Array:
         """The diagonal of S."""
-        return jnp.diagonal(self.matrix)
+        variances: Array = jnp.diagonal(self.matrix)
+        return variances
 
-    def dense(self) -> jax.Array:
+    def dense(self) -> Array:
         """S."""
         return self.matrix

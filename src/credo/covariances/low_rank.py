@@ -6,7 +6,7 @@ to 3.3; every formula is checked against dense algebra in the tests.
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Literal
 
 import jax
 import jax.numpy as jnp
@@ -14,15 +14,15 @@ import jax.numpy as jnp
 from credo.core.errors import CredoError, require_choice, require_integer
 from credo.core.records import record, static_field
 from credo.core.trees import as_like
-from credo.covariances.base import Covariance, Family, Iterate
-from credo.covariances.iterates import BlendedIterate, narrow
-from credo.covariances.low_rank_steps import ascend_factors, random_factor
-from credo.covariances.outer_steps import couple_low_rank, project_low_rank
-from credo.covariances.projections import PROJECTIONS, project
+from credo.core.types import Array
+from credo.covariances.family import Family
+from credo.covariances.projections import PROJECTIONS, Projection, project
+from credo.covariances.roles import Collapsible, Covariance, HessianForms, Invertible, M
+from credo.linalg.jacobians import Crossed, Rows, as_rows
 from credo.linalg.matrices import column_sums, eigh, scale_rows, solve_lower
-from credo.linalg.outer import OuterRows, dense_rows
+from credo.linalg.normals import narrow
 
-__all__ = ["LowRank", "LowRankCovariance"]
+__all__ = ["LowRank", "LowRankCovariance", "random_factor"]
 
 
 @record
@@ -45,8 +45,8 @@ class LowRank(Family):
     """
 
     rank: int = static_field(default=10)
-    base: str = static_field(default="diagonal")
-    projection: str = static_field(default="svd")
+    base: Literal["diagonal", "spherical"] = static_field(default="diagonal")
+    projection: Projection = static_field(default="svd")
     random: float | None = static_field(default=None)
 
     def __post_init__(self) -> None:
@@ -60,7 +60,7 @@ class LowRank(Family):
         if self.rank > size:
             raise CredoError(f"rank must be at most the number of parameters P = {size}; got {self.rank}.")
 
-    def init(self, var: jax.Array, *, random: float = 0.0) -> LowRankCovariance:
+    def init(self, var: Array, *, random: float = 0.0) -> LowRankCovariance:
         """The covariance diag(var) for variances (P,), with W = 0 or random; the field `random` decides."""
         self._check(var.shape[-1])
         share = random if self.random is None else self.random
@@ -70,22 +70,22 @@ class LowRank(Family):
         base, factor = random_factor(var, self.rank, share)
         return LowRankCovariance(self._level(base), factor, self)
 
-    def _level(self, base: jax.Array) -> jax.Array:
+    def _level(self, base: Array) -> Array:
         return jnp.full_like(base, jnp.mean(base)) if self.base == "spherical" else base
 
-    def project(self, base: jax.Array, rows: jax.Array) -> LowRankCovariance:
+    def project(self, base: Array, rows: Array) -> LowRankCovariance:
         """What is kept of the precision diag(y) + B' B for rows B (n, P); cost P n^2."""
         new_base, factor = project(base, rows, self.rank, self.projection)
         return LowRankCovariance(self._level(new_base), factor, self)
 
-    def project_outer(self, base: jax.Array, factor: jax.Array, rows: OuterRows) -> LowRankCovariance:
-        """What is kept of diag(y) + W' W + B' B for outer rows B (k, P); cost P R^2."""
+    def take_in(self, base: Array, factor: Array, rows: Rows) -> LowRankCovariance:
+        """What is kept of the precision diag(y) + W' W + B' B for rows B (k, P) of any kind."""
         if self.projection == "factor-analysis":
             return self.project(base, jnp.concatenate([factor, rows.dense()], axis=0))
-        new_base, kept = project_low_rank(base, factor, rows, self.rank, self.projection == "whitened")
-        return LowRankCovariance(self._level(new_base), kept, self)
+        new_base, leading = rows.leading(base, factor, self.rank, self.projection == "whitened")
+        return LowRankCovariance(self._level(new_base), leading, self)
 
-    def from_dense(self, matrix: jax.Array) -> LowRankCovariance:
+    def from_dense(self, matrix: Array) -> LowRankCovariance:
         """The projection of the precision of a dense covariance (P, P); cost P^3."""
         self._check(matrix.shape[-1])
         precision = jnp.linalg.inv(matrix)
@@ -96,18 +96,16 @@ class LowRank(Family):
 
 
 @record
-class LowRankCovariance(Covariance):
+class LowRankCovariance(Covariance, Invertible, Collapsible):
     """S = inv(diag(y) + W' W): `base` is y (P,), `factor` is W (R, P), `family` says how to forget.
 
     Without a family the number of rows is kept, by "svd". Between a `blend` and the `condition` that follows
     there are more rows than the family's rank.
     """
 
-    base: jax.Array
-    factor: jax.Array
+    base: Array
+    factor: Array
     family: LowRank | None = static_field(default=None)
-
-    kind: ClassVar[str] = "low-rank"
 
     def __post_init__(self) -> None:
         if self.family is None:
@@ -119,6 +117,11 @@ class LowRankCovariance(Covariance):
         return self.family
 
     @property
+    def spherical(self) -> bool:
+        """Whether y is one number for all parameters."""
+        return self._family.base == "spherical"
+
+    @property
     def size(self) -> int:
         """The number P of parameters."""
         return self.base.shape[-1]
@@ -128,129 +131,74 @@ class LowRankCovariance(Covariance):
         """The number R of kept directions."""
         return self.factor.shape[-2]
 
-    def couple(self, rows: jax.Array) -> tuple[jax.Array, jax.Array]:
-        """By the Woodbury identity, arranged as a ridge regression; cost k P (k + R) and P R^2.
+    def admit(self, rows: Rows) -> Rows:
+        """Rows of any kind, as they are."""
+        return rows
 
-        For a = rows y^-1/2, B = W y^-1/2 and c = a B' inv(I + B B'): rows S = (a - cB) y^-1/2 and rows S
-        rows' = (a - cB)(a - cB)' + c c', since c is the ridge regression of a on B and that is its minimal
-        loss. Errors in c enter only squared, and the result is positive semi-definite by construction. Outer
-        rows: see `credo.covariances.outer_steps`; cost P R^2.
-        """
-        if isinstance(rows, OuterRows):
-            return couple_low_rank(self.base, self.factor, rows)
-        root = jax.lax.rsqrt(self.base)
-        white, directions = scale_rows(rows, root), scale_rows(self.factor, root)
-        eye = jnp.eye(self.rank, dtype=self.base.dtype)
-        chol = jnp.linalg.cholesky(eye + directions @ directions.T)
-        along = solve_lower(chol, solve_lower(chol, directions @ white.T), transpose=True).T
-        rest = white - along @ directions
-        return scale_rows(rest, root), rest @ rest.T + along @ along.T
+    def hessian(self, forms: HessianForms[M]) -> M:
+        """Its leading directions."""
+        return forms.leading()
 
-    def condition(self, factor: jax.Array) -> LowRankCovariance:
+    def couple(self, rows: Array | Rows) -> tuple[Crossed, Array]:
+        """By the Woodbury identity; cost k P (k + R) and P R^2, or P R^2 for outer rows."""
+        return as_rows(rows).couple_ridge(self.base, self.factor)
+
+    def condition(self, factor: Array | Rows) -> LowRankCovariance:
         """Stack the rows [W; B], rotate them by the eigenvectors of their small Gram matrix, keep the R
         largest.
 
         What is dropped goes to the diagonal, so the diagonal of the precision is kept exactly. No division
         takes place. Cost P (R + k)^2. Exact where rank([W; B]) <= R.
         """
-        if isinstance(factor, OuterRows):
-            return self._family.project_outer(self.base, self.factor, factor)
-        return self._family.project(self.base, jnp.concatenate([self.factor, factor], axis=0))
+        return self._family.take_in(self.base, self.factor, as_rows(factor))
 
-    def precise(self, vector: jax.Array) -> jax.Array:
+    def precise(self, vector: Array) -> Array:
         """y v + W' (W v); cost P R."""
         return self.base * vector + (self.factor @ vector) @ self.factor
 
-    def blend(self, other: Any, share: jax.Array) -> LowRankCovariance:
-        """Exact, with the rows of both: sqrt(1 - a) W and sqrt(a) V; the next `condition` projects."""
-        share = as_like(share, self.base)
-        rows = [jnp.sqrt(1.0 - share) * self.factor, jnp.sqrt(share) * other.factor]
-        base = (1.0 - share) * self.base + share * other.base
-        return LowRankCovariance(base, jnp.concatenate(rows, axis=0), self.family)
-
-    def iterate(self, rows: int) -> Iterate:
-        """By stacking the rows of the iterate, the prior and the data; cost P (2R + k)^2 a step."""
-        return BlendedIterate(self, self)
-
-    def ascend(
-        self,
-        mean: jax.Array,
-        slope: jax.Array,
-        factor: jax.Array,
-        diagonal: jax.Array | None,
-        prior: Any,
-        rate: jax.Array,
-        parameters: str | None,
-        retraction: str,
-    ) -> tuple[jax.Array, LowRankCovariance]:
-        """In (mu, y, W), the only parameters of this family; cost P (R^2 + R k)."""
-        if parameters is not None:
-            raise CredoError(
-                "parameters must be None for a low-rank family (its own are mean, y and W); "
-                f"got {parameters!r}."
-            )
-        held = None if prior is None else (prior.base, prior.factor)
-        base, rows = ascend_factors(
-            self.base,
-            self.factor,
-            dense_rows(factor),
-            diagonal,
-            held,
-            rate,
-            retraction,
-            tied=self._family.base == "spherical",
-        )
-        return mean + rate * slope, LowRankCovariance(base, rows, self.family)
-
-    def temper(
-        self, factor: jax.Array, diagonal: jax.Array | None, prior: Any, rate: jax.Array, retraction: str
-    ) -> Covariance:
-        """Refused: moments of a diagonal plus low-rank precision are not of the family."""
-        raise CredoError("parameters='moment' needs a Full or Diagonal family; LowRank keeps a precision.")
-
-    def add_precision(self, precision: jax.Array) -> LowRankCovariance:
+    def add_precision(self, precision: Array) -> LowRankCovariance:
         """Exact; cost P."""
         return LowRankCovariance(self.base + precision, self.factor, self.family)
 
-    def affine(self, scale: jax.Array, noise: jax.Array) -> LowRankCovariance:
+    def affine(self, scale: Array, noise: Array) -> LowRankCovariance:
         """Exact: y' = 1 / (a^2 / y + d), W' = inv(E) (a y' / y * W) with E E' = I + W diag(d y' / y) W'; cost
         P R^2.
         """
         scale, noise = as_like(scale, self.base), as_like(noise, self.base)
         base = 1.0 / (scale**2 / self.base + noise)
         shrink = base / self.base
-        weighted = scale_rows(self.factor, noise * shrink)
+        spread = scale_rows(self.factor, noise * shrink)
         eye = jnp.eye(self.rank, dtype=self.base.dtype)
-        chol = jnp.linalg.cholesky(eye + weighted @ self.factor.T)
+        chol = jnp.linalg.cholesky(eye + spread @ self.factor.T)
         return LowRankCovariance(
             base, solve_lower(chol, scale_rows(self.factor, scale * shrink)), self.family
         )
 
-    def collapse(self, weights: jax.Array, deviations: jax.Array) -> LowRankCovariance:
+    def collapse(self, weights: Array, deviations: Array) -> LowRankCovariance:
         """The mixture's marginal variances, exactly, with the correlations of the mean precision, projected.
 
         A mixture's covariance is no diagonal plus low-rank precision. With a from the ratio of variances, S
         becomes diag(a) S diag(a). Cost K^2 P R^2.
         """
-        wanted = weights @ (jax.vmap(LowRankCovariance.diag)(self) + deviations**2)
+        variances = weights @ (jax.vmap(LowRankCovariance.diag)(self) + deviations**2)
         rows = (self.factor * jnp.sqrt(weights)[:, None, None]).reshape(-1, self.size)
         mean = self._family.project(weights @ self.base, rows)
-        stretch = jnp.sqrt(mean.diag() / wanted)
+        stretch = jnp.sqrt(mean.diag() / variances)
         return LowRankCovariance(mean.base * stretch**2, scale_rows(mean.factor, stretch), self.family)
 
-    def scale(self, factor: jax.Array) -> LowRankCovariance:
+    def scale(self, factor: Array) -> LowRankCovariance:
         """Exact; cost P R."""
         factor = as_like(factor, self.base)
         return LowRankCovariance(self.base / factor, self.factor / jnp.sqrt(factor), self.family)
 
-    def linear(self, transition: jax.Array, noise: jax.Array) -> LowRankCovariance:
+    def linear(self, transition: Array, noise: Array) -> LowRankCovariance:
         """The projection of F S F' + Q, through dense matrices; cost P^3. For diagonal F and Q, `affine` is
         exact.
         """
-        moved = transition @ self.dense() @ transition.T + noise
-        return self._family.from_dense(moved)
+        exact = transition @ self.dense() @ transition.T + noise
+        return self._family.from_dense(exact)
 
-    def color(self, deviates: jax.Array) -> jax.Array:
+    def color(self, deviates: Array) -> Array:
         """From draws of N(0, 1/y), by `narrow`: they do not depend on how W is arranged; cost P R^2, and P R
         a draw.
         """
@@ -258,13 +206,13 @@ class LowRankCovariance(Covariance):
         spread = scale_rows(self.factor, 1.0 / self.base)
         return narrow(x, self.factor, spread, spread @ self.factor.T)
 
-    def logdet(self) -> jax.Array:
+    def logdet(self) -> Array:
         """-(sum log y + log det(I + W y^-1 W')); cost P R^2."""
         spread = scale_rows(self.factor, 1.0 / self.base)
         chol = jnp.linalg.cholesky(jnp.eye(self.rank, dtype=self.base.dtype) + spread @ self.factor.T)
         return -jnp.sum(jnp.log(self.base)) - 2.0 * jnp.sum(jnp.log(jnp.diagonal(chol)))
 
-    def diag(self) -> jax.Array:
+    def diag(self) -> Array:
         """The variances: 1/y minus what the kept directions explain; cost P R^2.
 
         Rounding could make the difference negative; no variance is below the inverse of the precision's
@@ -272,13 +220,30 @@ class LowRankCovariance(Covariance):
         """
         spread = scale_rows(self.factor, 1.0 / self.base)
         chol = jnp.linalg.cholesky(jnp.eye(self.rank, dtype=self.base.dtype) + spread @ self.factor.T)
-        left = 1.0 / self.base - column_sums(solve_lower(chol, spread) ** 2)
-        return jnp.maximum(left, 1.0 / (self.base + column_sums(self.factor**2)))
+        rest = 1.0 / self.base - column_sums(solve_lower(chol, spread) ** 2)
+        return jnp.maximum(rest, 1.0 / (self.base + column_sums(self.factor**2)))
 
-    def dense(self) -> jax.Array:
+    def dense(self) -> Array:
         """The matrix (P, P); cost P^2 R."""
         return self.mv(jnp.eye(self.size, dtype=self.base.dtype))
 
-    def precision(self) -> jax.Array:
+    def precision(self) -> Array:
         """The precision diag(y) + W' W as a matrix (P, P); for inspection and tests."""
         return jnp.diag(self.base) + self.factor.T @ self.factor
+
+
+def random_factor(var: Array, rank: int, share: float) -> tuple[Array, Array]:
+    """A start (y, W) with random directions, whose expected precision is 1 / var.
+
+    y = (1 - e) / var and W of Gaussian columns, normalised and scaled by sqrt(e P / (R var)). The directions
+    come from a fixed seed, so that the same family always starts from the same belief.
+
+    Arguments:
+        var: the variances (P,).
+        rank: the number R of directions.
+        share: e, the share of the precision that they carry.
+    """
+    directions = jax.random.normal(jax.random.key(0), (rank, var.shape[0]), var.dtype)
+    unit = directions / jnp.sqrt(jnp.sum(directions**2, axis=1, keepdims=True))
+    height = jnp.sqrt(share * var.shape[0] / (rank * var))
+    return (1.0 - share) / var, scale_rows(unit, height)

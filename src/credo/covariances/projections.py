@@ -6,20 +6,25 @@ rows, and divide by nothing that can vanish.
 
 from __future__ import annotations
 
-import jax
+from typing import Literal, TypeAlias, get_args
+
 import jax.numpy as jnp
 
-from credo.covariances.outer_steps import inverse_gram
-from credo.linalg.matrices import column_sums, eigh, scale_rows, solve_lower
+from credo.core.types import Array
+from credo.linalg.jacobians.dense import leading
+from credo.linalg.matrices import column_sums, inverse_gram, scale_rows, solve_lower
 
-__all__ = ["PROJECTIONS", "project"]
+__all__ = ["PROJECTIONS", "Projection", "project"]
 
-PROJECTIONS = ("svd", "whitened", "factor-analysis")
+Projection: TypeAlias = Literal["svd", "whitened", "factor-analysis"]
+"""The ways to forget."""
+
+PROJECTIONS: tuple[Projection, ...] = get_args(Projection)
 
 _ROUNDS = 3
 
 
-def project(base: jax.Array, rows: jax.Array, rank: int, projection: str) -> tuple[jax.Array, jax.Array]:
+def project(base: Array, rows: Array, rank: int, projection: Projection) -> tuple[Array, Array]:
     """The new diagonal y' (P,) and rows W (R, P) for diag(y) + B' B.
 
     Arguments:
@@ -33,19 +38,14 @@ def project(base: jax.Array, rows: jax.Array, rank: int, projection: str) -> tup
 
     Cost: P n^2 for the first two; P R (n + R) more for each of the three steps of the last.
     """
-    measured = scale_rows(rows, jax.lax.rsqrt(base)) if projection == "whitened" else rows
-    _, vectors = eigh(measured @ measured.T)
-    rotated = vectors[:, ::-1].T @ rows
-    kept, new_base = rotated[:rank], base + column_sums(rotated[rank:] ** 2)
+    new_base, factor = leading(base, rows, rank, projection == "whitened")
     if projection == "factor-analysis":
         for _ in range(_ROUNDS):
-            new_base, kept = _analyse(base, rows, new_base, kept)
-    return new_base, kept
+            new_base, factor = _analyse(base, rows, new_base, factor)
+    return new_base, factor
 
 
-def _analyse(
-    base: jax.Array, rows: jax.Array, new_base: jax.Array, kept: jax.Array
-) -> tuple[jax.Array, jax.Array]:
+def _analyse(base: Array, rows: Array, new_base: Array, factor: Array) -> tuple[Array, Array]:
     """One expectation-maximisation step of factor analysis of T = diag(y) + B' B.
 
     With M = I + W y'^-1 W' and b = inv(M) W y'^-1: W <- inv(inv(M) + b T b') b T and y' <- diag(T) - the
@@ -53,12 +53,12 @@ def _analyse(
     all of T (a Heywood case) would leave directions without precision, and streams diverge. The second moment
     inv(M) + b T b' is near I where the kept precision is near T, so its Cholesky factor is well conditioned.
     """
-    scaled = scale_rows(kept, 1.0 / new_base)
-    inner = inverse_gram(scaled @ kept.T)
-    weights = inner @ scaled
+    spread = scale_rows(factor, 1.0 / new_base)
+    inner = inverse_gram(spread @ factor.T)
+    weights = inner @ spread
     image = scale_rows(weights, base) + (weights @ rows.T) @ rows
     chol = jnp.linalg.cholesky(inner + image @ weights.T)
-    moved = solve_lower(chol, solve_lower(chol, image), transpose=True)
+    new_factor = solve_lower(chol, solve_lower(chol, image), transpose=True)
     total = base + column_sums(rows**2)
-    left = total - column_sums(moved * image)
-    return jnp.maximum(left, base), moved
+    rest = total - column_sums(new_factor * image)
+    return jnp.maximum(rest, base), new_factor

@@ -1,13 +1,13 @@
 """Data sets by name: found in a folder, in the cache or in a package, or downloaded and checked.
 
 `load` gives a `Dataset` of NumPy arrays; nothing here needs JAX, and the network only where a download is
-allowed. Where the files are looked for is written in `credo.datasets.sources`.
+allowed. Where the files are looked for is written in `credo.datasets.finder`.
 
 The only mathematics is one permutation: rows that were published without test rows are put in the order of
 `RandomState(0).permutation(N)`, and the last fifth of them is for testing.
 """
 
+from credo.datasets.dataset import Dataset
 from credo.datasets.loading import load, names, splits
-from credo.datasets.records import Dataset
 
 __all__ = ["Dataset", "load", "names", "splits"]

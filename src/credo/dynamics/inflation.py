@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Literal, TypeAlias, get_args
 
 import jax
 import jax.numpy as jnp
@@ -11,11 +11,15 @@ from credo.beliefs import Anchor
 from credo.core.errors import require_choice, require_interval, require_nonnegative
 from credo.core.records import record, static_field
 from credo.core.trees import as_like
+from credo.core.types import Array, ArrayLike
 from credo.covariances import Covariance
 from credo.dynamics.base import Dynamics
 from credo.dynamics.linear import accumulated, duration
 
 __all__ = ["Inflation", "ShrinkPerturb"]
+
+InflationKind: TypeAlias = Literal["simple", "hybrid", "bayesian"]
+"""What happens to the mean and to the prior when the covariance grows; see `Inflation`."""
 
 
 @record
@@ -28,20 +32,30 @@ class Inflation(Dynamics):
     - "hybrid": (L + (c - 1) L0) / c; the mean stays, the covariance never exceeds the prior's.
     - "bayesian": the tempered posterior q^(1/c) p0^(1 - 1/c), so the mean too returns to the prior's.
 
-    Source: Chang et al. 2023 (LOFI), appendix on inflation. The prior is taken as diagonal (which it is
-    unless you gave a dense one). "hybrid" and "bayesian" cost P^3 for `Full`.
+    Source: Chang et al. 2023 (LOFI), appendix on inflation. The prior is taken as diagonal, which is exact
+    unless `init` was called with a dense one. "hybrid" and "bayesian" cost P^3 for `Full`.
 
     Arguments:
-        rate: alpha, at least 0; 0 forgets nothing.
+        rate: alpha, per unit of time, at least 0; 0 forgets nothing.
         kind: "simple", "hybrid" or "bayesian".
+
+    Raises:
+        CredoError: the rate is below 0, or there is no such kind.
+
+    Example:
+        >>> import credo, jax.numpy as jnp
+        >>> model = credo.Model(lambda w, x: x @ w, credo.Normal(0.1))
+        >>> learner = credo.extended_kalman(model, dynamics=Inflation(0.5, "simple"))
+        >>> print(learner.predict(learner.init(jnp.zeros(2))).var)
+        [1.5 1.5]
     """
 
-    rate: Any = 1e-3
-    kind: str = static_field(default="bayesian")
+    rate: ArrayLike = 1e-3
+    kind: InflationKind = static_field(default="bayesian")
 
     def __post_init__(self) -> None:
         require_nonnegative("rate", self.rate)
-        require_choice("kind", self.kind, ["simple", "hybrid", "bayesian"])
+        require_choice("kind", self.kind, get_args(InflationKind))
 
     @property
     def anchored(self) -> bool:  # type: ignore[override]
@@ -49,8 +63,8 @@ class Inflation(Dynamics):
         return self.kind != "simple"
 
     def move(
-        self, mean: jax.Array, cov: Covariance | None, anchor: Anchor | None, t: jax.Array, dt: Any
-    ) -> tuple[jax.Array, Covariance | None]:
+        self, mean: Array, cov: Covariance | None, anchor: Anchor | None, t: Array, dt: ArrayLike | None
+    ) -> tuple[Array, Covariance | None]:
         """The inflated belief; a point belief moves only for "bayesian", as if its covariance were the
         prior's.
         """
@@ -83,10 +97,21 @@ class ShrinkPerturb(Dynamics):
         shrink: the factor a unit of time, in [0, 1].
         sd: the standard deviation of the noise of a unit of time, at least 0.
         seed: the seed of the draws; step t uses fold_in(key(seed), t).
+
+    Raises:
+        CredoError: `shrink` is outside [0, 1], or `sd` is below 0.
+
+    Example:
+        >>> import credo, jax.numpy as jnp
+        >>> model = credo.Model(lambda w, x: x @ w, credo.Normal(0.1))
+        >>> learner = credo.extended_kalman(model, dynamics=ShrinkPerturb(0.5, sd=0.0))
+        >>> belief = learner.predict(learner.init(jnp.ones(1)))
+        >>> belief.mean, belief.var
+        (Array([0.5], dtype=float32), Array([0.25], dtype=float32))
     """
 
-    shrink: Any = 0.999
-    sd: Any = 1e-3
+    shrink: ArrayLike = 0.999
+    sd: ArrayLike = 1e-3
     seed: int = static_field(default=0)
 
     def __post_init__(self) -> None:
@@ -94,13 +119,13 @@ class ShrinkPerturb(Dynamics):
         require_nonnegative("sd", self.sd)
 
     def move(
-        self, mean: jax.Array, cov: Covariance | None, anchor: Anchor | None, t: jax.Array, dt: Any
-    ) -> tuple[jax.Array, Covariance | None]:
+        self, mean: Array, cov: Covariance | None, anchor: Anchor | None, t: Array, dt: ArrayLike | None
+    ) -> tuple[Array, Covariance | None]:
         """shrink^dt mean + noise; shrink^2dt cov + the variance of that noise."""
         step = duration(dt, mean)
         shrink = as_like(self.shrink, mean)
         factor = shrink**step
         noise_var = as_like(self.sd, mean) ** 2 * accumulated(shrink, step)
         draw = jax.random.normal(jax.random.fold_in(jax.random.key(self.seed), t), mean.shape, mean.dtype)
-        moved = factor * mean + jnp.sqrt(noise_var) * draw
-        return moved, None if cov is None else cov.affine(factor, noise_var)
+        shaken = factor * mean + jnp.sqrt(noise_var) * draw
+        return shaken, None if cov is None else cov.affine(factor, noise_var)

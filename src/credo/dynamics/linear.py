@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-import jax
 import jax.numpy as jnp
 import jax.scipy.linalg as jsl
 import numpy as np
@@ -13,6 +10,7 @@ from credo.beliefs import Anchor
 from credo.core.errors import CredoError, require_interval, require_nonnegative
 from credo.core.records import record, static_field
 from credo.core.trees import as_like
+from credo.core.types import Array, ArrayLike
 from credo.covariances import Covariance
 from credo.dynamics.base import Dynamics
 from credo.linalg.matrices import symmetric
@@ -20,12 +18,13 @@ from credo.linalg.matrices import symmetric
 __all__ = ["Decay", "LinearGaussian", "OrnsteinUhlenbeck", "RandomWalk"]
 
 
-def duration(dt: Any, like: jax.Array) -> jax.Array:
+def duration(dt: ArrayLike | None, like: Array) -> Array:
+    """The length of a step as a number in the dtype of `like`; None means 1."""
     require_nonnegative("dt", dt)
     return jnp.ones((), like.dtype) if dt is None else as_like(dt, like)
 
 
-def accumulated(gamma: jax.Array, step: jax.Array) -> jax.Array:
+def accumulated(gamma: Array, step: Array) -> Array:
     """The variance that noise of unit rate gathers over a step while it decays: (1 - gamma^2dt) / (1 -
     gamma^2), or dt.
     """
@@ -40,19 +39,25 @@ class RandomWalk(Dynamics):
     Arguments:
         var: q, the variance added in a unit of time, at least 0; a number or one a parameter (P,).
 
+    Raises:
+        CredoError: the variance is below 0.
+
     Example:
-        >>> RandomWalk(1e-4)
-        RandomWalk(q=0.0001)
+        >>> import credo
+        >>> model = credo.Model(lambda w, x: x @ w, credo.Normal(0.1))
+        >>> learner = credo.extended_kalman(model, dynamics=RandomWalk(0.25))
+        >>> print(learner.predict(learner.init(jnp.zeros(2)), 2.0).var)
+        [1.5 1.5]
     """
 
-    var: Any = 1e-4
+    var: ArrayLike = 1e-4
 
     def __post_init__(self) -> None:
         require_nonnegative("var", self.var)
 
     def move(
-        self, mean: jax.Array, cov: Covariance | None, anchor: Anchor | None, t: jax.Array, dt: Any
-    ) -> tuple[jax.Array, Covariance | None]:
+        self, mean: Array, cov: Covariance | None, anchor: Anchor | None, t: Array, dt: ArrayLike | None
+    ) -> tuple[Array, Covariance | None]:
         """The same mean; cov + q dt I."""
         step = duration(dt, mean)
         return mean, None if cov is None else cov.affine(
@@ -68,18 +73,28 @@ class Decay(Dynamics):
     Arguments:
         forgetting: gamma, the factor a unit of time, in [0, 1].
         var: q, the variance added in a unit of time, at least 0.
+
+    Raises:
+        CredoError: `forgetting` is outside [0, 1], or `var` is below 0.
+
+    Example:
+        >>> import credo
+        >>> model = credo.Model(lambda w, x: x @ w, credo.Normal(0.1))
+        >>> learner = credo.extended_kalman(model, dynamics=Decay(0.5))
+        >>> learner.predict(learner.init(jnp.ones(1))).mean
+        Array([0.5], dtype=float32)
     """
 
-    forgetting: Any = 1.0
-    var: Any = 0.0
+    forgetting: ArrayLike = 1.0
+    var: ArrayLike = 0.0
 
     def __post_init__(self) -> None:
         require_interval("forgetting", self.forgetting, 0.0, 1.0)
         require_nonnegative("var", self.var)
 
     def move(
-        self, mean: jax.Array, cov: Covariance | None, anchor: Anchor | None, t: jax.Array, dt: Any
-    ) -> tuple[jax.Array, Covariance | None]:
+        self, mean: Array, cov: Covariance | None, anchor: Anchor | None, t: Array, dt: ArrayLike | None
+    ) -> tuple[Array, Covariance | None]:
         """gamma^dt mean; gamma^2dt cov + q (1 - gamma^2dt) / (1 - gamma^2) I."""
         step = duration(dt, mean)
         gamma = as_like(self.forgetting, mean)
@@ -92,36 +107,49 @@ class OrnsteinUhlenbeck(Dynamics):
     """theta_t - mu0 = gamma (theta_{t-1} - mu0) + N(0, (1 - gamma^2) S0): returns to the prior N(mu0, S0),
     its fixed point.
 
-    Arguments:
-        forgetting: gamma, how much is kept in a unit of time, in [0, 1]: 1 stands still, 0 resets to the
-            prior at every step.
-
     For `LowRank` beliefs only the diagonal of S0 is used (exact: their prior is diagonal). `Full` costs P^3 a
     step.
+
+    Arguments:
+        forgetting: gamma, the factor on the distance from the prior in a unit of time, in [0, 1]: 1 stands
+            still, 0 resets to the prior at every step.
+
+    Raises:
+        CredoError: `forgetting` is outside [0, 1].
+
+    Example:
+        >>> import credo
+        >>> model = credo.Model(lambda w, x: x @ w, credo.Normal(0.1))
+        >>> learner = credo.extended_kalman(model, dynamics=OrnsteinUhlenbeck(0.5))
+        >>> prior = learner.init(jnp.ones(1))
+        >>> learner.predict(credo.replace(prior, mean=jnp.zeros(1))).mean
+        Array([0.5], dtype=float32)
     """
 
-    forgetting: Any = 0.99
+    forgetting: ArrayLike = 0.99
     anchored = True
 
     def __post_init__(self) -> None:
         require_interval("forgetting", self.forgetting, 0.0, 1.0)
 
     def move(
-        self, mean: jax.Array, cov: Covariance | None, anchor: Anchor | None, t: jax.Array, dt: Any
-    ) -> tuple[jax.Array, Covariance | None]:
+        self, mean: Array, cov: Covariance | None, anchor: Anchor | None, t: Array, dt: ArrayLike | None
+    ) -> tuple[Array, Covariance | None]:
         """mu0 + gamma^dt (mean - mu0); gamma^2dt cov + (1 - gamma^2dt) S0."""
         assert anchor is not None
         factor = as_like(self.forgetting, mean) ** duration(dt, mean)
-        moved = anchor.mean + factor * (mean - anchor.mean)
+        pulled = anchor.mean + factor * (mean - anchor.mean)
         if cov is None:
-            return moved, None
+            return pulled, None
         assert anchor.cov is not None
-        return moved, cov.mix(factor, anchor.cov, 1.0 - factor**2)
+        return pulled, cov.mix(factor, anchor.cov, 1.0 - factor**2)
 
 
 @record
 class LinearGaussian(Dynamics):
     """theta_t = F theta_{t-1} + b + N(0, Q), or d theta = (F theta + b) dt + N(0, Q dt) in continuous time.
+
+    Exact for `Full`. `Diagonal` keeps the marginal variances, `LowRank` projects the dense result (cost P^3).
 
     Arguments:
         transition: F, (P, P).
@@ -130,12 +158,21 @@ class LinearGaussian(Dynamics):
         continuous: read F, b and Q as the rates of a stochastic differential equation; the step over any `dt`
             is then exact (Van Loan 1978). In discrete time `dt` has no meaning and is refused.
 
-    Exact for `Full`. `Diagonal` keeps the marginal variances, `LowRank` projects the dense result (cost P^3).
+    Raises:
+        CredoError: F is not square, or does not fit the parameters; or a `dt` in discrete time.
+
+    Example:
+        >>> import credo
+        >>> walk = LinearGaussian(jnp.array([[1.0, 1.0], [0.0, 1.0]]), cov=0.1)
+        >>> model = credo.Model(lambda z, x: z[0], credo.Normal(0.1))
+        >>> learner = credo.extended_kalman(model, dynamics=walk)
+        >>> learner.predict(learner.init(jnp.array([0.0, 2.0]))).mean
+        Array([2., 2.], dtype=float32)
     """
 
-    transition: Any
-    offset: Any = 0.0
-    cov: Any = 0.0
+    transition: ArrayLike
+    offset: ArrayLike = 0.0
+    cov: ArrayLike = 0.0
     continuous: bool = static_field(default=False)
 
     def __post_init__(self) -> None:
@@ -145,8 +182,8 @@ class LinearGaussian(Dynamics):
                 raise CredoError(f"transition must be a square matrix (P, P); got shape {shape}.")
 
     def move(
-        self, mean: jax.Array, cov: Covariance | None, anchor: Anchor | None, t: jax.Array, dt: Any
-    ) -> tuple[jax.Array, Covariance | None]:
+        self, mean: Array, cov: Covariance | None, anchor: Anchor | None, t: Array, dt: ArrayLike | None
+    ) -> tuple[Array, Covariance | None]:
         """F mean + b; F cov F' + Q."""
         size = mean.shape[0]
         transition = as_like(self.transition, mean)
@@ -161,13 +198,11 @@ class LinearGaussian(Dynamics):
             raise CredoError(
                 "dt needs LinearGaussian(..., continuous=True): in discrete time a step has no length."
             )
-        moved = transition @ mean + offset
-        return moved, None if cov is None else cov.linear(transition, noise)
+        shifted = transition @ mean + offset
+        return shifted, None if cov is None else cov.linear(transition, noise)
 
 
-def _discretize(
-    drift: jax.Array, offset: jax.Array, diffusion: jax.Array, dt: jax.Array
-) -> tuple[jax.Array, jax.Array, jax.Array]:
+def _discretize(drift: Array, offset: Array, diffusion: Array, dt: Array) -> tuple[Array, Array, Array]:
     """exp(A dt), its integral times b, and the accumulated noise, from two block exponentials (Van Loan
     1978).
     """

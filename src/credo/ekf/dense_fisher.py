@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import functools
-from typing import Any
+from typing import TypeAlias
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 
 from credo.core.errors import CredoError, require_nonnegative, require_positive
 from credo.core.keys import require_key
 from credo.core.records import record
 from credo.core.trees import as_like, ravel
+from credo.core.types import Array, ArrayLike, Key, PyTree
 from credo.core.verbs import verb
 from credo.covariances import Full
 from credo.covariances.full import DenseCovariance
 from credo.dynamics import LinearGaussian, RandomWalk
-from credo.ekf import rows
+from credo.ekf import row_gradients
 from credo.ekf.learner import FisherLearner, fisher_learner
 from credo.ekf.transform import (
     LogLikelihood,
@@ -37,6 +39,10 @@ from credo.models import Model
 __all__ = ["DenseFisherState", "build", "init", "learner", "sample", "update"]
 
 
+Sums: TypeAlias = tuple[Array, Array, Array]
+"""Over the rows so far: the log-likelihood, its gradient (P,), and the covariance (P, P) after them."""
+
+
 @record
 class DenseFisherState:
     """The belief N(params, cov), and what the last update reported.
@@ -53,21 +59,21 @@ class DenseFisherState:
         ok: whether the last batch was taken in.
     """
 
-    params: Any
-    cov: jax.Array
-    log_likelihood: jax.Array
-    aux: Any
-    step: jax.Array
-    ok: jax.Array
+    params: PyTree
+    cov: Array
+    log_likelihood: Array
+    aux: PyTree
+    step: Array
+    ok: Array
 
 
 def build(
     log_likelihood: LogLikelihood,
     lr: Rate,
-    transition_cov: Any = 0.0,
+    transition_cov: ArrayLike = 0.0,
     per_sample: bool = False,
-    init_cov: Any = 1.0,
-) -> Transform:
+    init_cov: ArrayLike = 1.0,
+) -> Transform[DenseFisherState]:
     """The Fisher EKF with a dense covariance as a transform.
 
     One update: S' = S + transition_cov; g the mean over the rows of g_i = grad l_i, and F that of g_i g_i',
@@ -86,7 +92,7 @@ def build(
             definite.
 
     Returns:
-        A `Transform`, of `init(params)` and `update(state, batch, inplace=False)`.
+        A `Transform`: `init(params)` and `update(state, batch, inplace=False)`.
 
     Raises:
         CredoError: an argument is not of these kinds.
@@ -111,14 +117,15 @@ def build(
     require_covariance("transition_cov", transition_cov, positive=False)
     require_covariance("init_cov", init_cov, positive=True)
     require_flag("per_sample", per_sample)
-    settings = {"log_likelihood": log_likelihood, "lr": lr, "transition_cov": transition_cov}
     return Transform(
         functools.partial(init, init_cov=init_cov),
-        functools.partial(update, **settings, per_sample=per_sample),
+        functools.partial(
+            update, log_likelihood=log_likelihood, lr=lr, transition_cov=transition_cov, per_sample=per_sample
+        ),
     )
 
 
-def init(params: Any, init_cov: Any = 1.0) -> DenseFisherState:
+def init(params: PyTree, init_cov: ArrayLike = 1.0) -> DenseFisherState:
     """The belief before any data.
 
     Arguments:
@@ -137,10 +144,10 @@ def init(params: Any, init_cov: Any = 1.0) -> DenseFisherState:
 
 def update(
     state: DenseFisherState,
-    batch: Any,
+    batch: PyTree,
     log_likelihood: LogLikelihood,
     lr: Rate,
-    transition_cov: Any = 0.0,
+    transition_cov: ArrayLike = 0.0,
     per_sample: bool = False,
     inplace: bool = False,
 ) -> DenseFisherState:
@@ -164,7 +171,7 @@ def update(
     return _update(state, batch, log_likelihood, lr, transition_cov, per_sample, inplace)
 
 
-def require_covariance(field: str, value: Any, *, positive: bool) -> None:
+def require_covariance(field: str, value: ArrayLike, *, positive: bool) -> None:
     """Refuse what is neither a number nor a square symmetric matrix, or of the wrong sign."""
     if not is_number(value):
         raise CredoError(f"{field} must be a number or a matrix (P, P); got {value!r}.")
@@ -174,7 +181,7 @@ def require_covariance(field: str, value: Any, *, positive: bool) -> None:
         return
     if len(shape) != 2 or shape[0] != shape[1]:
         raise CredoError(f"{field} must be a number or a matrix (P, P); got shape {shape}.")
-    if isinstance(value, jax.core.Tracer):
+    if isinstance(value, Tracer):
         return
     matrix = np.asarray(value, np.float64)
     lowest = np.linalg.eigvalsh(0.5 * (matrix + matrix.T))[0] if np.all(np.isfinite(matrix)) else np.nan
@@ -186,7 +193,7 @@ def require_covariance(field: str, value: Any, *, positive: bool) -> None:
         )
 
 
-def dense(value: Any, like: jax.Array, field: str) -> jax.Array:
+def dense(value: ArrayLike, like: Array, field: str) -> Array:
     """A matrix (P, P) of a number c, as c I, or of a matrix; for a vector `like` (P,)."""
     matrix, size = as_like(value, like), like.shape[0]
     if matrix.ndim == 2 and matrix.shape != (size, size):
@@ -196,20 +203,20 @@ def dense(value: Any, like: jax.Array, field: str) -> jax.Array:
 
 def _core(
     state: DenseFisherState,
-    batch: Any,
+    batch: PyTree,
     log_likelihood: LogLikelihood,
-    rate: jax.Array,
-    transition_cov: Any,
+    rate: Array,
+    transition_cov: ArrayLike,
     per_sample: bool,
-) -> tuple[DenseFisherState, Any]:
-    count = rows.row_total(batch)
+) -> tuple[DenseFisherState, PyTree]:
+    count = row_gradients.row_total(batch)
     mean, unravel = ravel(state.params)
-    gradient = rows.row_gradient(log_likelihood, per_sample)
+    gradient = row_gradients.row_gradient(log_likelihood, per_sample)
     lr = as_like(rate, mean)
 
-    def step(carry: Any, chunk: Any) -> tuple[Any, Any]:
+    def step(carry: Sums, chunk: PyTree) -> tuple[Sums, PyTree]:
         total, slope, cov = carry
-        (values, aux), slopes = rows.each(lambda row: gradient(state.params, row), chunk)
+        (values, aux), slopes = row_gradients.each(lambda row: gradient(state.params, row), chunk)
         flat = jnp.concatenate(
             [leaf.reshape(values.shape[0], -1).astype(mean.dtype) for leaf in jax.tree.leaves(slopes)], axis=1
         )
@@ -219,26 +226,26 @@ def _core(
 
     drifted = state.cov + dense(transition_cov, mean, "transition_cov")
     start = (jnp.zeros_like(state.log_likelihood), jnp.zeros_like(mean), drifted)
-    (value, slope, cov), aux = rows.fold(step, start, batch, count, min(count, mean.shape[0]))
+    (value, slope, cov), aux = row_gradients.fold(step, start, batch, count, min(count, mean.shape[0]))
     params = unravel(mean + lr * (cov @ (slope / count)))
     new = DenseFisherState(params, cov, value / count, None, state.step + 1, state.ok)
     if per_sample:
-        aux = rows.whole_aux(log_likelihood, state.params, batch, count)
+        aux = row_gradients.whole_aux(log_likelihood, state.params, batch, count)
     positive = jnp.log(jnp.diagonal(cov))
-    return settle(state, new, rate, (batch, params, cov, positive)), rows.tidy(aux)
+    return settle(state, new, rate, (batch, params, cov, positive)), row_gradients.tidy(aux)
 
 
 _update = compiled(_core)
 
 
 @verb(static=("sample_shape",))
-def _sample(state: DenseFisherState, sample_shape: tuple[int, ...], key: jax.Array) -> Any:
+def _sample(state: DenseFisherState, sample_shape: tuple[int, ...], key: Array) -> PyTree:
     mean, unravel = ravel(state.params)
     deviations = DenseCovariance(state.cov).sample(key, sample_shape)
     return unravel(deviations + jnp.broadcast_to(mean, deviations.shape))
 
 
-def sample(state: DenseFisherState, sample_shape: tuple[int, ...] = (), key: Any = None) -> Any:
+def sample(state: DenseFisherState, sample_shape: tuple[int, ...] = (), key: Key | None = None) -> PyTree:
     """Parameters drawn from the belief; cost P^3 for a Cholesky factor.
 
     Arguments:
@@ -255,7 +262,7 @@ def sample(state: DenseFisherState, sample_shape: tuple[int, ...] = (), key: Any
     return _sample(state, tuple(sample_shape), require_key(key, "sample"))
 
 
-def learner(model: Model, lr: Rate, transition_cov: Any = 0.0) -> FisherLearner:
+def learner(model: Model, lr: Rate, transition_cov: ArrayLike = 0.0) -> FisherLearner:
     """The same arithmetic as a learner, with the five verbs, for a `Model` in place of a log-likelihood.
 
     It is LIN-EF with a full covariance, the gain of the covariance that is kept, additive drift, and every

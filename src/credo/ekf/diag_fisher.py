@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from typing import Any
+from typing import TypeAlias
 
 import jax
 import jax.numpy as jnp
@@ -12,10 +12,11 @@ from credo.core.errors import CredoError
 from credo.core.keys import require_key
 from credo.core.records import record
 from credo.core.trees import as_like
+from credo.core.types import Array, ArrayLike, Key, PyTree
 from credo.core.verbs import verb
 from credo.covariances import Diagonal
 from credo.dynamics import RandomWalk
-from credo.ekf import rows
+from credo.ekf import row_gradients
 from credo.ekf.learner import FisherLearner, fisher_learner
 from credo.ekf.transform import (
     LogLikelihood,
@@ -38,6 +39,10 @@ _AT_ONCE = 32768
 """How many numbers of gradients may be held at once beside the sums: small models take many rows at once."""
 
 
+Sums: TypeAlias = tuple[Array, PyTree, PyTree]
+"""Over the rows so far: the log-likelihood, and its gradient and the square of that, leaf by leaf."""
+
+
 @record
 class DiagFisherState:
     """The belief N(params, diag(sd_diag^2)), and what the last update reported.
@@ -53,21 +58,21 @@ class DiagFisherState:
         ok: whether the last batch was taken in.
     """
 
-    params: Any
-    sd_diag: Any
-    log_likelihood: jax.Array
-    aux: Any
-    step: jax.Array
-    ok: jax.Array
+    params: PyTree
+    sd_diag: PyTree
+    log_likelihood: Array
+    aux: PyTree
+    step: Array
+    ok: Array
 
 
 def build(
     log_likelihood: LogLikelihood,
     lr: Rate,
-    transition_sd: Any = 0.0,
+    transition_sd: PyTree = 0.0,
     per_sample: bool = False,
-    init_sds: Any = 1.0,
-) -> Transform:
+    init_sds: PyTree = 1.0,
+) -> Transform[DiagFisherState]:
     """The diagonal Fisher EKF as a transform.
 
     One update: s' = sqrt(s^2 + transition_sd^2); g and h the means over the rows of grad l_i and (grad
@@ -86,7 +91,7 @@ def build(
             parameter with 0 stays as it is.
 
     Returns:
-        A `Transform`, of `init(params)` and `update(state, batch, inplace=False)`.
+        A `Transform`: `init(params)` and `update(state, batch, inplace=False)`.
 
     Raises:
         CredoError: an argument is not of these kinds.
@@ -110,14 +115,15 @@ def build(
     require_numbers("transition_sd", transition_sd)
     require_numbers("init_sds", init_sds)
     require_flag("per_sample", per_sample)
-    settings = {"log_likelihood": log_likelihood, "lr": lr, "transition_sd": transition_sd}
     return Transform(
         functools.partial(init, init_sds=init_sds),
-        functools.partial(update, **settings, per_sample=per_sample),
+        functools.partial(
+            update, log_likelihood=log_likelihood, lr=lr, transition_sd=transition_sd, per_sample=per_sample
+        ),
     )
 
 
-def init(params: Any, init_sds: Any = 1.0) -> DiagFisherState:
+def init(params: PyTree, init_sds: PyTree = 1.0) -> DiagFisherState:
     """The belief before any data.
 
     Arguments:
@@ -134,10 +140,10 @@ def init(params: Any, init_sds: Any = 1.0) -> DiagFisherState:
 
 def update(
     state: DiagFisherState,
-    batch: Any,
+    batch: PyTree,
     log_likelihood: LogLikelihood,
     lr: Rate,
-    transition_sd: Any = 0.0,
+    transition_sd: PyTree = 0.0,
     per_sample: bool = False,
     inplace: bool = False,
 ) -> DiagFisherState:
@@ -165,30 +171,30 @@ def update(
 
 def _core(
     state: DiagFisherState,
-    batch: Any,
+    batch: PyTree,
     log_likelihood: LogLikelihood,
-    rate: jax.Array,
-    transition_sd: Any,
+    rate: Array,
+    transition_sd: PyTree,
     per_sample: bool,
-) -> tuple[DiagFisherState, Any]:
-    mean, count = state.params, rows.row_total(batch)
-    gradient = rows.row_gradient(log_likelihood, per_sample)
+) -> tuple[DiagFisherState, PyTree]:
+    mean, count = state.params, row_gradients.row_total(batch)
+    gradient = row_gradients.row_gradient(log_likelihood, per_sample)
 
-    def step(sums: Any, chunk: Any) -> tuple[Any, Any]:
-        (values, aux), slopes = rows.each(lambda row: gradient(mean, row), chunk)
+    def step(sums: Sums, chunk: PyTree) -> tuple[Sums, PyTree]:
+        (values, aux), slopes = row_gradients.each(lambda row: gradient(mean, row), chunk)
         squares = jax.tree.map(jnp.square, slopes)
-        made = (values.astype(state.log_likelihood.dtype), slopes, squares)
-        sums = jax.tree.map(lambda total, leaf: total + jnp.sum(leaf, axis=0), sums, made)
+        parts = (values.astype(state.log_likelihood.dtype), slopes, squares)
+        sums = jax.tree.map(lambda total, leaf: total + jnp.sum(leaf, axis=0), sums, parts)
         return sums, None if per_sample else aux
 
     size = _AT_ONCE // sum(leaf.size for leaf in jax.tree.leaves(mean))
     zeros = jax.tree.map(jnp.zeros_like, (state.log_likelihood, mean, mean))
     # XLA's CPU backend adds a row's outer products to the sums as fast as it writes them, but takes 5 to 100
     # times as long to sum over the leading axis of a large stack of gradients; a stack pays for small models.
-    sums, aux = rows.fold(step, zeros, batch, count, min(count, size) if size >= 4 else 1)
+    sums, aux = row_gradients.fold(step, zeros, batch, count, min(count, size) if size >= 4 else 1)
     value, slope, square = jax.tree.map(lambda total: total / count, sums)
 
-    def move(mu: jax.Array, sd: jax.Array, g: jax.Array, h: jax.Array, drift: Any) -> tuple[Any, ...]:
+    def move(mu: Array, sd: Array, g: Array, h: Array, drift: ArrayLike) -> tuple[Array, Array, Array]:
         lr = as_like(rate, mu)
         var = sd**2 + as_like(drift, mu) ** 2
         growth = 1.0 + lr * var * h
@@ -196,23 +202,23 @@ def _core(
         return mu + lr * var * g, jnp.sqrt(var), growth
 
     drifts = spread(transition_sd, mean, "transition_sd")
-    moved = jax.tree.map(move, mean, state.sd_diag, slope, square, drifts)
-    params, sd, growth = jax.tree.transpose(jax.tree.structure(mean), jax.tree.structure((0, 0, 0)), moved)
+    steps = jax.tree.map(move, mean, state.sd_diag, slope, square, drifts)
+    params, sd, growth = jax.tree.transpose(jax.tree.structure(mean), jax.tree.structure((0, 0, 0)), steps)
     new = DiagFisherState(params, sd, value, None, state.step + 1, state.ok)
     if per_sample:
-        aux = rows.whole_aux(log_likelihood, mean, batch, count)
-    return settle(state, new, rate, (batch, params, growth)), rows.tidy(aux)
+        aux = row_gradients.whole_aux(log_likelihood, mean, batch, count)
+    return settle(state, new, rate, (batch, params, growth)), row_gradients.tidy(aux)
 
 
 _update = compiled(_core)
 
 
 @verb(static=("sample_shape",))
-def _sample(state: DiagFisherState, sample_shape: tuple[int, ...], key: jax.Array) -> Any:
+def _sample(state: DiagFisherState, sample_shape: tuple[int, ...], key: Array) -> PyTree:
     leaves, structure = jax.tree.flatten(state.params)
     keys = jax.random.split(key, len(leaves))
 
-    def draw(one: jax.Array, mean: jax.Array, sd: jax.Array) -> jax.Array:
+    def draw(one: Array, mean: Array, sd: Array) -> Array:
         shape = (*sample_shape, *mean.shape)
         return jnp.broadcast_to(mean, shape) + jnp.broadcast_to(sd, shape) * jax.random.normal(
             one, shape, mean.dtype
@@ -221,7 +227,7 @@ def _sample(state: DiagFisherState, sample_shape: tuple[int, ...], key: jax.Arra
     return jax.tree.unflatten(structure, map(draw, keys, leaves, jax.tree.leaves(state.sd_diag)))
 
 
-def sample(state: DiagFisherState, sample_shape: tuple[int, ...] = (), key: Any = None) -> Any:
+def sample(state: DiagFisherState, sample_shape: tuple[int, ...] = (), key: Key | None = None) -> PyTree:
     """Parameters drawn from the belief.
 
     Arguments:
@@ -238,7 +244,7 @@ def sample(state: DiagFisherState, sample_shape: tuple[int, ...] = (), key: Any 
     return _sample(state, tuple(sample_shape), require_key(key, "sample"))
 
 
-def learner(model: Model, lr: Rate, transition_sd: Any = 0.0) -> FisherLearner:
+def learner(model: Model, lr: Rate, transition_sd: ArrayLike = 0.0) -> FisherLearner:
     """The same arithmetic as a learner, with the five verbs, for a `Model` in place of a log-likelihood.
 
     It is LIN-EF with a diagonal precision, the gain of the covariance that is kept, a random walk, and every

@@ -8,18 +8,25 @@
 
 An update is three orthogonal choices: *curvature* (what is measured at the data: a gradient and a factor of
 the expected Hessian), *family* (what is kept of it: `credo.covariances`) and *rule* (how far to go). Named
-methods are one-line spellings of the choices, in `named.py`.
+methods are one-line spellings of the choices, in `credo.learners.methods`. `Rule` and `Curvature` are the
+bases of one's own.
 """
 
-from credo.learners.ascent import BBBRule, BOGRule
 from credo.learners.base import Info, Learner
 from credo.learners.conjugate import BetaBernoulli, DirichletCategorical, GammaPoisson
-from credo.learners.curvature import LinearizedEmpiricalFisher, LinearizedGaussNewton
+from credo.learners.curvatures import (
+    Curvature,
+    LinearizedEmpiricalFisher,
+    LinearizedGaussNewton,
+    Local,
+    MonteCarloEmpiricalFisher,
+    MonteCarloHessian,
+    Site,
+)
 from credo.learners.decide import decide
 from credo.learners.ensemble import EnsembleLearner
 from credo.learners.gradient import GradientLearner, adam, replay, sgd
-from credo.learners.monte_carlo import MonteCarloEmpiricalFisher, MonteCarloHessian
-from credo.learners.named import (
+from credo.learners.methods import (
     bbb,
     blr,
     bog,
@@ -44,9 +51,8 @@ from credo.learners.named import (
     vogn,
     von,
 )
-from credo.learners.rates import Schedule
 from credo.learners.recursive import RecursiveLearner
-from credo.learners.rules import BLRRule, BONGRule
+from credo.learners.rules import BBBRule, BLRRule, BOGRule, BONGRule, Measure, Rule, Schedule, Step
 
 __all__ = [
     "BBBRule",
@@ -54,6 +60,7 @@ __all__ = [
     "BOGRule",
     "BONGRule",
     "BetaBernoulli",
+    "Curvature",
     "DirichletCategorical",
     "EnsembleLearner",
     "GammaPoisson",
@@ -62,10 +69,15 @@ __all__ = [
     "Learner",
     "LinearizedEmpiricalFisher",
     "LinearizedGaussNewton",
+    "Local",
+    "Measure",
     "MonteCarloEmpiricalFisher",
     "MonteCarloHessian",
     "RecursiveLearner",
+    "Rule",
     "Schedule",
+    "Site",
+    "Step",
     "adam",
     "bbb",
     "blr",

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import jax
 import jax.numpy as jnp
 import jax.scipy.special as jss
@@ -13,26 +11,27 @@ from credo.core.errors import CredoError, require_integer, require_interval, req
 from credo.core.keys import as_key
 from credo.core.records import record, static_field
 from credo.core.trees import as_like
+from credo.core.types import Array, ArrayLike, Key, PyTree
 from credo.core.verbs import verb
-from credo.learners.base import Info, Learner, accept, usable
+from credo.learners.base import ForecastMethod, Info, Learner, accept, usable
 from credo.likelihoods import Bernoulli, Categorical, Predictive
 
 __all__ = ["BetaBernoulli", "DirichletCategorical", "GammaPoisson", "NegativeBinomialPredictive"]
 
 
-def _forgotten(value: jax.Array, prior: Any, keep: Any, dt: Any) -> jax.Array:
+def _forgotten(value: Array, prior: ArrayLike, keep: ArrayLike, dt: ArrayLike | None) -> Array:
     """Pull a pseudo-count back to its prior: keep^dt of the evidence survives a step."""
     factor = as_like(keep, value) ** (1.0 if dt is None else as_like(dt, value))
     return jnp.where(factor == 1, value, factor * value + (1 - factor) * as_like(prior, value))
 
 
-def _one_method(method: str | None) -> None:
+def _one_method(method: ForecastMethod | None) -> None:
     if method not in (None, "linearized", "plugin"):
         raise CredoError(f"conjugate learners forecast in closed form: method must be None; got {method!r}.")
 
 
 @record
-class BetaBernoulli(Learner):
+class BetaBernoulli(Learner[Beta]):
     """y in {0, 1} with unknown probability p ~ Beta(a, b); x is ignored.
 
     Arguments:
@@ -46,30 +45,32 @@ class BetaBernoulli(Learner):
         0.6666666865348816
     """
 
-    a: Any = 1.0
-    b: Any = 1.0
-    forgetting: Any = 1.0
+    a: ArrayLike = 1.0
+    b: ArrayLike = 1.0
+    forgetting: ArrayLike = 1.0
 
     def __post_init__(self) -> None:
         require_positive("a", self.a)
         require_positive("b", self.b)
         require_interval("forgetting", self.forgetting, 1e-9, 1.0)
 
-    def init(self, params: Any = None, *, var: Any = 1.0) -> Beta:
+    def init(self, params: PyTree = None, *, var: PyTree = 1.0) -> Beta:
         """The prior Beta(a, b); arguments are ignored."""
         return Beta(jnp.asarray(self.a, float), jnp.asarray(self.b, float), jnp.zeros((), jnp.int32))
 
-    def time_update(self, belief: Beta, dt: Any) -> Beta:
+    def time_update(self, belief: Beta, dt: ArrayLike | None) -> Beta:
         a = _forgotten(belief.a, self.a, self.forgetting, dt)
         return Beta(a, _forgotten(belief.b, self.b, self.forgetting, dt), belief.t + 1)
 
     def predictive(
-        self, belief: Beta, x: Any, method: str | None, samples: int | None, key: Any
+        self, belief: Beta, x: PyTree, method: ForecastMethod | None, samples: int | None, key: Key | None
     ) -> Predictive:
         _one_method(method)
         return Bernoulli().plugin(jnp.log(belief.a / belief.b).reshape(1))
 
-    def measurement_update(self, belief: Beta, x: Any, y: Any, weight: Any, key: Any) -> tuple[Beta, Info]:
+    def measurement_update(
+        self, belief: Beta, x: PyTree, y: PyTree, weight: ArrayLike, key: Key | None
+    ) -> tuple[Beta, Info]:
         observed = (as_like(y, belief.a) == 0) | (as_like(y, belief.a) == 1)
         observed, used = usable(observed, weight, belief.a.dtype)
         value = jnp.where(observed, as_like(y, belief.a), 0.0)
@@ -77,12 +78,12 @@ class BetaBernoulli(Learner):
         p = jnp.where(value == 1, belief.a, belief.b) / (belief.a + belief.b)
         return accept(belief, new, jnp.where(used > 0, jnp.log(p), 0.0), observed, (), y, used)
 
-    def draws(self, belief: Beta, key: Any, shape: tuple[int, ...]) -> jax.Array:
+    def draws(self, belief: Beta, key: Key, shape: tuple[int, ...]) -> Array:
         return belief.sample(as_key(key), shape)
 
 
 @record
-class DirichletCategorical(Learner):
+class DirichletCategorical(Learner[Dirichlet]):
     """y in 0..C-1 with unknown class probabilities p ~ Dirichlet(counts); x is ignored.
 
     Arguments:
@@ -92,30 +93,35 @@ class DirichletCategorical(Learner):
     """
 
     classes: int = static_field()
-    count: Any = 1.0
-    forgetting: Any = 1.0
+    count: ArrayLike = 1.0
+    forgetting: ArrayLike = 1.0
 
     def __post_init__(self) -> None:
         require_integer("classes", self.classes, 2)
         require_positive("count", self.count)
         require_interval("forgetting", self.forgetting, 1e-9, 1.0)
 
-    def init(self, params: Any = None, *, var: Any = 1.0) -> Dirichlet:
+    def init(self, params: PyTree = None, *, var: PyTree = 1.0) -> Dirichlet:
         """The prior Dirichlet(count, ..., count); arguments are ignored."""
         counts = jnp.broadcast_to(jnp.asarray(self.count, float), (self.classes,))
         return Dirichlet(counts, jnp.zeros((), jnp.int32))
 
-    def time_update(self, belief: Dirichlet, dt: Any) -> Dirichlet:
+    def time_update(self, belief: Dirichlet, dt: ArrayLike | None) -> Dirichlet:
         return Dirichlet(_forgotten(belief.counts, self.count, self.forgetting, dt), belief.t + 1)
 
     def predictive(
-        self, belief: Dirichlet, x: Any, method: str | None, samples: int | None, key: Any
+        self,
+        belief: Dirichlet,
+        x: PyTree,
+        method: ForecastMethod | None,
+        samples: int | None,
+        key: Key | None,
     ) -> Predictive:
         _one_method(method)
         return Categorical(self.classes).plugin(jnp.log(belief.counts))
 
     def measurement_update(
-        self, belief: Dirichlet, x: Any, y: Any, weight: Any, key: Any
+        self, belief: Dirichlet, x: PyTree, y: PyTree, weight: ArrayLike, key: Key | None
     ) -> tuple[Dirichlet, Info]:
         observed = Categorical(self.classes).observed(y)
         observed, used = usable(observed, weight, belief.counts.dtype)
@@ -124,7 +130,7 @@ class DirichletCategorical(Learner):
         log_p = jnp.log(belief.counts[label] / jnp.sum(belief.counts))
         return accept(belief, new, jnp.where(used > 0, log_p, 0.0), observed, (), y, used)
 
-    def draws(self, belief: Dirichlet, key: Any, shape: tuple[int, ...]) -> jax.Array:
+    def draws(self, belief: Dirichlet, key: Key, shape: tuple[int, ...]) -> Array:
         return belief.sample(as_key(key), shape)
 
 
@@ -132,8 +138,8 @@ class DirichletCategorical(Learner):
 class NegativeBinomialPredictive(Predictive):
     """A Poisson count whose rate is Gamma(shape, per): negative binomial, with success odds `per`."""
 
-    shape: jax.Array
-    per: jax.Array
+    shape: Array
+    per: Array
 
     @property
     def discrete(self) -> bool:
@@ -141,51 +147,53 @@ class NegativeBinomialPredictive(Predictive):
         return True
 
     @property
-    def mean(self) -> jax.Array:
+    def mean(self) -> Array:
         """shape / per."""
         return self.shape / self.per
 
     @property
-    def var(self) -> jax.Array:
+    def var(self) -> Array:
         """mean (1 + 1 / per)."""
         return self.mean * (1 + 1 / self.per)
 
-    def log_prob(self, y: Any) -> jax.Array:
+    def log_prob(self, y: PyTree) -> Array:
         """The negative binomial log probability."""
         y = as_like(y, self.shape)
         choose = jss.gammaln(self.shape + y) - jss.gammaln(self.shape) - jss.gammaln(y + 1)
-        return choose + self.shape * jnp.log(self.per / (1 + self.per)) - y * jnp.log1p(self.per)
+        log_prob: Array = choose + self.shape * jnp.log(self.per / (1 + self.per)) - y * jnp.log1p(self.per)
+        return log_prob
 
-    def sample(self, key: jax.Array, shape: tuple[int, ...] = ()) -> jax.Array:
+    def sample(self, key: Array, shape: tuple[int, ...] = ()) -> Array:
         """Draws of the count."""
         first, second = jax.random.split(key)
         rate = jax.random.gamma(first, self.shape, shape, self.shape.dtype) / self.per
         return jax.random.poisson(second, rate, shape).astype(self.shape.dtype)
 
-    def cdf(self, y: Any) -> jax.Array:
+    def cdf(self, y: PyTree) -> Array:
         """P(Y <= y), by the incomplete beta function."""
         floor = jnp.floor(as_like(y, self.shape))
         inside = jss.betainc(self.shape, jnp.maximum(floor, 0.0) + 1, self.per / (1 + self.per))
         return jnp.where(floor < 0, 0.0, inside)
 
     @verb
-    def quantile(self, p: Any) -> jax.Array:
+    def quantile(self, p: ArrayLike) -> Array:
         """The smallest whole y with P(Y <= y) >= p."""
         p = as_like(p, self.shape)
         high = jnp.ones_like(p)
         high = jax.lax.while_loop(lambda h: jnp.any((self.cdf(h) < p) & (h < 2.0**30)), lambda h: 2 * h, high)
 
-        def halve(_: int, ends: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
+        def halve(_: int, ends: tuple[Array, Array]) -> tuple[Array, Array]:
             low, top = ends
             middle = jnp.floor(0.5 * (low + top))
             enough = self.cdf(middle) >= p
             return jnp.where(enough, low, middle), jnp.where(enough, middle, top)
 
-        return jax.lax.fori_loop(0, 32, halve, (jnp.full_like(p, -1.0), high))[1]
+        ends: tuple[Array, Array] = jax.lax.fori_loop(0, 32, halve, (jnp.full_like(p, -1.0), high))
+        return ends[1]
 
 
 @record
-class GammaPoisson(Learner):
+class GammaPoisson(Learner[Gamma]):
     """y a count with unknown rate ~ Gamma(shape, per); x is the exposure (None or 1: a unit of it).
 
     Arguments:
@@ -193,31 +201,33 @@ class GammaPoisson(Learner):
         forgetting: in (0, 1], the evidence kept a unit of time.
     """
 
-    shape: Any = 1.0
-    per: Any = 1.0
-    forgetting: Any = 1.0
+    shape: ArrayLike = 1.0
+    per: ArrayLike = 1.0
+    forgetting: ArrayLike = 1.0
 
     def __post_init__(self) -> None:
         require_positive("shape", self.shape)
         require_positive("per", self.per)
         require_interval("forgetting", self.forgetting, 1e-9, 1.0)
 
-    def init(self, params: Any = None, *, var: Any = 1.0) -> Gamma:
+    def init(self, params: PyTree = None, *, var: PyTree = 1.0) -> Gamma:
         """The prior Gamma(shape, per); arguments are ignored."""
         return Gamma(jnp.asarray(self.shape, float), jnp.asarray(self.per, float), jnp.zeros((), jnp.int32))
 
-    def time_update(self, belief: Gamma, dt: Any) -> Gamma:
+    def time_update(self, belief: Gamma, dt: ArrayLike | None) -> Gamma:
         shape = _forgotten(belief.shape, self.shape, self.forgetting, dt)
         return Gamma(shape, _forgotten(belief.per, self.per, self.forgetting, dt), belief.t + 1)
 
     def predictive(
-        self, belief: Gamma, x: Any, method: str | None, samples: int | None, key: Any
+        self, belief: Gamma, x: PyTree, method: ForecastMethod | None, samples: int | None, key: Key | None
     ) -> Predictive:
         _one_method(method)
         exposure = jnp.ones_like(belief.per) if x is None else as_like(x, belief.per)
         return NegativeBinomialPredictive(belief.shape, belief.per / exposure)
 
-    def measurement_update(self, belief: Gamma, x: Any, y: Any, weight: Any, key: Any) -> tuple[Gamma, Info]:
+    def measurement_update(
+        self, belief: Gamma, x: PyTree, y: PyTree, weight: ArrayLike, key: Key | None
+    ) -> tuple[Gamma, Info]:
         count = as_like(y, belief.shape)
         exposure = jnp.ones_like(belief.per) if x is None else as_like(x, belief.per)
         observed = (count >= 0) & (count == jnp.floor(count)) & (exposure > 0)
@@ -231,5 +241,5 @@ class GammaPoisson(Learner):
         ).log_prob(safe)
         return accept(belief, new, jnp.where(used > 0, log_evidence, 0.0), observed, (), y, used)
 
-    def draws(self, belief: Gamma, key: Any, shape: tuple[int, ...]) -> jax.Array:
+    def draws(self, belief: Gamma, key: Key, shape: tuple[int, ...]) -> Array:
         return belief.sample(as_key(key), shape)

@@ -3,29 +3,36 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Literal, TypeAlias, get_args
 
 import jax
 import jax.numpy as jnp
 
 from credo.core.errors import CredoError, require_choice, require_integer, require_interval
 from credo.core.keys import require_key
+from credo.core.types import Array, ArrayLike, Key
 from credo.likelihoods import Predictive
 
 __all__ = ["decide"]
 
-_LOSSES = ("squared", "absolute", "zero-one", "pinball")
+LossName: TypeAlias = Literal["squared", "absolute", "zero-one", "pinball"]
+"""The losses with a closed form."""
+
+Loss: TypeAlias = Callable[[Array, Array], Array]
+"""`loss(action, y)`, a scalar."""
+
+_LOSSES: tuple[LossName, ...] = get_args(LossName)
 
 
 def decide(
     predictive: Predictive,
-    loss: str | Callable = "squared",
+    loss: LossName | Loss = "squared",
     *,
-    actions: Any = None,
+    actions: ArrayLike | None = None,
     level: float = 0.5,
     samples: int = 1000,
-    key: Any = None,
-) -> jax.Array:
+    key: Key | None = None,
+) -> Array:
     """The action that minimises the expected loss under p(y | x, past).
 
     Arguments:
@@ -40,6 +47,9 @@ def decide(
 
     Returns:
         The best action.
+
+    Raises:
+        CredoError: the loss has another name, the level is not in (0, 1), or actions or a key are missing.
 
     Example:
         >>> from credo.likelihoods import Categorical
@@ -61,7 +71,9 @@ def decide(
     return jnp.argmax(predictive.probs, axis=-1)
 
 
-def _least(predictive: Predictive, loss: Callable, actions: Any, samples: int, key: Any) -> jax.Array:
+def _least(
+    predictive: Predictive, loss: Loss, actions: ArrayLike | None, samples: int, key: Key | None
+) -> Array:
     try:
         probs = predictive.probs
     except CredoError:

@@ -4,7 +4,7 @@ model.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Literal, TypeAlias
 
 import jax
 import jax.numpy as jnp
@@ -14,24 +14,29 @@ from credo.core.errors import CredoError, require_choice, require_integer, requi
 from credo.core.keys import as_key, step_key
 from credo.core.records import record, replace, static_field
 from credo.core.trees import ravel, spread
+from credo.core.types import Array, ArrayLike, Key, PyTree
 from credo.covariances import Covariance, Diagonal, EnsembleCovariance, Full
-from credo.covariances.base import kalman_shift
 from credo.covariances.ensemble import centred
 from credo.dynamics import Dynamics, Static
-from credo.learners.base import Info, Learner, accept, clean, usable
-from credo.learners.curvature import Local
-from credo.likelihoods import Predictive, PredictiveRows
+from credo.learners.base import ForecastMethod, Info, Learner, accept, clean, usable
+from credo.learners.curvatures import Local
+from credo.likelihoods import Predictive, PredictiveRows, Rows
+from credo.linalg.gains import kalman_weights
+from credo.linalg.jacobians import DenseRows
 from credo.linalg.matrices import column_sums
 from credo.models.model import Model, as_model
 from credo.models.partial import start
 
 __all__ = ["EnsembleLearner"]
 
+Analysis: TypeAlias = Literal["perturbed", "etkf"]
+"""How the deviations follow the mean."""
+
 METHODS = ("linearized", "plugin", "mc")
 
 
 @record
-class EnsembleLearner(Learner):
+class EnsembleLearner(Learner[Ensemble]):
     """The ensemble Kalman filter (Evensen 1994), with M members theta_m = mean + d_m.
 
     With eta the mean of the members' outputs eta_m, e the score and V = A A' the Fisher information of the
@@ -64,7 +69,7 @@ class EnsembleLearner(Learner):
 
     model: Model
     members: int = static_field(default=100)
-    analysis: str = static_field(default="perturbed")
+    analysis: Analysis = static_field(default="perturbed")
     dynamics: Dynamics = Static()
 
     def __post_init__(self) -> None:
@@ -72,7 +77,7 @@ class EnsembleLearner(Learner):
         require_choice("analysis", self.analysis, ["perturbed", "etkf"])
 
     def init(
-        self, params: Any = None, *, var: Any = 1.0, cov: Any = None, key: jax.Array | int = 0
+        self, params: PyTree = None, *, var: PyTree = 1.0, cov: ArrayLike | None = None, key: Key = 0
     ) -> Ensemble:
         """Members drawn from the prior N(params, var), then shifted to have the mean `params`.
 
@@ -107,38 +112,43 @@ class EnsembleLearner(Learner):
         data = jax.random.key_data(second)
         return Ensemble(mean, deviations, data, jnp.zeros((), jnp.int32), unravel, anchor)
 
-    def time_update(self, belief: Ensemble, dt: Any) -> Ensemble:
+    def time_update(self, belief: Ensemble, dt: ArrayLike | None) -> Ensemble:
         draws = jax.random.fold_in(_key(belief), 0)
-        given = EnsembleCovariance(belief.deviations, jax.random.key_data(draws))
-        mean, cov = self.dynamics.move(belief.mean, given, belief.anchor, belief.t, dt)
+        before = EnsembleCovariance(belief.deviations, jax.random.key_data(draws))
+        mean, cov = self.dynamics.move(belief.mean, before, belief.anchor, belief.t, dt)
         assert isinstance(cov, EnsembleCovariance)
         return replace(belief, mean=mean, deviations=cov.deviations, t=belief.t + 1)
 
-    def _outputs(self, belief: Ensemble, x: Any) -> tuple[jax.Array, jax.Array, jax.Array]:
+    def _outputs(self, belief: Ensemble, x: PyTree) -> tuple[Array, Array, Array]:
         """The members' outputs (M, C), their mean (C,), and (M - 1)^-1/2 times their deviations (C, M)."""
         etas = jax.vmap(lambda vector: self.model.outputs(vector, belief.unravel, x))(belief.members)
         eta = column_sums(etas) / etas.shape[0]
         return etas, eta, (etas - eta[None, :]).T / jnp.sqrt(etas.shape[0] - 1).astype(etas.dtype)
 
     def measurement_update(
-        self, belief: Ensemble, x: Any, y: Any, weight: Any, key: Any
+        self, belief: Ensemble, x: PyTree, y: PyTree, weight: ArrayLike, key: Key | None
     ) -> tuple[Ensemble, Info]:
         likelihood = self.model.likelihood
         observed, used = usable(likelihood.observed(y), weight, belief.mean.dtype)
         safe_x, safe_y = clean(x), clean(y)
         _, eta, rows = self._outputs(belief, safe_x)
-        seen = Local(rows, likelihood.score(eta, safe_y), likelihood.fisher_root(eta, safe_y), eta)
-        local = seen.weighted(used)  # in coordinates w of theta = mean + w D / sqrt(M - 1), w ~ N(0, I)
-        pushed = local.rows @ local.rows.T
+        score, root = likelihood.score(eta, safe_y), likelihood.fisher_root(eta, safe_y)
+        # in coordinates w of theta = mean + w D / sqrt(M - 1), w ~ N(0, I)
+        local = Local(DenseRows(rows), score, root, eta).weighted(used)
+        outputs = local.rows.dense()
+        inner = outputs @ outputs.T
         cov = belief.cov
-        mean = belief.mean + kalman_shift(local.root, local.residual, local.rows, pushed) @ cov.unit
+        move = kalman_weights(local.root, local.residual, inner) @ outputs
+        mean = belief.mean + move @ cov.unit
         if self.analysis == "etkf":
-            deviations = cov.contract(local.factor).deviations
+            deviations = cov.contract(local.factor.dense()).deviations
         else:
-            chosen = jax.random.fold_in(_key(belief), 1) if key is None else step_key(key, belief.t)
-            deviations = self._perturbed(local, pushed, cov, chosen)
-        predictive = likelihood.linearized(eta, pushed)
+            passed = step_key(key, belief.t)
+            own = jax.random.fold_in(_key(belief), 1) if passed is None else passed
+            deviations = self._perturbed(local, inner, cov, own)
+        predictive = likelihood.linearized(eta, inner)
         if used.ndim:
+            assert isinstance(likelihood, Rows)
             log_evidence = likelihood.log_evidence(predictive, eta, safe_y, used > 0, None)
         else:
             log_evidence = predictive.log_prob(safe_y)
@@ -146,17 +156,18 @@ class EnsembleLearner(Learner):
         new = replace(belief, mean=mean, deviations=deviations)
         return accept(belief, new, log_evidence, jnp.any(observed), x, y, used)
 
-    def _perturbed(self, local: Local, pushed: jax.Array, cov: EnsembleCovariance, key: Any) -> jax.Array:
+    def _perturbed(self, local: Local, inner: Array, cov: EnsembleCovariance, key: Array) -> Array:
         """The deviations after every member saw the observation with noise of its own."""
-        count = self.members
-        draws = centred(jax.random.normal(key, (count, local.root.shape[-1]), pushed.dtype)).T
+        count, rows = self.members, local.rows.dense()
+        draws = centred(jax.random.normal(key, (count, local.root.shape[-1]), inner.dtype)).T
         noise = local.root[:, None] * draws if local.root.ndim == 1 else local.root @ draws
-        residuals = noise - jnp.sqrt(count - 1).astype(pushed.dtype) * local.bend(local.rows)
-        system = jnp.eye(pushed.shape[0], dtype=pushed.dtype) + local.bend(pushed)
-        return cov.deviations + jnp.linalg.solve(system, residuals).T @ (local.rows @ cov.unit)
+        residuals = noise - jnp.sqrt(count - 1).astype(inner.dtype) * local.bend(rows)
+        system = jnp.eye(inner.shape[0], dtype=inner.dtype) + local.bend(inner)
+        moves: Array = jnp.linalg.solve(system, residuals).T @ (rows @ cov.unit)
+        return cov.deviations + moves
 
     def predictive(
-        self, belief: Ensemble, x: Any, method: str | None, samples: int | None, key: Any
+        self, belief: Ensemble, x: PyTree, method: ForecastMethod | None, samples: int | None, key: Key | None
     ) -> Predictive:
         """By the mean and covariance of the members' outputs ("linearized"), by their equal mixture ("mc"),
         or at the mean of the members ("plugin").
@@ -168,7 +179,7 @@ class EnsembleLearner(Learner):
                 f"samples must be None: an ensemble forecasts by its {self.members} members; got {samples!r}."
             )
         if self.model.batched:
-            single = replace(self, model=Model(self.model.apply, self.model.likelihood.each))
+            single = replace(self, model=self.model.each)
             return PredictiveRows(
                 jax.vmap(lambda row: single.predictive(belief, row, method, samples, key))(x)
             )
@@ -178,11 +189,11 @@ class EnsembleLearner(Learner):
         etas, eta, rows = self._outputs(belief, x)
         return likelihood.mixture(etas) if method == "mc" else likelihood.linearized(eta, rows @ rows.T)
 
-    def draws(self, belief: Ensemble, key: Any, shape: tuple[int, ...]) -> Any:
+    def draws(self, belief: Ensemble, key: Key, shape: tuple[int, ...]) -> PyTree:
         draws = belief.cov.sample(as_key(key), shape)
         return belief.unravel(draws + jnp.broadcast_to(belief.mean, draws.shape))
 
 
-def _key(belief: Ensemble) -> jax.Array:
+def _key(belief: Ensemble) -> Array:
     """The key of the present step."""
     return jax.random.fold_in(as_key(belief.key), belief.t)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Literal, TypeAlias
 
 import jax
 import jax.numpy as jnp
@@ -12,38 +13,46 @@ from credo.beliefs import Anchor, Point
 from credo.core.errors import CredoError, require_choice, require_integer, require_positive
 from credo.core.records import record, static_field
 from credo.core.trees import as_like, ravel
+from credo.core.types import Array, ArrayLike, Key, PyTree
 from credo.dynamics import Dynamics, Static
-from credo.learners.base import Info, Learner, accept, clean, usable
-from credo.likelihoods import Predictive, PredictiveRows
+from credo.learners.base import ForecastMethod, Info, Learner, accept, clean, usable
+from credo.likelihoods import Predictive, PredictiveRows, Rows
 from credo.models.model import Model, as_model
 from credo.models.partial import start
 
 __all__ = ["Buffer", "GradientLearner", "adam", "replay", "sgd"]
 
-_OPTIMIZERS = {"sgd": optax.identity, "momentum": lambda: optax.trace(0.9), "adam": optax.scale_by_adam}
+OptimizerName: TypeAlias = Literal["sgd", "momentum", "adam"]
+"""The optimisers, of optax."""
+
+_OPTIMIZERS: dict[OptimizerName, Callable[[], optax.GradientTransformation]] = {
+    "sgd": optax.identity,
+    "momentum": lambda: optax.trace(0.9),
+    "adam": optax.scale_by_adam,
+}
 
 
 @record
 class Buffer:
     """The latest N observations, first in first out; `count` of them are real."""
 
-    x: Any
-    y: Any
-    weight: jax.Array
-    count: jax.Array
+    x: PyTree
+    y: PyTree
+    weight: Array
+    count: Array
 
-    def push(self, x: Any, y: Any, weight: jax.Array) -> Buffer:
+    def push(self, x: PyTree, y: PyTree, weight: Array) -> Buffer:
         """Replace the oldest by a new one."""
 
-        def put(store: jax.Array, item: Any) -> jax.Array:
+        def store_at(store: Array, item: ArrayLike) -> Array:
             return store.at[self.count % self.weight.shape[0]].set(jnp.asarray(item).astype(store.dtype))
 
-        stored_x, stored_y, stored_weight = jax.tree.map(put, (self.x, self.y, self.weight), (x, y, weight))
-        return Buffer(stored_x, stored_y, stored_weight, self.count + 1)
+        x, y, weight = jax.tree.map(store_at, (self.x, self.y, self.weight), (x, y, weight))
+        return Buffer(x, y, weight, self.count + 1)
 
 
 @record
-class GradientLearner(Learner):
+class GradientLearner(Learner[Point]):
     """Gradient steps on -log p(y | x, theta): the baseline that keeps no uncertainty.
 
     Arguments:
@@ -58,8 +67,8 @@ class GradientLearner(Learner):
     """
 
     model: Model
-    learning_rate: Any = 1e-2
-    optimizer: str = static_field(default="sgd")
+    learning_rate: ArrayLike = 1e-2
+    optimizer: OptimizerName = static_field(default="sgd")
     steps: int = static_field(default=1)
     capacity: int = static_field(default=1)
     dynamics: Dynamics = Static()
@@ -70,7 +79,7 @@ class GradientLearner(Learner):
         require_integer("steps", self.steps, 1)
         require_integer("capacity", self.capacity, 1)
 
-    def init(self, params: Any = None, *, var: Any = 1.0, example: Any = None) -> Point:
+    def init(self, params: PyTree = None, *, var: PyTree = 1.0, example: PyTree = None) -> Point:
         """The initial parameters.
 
         Arguments:
@@ -88,7 +97,7 @@ class GradientLearner(Learner):
                     "a replay buffer needs its shapes: pass example=(x, y), one observation, to init."
                 )
 
-            def room(leaf: Any) -> jax.Array:
+            def room(leaf: ArrayLike) -> Array:
                 return jnp.zeros((self.capacity, *jnp.shape(leaf)), jnp.asarray(leaf).dtype)
 
             x, y = jax.tree.map(room, example)
@@ -98,12 +107,12 @@ class GradientLearner(Learner):
         state = _OPTIMIZERS[self.optimizer]().init(mean)
         return Point(mean, state, buffer, jnp.zeros((), jnp.int32), unravel, anchor)
 
-    def time_update(self, belief: Point, dt: Any) -> Point:
+    def time_update(self, belief: Point, dt: ArrayLike | None) -> Point:
         mean, _ = self.dynamics.move(belief.mean, None, belief.anchor, belief.t, dt)
         return Point(mean, belief.state, belief.buffer, belief.t + 1, belief.unravel, belief.anchor)
 
     def predictive(
-        self, belief: Point, x: Any, method: str | None, samples: int | None, key: Any
+        self, belief: Point, x: PyTree, method: ForecastMethod | None, samples: int | None, key: Key | None
     ) -> Predictive:
         if method not in (None, "plugin"):
             raise CredoError(
@@ -111,33 +120,36 @@ class GradientLearner(Learner):
             )
         likelihood = self.model.likelihood
         if self.model.batched:
-            single = Model(self.model.apply, likelihood.each)
-            return PredictiveRows(
-                jax.vmap(
-                    lambda row: likelihood.each.plugin(single.outputs(belief.mean, belief.unravel, row))
-                )(x)
-            )
+            each = self.model.each
+
+            def one(row: PyTree) -> Predictive:
+                return each.likelihood.plugin(each.outputs(belief.mean, belief.unravel, row))
+
+            return PredictiveRows(jax.vmap(one)(x))
         return likelihood.plugin(
             self.model.outputs(belief.mean, belief.unravel, x), likelihood.init_noise(belief.mean.dtype)
         )
 
-    def measurement_update(self, belief: Point, x: Any, y: Any, weight: Any, key: Any) -> tuple[Point, Info]:
+    def measurement_update(
+        self, belief: Point, x: PyTree, y: PyTree, weight: ArrayLike, key: Key | None
+    ) -> tuple[Point, Info]:
         likelihood, unravel, dtype = self.model.likelihood, belief.unravel, belief.mean.dtype
         noise = likelihood.init_noise(dtype)
         known = likelihood.given_noise(noise)
         observed, used = usable(likelihood.observed(y), weight, dtype)
         safe_x, safe_y = clean(x), clean(y)
 
-        def loss(mean: jax.Array, x: Any, y: Any, weight: jax.Array) -> jax.Array:
+        def loss(mean: Array, x: PyTree, y: PyTree, weight: Array) -> Array:
             eta = self.model.outputs(mean, unravel, x)
             if weight.ndim:
+                assert isinstance(known, Rows)
                 each = jax.vmap(known.each.log_prob)(eta.reshape(weight.shape[0], -1), y)
                 return -jnp.sum(weight * each)
             return -weight * known.log_prob(eta, y)
 
         buffer = None if belief.buffer is None else belief.buffer.push(safe_x, safe_y, used)
 
-        def objective(mean: jax.Array) -> jax.Array:
+        def objective(mean: Array) -> Array:
             if buffer is None:
                 return loss(mean, safe_x, safe_y, used)
             total = jnp.sum(jax.vmap(loss, (None, 0, 0, 0))(mean, buffer.x, buffer.y, buffer.weight))
@@ -149,28 +161,34 @@ class GradientLearner(Learner):
             slope = jax.grad(objective)(mean)
             with jax.numpy_dtype_promotion("standard"):  # optax mixes Python numbers with its step count
                 direction, state = optimizer.update(slope, state, mean)
+            assert isinstance(direction, jax.Array)
             mean = mean - as_like(self.learning_rate, mean) * direction
         new = Point(mean, state, buffer, belief.t, unravel, belief.anchor)
         eta = self.model.outputs(belief.mean, unravel, safe_x)
         log_evidence = jnp.where(jnp.any(used > 0), likelihood.plugin(eta, noise).log_prob(safe_y), 0.0)
         return accept(belief, new, log_evidence, jnp.any(observed), x, y, used)
 
-    def draws(self, belief: Point, key: Any, shape: tuple[int, ...]) -> Any:
+    def draws(self, belief: Point, key: Key, shape: tuple[int, ...]) -> PyTree:
         return belief.unravel(jnp.broadcast_to(belief.mean, (*shape, belief.mean.shape[0])))
 
 
-def sgd(model: Model, learning_rate: Any = 1e-2) -> GradientLearner:
+def sgd(model: Model, learning_rate: ArrayLike = 1e-2) -> GradientLearner:
     """Online stochastic gradient descent: one step an observation."""
     return GradientLearner(model, learning_rate, "sgd")
 
 
-def adam(model: Model, learning_rate: Any = 1e-3) -> GradientLearner:
+def adam(model: Model, learning_rate: ArrayLike = 1e-3) -> GradientLearner:
     """Online Adam (Kingma & Ba 2015): one step an observation."""
     return GradientLearner(model, learning_rate, "adam")
 
 
 def replay(
-    model: Model, learning_rate: Any = 1e-2, *, optimizer: str = "sgd", capacity: int = 10, steps: int = 1
+    model: Model,
+    learning_rate: ArrayLike = 1e-2,
+    *,
+    optimizer: OptimizerName = "sgd",
+    capacity: int = 10,
+    steps: int = 1,
 ) -> GradientLearner:
     """Gradient steps on the mean loss of the latest `capacity` observations (first in, first out)."""
     return GradientLearner(model, learning_rate, optimizer, steps, capacity)

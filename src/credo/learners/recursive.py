@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import get_args
 
 import jax
 import jax.numpy as jnp
@@ -12,23 +12,25 @@ from credo.core.errors import CredoError, require_choice, require_integer, requi
 from credo.core.keys import as_key, require_key, step_key
 from credo.core.records import record, replace, static_field
 from credo.core.trees import ravel, spread
-from credo.covariances import Covariance, Family, Full
+from credo.core.types import Array, ArrayLike, Key, PyTree
+from credo.covariances import Family, Full, Readable
 from credo.dynamics import Dynamics, Static
-from credo.learners.base import Info, Learner, accept, clean, usable
-from credo.learners.curvature import Curvature, LinearizedGaussNewton, Local, Site
+from credo.learners.base import ForecastMethod, Info, Learner, accept, clean, usable
+from credo.learners.curvatures import Curvature, LinearizedGaussNewton, Local, Site
 from credo.learners.rules import BONGRule, Rule
-from credo.likelihoods import Predictive, PredictiveRows
+from credo.likelihoods import Predictive, PredictiveRows, Rows
+from credo.likelihoods.base import LikelihoodBase
 from credo.linalg.matrices import psd_root
 from credo.models.model import Model, as_model
 from credo.models.partial import start
 
 __all__ = ["RecursiveLearner"]
 
-METHODS = ("linearized", "plugin", "mc", "linearized-mc")
+METHODS: tuple[ForecastMethod, ...] = get_args(ForecastMethod)
 
 
 @record
-class RecursiveLearner(Learner):
+class RecursiveLearner(Learner[Gaussian]):
     """A Gaussian belief over the parameters of a model, updated one observation at a time.
 
     Arguments:
@@ -49,13 +51,13 @@ class RecursiveLearner(Learner):
     curvature: Curvature = LinearizedGaussNewton()
     rule: Rule = BONGRule()
     dynamics: Dynamics = Static()
-    forecasting: str = static_field(default="linearized")
+    forecasting: ForecastMethod = static_field(default="linearized")
 
     def __post_init__(self) -> None:
         if isinstance(self.forecasting, str):
             require_choice("forecasting", self.forecasting, METHODS)
 
-    def init(self, params: Any = None, *, var: Any = 1.0, cov: Any = None) -> Gaussian:
+    def init(self, params: PyTree = None, *, var: PyTree = 1.0, cov: ArrayLike | None = None) -> Gaussian:
         """The prior N(params, var).
 
         Arguments:
@@ -74,30 +76,30 @@ class RecursiveLearner(Learner):
             for leaf in jax.tree.leaves(var):
                 require_positive("var", leaf)
             wide = spread(var, unravel, mean.dtype, field="var")
-            made = self.family.init(wide, random=self.rule.random_start)
+            prior = self.family.init(wide, random=self.rule.random_start)
         else:
             dense = jnp.asarray(cov, mean.dtype)
             if dense.shape != (unravel.size, unravel.size):
                 raise CredoError(
                     f"cov must be (P, P) = ({unravel.size}, {unravel.size}); got shape {dense.shape}."
                 )
-            made = self.family.from_dense(dense)
-        anchor = Anchor(mean, made) if self.dynamics.anchored else None
+            prior = self.family.from_dense(dense)
+        anchor = Anchor(mean, prior) if self.dynamics.anchored else None
         noise = self.model.likelihood.init_noise(mean.dtype)
         if noise is not None and not self.curvature.linear:
             raise CredoError(
                 "a noise variance can be learned with curvature 'lin-hess' only: the empirical Fisher says "
-                "nothing of the outputs' uncertainty; give the Normal a number (--noise-var)."
+                "nothing of the outputs' uncertainty; give the Normal a number."
             )
-        return Gaussian(mean, made, jnp.zeros((), jnp.int32), unravel, anchor, noise)
+        return Gaussian(mean, prior, jnp.zeros((), jnp.int32), unravel, anchor, noise)
 
-    def time_update(self, belief: Gaussian, dt: Any) -> Gaussian:
+    def time_update(self, belief: Gaussian, dt: ArrayLike | None) -> Gaussian:
         mean, cov = self.dynamics.move(belief.mean, belief.cov, belief.anchor, belief.t, dt)
         assert cov is not None
         return Gaussian(mean, cov, belief.t + 1, belief.unravel, belief.anchor, belief.noise)
 
     def measurement_update(
-        self, belief: Gaussian, x: Any, y: Any, weight: Any, key: Any
+        self, belief: Gaussian, x: PyTree, y: PyTree, weight: ArrayLike, key: Key | None
     ) -> tuple[Gaussian, Info]:
         likelihood = self.model.likelihood
         known = likelihood.given_noise(belief.noise)
@@ -105,24 +107,25 @@ class RecursiveLearner(Learner):
         safe_x, safe_y, one_key = clean(x), clean(y), step_key(key, belief.t)
         site = Site(self.model, known, belief.unravel, safe_x, safe_y, used, one_key)
 
-        def measure(mean: jax.Array, cov: Covariance, iteration: jax.Array | int) -> Local:
+        def measure(mean: Array, cov: Readable, iteration: Array | int) -> Local:
             return self.curvature.local(site, mean, cov, iteration)
 
-        made = self.rule.update(belief.mean, belief.cov, measure, belief.t)
-        local, count = made.local, made.local.eta.shape[-1]
-        pushed = made.inner if self.curvature.linear else jnp.zeros((count, count), made.mean.dtype)
+        step = self.rule.update(belief.mean, belief.cov, measure, belief.t)
+        local, count = step.local, step.local.eta.shape[-1]
+        output_cov = step.inner if self.curvature.linear else jnp.zeros((count, count), step.mean.dtype)
         noise = belief.noise
         if noise is not None:
             each = jnp.repeat(used.reshape(-1), count // used.size)
             gap = jnp.where(each > 0, known.score(local.eta, safe_y), 0.0)
-            unit = pushed + jnp.diag(jnp.where(each > 0, 1.0 / jnp.where(each > 0, each, 1.0), 1.0))
+            unit = output_cov + jnp.diag(jnp.where(each > 0, 1.0 / jnp.where(each > 0, each, 1.0), 1.0))
             noise = noise.observe(gap, unit, jnp.sum(each))
-        new = Gaussian(made.mean, made.cov, belief.t, belief.unravel, belief.anchor, noise)
+        new = Gaussian(step.mean, step.cov, belief.t, belief.unravel, belief.anchor, noise)
         if self.curvature.sampled:
             log_evidence = _sampled_evidence(likelihood, local.eta, safe_y, used)
         else:
-            predictive = likelihood.linearized(local.eta, pushed, belief.noise)
+            predictive = likelihood.linearized(local.eta, output_cov, belief.noise)
             if used.ndim:
+                assert isinstance(likelihood, Rows)
                 log_evidence = likelihood.log_evidence(predictive, local.eta, safe_y, used > 0, belief.noise)
             else:
                 log_evidence = predictive.log_prob(safe_y)
@@ -130,12 +133,12 @@ class RecursiveLearner(Learner):
         return accept(belief, new, log_evidence, jnp.any(observed), x, y, used)
 
     def predictive(
-        self, belief: Gaussian, x: Any, method: str | None, samples: int | None, key: Any
+        self, belief: Gaussian, x: PyTree, method: ForecastMethod | None, samples: int | None, key: Key | None
     ) -> Predictive:
         method = self.forecasting if method is None else method
         require_choice("method", method, METHODS)
         if self.model.batched:
-            single = replace(self, model=Model(self.model.apply, self.model.likelihood.each))
+            single = replace(self, model=self.model.each)
             return PredictiveRows(
                 jax.vmap(lambda row: single.predictive(belief, row, method, samples, key))(x)
             )
@@ -157,30 +160,32 @@ class RecursiveLearner(Learner):
             eta[None, :] + deviations * _noise_sd(belief, second, (_draws(samples),)), noise
         )
 
-    def _vectors(self, belief: Gaussian, key: jax.Array, shape: tuple[int, ...]) -> jax.Array:
+    def _vectors(self, belief: Gaussian, key: Array, shape: tuple[int, ...]) -> Array:
         first, second = jax.random.split(key)
         deviations = belief.cov.sample(first, shape) * _noise_sd(belief, second, shape)
         return deviations + jnp.broadcast_to(belief.mean, deviations.shape)
 
-    def draws(self, belief: Gaussian, key: Any, shape: tuple[int, ...]) -> Any:
+    def draws(self, belief: Gaussian, key: Key, shape: tuple[int, ...]) -> PyTree:
         return belief.unravel(self._vectors(belief, as_key(key), shape))
 
 
-def _sampled_evidence(likelihood: Any, etas: jax.Array, y: Any, used: jax.Array) -> jax.Array:
+def _sampled_evidence(likelihood: LikelihoodBase, etas: Array, y: PyTree, used: Array) -> Array:
     """log mean_m p(y | eta_m) over the draws (M, C) of a Monte Carlo curvature; rows of weight 0 are left
     out.
     """
     if not used.ndim:
         return likelihood.mixture(etas).log_prob(y)
+    assert isinstance(likelihood, Rows)
+    row = likelihood.each
 
-    def one(eta: jax.Array) -> jax.Array:
-        values = jax.vmap(likelihood.each.log_prob)(eta.reshape(used.shape[0], -1), y)
+    def one(eta: Array) -> Array:
+        values = jax.vmap(row.log_prob)(eta.reshape(used.shape[0], -1), y)
         return jnp.sum(jnp.where(used > 0, values, 0.0))
 
     return jax.nn.logsumexp(jax.vmap(one)(etas)) - jnp.log(etas.shape[0]).astype(etas.dtype)
 
 
-def _noise_sd(belief: Gaussian, key: jax.Array, shape: tuple[int, ...]) -> jax.Array:
+def _noise_sd(belief: Gaussian, key: Array, shape: tuple[int, ...]) -> Array:
     """Draws of the noise's standard deviation, the covariance's unit; 1 where the noise is known."""
     if belief.noise is None:
         return jnp.ones((*shape, 1), belief.mean.dtype)

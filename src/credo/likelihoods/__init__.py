@@ -9,17 +9,13 @@ by automatic differentiation.
 Predictives, p(y | x, past), live here too: they integrate a likelihood over a distribution of eta.
 """
 
-from credo.likelihoods.base import Likelihood
+from credo.likelihoods.base import Likelihood, LikelihoodBase
 from credo.likelihoods.categorical import Categorical
+from credo.likelihoods.elliptical import NormalPredictive, StudentTPredictive
+from credo.likelihoods.joint import Rows
+from credo.likelihoods.mixture import MixturePredictive
 from credo.likelihoods.normal import Normal
-from credo.likelihoods.predictive import (
-    MixturePredictive,
-    NormalPredictive,
-    Predictive,
-    PredictiveRows,
-    StudentTPredictive,
-)
-from credo.likelihoods.rows import Rows
+from credo.likelihoods.predictive import Predictive, PredictiveRows
 from credo.likelihoods.scalar import Bernoulli, Poisson, StudentT
 from credo.likelihoods.weighted import WeightedPredictive
 
@@ -27,6 +23,7 @@ __all__ = [
     "Bernoulli",
     "Categorical",
     "Likelihood",
+    "LikelihoodBase",
     "MixturePredictive",
     "Normal",
     "NormalPredictive",

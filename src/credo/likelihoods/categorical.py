@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import jax
 import jax.numpy as jnp
 
 from credo.core.errors import CredoError, require_integer
 from credo.core.records import record, static_field
+from credo.core.types import Array, PyTree
 from credo.likelihoods.base import LikelihoodBase
 
 __all__ = ["Categorical"]
@@ -16,13 +15,16 @@ __all__ = ["Categorical"]
 
 @record
 class Categorical(LikelihoodBase):
-    """y a class 0..C-1 with logits eta (C,).
+    """y a class 0..C-1 with logits eta (C,): p(y | eta) = softmax(eta)_y.
+
+    A label outside 0..C-1 counts as a missing observation: the belief stays as it was, and `info.ok` is
+    False.
 
     Arguments:
         classes: the number C of classes, at least 2.
 
-    A label outside 0..C-1 counts as a missing observation: the belief stays as it was, and `info.ok` is
-    False.
+    Raises:
+        CredoError: `classes` is not such a number; later, where a model has another number of outputs.
 
     Example:
         >>> Categorical(3).plugin(jnp.zeros(3)).probs.shape
@@ -42,7 +44,7 @@ class Categorical(LikelihoodBase):
                 f"Categorical({self.classes}) needs a model with {self.classes} outputs; this one has {size}."
             )
 
-    def _label(self, y: Any) -> jax.Array:
+    def _label(self, y: PyTree) -> Array:
         array = jnp.asarray(y)
         if array.size != 1:
             raise CredoError(
@@ -50,38 +52,38 @@ class Categorical(LikelihoodBase):
             )
         return array.reshape(()).astype(jnp.int32)
 
-    def observed(self, y: Any) -> jax.Array:
+    def observed(self, y: PyTree) -> Array:
         """Whether y is a label in range."""
         array = jnp.asarray(y)
         return jnp.all((array >= 0) & (array < self.classes))
 
-    def log_prob(self, eta: jax.Array, y: Any) -> jax.Array:
+    def log_prob(self, eta: Array, y: PyTree) -> Array:
         """The log-softmax of the label's logit."""
         return jax.nn.log_softmax(eta)[self._label(y)]
 
-    def score(self, eta: jax.Array, y: Any) -> jax.Array:
+    def score(self, eta: Array, y: PyTree) -> Array:
         """onehot(y) - p: a confident mistake is not attenuated."""
         return jax.nn.one_hot(self._label(y), eta.shape[0], dtype=eta.dtype) - jax.nn.softmax(eta)
 
-    def fisher_root(self, eta: jax.Array, y: Any) -> jax.Array:
+    def fisher_root(self, eta: Array, y: PyTree) -> Array:
         """diag(sqrt p) - p sqrt(p)': exact, A A' = diag(p) - p p', of rank C - 1."""
         log_probs = jax.nn.log_softmax(eta)
         root = jnp.exp(0.5 * log_probs)
         return jnp.diag(root) - jnp.exp(log_probs)[:, None] * root[None, :]
 
-    def probs(self, eta: jax.Array) -> jax.Array:
+    def probs(self, eta: Array) -> Array:
         """The class probabilities (C,)."""
         return jax.nn.softmax(eta)
 
-    def mean(self, eta: jax.Array) -> jax.Array:
+    def mean(self, eta: Array) -> Array:
         """The class probabilities, the mean of the one-hot label."""
         return jax.nn.softmax(eta)
 
-    def variance(self, eta: jax.Array) -> jax.Array:
+    def variance(self, eta: Array) -> Array:
         """p (1 - p) of each class."""
         probs = jax.nn.softmax(eta)
         return probs * (1 - probs)
 
-    def sample(self, eta: jax.Array, key: jax.Array) -> jax.Array:
+    def sample(self, eta: Array, key: Array) -> Array:
         """One label."""
         return jax.random.categorical(key, eta)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
 
 import jax
 import jax.numpy as jnp
@@ -13,14 +13,11 @@ from credo.beliefs.inverse_gamma import InverseGamma
 from credo.core.errors import CredoError, require_positive
 from credo.core.records import record
 from credo.core.trees import as_like
+from credo.core.types import Array, ArrayLike, DTypeLike, PyTree
 from credo.likelihoods.base import LikelihoodBase
-from credo.likelihoods.predictive import (
-    MixturePredictive,
-    NormalPredictive,
-    Predictive,
-    StudentTPredictive,
-    vector,
-)
+from credo.likelihoods.elliptical import NormalPredictive, StudentTPredictive, vector
+from credo.likelihoods.mixture import MixturePredictive
+from credo.likelihoods.predictive import Predictive
 
 __all__ = ["Normal"]
 
@@ -35,12 +32,15 @@ class Normal(LikelihoodBase):
             variances of the belief (and the noise of the dynamics) are in units of the noise variance,
             updates are exact for linear models (normal-inverse-gamma), and predictives are Student-t.
 
+    Raises:
+        CredoError: a variance is not above 0; later, where its shape does not fit the model's outputs.
+
     Example:
         >>> Normal(0.25).linearized(jnp.zeros(1), jnp.eye(1)).var
         Array(1.25, dtype=float32)
     """
 
-    var: Any = 1.0
+    var: ArrayLike | Sequence[float] | InverseGamma = 1.0
 
     def __post_init__(self) -> None:
         if isinstance(self.var, InverseGamma):
@@ -48,12 +48,18 @@ class Normal(LikelihoodBase):
         if isinstance(self.var, list | tuple):
             object.__setattr__(self, "var", jnp.asarray(self.var, float))
         if np.ndim(self.var) == 2:
-            require_positive("var (the diagonal of the noise covariance)", jnp.diagonal(self.var))
+            diagonal = jnp.diagonal(jnp.asarray(self.var))
+            require_positive("var (the diagonal of the noise covariance)", diagonal)
         elif np.ndim(self.var) <= 1:
             require_positive("var", self.var)
 
-    def _cov(self, eta: jax.Array) -> jax.Array:
-        var = as_like(self.var, eta)
+    def _var(self, eta: Array) -> Array:
+        """The variance that is known, in the dtype of eta."""
+        assert not isinstance(self.var, InverseGamma)
+        return as_like(jnp.asarray(self.var), eta)
+
+    def _cov(self, eta: Array) -> Array:
+        var = self._var(eta)
         return var if var.ndim == 2 else jnp.diag(jnp.broadcast_to(var, eta.shape))
 
     def check(self, size: int) -> None:
@@ -65,44 +71,47 @@ class Normal(LikelihoodBase):
                 f"var must be a number, ({size},) or ({size}, {size}) to fit; got shape {np.shape(self.var)}."
             )
 
-    def log_prob(self, eta: jax.Array, y: Any) -> jax.Array:
+    def log_prob(self, eta: Array, y: PyTree) -> Array:
         """log N(y | eta, var)."""
         return NormalPredictive(eta, self._cov(eta)).log_prob(y)
 
-    def score(self, eta: jax.Array, y: Any) -> jax.Array:
+    def score(self, eta: Array, y: PyTree) -> Array:
         """inv(var) (y - eta)."""
         gap = vector(y, eta) - eta
-        var = as_like(self.var, eta)
+        var = self._var(eta)
         return jnp.linalg.solve(var, gap) if var.ndim == 2 else gap / var
 
-    def fisher_root(self, eta: jax.Array, y: Any) -> jax.Array:
+    def fisher_root(self, eta: Array, y: PyTree) -> Array:
         """1 / sd on the diagonal (for a noise matrix R: inv(L)' with R = L L')."""
-        var = as_like(self.var, eta)
+        var = self._var(eta)
         if var.ndim < 2:
             return jnp.diag(jnp.broadcast_to(jax.lax.rsqrt(var), eta.shape))
-        return jnp.linalg.inv(jnp.linalg.cholesky(var)).T
+        root: Array = jnp.linalg.inv(jnp.linalg.cholesky(var)).T
+        return root
 
-    def mean(self, eta: jax.Array) -> jax.Array:
+    def mean(self, eta: Array) -> Array:
         """eta."""
         return eta
 
-    def variance(self, eta: jax.Array) -> jax.Array:
+    def variance(self, eta: Array) -> Array:
         """The noise variance of each output."""
-        return jnp.diagonal(self._cov(eta))
+        variances: Array = jnp.diagonal(self._cov(eta))
+        return variances
 
-    def sample(self, eta: jax.Array, key: jax.Array) -> jax.Array:
+    def sample(self, eta: Array, key: Array) -> Array:
         """One draw."""
         return NormalPredictive(eta, self._cov(eta)).sample(key)
 
-    def cdf(self, eta: jax.Array, y: jax.Array) -> jax.Array:
+    def cdf(self, eta: Array, y: Array) -> Array:
         """The normal distribution function, for one output."""
         return jst.norm.cdf(y, eta[0], jnp.sqrt(self.variance(eta)[0]))
 
-    def init_noise(self, dtype: Any) -> InverseGamma | None:
+    def init_noise(self, dtype: DTypeLike) -> InverseGamma | None:
         """The prior of the noise variance where it is unknown."""
         if not isinstance(self.var, InverseGamma):
             return None
-        return jax.tree.map(lambda value: jnp.asarray(value, dtype), self.var)
+        prior: InverseGamma = jax.tree.map(lambda value: jnp.asarray(value, dtype), self.var)
+        return prior
 
     def given_noise(self, noise: InverseGamma | None) -> Normal:
         """Unit noise, where the variance is unknown: the belief is then in units of it."""
@@ -118,20 +127,21 @@ class Normal(LikelihoodBase):
             jnp.tile(var, count) if var.ndim == 1 else jnp.kron(jnp.eye(count, dtype=var.dtype), var)
         )
 
-    def plugin(self, eta: jax.Array, noise: InverseGamma | None = None) -> Predictive:
+    def plugin(self, eta: Array, noise: InverseGamma | None = None) -> Predictive:
         """N(eta, var), or a Student-t that marginalises an unknown variance."""
         return self.linearized(eta, jnp.zeros((eta.shape[0], eta.shape[0]), eta.dtype), noise)
 
-    def linearized(self, eta: jax.Array, cov: jax.Array, noise: InverseGamma | None = None) -> Predictive:
+    def linearized(self, eta: Array, cov: Array, noise: InverseGamma | None = None) -> Predictive:
         """N(eta, cov + var), exact for linear models; Student-t(2 shape, eta, scale / shape (cov + I)) where
         var is unknown.
         """
         if noise is None:
             return NormalPredictive(eta, cov + self._cov(eta))
+        shape, scale = jnp.asarray(noise.shape), jnp.asarray(noise.scale)
         unit = cov + jnp.eye(eta.shape[0], dtype=eta.dtype)
-        return StudentTPredictive(2.0 * noise.shape, eta, noise.scale / noise.shape * unit)
+        return StudentTPredictive(2.0 * shape, eta, scale / shape * unit)
 
-    def mixture(self, etas: jax.Array, noise: InverseGamma | None = None) -> Predictive:
+    def mixture(self, etas: Array, noise: InverseGamma | None = None) -> Predictive:
         """The equal mixture of normals over draws of eta (unknown noise: at its posterior mean variance)."""
         known = self if noise is None else Normal(noise.mean)
         weights = jnp.full(etas.shape[0], -np.log(etas.shape[0]), etas.dtype)

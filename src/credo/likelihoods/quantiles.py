@@ -2,32 +2,34 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
 
 import jax
 import jax.numpy as jnp
 import jax.scipy.special as jss
 
 from credo.core.errors import CredoError
+from credo.core.types import Array, ArrayLike
 
 __all__ = ["bisect", "search_quantile", "student_cdf"]
 
 
-def bisect(function: Any, target: jax.Array, low: float, high: float) -> jax.Array:
+def bisect(function: Callable[[Array], Array], target: Array, low: float, high: float) -> Array:
     """The point where an increasing function meets target (elementwise), to the last bits of the dtype."""
     target = jnp.asarray(target)
     start = (jnp.full_like(target, low), jnp.full_like(target, high))
 
-    def halve(_: int, ends: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
+    def halve(_: int, ends: tuple[Array, Array]) -> tuple[Array, Array]:
         low, high = ends
         middle = 0.5 * (low + high)
         above = function(middle) >= target
         return jnp.where(above, low, middle), jnp.where(above, middle, high)
 
-    return jax.lax.fori_loop(0, 60 if target.dtype == jnp.float64 else 40, halve, start)[1]
+    ends: tuple[Array, Array] = jax.lax.fori_loop(0, 60 if target.dtype == jnp.float64 else 40, halve, start)
+    return ends[1]
 
 
-def student_cdf(z: jax.Array, df: jax.Array) -> jax.Array:
+def student_cdf(z: Array, df: Array) -> Array:
     """P(T <= z) of a standard t with df degrees of freedom."""
     df, half = jnp.broadcast_to(df, z.shape), jnp.full_like(z, 0.5)
     tail = 0.5 * jss.betainc(0.5 * df, half, df / (df + z**2))
@@ -38,8 +40,8 @@ def student_cdf(z: jax.Array, df: jax.Array) -> jax.Array:
 
 
 def search_quantile(
-    cdf: Any, p: Any, centre: jax.Array, spread: jax.Array, scale: jax.Array, discrete: bool
-) -> jax.Array:
+    cdf: Callable[[Array], Array], p: ArrayLike, centre: Array, spread: Array, scale: Array, discrete: bool
+) -> Array:
     """The smallest y with cdf(y) >= p, of one output; among whole numbers where y is discrete.
 
     Arguments:
@@ -56,13 +58,15 @@ def search_quantile(
     probability = jnp.asarray(p, centre.dtype)
     one = jnp.where(jnp.isfinite(spread), jnp.maximum(spread, 1e-6), 1.0 + scale)
 
-    def find(q: jax.Array) -> jax.Array:
-        # y = centre + one * sinh(u): far tails are within reach of a bisection on u
-        to_y = lambda u: centre + one * jnp.sinh(u)  # noqa: E731
-        found = to_y(bisect(lambda u: cdf(to_y(u)), q, -24.0, 24.0))
+    def find(q: Array) -> Array:
+        def value(u: Array) -> Array:
+            """Far tails are within reach of a bisection on u."""
+            return centre + one * jnp.sinh(u)
+
+        root = value(bisect(lambda u: cdf(value(u)), q, -24.0, 24.0))
         if not discrete:
-            return found
-        whole = jnp.round(found)
+            return root
+        whole = jnp.round(root)
         return jnp.where(cdf(whole - 1) >= q, whole - 1, jnp.where(cdf(whole) >= q, whole, whole + 1))
 
     return jax.vmap(find)(probability.reshape(-1)).reshape(probability.shape)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import jax
 import jax.numpy as jnp
 import jax.scipy.special as jss
@@ -12,6 +10,7 @@ import jax.scipy.stats as jst
 from credo.core.errors import CredoError, require_positive
 from credo.core.records import record
 from credo.core.trees import as_like
+from credo.core.types import Array, ArrayLike, PyTree
 from credo.likelihoods.base import LikelihoodBase
 from credo.likelihoods.quantiles import student_cdf
 
@@ -29,7 +28,7 @@ class _OneOutput(LikelihoodBase):
 
 @record
 class Bernoulli(_OneOutput):
-    """y in {0, 1} with logit eta.
+    """y in {0, 1} with logit eta: p(1 | eta) = 1 / (1 + exp(-eta)).
 
     A y outside [0, 1] counts as a missing observation.
 
@@ -40,48 +39,48 @@ class Bernoulli(_OneOutput):
 
     discrete = True
 
-    def observed(self, y: Any) -> jax.Array:
+    def observed(self, y: PyTree) -> Array:
         """Whether y lies in [0, 1]."""
         value = jnp.asarray(y)
         return jnp.all((value >= 0) & (value <= 1))
 
-    def log_prob(self, eta: jax.Array, y: Any) -> jax.Array:
+    def log_prob(self, eta: Array, y: PyTree) -> Array:
         """log p(y | eta), without overflow at any logit."""
-        y = _number(y, eta)
-        return y * jax.nn.log_sigmoid(eta[0]) + (1 - y) * jax.nn.log_sigmoid(-eta[0])
+        label = _number(y, eta)
+        return label * jax.nn.log_sigmoid(eta[0]) + (1 - label) * jax.nn.log_sigmoid(-eta[0])
 
-    def score(self, eta: jax.Array, y: Any) -> jax.Array:
+    def score(self, eta: Array, y: PyTree) -> Array:
         """y - p: a confident mistake is not attenuated."""
         return _number(y, eta) - jax.nn.sigmoid(eta)
 
-    def fisher_root(self, eta: jax.Array, y: Any) -> jax.Array:
+    def fisher_root(self, eta: Array, y: PyTree) -> Array:
         """sqrt(p (1 - p)), from both tails so that it does not underflow early."""
         return jnp.exp(0.5 * (jax.nn.log_sigmoid(eta) + jax.nn.log_sigmoid(-eta)))[:, None]
 
-    def mean(self, eta: jax.Array) -> jax.Array:
+    def mean(self, eta: Array) -> Array:
         """p."""
         return jax.nn.sigmoid(eta)
 
-    def variance(self, eta: jax.Array) -> jax.Array:
+    def variance(self, eta: Array) -> Array:
         """p (1 - p)."""
         return jax.nn.sigmoid(eta) * jax.nn.sigmoid(-eta)
 
-    def probs(self, eta: jax.Array) -> jax.Array:
+    def probs(self, eta: Array) -> Array:
         """The probabilities of 0 and of 1, (2,)."""
         return jnp.concatenate([jax.nn.sigmoid(-eta), jax.nn.sigmoid(eta)])
 
-    def sample(self, eta: jax.Array, key: jax.Array) -> jax.Array:
+    def sample(self, eta: Array, key: Array) -> Array:
         """One draw."""
         return jax.random.bernoulli(key, jax.nn.sigmoid(eta[0])).astype(eta.dtype)
 
-    def cdf(self, eta: jax.Array, y: jax.Array) -> jax.Array:
+    def cdf(self, eta: Array, y: Array) -> Array:
         """P(Y <= y)."""
         return jnp.where(y < 0, 0.0, jnp.where(y < 1, jax.nn.sigmoid(-eta[0]), 1.0))
 
 
 @record
 class Poisson(_OneOutput):
-    """y a count with log-rate eta.
+    """y a count with log-rate eta: log p(y | eta) = y eta - exp(eta) - log y!.
 
     A y below 0 counts as a missing observation.
 
@@ -92,36 +91,36 @@ class Poisson(_OneOutput):
 
     discrete = True
 
-    def observed(self, y: Any) -> jax.Array:
+    def observed(self, y: PyTree) -> Array:
         """Whether y is a count: at least 0."""
         return jnp.all(jnp.asarray(y) >= 0)
 
-    def log_prob(self, eta: jax.Array, y: Any) -> jax.Array:
+    def log_prob(self, eta: Array, y: PyTree) -> Array:
         """y eta - exp(eta) - log y!."""
-        y = _number(y, eta)
-        return y * eta[0] - jnp.exp(eta[0]) - jss.gammaln(y + 1.0)
+        count = _number(y, eta)
+        return count * eta[0] - jnp.exp(eta[0]) - jss.gammaln(count + 1.0)
 
-    def score(self, eta: jax.Array, y: Any) -> jax.Array:
+    def score(self, eta: Array, y: PyTree) -> Array:
         """y - rate."""
         return _number(y, eta) - jnp.exp(eta)
 
-    def fisher_root(self, eta: jax.Array, y: Any) -> jax.Array:
+    def fisher_root(self, eta: Array, y: PyTree) -> Array:
         """sqrt(rate)."""
         return jnp.exp(0.5 * eta)[:, None]
 
-    def mean(self, eta: jax.Array) -> jax.Array:
+    def mean(self, eta: Array) -> Array:
         """The rate."""
         return jnp.exp(eta)
 
-    def variance(self, eta: jax.Array) -> jax.Array:
+    def variance(self, eta: Array) -> Array:
         """The rate."""
         return jnp.exp(eta)
 
-    def sample(self, eta: jax.Array, key: jax.Array) -> jax.Array:
+    def sample(self, eta: Array, key: Array) -> Array:
         """One draw."""
         return jax.random.poisson(key, jnp.exp(eta[0])).astype(eta.dtype)
 
-    def cdf(self, eta: jax.Array, y: jax.Array) -> jax.Array:
+    def cdf(self, eta: Array, y: Array) -> Array:
         """P(Y <= y), by the incomplete gamma function."""
         floor = jnp.floor(y)
         inside = jss.gammaincc(jnp.maximum(floor, 0.0) + 1.0, jnp.exp(eta[0]))
@@ -132,54 +131,61 @@ class Poisson(_OneOutput):
 class StudentT(_OneOutput):
     """y ~ location eta + scale * t(df): heavy-tailed noise.
 
+    The curvature is the expected (Fisher) one, (df + 1) / ((df + 3) scale^2), which is positive everywhere.
+
     Arguments:
         df: degrees of freedom, above 0.
         scale: the scale, above 0 (not the standard deviation, which is scale sqrt(df / (df - 2))).
 
-    The curvature is the expected (Fisher) one, (df + 1) / ((df + 3) scale^2), which is positive everywhere.
+    Raises:
+        CredoError: `df` or `scale` is not above 0.
+
+    Example:
+        >>> StudentT(df=4.0).score(jnp.zeros(1), jnp.asarray(1e6)) < 1e-4
+        Array([ True], dtype=bool)
     """
 
-    df: Any = 4.0
-    scale: Any = 1.0
+    df: ArrayLike = 4.0
+    scale: ArrayLike = 1.0
 
     def __post_init__(self) -> None:
         require_positive("df", self.df)
         require_positive("scale", self.scale)
 
-    def log_prob(self, eta: jax.Array, y: Any) -> jax.Array:
+    def log_prob(self, eta: Array, y: PyTree) -> Array:
         """The t log density."""
         return jst.t.logpdf(_number(y, eta), as_like(self.df, eta), eta[0], as_like(self.scale, eta))
 
-    def score(self, eta: jax.Array, y: Any) -> jax.Array:
+    def score(self, eta: Array, y: PyTree) -> Array:
         """(df + 1) e / (df scale^2 + e^2) with e = y - eta: bounded, so outliers are forgiven."""
         gap, df = _number(y, eta) - eta, as_like(self.df, eta)
         return (df + 1.0) * gap / (df * as_like(self.scale, eta) ** 2 + gap**2)
 
-    def fisher_root(self, eta: jax.Array, y: Any) -> jax.Array:
+    def fisher_root(self, eta: Array, y: PyTree) -> Array:
         """The root of (df + 1) / ((df + 3) scale^2)."""
         df = as_like(self.df, eta)
         return (jnp.sqrt((df + 1.0) / (df + 3.0)) / as_like(self.scale, eta)).reshape(1, 1)
 
-    def mean(self, eta: jax.Array) -> jax.Array:
+    def mean(self, eta: Array) -> Array:
         """The location (for df <= 1, where no mean exists, the median)."""
         return eta
 
-    def variance(self, eta: jax.Array) -> jax.Array:
+    def variance(self, eta: Array) -> Array:
         """scale^2 df / (df - 2), infinite for df <= 2."""
         df = as_like(self.df, eta)
         ratio = jnp.where(df > 2, df / jnp.where(df > 2, df - 2, 1.0), jnp.inf)
         return jnp.broadcast_to(ratio * as_like(self.scale, eta) ** 2, eta.shape)
 
-    def sample(self, eta: jax.Array, key: jax.Array) -> jax.Array:
+    def sample(self, eta: Array, key: Array) -> Array:
         """One draw."""
         return eta[0] + as_like(self.scale, eta) * jax.random.t(key, as_like(self.df, eta), dtype=eta.dtype)
 
-    def cdf(self, eta: jax.Array, y: jax.Array) -> jax.Array:
+    def cdf(self, eta: Array, y: Array) -> Array:
         """The t distribution function."""
         return student_cdf((y - eta[0]) / as_like(self.scale, eta), as_like(self.df, eta))
 
 
-def _number(y: Any, eta: jax.Array) -> jax.Array:
+def _number(y: PyTree, eta: Array) -> Array:
     array = jnp.asarray(y).astype(eta.dtype)
     if array.size != 1:
         raise CredoError(f"y must be one number, for a model with 1 output; got shape {array.shape}.")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
 
 import jax
 import jax.numpy as jnp
@@ -10,6 +10,7 @@ import jax.scipy.special as jss
 import numpy as np
 
 from credo.core.records import record
+from credo.core.types import Array, ArrayLike, PyTree
 from credo.core.verbs import verb
 from credo.likelihoods.predictive import Predictive
 from credo.likelihoods.quantiles import search_quantile
@@ -19,7 +20,7 @@ __all__ = ["WeightedPredictive"]
 
 @record
 class WeightedPredictive(Predictive):
-    """p(y) = sum_k w_k p_k(y): what several hypotheses, or several experts, predict together.
+    """A mixture of predictives, p(y) = sum_k w_k p_k(y): what several hypotheses or experts predict together.
 
     Arguments:
         parts: a predictive whose arrays have a leading axis K.
@@ -32,62 +33,64 @@ class WeightedPredictive(Predictive):
         Array(2., dtype=float32)
     """
 
-    parts: Any
-    log_weights: jax.Array
+    parts: Predictive
+    log_weights: Array
 
     @property
     def discrete(self) -> bool:
         """Whether y takes whole-number values."""
         return self.parts.discrete
 
-    def _each(self, function: Any) -> jax.Array:
-        return jax.vmap(function)(self.parts)
+    def _each(self, function: Callable[[Predictive], Array]) -> Array:
+        answers: Array = jax.vmap(function)(self.parts)
+        return answers
 
-    def _average(self, values: jax.Array) -> jax.Array:
+    def _average(self, values: Array) -> Array:
         weights = jnp.exp(self.log_weights).reshape((-1,) + (1,) * (values.ndim - 1))
         return jnp.sum(jnp.where(weights > 0, weights * values, 0.0), axis=0)
 
     @property
-    def probs(self) -> jax.Array:
+    def probs(self) -> Array:
         """The class probabilities, averaged."""
         return self._average(self._each(lambda part: part.probs))
 
     @property
-    def mean(self) -> jax.Array:
+    def mean(self) -> Array:
         """E[y]."""
         return self._average(self._each(lambda part: part.mean))
 
     @property
-    def var(self) -> jax.Array:
+    def var(self) -> Array:
         """Var[y] by the law of total variance."""
         means = self._each(lambda part: part.mean)
         gaps = means - self._average(means)[None]
         return self._average(self._each(lambda part: part.var) + gaps**2)
 
-    def log_prob(self, y: Any) -> jax.Array:
+    def log_prob(self, y: PyTree) -> Array:
         """log sum_k w_k p_k(y)."""
         each = self._each(lambda part: part.log_prob(y))
         weights = self.log_weights.reshape((-1,) + (1,) * (each.ndim - 1))
         return jss.logsumexp(jnp.where(weights > -jnp.inf, each + weights, -jnp.inf), axis=0)
 
-    def sample(self, key: jax.Array, shape: tuple[int, ...] = ()) -> jax.Array:
+    def sample(self, key: Array, shape: tuple[int, ...] = ()) -> Array:
         """Draws of y: first of the part, then from it."""
         first, second = jax.random.split(key)
         count = int(np.prod(shape))
         which = jax.random.categorical(first, self.log_weights, shape=(count,))
 
-        def draw(index: jax.Array, one: jax.Array) -> jax.Array:
-            return jax.tree.map(lambda leaf: leaf[index], self.parts).sample(one)
+        def draw(index: Array, one: Array) -> Array:
+            part: Predictive = jax.tree.map(lambda leaf: leaf[index], self.parts)
+            return part.sample(one)
 
         draws = jax.vmap(draw)(which, jax.random.split(second, count))
         return draws.reshape(tuple(shape) + draws.shape[1:])
 
-    def cdf(self, y: Any) -> jax.Array:
+    def cdf(self, y: PyTree) -> Array:
         """P(Y <= y), averaged."""
         return self._average(self._each(lambda part: part.cdf(y)))
 
     @verb
-    def quantile(self, p: Any) -> jax.Array:
+    def quantile(self, p: ArrayLike) -> Array:
         """By bisection on the distribution function, for one output."""
         centre, spread = self.mean, self.sd
         return search_quantile(self.cdf, p, centre, spread, jnp.abs(centre), self.discrete)

@@ -9,11 +9,16 @@ from __future__ import annotations
 import jax
 import jax.numpy as jnp
 import jax.scipy.linalg as jsl
+import numpy as np
+
+from credo.core.types import Array, DTypeLike
 
 __all__ = [
     "column_sums",
     "crossed",
     "eigh",
+    "inverse_gram",
+    "precision",
     "psd_root",
     "safe_sqrt",
     "scale_rows",
@@ -23,19 +28,24 @@ __all__ = [
 ]
 
 
-def scale_rows(rows: jax.Array, scale: jax.Array) -> jax.Array:
+def precision(dtype: DTypeLike) -> np.finfo[np.floating]:
+    """What floating-point numbers of a dtype can tell apart (`eps`, `tiny`)."""
+    return jnp.finfo(dtype)  # type: ignore[no-untyped-call]  # JAX's class has no annotations
+
+
+def scale_rows(rows: Array, scale: Array) -> Array:
     """Multiply every row of `rows` (..., P) elementwise by `scale`, a scalar or an array (P,)."""
     return rows * jnp.broadcast_to(scale, rows.shape)
 
 
-def column_sums(rows: jax.Array) -> jax.Array:
+def column_sums(rows: Array) -> Array:
     """The sums (P,) over the rows of (k, P), as a product with ones: XLA's CPU reduction over the leading
     axis is 30 times slower.
     """
     return jnp.ones(rows.shape[0], rows.dtype) @ rows
 
 
-def crossed(left: jax.Array, right: jax.Array) -> jax.Array:
+def crossed(left: Array, right: Array) -> Array:
     """The sum of outer products left' right (P, Q) of rows (k, P) and (k, Q).
 
     One row is multiplied elementwise: the compiler then merges the product with what follows it, and the
@@ -44,19 +54,19 @@ def crossed(left: jax.Array, right: jax.Array) -> jax.Array:
     return left[0][:, None] * right[0][None, :] if left.shape[0] == 1 else left.T @ right
 
 
-def symmetric(matrix: jax.Array) -> jax.Array:
+def symmetric(matrix: Array) -> Array:
     """The symmetric part of a square matrix."""
     return 0.5 * (matrix + matrix.T)
 
 
 @jax.custom_jvp
-def safe_sqrt(value: jax.Array) -> jax.Array:
+def safe_sqrt(value: Array) -> Array:
     """Square root whose derivative at 0 is 0 rather than infinite; negative rounding errors count as 0."""
     return jnp.sqrt(jnp.maximum(value, 0.0))
 
 
 @safe_sqrt.defjvp
-def _safe_sqrt_jvp(primals: tuple, tangents: tuple) -> tuple[jax.Array, jax.Array]:
+def _safe_sqrt_jvp(primals: tuple[Array], tangents: tuple[Array]) -> tuple[Array, Array]:
     (value,), (tangent,) = primals, tangents
     root = safe_sqrt(value)
     positive = root > 0
@@ -64,7 +74,7 @@ def _safe_sqrt_jvp(primals: tuple, tangents: tuple) -> tuple[jax.Array, jax.Arra
 
 
 @jax.custom_jvp
-def eigh(matrix: jax.Array) -> tuple[jax.Array, jax.Array]:
+def eigh(matrix: Array) -> tuple[Array, Array]:
     """Eigenvalues (ascending) and eigenvectors of a symmetric matrix, with a derivative that survives equal
     eigenvalues.
 
@@ -77,20 +87,21 @@ def eigh(matrix: jax.Array) -> tuple[jax.Array, jax.Array]:
 
 
 @eigh.defjvp
-def _eigh_jvp(primals: tuple, tangents: tuple) -> tuple[tuple, tuple]:
+def _eigh_jvp(
+    primals: tuple[Array], tangents: tuple[Array]
+) -> tuple[tuple[Array, Array], tuple[Array, Array]]:
     (matrix,), (tangent,) = primals, tangents
     values, vectors = eigh(matrix)
     inner = vectors.T @ symmetric(tangent) @ vectors
     gap = values[None, :] - values[:, None]
-    tiny = (
-        jnp.finfo(values.dtype).eps * jnp.maximum(jnp.max(jnp.abs(values)), jnp.finfo(values.dtype).tiny) * 8
-    )
+    machine = precision(values.dtype)
+    tiny = machine.eps * jnp.maximum(jnp.max(jnp.abs(values)), machine.tiny) * 8
     apart = jnp.abs(gap) > tiny
     mixing = jnp.where(apart, inner / jnp.where(apart, gap, 1.0), 0.0)
     return (values, vectors), (jnp.diagonal(inner), vectors @ mixing)
 
 
-def psd_root(matrix: jax.Array) -> jax.Array:
+def psd_root(matrix: Array) -> Array:
     """A square root A (n, n) with A A' = the projection of a symmetric matrix on the positive semi-definite
     ones.
     """
@@ -98,15 +109,15 @@ def psd_root(matrix: jax.Array) -> jax.Array:
     return vectors * safe_sqrt(values)[None, :]
 
 
-def triangularize(*blocks: jax.Array) -> jax.Array:
+def triangularize(*blocks: Array) -> Array:
     """A lower triangular L (P, P) with L L' = sum of block block' over the given blocks (P, k), by QR; never
     squares them.
     """
-    stacked = jnp.concatenate([block.T for block in blocks], axis=0)
-    return jnp.linalg.qr(stacked, mode="r").T
+    columns = jnp.concatenate([block.T for block in blocks], axis=0)
+    return jnp.linalg.qr(columns, mode="r").T
 
 
-def solve_lower(chol: jax.Array, rows: jax.Array, *, transpose: bool = False) -> jax.Array:
+def solve_lower(chol: Array, rows: Array, *, transpose: bool = False) -> Array:
     """Solve L X = rows (or L' X = rows) with a small lower triangular L (k, k) and rows (k, ...).
 
     Many columns are multiplied by the small inverse instead: XLA's triangular solve on the CPU is 50 times
@@ -117,3 +128,10 @@ def solve_lower(chol: jax.Array, rows: jax.Array, *, transpose: bool = False) ->
         eye = jnp.eye(chol.shape[0], dtype=chol.dtype)
         return jsl.solve_triangular(chol, eye, lower=True, trans=mode) @ rows
     return jsl.solve_triangular(chol, rows, lower=True, trans=mode)
+
+
+def inverse_gram(gram: Array) -> Array:
+    """inv(I + G) for a Gram matrix G (k, k)."""
+    eye = jnp.eye(gram.shape[0], dtype=gram.dtype)
+    chol = jnp.linalg.cholesky(eye + symmetric(gram))
+    return solve_lower(chol, solve_lower(chol, eye), transpose=True)

@@ -1,21 +1,25 @@
-"""Standard normal numbers for Monte Carlo: independent, in antithetic pairs, or spread evenly."""
+"""Standard normal numbers for Monte Carlo (independent, in antithetic pairs, or spread evenly), and draws
+made narrower.
+"""
 
 from __future__ import annotations
 
 import functools
 import math
-from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-__all__ = ["standard_normals"]
+from credo.core.types import Array, DTypeLike
+from credo.linalg.matrices import eigh, precision, scale_rows, symmetric
+
+__all__ = ["narrow", "standard_normals"]
 
 
 def standard_normals(
-    key: jax.Array, count: int, size: int, dtype: Any, *, antithetic: bool = False, quasi: bool = False
-) -> jax.Array:
+    key: Array, count: int, size: int, dtype: DTypeLike, *, antithetic: bool = False, quasi: bool = False
+) -> Array:
     """Numbers (count, size), each standard normal by itself.
 
     Arguments:
@@ -35,11 +39,26 @@ def standard_normals(
         shifts = jax.random.uniform(key, (size,), dtype)
         steps = jnp.asarray(_fractions(size), dtype)[None, :]
         places = (jnp.arange(half, dtype=dtype)[:, None] * steps + shifts[None, :]) % 1.0
-        tiny = float(jnp.finfo(dtype).eps) / 2
-        made = jax.scipy.special.ndtri(jnp.clip(places, tiny, 1.0 - tiny))
+        tiny = float(precision(dtype).eps) / 2
+        numbers = jax.scipy.special.ndtri(jnp.clip(places, tiny, 1.0 - tiny))
     else:
-        made = jax.random.normal(key, (half, size), dtype)
-    return jnp.concatenate([made, -made], axis=0) if antithetic else made
+        numbers = jax.random.normal(key, (half, size), dtype)
+    return jnp.concatenate([numbers, -numbers], axis=0) if antithetic else numbers
+
+
+def narrow(draws: Array, rows: Array, cross: Array, inner: Array) -> Array:
+    """Draws x (..., P) of N(0, S0) as draws of N(0, inv(inv(S0) + C' C)): x - K' f(G) C x with K = C S0,
+    G = C S0 C' and f(g) = 1 / (s (1 + s)), s = sqrt(1 + g), on the eigenvalues of G.
+
+    A function of C' C alone (the symmetric root, where S0 is the identity), so the same x gives the same draw
+    however the rows C (n, P) are arranged: draws change from one iteration or hyper-parameter to the next
+    only as much as the covariance does. Cost n^3, and n P a draw.
+    """
+    values, vectors = eigh(symmetric(inner))
+    root = jnp.sqrt(1.0 + jnp.maximum(values, 0.0))
+    heights = (draws @ rows.T).reshape(-1, values.shape[0]) @ vectors
+    heights = scale_rows(heights, 1.0 / (root * (1.0 + root)))
+    return draws - ((heights @ vectors.T) @ cross).reshape(draws.shape)
 
 
 @functools.lru_cache(maxsize=8)

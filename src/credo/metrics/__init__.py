@@ -1,11 +1,45 @@
 """Metrics of probabilistic predictions, in NumPy: how good, how calibrated.
 
 A `Scores` holds what was predicted and what came, one entry a row; every metric is a function of it.
-`summarize` computes all
-that apply, `running` gives curves over the stream, `reliability` the data of a reliability diagram.
+`summarize` computes all that apply, `running` and `windowed` give curves over the stream, and `reliability`
+the data of a reliability diagram.
+
+Metrics are means of the losses of rows (`row_losses`), or are read from tables of rows counted in bins of
+probability (`count_bins`). Both can be added up, so that the running scores of an endless stream are the
+same numbers.
 """
 
+from credo.metrics.calibration import (
+    BINS,
+    LEVELS,
+    central,
+    count_bins,
+    coverage,
+    coverage_of,
+    ece,
+    ece_of,
+)
 from credo.metrics.curves import reliability, running, windowed
-from credo.metrics.scores import METRICS, Scores, metric_names, summarize
+from credo.metrics.losses import LossName, row_losses
+from credo.metrics.scores import METRICS, Metric, Scores, metric_names, summarize
 
-__all__ = ["METRICS", "Scores", "metric_names", "reliability", "running", "summarize", "windowed"]
+__all__ = [
+    "BINS",
+    "LEVELS",
+    "METRICS",
+    "LossName",
+    "Metric",
+    "Scores",
+    "central",
+    "count_bins",
+    "coverage",
+    "coverage_of",
+    "ece",
+    "ece_of",
+    "metric_names",
+    "reliability",
+    "row_losses",
+    "running",
+    "summarize",
+    "windowed",
+]

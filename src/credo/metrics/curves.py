@@ -4,58 +4,88 @@ from __future__ import annotations
 
 import numpy as np
 
-from credo.metrics.scores import BINS, Scores
+from credo.metrics.calibration import BINS, LEVELS, central, count_bins
+from credo.metrics.losses import LossName, row_losses
+from credo.metrics.scores import Scores
 
-__all__ = ["per_row", "reliability", "running", "windowed"]
-
-
-def per_row(scores: Scores, name: str) -> np.ndarray:
-    """The contribution (N,) of each row to a mean metric: nlpd, error, rmse (squared) or mae."""
-    if name == "nlpd":
-        return -scores.log_prob
-    if name == "error":
-        return 1.0 - scores.correct
-    assert scores.mean is not None
-    gap = np.asarray(scores.y - scores.mean, dtype=float).reshape(len(scores), -1)
-    return (gap**2).mean(axis=1) if name == "rmse" else np.abs(gap).mean(axis=1)
+__all__ = ["reliability", "running", "windowed"]
 
 
-def running(scores: Scores, name: str) -> np.ndarray:
-    """The metric over all rows so far, (N,)."""
-    mean = np.cumsum(per_row(scores, name)) / np.arange(1, len(scores) + 1)
+def _rows(scores: Scores, name: LossName) -> np.ndarray:
+    """The loss of each row (N,), in double precision; the mean over outputs where there are several."""
+    losses = row_losses(scores, name, float)
+    return losses if losses.ndim == 1 else np.asarray(losses.mean(axis=1))
+
+
+def running(scores: Scores, name: LossName) -> np.ndarray:
+    """A metric over all rows so far.
+
+    Arguments:
+        scores: of N rows.
+        name: "nlpd", "error", "brier", "rmse" or "mae".
+
+    Returns:
+        (N,): entry n is the metric of the rows up to n.
+
+    Example:
+        >>> one = np.ones(2)
+        >>> scores = Scores(np.array([1.0, 3.0]), one, one, -one, None, None, {}, one, one > 0)
+        >>> running(scores, "mae").tolist()
+        [0.0, 1.0]
+    """
+    mean = np.cumsum(_rows(scores, name)) / np.arange(1, len(scores) + 1)
     return np.sqrt(mean) if name == "rmse" else mean
 
 
-def windowed(scores: Scores, name: str, window: int) -> np.ndarray:
-    """The metric over the latest `window` rows (fewer at the start), (N,)."""
-    total = np.concatenate([[0.0], np.cumsum(per_row(scores, name))])
+def windowed(scores: Scores, name: LossName, window: int) -> np.ndarray:
+    """A metric over the latest rows.
+
+    Arguments:
+        scores: of N rows.
+        name: see `running`.
+        window: how many rows; at the start there are fewer.
+
+    Returns:
+        (N,).
+
+    Example:
+        >>> one = np.ones(3)
+        >>> scores = Scores(np.array([1.0, 3.0, 5.0]), one, one, -one, None, None, {}, one, one > 0)
+        >>> windowed(scores, "mae", 2).tolist()
+        [0.0, 1.0, 3.0]
+    """
+    total = np.concatenate([[0.0], np.cumsum(_rows(scores, name))])
     stop = np.arange(1, len(scores) + 1)
     start = np.maximum(stop - window, 0)
     mean = (total[stop] - total[start]) / (stop - start)
-    return np.sqrt(np.maximum(mean, 0.0)) if name == "rmse" else mean
+    return np.asarray(np.sqrt(np.maximum(mean, 0.0)) if name == "rmse" else mean)
 
 
 def reliability(scores: Scores, bins: int = BINS) -> dict[str, np.ndarray]:
-    """Predicted beside observed frequencies.
+    """Predicted beside observed frequencies, for a reliability diagram.
+
+    Arguments:
+        scores: of N rows.
+        bins: how many bins of the confidence (classification).
 
     Returns:
-        For classification: `predicted` (mean confidence of each bin), `observed` (accuracy) and `count`. For
-        regression: `predicted` levels of central intervals, `observed` shares of y inside them, and `count`.
-        Empty bins are NaN.
+        For a classification `predicted` (the mean confidence of each bin), `observed` (its accuracy) and
+        `count`, each (bins,); empty bins are NaN. For a regression `predicted`, the levels 0.05 to 0.95 of
+        central intervals, `observed`, the shares of y inside them, and `count`, each (19,).
+
+    Example:
+        >>> probs, one = np.array([[0.9, 0.1], [0.2, 0.8]]), np.ones(2)
+        >>> scores = Scores(np.array([0, 1]), None, None, np.log([0.9, 0.8]), None, probs, {}, one, one > 0)
+        >>> reliability(scores, bins=2)["observed"].tolist()
+        [nan, 1.0]
     """
     if scores.probs is not None:
-        confidence, correct = scores.probs.max(axis=1), scores.correct
-        which = np.clip((confidence * bins).astype(int), 0, bins - 1)
-        count = np.bincount(which, minlength=bins)
+        count, confidence, correct = count_bins(scores.probs.max(axis=1), scores.correct, bins).T
         safe = np.where(count > 0, count, np.nan)
-        predicted = np.bincount(which, confidence, minlength=bins) / safe
-        return {
-            "predicted": predicted,
-            "observed": np.bincount(which, correct, minlength=bins) / safe,
-            "count": count,
-        }
+        return {"predicted": confidence / safe, "observed": correct / safe, "count": count.astype(int)}
     assert scores.pit is not None
-    levels = np.linspace(0.05, 0.95, 19)
-    pit = scores.pit.reshape(-1)
-    inside = [np.mean(np.abs(pit - 0.5) <= level / 2) for level in levels]
-    return {"predicted": levels, "observed": np.asarray(inside), "count": np.full(len(levels), pit.size)}
+    inside = central(scores.pit).reshape(-1)
+    count = count_bins(inside, np.ones(len(inside)), LEVELS)[:, 0]
+    levels = np.arange(1, LEVELS) / LEVELS
+    share = np.cumsum(count)[:-1] / max(len(inside), 1)
+    return {"predicted": levels, "observed": share, "count": np.full(len(levels), len(inside))}

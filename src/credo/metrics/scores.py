@@ -9,10 +9,10 @@ from typing import NamedTuple
 import numpy as np
 
 from credo.core.errors import CredoError, suggest
+from credo.metrics.calibration import BINS, coverage, ece
+from credo.metrics.losses import LossName, row_losses
 
-__all__ = ["METRICS", "Metric", "Scores", "ece", "metric_names", "summarize"]
-
-BINS = 15
+__all__ = ["METRICS", "Metric", "Scores", "metric_names", "summarize"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -29,6 +29,12 @@ class Scores:
         others: log p(y | x, past) by other forecast methods, by their names.
         log_evidence: what updates reported (N,).
         ok: whether the row was taken in (N,).
+
+    Example:
+        >>> one = np.ones(2)
+        >>> scores = Scores(np.array([1.0, 3.0]), one, one, -one, None, None, {}, one, one > 0)
+        >>> len(scores), scores.classification, summarize(scores, ["mae"])
+        (2, False, {'mae': 1.0})
     """
 
     y: np.ndarray
@@ -53,35 +59,64 @@ class Scores:
     def correct(self) -> np.ndarray:
         """Whether the most probable class came, (N,)."""
         assert self.probs is not None
-        return self.probs.argmax(axis=1) == self.y
+        return np.asarray(self.probs.argmax(axis=1) == self.y)
 
     def rows(self, where: np.ndarray | slice) -> Scores:
-        """The scores of some of the rows."""
+        """The scores of some of the rows.
 
-        def take(value: object) -> object:
-            if isinstance(value, dict):
-                return {name: item[where] for name, item in value.items()}
-            return value[where] if isinstance(value, np.ndarray) else value
-
-        return Scores(**{f.name: take(getattr(self, f.name)) for f in dataclasses.fields(self)})  # type: ignore[arg-type]
+        Arguments:
+            where: booleans (N,), positions, or a slice.
+        """
+        return self._each(lambda column: column[where])
 
     @staticmethod
     def concatenate(parts: Sequence[Scores]) -> Scores:
-        """Scores of consecutive chunks as one."""
+        """Scores of consecutive chunks as one.
 
-        def join(values: list) -> object:
-            if values[0] is None:
-                return None
-            if isinstance(values[0], dict):
-                return {name: np.concatenate([v[name] for v in values]) for name in values[0]}
-            return np.concatenate(values)
+        Arguments:
+            parts: at least one, all of the same task and with the same other forecasts.
+        """
+        return Scores(
+            np.concatenate([part.y for part in parts]),
+            _joined([part.mean for part in parts]),
+            _joined([part.sd for part in parts]),
+            np.concatenate([part.log_prob for part in parts]),
+            _joined([part.pit for part in parts]),
+            _joined([part.probs for part in parts]),
+            {name: np.concatenate([part.others[name] for part in parts]) for name in parts[0].others},
+            np.concatenate([part.log_evidence for part in parts]),
+            np.concatenate([part.ok for part in parts]),
+        )
 
-        fields = dataclasses.fields(Scores)
-        return Scores(**{f.name: join([getattr(p, f.name) for p in parts]) for f in fields})  # type: ignore[arg-type]
+    def _each(self, function: Callable[[np.ndarray], np.ndarray]) -> Scores:
+        def optional(column: np.ndarray | None) -> np.ndarray | None:
+            return None if column is None else function(column)
+
+        return Scores(
+            function(self.y),
+            optional(self.mean),
+            optional(self.sd),
+            function(self.log_prob),
+            optional(self.pit),
+            optional(self.probs),
+            {name: function(column) for name, column in self.others.items()},
+            function(self.log_evidence),
+            function(self.ok),
+        )
+
+
+def _joined(columns: Sequence[np.ndarray | None]) -> np.ndarray | None:
+    present = [column for column in columns if column is not None]
+    return np.concatenate(present) if present else None
 
 
 class Metric(NamedTuple):
-    """A metric: its function, which tasks it is for, and what it says."""
+    """A metric: its function, which tasks it is for, and what it says.
+
+    Example:
+        >>> METRICS["rmse"].tasks
+        ('regression',)
+    """
 
     function: Callable[[Scores], float]
     tasks: tuple[str, ...]
@@ -91,54 +126,51 @@ class Metric(NamedTuple):
 _BOTH, _CLASS, _NUMBER = ("classification", "regression"), ("classification",), ("regression",)
 
 
-def ece(confidence: np.ndarray, correct: np.ndarray, bins: int = BINS) -> float:
-    """Expected calibration error: sum_b (n_b / N) |accuracy_b - confidence_b| over bins of equal width.
-
-    Arguments:
-        confidence: the largest class probability of each row (N,).
-        correct: whether that class came (N,).
-        bins: how many bins.
-    """
-    which = np.clip((confidence * bins).astype(int), 0, bins - 1)
-    gaps = np.bincount(which, correct - confidence, minlength=bins)
-    return float(np.abs(gaps).sum() / len(confidence))
+def _mean(name: LossName) -> Callable[[Scores], float]:
+    return lambda scores: float(row_losses(scores, name).mean())
 
 
-def _brier(s: Scores) -> float:
-    assert s.probs is not None
-    onehot = np.eye(s.probs.shape[1])[s.y.astype(int)]
-    return float(((s.probs - onehot) ** 2).sum(axis=1).mean())
+def _rmse(scores: Scores) -> float:
+    return float(np.sqrt(row_losses(scores, "rmse").mean()))
 
 
-def _ece(s: Scores) -> float:
-    assert s.probs is not None
-    return ece(s.probs.max(axis=1), s.correct)
+def _ece(scores: Scores) -> float:
+    assert scores.probs is not None
+    return ece(scores.probs.max(axis=1), scores.correct)
 
 
-def _coverage(s: Scores) -> float:
-    assert s.pit is not None
-    return float(((s.pit >= 0.05) & (s.pit <= 0.95)).mean())
+def _coverage(scores: Scores) -> float:
+    assert scores.pit is not None
+    return coverage(scores.pit)
+
+
+def _evidence(scores: Scores) -> float:
+    return float(scores.log_evidence.sum())
 
 
 METRICS: dict[str, Metric] = {
-    "nlpd": Metric(
-        lambda s: float(-s.log_prob.mean()), _BOTH, "mean negative log predictive density (nats; lower)"
-    ),
-    "error": Metric(lambda s: float(1 - s.correct.mean()), _CLASS, "share of wrong classes (lower)"),
-    "brier": Metric(_brier, _CLASS, "squared distance of probabilities to the one-hot label (lower)"),
-    "ece": Metric(_ece, _CLASS, "expected calibration error, 15 bins (lower)"),
-    "rmse": Metric(
-        lambda s: float(np.sqrt(((s.y - s.mean) ** 2).mean())), _NUMBER, "root mean squared error (lower)"
-    ),
-    "mae": Metric(lambda s: float(np.abs(s.y - s.mean).mean()), _NUMBER, "mean absolute error (lower)"),
+    "nlpd": Metric(_mean("nlpd"), _BOTH, "mean negative log predictive density (nats; lower)"),
+    "error": Metric(_mean("error"), _CLASS, "share of wrong classes (lower)"),
+    "brier": Metric(_mean("brier"), _CLASS, "squared distance of probabilities to the one-hot label (lower)"),
+    "ece": Metric(_ece, _CLASS, f"expected calibration error, {BINS} bins (lower)"),
+    "rmse": Metric(_rmse, _NUMBER, "root mean squared error (lower)"),
+    "mae": Metric(_mean("mae"), _NUMBER, "mean absolute error (lower)"),
     "coverage": Metric(_coverage, _NUMBER, "share of y inside the central 90% interval (0.90 is right)"),
-    "log_evidence": Metric(lambda s: float(s.log_evidence.sum()), _BOTH, "total log evidence (nats; higher)"),
+    "log_evidence": Metric(_evidence, _BOTH, "total log evidence (nats; higher)"),
 }
 """Every metric by its name."""
 
 
 def metric_names(classification: bool) -> list[str]:
-    """The metrics that apply to a task."""
+    """The metrics that apply to a task.
+
+    Arguments:
+        classification: whether classes are predicted, rather than numbers.
+
+    Example:
+        >>> metric_names(classification=True)
+        ['nlpd', 'error', 'brier', 'ece', 'log_evidence']
+    """
     task = "classification" if classification else "regression"
     return [name for name, metric in METRICS.items() if task in metric.tasks]
 
@@ -150,6 +182,9 @@ def summarize(scores: Scores, names: Iterable[str] | None = None) -> dict[str, f
         scores: at least one row.
         names: which metrics; by default all that apply, and the NLPD of every other forecast method as
             `nlpd_<method>`.
+
+    Returns:
+        Numbers by name; NaN where there are no rows.
 
     Raises:
         CredoError: a metric is unknown, or is not for this task.

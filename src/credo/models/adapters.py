@@ -2,27 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
-import jax
+from typing import Protocol
 
 from credo.core.records import record, static_field
+from credo.core.types import Array, PyTree
+from credo.models.model import Apply
 
 __all__ = ["from_equinox", "from_flax"]
 
 
 @record
 class _Equinox:
-    structure: Any = static_field()
+    structure: PyTree = static_field()
 
-    def __call__(self, params: Any, x: Any) -> jax.Array:
-        import equinox as eqx
+    def __call__(self, params: PyTree, x: PyTree) -> Array:
+        import equinox as eqx  # pyright: ignore[reportMissingImports]  # an extra of the user's
 
-        return eqx.combine(params, self.structure)(x)
+        outputs: Array = eqx.combine(params, self.structure)(x)
+        return outputs
 
 
-def from_equinox(module: Any) -> tuple[Callable, Any]:
+def from_equinox(module: PyTree) -> tuple[Apply, PyTree]:
     """Split an equinox module into `apply(params, x)` and its parameters (its floating-point arrays).
 
     Arguments:
@@ -31,21 +31,29 @@ def from_equinox(module: Any) -> tuple[Callable, Any]:
     Returns:
         A function for `Model`, and the parameter tree for `init`.
     """
-    import equinox as eqx
+    import equinox as eqx  # pyright: ignore[reportMissingImports]  # an extra of the user's
 
     params, structure = eqx.partition(module, eqx.is_inexact_array)
     return _Equinox(structure), params
 
 
+class FlaxModule(Protocol):
+    """What is asked of a flax module."""
+
+    def apply(self, variables: PyTree, x: PyTree, /) -> Array:
+        """The outputs for one row."""
+        ...
+
+
 @record
 class _Flax:
-    module: Any = static_field()
+    module: FlaxModule = static_field()
 
-    def __call__(self, params: Any, x: Any) -> jax.Array:
+    def __call__(self, params: PyTree, x: PyTree) -> Array:
         return self.module.apply({"params": params}, x)
 
 
-def from_flax(module: Any, variables: Any) -> tuple[Callable, Any]:
+def from_flax(module: FlaxModule, variables: PyTree) -> tuple[Apply, PyTree]:
     """Make `apply(params, x)` and the parameters from a flax (linen) module and its initial variables.
 
     Arguments:

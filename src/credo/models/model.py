@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TypeAlias
 
 import jax
 import jax.numpy as jnp
@@ -11,11 +11,18 @@ import jax.numpy as jnp
 from credo.core.errors import CredoError
 from credo.core.records import REGISTRY, record, record_name, static_field
 from credo.core.trees import Unravel
-from credo.likelihoods import Likelihood, Rows
+from credo.core.types import Array, PyTree
+from credo.likelihoods import Likelihood
+from credo.likelihoods import Rows as JointRows
 from credo.likelihoods.base import LikelihoodBase
+from credo.linalg.jacobians import DenseRows, Rows
 from credo.models.networks import MLP, Linear
 
-__all__ = ["Model", "joint"]
+__all__ = ["Apply", "Model", "joint"]
+
+Apply: TypeAlias = Callable[[PyTree, PyTree], Array]
+"""From parameters and one row of inputs to the outputs: a scalar or (C,)."""
+
 
 LAYERED = (MLP, Linear)
 """Networks that know their Jacobian as outer products."""
@@ -28,14 +35,15 @@ LARGE = 8192
 class Function:
     """A plain function as a record, so that `Model.apply` is a pytree whatever it is."""
 
-    function: Callable = static_field()
+    function: Apply = static_field()
 
-    def __call__(self, params: Any, x: Any) -> jax.Array:
+    def __call__(self, params: PyTree, x: PyTree) -> Array:
         """Call it."""
         return self.function(params, x)
 
     def __repr__(self) -> str:
-        return getattr(self.function, "__qualname__", repr(self.function))
+        name = getattr(self.function, "__qualname__", None)
+        return name if isinstance(name, str) else repr(self.function)
 
 
 @record
@@ -56,8 +64,8 @@ class Model:
         Array(2., dtype=float32)
     """
 
-    apply: Any
-    likelihood: Any
+    apply: Apply
+    likelihood: LikelihoodBase
     batched: bool = static_field(default=False)
 
     def __post_init__(self) -> None:
@@ -70,49 +78,57 @@ class Model:
                 "likelihood must be a Likelihood; wrap a function as credo.Likelihood(log_prob)."
             )
 
-    def outputs(self, vector: jax.Array, unravel: Unravel, x: Any) -> jax.Array:
+    @property
+    def each(self) -> Model:
+        """The model of one row; of a model that is not joint, the model itself."""
+        return Model(self.apply, self.likelihood.each) if isinstance(self.likelihood, JointRows) else self
+
+    def outputs(self, vector: Array, unravel: Unravel, x: PyTree) -> Array:
         """eta at the parameters `vector` (P,): (C,), or (B C,) for a joint model."""
         return self._eta(unravel(vector), x)
 
-    def _eta(self, params: Any, x: Any) -> jax.Array:
+    def _eta(self, params: PyTree, x: PyTree) -> Array:
         if self.batched:
             return jax.vmap(lambda row: self._row(params, row))(x).reshape(-1)
         eta = self._row(params, x)
         self.likelihood.check(eta.shape[0])
         return eta
 
-    def _row(self, params: Any, x: Any) -> jax.Array:
+    def _row(self, params: PyTree, x: PyTree) -> Array:
         eta = self.apply(params, x)
-        if not isinstance(eta, jax.Array) or eta.ndim > 1:
+        if not isinstance(eta, Array) or eta.ndim > 1:
             shape = getattr(eta, "shape", type(eta).__name__)
             raise CredoError(f"apply must return a scalar or a vector (C,) for one row; got {shape}.")
         return eta.reshape(-1)
 
-    def linearize(self, vector: jax.Array, unravel: Unravel, x: Any) -> tuple[jax.Array, Any]:
-        """As `jacobian`, but with the Jacobian as `OuterRows` where the network is made of dense layers and
-        large, so that the saving matters.
+    def linearize(self, vector: Array, unravel: Unravel, x: PyTree) -> tuple[Array, Rows]:
+        """As `jacobian`, but with the Jacobian as `Rows`: `OuterRows` where the network is made of dense
+        layers and large, so that the saving matters, else `DenseRows`.
         """
-        if not self._in_layers(vector, unravel):
-            return self.jacobian(vector, unravel, x)
+        network = self._layered(vector, unravel)
+        if network is None:
+            eta, jacobian = self.jacobian(vector, unravel, x)
+            return eta, DenseRows(jacobian)
         params = unravel(vector)
         if not self.batched:
-            eta, rows = self.apply.linearize(params, x)
+            eta, rows = network.linearize(params, x)
             self.likelihood.check(eta.shape[0])
             return eta, rows
-        eta, rows = jax.vmap(lambda row: self.apply.linearize(params, row))(x)
+        eta, rows = jax.vmap(lambda row: network.linearize(params, row))(x)
         return eta.reshape(-1), jax.tree.map(lambda leaf: leaf[:, 0], rows)
 
-    def _in_layers(self, vector: jax.Array, unravel: Unravel) -> bool:
+    def _layered(self, vector: Array, unravel: Unravel) -> MLP | Linear | None:
+        """The network, where it is made of dense layers and large enough for outer products."""
         plain = set(unravel.dtypes) == {str(vector.dtype)}
-        return isinstance(self.apply, LAYERED) and vector.shape[0] >= LARGE and plain
+        return self.apply if isinstance(self.apply, LAYERED) and vector.shape[0] >= LARGE and plain else None
 
-    def jacobian(self, vector: jax.Array, unravel: Unravel, x: Any) -> tuple[jax.Array, jax.Array]:
+    def jacobian(self, vector: Array, unravel: Unravel, x: PyTree) -> tuple[Array, Array]:
         """eta (C,) and d eta / d theta (C, P), one reverse pass an output; for a joint model row by row."""
-        if self._in_layers(vector, unravel):
-            eta, rows = self.linearize(vector, unravel, x)
-            return eta, rows.dense()
+        if self._layered(vector, unravel) is not None:
+            eta, layered = self.linearize(vector, unravel, x)
+            return eta, layered.dense()
         if self.batched:
-            each = Model(self.apply, self.likelihood.each)
+            each = self.each
             eta, rows = jax.vmap(lambda row: each.jacobian(vector, unravel, row))(x)
             return eta.reshape(-1), rows.reshape(-1, vector.shape[0])
         # The derivative is taken in the tree and laid out once: through the vector, every leaf's part would
@@ -122,11 +138,12 @@ class Model:
         return eta, _flat(tree, vector)
 
     def gradients(
-        self, vector: jax.Array, unravel: Unravel, x: Any, y: Any, likelihood: LikelihoodBase
-    ) -> tuple[jax.Array, jax.Array, jax.Array]:
+        self, vector: Array, unravel: Unravel, x: PyTree, y: PyTree, likelihood: LikelihoodBase
+    ) -> tuple[Array, Array, Array]:
         """eta, log p(y | theta, x), and its gradient in theta, one row an observation: (C,), (), (B, P)."""
         if self.batched:
-            each = Model(self.apply, likelihood.each)  # type: ignore[attr-defined]
+            assert isinstance(likelihood, JointRows)
+            each = Model(self.apply, likelihood.each)
             eta, value, rows = jax.vmap(lambda a, b: each.gradients(vector, unravel, a, b, each.likelihood))(
                 x, y
             )
@@ -136,7 +153,7 @@ class Model:
         return eta, likelihood.log_prob(eta, y), _flat(jax.tree.map(lambda leaf: leaf[None], tree), vector)
 
 
-def _flat(tree: Any, like: jax.Array) -> jax.Array:
+def _flat(tree: PyTree, like: Array) -> Array:
     """Leaves (k, ...) side by side as rows (k, P)."""
     return jnp.concatenate(
         [leaf.reshape(leaf.shape[0], -1).astype(like.dtype) for leaf in jax.tree.leaves(tree)], axis=1
@@ -156,10 +173,10 @@ def joint(model: Model) -> Model:
     """
     if model.batched:
         raise CredoError("this model is joint already; join it once.")
-    return Model(model.apply, Rows(model.likelihood), True)
+    return Model(model.apply, JointRows(model.likelihood), True)
 
 
-def as_model(value: Any) -> Model:
+def as_model(value: object) -> Model:
     """Refuse what is no Model, with a hint."""
     if not isinstance(value, Model):
         raise CredoError(f"model must be a credo.Model(apply, likelihood); got {type(value).__name__}.")

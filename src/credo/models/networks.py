@@ -10,7 +10,7 @@ the widths.
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Literal, TypeAlias
 
 import jax
 import jax.numpy as jnp
@@ -18,9 +18,16 @@ import jax.numpy as jnp
 from credo.core.errors import CredoError, require_choice, require_integer
 from credo.core.keys import as_key
 from credo.core.records import record, static_field
-from credo.linalg.outer import OuterRows
+from credo.core.types import Array, Key, PyTree
+from credo.linalg.jacobians import OuterRows
 
 __all__ = ["CNN", "MLP", "Linear"]
+
+Layers: TypeAlias = list[dict[str, Array]]
+"""Parameters: one dict a layer, with the weights "w" and the biases "b"."""
+
+Activation: TypeAlias = Literal["relu", "tanh", "gelu", "silu", "elu", "sin"]
+"""The non-linearities."""
 
 _ACTIVATIONS = {
     "relu": jax.nn.relu,
@@ -35,17 +42,17 @@ _ACTIVATIONS = {
 class _Network:
     """What the networks share: layers are dicts {"w", "b"}."""
 
-    def prior_var(self, params: Any, scale: float = 1.0) -> Any:
+    def prior_var(self, params: PyTree, scale: float = 1.0) -> PyTree:
         """Prior variances, one number a leaf: `scale` / fan-in for weights, `scale` for biases."""
 
-        def of(path: Any, leaf: jax.Array) -> float:
+        def of(path: tuple[object, ...], leaf: Array) -> float:
             fan_in = 1 if leaf.ndim == 1 else math.prod(leaf.shape[:-1])
             return scale / fan_in
 
         return jax.tree_util.tree_map_with_path(of, params)
 
 
-def _dense(key: jax.Array, fan_in: int, fan_out: int, gain: float) -> dict[str, jax.Array]:
+def _dense(key: Array, fan_in: int, fan_out: int, gain: float) -> dict[str, Array]:
     weights = jax.random.normal(key, (fan_in, fan_out), jnp.float32) * (gain / math.sqrt(fan_in))
     return {"w": weights, "b": jnp.zeros(fan_out, jnp.float32)}
 
@@ -72,7 +79,7 @@ class MLP(_Network):
 
     outputs: int = static_field(default=1)
     hidden: tuple[int, ...] = static_field(default=(50,))
-    activation: str = static_field(default="relu")
+    activation: Activation = static_field(default="relu")
 
     def __post_init__(self) -> None:
         require_integer("outputs", self.outputs, 1)
@@ -80,7 +87,7 @@ class MLP(_Network):
             require_integer("hidden", width, 1)
         require_choice("activation", self.activation, _ACTIVATIONS)
 
-    def init(self, key: jax.Array | int, shape: tuple[int, ...]) -> list[dict[str, jax.Array]]:
+    def init(self, key: Key, shape: tuple[int, ...]) -> Layers:
         """Parameters for inputs of the given shape: weights N(0, gain^2 / fan-in), biases 0 (a linear model:
         all 0).
 
@@ -91,7 +98,7 @@ class MLP(_Network):
         gains = [_gain(self.activation)] * len(self.hidden) + [1.0 if self.hidden else 0.0]
         return [_dense(k, a, b, g) for k, a, b, g in zip(keys, widths[:-1], widths[1:], gains, strict=True)]
 
-    def __call__(self, params: list[dict[str, jax.Array]], x: jax.Array) -> jax.Array:
+    def __call__(self, params: Layers, x: Array) -> Array:
         """The outputs (C,) for one row x."""
         act = _ACTIVATIONS[self.activation]
         h = jnp.asarray(x, params[0]["w"].dtype).reshape(-1)
@@ -100,7 +107,7 @@ class MLP(_Network):
             h = act(h @ layer["w"] + layer["b"])
         return h @ params[-1]["w"] + params[-1]["b"]
 
-    def linearize(self, params: list[dict[str, jax.Array]], x: jax.Array) -> tuple[jax.Array, OuterRows]:
+    def linearize(self, params: Layers, x: Array) -> tuple[Array, OuterRows]:
         """The outputs (C,) for one row x and their Jacobian (C, P) as outer products; cost P + C times the
         widths.
         """
@@ -108,8 +115,8 @@ class MLP(_Network):
         first = jnp.asarray(x, params[0]["w"].dtype).reshape(-1)
         _fit(first.shape[0], params[0]["w"].shape[0])
 
-        def outputs(nudges: list[jax.Array]) -> tuple[jax.Array, list[jax.Array]]:
-            h, inputs = first, list[jax.Array]()
+        def outputs(nudges: list[Array]) -> tuple[Array, list[Array]]:
+            h, inputs = first, list[Array]()
             for layer, nudge in zip(params, nudges, strict=True):
                 h = h if not inputs else act(h)
                 inputs.append(h)
@@ -139,15 +146,15 @@ class Linear(_Network):
     def __post_init__(self) -> None:
         require_integer("outputs", self.outputs, 1)
 
-    def init(self, key: jax.Array | int, shape: tuple[int, ...]) -> list[dict[str, jax.Array]]:
+    def init(self, key: Key, shape: tuple[int, ...]) -> Layers:
         """Zeros: the prior mean."""
         return MLP(self.outputs, ()).init(key, shape)
 
-    def __call__(self, params: list[dict[str, jax.Array]], x: jax.Array) -> jax.Array:
+    def __call__(self, params: Layers, x: Array) -> Array:
         """The outputs (C,) for one row x."""
         return MLP(self.outputs, ())(params, x)
 
-    def linearize(self, params: list[dict[str, jax.Array]], x: jax.Array) -> tuple[jax.Array, OuterRows]:
+    def linearize(self, params: Layers, x: Array) -> tuple[Array, OuterRows]:
         """The outputs (C,) for one row x and their Jacobian (C, P) as outer products."""
         return MLP(self.outputs, ()).linearize(params, x)
 
@@ -169,13 +176,13 @@ class CNN(_Network):
     outputs: int = static_field(default=10)
     channels: tuple[int, int] = static_field(default=(16, 16))
     dense: int = static_field(default=64)
-    activation: str = static_field(default="relu")
+    activation: Activation = static_field(default="relu")
 
     def __post_init__(self) -> None:
         require_integer("outputs", self.outputs, 1)
         require_choice("activation", self.activation, _ACTIVATIONS)
 
-    def init(self, key: jax.Array | int, shape: tuple[int, ...]) -> list[dict[str, jax.Array]]:
+    def init(self, key: Key, shape: tuple[int, ...]) -> Layers:
         """Parameters for images of the given shape."""
         if len(shape) not in (2, 3) or min(shape[:2]) < 8:
             raise CredoError(
@@ -186,9 +193,9 @@ class CNN(_Network):
         gain = _gain(self.activation)
         flat = math.prod(size // 4 for size in shape[:2]) * self.channels[1]
 
-        def kernel(k: jax.Array, inputs: int, outputs: int) -> dict[str, jax.Array]:
-            made = _dense(k, 25 * inputs, outputs, gain)
-            return {"w": made["w"].reshape(5, 5, inputs, outputs), "b": made["b"]}
+        def kernel(k: Array, inputs: int, outputs: int) -> dict[str, Array]:
+            layer = _dense(k, 25 * inputs, outputs, gain)
+            return {"w": layer["w"].reshape(5, 5, inputs, outputs), "b": layer["b"]}
 
         return [
             kernel(first, depth, self.channels[0]),
@@ -197,7 +204,7 @@ class CNN(_Network):
             _dense(fourth, self.dense, self.outputs, 1.0),
         ]
 
-    def __call__(self, params: list[dict[str, jax.Array]], x: jax.Array) -> jax.Array:
+    def __call__(self, params: Layers, x: Array) -> Array:
         """The outputs (C,) for one image x."""
         act = _ACTIVATIONS[self.activation]
         image = jnp.asarray(x, params[0]["w"].dtype)
@@ -213,7 +220,7 @@ class CNN(_Network):
         return h @ params[3]["w"] + params[3]["b"]
 
 
-def _convolve(image: jax.Array, kernel: jax.Array) -> jax.Array:
+def _convolve(image: Array, kernel: Array) -> Array:
     """A same-size 5x5 convolution of (H, W, channels), as one product of patches with the kernel.
 
     XLA's convolution is three times slower where its Jacobian is taken inside a scan on a CPU.
@@ -225,6 +232,6 @@ def _convolve(image: jax.Array, kernel: jax.Array) -> jax.Array:
     return (patches @ kernel.reshape(25 * depth, -1)).reshape(height, width, -1)
 
 
-def _fit(got: int, wanted: int) -> None:
-    if got != wanted:
-        raise CredoError(f"x has {got} features where the network was made for {wanted}.")
+def _fit(got: int, needed: int) -> None:
+    if got != needed:
+        raise CredoError(f"x has {got} features where the network was made for {needed}.")

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from fnmatch import fnmatchcase
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -18,12 +17,13 @@ from credo.core.errors import CredoError, require_integer, suggest
 from credo.core.keys import as_key
 from credo.core.records import record
 from credo.core.trees import ravel
-from credo.models.model import Model
+from credo.core.types import Array, ArrayLike, Key, PyTree
+from credo.models.model import Apply, Model
 
 __all__ = ["Frozen", "Subspace", "freeze", "last_layer", "random_basis", "start", "subspace", "svd_basis"]
 
 
-def start(model: Model, params: Any) -> Any:
+def start(model: Model, params: PyTree) -> PyTree:
     """The parameters as given; or, where none are, those that the model starts from.
 
     Raises:
@@ -35,7 +35,7 @@ def start(model: Model, params: Any) -> Any:
     return params
 
 
-def _missing(value: Any) -> bool:
+def _missing(value: object) -> bool:
     return value is None
 
 
@@ -49,23 +49,26 @@ class Frozen:
         rest: the others.
     """
 
-    apply: Any
-    start: Any
-    rest: Any
+    apply: Apply
+    start: PyTree
+    rest: PyTree
 
-    def full(self, part: Any) -> Any:
+    def full(self, part: PyTree) -> PyTree:
         """The whole network's parameters, for the learned leaves `part`."""
-        wanted, got = jax.tree.structure(self.start), jax.tree.structure(part)
-        if wanted != got:  # type: ignore[operator]
-            raise CredoError(f"params must have the structure of the learned leaves, {wanted}; got {got}.")
+        structure: object = jax.tree.structure(self.start)
+        got = jax.tree.structure(part)
+        if structure != got:
+            raise CredoError(f"params must have the structure of the learned leaves, {structure}; got {got}.")
         return jax.tree.map(lambda a, b: a if b is None else b, part, self.rest, is_leaf=_missing)
 
-    def __call__(self, part: Any, x: Any) -> jax.Array:
+    def __call__(self, part: PyTree, x: PyTree) -> Array:
         """The network's outputs."""
         return self.apply(self.full(part), x)
 
 
-def freeze(model: Model, params: Any, trainable: str | Sequence[str] | Callable[[str, Any], bool]) -> Model:
+def freeze(
+    model: Model, params: PyTree, trainable: str | Sequence[str] | Callable[[str, PyTree], bool]
+) -> Model:
     """A model over some leaves of the parameters; the others stay at `params`, known exactly.
 
     Arguments:
@@ -96,21 +99,21 @@ def freeze(model: Model, params: Any, trainable: str | Sequence[str] | Callable[
     else:
         names = [trainable] if isinstance(trainable, str) else list(trainable)
         fits = {name: [_fits(path, name) for path in paths] for name in names}
-        for name, found in fits.items():
-            if not any(found):
+        for name, hits in fits.items():
+            if not any(hits):
                 hint = suggest(name, paths)
                 tail = f" ({hint})" if hint else ""
                 raise CredoError(
                     f"trainable must name leaves of params, which are {', '.join(paths)}; got {name!r}{tail}."
                 )
-        learned = [any(found[i] for found in fits.values()) for i in range(len(paths))]
+        learned = [any(hits[i] for hits in fits.values()) for i in range(len(paths))]
     if not any(learned):
         raise CredoError("trainable must leave at least one leaf to learn; all would be frozen.")
     values = [leaf for _, leaf in leaves]
 
-    def pick(which: bool) -> Any:
-        chosen = [v if flag is which else None for v, flag in zip(values, learned, strict=True)]
-        return jax.tree.unflatten(structure, chosen)
+    def pick(which: bool) -> PyTree:
+        part_leaves = [v if flag is which else None for v, flag in zip(values, learned, strict=True)]
+        return jax.tree.unflatten(structure, part_leaves)
 
     return Model(Frozen(model.apply, pick(True), pick(False)), model.likelihood, model.batched)
 
@@ -119,7 +122,7 @@ def _fits(path: str, name: str) -> bool:
     return fnmatchcase(path, name) or fnmatchcase(path, f"{name}.*")
 
 
-def last_layer(model: Model, params: Any, layer: str | None = None) -> Model:
+def last_layer(model: Model, params: PyTree, layer: str | None = None) -> Model:
     """A model over the last layer of a network; the features before it are frozen ("neural linear": Snoek et
     al. 2015, arXiv 1502.05700; Riquelme, Tucker & Snoek 2018, arXiv 1802.09127).
 
@@ -158,30 +161,30 @@ class Subspace:
         directions: the rows of B, as a tree like `origin` with a leading axis D.
     """
 
-    apply: Any
-    origin: Any
-    directions: Any
+    apply: Apply
+    origin: PyTree
+    directions: PyTree
 
     @property
-    def start(self) -> jax.Array:
+    def start(self) -> Array:
         """z = 0 (D,)."""
         leaf = jax.tree.leaves(self.directions)[0]
         return jnp.zeros(leaf.shape[0], leaf.dtype)
 
-    def full(self, coordinates: jax.Array) -> Any:
+    def full(self, coordinates: Array) -> PyTree:
         """The whole network's parameters, for coordinates z (D,)."""
 
-        def move(leaf: Any, rows: jax.Array) -> jax.Array:
+        def move(leaf: Array, rows: Array) -> Array:
             return leaf + jnp.tensordot(coordinates.astype(rows.dtype), rows, 1)
 
         return jax.tree.map(move, self.origin, self.directions)
 
-    def __call__(self, coordinates: jax.Array, x: Any) -> jax.Array:
+    def __call__(self, coordinates: Array, x: PyTree) -> Array:
         """The network's outputs."""
         return self.apply(self.full(coordinates), x)
 
 
-def subspace(model: Model, params: Any, basis: Any) -> Model:
+def subspace(model: Model, params: PyTree, basis: ArrayLike) -> Model:
     """A model over D coordinates z of an affine subspace of the parameters: theta = params + z B.
 
     Arguments:
@@ -216,7 +219,7 @@ def subspace(model: Model, params: Any, basis: Any) -> Model:
     return Model(Subspace(model.apply, unravel(vector), unravel(rows)), model.likelihood, model.batched)
 
 
-def random_basis(params: Any, dimension: int, key: jax.Array | int) -> jax.Array:
+def random_basis(params: PyTree, dimension: int, key: Key) -> Array:
     """Random orthonormal directions B (D, P), uniform over subspaces (Li et al. 2018, arXiv 1804.08838).
 
     Arguments:
@@ -228,11 +231,11 @@ def random_basis(params: Any, dimension: int, key: jax.Array | int) -> jax.Array
     """
     vector, unravel = ravel(params)
     require_integer("dimension", dimension, 1, unravel.size)
-    drawn = jax.random.normal(as_key(key), (unravel.size, dimension), vector.dtype)
-    return jnp.linalg.qr(drawn)[0].T
+    normals = jax.random.normal(as_key(key), (unravel.size, dimension), vector.dtype)
+    return jnp.linalg.qr(normals)[0].T
 
 
-def svd_basis(iterates: Any, dimension: int) -> jax.Array:
+def svd_basis(iterates: PyTree, dimension: int) -> Array:
     """The leading principal directions B (D, P) of a run of parameters, such as gradient descent's.
 
     Source: Duran-Martin, Kara & Murphy 2022 (arXiv 2112.00195), after Larsen et al. 2022 (arXiv 2107.05802).

@@ -1,0 +1,208 @@
+"""The flags of `credo learn`, and the names under which the library knows them; free of JAX."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Group, Parameter
+
+from credo.core.errors import CredoError
+
+__all__ = ["DATA", "DataFlags", "LearnerFlags", "RunFlags", "in_flags", "refusal"]
+
+DATA = Group("Data", sort_key=1)
+"""The group of the flags that say what the data are."""
+
+_LEARNER = Group("Learner (all of it has defaults)", sort_key=2)
+_RUN = Group("Output and resuming", sort_key=3)
+
+
+def _data(help: str) -> Parameter:
+    return Parameter(group=DATA, help=help)
+
+
+def _learner(help: str, *, signed: bool = False) -> Parameter:
+    """A setting of the learner; `signed` lets a negative number reach the check that refuses it in words."""
+    return Parameter(group=_LEARNER, help=help, allow_leading_hyphen=signed)
+
+
+def _run(help: str) -> Parameter:
+    return Parameter(group=_RUN, help=help)
+
+
+@Parameter(name="*")
+@dataclass(frozen=True)
+class DataFlags:
+    """What is said of the data; the names are those of `credo.sessions.ColumnOptions`."""
+
+    target: Annotated[str | None, _data("The column to predict; needed for files.")] = None
+    task: Annotated[
+        str | None,
+        _data("classification or regression; by default it is inferred from the target, and said."),
+    ] = None
+    classes: Annotated[
+        str | None,
+        _data("All class labels, separated by commas, where the first rows may not show them all."),
+    ] = None
+    drop: Annotated[str | None, _data("Columns to leave out, separated by commas.")] = None
+    categorical: Annotated[
+        str | None,
+        _data("Columns that are categories although they look like numbers, separated by commas."),
+    ] = None
+    test: Annotated[Path | None, _data("A file of held-out rows, scored after learning.")] = None
+    test_rows: Annotated[
+        int | None,
+        _data(
+            "How many held-out rows of a named data set are scored; 0 for all, -1 for none. Images: 1000, "
+            "others: all."
+        ),
+    ] = None
+    limit: Annotated[
+        int | None, _data("The most rows to learn from; 0 for all. Images: 2000, others: all.")
+    ] = None
+    shuffle: Annotated[
+        bool | None,
+        _data(
+            "Whether the rows of a named data set are shuffled by the seed; by default unless it is a stream."
+        ),
+    ] = None
+    strict: Annotated[
+        bool,
+        Parameter(
+            group=DATA,
+            negative="",
+            help="Stop at the first bad row; by default bad rows are counted, reported and skipped.",
+        ),
+    ] = False
+
+
+@Parameter(name="*")
+@dataclass(frozen=True)
+class LearnerFlags:
+    """What is said of the learner; the names are those of `credo.sessions.Options`."""
+
+    model: Annotated[str | None, _learner("linear, mlp:WIDTH,WIDTH,... or cnn.")] = None
+    posterior: Annotated[str | None, _learner("full, diagonal or low-rank:RANK.")] = None
+    method: Annotated[
+        str | None,
+        _learner(
+            "A posterior by natural gradients: bong (one step for each row; the default) or blr (several); "
+            "by plain ones: bog or bbb. Or a gradient baseline without a posterior: "
+            "sgd, momentum, adam, replay."
+        ),
+    ] = None
+    curvature: Annotated[
+        str | None,
+        _learner(
+            "How a row's information is measured: lin-hess (the model linearised; the default), lin-ef "
+            "(cheaper, and far too sure where predictions are bad), or with draws from the posterior: "
+            "mc-hess (slow on networks), mc-ef."
+        ),
+    ] = None
+    drift: Annotated[
+        str | None,
+        _learner(
+            "How the world may change. Gradually: none, walk:Q, ou:GAMMA, inflation:ALPHA, decay:GAMMA or "
+            "shrink-perturb:SHRINK,SD. At once, which has a meaning only for rows in order (files, streams): "
+            "run-length:HAZARD,CAPACITY keeps the likeliest times of the latest change and reports changes "
+            "(by default 0.005,5), soft-reset:HAZARD goes back to the prior as far as a row asks for it "
+            "(0.05). mixture:SWITCHING weighs experts that walk at different speeds (0.01)."
+        ),
+    ] = None
+    prior_var: Annotated[
+        float | None,
+        _learner(
+            "The scale of the prior variances: a weight's variance is this over its fan-in.", signed=True
+        ),
+    ] = None
+    noise_var: Annotated[
+        float | None,
+        _learner(
+            "The noise variance of a regression, in units of the target's variance; by default it is "
+            "learned.",
+            signed=True,
+        ),
+    ] = None
+    learning_rate: Annotated[
+        float | None,
+        _learner(
+            "Of blr (at most 1; 0.5 by default), bog (0.01), bbb (0.001) and the gradient baselines.",
+            signed=True,
+        ),
+    ] = None
+    iterations: Annotated[
+        int | None,
+        _learner(
+            "Steps for each row, of blr and bbb (5 by default), or relinearisations of bong (1).", signed=True
+        ),
+    ] = None
+    seed: Annotated[
+        int | None,
+        _learner("Of the initial weights, of the order of the rows and of draws; 0 by default."),
+    ] = None
+
+
+@Parameter(name="*")
+@dataclass(frozen=True)
+class RunFlags:
+    """Where results go, and how a run goes on."""
+
+    out: Annotated[
+        Path | None, _run("The folder for the results; by default runs/SOURCE, or the next free number.")
+    ] = None
+    save: Annotated[Path | None, _run("A further file for the saved belief.")] = None
+    resume: Annotated[
+        Path | None,
+        _run("A saved belief to go on from; the learner's options are those it was saved with."),
+    ] = None
+    chunk: Annotated[
+        int | None,
+        _run("Rows per compiled call, and between two looks at the progress; results do not depend on it."),
+    ] = None
+    quiet: Annotated[
+        bool,
+        Parameter(name=["--quiet", "-q"], group=_RUN, negative="", help="Say nothing but the table."),
+    ] = False
+
+
+_FLAGS = {
+    field.name: f"--{field.name.replace('_', '-')}"
+    for kind in (DataFlags, LearnerFlags, RunFlags)
+    for field in dataclasses.fields(kind)
+}
+"""The flag of each setting of the library."""
+
+_SETTING = re.compile(r"`(\w+)(?:=(?:'([^'`]*)'|([^`]*)))?`")
+
+
+def in_flags(sentence: str) -> str:
+    """A sentence of the library in the words of the command line: settings in backquotes become flags.
+
+    >>> in_flags("`curvature='mc-ef'` does not fit `method='sgd'`; `limit=0` for all")
+    '--curvature mc-ef does not fit --method sgd; --limit 0 for all'
+    """
+
+    def flag(match: re.Match[str]) -> str:
+        name, text, number = match.groups()
+        if name not in _FLAGS:
+            return match[0]
+        value = text if text is not None else number
+        return _FLAGS[name] if value is None else f"{_FLAGS[name]} {value}"
+
+    return _SETTING.sub(flag, sentence)
+
+
+def refusal(error: CredoError) -> str:
+    """The sentence of an error in the words of the command line.
+
+    >>> refusal(CredoError("noise_var must be above 0; got -1.", field="noise_var"))
+    '--noise-var must be above 0; got -1.'
+    """
+    sentence, field = str(error), error.field
+    if field in _FLAGS and sentence.startswith(field):
+        sentence = _FLAGS[field] + sentence.removeprefix(field)
+    return in_flags(sentence)

@@ -1,0 +1,84 @@
+"""What `credo learn` was called with, in the words of the library."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from credo.cli.flags import DataFlags, LearnerFlags, RunFlags
+from credo.core.errors import DataError, suggest
+from credo.datasets import names
+from credo.sessions import ColumnOptions, Options
+
+__all__ = ["Request", "is_named", "slug"]
+
+
+@dataclass(frozen=True)
+class Request:
+    """What `credo learn` was called with."""
+
+    source: str
+    data: DataFlags
+    learner: LearnerFlags
+    run: RunFlags
+
+    @property
+    def columns(self) -> ColumnOptions:
+        """What is said of the table's columns."""
+        data = self.data
+        return ColumnOptions(
+            data.target,
+            data.task,
+            _words(data.classes) or None,
+            _words(data.drop),
+            _words(data.categorical),
+            data.strict,
+        )
+
+    @property
+    def options(self) -> Options:
+        """What is said of the learner."""
+        flags = self.learner
+        return Options(
+            flags.model,
+            flags.posterior,
+            flags.method,
+            flags.curvature,
+            flags.drift,
+            flags.prior_var,
+            flags.noise_var,
+            flags.learning_rate,
+            flags.iterations,
+            flags.seed,
+        )
+
+
+def _words(text: str | None) -> list[str]:
+    return [part.strip() for part in text.split(",") if part.strip()] if text else []
+
+
+def is_named(source: str) -> bool:
+    """Whether a SOURCE is the name of a data set; refuses what is neither that nor looks like a file."""
+    if source == "-":
+        return False
+    known = names()
+    if source in known:
+        return True
+    path = Path(source)
+    if path.exists() or path.suffix or "/" in source:
+        return False
+    hint = suggest(source, known)
+    more = f": {hint}" if hint else ", and no such file; `credo datasets` lists the names"
+    raise DataError(f"there is no data set {source!r}{more}".rstrip("?.") + ("?" if hint else "."))
+
+
+def slug(source: str) -> str:
+    """A folder name for a source.
+
+    >>> slug("data/prices.csv.gz"), slug("-")
+    ('prices', 'stdin')
+    """
+    if source == "-":
+        return "stdin"
+    name = Path(source).name.split(".")[0]
+    return "".join(c if c.isalnum() or c in "-_" else "-" for c in name) or "run"

@@ -1,0 +1,90 @@
+"""`--resume`: go on from a saved session, with the learner that it was saved with."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from credo.cli.request import Request
+from credo.core.errors import CredoError
+from credo.sessions import Drift, Network, Posterior, Progress, RowSource, Session, after_line
+
+__all__ = ["resumed", "skip_known"]
+
+
+def resumed(request: Request, path: Path) -> Session:
+    """The saved session.
+
+    Raises:
+        DataError: there is no such file.
+        CredoError: a flag asks for another learner, or for other columns.
+    """
+    session = Session.load(path)
+    saved = _saved(session)
+    for name, wanted in _wanted(request).items():
+        present = saved.get(name)
+        if not _same(name, wanted, present):
+            option = "--" + name.replace("_", "-")
+            shown = "its own" if present is None else present
+            raise CredoError(
+                f"{path} was saved with {option} {shown}, which cannot be changed to {wanted} when "
+                f"resuming; leave {option} out."
+            )
+    return session
+
+
+def _wanted(request: Request) -> dict[str, object]:
+    """The flags that were given."""
+    options, columns = request.options, request.columns
+    learner: dict[str, object] = {
+        "model": options.model,
+        "posterior": options.posterior,
+        "method": options.method,
+        "curvature": options.curvature,
+        "drift": options.drift,
+        "prior_var": options.prior_var,
+        "noise_var": options.noise_var,
+        "learning_rate": options.learning_rate,
+        "iterations": options.iterations,
+        "seed": options.seed,
+    }
+    table: dict[str, object] = {
+        "target": columns.target,
+        "task": columns.task,
+        "classes": columns.classes,
+        "drop": columns.drop,
+        "categorical": columns.categorical,
+    }
+    named = {name: value for name, value in table.items() if value}
+    return {name: value for name, value in learner.items() if value is not None} | named
+
+
+def _saved(session: Session) -> Mapping[str, object]:
+    return {**session.settings.to_dict(), "target": session.encoding.target}
+
+
+def _same(name: str, wanted: object, present: object) -> bool:
+    """Whether a flag says what was saved, however it is spelled."""
+    if wanted == present or not (isinstance(wanted, str) and isinstance(present, str)):
+        return wanted == present
+    if name == "model":
+        return Network.parse(wanted) == Network.parse(present)
+    if name == "posterior" and present != "none":
+        return Posterior.parse(wanted) == Posterior.parse(present)
+    return name == "drift" and Drift.parse(wanted) == Drift.parse(present)
+
+
+def skip_known(source: RowSource, progress: Progress, name: str) -> None:
+    """Leave out the rows that an interrupted run over the same source has learned from.
+
+    Arguments:
+        source: changed in place.
+        progress: of the earlier run.
+        name: the SOURCE of the present one.
+    """
+    if not progress.interrupted or progress.source != name or name == "-":
+        return
+    line = progress.line
+    source.rows = after_line(source.rows, line)
+    source.sentences.append(f"going on after row {line:,} of {name}, where the earlier run was stopped")
+    source.total = None if source.total is None else max(source.total - line, 1)

@@ -1,0 +1,198 @@
+"""The plots of the scores of a run."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from credo.cli.report import Picture
+from credo.plots import COMPACT_PALETTE, compact_figure, thousands
+from credo.sessions import Tally
+from credo.sessions.tally import ColumnName
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["draw"]
+
+BLUE, ORANGE, GREY, SKY = (COMPACT_PALETTE[name] for name in ("blue", "orange", "grey", "sky"))
+
+
+def draw(tally: Tally, *, target: str, baseline: str, ordered: bool, uncertain: bool) -> dict[str, Picture]:
+    """All plots that apply, by file name without suffix.
+
+    Arguments:
+        tally: the scores.
+        target: what is predicted.
+        baseline: its name.
+        ordered: whether the last value is shown as a further baseline.
+        uncertain: whether there is a posterior.
+    """
+    numbers = tally.task == "regression"
+    pictures: dict[str, Picture] = {}
+    if tally.scored:
+        window = int(max(20, min(1000, tally.scored // 10)))
+        label = f"RMSE ({target})" if numbers else "error (share of wrong classes)"
+        last: ColumnName | None = "last_loss" if ordered else None
+        pictures["rmse" if numbers else "error"] = Picture(
+            _curves(tally, "loss", "base_loss", label, baseline, window, last),
+            f"Each row is predicted before it is learned from. Thin: over the latest {window:,} rows; "
+            "thick: over all rows so far; dashed: the baseline on the same rows.",
+        )
+        pictures["nlpd"] = Picture(
+            _curves(tally, "nlpd", "base_nlpd", "NLPD (nats a row)", baseline, window, None),
+            "The negative log predictive density, which judges the whole forecast and not only its "
+            "centre; lower is better.",
+        )
+        pictures["reliability"] = _coverage(tally) if numbers else _reliability(tally)
+    if numbers and len(tally.recent):
+        pictures["bands"] = Picture(
+            _bands(tally, target, ordered),
+            f"The latest {len(tally.recent)} rows{'' if ordered else ', sorted by prediction'}: what came, "
+            "what was predicted, and the predicted mean plus and minus "
+            "one and two standard deviations.",
+        )
+    if len(tally.trace) > 1:
+        pictures["parameters"] = Picture(
+            _trace(tally, uncertain),
+            "How the weights settle: the norm of their mean"
+            + (", and how uncertain they are." if uncertain else "."),
+        )
+    return pictures
+
+
+def _curves(
+    tally: Tally,
+    ours: ColumnName,
+    base: ColumnName,
+    label: str,
+    baseline: str,
+    window: int,
+    last: ColumnName | None,
+) -> bytes:
+    with compact_figure() as drawing:
+        axes = drawing.panels[0]
+        rows, recent = tally.curve(ours, window)
+        _, overall = tally.curve(ours)
+        _, floor = tally.curve(base)
+        axes.plot(rows, recent, color=SKY, linewidth=0.9, label=f"credo, latest {window:,} rows")
+        axes.plot(rows, overall, color=BLUE, linewidth=2.2, label="credo, all rows so far")
+        axes.plot(rows, floor, color=ORANGE, linestyle="--", label=baseline)
+        shown = [recent, overall, floor]
+        if last is not None:
+            shown.append(tally.curve(last)[1])
+            axes.plot(rows, shown[-1], color=GREY, linestyle=":", label="the last value again")
+        _limits(axes, shown, rows, bottom=0.0 if ours == "loss" else None)
+        axes.set_xlabel("rows")
+        axes.set_ylabel(label)
+        axes.xaxis.set_major_formatter(thousands())
+        axes.legend(loc="best", fontsize=9)
+    return drawing.png
+
+
+def _limits(axes: Axes, curves: list[np.ndarray], rows: np.ndarray, bottom: float | None) -> None:
+    """Limits that the first few rows, whose means jump about, do not set."""
+    skip = int(np.searchsorted(rows, max(10.0, 0.02 * rows[-1])))
+    values = np.concatenate([curve[skip:] if skip < len(curve) else curve[-1:] for curve in curves])
+    values = values[np.isfinite(values)]
+    if not values.size:
+        return
+    low = float(values.min()) if bottom is None else bottom
+    high = float(np.quantile(values, 0.995))
+    margin = 0.06 * max(high - low, 1e-9)
+    axes.set_ylim(low if bottom is not None else low - margin, high + 2 * margin)
+    axes.set_xlim(0, rows[-1])
+
+
+def _reliability(tally: Tally) -> Picture:
+    count, confidence, correct = tally.bins.T
+    bins, there = len(count), count > 0
+    predicted, observed = confidence[there] / count[there], correct[there] / count[there]
+    with compact_figure((3, 1)) as drawing:
+        drawing.figure.set_size_inches(5.4, 5.0)
+        axes, below = drawing.panels
+        axes.plot([0, 1], [0, 1], color=GREY, linestyle="--", linewidth=1.2, label="calibrated")
+        size = 18 + 130 * np.sqrt(count[there] / count.max())
+        axes.plot(predicted, observed, color=BLUE, linewidth=1.2, zorder=2)
+        axes.scatter(predicted, observed, s=size, color=BLUE, zorder=3, label="credo")
+        axes.set_ylabel("share that was right")
+        below.bar((np.arange(bins) + 0.5) / bins, count, width=0.9 / bins, color=SKY)
+        below.set_xlabel("probability of the predicted class")
+        _finish(axes, below)
+    return Picture(
+        drawing.png,
+        "Reliability: of the rows predicted with a probability, how many were right; on the diagonal, "
+        "probabilities mean what they say. Larger dots stand for more rows.",
+    )
+
+
+def _coverage(tally: Tally) -> Picture:
+    count = tally.bins[:, 0]
+    bins = len(count)
+    levels = np.arange(1, bins + 1) / bins
+    inside = np.cumsum(count) / count.sum()
+    with compact_figure((3, 1)) as drawing:
+        drawing.figure.set_size_inches(5.4, 5.0)
+        axes, below = drawing.panels
+        axes.plot([0, 1], [0, 1], color=GREY, linestyle="--", linewidth=1.2, label="calibrated")
+        axes.plot(np.r_[0, levels], np.r_[0, inside], color=BLUE, marker="o", markersize=4, label="credo")
+        axes.set_ylabel("share of rows inside")
+        below.bar(levels - 0.5 / bins, count, width=0.9 / bins, color=SKY)
+        below.axhline(count.mean(), color=GREY, linestyle="--", linewidth=1)
+        below.set_xlabel("probability of the central interval")
+        _finish(axes, below)
+    return Picture(
+        drawing.png,
+        "Coverage: what share of the targets lay inside the central interval of each probability. "
+        "Below the diagonal "
+        "the forecasts are too sure, above it too timid; the bars below are level where they are calibrated.",
+    )
+
+
+def _finish(axes: Axes, below: Axes) -> None:
+    """What the two diagrams of calibration share."""
+    axes.set_ylim(-0.03, 1.05)
+    axes.legend(loc="upper left")
+    below.set_ylabel("rows")
+    below.yaxis.set_major_formatter(thousands())
+    below.set_xlim(0, 1.02)
+
+
+def _bands(tally: Tally, target: str, ordered: bool) -> bytes:
+    rows, y, mean, sd = tally.recent.T
+    if not ordered:
+        order = np.argsort(mean, kind="stable")
+        rows, y, mean, sd = np.arange(1.0, len(y) + 1), y[order], mean[order], sd[order]
+    with compact_figure() as drawing:
+        axes = drawing.panels[0]
+        for width, alpha in ((2, 0.25), (1, 0.45)):
+            low, high = mean - width * sd, mean + width * sd
+            axes.fill_between(rows, low, high, color=SKY, alpha=alpha, linewidth=0, label=f"± {width} sd")
+        axes.plot(rows, mean, color=BLUE, linewidth=1.3, label="predicted mean")
+        axes.plot(rows, y, ".", color=ORANGE, markersize=4.5, label="what came")
+        axes.set_xlabel("scored row" if ordered else "rows, sorted by predicted mean")
+        axes.set_ylabel(target)
+        axes.set_xlim(rows[0], max(rows[-1], rows[0] + 1))
+        axes.xaxis.set_major_formatter(thousands())
+        bottom, top = axes.get_ylim()
+        axes.set_ylim(bottom, top + 0.18 * (top - bottom))
+        axes.legend(loc="upper center", ncols=4, fontsize=9)
+    return drawing.png
+
+
+def _trace(tally: Tally, uncertain: bool) -> bytes:
+    rows, norm, sd = tally.trace.T
+    with compact_figure() as drawing:
+        axes = drawing.panels[0]
+        axes.plot(rows, norm, color=BLUE)
+        axes.set_xlabel("rows")
+        axes.set_ylabel("norm of the mean weights", color=BLUE)
+        axes.xaxis.set_major_formatter(thousands())
+        if uncertain:
+            other = axes.twinx()
+            other.spines["right"].set_visible(True)
+            other.grid(False)
+            other.plot(rows, sd, color=ORANGE, linestyle="--")
+            other.set_ylabel("mean posterior sd of a weight", color=ORANGE)
+    return drawing.png

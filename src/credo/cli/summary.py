@@ -1,0 +1,180 @@
+"""What came of a run: the contents of metrics.json, and the verdict in words."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import NotRequired, TypedDict
+
+from credo.core.files import versions
+from credo.sessions import ChangeSummary, SavedSettings, Session, Tally
+
+__all__ = ["Results", "Summary", "number", "summary", "verdict"]
+
+DIVERGED = 100.0
+"""A learner that loses so many nats a row against the baseline has diverged."""
+
+
+class RowCounts(TypedDict):
+    """How many rows there were, and what was wrong with some."""
+
+    read: int
+    learned: int
+    scored: int
+    skipped: int
+    refused: int
+    missing_cells: dict[str, int]
+    unseen_categories: dict[str, int]
+    bad: list[str]
+
+
+class Scored(TypedDict):
+    """The scores of held-out rows."""
+
+    rows: int
+    metrics: dict[str, float]
+    baseline: dict[str, float]
+
+
+class ReportedChanges(ChangeSummary):
+    """What was reported of changes, in numbers and in words."""
+
+    sentences: list[str]
+
+
+class ResolvedSettings(SavedSettings):
+    """The settings of the learner, and how many parameters it has."""
+
+    parameters: int
+
+
+class Summary(TypedDict):
+    """The contents of metrics.json; the last three are there where they apply."""
+
+    format: int
+    source: str
+    task: str
+    target: str
+    classes: list[str]
+    settings: ResolvedSettings
+    notes: list[str]
+    rows: RowCounts
+    metrics: dict[str, float]
+    baseline: dict[str, str | float]
+    verdict: str
+    interrupted: bool
+    seconds: float
+    rows_per_second: float
+    versions: dict[str, str]
+    last_value_baseline: NotRequired[dict[str, float]]
+    changes: NotRequired[ReportedChanges]
+    test: NotRequired[Scored]
+
+
+@dataclasses.dataclass(frozen=True)
+class Results:
+    """A finished run.
+
+    Attributes:
+        source: as it was called.
+        session: at its end.
+        sentences: what was said of the data and the learner.
+        bad: sentences on skipped rows.
+        test: scores of held-out rows.
+        seconds: of learning, compilation included.
+        rows: learned from in this run.
+        interrupted: by Ctrl-C.
+        ordered: whether the rows are one stream.
+    """
+
+    source: str
+    session: Session
+    sentences: tuple[str, ...]
+    bad: list[str]
+    test: Tally | None
+    seconds: float
+    rows: int
+    interrupted: bool
+    ordered: bool
+
+    @property
+    def baseline_name(self) -> str:
+        """What the baseline is."""
+        return "running mean" if self.session.regression else "running majority"
+
+    @property
+    def rows_per_second(self) -> float:
+        """The speed of this run."""
+        return self.rows / max(self.seconds, 1e-9)
+
+
+def summary(results: Results) -> Summary:
+    """The contents of metrics.json."""
+    session, tally = results.session, results.session.tally
+    contents: Summary = {
+        "format": 1,
+        "source": results.source,
+        "task": session.settings.task,
+        "target": session.encoding.target,
+        "classes": list(session.encoding.classes),
+        "settings": {**session.settings.to_dict(), "parameters": session.size},
+        "notes": list(results.sentences),
+        "rows": {
+            "read": session.read,
+            "learned": session.used - session.refused,
+            "scored": tally.scored,
+            "skipped": session.read - session.used,
+            "refused": session.refused,
+            "missing_cells": dict(session.missing),
+            "unseen_categories": dict(session.unseen),
+            "bad": results.bad,
+        },
+        "metrics": session.metrics(),
+        "baseline": {"name": results.baseline_name, **tally.baseline()},
+        "verdict": verdict(results),
+        "interrupted": results.interrupted,
+        "seconds": results.seconds,
+        "rows_per_second": results.rows_per_second,
+        "versions": versions(),
+    }
+    if results.ordered:
+        word = "rmse" if session.regression else "error"
+        contents["last_value_baseline"] = {word: tally.latest("last_loss")}
+    if session.changes is not None and session.changes.rows:
+        contents["changes"] = {**session.changes.summary(), "sentences": session.changes.sentences()}
+    if results.test is not None and results.test.scored:
+        test = results.test
+        contents["test"] = {
+            "rows": test.scored,
+            "metrics": test.metrics(session.uncertain),
+            "baseline": test.baseline(),
+        }
+    return contents
+
+
+def verdict(results: Results) -> str:
+    """Whether the learner beats the baseline, in words."""
+    tally = results.session.tally
+    if not tally.scored:
+        return "too few rows to score: a regression is scored once 10 targets with some spread were seen"
+    word = "error" if tally.task == "classification" else "RMSE"
+    ours, base = tally.latest("loss"), tally.latest("base_loss")
+    nats = tally.latest("base_nlpd") - tally.latest("nlpd")
+    if not nats > -DIVERGED:
+        rate = results.session.settings.learning_rate
+        advice = "" if rate is None else f"; try a --learning-rate below {rate:g}"
+        return f"the learner has diverged: its NLPD is {number(tally.latest('nlpd'))} nats a row{advice}"
+    better = ours < base and nats > 0
+    start = "beats" if better else "does not clearly beat" if ours < base or nats > 0 else "does not beat"
+    gain = f"by {nats:.3f} nats a row" if nats > 0 else f"and loses {-nats:.3f} nats a row"
+    return f"the learner {start} the {results.baseline_name}: {word} {ours:.4g} against {base:.4g}, {gain}"
+
+
+def number(value: float) -> str:
+    """A number for a table.
+
+    >>> number(0.12345), number(4321.0), number(1e9)
+    ('0.1235', '4,321.0', '1.00e+09')
+    """
+    if not abs(value) < 1e7:
+        return f"{value:.2e}"
+    return f"{value:.4f}" if abs(value) < 1000 else f"{value:,.1f}"

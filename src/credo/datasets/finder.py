@@ -1,0 +1,215 @@
+"""Where the files of the data sets are looked for, and in which order.
+
+1. the folder of the `data_dir` argument, else of the environment variable `CREDO_DATA_DIR`;
+2. the cache: `CREDO_CACHE_DIR`, else the platform's folder for caches (`~/.cache/credo` on Linux);
+3. an installed package that ships the file;
+4. a download, checked and then kept in the cache.
+
+Files in the folder of step 1 are the user's own: one whose content differs from what was published is used,
+and the data set's note tells the difference. What is in the cache or is downloaded must have the checksum.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from credo.core.errors import DataError
+from credo.datasets.downloads import checksum, fetch, uncompressed
+
+__all__ = ["DataFile", "Finder", "FileContent", "MissingFile", "cache_dir", "package_file"]
+
+CACHE = "the cache"
+
+
+class MissingFile(DataError):
+    """A file of a data set that was found nowhere."""
+
+
+@dataclass(frozen=True)
+class DataFile:
+    """A file of a data set, and all that is known about where it can come from.
+
+    Arguments:
+        path: its path below a data folder or the cache, such as `"mnist/train-images-idx3-ubyte.gz"`.
+        sha256: the SHA-256 of its published content, uncompressed; empty where it is not known.
+        urls: addresses it can be downloaded from; the checksum must be known then.
+        package: the package that ships it and the path inside that package.
+
+    Example:
+        >>> DataFile("uci/yacht.npz").path
+        'uci/yacht.npz'
+    """
+
+    path: str
+    sha256: str = ""
+    urls: tuple[str, ...] = ()
+    package: tuple[str, str] | None = None
+
+
+@dataclass(frozen=True)
+class FileContent:
+    """The content of a file, and where it came from.
+
+    Arguments:
+        content: its uncompressed content.
+        path: the full path, for the sentences of errors.
+        place: where it came from in words that are the same on every machine, for notes.
+    """
+
+    content: bytes
+    path: str
+    place: str
+
+
+def cache_dir() -> Path:
+    """The folder in which downloads are kept; it need not exist.
+
+    Returns:
+        `CREDO_CACHE_DIR` where it is set, else `credo` in the platform's folder for caches.
+
+    Example:
+        >>> isinstance(cache_dir(), Path)
+        True
+    """
+    if chosen := os.environ.get("CREDO_CACHE_DIR"):
+        return Path(chosen).expanduser()
+    if sys.platform == "win32":
+        return Path(os.environ.get("LOCALAPPDATA", Path.home() / "AppData" / "Local")) / "credo" / "Cache"
+    if sys.platform == "darwin":
+        return Path.home() / "Library" / "Caches" / "credo"
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "credo"
+
+
+def package_file(package: str, path: str) -> Path | None:
+    """A file inside an installed package, found without importing the package.
+
+    Arguments:
+        package: the package's import name.
+        path: the path inside it.
+
+    Returns:
+        The file, or None where the package or the file is missing.
+
+    Example:
+        >>> package_file("numpy", "__init__.py").name
+        '__init__.py'
+        >>> package_file("no_such_package", "data.csv") is None
+        True
+    """
+    spec = importlib.util.find_spec(package)
+    folders = (spec.submodule_search_locations if spec else None) or []
+    return next((Path(folder, path) for folder in folders if Path(folder, path).is_file()), None)
+
+
+@dataclass(frozen=True)
+class Finder:
+    """Finds the files of one data set.
+
+    Arguments:
+        name: the data set's name, for the sentences of errors.
+        data_dir: the folder to look in first; `CREDO_DATA_DIR` where it is None.
+        allow_download: whether the network may be used.
+
+    Raises:
+        DataError: if the folder to look in first does not exist.
+
+    Example:
+        >>> Finder("yacht", allow_download=False).at_hand(DataFile("uci/none.npz"))
+        False
+    """
+
+    name: str
+    data_dir: str | os.PathLike[str] | None = None
+    allow_download: bool = True
+
+    def __post_init__(self) -> None:
+        for field, folder in self._folders():
+            if not folder.is_dir():
+                raise DataError(
+                    f"{field} must be a folder with data sets; got {str(folder)!r}, which is none."
+                )
+
+    def at_hand(self, file: DataFile) -> bool:
+        """Whether the file is in the data folder or in the cache."""
+        return any(path.is_file() for _, path in self._places(file))
+
+    def read(self, file: DataFile) -> FileContent:
+        """Read a file from the first place that has it.
+
+        Arguments:
+            file: the file to read.
+
+        Returns:
+            Its uncompressed content and where it came from.
+
+        Raises:
+            MissingFile: if it is found nowhere; the sentence says where it was looked for and what to do.
+            DataError: if the file in the data folder is damaged.
+        """
+        failures = []
+        for field, path in self._places(file):
+            if not path.is_file():
+                failures.append(f"{field} has no {file.path}")
+            elif field == CACHE:
+                if (plain := self._checked(path, file)) is not None:
+                    return FileContent(plain, str(path), f"{file.path} in {CACHE}")
+                failures.append(f"{path} is damaged or of another version and can be removed")
+            else:
+                plain = self._load(path)
+                same = not file.sha256 or checksum(plain) == file.sha256
+                differs = "" if same else ", whose content differs from what was published"
+                return FileContent(plain, str(path), f"{file.path} in {field}{differs}")
+        if file.package:
+            package, inside = file.package
+            if shipped := package_file(package, inside):
+                return FileContent(self._load(shipped), str(shipped), f"the package {package}")
+            failures.append(f"the package {package}, which ships it, is not installed or too old")
+        if file.urls and self.allow_download:
+            target = cache_dir() / file.path
+            try:
+                return FileContent(
+                    fetch(file.urls, file.sha256, target), str(target), f"{file.path}, downloaded"
+                )
+            except DataError as error:
+                failures.append(str(error).rstrip("."))
+        elif file.urls:
+            failures.append("downloads were not allowed")
+        raise MissingFile(
+            f"data set {self.name!r} was not found: {'; '.join(failures)}; {self._advice(file)}."
+        )
+
+    def _load(self, path: Path) -> bytes:
+        try:
+            return uncompressed(path.read_bytes())
+        except (OSError, DataError) as error:
+            raise DataError(
+                f"data set {self.name!r}: {path} cannot be read: {str(error).rstrip('.')}."
+            ) from error
+
+    def _checked(self, path: Path, file: DataFile) -> bytes | None:
+        try:
+            plain = self._load(path)
+        except DataError:
+            return None
+        return plain if not file.sha256 or checksum(plain) == file.sha256 else None
+
+    def _folders(self) -> Iterator[tuple[str, Path]]:
+        if self.data_dir is not None:
+            yield "data_dir", Path(self.data_dir).expanduser()
+        elif chosen := os.environ.get("CREDO_DATA_DIR"):
+            yield "CREDO_DATA_DIR", Path(chosen).expanduser()
+
+    def _places(self, file: DataFile) -> Iterator[tuple[str, Path]]:
+        for field, folder in [*self._folders(), (CACHE, cache_dir())]:
+            path = folder / file.path
+            bare = path.with_suffix("") if path.suffix == ".gz" else path
+            yield field, path if path.is_file() or not bare.is_file() else bare
+
+    def _advice(self, file: DataFile) -> str:
+        place = f"place the file at {file.path} in a folder and name that folder in CREDO_DATA_DIR"
+        return f"install 'credo[data]', or {place}" if file.package else place

@@ -1,0 +1,26 @@
+"""Curvatures: what is measured at the data.
+
+| name | class | gradient and Hessian |
+|---|---|---|
+| LIN-HESS | `LinearizedGaussNewton` | at the mean; the generalised Gauss-Newton Hessian |
+| LIN-EF | `LinearizedEmpiricalFisher` | at the mean; the outer product of the gradient |
+| MC-HESS | `MonteCarloHessian` | means over draws from the belief |
+| MC-EF | `MonteCarloEmpiricalFisher` | means over draws; outer products of the gradients |
+
+`Curvature` is the base of one's own: it returns a `Local` model of the log-likelihood at a `Site`.
+"""
+
+from credo.learners.curvatures.base import Curvature, Local, Site
+from credo.learners.curvatures.linearized import LinearizedEmpiricalFisher, LinearizedGaussNewton
+from credo.learners.curvatures.monte_carlo import MonteCarlo, MonteCarloEmpiricalFisher, MonteCarloHessian
+
+__all__ = [
+    "Curvature",
+    "LinearizedEmpiricalFisher",
+    "LinearizedGaussNewton",
+    "Local",
+    "MonteCarlo",
+    "MonteCarloEmpiricalFisher",
+    "MonteCarloHessian",
+    "Site",
+]

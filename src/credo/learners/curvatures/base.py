@@ -1,0 +1,167 @@
+"""The protocol of curvatures: what is measured at the data.
+
+A curvature looks at one observation and returns a `Local` model of the log-likelihood: rows J (k, P), a
+residual e (k,) and a small factor A, which stand for the gradient g = J' e and the expected Hessian G = -J' A
+A' J.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import ClassVar
+
+import jax
+import jax.numpy as jnp
+
+from credo.core.keys import require_key
+from credo.core.records import record, replace
+from credo.core.trees import Unravel
+from credo.core.types import Array, PyTree
+from credo.covariances import Readable
+from credo.likelihoods import Rows as JointRows
+from credo.likelihoods.base import LikelihoodBase
+from credo.linalg.gains import bend
+from credo.linalg.jacobians import Rows, as_rows
+from credo.linalg.matrices import safe_sqrt
+from credo.models import Model
+
+__all__ = ["Curvature", "Local", "Site"]
+
+
+@dataclass(frozen=True)
+class Site:
+    """One observation, finite and weighted, and the model that explains it.
+
+    Attributes:
+        model, likelihood: the model, and its likelihood in units of its noise.
+        unravel: the parameters' layout.
+        x, y: the observation.
+        weight: of the log-likelihood: one number, or one a row (B,) of a joint model.
+        key: the key of this step, for Monte Carlo curvatures; None where none was given.
+    """
+
+    model: Model
+    likelihood: LikelihoodBase
+    unravel: Unravel
+    x: PyTree
+    y: PyTree
+    weight: Array
+    key: Array | None
+
+    def outputs(self, vector: Array) -> Array:
+        """eta (C,) at the parameters `vector` (P,)."""
+        return self.model.outputs(vector, self.unravel, self.x)
+
+    def log_likelihood(self, vector: Array) -> Array:
+        """The weighted log p(y | theta, x), a scalar."""
+        eta = self.outputs(vector)
+        if self.weight.size == 1:
+            return self.weight.reshape(()) * self.likelihood.log_prob(eta, self.y)
+        assert isinstance(self.likelihood, JointRows)
+        values = jax.vmap(self.likelihood.each.log_prob)(eta.reshape(self.weight.size, -1), self.y)
+        return jnp.sum(jnp.where(self.weight > 0, self.weight * values, 0.0))
+
+    def key_of(self, iteration: Array | int, common: bool) -> Array:
+        """The key of one inner iteration; the same in all of them where draws are common."""
+        key = require_key(self.key, "a Monte Carlo curvature")
+        return key if common else jax.random.fold_in(key, iteration)
+
+
+@record
+class Local:
+    """The log-likelihood near a point, as its gradient J' e and expected Hessian -J' A A' J - diag(d).
+
+    Attributes:
+        rows: J (k, P): an array, or any `credo.linalg.jacobians.Rows`; kept as the latter.
+        residual: e (k,).
+        root: A (k, m), or the diagonal (k,) of a diagonal A.
+        eta: the model's outputs there (C,), or at M draws (M, C).
+        diagonal: d (P,), or None for 0.
+    """
+
+    rows: Rows
+    residual: Array
+    root: Array
+    eta: Array
+    diagonal: Array | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "rows", as_rows(self.rows))
+
+    def weighted(self, weight: Array) -> Local:
+        """The same for weight times the log-likelihood: one weight, or one an observation (B,), where rows of
+        weight 0 vanish.
+        """
+        each = jnp.repeat(weight.reshape(-1), self.rows.shape[0] // weight.size)
+        rows = self.rows if weight.size == 1 else self.rows.where(each > 0)
+        heights = safe_sqrt(each)
+        root = heights * self.root if self.root.ndim == 1 else heights[:, None] * self.root
+        diagonal = self.diagonal if weight.size > 1 or self.diagonal is None else weight * self.diagonal
+        return replace(self, rows=rows, residual=each * self.residual, root=root, diagonal=diagonal)
+
+    @property
+    def factor(self) -> Rows:
+        """B = A' J (m, P): the precision that this observation adds is B' B."""
+        return self.rows.attenuate(self.root)
+
+    def precision(self) -> Array:
+        """-G = B' B + diag(d), the precision that this observation adds (P, P); for inspection and tests."""
+        factor = self.factor.dense()
+        precision = factor.T @ factor
+        return precision if self.diagonal is None else precision + jnp.diag(self.diagonal)
+
+    @property
+    def gradient(self) -> Array:
+        """g = J' e (P,)."""
+        return self.rows.pull(self.residual)
+
+    def bend(self, outputs: Array) -> Array:
+        """A A' z for z (k,) or (k, n) in the space of the rows."""
+        return bend(self.root, outputs)
+
+
+class Curvature(ABC):
+    """What is measured at an observation, given the belief N(mean, cov).
+
+    To add a curvature, write a record with `local`. Every rule and every family then takes it.
+
+    Example:
+        A curvature that measures the gradient and the empirical Fisher of one parameter alone:
+
+        >>> import credo
+        >>> from credo.learners import Curvature, Local
+        >>> @credo.record
+        ... class OneParameter(Curvature):
+        ...     which: int = credo.static_field(default=0)
+        ...
+        ...     def local(self, site, mean, cov, iteration=0):
+        ...         slope = jax.grad(site.log_likelihood)(mean)
+        ...         row = jnp.where(jnp.arange(mean.shape[0]) == self.which, slope, 0.0)
+        ...         one = jnp.ones(1, mean.dtype)
+        ...         return Local(row[None, :], one, one, site.outputs(mean))
+        >>> model = credo.Model(lambda w, x: x @ w, credo.Normal(0.1))
+        >>> learner = credo.bong(model, credo.Full(), OneParameter(1))
+        >>> belief, info = learner.step(learner.init(jnp.zeros(2)), jnp.ones(2), 1.0)
+        >>> print(belief.mean.round(3))
+        [0.    0.909]
+    """
+
+    linear: ClassVar[bool] = False
+    """Whether `rows` is the Jacobian of the outputs, so that J S J' is their covariance."""
+
+    sampled: ClassVar[bool] = False
+    """Whether `eta` are draws (M, C) from the belief."""
+
+    @abstractmethod
+    def local(self, site: Site, mean: Array, cov: Readable, iteration: Array | int = 0) -> Local:
+        """The weighted local model of log p(y | theta, x) around the belief.
+
+        Arguments:
+            site: the observation.
+            mean, cov: the belief at which to measure: (P,) and a covariance.
+            iteration: the number of the inner iteration, for draws.
+
+        Returns:
+            The gradient and the expected Hessian there, in rows.
+        """

@@ -1,0 +1,230 @@
+"""Monte Carlo curvatures: expectations over the belief by draws of the parameters.
+
+Source: Jones, Chang & Murphy 2024 (BONG, arXiv 2405.19681), MC-EF and MC-HESS. Where the belief's family
+cannot hold a P x P Hessian, MC-HESS measures what it can hold: the diagonal, or the leading directions, from
+Hessian-vector products.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+import jax
+import jax.numpy as jnp
+
+from credo.core.errors import CredoError, require_choice, require_integer
+from credo.core.records import record, static_field
+from credo.core.types import Array
+from credo.covariances import Readable
+from credo.learners.curvatures.base import Curvature, Local, Site
+from credo.linalg.jacobians import DenseRows
+from credo.linalg.matrices import eigh, safe_sqrt
+from credo.linalg.normals import standard_normals
+
+__all__ = ["MeanHessian", "MonteCarlo", "MonteCarloEmpiricalFisher", "MonteCarloHessian"]
+
+
+@record
+class MonteCarlo(Curvature):
+    """What Monte Carlo curvatures have in common: how they draw.
+
+    Arguments:
+        samples: the number M of draws.
+        antithetic: draw in pairs mean +- deviation, which cancels the odd part of the gradient's noise.
+        common: use the same normal deviates in every inner iteration of a step (BLR, BBB), so that the
+            iterations follow one objective instead of a new one each.
+        quasi: spread the draws evenly (randomised quasi-Monte Carlo; `credo.linalg.normals`): unbiased, and
+            less noisy where a model has few parameters.
+
+    Raises:
+        CredoError: fewer than 1 sample, an odd number of antithetic ones, or (at trace time) no key.
+    """
+
+    samples: int = static_field(default=100)
+    antithetic: bool = static_field(default=False)
+    common: bool = static_field(default=False)
+    quasi: bool = static_field(default=False)
+
+    sampled: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        require_integer("samples", self.samples, 1)
+        if self.antithetic and self.samples % 2:
+            raise CredoError(
+                f"samples must be even for antithetic draws, which come in pairs; got {self.samples}."
+            )
+
+    def draw(self, mean: Array, cov: Readable, key: Array) -> Array:
+        """Parameters (M, P) drawn from N(mean, cov)."""
+        deviates = standard_normals(
+            key, self.samples, cov.deviates, mean.dtype, antithetic=self.antithetic, quasi=self.quasi
+        )
+        return mean[None, :] + cov.color(deviates)
+
+
+@jax.custom_jvp
+def _orthonormal(rows: Array) -> Array:
+    """An orthonormal basis (n, P) of the space of the rows (n, P), which may be dependent.
+
+    Its derivative is that of the space, the basis within it held still; the QR decomposition's own does not
+    exist where rows are dependent.
+    """
+    return jnp.linalg.qr(rows.T)[0].T
+
+
+@_orthonormal.defjvp
+def _orthonormal_jvp(primals: tuple[Array], tangents: tuple[Array]) -> tuple[Array, Array]:
+    (rows,), (tangent,) = primals, tangents
+    basis = _orthonormal(rows)
+    outside = tangent - (tangent @ basis.T) @ basis
+    return basis, jnp.linalg.pinv(rows @ basis.T) @ outside
+
+
+@record
+class MonteCarloEmpiricalFisher(MonteCarlo):
+    """MC-EF: g = mean_m grad log p(y | theta_m) and the empirical Fisher G = -mean_m g_m g_m', theta_m from
+    the belief.
+
+    The mean of outer products, not the outer product of the mean. Rows: one a draw and observation. Like
+    LIN-EF it is not consistent. Cost: M reverse passes, and what the family pays for M rows.
+
+    Arguments:
+        samples, antithetic, common, quasi: how to draw; see `MonteCarlo`.
+
+    Raises:
+        CredoError: as `MonteCarlo` does.
+    """
+
+    def local(self, site: Site, mean: Array, cov: Readable, iteration: Array | int = 0) -> Local:
+        """J = the gradients at the draws; e = 1 / M, A = I / sqrt(M)."""
+        draws = self.draw(mean, cov, site.key_of(iteration, self.common))
+
+        def one(vector: Array) -> tuple[Array, Array]:
+            eta, _, rows = site.model.gradients(vector, site.unravel, site.x, site.y, site.likelihood)
+            return eta, rows
+
+        etas, rows = jax.vmap(one)(draws)  # (M, C), (M, B, P)
+        flat = jnp.swapaxes(rows, 0, 1).reshape(-1, mean.shape[0])
+        ones = jnp.ones(flat.shape[0], flat.dtype)
+        root = ones / jnp.sqrt(self.samples).astype(flat.dtype)
+        return Local(DenseRows(flat), ones / self.samples, root, etas).weighted(site.weight)
+
+
+@record
+class MonteCarloHessian(MonteCarlo):
+    """MC-HESS: g and G = the means of the gradient and the Hessian of log p(y | theta_m), theta_m from the
+    belief.
+
+    The Hessian of a network is indefinite; what is used is its negative semi-definite part, so that precision
+    is only ever added. Per family:
+
+    - full: the P x P mean Hessian by M P Hessian-vector products and an eigendecomposition (P^3);
+    - diagonal: one probe z of signs a draw, diag = mean_m z * (H_m z) (Hutchinson 1990), cut off at 0; or
+      "price": diag = mean_m g_m * (theta_m - mean) / var, without second derivatives (Price's theorem; used
+      by IVON, Shen et al. 2024);
+    - low rank: the leading `rank` directions of -G by randomised subspace iteration (Halko, Martinsson &
+      Tropp 2011) with `rounds` + 2 sets of rank + 5 products of the mean Hessian, then a small eigenproblem.
+
+    Arguments:
+        samples, antithetic, common, quasi: how to draw; see `MonteCarlo`.
+        estimator: of the diagonal: "hutchinson" or "price".
+        rank: the number of directions measured for a low-rank belief.
+        rounds: power iterations for those, from 0.
+
+    Raises:
+        CredoError: an argument is out of range, or (at trace time) there is no key.
+    """
+
+    estimator: Literal["hutchinson", "price"] = static_field(default="hutchinson")
+    rank: int = static_field(default=10)
+    rounds: int = static_field(default=1)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require_choice("estimator", self.estimator, ["hutchinson", "price"])
+        require_integer("rank", self.rank, 1)
+        require_integer("rounds", self.rounds, 0)
+
+    def local(self, site: Site, mean: Array, cov: Readable, iteration: Array | int = 0) -> Local:
+        """One row carries the gradient; the Hessian comes as further rows, or as a diagonal."""
+        first, second = jax.random.split(site.key_of(iteration, self.common))
+        draws = self.draw(mean, cov, first)
+        etas = jax.vmap(site.outputs)(draws)
+        return cov.hessian(MeanHessian(self, jax.grad(site.log_likelihood), draws, etas, mean, cov, second))
+
+
+@dataclass(frozen=True)
+class MeanHessian:
+    """The mean gradient and Hessian over the draws, in the three forms that a covariance may ask for.
+
+    Attributes:
+        curvature: how to measure.
+        slope: the gradient of the log-likelihood as a function of the parameters (P,).
+        draws, etas: the draws (M, P) and the model's outputs there (M, C).
+        mean, cov: the belief that was drawn from.
+        key: the key of probes and directions.
+    """
+
+    curvature: MonteCarloHessian
+    slope: Callable[[Array], Array]
+    draws: Array
+    etas: Array
+    mean: Array
+    cov: Readable
+    key: Array
+
+    def diagonal(self) -> Local:
+        """The diagonal of the negative mean Hessian, cut off at 0."""
+        gradients, bends = self.probes()
+        g, diagonal = jnp.mean(gradients, axis=0), jnp.maximum(-jnp.mean(bends, axis=0), 0.0)
+        return Local(DenseRows(g[None, :]), jnp.ones(1, g.dtype), jnp.zeros(1, g.dtype), self.etas, diagonal)
+
+    def probes(self) -> tuple[Array, Array]:
+        """Gradients and estimates of the Hessian's diagonal, one a draw: (M, P) each."""
+        if self.curvature.estimator == "price":
+            gradients = jax.vmap(self.slope)(self.draws)
+            return gradients, gradients * (self.draws - self.mean[None, :]) / self.cov.diag()[None, :]
+        signs = jax.random.rademacher(self.key, self.draws.shape, self.draws.dtype)
+        gradients, products = jax.vmap(lambda draw, sign: jax.jvp(self.slope, (draw,), (sign,)))(
+            self.draws, signs
+        )
+        return gradients, signs * products
+
+    def leading(self) -> Local:
+        """Rows D (rank, P) with D' D near the leading positive part of the negative mean Hessian."""
+        g = self._gradient()
+        count = min(self.curvature.rank + 5, self.mean.shape[0])
+        basis = jax.random.normal(self.key, (count, self.mean.shape[0]), self.mean.dtype)
+        for _ in range(self.curvature.rounds + 1):
+            basis = _orthonormal(self._products(basis))
+        values, vectors = eigh(-self._products(basis) @ basis.T)
+        rank = min(self.curvature.rank, count)
+        return self._in_rows(
+            safe_sqrt(values[::-1][:rank])[:, None] * (vectors[:, ::-1][:, :rank].T @ basis), g
+        )
+
+    def whole(self) -> Local:
+        """The positive part of the negative mean Hessian, by its eigenvectors (P, P)."""
+        g = self._gradient()
+        values, vectors = eigh(-self._products(jnp.eye(self.mean.shape[0], dtype=self.mean.dtype)))
+        return self._in_rows(safe_sqrt(values)[:, None] * vectors.T, g)
+
+    def _gradient(self) -> Array:
+        return jnp.mean(jax.lax.map(self.slope, self.draws), axis=0)
+
+    def _products(self, block: Array) -> Array:
+        """The rows of block (n, P) times the mean Hessian."""
+
+        def one(total: Array, draw: Array) -> tuple[Array, None]:
+            return total + jax.vmap(lambda row: jax.jvp(self.slope, (draw,), (row,))[1])(block), None
+
+        return jax.lax.scan(one, jnp.zeros_like(block), self.draws)[0] / self.curvature.samples
+
+    def _in_rows(self, directions: Array, gradient: Array) -> Local:
+        """Directions D (n, P) that stand for the Hessian -D' D, and a last row for the gradient."""
+        rows = jnp.concatenate([directions, gradient[None, :]], axis=0)
+        last = jnp.arange(rows.shape[0]) == rows.shape[0] - 1
+        residual, root = last.astype(gradient.dtype), 1.0 - last.astype(gradient.dtype)
+        return Local(DenseRows(rows), residual, root, self.etas)

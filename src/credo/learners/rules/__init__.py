@@ -1,0 +1,54 @@
+"""Rules: how far a belief moves for one observation.
+
+| rule | gradient | objective | steps |
+|---|---|---|---|
+| `BONGRule` | natural | E log p(y given theta) | 1 |
+| `BLRRule` | natural | ELBO | I |
+| `BOGRule` | plain | E log p(y given theta) | 1 |
+| `BBBRule` | plain | ELBO | I |
+
+A rule needs of a family only the roles of its covariance, and of a curvature only a `Local` model. Where a
+rule takes steps in a family's own parameters, they are registered here, beside the rule and not in the
+covariance, by the class of the covariance:
+
+- `start_iterate`, `blend_precisions` and `temper` for BLR (and `start_row_space`, a shortcut),
+- `ascend` for BOG and BBB.
+
+A family that registers none of them works with BONG. Equations: Jones, Chang & Murphy 2024 (BONG, arXiv
+2405.19681); docs/explanation/rules.md derives them.
+"""
+
+from credo.learners.rules.ascents import Ascent, ascend
+from credo.learners.rules.base import Measure, Rule, Step
+from credo.learners.rules.blr import BLRRule
+from credo.learners.rules.bong import BONGRule
+from credo.learners.rules.full_iterates import StackedCovariance, StackedIterate, WhitenedIterate
+from credo.learners.rules.iterates import BlendedIterate, Iterate, blend_precisions, start_iterate
+from credo.learners.rules.plain_gradient import BBBRule, BOGRule
+from credo.learners.rules.rates import Rate, Schedule
+from credo.learners.rules.row_space import RowSpace, start_row_space
+from credo.learners.rules.tempering import temper
+
+__all__ = [
+    "Ascent",
+    "BBBRule",
+    "BLRRule",
+    "BOGRule",
+    "BONGRule",
+    "BlendedIterate",
+    "Iterate",
+    "Measure",
+    "Rate",
+    "RowSpace",
+    "Rule",
+    "Schedule",
+    "StackedCovariance",
+    "StackedIterate",
+    "Step",
+    "WhitenedIterate",
+    "ascend",
+    "blend_precisions",
+    "start_iterate",
+    "start_row_space",
+    "temper",
+]

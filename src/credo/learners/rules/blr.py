@@ -1,0 +1,193 @@
+"""BLR, the Bayesian learning rule: natural-gradient steps on the evidence lower bound."""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+import jax
+import jax.numpy as jnp
+
+from credo.core.errors import require_choice, require_integer
+from credo.core.records import record, static_field
+from credo.core.types import Array
+from credo.covariances import Covariance, Updatable, inverse_of
+from credo.learners.curvatures import Local
+from credo.learners.rules.ascents import Chart
+from credo.learners.rules.base import Measure, Rule, Step
+from credo.learners.rules.bong import GAINS, Gain
+from credo.learners.rules.iterates import Iterate, start_iterate
+from credo.learners.rules.rates import Rate, as_rate, rate_at
+from credo.learners.rules.retraction import RETRACTIONS, Retraction
+from credo.learners.rules.row_space import FEW, RowSpace, start_row_space
+from credo.learners.rules.tempering import temper
+from credo.linalg.gains import kalman_weights
+
+__all__ = ["BLRRule"]
+
+_State: TypeAlias = tuple[Array, Array, Iterate]
+"""The shift m = mu - mu0, the dual d = L m, and the iterate."""
+
+_SpaceState: TypeAlias = tuple[RowSpace, Array, Array, Array]
+"""The rows, the root L of N = L' L, the dual, and the coefficients of the mean's shift."""
+
+
+@record
+class BLRRule(Rule):
+    """The Bayesian learning rule (Khan & Rue 2023, arXiv 2107.04562): I natural-gradient steps on the
+    evidence lower bound, with the belief before the observation as the prior.
+
+    With L0 and mu0 of that prior, g and G = -U U' measured at the current iterate (mu, S = inv(L)):
+
+        L <- (1 - a) L + a L0 + a U U',     mu <- mu + a S [L0 (mu0 - mu) + g].
+
+    A step of size a is a Kalman update of the blended belief (1 - a) psi + a psi0 with the data at strength
+    a, which is how it is computed: no inverse, and for `Full` no P^3. With a = 1 and LIN-HESS the iterations
+    are those of the iterated EKF; with one iteration it is BONG. The fixed point does not depend on a.
+
+    Arguments:
+        learning_rate: a, above 0 and at most 1; or a schedule over the steps of the stream (`Schedule`, or a
+            function of the step), a rate outside [0, 1] of which rejects the update.
+        iterations: I, at least 1.
+        gain: "joint" moves the mean by the posterior before the family forgets, "kept" by what is kept, as
+            published; see `BONGRule`. They differ for `Diagonal` and `LowRank` only. With "joint" and
+            LIN-HESS, a `LowRank` belief over a large network of dense layers forgets once, after the last
+            iteration; otherwise, or where the iterations bring more than 256 rows, after each.
+        parameters: "natural" (above), or "moment": mu <- mu + a S [L0 (mu0 - mu) + g] with the old S, and
+            S <- S + a S (G + L - L0) S; for `Full` (P^3) and `Diagonal`.
+        retraction: how the "moment" step stays positive definite: "safe", or "exact" (which rejects the
+            update where it does not).
+
+    Cost: I times BONG's; `Full` P^2 k an iteration while I k < P, after that P^3. Exact for linear-Gaussian
+    models when a = 1.
+    """
+
+    learning_rate: Rate = 0.5
+    iterations: int = static_field(default=10)
+    gain: Gain = static_field(default="joint")
+    parameters: Chart = static_field(default="natural")
+    retraction: Retraction = static_field(default="safe")
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "learning_rate", as_rate("learning_rate", self.learning_rate, 1.0))
+        require_integer("iterations", self.iterations, 1)
+        require_choice("gain", self.gain, GAINS)
+        require_choice("parameters", self.parameters, ["natural", "moment"])
+        require_choice("retraction", self.retraction, RETRACTIONS)
+
+    def update(self, mean: Array, cov: Covariance, measure: Measure, t: Array) -> Step:
+        """One measurement update."""
+        rate = rate_at(self.learning_rate, t, mean.dtype, 1.0)
+        first = measure(mean, cov, 0)
+        inner = cov.push(first.rows)
+        if self.parameters == "moment":
+            return self._moments(mean, cov, measure, rate, first, inner)
+        rows = first.factor.shape[0] + (0 if first.diagonal is None else cov.size)
+        zero = jnp.zeros_like(mean)
+        few = self.gain == "joint" and self.iterations * rows <= FEW
+        space = start_row_space(cov, first.rows, self.iterations) if few else None
+        if space is not None:
+            return self._in_row_space(mean, cov, measure, rate, first, inner, space)
+
+        def advance(i: Array | int, state: _State) -> _State:
+            shift, dual, iterate = state
+            return self._advance(cov, rate, shift, dual, iterate, measure(mean + shift, iterate.cov, i))
+
+        state = self._advance(cov, rate, zero, zero, start_iterate(cov, self.iterations * rows), first)
+        if self.iterations > 1:
+            state = jax.lax.fori_loop(1, self.iterations, advance, state)
+        shift, _, iterate = state
+        return Step(mean + shift, iterate.finish(), first, inner)
+
+    def _advance(
+        self,
+        prior: Covariance,
+        rate: Array,
+        shift: Array,
+        dual: Array,
+        iterate: Iterate,
+        local: Local,
+    ) -> _State:
+        """One iteration, in shifts m = mu - mu0 and duals d = L m from the prior."""
+        part = local.weighted(rate)
+        blend = iterate.blend(rate)
+        carry = (1.0 - rate) * iterate.dual(shift, dual)
+        after = iterate.advance(blend, rate, part.factor, part.diagonal)
+        if self.gain == "kept" and prior.forgets:
+            new_shift = shift + after.cov.mv(part.gradient - rate * inverse_of(prior)(shift))
+            return new_shift, dual, after
+        source = carry if part.diagonal is None else carry + part.diagonal * shift
+        new_dual = source + part.rows.pull(part.residual + part.bend(part.rows.push(shift)))
+        if after.whole:
+            return after.cov.mv(new_dual), new_dual, after
+        base = blend
+        if part.diagonal is not None:
+            assert isinstance(blend, Updatable)
+            base = blend.add_precision(part.diagonal)
+        before = base.mv(source)
+        residual = part.residual + part.bend(part.rows.push(shift - before))
+        cross, inner = base.couple(part.rows)
+        new_shift = before + cross.pull(kalman_weights(part.root, residual, inner))
+        return new_shift, new_dual, after
+
+    def _in_row_space(
+        self,
+        mean: Array,
+        cov: Covariance,
+        measure: Measure,
+        rate: Array,
+        first: Local,
+        inner: Array,
+        start: RowSpace,
+    ) -> Step:
+        """All iterations in the space of their rows J: L = L0 + J' N J with N = B' B, and mu = mu0 + S0 J' u
+        with (I + N J S0 J') u = z, where z are the coefficients of the dual vector. Cost I P and P R^2.
+        """
+        each, width = first.rows.shape[0], first.factor.shape[0]
+        count = self.iterations * each
+        eye, zero = jnp.eye(count, dtype=mean.dtype), jnp.zeros(count, mean.dtype)
+        block = jnp.zeros((self.iterations * width, count), mean.dtype)
+
+        def take(i: Array | int, state: _SpaceState, local: Local) -> _SpaceState:
+            space, roots, dual, coefficients = state
+            part = local.weighted(rate)
+            space = space.add(part.rows, i)
+            root = jnp.diag(part.root) if part.root.ndim == 1 else part.root
+            roots = jax.lax.dynamic_update_slice(jnp.sqrt(1.0 - rate) * roots, root.T, (i * width, i * each))
+            here = jax.lax.dynamic_slice(space.inner, (i * each, 0), (each, count)) @ coefficients
+            pull = part.residual + part.bend(here)
+            dual = jax.lax.dynamic_update_slice((1.0 - rate) * dual, pull, (i * each,))
+            new_coefficients = jnp.linalg.solve(eye + roots.T @ (roots @ space.inner), dual)
+            return space, roots, dual, new_coefficients
+
+        def advance(i: Array | int, state: _SpaceState) -> _SpaceState:
+            return take(i, state, measure(mean + state[0].shift(state[3]), cov, i))
+
+        state = take(0, (start, block, zero, zero), first)
+        if self.iterations > 1:
+            state = jax.lax.fori_loop(1, self.iterations, advance, state)
+        space, roots, _, coefficients = state
+        return Step(mean + space.shift(coefficients), space.condition(roots), first, inner)
+
+    def _moments(
+        self,
+        mean: Array,
+        cov: Covariance,
+        measure: Measure,
+        rate: Array,
+        first: Local,
+        inner: Array,
+    ) -> Step:
+        precise = inverse_of(cov)
+
+        def take(state: tuple[Array, Covariance], local: Local) -> tuple[Array, Covariance]:
+            current, here = state
+            new_mean = current + rate * here.mv(local.gradient - precise(current - mean))
+            return new_mean, temper(here, local.factor, local.diagonal, cov, rate, self.retraction)
+
+        def advance(i: Array | int, state: tuple[Array, Covariance]) -> tuple[Array, Covariance]:
+            return take(state, measure(state[0], state[1], i))
+
+        state = take((mean, cov), first)
+        if self.iterations > 1:
+            state = jax.lax.fori_loop(1, self.iterations, advance, state)
+        return Step(state[0], state[1], first, inner)

@@ -1,0 +1,68 @@
+"""BONG: one natural-gradient step on the expected log-likelihood."""
+
+from __future__ import annotations
+
+from typing import Literal, TypeAlias
+
+import jax.numpy as jnp
+
+from credo.core.errors import require_choice, require_integer
+from credo.core.records import record, static_field
+from credo.core.types import Array
+from credo.covariances import Covariance, inverse_of
+from credo.learners.rules.base import Measure, Rule, Step
+
+__all__ = ["GAINS", "BONGRule", "Gain"]
+
+Gain: TypeAlias = Literal["joint", "kept"]
+"""Which covariance moves the mean: that of the exact posterior of the local model, or what the family keeps.
+"""
+
+GAINS: tuple[Gain, ...] = ("joint", "kept")
+"""All gains."""
+
+
+@record
+class BONGRule(Rule):
+    """Bayesian online natural gradient: psi = psi0 + natural gradient of E log p(y | theta), one step, no
+    learning rate.
+
+    With a Gaussian and the local model (J, e, A): precision L0 + J' A A' J, and mean mu0 + inv(L) J' e. On
+    linear-Gaussian models this is Bayes' rule itself (the Kalman filter).
+
+    Arguments:
+        gain: which covariance moves the mean. "joint" (the default) uses the exact posterior of the local
+            model, before the family forgets: S0 J' inv(I + A A' J S0 J') e, the Kalman gain. "kept" uses the
+            covariance that is kept (mu0 + S g); for diagonal beliefs it diverges on
+            networks, but costs k P instead of k^2 P for k rows.
+        iterations: how often to linearise anew at the latest mean (the iterated EKF); the observation is
+            counted once.
+    """
+
+    gain: Gain = static_field(default="joint")
+    iterations: int = static_field(default=1)
+
+    def __post_init__(self) -> None:
+        require_choice("gain", self.gain, GAINS)
+        require_integer("iterations", self.iterations, 1)
+
+    def update(self, mean: Array, cov: Covariance, measure: Measure, t: Array) -> Step:
+        """One measurement update."""
+        first = local = measure(mean, cov, 0)
+        inner, shift = cov.push(first.rows), jnp.zeros_like(mean)
+        new_cov: Covariance = cov
+        for i in range(self.iterations):
+            if i:
+                local = measure(mean + shift, cov, i)
+            base = cov if local.diagonal is None else cov.add_precision(local.diagonal)
+            if self.gain == "kept" and cov.forgets:
+                slope = local.gradient - inverse_of(cov)(shift) if i else local.gradient
+                new_cov = base.condition(local.factor)
+                shift = shift + new_cov.mv(slope)
+                continue
+            residual = local.residual + local.bend(local.rows.push(shift)) if i else local.residual
+            move, new_cov = base.absorb(local.rows, residual, local.root)
+            if i and local.diagonal is not None:
+                move = move + new_cov.mv(local.diagonal * shift)
+            shift = move
+        return Step(mean + shift, new_cov, first, inner)

@@ -1,0 +1,151 @@
+"""Iterates of the inner loop of BLR: beliefs on the way from a prior to a posterior, relative to that prior.
+
+With prior precision L0, an iterate holds a precision L and a *dual* vector d = L (mu - mu0). A step of size a
+first blends it with the prior, L <- (1 - a) L + a L0 and d <- (1 - a) d, then adds a B' B for rows B (k, P).
+Each family holds L as cheaply as it can:
+
+- `BlendedIterate` (diagonal, low rank) mixes precisions directly: cost P, or P (2R + k)^2;
+- `StackedIterate` (full; `credo.learners.rules.full_iterates`) keeps L = L0 + C' C by its rows C and what
+they give with S0, so that no P x P
+  matrix is ever factorised: cost k P^2 and k^2 P a step;
+- `WhitenedIterate` (full, where the steps bring more rows than there are parameters) keeps the P x P matrix
+  N in L = W0^-T (I + N) W0^-1: cost P^3 <= (number of rows) P^2.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from functools import singledispatch
+from typing import ClassVar
+
+import jax.numpy as jnp
+
+from credo.core.errors import CredoError
+from credo.core.records import record
+from credo.core.trees import as_like
+from credo.core.types import Array
+from credo.covariances import (
+    Covariance,
+    DiagonalCovariance,
+    LowRankCovariance,
+    Readable,
+    Updatable,
+    inverse_of,
+)
+from credo.linalg.jacobians import Rows
+
+__all__ = ["BlendedIterate", "Iterate", "blend_precisions", "start_iterate"]
+
+
+class Iterate(ABC):
+    """A belief on the way from a prior N(mu0, inv(L0)) to a posterior.
+
+    Attributes:
+        whole: whether `cov` forgets nothing and multiplies at once, so that the mean is S d.
+    """
+
+    whole: ClassVar[bool] = False
+
+    @property
+    @abstractmethod
+    def cov(self) -> Readable:
+        """The covariance here."""
+
+    @abstractmethod
+    def blend(self, share: Array) -> Readable:
+        """The covariance of precision (1 - a) L + a L0."""
+
+    @abstractmethod
+    def dual(self, shift: Array, tracked: Array) -> Array:
+        """d = L (mu - mu0) (P,), from the shift mu - mu0 and from the d that the rule tracks."""
+
+    @abstractmethod
+    def advance(self, blend: Readable, share: Array, factor: Rows, diagonal: Array | None) -> Iterate:
+        """Add B' B + diag(d) to the precision of `blend` (what `blend(share)` gave)."""
+
+    @abstractmethod
+    def finish(self) -> Covariance:
+        """The covariance here, in its family's own form."""
+
+
+@singledispatch
+def start_iterate(prior: Covariance, rows: int) -> Iterate:
+    """An iterate that starts at a prior, for an inner loop that brings at most `rows` rows of precision.
+
+    A family of your own registers its iterate: `start_iterate.register(MyCovariance, function)`.
+
+    Raises:
+        CredoError: the family has no iterate.
+    """
+    raise CredoError(
+        f"the rule 'blr' has no iterate for a {type(prior).__name__}: register one with "
+        "credo.learners.rules.start_iterate.register."
+    )
+
+
+@start_iterate.register(DiagonalCovariance)
+@start_iterate.register(LowRankCovariance)
+def _(prior: DiagonalCovariance | LowRankCovariance, rows: int) -> BlendedIterate:
+    """By mixing the precisions; cost P a step, or P (2R + k)^2 for the rows of the iterate, prior and data."""
+    return BlendedIterate(prior, prior)
+
+
+@singledispatch
+def blend_precisions(current: Covariance, prior: Covariance, share: Array) -> Covariance:
+    """The covariance of precision (1 - a) inv(S) + a inv(T), for a covariance T = `prior` of the same family.
+
+    Raises:
+        CredoError: the family cannot mix two precisions.
+    """
+    raise CredoError(
+        f"the rule 'blr' cannot blend a {type(current).__name__} with its prior: register how with "
+        "credo.learners.rules.blend_precisions.register."
+    )
+
+
+@blend_precisions.register
+def _(current: DiagonalCovariance, prior: Covariance, share: Array) -> DiagonalCovariance:
+    """Exact; cost P."""
+    assert isinstance(prior, DiagonalCovariance)
+    return DiagonalCovariance(1.0 / ((1.0 - share) / current.var + share / prior.var), current.keep)
+
+
+@blend_precisions.register
+def _(current: LowRankCovariance, prior: Covariance, share: Array) -> LowRankCovariance:
+    """Exact, with the rows of both: sqrt(1 - a) W and sqrt(a) V; the next `condition` projects."""
+    assert isinstance(prior, LowRankCovariance)
+    share = as_like(share, current.base)
+    rows = [jnp.sqrt(1.0 - share) * current.factor, jnp.sqrt(share) * prior.factor]
+    base = (1.0 - share) * current.base + share * prior.base
+    return LowRankCovariance(base, jnp.concatenate(rows, axis=0), current.family)
+
+
+@record
+class BlendedIterate(Iterate):
+    """An iterate whose family can mix two precisions: `prior` and the `current` covariance, as kept."""
+
+    prior: Covariance
+    current: Covariance
+
+    @property
+    def cov(self) -> Covariance:
+        """The covariance as kept."""
+        return self.current
+
+    def blend(self, share: Array) -> Covariance:
+        """Precision (1 - a) L + a L0; cost P (R)."""
+        return blend_precisions(self.current, self.prior, share)
+
+    def dual(self, shift: Array, tracked: Array) -> Array:
+        """L m with the precision L that was kept, which is not the one that made m."""
+        return inverse_of(self.current)(shift)
+
+    def advance(self, blend: Readable, share: Array, factor: Rows, diagonal: Array | None) -> BlendedIterate:
+        """Condition the blended covariance, and keep what the family keeps."""
+        assert isinstance(blend, Updatable)
+        base = blend if diagonal is None else blend.add_precision(diagonal)
+        return BlendedIterate(self.prior, base.condition(factor))
+
+    def finish(self) -> Covariance:
+        """The covariance as kept."""
+        return self.current

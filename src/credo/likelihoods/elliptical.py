@@ -1,0 +1,185 @@
+"""Predictives in closed form: normal, and Student-t for a noise variance that is learned."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import jax
+import jax.numpy as jnp
+import jax.scipy.special as jss
+import jax.scipy.stats as jst
+import numpy as np
+
+from credo.core.errors import CredoError
+from credo.core.records import record
+from credo.core.types import Array, ArrayLike, PyTree
+from credo.core.verbs import verb
+from credo.likelihoods.predictive import Predictive
+from credo.likelihoods.quantiles import bisect, student_cdf
+
+__all__ = ["NormalPredictive", "StudentTPredictive", "drop_one", "vector"]
+
+
+@record
+class NormalPredictive(Predictive):
+    """y ~ N(loc, cov).
+
+    Attributes:
+        loc: the mean (C,).
+        cov: the covariance (C, C), positive definite.
+
+    Example:
+        >>> low, high = NormalPredictive(jnp.zeros(1), jnp.eye(1)).interval(0.9)
+        >>> round(float(low), 3), round(float(high), 3)
+        (-1.645, 1.645)
+    """
+
+    loc: Array
+    cov: Array
+
+    @property
+    def mean(self) -> Array:
+        """E[y]."""
+        return drop_one(self.loc)
+
+    @property
+    def var(self) -> Array:
+        """Var[y] of each output."""
+        return drop_one(jnp.diagonal(self.cov))
+
+    def log_prob(self, y: PyTree, observed: ArrayLike = True) -> Array:
+        """log N(y | loc, cov).
+
+        Arguments:
+            y: the observation (C,).
+            observed: which outputs count, booleans (C,); they must be uncorrelated with the others.
+        """
+        white, log_det, size = _whiten(y, self.loc, self.cov, observed)
+        return -0.5 * (jnp.sum(white**2) + size * math.log(2 * math.pi)) - log_det
+
+    def sample(self, key: Array, shape: tuple[int, ...] = ()) -> Array:
+        """Draws of y."""
+        noise = jax.random.normal(key, (*shape, self.loc.shape[0]), self.loc.dtype)
+        draws = noise @ jnp.linalg.cholesky(self.cov).T
+        draws = draws + jnp.broadcast_to(self.loc, draws.shape)
+        return drop_last(draws)
+
+    def cdf(self, y: PyTree) -> Array:
+        """P(Y <= y) of each output."""
+        return jst.norm.cdf(jnp.asarray(y, self.loc.dtype), self.mean, self.sd)
+
+    def quantile(self, p: ArrayLike) -> Array:
+        """loc + sd * the standard normal quantile."""
+        return _spread_quantile(jss.ndtri, p, self.mean, self.sd)
+
+
+@record
+class StudentTPredictive(Predictive):
+    """y ~ t(df, loc, shape): the marginal of a normal distribution whose variance is inverse-gamma.
+
+    Attributes:
+        df: the degrees of freedom, above 0.
+        loc: the location (C,).
+        shape: the shape matrix (C, C), positive definite; the variance is df / (df - 2) times it.
+
+    Example:
+        >>> StudentTPredictive(jnp.asarray(4.0), jnp.zeros(1), jnp.eye(1)).var
+        Array(2., dtype=float32)
+    """
+
+    df: Array
+    loc: Array
+    shape: Array
+
+    @property
+    def mean(self) -> Array:
+        """E[y]; it exists for df > 1, elsewhere this is the median."""
+        return drop_one(self.loc)
+
+    @property
+    def scale(self) -> Array:
+        """The scale (not the standard deviation) of each output."""
+        return drop_one(jnp.sqrt(jnp.diagonal(self.shape)))
+
+    @property
+    def var(self) -> Array:
+        """Var[y] = scale^2 df / (df - 2); infinite for df <= 2."""
+        ratio = jnp.where(self.df > 2, self.df / jnp.where(self.df > 2, self.df - 2, 1.0), jnp.inf)
+        return self.scale**2 * jnp.broadcast_to(ratio, self.scale.shape)
+
+    def log_prob(self, y: PyTree, observed: ArrayLike = True) -> Array:
+        """The log density of the multivariate t.
+
+        Arguments:
+            y: the observation (C,).
+            observed: which outputs count, booleans (C,); they must be uncorrelated with the others.
+        """
+        white, log_det, size = _whiten(y, self.loc, self.shape, observed)
+        half = 0.5 * (self.df + size)
+        constant = jss.gammaln(half) - jss.gammaln(0.5 * self.df) - 0.5 * size * jnp.log(self.df * math.pi)
+        return constant - log_det - half * jnp.log1p(jnp.sum(white**2) / self.df)
+
+    def sample(self, key: Array, shape: tuple[int, ...] = ()) -> Array:
+        """Draws of y."""
+        first, second = jax.random.split(key)
+        noise = (
+            jax.random.normal(first, (*shape, self.loc.shape[0]), self.loc.dtype)
+            @ jnp.linalg.cholesky(self.shape).T
+        )
+        chi2 = 2.0 * jax.random.gamma(second, 0.5 * self.df, (*shape, 1), self.loc.dtype)
+        draws = noise * jnp.sqrt(self.df / chi2)
+        draws = draws + jnp.broadcast_to(self.loc, draws.shape)
+        return drop_last(draws)
+
+    def cdf(self, y: PyTree) -> Array:
+        """P(Y <= y) of each output."""
+        return student_cdf((jnp.asarray(y, self.loc.dtype) - self.mean) / self.scale, self.df)
+
+    @verb
+    def quantile(self, p: ArrayLike) -> Array:
+        """loc + scale * the standard t quantile, by bisection on the distribution function."""
+
+        def standard(q: Array) -> Array:
+            return jnp.tan(bisect(lambda u: student_cdf(jnp.tan(u), self.df), q, -np.pi / 2, np.pi / 2))
+
+        return _spread_quantile(standard, p, self.mean, self.scale)
+
+
+def _spread_quantile(standard: Callable[[Array], Array], p: ArrayLike, loc: Array, scale: Array) -> Array:
+    probability = jnp.asarray(p, loc.dtype)
+    shape = probability.shape + loc.shape
+    unit = jnp.broadcast_to(standard(probability).reshape(probability.shape + (1,) * loc.ndim), shape)
+    return jnp.broadcast_to(loc, shape) + jnp.broadcast_to(scale, shape) * unit
+
+
+def drop_last(draws: Array) -> Array:
+    """Draws (..., C) without their last axis where there is one output."""
+    scalars: Array = draws[..., 0] if draws.shape[-1] == 1 else draws
+    return scalars
+
+
+def drop_one(values: Array) -> Array:
+    """The scalar of one output (1,); several outputs (C,) as they are."""
+    return values[0] if values.shape == (1,) else values
+
+
+def _whiten(y: PyTree, loc: Array, cov: Array, observed: ArrayLike) -> tuple[Array, Array, Array]:
+    """The whitened residual, half the log determinant of the covariance, and the number of outputs, of the
+    observed ones.
+    """
+    chol = jnp.linalg.cholesky(cov)
+    seen = jnp.broadcast_to(jnp.asarray(observed), loc.shape)
+    gap = jnp.where(seen, vector(y, loc) - loc, 0.0)
+    white = jax.scipy.linalg.solve_triangular(chol, gap, lower=True)
+    return white, jnp.sum(jnp.where(seen, jnp.log(jnp.diagonal(chol)), 0.0)), jnp.sum(seen.astype(loc.dtype))
+
+
+def vector(y: PyTree, like: Array) -> Array:
+    """An observation as a vector (C,) of the dtype of eta."""
+    array = jnp.asarray(y, like.dtype).reshape(-1)
+    if array.shape != like.shape:
+        raise CredoError(
+            f"y must have {like.shape[0]} entries, one an output of the model; got shape {jnp.shape(y)}."
+        )
+    return array

@@ -1,0 +1,168 @@
+"""Likelihoods averaged over values of eta, and the nodes at which an integral over eta is taken."""
+
+from __future__ import annotations
+
+import functools
+from typing import Protocol, runtime_checkable
+
+import jax
+import jax.numpy as jnp
+import jax.scipy.special as jss
+import numpy as np
+
+from credo.core.records import record
+from credo.core.types import Array, ArrayLike, DTypeLike, PyTree
+from credo.core.verbs import verb
+from credo.likelihoods.elliptical import drop_one
+from credo.likelihoods.predictive import Predictive
+from credo.likelihoods.quantiles import search_quantile
+
+__all__ = ["Classifier", "Conditional", "MixturePredictive", "integration_nodes"]
+
+_QUADRATURE = 32
+_POINTS = 256
+
+
+@functools.lru_cache(maxsize=64)
+def _nodes(size: int) -> tuple[np.ndarray, np.ndarray]:
+    if size == 1:
+        points, weights = np.polynomial.hermite_e.hermegauss(_QUADRATURE)
+        return points[:, None], np.log(weights / weights.sum())
+    # A rank-1 lattice by the generalised golden ratio (Roberts 2018), shifted off the origin, made
+    # antithetic, then whitened: nodes with exact zero odd moments and identity covariance.
+    ratio = 2.0
+    for _ in range(64):
+        ratio = (1.0 + ratio) ** (1.0 / (size + 1))
+    steps = ratio ** -np.arange(1, size + 1)
+    half = (0.5 + np.outer(np.arange(1, _POINTS // 2 + 1), steps)) % 1.0
+    from jax.scipy.special import ndtri
+
+    with jax.ensure_compile_time_eval():
+        normal = np.asarray(ndtri(jnp.asarray(half)), dtype=np.float64)
+    points = np.concatenate([normal, -normal])
+    if points.shape[0] >= 2 * size:
+        points = points @ np.linalg.inv(np.linalg.cholesky(points.T @ points / points.shape[0])).T
+    return points, np.full(points.shape[0], -np.log(points.shape[0]))
+
+
+def integration_nodes(size: int, dtype: DTypeLike) -> tuple[Array, Array]:
+    """Nodes (n, C) and log weights (n,) that integrate over a standard normal of C dimensions.
+
+    One dimension: 32-point Gauss-Hermite. Several: 256 fixed, antithetic, whitened quasi-random points; mean
+    and covariance are exact, higher moments approximate. Deterministic, so evidence and its gradient are
+    reproducible.
+    """
+    points, log_weights = _nodes(size)
+    return jnp.asarray(points, dtype), jnp.asarray(log_weights, dtype)
+
+
+class Conditional(Protocol):
+    """A distribution p(y | eta), as far as a mixture needs it; every likelihood is one."""
+
+    @property
+    def discrete(self) -> bool:
+        """Whether y takes whole-number values."""
+        ...
+
+    def log_prob(self, eta: Array, y: PyTree) -> Array:
+        """log p(y | eta), a scalar."""
+        ...
+
+    def mean(self, eta: Array) -> Array:
+        """E[y | eta], (C,)."""
+        ...
+
+    def variance(self, eta: Array) -> Array:
+        """Var[y | eta], (C,)."""
+        ...
+
+    def sample(self, eta: Array, key: Array) -> Array:
+        """One draw of y given eta."""
+        ...
+
+    def cdf(self, eta: Array, y: Array) -> Array:
+        """P(Y <= y | eta)."""
+        ...
+
+
+@runtime_checkable
+class Classifier(Protocol):
+    """A likelihood of classes, which knows the probability of each."""
+
+    def probs(self, eta: Array) -> Array:
+        """The class probabilities (C,)."""
+        ...
+
+
+@record
+class MixturePredictive(Predictive):
+    """A likelihood averaged over values of eta: p(y) = sum_k w_k p(y | eta_k).
+
+    Attributes:
+        likelihood: p(y | eta).
+        etas: the values of eta (n, C).
+        log_weights: log w (n,), which sum to one.
+
+    Example:
+        >>> import credo
+        >>> MixturePredictive(credo.Bernoulli(), jnp.zeros((2, 1)), jnp.log(jnp.full(2, 0.5))).probs
+        Array([0.5, 0.5], dtype=float32)
+    """
+
+    likelihood: Conditional
+    etas: Array
+    log_weights: Array
+
+    @property
+    def discrete(self) -> bool:
+        """Whether y takes whole-number values."""
+        return self.likelihood.discrete
+
+    def _average(self, values: Array) -> Array:
+        return jnp.tensordot(jnp.exp(self.log_weights), values, axes=1)
+
+    @property
+    def probs(self) -> Array:
+        """The class probabilities."""
+        if not isinstance(self.likelihood, Classifier):
+            return super().probs
+        return self._average(jax.vmap(self.likelihood.probs)(self.etas))
+
+    @property
+    def mean(self) -> Array:
+        """E[y] (for Categorical: the class probabilities, the mean of the one-hot label)."""
+        return drop_one(self._average(jax.vmap(self.likelihood.mean)(self.etas)))
+
+    @property
+    def var(self) -> Array:
+        """Var[y] by the law of total variance."""
+        means = jax.vmap(self.likelihood.mean)(self.etas)
+        centre = self._average(means)
+        return drop_one(
+            self._average(jax.vmap(self.likelihood.variance)(self.etas) + (means - centre[None, :]) ** 2)
+        )
+
+    def log_prob(self, y: PyTree) -> Array:
+        """log of the average of p(y | eta) (not the average of the logs)."""
+        each = jax.vmap(lambda eta: self.likelihood.log_prob(eta, y))(self.etas)
+        return jss.logsumexp(each + self.log_weights)
+
+    def sample(self, key: Array, shape: tuple[int, ...] = ()) -> Array:
+        """Draws of y: first of eta, then of y given eta."""
+        first, second = jax.random.split(key)
+        count = int(np.prod(shape))
+        which = jax.random.categorical(first, self.log_weights, shape=(count,))
+        draws = jax.vmap(self.likelihood.sample)(self.etas[which], jax.random.split(second, count))
+        return draws.reshape(tuple(shape) + draws.shape[1:])
+
+    def cdf(self, y: PyTree) -> Array:
+        """P(Y <= y), for one output."""
+        value = jnp.asarray(y, self.etas.dtype)
+        each = jax.vmap(lambda eta: self.likelihood.cdf(eta, value))(self.etas)
+        return self._average(each)
+
+    @verb
+    def quantile(self, p: ArrayLike) -> Array:
+        """By bisection on the distribution function; among whole numbers where y is discrete."""
+        largest = jnp.max(jnp.abs(self.etas))
+        return search_quantile(self.cdf, p, self.mean, self.sd, largest, self.likelihood.discrete)

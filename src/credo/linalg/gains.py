@@ -1,0 +1,44 @@
+"""Kalman's gain in the small space of the rows, for a curvature V = A A' that is given by its root A.
+
+A root A is a matrix (k, m), or the diagonal (k,) of a diagonal one.
+"""
+
+from __future__ import annotations
+
+import jax.numpy as jnp
+
+from credo.core.types import Array
+
+__all__ = ["attenuate", "bend", "kalman_weights"]
+
+
+def attenuate(root: Array, rows: Array) -> Array:
+    """A' J (m, P) for A (k, m), or the diagonal (k,) of a diagonal A, and an array of rows J (k, P)."""
+    return root[:, None] * rows if root.ndim == 1 else root.T @ rows
+
+
+def bend(root: Array, outputs: Array) -> Array:
+    """A A' z for z (k,) or (k, n), with A (k, m) or the diagonal (k,) of a diagonal A."""
+    if root.ndim == 1:
+        square = root**2
+        return square * outputs if outputs.ndim == 1 else square[:, None] * outputs
+    return root @ (root.T @ outputs)
+
+
+def kalman_weights(root: Array, residual: Array, inner: Array) -> Array:
+    """w = inv(I + V M) e (k,) with V = A A' and M = J S J': the mean moves by the rows J S combined by w.
+
+    That is the move S J' inv(I + V J S J') e under the exact posterior of a local model. It is solved in the
+    small space of the rows without inverting V or the noise, so it holds when the model is certain (V = 0, no
+    attenuation of a confident mistake) and when the noise is tiny.
+
+    Arguments:
+        root: A (k, m), or the diagonal (k,) of a diagonal A.
+        residual: e (k,).
+        inner: M (k, k).
+
+    Returns:
+        w (k,). Cost k^3.
+    """
+    system = jnp.eye(inner.shape[0], dtype=inner.dtype) + bend(root, inner)
+    return residual / system[0] if inner.shape[0] == 1 else jnp.linalg.solve(system, residual)

@@ -1,0 +1,128 @@
+"""The protocol of rows, and of their products with a covariance."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Self
+
+import jax
+import jax.numpy as jnp
+
+from credo.core.types import Array, DTypeLike
+
+__all__ = ["Crossed", "Rows"]
+
+
+class Crossed(ABC):
+    """Rows K (k, P) that are only ever combined: the product J S of rows with a covariance."""
+
+    @abstractmethod
+    def pull(self, coefficients: Array) -> Array:
+        """The combination c K (P,) for coefficients c (k,), or (q, P) for (q, k)."""
+
+    @abstractmethod
+    def dense(self) -> Array:
+        """K itself, as an array (k, P)."""
+
+
+class Rows(Crossed):
+    """Rows J (k, P) of a Jacobian.
+
+    A class that implements this protocol is a record, so that rows can be stacked and sliced as trees.
+
+    Example:
+        >>> from credo.linalg.jacobians import as_rows
+        >>> rows = as_rows(jnp.asarray([[1.0, 2.0], [0.0, 1.0]]))
+        >>> rows.push(jnp.ones(2)), rows.pull(jnp.ones(2)), rows.gram()
+        (Array([3., 1.], dtype=float32), Array([1., 3.], dtype=float32), Array([[5., 2.],
+               [2., 1.]], dtype=float32))
+    """
+
+    @property
+    @abstractmethod
+    def shape(self) -> tuple[int, int]:
+        """(k, P)."""
+
+    @property
+    @abstractmethod
+    def dtype(self) -> DTypeLike:
+        """The dtype of the numbers here."""
+
+    @property
+    @abstractmethod
+    def compact(self) -> bool:
+        """Whether products of rows with rows cost far less than the rows themselves: an inner loop had
+        better work in their space.
+        """
+
+    @abstractmethod
+    def push(self, vector: Array) -> Array:
+        """J w (k,) for w (P,), or (k, n) for (P, n)."""
+
+    @abstractmethod
+    def mix_rows(self, matrix: Array) -> Rows:
+        """The rows M J for M (m, k)."""
+
+    @abstractmethod
+    def scale_rows(self, column: Array) -> Rows:
+        """The rows diag(c) J for c (k,)."""
+
+    @abstractmethod
+    def where(self, keep: Array) -> Rows:
+        """The rows with those whose `keep` (k,) is False set to zero."""
+
+    @abstractmethod
+    def cross(self, matrix: Array) -> Array:
+        """M J' (q, k) for M (q, P)."""
+
+    @abstractmethod
+    def gram(self, weight: Array | None = None, other: Rows | None = None) -> Array:
+        """J diag(w) H' (k, l) for a weight w (P,), 1 by default, and rows H of the same kind, J by default."""
+
+    @abstractmethod
+    def squares(self) -> Array:
+        """The diagonal (P,) of J' J: the column sums of squares."""
+
+    @abstractmethod
+    def explained(self, var: Array) -> Array:
+        """The diagonal (P,) of diag(v) J' inv(I + J diag(v) J') J: the share of each variance v (P,) that an
+        observation of J with unit noise takes away.
+        """
+
+    @abstractmethod
+    def couple_diagonal(self, var: Array) -> tuple[Crossed, Array]:
+        """J S and J S J' for S = diag(v), with v (P,)."""
+
+    @abstractmethod
+    def couple_ridge(self, base: Array, factor: Array) -> tuple[Crossed, Array]:
+        """J S and J S J' for S = inv(diag(y) + W' W), with y (P,) and W (R, P)."""
+
+    @abstractmethod
+    def leading(self, base: Array, factor: Array, rank: int, whitened: bool) -> tuple[Array, Array]:
+        """The precision diag(y) + W' W + J' J as y' (P,) and R leading rows W' (R, P).
+
+        The diagonal of the precision is exact. The leading rows are those of [W; J], or of [W; J] y^-1/2
+        where `whitened`.
+        """
+
+    def attenuate(self, root: Array) -> Rows:
+        """The rows A' J (m, P) for A (k, m), or for the diagonal (k,) of a diagonal A."""
+        return self.scale_rows(root) if root.ndim == 1 else self.mix_rows(root.T)
+
+    def empty(self, groups: int) -> Self:
+        """Rows of zeros, with room for so many groups of rows like these."""
+        zeros: Self = jax.tree.map(
+            lambda leaf: jnp.zeros((groups * leaf.shape[0], *leaf.shape[1:]), leaf.dtype), self
+        )
+        return zeros
+
+    def write_group(self, rows: Rows, at: Array | int) -> Self:
+        """These rows with the group number `at` replaced by `rows`."""
+        first, zero = jnp.asarray(at, jnp.int32), jnp.zeros((), jnp.int32)
+
+        def write(into: Array, leaf: Array) -> Array:
+            where = (first * leaf.shape[0], *[zero] * (leaf.ndim - 1))
+            return jax.lax.dynamic_update_slice(into, leaf, where)
+
+        result: Self = jax.tree.map(write, self, rows)
+        return result

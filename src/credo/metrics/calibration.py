@@ -1,0 +1,113 @@
+"""Calibration: rows are counted in bins of probability, from which every calibration metric is read.
+
+A table of bins is (bins, 3): for each bin how many rows fell into it, the sum of their probabilities, and how
+many of them were right. Tables of consecutive rows are added, so that a stream needs constant memory.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+__all__ = ["BINS", "LEVELS", "central", "count_bins", "coverage", "coverage_of", "ece", "ece_of"]
+
+BINS = 15
+"""The default number of bins of the confidence: that of Guo et al. (2017), "On calibration of modern neural
+networks"."""
+
+LEVELS = 20
+"""The bins of the central probability of a regression, so that each interval of 5%, 10%, ... ends at one."""
+
+
+def count_bins(probability: np.ndarray, correct: np.ndarray, bins: int = BINS) -> np.ndarray:
+    """Count rows in bins of equal width.
+
+    Arguments:
+        probability: of each row, in [0, 1] (N,); NaN counts as 0.
+        correct: whether the row was right (N,).
+        bins: how many bins.
+
+    Returns:
+        The table (bins, 3).
+
+    Example:
+        >>> count_bins(np.array([0.1, 0.9, 0.8]), np.array([False, True, True]), bins=2).tolist()
+        [[1.0, 0.1, 0.0], [2.0, 1.7000000000000002, 2.0]]
+    """
+    value = np.nan_to_num(probability)
+    which = np.clip((value * bins).astype(int), 0, bins - 1)
+    columns = [np.bincount(which, weight, minlength=bins) for weight in (np.ones(len(value)), value, correct)]
+    return np.stack(columns, axis=1)
+
+
+def ece_of(table: np.ndarray) -> float:
+    """The expected calibration error of a table of bins; NaN of no rows.
+
+        sum_b (n_b / N) |accuracy_b - confidence_b|
+
+    Arguments:
+        table: (bins, 3), see `count_bins`; the probability is that of the most probable class.
+
+    Example:
+        >>> round(ece_of(np.array([[4.0, 3.0, 2.0], [0.0, 0.0, 0.0]])), 3)
+        0.25
+    """
+    rows = table[:, 0].sum()
+    return float(np.abs(table[:, 2] - table[:, 1]).sum() / rows) if rows else float("nan")
+
+
+def ece(confidence: np.ndarray, correct: np.ndarray, bins: int = BINS) -> float:
+    """The expected calibration error: sum_b (n_b / N) |accuracy_b - confidence_b|.
+
+    Arguments:
+        confidence: the largest class probability of each row (N,).
+        correct: whether that class came (N,).
+        bins: how many bins of equal width.
+
+    Example:
+        >>> round(ece(np.ones(10), np.arange(10) < 7), 3)
+        0.3
+    """
+    return ece_of(count_bins(confidence, correct, bins))
+
+
+def central(pit: np.ndarray) -> np.ndarray:
+    """The probability of the smallest central interval that holds y: |2 P(Y <= y) - 1|.
+
+    Arguments:
+        pit: P(Y <= y), of any shape; where it is NaN, so that nothing was forecast, the answer is 1.
+
+    Example:
+        >>> central(np.array([0.5, 0.95])).round(3).tolist()
+        [0.0, 0.9]
+    """
+    return np.nan_to_num(np.abs(2.0 * np.asarray(pit, float) - 1.0), nan=1.0)
+
+
+def coverage_of(table: np.ndarray, level: float = 0.9) -> float:
+    """The share of rows inside the central interval of a probability; NaN of no rows.
+
+    Arguments:
+        table: (bins, 3), see `count_bins`; the probability is that of `central`.
+        level: the probability of the interval, at the end of a bin.
+
+    Example:
+        >>> coverage_of(count_bins(central(np.array([0.5, 0.2, 0.99])), np.ones(3), LEVELS)).hex()[:6]
+        '0x1.55'
+    """
+    rows = table[:, 0].sum()
+    return float(table[: round(level * len(table)), 0].sum() / rows) if rows else float("nan")
+
+
+def coverage(pit: np.ndarray, level: float = 0.9) -> float:
+    """The share of y inside the central interval of a probability; where calibrated, that probability.
+
+    Arguments:
+        pit: P(Y <= y | x, past) of each row, of any shape.
+        level: the probability of the interval, a multiple of 0.05.
+
+    Example:
+        >>> coverage(np.array([0.01, 0.2, 0.5, 0.97]))
+        0.5
+    """
+    inside = central(pit).reshape(-1)
+    return coverage_of(count_bins(inside, np.ones(len(inside)), LEVELS), level)

@@ -1,0 +1,48 @@
+"""The contribution of each row to the metrics that are means."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import DTypeLike
+
+if TYPE_CHECKING:
+    from credo.metrics.scores import Scores
+
+__all__ = ["LossName", "row_losses"]
+
+LossName: TypeAlias = Literal["nlpd", "error", "brier", "rmse", "mae"]
+"""The metrics that are means over rows (of the root mean squared error, the square is)."""
+
+
+def row_losses(scores: Scores, name: LossName, dtype: DTypeLike | None = None) -> np.ndarray:
+    """What each row adds to a metric.
+
+    Arguments:
+        scores: of N rows.
+        name: "nlpd", -log p(y); "error", whether the class was wrong; "brier", |p - onehot(y)|^2; "rmse",
+            (y - mean)^2; "mae", |y - mean|.
+        dtype: the precision of the distances of a regression; by default that of the forecasts.
+
+    Returns:
+        (N,), or (N, C) for a regression with C outputs.
+
+    Example:
+        >>> from credo.metrics import Scores
+        >>> one = np.ones(2)
+        >>> scores = Scores(np.array([1.0, 4.0]), one, one, -one, None, None, {}, one, one > 0)
+        >>> row_losses(scores, "rmse").tolist()
+        [0.0, 9.0]
+    """
+    if name == "nlpd":
+        return -scores.log_prob
+    if name == "error":
+        return 1.0 - scores.correct
+    if name == "brier":
+        assert scores.probs is not None
+        onehot = np.eye(scores.probs.shape[1])[scores.y.astype(int)]
+        return np.asarray(((scores.probs - onehot) ** 2).sum(axis=1))
+    assert scores.mean is not None
+    gap = np.asarray(scores.y - scores.mean, dtype=dtype)
+    return gap**2 if name == "rmse" else np.abs(gap)

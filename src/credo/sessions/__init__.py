@@ -1,0 +1,60 @@
+"""Sessions: rows of a table or images in, forecasts, scores and a saved state out.
+
+A `Session` takes a stream of rows through an encoder, online scaling, a learner and running scores. Each row
+is forecast before it is learned from. `Session.from_rows` starts one from a DataFrame or a list of dicts;
+`open_file` and `open_dataset` give rows that need not fit in memory. All choices have defaults
+(`credo.sessions.defaults`); what a user chooses is an `Options`, and what came of it the `Settings`.
+
+Settings with numbers are records, `Network`, `Posterior` and `Drift`, which are also written as text:
+
+    mlp:50,50    low-rank:10    run-length:0.005,5
+"""
+
+from credo.sessions.architecture import Network, NetworkKind
+from credo.sessions.change_steps import Steps
+from credo.sessions.change_tally import ChangeSummary, ChangeTally
+from credo.sessions.drift import Drift, DriftKind
+from credo.sessions.encoding import Block, Encoding, ImageEncoding, Images, TableEncoding
+from credo.sessions.family import Posterior, PosteriorKind
+from credo.sessions.forecasts import Forecasts
+from credo.sessions.intake import Rows
+from credo.sessions.resolution import resolve
+from credo.sessions.row_sources import ColumnOptions, RowSource, after_line, open_dataset, open_file
+from credo.sessions.session import Session
+from credo.sessions.settings import METHODS, MethodName, Options, SavedSettings, Settings, TaskName
+from credo.sessions.storage import Progress
+from credo.sessions.tally import Tally
+
+__all__ = [
+    "METHODS",
+    "Block",
+    "ChangeSummary",
+    "ChangeTally",
+    "ColumnOptions",
+    "Drift",
+    "DriftKind",
+    "Encoding",
+    "Forecasts",
+    "ImageEncoding",
+    "Images",
+    "MethodName",
+    "Network",
+    "NetworkKind",
+    "Options",
+    "Posterior",
+    "PosteriorKind",
+    "Progress",
+    "RowSource",
+    "Rows",
+    "SavedSettings",
+    "Session",
+    "Settings",
+    "Steps",
+    "TableEncoding",
+    "Tally",
+    "TaskName",
+    "after_line",
+    "open_dataset",
+    "open_file",
+    "resolve",
+]

@@ -1,0 +1,72 @@
+"""The network of a session, as a setting."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, TypeAlias, get_args
+
+from credo.core.errors import CredoError, require_integer
+from credo.sessions.language import choose, split
+
+__all__ = ["Network", "NetworkKind"]
+
+NetworkKind: TypeAlias = Literal["linear", "mlp", "cnn"]
+"""The kinds of networks."""
+
+_KINDS: tuple[NetworkKind, ...] = get_args(NetworkKind)
+_FORMS = "linear, mlp:WIDTH,WIDTH,... or cnn"
+
+
+@dataclass(frozen=True)
+class Network:
+    """Which network maps a row to the outputs.
+
+    Arguments:
+        kind: "linear", "mlp" (a perceptron with hidden layers) or "cnn" (for images).
+        widths: of the hidden layers of an mlp.
+
+    Raises:
+        CredoError: a width is not a whole number above 0.
+
+    Example:
+        >>> Network.parse("mlp:50,50")
+        Network(kind='mlp', widths=(50, 50))
+        >>> str(Network("mlp", (20,)))
+        'mlp:20'
+    """
+
+    kind: NetworkKind
+    widths: tuple[int, ...] = ()
+
+    def __post_init__(self) -> None:
+        for width in self.widths:
+            require_integer("every width of `model='mlp'`", width, 1)
+
+    @staticmethod
+    def parse(text: str | Network) -> Network:
+        """Read `linear`, `mlp:WIDTH,WIDTH,...` (by default one hidden layer of 50) or `cnn`.
+
+        Arguments:
+            text: the setting as text; a record comes back as it is.
+
+        Raises:
+            CredoError: there is no such network, or a width is not a whole number above 0.
+        """
+        if isinstance(text, Network):
+            return text
+        name, rest = split(text)
+        kind: NetworkKind = choose("model", text, name, _KINDS, _FORMS)
+        if kind != "mlp":
+            if rest:
+                raise CredoError(f"`model={kind!r}` takes nothing after a colon; got {text!r}.")
+            return Network(kind)
+        try:
+            widths = tuple(int(width) for width in rest.split(",")) if rest else (50,)
+        except ValueError:
+            raise CredoError(
+                f"model must be {_FORMS}, with whole numbers for the widths; got {text!r}.", field="model"
+            ) from None
+        return Network(kind, widths)
+
+    def __str__(self) -> str:
+        return f"{self.kind}:{','.join(map(str, self.widths))}" if self.kind == "mlp" else self.kind

@@ -1,0 +1,174 @@
+"""From settings to a learner and its prior belief."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import jax
+import numpy as np
+
+from credo.adapt import Experts, RunLength, SoftReset
+from credo.beliefs import InverseGamma
+from credo.core.errors import require_choice
+from credo.core.records import replace
+from credo.core.types import PyTree
+from credo.covariances import Diagonal, Full, LowRank
+from credo.dynamics import (
+    Decay,
+    Dynamics,
+    Inflation,
+    OrnsteinUhlenbeck,
+    RandomWalk,
+    ShrinkPerturb,
+    Static,
+)
+from credo.learners import (
+    BBBRule,
+    BLRRule,
+    BOGRule,
+    BONGRule,
+    GradientLearner,
+    Learner,
+    LinearizedEmpiricalFisher,
+    LinearizedGaussNewton,
+    MonteCarloEmpiricalFisher,
+    MonteCarloHessian,
+    RecursiveLearner,
+)
+from credo.likelihoods import Bernoulli, Categorical, Normal
+from credo.models import Model
+from credo.sessions import defaults
+from credo.sessions.drift import Drift
+from credo.sessions.family import Posterior
+from credo.sessions.resolution import network, outputs_of
+from credo.sessions.settings import Settings
+
+if TYPE_CHECKING:
+    from credo.adapt import Bank, Hypotheses, Resettable
+    from credo.beliefs import Gaussian, Point
+
+__all__ = ["Belief", "SessionLearner", "build"]
+
+Belief: TypeAlias = "Gaussian | Point | Hypotheses | Bank | Resettable"
+"""What the learner of a session believes; which of these it is depends on the settings."""
+
+SessionLearner: TypeAlias = Learner[Any]
+"""The learner of a session; which kind of belief it keeps depends on the settings."""
+
+_Start: TypeAlias = tuple[SessionLearner, Belief]
+_Moving: TypeAlias = RecursiveLearner | GradientLearner
+_Curvature: TypeAlias = (
+    LinearizedGaussNewton | LinearizedEmpiricalFisher | MonteCarloHessian | MonteCarloEmpiricalFisher
+)
+
+
+def build(settings: Settings, shape: tuple[int, ...], classes: int) -> tuple[SessionLearner, Belief]:
+    """The learner and its prior belief.
+
+    Arguments:
+        settings: resolved settings.
+        shape: of one row of inputs.
+        classes: how many there are (0 for regression).
+    """
+    net = network(settings.model, outputs_of(settings.task, classes), shape)
+    params = net.init(jax.random.key(settings.seed), shape)
+    model = Model(net, _likelihood(settings, classes))
+    if settings.posterior is None:
+        return _gradient(settings, model, params, shape)
+    rank = settings.posterior.rank
+    learner = RecursiveLearner(
+        model,
+        _family(settings.posterior),
+        _curvature(settings, rank),
+        _rule(settings),
+        _dynamics(settings.drift),
+    )
+    images = len(shape) > 1
+    var = settings.prior_var if images else net.prior_var(params, settings.prior_var)
+    return _posterior(settings.drift, learner, params, var)
+
+
+def _posterior(drift: Drift, learner: RecursiveLearner, params: PyTree, var: PyTree) -> _Start:
+    """The learner in the wrapper that a drift asks for, if any, with its prior."""
+    if drift.kind == "run-length":
+        changing = _run_length(drift, learner)
+        return changing, changing.init(params, var=var)
+    if drift.kind == "mixture":
+        bank = [replace(learner, dynamics=RandomWalk(step)) for step in defaults.MIXTURE]
+        experts = Experts(bank, drift.numbers[0])
+        return experts, experts.init(params, var=var)
+    if drift.kind == "soft-reset":
+        resetting = SoftReset(learner, drift.numbers[0])
+        return resetting, resetting.init(params, var=var)
+    return learner, learner.init(params, var=var)
+
+
+def _gradient(settings: Settings, model: Model, params: PyTree, shape: tuple[int, ...]) -> _Start:
+    require_choice("method", settings.method, ("sgd", "momentum", "adam", "replay"))
+    replaying = settings.method == "replay"
+    optimizer = "sgd" if replaying else settings.method
+    dynamics = _dynamics(settings.drift)
+    learner = GradientLearner(model, settings.learning_rate, optimizer, 1, 10 if replaying else 1, dynamics)
+    label = np.float32(0) if settings.task == "regression" else np.int32(0)
+    example = (np.zeros(shape, np.float32), label)
+    if settings.drift.kind == "run-length":
+        changing = _run_length(settings.drift, learner)
+        return changing, changing.init(params, example=example)
+    return learner, learner.init(params, example=example)
+
+
+def _run_length(drift: Drift, learner: _Moving) -> RunLength:
+    return RunLength(learner, drift.numbers[0], int(drift.numbers[1]), threshold=defaults.ALARM)
+
+
+def _family(posterior: Posterior) -> Full | Diagonal | LowRank:
+    if posterior.rank is not None:
+        return LowRank(posterior.rank)
+    return Full() if posterior.kind == "full" else Diagonal()
+
+
+def _curvature(settings: Settings, rank: int | None) -> _Curvature:
+    if settings.curvature == "mc-hess":
+        return MonteCarloHessian(defaults.SAMPLES, rank=rank or 10)
+    if settings.curvature == "mc-ef":
+        return MonteCarloEmpiricalFisher(defaults.SAMPLES)
+    return LinearizedGaussNewton() if settings.curvature == "lin-hess" else LinearizedEmpiricalFisher()
+
+
+def _rule(settings: Settings) -> BONGRule | BLRRule | BOGRule | BBBRule:
+    """The rule of a method that keeps a posterior.
+
+    Plain gradients are by mean and variance (or factors), whatever the posterior: one learning rate then
+    moves the mean alike for all of them.
+    """
+    rate, steps = settings.learning_rate, settings.iterations or 1
+    low_rank = settings.posterior is not None and settings.posterior.kind == "low-rank"
+    parameters = None if low_rank else "moment"
+    if settings.method == "blr":
+        return BLRRule(rate, steps)
+    if settings.method == "bbb":
+        return BBBRule(rate, steps, parameters)
+    return BOGRule(rate, parameters) if settings.method == "bog" else BONGRule(iterations=steps)
+
+
+def _likelihood(settings: Settings, classes: int) -> Bernoulli | Categorical | Normal:
+    if settings.task == "classification":
+        return Bernoulli() if classes == 2 else Categorical(classes)
+    if settings.noise_var is not None:
+        return Normal(settings.noise_var)
+    if not settings.uncertain or settings.curvature != "lin-hess":
+        return Normal(defaults.FIXED_NOISE)
+    return Normal(InverseGamma(*defaults.NOISE))
+
+
+def _dynamics(drift: Drift) -> Dynamics:
+    numbers = drift.numbers
+    if drift.kind == "walk":
+        return RandomWalk(numbers[0])
+    if drift.kind == "ou":
+        return OrnsteinUhlenbeck(numbers[0])
+    if drift.kind == "inflation":
+        return Inflation(numbers[0])
+    if drift.kind == "decay":
+        return Decay(numbers[0])
+    return ShrinkPerturb(numbers[0], numbers[1]) if drift.kind == "shrink-perturb" else Static()

@@ -1,0 +1,84 @@
+"""What a drift that is a wrapper reports of changes, row by row."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from credo.adapt import Bank, Changes, Hypotheses, Resettable
+from credo.core.records import record
+from credo.learners import Info
+from credo.sessions.assembly import Belief
+
+__all__ = ["Steps", "collect", "joined"]
+
+
+@record
+class Steps:
+    """What was reported at each of n rows.
+
+    Attributes:
+        probs: of each hypothesis or expert (n, K).
+        lengths: the run length of each hypothesis, or the number of each expert (n, K).
+        change: P(a segment began with the row); of experts 0 (n,).
+        alarm: whether a change was reported (n,).
+        began: how many rows before this one the reported segment began (n,).
+
+    Example:
+        >>> Steps(np.ones((3, 1)), np.zeros((3, 1)), np.zeros(3), np.zeros(3, bool), np.zeros(3)).size
+        3
+    """
+
+    probs: jax.Array | np.ndarray
+    lengths: jax.Array | np.ndarray
+    change: jax.Array | np.ndarray
+    alarm: jax.Array | np.ndarray
+    began: jax.Array | np.ndarray
+
+    @property
+    def size(self) -> int:
+        """The number of rows."""
+        return len(self.change)
+
+
+def collect(belief: Belief, info: Info) -> Steps:
+    """The steps of one row.
+
+    Arguments:
+        belief: after the row.
+        info: what its update reported; may be traced.
+    """
+    no, zero = jnp.zeros((), bool), jnp.zeros((), jnp.int32)
+    if isinstance(belief, Hypotheses):
+        lengths, report = belief.segments.run_length, info.extras
+        assert isinstance(report, Changes)
+        back = jnp.where(report.alarm, belief.t - belief.reported, 0)
+        # The first row begins the first segment, which is no change.
+        change = jnp.where(belief.t > 1, report.change, 0.0)
+        return Steps(belief.weights, lengths, change, report.alarm, back)
+    if isinstance(belief, Bank):
+        weights = belief.weights
+        numbers = jnp.arange(len(weights), dtype=jnp.int32)
+        return Steps(weights, numbers, jnp.zeros((), weights.dtype), no, zero)
+    assert isinstance(belief, Resettable)
+    reset = info.ok & (belief.run_length == 0) & (belief.retention == 0)
+    change = jnp.where(info.ok, info.extras, 0.0)
+    return Steps(jnp.ones(1, change.dtype), belief.run_length[None], change, reset, zero)
+
+
+def joined(parts: Sequence[Steps]) -> Steps:
+    """The steps of several chunks, one after the other.
+
+    Arguments:
+        parts: at least one.
+    """
+    return Steps(
+        np.concatenate([part.probs for part in parts]),
+        np.concatenate([part.lengths for part in parts]),
+        np.concatenate([part.change for part in parts]),
+        np.concatenate([part.alarm for part in parts]),
+        np.concatenate([part.began for part in parts]),
+    )

@@ -1,0 +1,217 @@
+"""What a drift that is a wrapper reports of changes in a stream so far, in bounded memory.
+
+Like the scores, rows are gathered in blocks, and neighbouring blocks are merged where there are too many; so
+are neighbouring run lengths. It is saved with the belief, so that a resumed run goes on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TypedDict
+
+import numpy as np
+
+from credo.sessions import defaults
+from credo.sessions.change_steps import Steps
+from credo.sessions.drift import Drift
+
+__all__ = ["ChangeSummary", "ChangeTally"]
+
+LONGEST, BINS, ALARMS, SHOWN = 300, 200, 1000, 5
+"""The most blocks of rows, bins of run lengths, reported changes that are kept, and that a sentence names."""
+
+
+class ChangeSummary(TypedDict, total=False):
+    """What was reported of changes, as JSON data.
+
+    Of a mixture there are `weights` at the end and `mean_weights`, by expert. Of the others there are how
+    many changes were `reported`, at which `rows`, the largest probability of a change and its row, and the
+    expected `run_length` at the end; of run lengths, also when the reported segments `began`.
+    """
+
+    weights: dict[str, float]
+    mean_weights: dict[str, float]
+    reported: int
+    rows: list[int]
+    began: list[int]
+    largest_probability: float
+    largest_at: int
+    run_length: float
+
+
+class ChangeTally:
+    """What was reported of changes in a stream so far.
+
+    Arguments:
+        drift: one that is a wrapper, or its text.
+
+    Attributes:
+        rows: how many rows there were.
+        size: rows in a block.
+        width: run lengths in a bin.
+        reported: how many changes were reported.
+        grid: the probability of each bin of run lengths (or of each expert), summed over the rows of each
+            block (blocks, bins).
+        curves: for each block the largest probability of a change, and the sum of the expected run lengths.
+        alarms: the reported changes (n, 2): the row of the report, and that with which the segment began.
+        latest: the expected run length, or the weights of the experts, at the latest row.
+        largest: the largest probability of a change, and its row.
+
+    Example:
+        >>> tally = ChangeTally("run-length:0.01")
+        >>> probs, lengths, flags = np.ones((2, 1)), np.array([[0], [1]]), np.array([False, True])
+        >>> tally.add(Steps(probs, lengths, np.array([0.1, 0.95]), flags, np.array([0, 1])))
+        >>> tally.sentences()[0]
+        '1 change was reported, at row 2, of segments that began at 1.'
+    """
+
+    def __init__(self, drift: Drift | str) -> None:
+        self.kind = Drift.parse(drift).kind
+        self.rows, self.size, self.width, self.reported = 0, 1, 1, 0
+        self.grid = np.zeros((0, len(defaults.MIXTURE) if self.kind == "mixture" else BINS))
+        self.curves = np.zeros((0, 2))
+        self.alarms = np.zeros((0, 2))
+        self.latest = np.zeros(self.grid.shape[1])
+        self.largest = np.array([-1.0, 0.0])
+
+    @staticmethod
+    def of(drift: Drift | str) -> ChangeTally | None:
+        """A tally for a drift that reports changes, else None."""
+        return ChangeTally(drift) if Drift.parse(drift).wrapped else None
+
+    def add(self, steps: Steps) -> None:
+        """Take in the steps of consecutive rows."""
+        n = steps.size
+        if n == 0:
+            return
+        probs = np.asarray(steps.probs, float)
+        lengths = np.where(probs > 0, np.maximum(steps.lengths, 0), 0)
+        block = (self.rows + np.arange(n)) // self.size
+        self._grow(int(block[-1]) + 1)
+        while lengths.max() >= self.width * self.grid.shape[1]:
+            self.grid = np.pad(self.grid[:, ::2] + self.grid[:, 1::2], ((0, 0), (0, self.grid.shape[1] // 2)))
+            self.width *= 2
+        change = np.asarray(steps.change)
+        np.add.at(self.grid, (block[:, None], lengths // self.width), probs)
+        np.maximum.at(self.curves[:, 0], block, change)
+        np.add.at(self.curves[:, 1], block, (probs * lengths).sum(axis=1))
+        at = np.flatnonzero(steps.alarm)
+        self.reported += len(at)
+        rows = self.rows + 1 + at
+        reports = np.stack([rows, rows - np.asarray(steps.began)[at]], axis=1)
+        self.alarms = np.concatenate([self.alarms, reports])[:ALARMS]
+        top = int(np.argmax(change))
+        if change[top] > self.largest[0]:
+            self.largest = np.array([float(change[top]), self.rows + 1 + top])
+        if self.kind == "mixture":
+            self.latest = probs[-1]
+        else:
+            self.latest = np.r_[(probs[-1] * lengths[-1]).sum(), np.zeros(len(self.latest) - 1)]
+        self.rows += n
+        self._merge()
+
+    def _merge(self) -> None:
+        """Halve the number of blocks where there are too many."""
+        while len(self.grid) > LONGEST:
+            self._grow(len(self.grid) + len(self.grid) % 2)
+            self.grid = self.grid[::2] + self.grid[1::2]
+            peaks, sums = self.curves[:, 0], self.curves[:, 1]
+            self.curves = np.stack([np.maximum(peaks[::2], peaks[1::2]), sums[::2] + sums[1::2]], axis=1)
+            self.size *= 2
+
+    def _grow(self, length: int) -> None:
+        more = max(length - len(self.grid), 0)
+        self.grid = np.pad(self.grid, ((0, more), (0, 0)))
+        self.curves = np.pad(self.curves, ((0, more), (0, 0)))
+
+    @property
+    def counts(self) -> np.ndarray:
+        """The rows in each block."""
+        return np.clip(self.rows - self.size * np.arange(len(self.grid)), 0, self.size)
+
+    @property
+    def experts(self) -> list[str]:
+        """What the experts of a mixture are called."""
+        return [f"walk:{step:g}" if step else "no drift" for step in defaults.MIXTURE]
+
+    def summary(self) -> ChangeSummary:
+        """The numbers, as JSON data."""
+        if self.kind == "mixture":
+            mean = self.grid.sum(axis=0) / max(self.rows, 1)
+            return {
+                "weights": dict(zip(self.experts, self.latest.tolist(), strict=True)),
+                "mean_weights": dict(zip(self.experts, mean.tolist(), strict=True)),
+            }
+        summary: ChangeSummary = {
+            "reported": self.reported,
+            "rows": self.alarms[:, 0].astype(int).tolist(),
+        }
+        if self.kind == "run-length":
+            summary["began"] = self.alarms[:, 1].astype(int).tolist()
+        largest, row = self.largest.tolist()
+        summary["largest_probability"] = largest
+        summary["largest_at"] = int(row)
+        summary["run_length"] = float(self.latest[0])
+        return summary
+
+    def sentences(self) -> list[str]:
+        """The numbers in words."""
+        if not self.rows:
+            return []
+        if self.kind == "mixture":
+            shares = [f"{share:.3f} {name}" for share, name in zip(self.latest, self.experts, strict=True)]
+            return [f"Weights of the experts at the end: {', '.join(shares)}."]
+        soft, count = self.kind == "soft-reset", self.reported
+        what, done = ("full reset", "made") if soft else ("change", "reported")
+        if count:
+            rows, began = ([f"{int(row)}" for row in column] for column in self.alarms[:SHOWN].T)
+            verb = "was" if count == 1 else "were"
+            many = "s"[: count > 1]
+            first = f"{count:,} {what}{many} {verb} {done}, at row{many} {_listed(rows, count - len(rows))}"
+            if not soft:
+                first += f", of segments that began at {_listed(began, count - len(began))}"
+        else:
+            first = f"No {what} was {done}"
+        value, row = self.largest
+        most = f"Judged at the row itself, the largest probability of a change was {value:.3g}"
+        length = round(self.latest[0])
+        many = "s"[: length != 1]
+        ending = f"at row {int(row)}; the run length at the end is {length:,} row{many}"
+        return [f"{first}.", f"{most}, {ending}."]
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        """The state as arrays."""
+        return {
+            "grid": self.grid,
+            "curves": self.curves,
+            "alarms": self.alarms,
+            "latest": self.latest,
+            "largest": self.largest,
+            "numbers": np.array([self.rows, self.size, self.width, self.reported]),
+        }
+
+    @staticmethod
+    def from_arrays(drift: Drift | str, arrays: Mapping[str, np.ndarray]) -> ChangeTally | None:
+        """Restore what `arrays` gave.
+
+        Arguments:
+            drift: that of the tally.
+            arrays: by name; none where nothing was saved.
+
+        Returns:
+            The tally, or None where the drift reports no changes.
+        """
+        tally = ChangeTally.of(drift)
+        if tally is None or not arrays:
+            return tally
+        names = ("grid", "curves", "alarms", "latest", "largest")
+        state = (np.array(arrays[name], float) for name in names)
+        tally.grid, tally.curves, tally.alarms, tally.latest, tally.largest = state
+        tally.rows, tally.size, tally.width, tally.reported = (int(number) for number in arrays["numbers"])
+        return tally
+
+
+def _listed(words: list[str], more: int) -> str:
+    if more:
+        return f"{', '.join(words)} and {more:,} more"
+    return " and ".join(filter(None, [", ".join(words[:-1]), words[-1]]))

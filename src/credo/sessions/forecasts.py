@@ -1,0 +1,88 @@
+"""Forecasts of rows that are not learned from, in the target's own units."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from credo.core.types import Array
+from credo.sessions.assembly import Belief, SessionLearner
+from credo.sessions.encoding import Block
+from credo.sessions.passes import forecast_rows, padded
+from credo.sessions.targets import SCALER
+from credo.tables import Moments
+
+__all__ = ["Forecasts", "forecast_blocks"]
+
+
+class Forecasts(NamedTuple):
+    """Forecasts of n rows in the target's own units: class probabilities, or mean, sd and quantiles.
+
+    Attributes:
+        lines: which rows they are of (n,), from 1; rows that could not be encoded are left out.
+        classes: the class labels, in the order of `probs`; empty for a regression.
+        probs: class probabilities (n, C).
+        mean: the predictive means (n,).
+        sd: the predictive standard deviations (n,).
+        quantiles: (n, levels); None where no levels were asked for.
+
+    Example:
+        >>> Forecasts(np.array([1]), ("no", "yes"), np.array([[0.2, 0.8]])).labels
+        ['yes']
+    """
+
+    lines: np.ndarray
+    classes: tuple[str, ...] = ()
+    probs: np.ndarray | None = None
+    mean: np.ndarray | None = None
+    sd: np.ndarray | None = None
+    quantiles: np.ndarray | None = None
+
+    @property
+    def labels(self) -> list[str]:
+        """The most probable class of each row; none for a regression."""
+        return [] if self.probs is None else [self.classes[top] for top in self.probs.argmax(axis=1)]
+
+
+def forecast_blocks(
+    learner: SessionLearner,
+    belief: Belief,
+    blocks: Sequence[Block],
+    chunk: int,
+    classes: tuple[str, ...],
+    moments: Moments,
+    levels: Sequence[float],
+) -> Forecasts:
+    """Forecast encoded rows.
+
+    Arguments:
+        learner, belief: what forecasts.
+        blocks: the rows.
+        chunk: rows in a compiled call.
+        classes: the class labels; empty for a regression.
+        moments: of the targets so far (regression).
+        levels: the probabilities of the quantiles to give (regression).
+    """
+    lines = np.concatenate([np.zeros(0, int), *(block.lines for block in blocks)])
+    # the median stands in where no level is asked for: the compiler takes no empty axis
+    probabilities = None if classes else np.asarray(levels if len(levels) else (0.5,), np.float32)
+    parts: list[tuple[Array, ...]] = []
+    sizes: list[int] = []
+    for block in blocks:
+        for start in range(0, len(block), chunk):
+            x = block.x[start : start + chunk]
+            parts.append(forecast_rows(learner, belief, padded(x, chunk), probabilities))
+            sizes.append(len(x))
+    if not parts:
+        return Forecasts(lines, classes)
+    columns = [
+        np.concatenate([np.asarray(array)[:size] for array, size in zip(column, sizes, strict=True)])
+        for column in zip(*parts, strict=True)
+    ]
+    if classes:
+        return Forecasts(lines, classes, columns[0])
+    mean, sd = SCALER.inverse(moments, columns[0], columns[1])
+    quantiles, _ = SCALER.inverse(moments, columns[2], columns[2])
+    return Forecasts(lines, (), None, mean, sd, quantiles if len(levels) else None)

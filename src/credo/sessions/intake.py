@@ -1,0 +1,101 @@
+"""What a session takes as rows: DataFrames, rows as dicts, columns by name, chunks of tables and images."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TypeAlias
+
+import numpy as np
+from narwhals.typing import IntoFrame
+
+from credo.core.errors import DataError
+from credo.sessions.encoding import Block, Encoding, Images
+from credo.tables import Chunk, from_frame
+
+__all__ = ["Rows", "blocks_of", "chunks_of", "table_chunks"]
+
+Rows: TypeAlias = (
+    IntoFrame
+    | Sequence[Mapping[str, object]]
+    | Mapping[str, Sequence[object] | np.ndarray]
+    | Chunk
+    | Images
+    | Block
+)
+"""Rows of a table: a DataFrame (pandas, Polars, PyArrow, ...), a list of dicts, a dict of columns or a
+`Chunk`; or `Images`; or a `Block` that was encoded before."""
+
+_FRAME_ROWS = 1000
+
+
+def chunks_of(rows: Rows) -> Iterator[Chunk | Images]:
+    """Rows in pieces that an encoding understands; rows without a line of their own are counted from 1.
+
+    Arguments:
+        rows: see `Rows`; no `Block`.
+
+    Raises:
+        DataError: they are none of these, or columns differ in length.
+
+    Example:
+        >>> [len(chunk) for chunk in chunks_of([{"a": 1, "b": "x"}, {"a": 2}])]
+        [2]
+    """
+    if isinstance(rows, Chunk | Images):
+        yield rows
+    elif isinstance(rows, Block):
+        raise DataError("rows must be raw here; got a block that was encoded before.")
+    elif isinstance(rows, Mapping):
+        yield _columns(rows)
+    elif isinstance(rows, list | tuple):
+        if rows:
+            yield _records(rows)
+    else:
+        yield from from_frame(rows, chunk_rows=_FRAME_ROWS)
+
+
+def table_chunks(rows: Rows) -> list[Chunk]:
+    """Rows of a table in pieces.
+
+    Raises:
+        DataError: they are no rows of a table.
+    """
+    chunks = [chunk for chunk in chunks_of(rows) if isinstance(chunk, Chunk)]
+    if not chunks and isinstance(rows, Images):
+        raise DataError("rows must be those of a table; got images.")
+    return chunks
+
+
+def blocks_of(rows: Rows, encoding: Encoding, *, learn: bool, need_target: bool = True) -> Iterator[Block]:
+    """Encoded rows.
+
+    Arguments:
+        rows: see `Rows`; a `Block` comes back as it is.
+        encoding: how rows become arrays.
+        learn: whether the rows are taken into the running statistics of the encoding.
+        need_target: whether a row without a target is bad.
+    """
+    if isinstance(rows, Block):
+        yield rows
+        return
+    for chunk in chunks_of(rows):
+        yield encoding.encode(chunk, learn=learn, need_target=need_target)
+
+
+def _columns(columns: Mapping[str, Sequence[object] | np.ndarray]) -> Chunk:
+    lengths = {name: len(cells) for name, cells in columns.items()}
+    if len(set(lengths.values())) > 1:
+        shown = ", ".join(f"{name} has {count}" for name, count in lengths.items())
+        raise DataError(f"all columns must have one cell a row; {shown}.")
+    count = next(iter(lengths.values()), 0)
+    return Chunk(dict(columns), np.arange(1, count + 1), unit="row")
+
+
+def _records(rows: Sequence[Mapping[str, object]]) -> Chunk:
+    """Rows as dicts; a cell whose key is absent is missing."""
+    for number, row in enumerate(rows, 1):
+        if not isinstance(row, Mapping):
+            raise DataError(f"every row must be a dict of cells by column; row {number} is {row!r:.40}.")
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    columns = {name: [row.get(name) for row in rows] for name in names}
+    return Chunk(columns, np.arange(1, len(rows) + 1), unit="row", loose=True)

@@ -1,0 +1,98 @@
+"""The compiled passes over encoded rows: forecast, judge, and the size of a belief."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from credo.adapt import Bank, Hypotheses, Resettable
+from credo.beliefs import Gaussian
+from credo.core.types import Array
+from credo.core.verbs import verb
+from credo.sessions.assembly import Belief, SessionLearner
+from credo.streams.scoring import Outcome, forecast_outcome
+
+__all__ = ["forecast_rows", "judge_rows", "padded", "parameter_count", "spread"]
+
+
+def padded(rows: np.ndarray, length: int) -> np.ndarray:
+    """Repeat the last row, so that every compiled call sees the same shapes.
+
+    >>> padded(np.array([1, 2]), 4).tolist()
+    [1, 2, 2, 2]
+    """
+    if len(rows) == length:
+        return rows
+    return np.concatenate([rows, np.repeat(rows[-1:], length - len(rows), axis=0)])
+
+
+@verb
+def forecast_rows(
+    learner: SessionLearner, belief: Belief, xs: np.ndarray, levels: np.ndarray | None
+) -> tuple[Array, ...]:
+    """Forecast N rows without learning from them.
+
+    Arguments:
+        learner, belief: what forecasts.
+        xs: the rows (N, ...).
+        levels: the probabilities of the quantiles (L,) of a regression; None for classes.
+
+    Returns:
+        Class probabilities (N, C); or mean (N,), standard deviation (N,) and quantiles (N, L).
+    """
+
+    def one(x: Array) -> tuple[Array, ...]:
+        predictive = learner.forecast(belief, x)
+        if levels is None:
+            return (predictive.probs,)
+        return predictive.mean, predictive.sd, predictive.quantile(levels)
+
+    rows: tuple[Array, ...] = jax.lax.map(one, xs, batch_size=16)
+    return rows
+
+
+@verb(static=("compare",))
+def judge_rows(
+    learner: SessionLearner, belief: Belief, xs: np.ndarray, ys: np.ndarray, compare: tuple[str, ...]
+) -> Outcome:
+    """Forecast and score N rows without learning from them.
+
+    Arguments:
+        learner, belief: what forecasts.
+        xs, ys: the rows (N, ...) and (N,).
+        compare: further methods of forecasting whose log probability is reported.
+    """
+
+    def one(row: tuple[Array, Array]) -> Outcome:
+        x, y = row
+        return forecast_outcome(learner, belief, x, y, None, compare, None)
+
+    rows: Outcome = jax.lax.map(one, (xs, ys), batch_size=16)
+    return rows
+
+
+@jax.jit
+def spread(belief: Belief) -> tuple[Array, Array]:
+    """The norm of the mean parameters, and the mean posterior standard deviation (NaN for a point)."""
+    mean, var = _moments(belief)
+    return jnp.linalg.norm(mean), jnp.mean(jnp.sqrt(var))
+
+
+def _moments(belief: Belief) -> tuple[Array, Array]:
+    """Mean and variances, in units of the standardised target whatever the noise."""
+    if isinstance(belief, Hypotheses | Bank):
+        means, variances = jax.vmap(_moments)(belief.beliefs)
+        mean = belief.weights @ means
+        return mean, belief.weights @ (variances + (means - mean[None]) ** 2)
+    if isinstance(belief, Resettable):
+        return _moments(belief.belief)
+    if not isinstance(belief, Gaussian):
+        return belief.mean, jnp.full_like(belief.mean, jnp.nan)
+    unit = 1.0 if belief.noise is None else belief.noise.mean
+    return belief.mean, belief.var * unit
+
+
+def parameter_count(belief: Belief) -> int:
+    """The number P of parameters."""
+    return int((belief.beliefs if isinstance(belief, Bank) else belief).size)

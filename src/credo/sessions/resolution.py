@@ -1,0 +1,270 @@
+"""From options to settings: what was left open is filled in, and what does not fit together is refused."""
+
+from __future__ import annotations
+
+import math
+from typing import TypeVar
+
+import jax
+import numpy as np
+
+from credo.core.errors import CredoError, require_choice, require_integer, require_positive
+from credo.core.names import CURVATURES, RULES, CurvatureName
+from credo.models import CNN, MLP, Linear
+from credo.sessions import defaults
+from credo.sessions.architecture import Network
+from credo.sessions.drift import Drift
+from credo.sessions.family import Posterior
+from credo.sessions.settings import METHODS, MethodName, Options, Settings, TaskName
+
+__all__ = ["network", "outputs_of", "require_memory", "resolve"]
+
+_RATED = tuple(method for method in METHODS if method in defaults.LEARNING_RATE)
+_ITERATED = tuple(method for method in METHODS if method in defaults.ITERATIONS)
+
+Name = TypeVar("Name", bound=str)
+
+
+def resolve(
+    options: Options, task: TaskName, shape: tuple[int, ...], classes: int, *, ordered: bool = True
+) -> Settings:
+    """Fill in what the user left open, and refuse what does not fit together.
+
+    Arguments:
+        options: what the user chose; texts are parsed, and "auto" stands for None.
+        task: what is predicted.
+        shape: of one row of inputs: (features,) of a table, (height, width) of images.
+        classes: how many there are; 0 for a regression.
+        ordered: whether the rows are one stream, in which the past fades by default.
+
+    Returns:
+        The settings.
+
+    Raises:
+        CredoError: a setting is unknown or out of its range, two of them do not fit together, or the belief
+            would not fit in memory.
+
+    Example:
+        >>> settings = resolve(Options(drift="run-length"), "regression", (3,), 0)
+        >>> str(settings.model), str(settings.posterior), str(settings.drift)
+        ('mlp:20', 'full', 'run-length:0.005,5')
+    """
+    method = _method(options)
+    curvature = _curvature(options, method)
+    iterations = _iterations(options, method)
+    rate = _learning_rate(options, method)
+    images = len(shape) > 1
+    model = Network.parse(_chosen(options.model) or defaults.model(images))
+    size = _count_parameters(model, task, shape, classes)
+    usual = defaults.drift(images, ordered) if method in RULES else "none"
+    drift = Drift.parse(_chosen(options.drift) or usual)
+    _require_wrapping(drift, method)
+    posterior = _posterior(_chosen(options.posterior), method, curvature, drift, size, images)
+    require_memory(posterior, size, drift)
+    return Settings(
+        task,
+        model,
+        posterior,
+        method,
+        curvature,
+        drift,
+        _prior_var(options, images),
+        _noise_var(options, task),
+        rate,
+        options.seed or 0,
+        iterations,
+    )
+
+
+Setting = TypeVar("Setting", Network, Posterior, Drift)
+
+
+def _chosen(option: Setting | str | None) -> Setting | str | None:
+    return None if option == "auto" else option
+
+
+def _member(field: str, value: str, allowed: tuple[Name, ...]) -> Name:
+    for name in allowed:
+        if name == value:
+            return name
+    require_choice(field, value, allowed)
+    raise AssertionError("unreachable: the choice above was refused")
+
+
+def _method(options: Options) -> MethodName:
+    return _member("method", options.method or "bong", METHODS)
+
+
+def _curvature(options: Options, method: MethodName) -> CurvatureName:
+    if options.curvature is None:
+        return "lin-hess"
+    curvature: CurvatureName = _member("curvature", options.curvature, CURVATURES)
+    if method not in RULES:
+        raise CredoError(
+            f"`curvature={curvature!r}` does not fit `method={method!r}`, which follows gradients only; use "
+            f"`method={RULES[0]!r}`, {_either(RULES[1:])}."
+        )
+    return curvature
+
+
+def _either(words: tuple[str, ...]) -> str:
+    """Words with "or" before the last.
+
+    >>> _either(("blr", "bog", "bbb"))
+    'blr, bog or bbb'
+    """
+    return f"{', '.join(words[:-1])} or {words[-1]}"
+
+
+def _iterations(options: Options, method: MethodName) -> int | None:
+    if options.iterations is not None:
+        require_integer("iterations", options.iterations, 1)
+        if method not in _ITERATED:
+            raise CredoError(
+                f"iterations is for `method={_ITERATED[0]!r}`, {_either(_ITERATED[1:])}; "
+                f"{method} takes one step for each row.",
+                field="iterations",
+            )
+    return (options.iterations or defaults.ITERATIONS[method]) if method in _ITERATED else None
+
+
+def _learning_rate(options: Options, method: MethodName) -> float | None:
+    rate = options.learning_rate
+    if rate is not None:
+        require_positive("learning_rate", rate)
+        if method not in _RATED:
+            raise CredoError(
+                f"learning_rate is for {', '.join(_RATED)}; `method={method!r}` needs none.",
+                field="learning_rate",
+            )
+        if method == "blr" and rate > 1:
+            raise CredoError(
+                f"learning_rate must be at most 1 with `method='blr'`; got {rate:g}.", field="learning_rate"
+            )
+    return rate or defaults.LEARNING_RATE.get(method)
+
+
+def _posterior(
+    option: Posterior | str | None,
+    method: MethodName,
+    curvature: CurvatureName,
+    drift: Drift,
+    size: int,
+    images: bool,
+) -> Posterior | None:
+    if method not in RULES:
+        if option is not None:
+            raise CredoError(
+                f"`posterior={str(option)!r}` does not fit `method={method!r}`, which keeps no uncertainty; "
+                "use `method='bong'`."
+            )
+        return None
+    if option is None:
+        cubic = method in ("bog", "bbb") or curvature == "mc-hess"
+        still = drift.kind in ("none", "run-length")
+        return Posterior.parse(defaults.posterior(size, images, not still or cubic))
+    posterior = Posterior.parse(option)
+    if posterior.rank is not None and posterior.rank > size:
+        raise CredoError(
+            f"the rank of `posterior='low-rank'` must be at most the number of parameters, {size}; "
+            f"got {posterior.rank}."
+        )
+    return posterior
+
+
+def _prior_var(options: Options, images: bool) -> float:
+    if options.prior_var is None:
+        return defaults.prior_scale(images)
+    require_positive("prior_var", options.prior_var)
+    return float(options.prior_var)
+
+
+def _noise_var(options: Options, task: TaskName) -> float | None:
+    if options.noise_var is not None:
+        require_positive("noise_var", options.noise_var)
+        if task != "regression":
+            raise CredoError(
+                "noise_var is for regression; this target is classified (`task='regression'` to override).",
+                field="noise_var",
+            )
+    return options.noise_var
+
+
+def _require_wrapping(drift: Drift, method: MethodName) -> None:
+    """Refuse wrappers that need a posterior for methods that keep none."""
+    if drift.wrapped and drift.kind != "run-length" and method not in RULES:
+        raise CredoError(
+            f"`drift={drift.kind!r}` does not fit `method={method!r}`, which keeps no uncertainty; use "
+            f"`method={RULES[0]!r}`, {_either(RULES[1:])}, or `drift='run-length'`."
+        )
+
+
+def require_memory(posterior: Posterior | None, size: int, drift: Drift) -> None:
+    """Refuse a belief that would not fit in memory.
+
+    Arguments:
+        posterior: the family; None keeps the parameters and the state of an optimiser.
+        size: the number P of parameters.
+        drift: some keep several beliefs.
+
+    Raises:
+        CredoError: more than `credo.sessions.defaults.MEMORY_LIMIT` bytes would be needed.
+
+    Example:
+        >>> require_memory(Posterior("full"), 1000, Drift())
+    """
+    beliefs = {"run-length": 1 + int(drift.numbers[-1]) if drift.numbers else 1}
+    copies = (beliefs | {"mixture": len(defaults.MIXTURE)}).get(drift.kind, 1)
+    floats = 2 * size if posterior is None else posterior.numbers(size)
+    total = 4 * floats * copies
+    if total <= defaults.MEMORY_LIMIT:
+        return
+    gib = f"{total / 2**30:.0f} GiB" if total > 2**33 else f"{total / 2**30:.1f} GiB"
+    if posterior is not None and posterior.kind == "full":
+        square = f"{size} x {size}"
+        what = f"a {square} covariance" if copies == 1 else f"{copies} covariances of {square}"
+        with_drift = "" if copies == 1 else f" with `drift={str(drift)!r}`"
+        raise CredoError(
+            f"`posterior='full'` would keep {what}{with_drift}, {gib}; use low-rank:10 or diagonal."
+        )
+    if copies > 1:
+        raise CredoError(
+            f"`drift={str(drift)!r}` would keep {copies:,} beliefs of {size:,} parameters, {gib}; "
+            "use a smaller CAPACITY."
+        )
+
+
+def network(model: Network, outputs: int, shape: tuple[int, ...]) -> Linear | MLP | CNN:
+    """The network of a setting.
+
+    Arguments:
+        model: the setting.
+        outputs: the number C of outputs.
+        shape: of one row of inputs.
+
+    Raises:
+        CredoError: a cnn is wanted for rows that are no images.
+    """
+    images = len(shape) > 1
+    if model.kind == "cnn":
+        if not images:
+            raise CredoError(
+                f"`model='cnn'` needs images; this data has {math.prod(shape)} features: "
+                "use linear or mlp:50."
+            )
+        return CNN(outputs, activation=defaults.activation(images))
+    if model.kind == "linear":
+        return Linear(outputs)
+    return MLP(outputs, model.widths, defaults.activation(images))
+
+
+def outputs_of(task: TaskName, classes: int) -> int:
+    """How many outputs a model has: one for numbers and for two classes, else one a class."""
+    return 1 if task == "regression" or classes == 2 else classes
+
+
+def _count_parameters(model: Network, task: TaskName, shape: tuple[int, ...], classes: int) -> int:
+    """P, without computing anything."""
+    net = network(model, outputs_of(task, classes), shape)
+    params = jax.eval_shape(lambda: net.init(jax.random.key(0), shape))
+    return sum(int(np.prod(leaf.shape)) for leaf in jax.tree.leaves(params))

@@ -1,0 +1,355 @@
+"""A learner at work on a stream of rows: encoding, scaling, belief and scores."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+import jax
+import numpy as np
+
+from credo.core.names import CurvatureName
+from credo.metrics import Scores
+from credo.sessions import defaults, passes, storage
+from credo.sessions.architecture import Network
+from credo.sessions.assembly import build
+from credo.sessions.change_steps import Steps, collect, joined
+from credo.sessions.change_tally import ChangeTally
+from credo.sessions.drift import Drift
+from credo.sessions.encoding import Block, Encoding, TableEncoding
+from credo.sessions.family import Posterior
+from credo.sessions.forecasts import Forecasts, forecast_blocks
+from credo.sessions.intake import Rows, blocks_of, table_chunks
+from credo.sessions.resolution import resolve
+from credo.sessions.settings import MethodName, Options, Settings, TaskName
+from credo.sessions.tally import Tally
+from credo.sessions.targets import SCALER, number_baseline, own_units, standardised
+from credo.streams import score_chunk, to_scores
+from credo.tables import ScaledTarget, infer_schema
+
+__all__ = ["Session"]
+
+
+class Session:
+    """Everything that learning from a stream carries from one row to the next.
+
+    Each row is forecast before it is learned from, and its forecast is scored beside a baseline (the running
+    mean and spread of the targets, or the running frequencies of the classes): the scores are about rows that
+    were not known yet. `Session.from_rows` makes one from some first rows.
+
+    Arguments:
+        settings: how to learn.
+        encoding: how rows become arrays.
+        chunk: rows in a compiled call; results do not depend on it.
+
+    Attributes:
+        learner, belief: the learner and what it believes.
+        tally: the scores so far.
+        changes: what was reported of changes so far, where the drift is a wrapper.
+        read, used, refused: how many rows were met, were learned from, and would have given a belief that is
+            not finite.
+        missing, unseen: cells without a value and of an unknown category, by column.
+        progress: where a run over a file is; for the caller to set.
+
+    Cost: a row costs what the learner costs (see `credo.RecursiveLearner`); the scores take constant memory.
+
+    Example:
+        >>> rows = [{"a": float(i % 7), "b": "xyz"[i % 3], "y": 2.0 * (i % 7)} for i in range(60)]
+        >>> session = Session.from_rows(rows, "y", model="linear")
+        >>> _ = session.learn(rows)
+        >>> forecasts = session.predict([{"a": 3.0, "b": "x"}], levels=(0.05, 0.95))
+        >>> abs(float(forecasts.mean[0]) - 6.0) < 1.0, session.used
+        (True, 60)
+    """
+
+    def __init__(self, settings: Settings, encoding: Encoding, chunk: int = defaults.TABLE_CHUNK) -> None:
+        self.settings, self.encoding, self.chunk = settings, encoding, chunk
+        self.learner, self.belief = build(settings, encoding.shape, len(encoding.classes))
+        self.key = jax.random.key(settings.seed) if settings.draws else None
+        self.tally = Tally(settings.task, len(encoding.classes))
+        self.changes = ChangeTally.of(settings.drift)
+        self.scaler = SCALER.initial()
+        self.read = self.used = self.refused = 0
+        self.missing: Counter[str] = Counter()
+        self.unseen: Counter[str] = Counter()
+        self.progress = storage.Progress()
+
+    @staticmethod
+    def create(
+        encoding: Encoding,
+        options: Options | None = None,
+        *,
+        ordered: bool = True,
+        chunk: int = defaults.TABLE_CHUNK,
+    ) -> Session:
+        """A session for data of a known encoding.
+
+        Arguments:
+            encoding: how rows become arrays.
+            options: what the user chose; by default all is chosen from the data.
+            ordered: whether the rows are one stream, in which the past fades by default.
+            chunk: rows in a compiled call.
+
+        Raises:
+            CredoError: an option is unknown or out of its range, or two do not fit together.
+        """
+        data = (encoding.task, encoding.shape, len(encoding.classes))
+        return Session(resolve(options or Options(), *data, ordered=ordered), encoding, chunk)
+
+    @staticmethod
+    def from_rows(
+        rows: Rows,
+        target: str,
+        *,
+        task: TaskName | None = None,
+        classes: Sequence[str] | None = None,
+        drop: Sequence[str] = (),
+        categorical: Sequence[str] = (),
+        ordered: bool = True,
+        model: Network | str | None = None,
+        posterior: Posterior | str | None = None,
+        method: MethodName | None = None,
+        curvature: CurvatureName | None = None,
+        drift: Drift | str | None = None,
+        prior_var: float | None = None,
+        noise_var: float | None = None,
+        learning_rate: float | None = None,
+        iterations: int | None = None,
+        seed: int = 0,
+        chunk: int = defaults.TABLE_CHUNK,
+    ) -> Session:
+        """A session for a table, whose meaning is inferred from some rows; nothing is learned from them yet.
+
+        Arguments:
+            rows: a DataFrame, a list of dicts, a dict of columns, or a `Chunk`.
+            target: the column to predict.
+            task, classes, drop, categorical: see `credo.tables.infer_schema`.
+            ordered: whether the rows are one stream, in which the past fades by default.
+            model, posterior, method, curvature, drift: see `Options`.
+            prior_var, noise_var, learning_rate, iterations, seed: see `Options`.
+            chunk: rows in a compiled call.
+
+        Raises:
+            DataError: a column is not there, or there is nothing to learn.
+            CredoError: an option is unknown or out of its range, or two do not fit together.
+        """
+        schema = infer_schema(
+            table_chunks(rows), target, task=task, classes=classes, drop=drop, categorical=categorical
+        )
+        options = Options(
+            model, posterior, method, curvature, drift, prior_var, noise_var, learning_rate, iterations, seed
+        )
+        return Session.create(TableEncoding(schema), options, ordered=ordered, chunk=chunk)
+
+    @property
+    def uncertain(self) -> bool:
+        """Whether the learner keeps a posterior."""
+        return self.settings.uncertain
+
+    @property
+    def regression(self) -> bool:
+        """Whether numbers are predicted."""
+        return self.settings.task == "regression"
+
+    @property
+    def size(self) -> int:
+        """The number P of parameters."""
+        return passes.parameter_count(self.belief)
+
+    def metrics(self) -> dict[str, float]:
+        """The scores so far, by name; `session.tally.baseline()` has those of the baseline."""
+        return self.tally.metrics(self.uncertain)
+
+    def learn(self, rows: Rows) -> Steps | None:
+        """Forecast, score and learn every row, in order.
+
+        Arguments:
+            rows: see `Rows`; rows without a target, or with text in a numeric column, are skipped.
+
+        Returns:
+            What was reported of changes, row by row, where the drift reports any and there were rows.
+
+        Raises:
+            DataError: a column is not there.
+        """
+        steps = [self._learn_block(block) for block in blocks_of(rows, self.encoding, learn=True)]
+        present = [part for part in steps if part is not None]
+        return joined(present) if present else None
+
+    def _learn_block(self, block: Block) -> Steps | None:
+        self.read += block.read
+        self.used += len(block.y)
+        self.missing.update(block.missing)
+        self.unseen.update(block.unseen)
+        if not len(block):
+            return None
+        chunks = [slice(start, start + self.chunk) for start in range(0, len(block), self.chunk)]
+        learn = self._learn_numbers if self.regression else self._learn_classes
+        parts = [learn(block.x[rows], block.y[rows]) for rows in chunks]
+        self.tally.mark(self.used, *(float(number) for number in passes.spread(self.belief)))
+        if self.changes is None:
+            return None
+        steps = joined([part for part in parts if part is not None])
+        self.changes.add(steps)
+        return steps
+
+    def _learn_classes(self, x: np.ndarray, y: np.ndarray) -> Steps | None:
+        scores, steps = self._score(x, y.astype(np.int32), np.ones(len(y), bool))
+        self.tally.add(scores, *self.tally.class_baseline(y))
+        return steps
+
+    def _learn_numbers(self, x: np.ndarray, y: np.ndarray) -> Steps | None:
+        before = self.scaler
+        self.scaler, scaled = SCALER.encode(before, y)
+        known = scaled.known
+        scores, steps = self._score(x, scaled.z.astype(np.float32), known, y, scaled)
+        location, scale = scaled.location[known], scaled.scale[known]
+        counted = (before.count[0] + np.arange(len(y)))[known]
+        own = own_units(scores, location, scale)
+        self.tally.add(own, *number_baseline(scores.y, location, scale, counted))
+        return steps
+
+    def _score(
+        self,
+        x: np.ndarray,
+        ys: np.ndarray,
+        keep: np.ndarray,
+        y: np.ndarray | None = None,
+        scaled: ScaledTarget | None = None,
+    ) -> tuple[Scores, Steps | None]:
+        """Forecast, score and learn n rows.
+
+        Arguments:
+            x: inputs (n, ...).
+            ys: targets (n,): class numbers, or numbers as they are learned.
+            keep: which rows are scored (n,).
+            y, scaled: numbers in their own units (n,), and how they were standardised.
+        """
+        count, chunk = len(x), self.chunk
+        ys = passes.padded(ys, chunk)
+        targets = weights = None
+        if y is not None and scaled is not None:
+            targets = passes.padded(standardised(y, scaled), chunk)
+            weights = passes.padded(scaled.known.astype(np.float32), chunk)
+        self.belief, outcome, info = score_chunk(
+            self.learner,
+            self.belief,
+            passes.padded(x, chunk),
+            ys,
+            targets=targets,
+            real=np.arange(chunk) < count,
+            weights=weights,
+            compare=self._compare,
+            key=self.key,
+            collect=None if self.changes is None else collect,
+        )
+        self.refused += count - int(np.asarray(info.ok)[:count].sum())
+        steps = None
+        if self.changes is not None:
+            steps = jax.tree.map(lambda leaf: np.asarray(leaf)[:count], info.extras)
+        scored = np.concatenate([keep, np.zeros(chunk - count, bool)])
+        return to_scores(outcome, info, ys if y is None else passes.padded(y, chunk), scored), steps
+
+    @property
+    def _compare(self) -> tuple[str, ...]:
+        """Further methods of forecasting that are scored beside the learner's own."""
+        return ("plugin",) if self.uncertain else ()
+
+    def predict(self, rows: Rows, levels: Sequence[float] = ()) -> Forecasts:
+        """Forecasts of rows in the target's own units, at the present belief; nothing is learned.
+
+        Arguments:
+            rows: see `Rows`; the target may be absent, and rows with text in a numeric column are left out.
+            levels: the probabilities of the quantiles to give (regression).
+
+        Raises:
+            DataError: a column is not there.
+        """
+        blocks = list(blocks_of(rows, self.encoding, learn=False, need_target=False))
+        classes = () if self.regression else self.encoding.classes
+        return forecast_blocks(self.learner, self.belief, blocks, self.chunk, classes, self.scaler, levels)
+
+    def test(self, rows: Rows, tally: Tally | None = None) -> Tally:
+        """Score rows that are not learned from, beside the baseline as it is now.
+
+        Arguments:
+            rows: see `Rows`.
+            tally: scores to add to; by default new ones.
+
+        Returns:
+            The scores.
+        """
+        tally = Tally(self.settings.task, len(self.encoding.classes)) if tally is None else tally
+        for block in blocks_of(rows, self.encoding, learn=False):
+            for start in range(0, len(block), self.chunk):
+                chunk = slice(start, start + self.chunk)
+                self._test(block.x[chunk], block.y[chunk], tally)
+        return tally
+
+    def _test(self, x: np.ndarray, y: np.ndarray, tally: Tally) -> None:
+        if not self.regression:
+            share = (self.tally.counts + 1) / (self.tally.counts + 1).sum()
+            scores = self._judge(x, y, y.astype(np.int32))
+            tally.add(scores, np.log(share[y]), (share.argmax() != y).astype(float))
+            return
+        _, scaled = SCALER.encode(self.scaler, y, learn=False)
+        scores = own_units(self._judge(x, y, standardised(y, scaled)), scaled.location, scaled.scale)
+        count = np.full(len(y), self.scaler.count[0])
+        tally.add(scores, *number_baseline(y, scaled.location, scaled.scale, count))
+
+    def _judge(self, x: np.ndarray, y: np.ndarray, ys: np.ndarray) -> Scores:
+        """Scores of n rows that are not learned from; y as reported, ys as forecasts are judged."""
+        xs, ys = passes.padded(x, self.chunk), passes.padded(ys, self.chunk)
+        outcome = passes.judge_rows(self.learner, self.belief, xs, ys, self._compare)
+        real = jax.tree.map(lambda leaf: np.asarray(leaf)[: len(x)], outcome)
+        fields = (real.mean, real.sd, real.log_prob, real.pit, real.probs, real.others)
+        return Scores(y, *fields, real.log_prob, np.ones(len(x), bool))
+
+    def save(self, path: str | os.PathLike[str]) -> Path:
+        """Write the session to a file, all or nothing.
+
+        Arguments:
+            path: the file; by custom it ends in `.credo`.
+
+        Returns:
+            The path.
+
+        Raises:
+            DataError: the file cannot be written.
+        """
+        state = storage.State(
+            self.settings,
+            self.encoding,
+            self.learner,
+            self.belief,
+            self.scaler,
+            self.tally,
+            self.changes,
+            storage.Counters(self.read, self.used, self.refused, self.missing, self.unseen),
+            self.progress,
+        )
+        return storage.write(path, state)
+
+    @staticmethod
+    def load(path: str | os.PathLike[str], chunk: int = defaults.TABLE_CHUNK) -> Session:
+        """Read a session back; it continues bit by bit as if it had never stopped.
+
+        Arguments:
+            path: a file that `save` or `credo learn` wrote.
+            chunk: rows in a compiled call.
+
+        Raises:
+            DataError: there is no such file.
+            FormatError: it is damaged, of another version, or does not hold a session.
+        """
+        state = storage.read(path)
+        session = Session(state.settings, state.encoding, chunk)
+        session.learner, session.belief = state.learner, state.belief
+        session.scaler, session.tally, session.changes = state.scaler, state.tally, state.changes
+        counters = state.counters
+        session.read, session.used, session.refused = counters.read, counters.used, counters.refused
+        session.missing, session.unseen = counters.missing, counters.unseen
+        session.progress = state.progress
+        return session

@@ -1,0 +1,212 @@
+"""The settings of a session: what may be chosen, and what was resolved from it; free of JAX."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Literal, TypeAlias, TypedDict, TypeVar, get_args
+
+from credo.core.errors import FormatError
+from credo.core.names import RULES, CurvatureName, RuleName
+from credo.sessions.architecture import Network
+from credo.sessions.drift import Drift
+from credo.sessions.family import Posterior
+
+__all__ = ["METHODS", "BaselineName", "MethodName", "Options", "SavedSettings", "Settings", "TaskName"]
+
+TaskName: TypeAlias = Literal["classification", "regression"]
+"""What is predicted: classes or numbers."""
+
+BaselineName: TypeAlias = Literal["sgd", "momentum", "adam", "replay"]
+"""The methods that follow gradients and keep no posterior."""
+
+MethodName: TypeAlias = RuleName | BaselineName
+"""The methods: the update rules, which keep a posterior, and the gradient baselines."""
+
+METHODS: tuple[MethodName, ...] = (*RULES, *get_args(BaselineName))
+"""All methods."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Options:
+    """What a user chooses; None leaves a choice to the session, which makes it from the data.
+
+    Arguments:
+        model: the network: a `Network`, or its text, such as "mlp:50,50".
+        posterior: what is kept of the covariance: a `Posterior`, or its text, such as "low-rank:10".
+        method: one of `METHODS`; "bong" by default.
+        curvature: how a row's information is measured; "lin-hess" by default.
+        drift: how the world may change: a `Drift`, or its text, such as "run-length:0.005,5".
+        prior_var: the scale of the prior variances.
+        noise_var: the noise variance of a regression, in units of the target's variance; learned by default.
+        learning_rate: of the methods that have one.
+        iterations: of the methods that may take several steps for a row.
+        seed: of the initial weights and of draws; 0 by default.
+
+    Example:
+        >>> Options(model="mlp:20", drift=Drift("walk", (1e-5,))).model
+        'mlp:20'
+    """
+
+    model: Network | str | None = None
+    posterior: Posterior | str | None = None
+    method: MethodName | str | None = None
+    curvature: CurvatureName | str | None = None
+    drift: Drift | str | None = None
+    prior_var: float | None = None
+    noise_var: float | None = None
+    learning_rate: float | None = None
+    iterations: int | None = None
+    seed: int | None = None
+
+
+class SavedSettings(TypedDict):
+    """Settings as JSON data."""
+
+    task: TaskName
+    model: str
+    posterior: str
+    method: MethodName
+    curvature: CurvatureName
+    drift: str
+    prior_var: float
+    noise_var: float | None
+    learning_rate: float | None
+    seed: int
+    iterations: int | None
+
+
+@dataclasses.dataclass(frozen=True)
+class Settings:
+    """How a session learns; everything is resolved, so that the same settings give the same learner.
+
+    Attributes:
+        task: "classification" or "regression".
+        model: the network.
+        posterior: what is kept of the covariance; None for gradient methods.
+        method: one of `METHODS`.
+        curvature: how a row's information is measured.
+        drift: how the world may change.
+        prior_var: the scale of the prior variances (see `credo.sessions.defaults.prior_scale`).
+        noise_var: the noise variance in units of the target's variance; None learns it (regression).
+        learning_rate: of the methods that have one.
+        seed: of the initial weights, and of the draws of Monte Carlo curvatures.
+        iterations: of the methods that take several steps for a row.
+
+    Example:
+        >>> settings = Settings("regression", Network("linear"), Posterior("full"), "bong", "lin-hess",
+        ...                     Drift(), prior_var=4.0, noise_var=None, learning_rate=None, seed=0)
+        >>> settings.description
+        'full posterior'
+        >>> Settings.from_dict(settings.to_dict()) == settings
+        True
+    """
+
+    task: TaskName
+    model: Network
+    posterior: Posterior | None
+    method: MethodName
+    curvature: CurvatureName
+    drift: Drift
+    prior_var: float
+    noise_var: float | None
+    learning_rate: float | None
+    seed: int
+    iterations: int | None = None
+
+    @property
+    def uncertain(self) -> bool:
+        """Whether a posterior is kept."""
+        return self.posterior is not None
+
+    @property
+    def draws(self) -> bool:
+        """Whether an update draws random numbers."""
+        return self.curvature.startswith("mc-")
+
+    @property
+    def description(self) -> str:
+        """The method in words, with its settings; the default is the posterior alone."""
+        if self.posterior is None:
+            return self.method
+        words = f"{self.posterior} posterior"
+        if self.method == "bong" and self.curvature == "lin-hess" and self.iterations in (None, 1):
+            return words
+        parts: list[str] = [self.method, self.curvature]
+        if self.iterations is not None and (self.method, self.iterations) != ("bong", 1):
+            parts.append(f"{self.iterations} iteration{'s'[: self.iterations != 1]}")
+        if self.learning_rate is not None:
+            parts.append(f"learning rate {self.learning_rate:g}")
+        return f"{words} by {', '.join(parts)}"
+
+    def to_dict(self) -> SavedSettings:
+        """The settings as JSON data."""
+        return {
+            "task": self.task,
+            "model": str(self.model),
+            "posterior": "none" if self.posterior is None else str(self.posterior),
+            "method": self.method,
+            "curvature": self.curvature,
+            "drift": str(self.drift),
+            "prior_var": self.prior_var,
+            "noise_var": self.noise_var,
+            "learning_rate": self.learning_rate,
+            "seed": self.seed,
+            "iterations": self.iterations,
+        }
+
+    @staticmethod
+    def from_dict(saved: Mapping[str, object]) -> Settings:
+        """Restore what `to_dict` gave.
+
+        Raises:
+            FormatError: something in it is absent, or was added by another version.
+        """
+        names = {field.name for field in dataclasses.fields(Settings)}
+        unknown, absent = sorted(set(saved) - names), sorted(names - set(saved) - {"iterations"})
+        if unknown or absent:
+            what = f"it has no {absent[0]!r}" if absent else f"{unknown[0]!r} is unknown"
+            raise FormatError(f"the saved settings are of another version of credo: {what}.")
+        posterior = _text(saved, "posterior")
+        seed = _number(saved, "seed")
+        iterations = _number(saved, "iterations")
+        prior_var = _number(saved, "prior_var")
+        if prior_var is None or seed is None:
+            raise FormatError("the saved settings are of another version of credo: a number is absent.")
+        return Settings(
+            _one_of(saved, "task", get_args(TaskName)),
+            Network.parse(_text(saved, "model")),
+            None if posterior == "none" else Posterior.parse(posterior),
+            _one_of(saved, "method", METHODS),
+            _one_of(saved, "curvature", get_args(CurvatureName)),
+            Drift.parse(_text(saved, "drift")),
+            prior_var,
+            _number(saved, "noise_var"),
+            _number(saved, "learning_rate"),
+            int(seed),
+            None if iterations is None else int(iterations),
+        )
+
+
+Name = TypeVar("Name", bound=str)
+
+
+def _one_of(saved: Mapping[str, object], name: str, allowed: tuple[Name, ...]) -> Name:
+    for choice in allowed:
+        if choice == saved[name]:
+            return choice
+    raise FormatError(f"the saved {name} is of another version of credo; got {saved[name]!r}.")
+
+
+def _text(saved: Mapping[str, object], name: str) -> str:
+    value = saved[name]
+    if not isinstance(value, str):
+        raise FormatError(f"the saved {name} must be text; got {value!r}.")
+    return value
+
+
+def _number(saved: Mapping[str, object], name: str) -> float | None:
+    value = saved.get(name)
+    if value is not None and not isinstance(value, int | float):
+        raise FormatError(f"the saved {name} must be a number; got {value!r}.")
+    return value

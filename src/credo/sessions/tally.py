@@ -1,0 +1,218 @@
+"""Running scores in constant memory: our forecasts beside simple baselines on the very same rows.
+
+Sums are kept of blocks of rows; where there are too many blocks, neighbours are merged, so that a curve over
+any stream has at most 2 `BLOCKS` points. All of it is a handful of arrays, saved with the belief, so that a
+resumed run continues its curves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal, TypeAlias, get_args
+
+import numpy as np
+
+from credo.metrics import BINS, LEVELS, Scores, central, count_bins, coverage_of, ece_of, row_losses
+from credo.sessions.settings import TaskName
+
+__all__ = ["ColumnName", "Tally"]
+
+RECENT = 200
+"""Latest rows of a regression that are kept for the plot of its predictive bands."""
+
+BLOCKS = 1000
+
+ColumnName: TypeAlias = Literal[
+    "rows", "nlpd", "loss", "plugin", "extra", "base_nlpd", "base_loss", "last_loss"
+]
+"""What is summed: `loss` is 0/1 or the squared error, `extra` the Brier score or the absolute error; of the
+`base`line too, and of the last value as a forecast."""
+
+_COLUMNS: tuple[ColumnName, ...] = get_args(ColumnName)
+_STATE = ("sums", "bins", "counts", "last", "recent", "trace")
+
+
+class Tally:
+    """Scores of a stream so far.
+
+    Arguments:
+        task: "classification" or "regression".
+        classes: how many there are.
+
+    Attributes:
+        scored: how many rows were scored.
+        size: rows in a block.
+        sums: the sums of each block (blocks, 8), in the order of `ColumnName`.
+        bins: rows counted in bins of the confidence (classification) or of the central probability
+            (regression), see `credo.metrics.count_bins`. Files of before version 0.1.0 have 20 bins of the
+            confidence; such a tally goes on with 20.
+        counts: rows of each class (classes,).
+        last: the latest target (1,).
+        recent: the latest rows of a regression (n, 4): row, target, mean and standard deviation.
+        trace: how the weights settle (n, 3): rows, the norm of their mean, and their mean posterior sd.
+
+    Example:
+        >>> tally, one = Tally("regression"), np.ones(2)
+        >>> scores = Scores(np.array([1.0, 3.0]), one, one, -one, one / 2, None, {}, one, one > 0)
+        >>> tally.add(scores, -one, one)
+        >>> tally.metrics()["mae"], tally.baseline()["rmse"]
+        (1.0, 1.0)
+    """
+
+    def __init__(self, task: TaskName, classes: int = 0) -> None:
+        self.task: TaskName = task
+        self.scored = 0
+        self.size = 1
+        self.sums = np.zeros((0, len(_COLUMNS)))
+        self.bins = np.zeros((BINS if task == "classification" else LEVELS, 3))
+        self.counts = np.zeros(classes)
+        self.last = np.full(1, np.nan)
+        self.recent = np.zeros((0, 4))
+        self.trace = np.zeros((0, 3))
+
+    def class_baseline(self, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """How the class frequencies so far predict each label, which then is counted.
+
+        Arguments:
+            y: (n,) class numbers, in the order of the rows.
+
+        Returns:
+            The log probability of each label, and whether it was not the most frequent class so far.
+        """
+        n, classes = len(y), len(self.counts)
+        hot = np.zeros((n, classes))
+        hot[np.arange(n), y] = 1.0
+        before = (
+            self.counts + np.concatenate([np.zeros((1, classes)), np.cumsum(hot, axis=0)[:-1]]) if n else hot
+        )
+        self.counts = self.counts + hot.sum(axis=0)
+        log_prob = np.log((before[np.arange(n), y] + 1.0) / (before.sum(axis=1) + classes))
+        return log_prob, (before.argmax(axis=1) != y).astype(float)
+
+    def add(self, scores: Scores, base_log_prob: np.ndarray, base_loss: np.ndarray) -> None:
+        """Take in the scores of consecutive rows, in the target's own units, beside the baseline's.
+
+        Arguments:
+            scores: of n rows.
+            base_log_prob: the baseline's log probability of each target (n,).
+            base_loss: whether the baseline was wrong, or its squared error (n,).
+        """
+        n = len(scores)
+        if n == 0:
+            return
+        y = np.asarray(scores.y, float)
+        before = np.concatenate([self.last, y[:-1]])
+        if scores.probs is not None:
+            loss, extra = row_losses(scores, "error"), row_losses(scores, "brier")
+            last_loss = (before != y).astype(float)
+            self.bins += count_bins(scores.probs.max(axis=1), scores.correct, len(self.bins))
+        else:
+            assert scores.mean is not None and scores.sd is not None and scores.pit is not None
+            mean, sd = np.asarray(scores.mean, float), np.asarray(scores.sd, float)
+            loss, extra = row_losses(scores, "rmse", float), row_losses(scores, "mae", float)
+            last_loss = np.where(np.isnan(before), y - mean, y - before) ** 2
+            self.bins += count_bins(central(scores.pit), np.ones(n), len(self.bins))
+            rows = np.stack([np.arange(self.scored + 1, self.scored + n + 1), y, mean, sd], axis=1)
+            self.recent = np.concatenate([self.recent, rows])[-RECENT:]
+        nlpd = row_losses(scores, "nlpd")
+        plugin = -scores.others["plugin"] if "plugin" in scores.others else nlpd
+        columns = (np.ones(n), nlpd, loss, plugin, extra, -base_log_prob, base_loss, last_loss)
+        self._append(np.stack(columns, axis=1).astype(float))
+        self.last = y[-1:]
+
+    def mark(self, rows: int, norm: float, sd: float) -> None:
+        """Note how the weights settle.
+
+        Arguments:
+            rows: how many were learned from.
+            norm: of the mean parameters.
+            sd: the mean posterior standard deviation.
+        """
+        self.trace = np.concatenate([self.trace, [[rows, norm, sd]]])
+        if len(self.trace) > 2 * BLOCKS:
+            self.trace = self.trace[1::2]
+
+    def _append(self, rows: np.ndarray) -> None:
+        block = (self.scored + np.arange(len(rows))) // self.size
+        longer = np.zeros((int(block[-1]) + 1, len(_COLUMNS)))
+        longer[: len(self.sums)] = self.sums
+        np.add.at(longer, block, rows)
+        self.scored += len(rows)
+        while len(longer) > 2 * BLOCKS:
+            longer = np.concatenate([longer, np.zeros((len(longer) % 2, len(_COLUMNS)))])
+            longer = longer[::2] + longer[1::2]
+            self.size *= 2
+        self.sums = longer
+
+    def curve(self, name: ColumnName, window: int | None = None) -> tuple[np.ndarray, np.ndarray]:
+        """The mean of a column over the stream; a mean of squared errors is given as its root.
+
+        Arguments:
+            name: the column.
+            window: over about so many of the latest rows; None takes all rows so far.
+
+        Returns:
+            After how many rows (blocks,), and the means there (blocks,).
+        """
+        column = self.sums[:, _COLUMNS.index(name)]
+        total, rows = np.cumsum(column), np.cumsum(self.sums[:, 0])
+        upto, span = total, rows
+        if window is not None:
+            back = max(1, round(window / self.size))
+            with np.errstate(invalid="ignore"):  # a learner that has diverged has infinite sums
+                upto = total - np.concatenate([np.zeros(min(back, len(total))), total[:-back]])
+            span = rows - np.concatenate([np.zeros(min(back, len(rows))), rows[:-back]])
+        mean = upto / np.maximum(span, 1.0)
+        return rows, np.sqrt(np.maximum(mean, 0.0)) if self._squared(name) else mean
+
+    def latest(self, name: ColumnName) -> float:
+        """The mean of a column over all rows (for squared errors its root); NaN before any row."""
+        if not self.scored:
+            return float("nan")
+        mean = float(self.sums[:, _COLUMNS.index(name)].sum() / self.scored)
+        return mean**0.5 if self._squared(name) else mean
+
+    def _squared(self, name: ColumnName) -> bool:
+        return self.task == "regression" and name.endswith("loss")
+
+    def metrics(self, uncertain: bool = False) -> dict[str, float]:
+        """Our metrics by name.
+
+        Arguments:
+            uncertain: whether the forecasts were linearised ones, so that plug-in ones are reported beside
+                them.
+        """
+        words = ("error", "brier") if self.task == "classification" else ("rmse", "mae")
+        table = {"nlpd": self.latest("nlpd"), words[0]: self.latest("loss"), words[1]: self.latest("extra")}
+        if uncertain:
+            table["nlpd_plugin"] = self.latest("plugin")
+        if self.scored and self.task == "classification":
+            table["ece"] = ece_of(self.bins)
+        elif self.scored:
+            table["coverage_90"] = coverage_of(self.bins)
+        return table
+
+    def baseline(self) -> dict[str, float]:
+        """The baseline's metrics by name: running class frequencies, or the running mean and spread."""
+        word = "error" if self.task == "classification" else "rmse"
+        return {"nlpd": self.latest("base_nlpd"), word: self.latest("base_loss")}
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        """The state as arrays."""
+        columns = (self.sums, self.bins, self.counts, self.last, self.recent, self.trace)
+        state = dict(zip(_STATE, columns, strict=True))
+        return state | {"size": np.array([self.scored, self.size])}
+
+    @staticmethod
+    def from_arrays(task: TaskName, arrays: Mapping[str, np.ndarray]) -> Tally:
+        """Restore what `arrays` gave.
+
+        Arguments:
+            task: "classification" or "regression".
+            arrays: by name.
+        """
+        tally = Tally(task)
+        state = (np.array(arrays[name], float) for name in _STATE)
+        tally.sums, tally.bins, tally.counts, tally.last, tally.recent, tally.trace = state
+        tally.scored, tally.size = (int(number) for number in arrays["size"])
+        return tally

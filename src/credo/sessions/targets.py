@@ -1,0 +1,72 @@
+"""Regression targets: forecasts of standardised targets in the target's own units, and the baseline."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+
+from credo.metrics import Scores
+from credo.tables import ScaledTarget, TargetScaler
+
+__all__ = ["SCALER", "number_baseline", "own_units", "standardised"]
+
+SCALER = TargetScaler()
+"""How the targets of a session are standardised, each by those before it."""
+
+
+def standardised(y: np.ndarray, scaled: ScaledTarget) -> np.ndarray:
+    """Targets in units of the spread of those before them, without clipping: what forecasts are judged by.
+
+    Arguments:
+        y: in their own units (n,).
+        scaled: how they were standardised.
+
+    Returns:
+        (n,) float32.
+    """
+    return np.asarray((y - scaled.location) / scaled.scale, np.float32)
+
+
+def own_units(scores: Scores, location: np.ndarray, scale: np.ndarray) -> Scores:
+    """Scores of standardised targets in the target's own units.
+
+        mean' = location + scale * mean,  sd' = scale * sd,  log p' = log p - log(scale)
+
+    Arguments:
+        scores: of n standardised targets.
+        location, scale: of the targets before each row (n,).
+
+    Example:
+        >>> one = np.ones(1)
+        >>> scores = Scores(12 * one, one, one, -one, one / 2, None, {}, one, one > 0)
+        >>> own_units(scores, 10 * one, 2 * one).mean.tolist()
+        [12.0]
+    """
+    shift = np.log(scale)
+    return dataclasses.replace(
+        scores,
+        mean=location + scale * np.asarray(scores.mean, float),
+        sd=scale * np.asarray(scores.sd, float),
+        log_prob=np.asarray(scores.log_prob, float) - shift,
+        others={name: np.asarray(value, float) - shift for name, value in scores.others.items()},
+    )
+
+
+def number_baseline(
+    y: np.ndarray, location: np.ndarray, scale: np.ndarray, count: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """The normal with the mean and spread of the targets so far.
+
+        p(y) = N(y | location, scale^2 (1 + 1 / count))
+
+    Arguments:
+        y: the targets (n,).
+        location, scale, count: mean, standard deviation and number of the targets before each row (n,).
+
+    Returns:
+        Its log density (n,) and squared error (n,).
+    """
+    var = scale**2 * (1.0 + 1.0 / np.maximum(count, 1))
+    gap2 = (y - location) ** 2
+    return -0.5 * (gap2 / var + np.log(2 * np.pi * var)), gap2

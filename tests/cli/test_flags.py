@@ -1,0 +1,43 @@
+"""Sentences of the library in the words of the command line."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from credo.cli.flags import in_flags, refusal
+from credo.core.errors import CredoError
+
+ROOM = Path(__file__).resolve().parents[2] / "src" / "credo"
+
+
+@pytest.mark.parametrize(
+    ("sentence", "words"),
+    [
+        ("`curvature='mc-ef'` does not fit `method='sgd'`", "--curvature mc-ef does not fit --method sgd"),
+        ("60 rows; `limit=0` for all", "60 rows; --limit 0 for all"),
+        ("give all classes with `classes`", "give all classes with --classes"),
+        ("`credo datasets` lists the names", "`credo datasets` lists the names"),
+        ("line 3 holds 'model=3'", "line 3 holds 'model=3'"),
+    ],
+)
+def test_settings_in_backquotes_become_flags(sentence: str, words: str) -> None:
+    assert in_flags(sentence) == words
+
+
+def test_the_field_of_an_error_becomes_a_flag_where_its_sentence_begins_with_it() -> None:
+    assert (
+        refusal(CredoError("noise_var must be above 0.", field="noise_var")) == "--noise-var must be above 0."
+    )
+    assert refusal(CredoError("the model is odd.", field="model")) == "the model is odd."
+    assert refusal(CredoError("x must be finite.", field="x")) == "x must be finite."
+    assert refusal(CredoError("task forces differ.")) == "task forces differ."
+
+
+def test_below_the_command_line_nobody_speaks_of_flags() -> None:
+    flag = re.compile(r"(?<![\w-])--[a-z][a-z-]+")
+    files = [file for file in ROOM.rglob("*.py") if file.parts[len(ROOM.parts)] not in ("cli", "experiments")]
+    words = [f"{file.name}: {match[0]}" for file in files for match in flag.finditer(file.read_text())]
+    assert not words

@@ -1,0 +1,64 @@
+"""Sessions that an earlier version saved go on as that version would have gone on.
+
+`data/` holds two sessions, some further rows for each, and the sessions after those rows, all written by
+`credo learn` of the version before sessions were a room of the library.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import json
+from pathlib import Path
+
+import jax
+import numpy as np
+import pytest
+
+from credo.sessions import ColumnOptions, Session, open_file
+
+DATA = Path(__file__).parent / "data"
+
+
+def continued(name: str) -> tuple[Session, Session]:
+    """A session that has taken in the further rows, and the same as it was saved then."""
+    session = Session.load(DATA / f"{name}.credo")
+    source = open_file(str(DATA / f"{name}_more.csv"), ColumnOptions(), encoding=session.encoding)
+    for rows in source.rows:
+        session.learn(rows)
+    return session, Session.load(DATA / f"{name}_after.credo")
+
+
+def same_machine() -> bool:
+    """Whether this is a machine that rounds as the one did that wrote the files."""
+    machine = json.loads((DATA / "machine.json").read_text())
+    cpu = Path("/proc/cpuinfo")
+    return (
+        machine["jaxlib"] == importlib.metadata.version("jaxlib")
+        and cpu.exists()
+        and machine["cpu"] in cpu.read_text()
+    )
+
+
+@pytest.mark.parametrize("name", ["numbers", "classes"])
+def test_the_beliefs_and_scores_are_those_of_before(name: str) -> None:
+    session, before = continued(name)
+    assert session.settings == before.settings and session.used == before.used
+    for mine, theirs in zip(jax.tree.leaves(session.belief), jax.tree.leaves(before.belief), strict=True):
+        np.testing.assert_allclose(mine, theirs, rtol=1e-3, atol=1e-4)  # float32, rounded in another order
+    for scores, wanted in ((session.tally, before.tally), (session.changes, before.changes)):
+        if scores is None or wanted is None:
+            assert scores is wanted
+            continue
+        for part, array in wanted.arrays().items():
+            np.testing.assert_allclose(scores.arrays()[part], array, rtol=1e-3, atol=1e-3, err_msg=part)
+
+
+@pytest.mark.optimised
+@pytest.mark.skipif(not same_machine(), reason="another machine may round in another order")
+@pytest.mark.parametrize("name", ["numbers", "classes"])
+def test_they_are_so_bit_by_bit(name: str) -> None:
+    with jax.enable_x64(False), jax.numpy_rank_promotion("allow"), jax.numpy_dtype_promotion("standard"):
+        session, before = continued(name)
+        assert session.belief == before.belief and session.learner == before.learner
+    for part, array in before.tally.arrays().items():
+        np.testing.assert_array_equal(session.tally.arrays()[part], array, err_msg=part)

@@ -1,0 +1,155 @@
+"""A session from Python: frames, dicts, columns and arrays in; forecasts, scores and files out."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import credo
+from credo.core.errors import CredoError, DataError, FormatError
+from credo.metrics import Scores, summarize
+from credo.sessions import Block, Images, Session, Tally, open_dataset
+from credo.sessions.intake import chunks_of
+
+RNG = np.random.default_rng(0)
+
+
+def table(count: int) -> dict[str, list[object]]:
+    """A regression on two numbers and a city, as columns."""
+    a, b = RNG.normal(size=(2, count))
+    city = RNG.choice(["Oslo", "Rome"], count)
+    y = 5.0 + 3.0 * a - 2.0 * b + (city == "Rome") + 0.1 * RNG.normal(size=count)
+    return {"a": a.tolist(), "b": b.tolist(), "city": city.tolist(), "y": y.tolist()}
+
+
+def rows_of(columns: dict[str, list[object]]) -> list[dict[str, object]]:
+    return [dict(zip(columns, cells, strict=True)) for cells in zip(*columns.values(), strict=True)]
+
+
+def test_frames_dicts_and_columns_are_the_same_rows() -> None:
+    pandas, polars = pytest.importorskip("pandas"), pytest.importorskip("polars")
+    columns = table(40)
+    beliefs = []
+    for rows in (columns, rows_of(columns), pandas.DataFrame(columns), polars.DataFrame(columns)):
+        session = Session.from_rows(rows, "y", model="linear")
+        session.learn(rows)
+        beliefs.append(session.belief)
+        assert session.used == 40 and session.tally.scored == 30
+    assert all(belief == beliefs[0] for belief in beliefs)
+
+
+def test_rows_may_come_one_by_one_or_all_at_once() -> None:
+    columns = table(30)
+    whole = Session.from_rows(columns, "y", model="linear", posterior="diagonal")
+    parts = Session.from_rows(columns, "y", model="linear", posterior="diagonal")
+    whole.learn(columns)
+    for row in rows_of(columns):
+        parts.learn([row])
+    assert whole.belief == parts.belief
+    assert whole.metrics() == pytest.approx(parts.metrics())
+
+
+def test_forecasts_need_no_target_and_say_which_rows_they_are_of() -> None:
+    columns = table(120)
+    session = Session.from_rows(columns, "y", model="linear")
+    session.learn(columns)
+    before = session.belief
+    forecasts = session.predict(
+        [{"a": 1.0, "b": 0.0, "city": "Rome"}, {"a": "text"}, {"a": 0.0}], levels=(0.05, 0.5, 0.95)
+    )
+    assert forecasts.lines.tolist() == [1, 3] and forecasts.labels == []
+    assert forecasts.mean is not None and forecasts.quantiles is not None
+    assert forecasts.mean[0] == pytest.approx(9.0, abs=0.5)
+    assert (np.diff(forecasts.quantiles, axis=1) > 0).all()
+    assert session.belief == before and session.used == 120
+    again = session.predict([{"a": 1.0, "b": 0.0, "city": "Rome"}])
+    assert again.quantiles is None and again.mean is not None
+    assert again.mean[0] == pytest.approx(forecasts.mean[0])
+
+
+def test_no_rows_give_no_forecasts_and_teach_nothing() -> None:
+    columns = table(20)
+    session = Session.from_rows(columns, "y", model="linear")
+    assert session.learn([]) is None and session.used == 0
+    assert session.predict([]).mean is None
+
+
+def test_classes_have_labels_and_held_out_scores() -> None:
+    x = RNG.normal(size=200)
+    rows: list[dict[str, object]] = [{"x": value, "y": "up" if value > 0 else "down"} for value in x]
+    session = Session.from_rows(rows, "y", model="linear")
+    session.learn(rows[:150])
+    assert session.predict([{"x": 3.0}, {"x": -3.0}]).labels == ["up", "down"]
+    held_out = session.test(rows[150:])
+    assert held_out.scored == 50 and held_out.metrics()["error"] < 0.1
+    assert session.used == 150 and session.metrics()["nlpd"] < session.tally.baseline()["nlpd"]
+
+
+def test_a_drift_that_is_a_wrapper_reports_changes() -> None:
+    columns = table(30)
+    session = Session.from_rows(columns, "y", model="linear", drift="run-length:0.01,3")
+    steps = session.learn(columns)
+    assert steps is not None and steps.size == 30 and session.changes is not None
+    assert session.changes.rows == 30
+
+
+def test_a_saved_session_goes_on_as_if_it_had_never_stopped(tmp_path: Path) -> None:
+    first, second = table(40), table(20)
+    session = Session.from_rows(first, "y", model="linear")
+    session.learn(first)
+    again = Session.load(session.save(tmp_path / "s.credo"))
+    for one in (session, again):
+        one.learn(second)
+    assert again.belief == session.belief and again.metrics() == session.metrics()
+    assert again.settings == session.settings and again.used == 60
+
+
+def test_files_without_a_session_are_refused(tmp_path: Path) -> None:
+    coin = credo.BetaBernoulli()
+    with pytest.raises(FormatError, match="only a session of this version"):
+        Session.load(credo.save(tmp_path / "coin.credo", coin, coin.init()))
+
+
+def test_what_is_no_row_is_refused() -> None:
+    with pytest.raises(DataError, match="row 2 is 3"):
+        list(chunks_of([{"a": 1}, 3]))  # type: ignore[list-item]  # the mistake under test
+    with pytest.raises(DataError, match="a has 1, b has 2"):
+        list(chunks_of({"a": [1], "b": [1, 2]}))
+    with pytest.raises(DataError, match="must be a DataFrame"):
+        list(chunks_of(3))  # type: ignore[arg-type]  # the mistake under test
+    with pytest.raises(DataError, match="got images"):
+        Session.from_rows(Images(np.zeros((1, 2, 2)), np.zeros(1, int), np.ones(1)), "y")
+    with pytest.raises(DataError, match="encoded before"):
+        list(chunks_of(Block(np.zeros((1, 2)), np.zeros(1), np.ones(1), 1)))
+
+
+def test_options_are_refused_in_the_words_of_the_library() -> None:
+    with pytest.raises(CredoError, match=r"^noise_var must be finite and above 0; got -1[.]0") as caught:
+        Session.from_rows(table(20), "y", noise_var=-1.0)
+    assert caught.value.field == "noise_var"
+    with pytest.raises(CredoError, match=r"^`curvature='mc-ef'` does not fit `method='sgd'`"):
+        Session.from_rows(table(20), "y", method="sgd", curvature="mc-ef")
+
+
+def test_a_named_data_set_is_a_source_of_rows() -> None:
+    source = open_dataset("wine", limit=60, test_rows=-1)
+    session = Session.create(source.encoding, ordered=source.ordered)
+    for rows in source.rows:
+        session.learn(rows)
+    assert session.used == 60 == source.total and str(session.settings.drift) == "none"
+
+
+def test_the_calibration_error_of_a_session_is_that_of_the_library() -> None:
+    probs = RNG.dirichlet(np.ones(3), 500)
+    y = np.array([RNG.choice(3, p=p) for p in probs])
+    log_prob = np.log(probs[np.arange(500), y])
+    scores = Scores(y, None, None, log_prob, None, probs, {}, log_prob, np.ones(500, bool))
+    tally = Tally("classification", 3)
+    for start in range(0, 500, 70):
+        part = scores.rows(slice(start, start + 70))
+        tally.add(part, np.zeros(len(part)), np.zeros(len(part)))
+    wanted, metrics = summarize(scores), tally.metrics()
+    for name in ("ece", "error", "brier", "nlpd"):
+        assert metrics[name] == pytest.approx(wanted[name], rel=1e-12), name
