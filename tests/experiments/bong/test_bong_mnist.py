@@ -24,7 +24,7 @@ from credo.experiments.engine.plain_data import Arrays, Values
 from credo.experiments.engine.portions import silent
 from credo.experiments.engine.purposes import SCORED, TUNING
 from credo.experiments.engine.sweep import Setting, sweep
-from credo.metrics.scores import ece
+from credo.metrics import ece
 
 BONG, BOG = GridCell("bong", "lin-hess"), GridCell("bog", "lin-hess")
 PLAN = Plan(

@@ -9,7 +9,7 @@ from typing import TypedDict
 import numpy as np
 
 from credo.core.errors import DataError
-from credo.datasets.sources import DataFile, Finder
+from credo.datasets.finder import DataFile, Finder
 from credo.experiments.bong.robot_arm import motions
 
 __all__ = ["Orders", "SplitRows", "make_orders", "measurements", "split_rows"]
