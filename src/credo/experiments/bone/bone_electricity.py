@@ -39,14 +39,14 @@ class _Table:
     Attributes:
         x, y: inputs (N, 6) and targets (N,).
         early: how many rows are for tuning; errors are counted after them.
-        rows, chosen, tuning, series: of the outcome, as far as it is known.
+        rows, choices, tuning, series: of the outcome, as far as it is known.
     """
 
     x: np.ndarray
     y: np.ndarray
     early: int
     rows: list[Row] = field(default_factory=list)
-    chosen: dict[str, Json] = field(default_factory=dict)
+    choices: dict[str, Json] = field(default_factory=dict)
     tuning: dict[str, Json] = field(default_factory=dict)
     series: Arrays = field(default_factory=dict)
 
@@ -65,7 +65,7 @@ class _Table:
         label, median = method.label, mean_se(medians)
         self.rows.append(Row(f"mean absolute error, {label}", *mean_se(means), None, None, _failure(means)))
         self.rows.append(Row(f"median absolute error, {label}", *median, method.published, None, note))
-        self.chosen[label] = dict(method.grid[index])
+        self.choices[label] = dict(method.grid[index])
         self.tuning[label] = [{**v, "mae": loss} for v, loss in zip(method.grid, losses, strict=True)]
         self.series[label] = gaps.mean(axis=0)
 
@@ -81,7 +81,7 @@ class _Table:
         mean = gaps.mean()
         self.rows.append(Row(f"mean absolute error, {peer.label}", float(mean), note=_failure(mean)))
         self.rows.append(Row(f"median absolute error, {peer.label}", float(np.median(gaps))))
-        self.chosen[peer.label], self.series[peer.label] = dict(peer.grid[index]), gaps
+        self.choices[peer.label], self.series[peer.label] = dict(peer.grid[index]), gaps
 
 
 def _failure(means: np.ndarray | np.float64) -> str:
@@ -132,7 +132,7 @@ def run(size: Size, seed: int, progress: Progress, cells: Cells | None = None) -
         "ahead": AHEAD,
         "half_life": HALF_LIFE,
         "network": "6-4-4-1, relu, 53 parameters; prior variance 1, noise tuned",
-        "chosen": table.chosen,
+        "chosen": table.choices,
         "tuning": table.tuning,
         "criterion": f"mean absolute error of the first {early} rows",
     }

@@ -92,7 +92,7 @@ class Plan:
         binary: whether y is 0 or 1. Then accuracy is measured, otherwise the RMSE to the true mean.
         criterion: what tuning minimises where y is a number: "nll", or "mae" (the mean absolute error to y).
         to_observation: whether the RMSE is to y instead of to its true mean.
-        within: in how many steps a change must be reported to count as found.
+        within: within how many steps a change must be reported to count.
         peers: methods of other packages.
         target: what was measured before with the best adaptive method, in words.
         seeds: how many streams are for tuning, and how many are scored, at each size.

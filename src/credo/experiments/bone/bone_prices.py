@@ -52,13 +52,13 @@ class _Table:
     Attributes:
         y: the labels (T,).
         early: how many rows are for tuning; the others are scored.
-        rows, chosen, series: of the outcome, as far as it is known.
+        rows, choices, series: of the outcome, as far as it is known.
     """
 
     y: np.ndarray
     early: int
     rows: list[Row] = field(default_factory=list)
-    chosen: dict[str, Json] = field(default_factory=dict)
+    choices: dict[str, Json] = field(default_factory=dict)
     series: Arrays = field(default_factory=dict)
 
     def best(self, grid: Sequence[Values], forecast: Forecast) -> Values:
@@ -77,7 +77,7 @@ class _Table:
         self.rows.append(Row(f"NLPD in nats, {label}", float(score[self.early :].mean())))
         if seconds is not None:
             self.rows.append(Row(f"rows a second, {label}", len(self.y) / seconds))
-        self.chosen[label], self.series[label] = dict(values), wrong[self.early :].astype(float)
+        self.choices[label], self.series[label] = dict(values), wrong[self.early :].astype(float)
 
     def add_timed(self, label: str, values: Values, forecast: Forecast) -> None:
         """Add a method, and time it."""
@@ -120,10 +120,10 @@ def run(size: Size, seed: int, progress: Progress, cells: Cells | None = None) -
     settings: dict[str, Json] = {
         "rows": len(y),
         "model": "logistic regression of the columns and a constant; prior variance 1, full covariance",
-        "chosen": table.chosen,
+        "chosen": table.choices,
         "criterion": f"log score of the first {early} rows",
         "least probability in a log score": LEAST,
-        "left out": [label for label in labels if label not in table.chosen],
+        "left out": [label for label in labels if label not in table.choices],
     }
     seeds = {"all": "no random numbers, but River's forest (its seed is 0)"}
     figure = functools.partial(draw, table.series)

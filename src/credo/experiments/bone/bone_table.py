@@ -9,7 +9,7 @@ import numpy as np
 
 from credo.experiments.bone.bone_figure import draw
 from credo.experiments.bone.bone_plan import Method, Plan
-from credo.experiments.bone.bone_tuning import Tuned, measures, tune_and_score
+from credo.experiments.bone.bone_tuning import TuningResult, measures, tune_and_score
 from credo.experiments.bone.bone_world import Streams, make_streams
 from credo.experiments.engine.cell_folder import Cells
 from credo.experiments.engine.experiment import Outcome, Size
@@ -28,30 +28,30 @@ def run_plan(plan: Plan, size: Size, seed: int, progress: Progress, cells: Cells
         plan: of the experiment.
         size, seed, progress, cells: as for every experiment.
     """
-    tuned = tune_and_score(plan, size, seed, progress, Cells() if cells is None else cells)
+    entries = tune_and_score(plan, size, seed, progress, Cells() if cells is None else cells)
     tuning_count, scored_count = plan.seeds[size]
-    scored = make_streams(plan.draw, seed, SCORED, scored_count)
-    rows = _best(plan, tuned, scored)
-    if plan.binary and np.all(np.isfinite(scored.truth)):
-        ceiling = np.mean((scored.truth > 0.5) == (scored.y > 0.5), axis=1)
+    streams = make_streams(plan.draw, seed, SCORED, scored_count)
+    rows = _best(plan, entries, streams)
+    if plan.binary and np.all(np.isfinite(streams.truth)):
+        ceiling = np.mean((streams.truth > 0.5) == (streams.y > 0.5), axis=1)
         rows.append(Row("accuracy, truth known", *mean_se(ceiling)))
-    series: Arrays = {"t": np.arange(scored.y.shape[1])}
-    arrays: Arrays = {"change": scored.change}
-    for one in tuned:
+    series: Arrays = {"t": np.arange(streams.y.shape[1])}
+    arrays: Arrays = {"change": streams.change}
+    for one in entries:
         label, result = one.method.label, one.result(plan.main)
         for name in one.choice:
-            values = measures(plan, one.result(name), scored)[name]
+            values = measures(plan, one.result(name), streams)[name]
             published, note = (one.published, one.method.note) if name == plan.main else (None, "")
             rows.append(Row(f"{name}, {label}", *mean_se(values), published, None, note))
             arrays[f"{name} {label}"] = values
         if not plan.binary:
             rows.append(Row(f"median RMSE, {label}", float(np.median(arrays[f"RMSE {label}"]))))
         if "alarm" in result:
-            rows += _alarms(label, result["alarm"], scored.change, plan.within)
+            rows += _alarms(label, result["alarm"], streams.change, plan.within)
         if "lengths" in result:
             arrays[f"lengths {label}"] = result["lengths"][:4]
-        series[label] = _each_step(plan, result, scored).mean(axis=0)
-    settings = _settings(plan, tuned)
+        series[label] = _each_step(plan, result, streams).mean(axis=0)
+    settings = _settings(plan, entries)
     seeds = {
         "scored": f"numpy.random.default_rng([{seed}, {SCORED}, i]), i = 0..{scored_count - 1}",
         "tuning": f"numpy.random.default_rng([{seed}, {TUNING}, i]), i = 0..{tuning_count - 1}; not scored",
@@ -60,32 +60,34 @@ def run_plan(plan: Plan, size: Size, seed: int, progress: Progress, cells: Cells
     return Outcome(tuple(rows), settings, seeds, series, arrays, figure)
 
 
-def _settings(plan: Plan, tuned: list[Tuned]) -> dict[str, Json]:
+def _settings(plan: Plan, entries: list[TuningResult]) -> dict[str, Json]:
     tuning: dict[str, Json] = {
         one.method.label: [
             {**values, **cost} for values, cost in zip(one.method.grid, one.costs, strict=False)
         ]
-        for one in tuned
+        for one in entries
     }
     return {
         **plan.world,
-        "methods": {one.method.label: one.program for one in tuned},
-        "chosen": {one.method.label: {name: dict(one.values(name)) for name in one.choice} for one in tuned},
+        "methods": {one.method.label: one.program for one in entries},
+        "chosen": {
+            one.method.label: {name: dict(one.values(name)) for name in one.choice} for one in entries
+        },
         "tuning": tuning,
         "criteria": plan.criteria,
-        "left_out": [peer.label for peer in plan.peers if not any(one.method is peer for one in tuned)],
+        "left_out": [peer.label for peer in plan.peers if not any(one.method is peer for one in entries)],
         "dtype": "float32",
     }
 
 
-def _best(plan: Plan, tuned: list[Tuned], scored: Streams) -> list[Row]:
+def _best(plan: Plan, entries: list[TuningResult], streams: Streams) -> list[Row]:
     """The adaptive method that did best on the tuning streams, as it did on the scored ones."""
     rows = []
-    candidates = [one for one in tuned if isinstance(one.method, Method) and one.method.adaptive]
+    candidates = [one for one in entries if isinstance(one.method, Method) and one.method.adaptive]
     for name, by in plan.criteria.items():
         least = [min(cost[by] for cost in one.costs) for one in candidates]
         best = candidates[int(np.argmin(least))]
-        values = measures(plan, best.result(name), scored)[name]
+        values = measures(plan, best.result(name), streams)[name]
         rows.append(Row(f"{name}, best in tuning ({best.method.label})", *mean_se(values), note=plan.target))
     return rows
 

@@ -20,11 +20,11 @@ from credo.experiments.engine.portions import Progress, portion
 from credo.experiments.engine.purposes import SCORED, TUNING
 from credo.experiments.engine.sweep import Setting, sweep
 
-__all__ = ["Tuned", "costs", "measures", "tune_and_score"]
+__all__ = ["TuningResult", "costs", "measures", "tune_and_score"]
 
 
 @dataclass(frozen=True)
-class Tuned:
+class TuningResult:
     """A method after tuning.
 
     Attributes:
@@ -136,7 +136,7 @@ class _Trial:
         )[setting.name]
 
 
-def tune_and_score(plan: Plan, size: Size, seed: int, progress: Progress, cells: Cells) -> list[Tuned]:
+def tune_and_score(plan: Plan, size: Size, seed: int, progress: Progress, cells: Cells) -> list[TuningResult]:
     """Return every method and peer, tuned on the tuning streams and run on the scored ones.
 
     Arguments:
@@ -145,11 +145,11 @@ def tune_and_score(plan: Plan, size: Size, seed: int, progress: Progress, cells:
     """
     tuning_count, scored_count = plan.seeds[size]
     tuning = make_streams(plan.draw, seed, TUNING, tuning_count)
-    scored = make_streams(plan.draw, seed, SCORED, scored_count)
+    streams = make_streams(plan.draw, seed, SCORED, scored_count)
     trial = _Trial(plan, seed, tuning_count, cells)
     methods: list[Method | Peer] = [*plan.methods, *(peer for peer in plan.peers if peer.available())]
     methods = [method for method in methods if size == "full" or method.quick]
-    tuned: list[Tuned] = []
+    outcomes: list[TuningResult] = []
     for number, method in enumerate(methods):
         part = portion(progress, number / len(methods), (number + 1) / len(methods))
         part(0.0, method.label)
@@ -164,7 +164,7 @@ def tune_and_score(plan: Plan, size: Size, seed: int, progress: Progress, cells:
             for name, by in criteria.items()
         }
         most = method.most if isinstance(method, Peer) else scored_count
-        first = jax.tree.map(lambda leaf, most=most: leaf[:most], scored)
+        first = jax.tree.map(lambda leaf, most=most: leaf[:most], streams)
         best = {index: trial(method, index, SCORED, first, part) for index in set(choice.values())}
-        tuned.append(Tuned(method, losses, choice, best))
-    return tuned
+        outcomes.append(TuningResult(method, losses, choice, best))
+    return outcomes

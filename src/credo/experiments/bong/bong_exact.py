@@ -117,8 +117,8 @@ def run_task(task: Task, size: Size, seed: int, progress: Progress, cells: Cells
     with jax.enable_x64(True):
         judge, tuning_judge = Judge.of(task, streams, times), Judge.of(task, others, times)
         for k, cell in enumerate(plan.cells):
-            told = portion(progress, k / len(plan.cells), (k + 1) / len(plan.cells), f"{_name(cell)}: ")
-            scores[_name(cell)] = _score(cell, judge, tuning_judge, context, cells, told)
+            part = portion(progress, k / len(plan.cells), (k + 1) / len(plan.cells), f"{_name(cell)}: ")
+            scores[_name(cell)] = _score(cell, judge, tuning_judge, context, cells, part)
     series = {"t": np.array(times)}
     for name, score in scores.items():
         series[name] = score.divergence.mean(axis=0)

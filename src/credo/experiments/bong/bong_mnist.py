@@ -22,9 +22,16 @@ import numpy as np
 
 from credo.experiments.bong.bong_grid import GridCell
 from credo.experiments.bong.bong_mnist_figure import draw
-from credo.experiments.bong.bong_mnist_learner import FORECASTS, MnistProgram, build, stopwatch
+from credo.experiments.bong.bong_mnist_learner import AT_END, AT_MARKS, MnistProgram, build, stopwatch
 from credo.experiments.bong.bong_mnist_plan import PLANS, Plan
-from credo.experiments.bong.bong_mnist_table import PRIMARY, make_arrays, make_series, make_table, numbers
+from credo.experiments.bong.bong_mnist_table import (
+    PRIMARY,
+    Scores,
+    make_arrays,
+    make_series,
+    make_table,
+    numbers,
+)
 from credo.experiments.bong.bong_mnist_world import SCALE, Digits, Streams, load_digits, make_streams
 from credo.experiments.engine.cell_folder import Cells
 from credo.experiments.engine.experiment import Outcome, Size
@@ -91,7 +98,7 @@ class _Trials:
         )
         losses = []
         for setting, values in zip(settings, candidates, strict=True):
-            scores = {name: numbers(results[setting.name], name) for name in FORECASTS[:2]}
+            scores: dict[str, Arrays] = {name: numbers(results[setting.name], name) for name in AT_MARKS}
             losses.append(float(scores[method]["nlpd"][:, -1].mean()))
             ends = {f"nlpd_{name}": float(each["nlpd"][:, -1].mean()) for name, each in scores.items()}
             error = float(scores["plugin"]["error"][:, -1].mean())
@@ -191,8 +198,10 @@ def run_plan(plan: Plan, seed: int, progress: Progress, cells: Cells | None = No
         if plan.timed:
             part(0.95, f"timing {cell.name}")
             seconds[cell.name] = _seconds(cell, setting, streams, context, cells)
-    methods = FORECASTS if plan.draws else FORECASTS[:2]
-    scores = {name: {method: numbers(each, method) for method in methods} for name, each in results.items()}
+    methods = (*AT_MARKS, *AT_END) if plan.draws else AT_MARKS
+    scores: Scores = {
+        name: {method: numbers(each, method) for method in methods} for name, each in results.items()
+    }
     arrays = make_arrays(plan, scores, results, seconds)
     return Outcome(
         make_table(plan, scores, choices, seconds),

@@ -16,7 +16,7 @@ import numpy as np
 
 import credo
 from credo.beliefs import Gaussian
-from credo.core.names import CurvatureName, RuleName
+from credo.core.names import CurvatureName, ForecastName, RuleName
 from credo.core.types import Array
 from credo.core.verbs import verb
 from credo.experiments.bong.bong_grid import GridCell, StartName, make_curvature, make_learner
@@ -26,10 +26,13 @@ from credo.experiments.engine.plain_data import Values
 from credo.experiments.engine.sweep import One
 from credo.learners import Info, RecursiveLearner
 
-__all__ = ["FORECASTS", "MnistProgram", "begin", "build", "network", "stopwatch"]
+__all__ = ["AT_END", "AT_MARKS", "MnistProgram", "begin", "build", "network", "stopwatch"]
 
-FORECASTS = ("plugin", "linearized", "linearized-mc", "mc")
-"""The forecasts that are scored; those by Monte Carlo at the last mark only."""
+AT_MARKS: tuple[ForecastName, ...] = ("plugin", "linearized")
+"""The forecasts that are scored at every mark."""
+
+AT_END: tuple[ForecastName, ...] = ("linearized-mc", "mc")
+"""The forecasts that are scored at the last mark only."""
 
 ROWS_AT_ONCE = 16
 
@@ -125,12 +128,12 @@ def build(program: MnistProgram) -> One[Streams, tuple[np.ndarray, np.ndarray]]:
         def step(belief: Gaussian, row: Rows) -> tuple[Gaussian, Info]:
             return learner.step(belief, *row, weight=values["weight"], key=second)
 
-        def probs(belief: Gaussian, x: Array, method: str) -> Array:
+        def probs(belief: Gaussian, x: Array, method: ForecastName) -> Array:
             if method.endswith("mc"):
                 return learner.forecast(belief, x, method=method, samples=draws, key=third).probs
             return learner.forecast(belief, x, method=method).probs
 
-        def score(belief: Gaussian, methods: tuple[str, ...] = FORECASTS[:2]) -> Scores:
+        def score(belief: Gaussian, methods: tuple[ForecastName, ...] = AT_MARKS) -> Scores:
             def of(x: Array) -> dict[str, Array]:
                 return {method: probs(belief, x, method) for method in methods}
 
@@ -153,7 +156,7 @@ def build(program: MnistProgram) -> One[Streams, tuple[np.ndarray, np.ndarray]]:
         belief, (scores, evidence, ok) = jax.lax.scan(block, prior, (rows, at_marks))
         results = {name: leaf[np.array(marks) // every - 1] for name, leaf in scores.items()}
         if draws:
-            results |= {name: leaf[None] for name, leaf in score(belief, FORECASTS[2:]).items()}
+            results |= {name: leaf[None] for name, leaf in score(belief, AT_END).items()}
         return results | {"log_evidence": jnp.sum(evidence), "ok": jnp.mean(ok)}
 
     return one

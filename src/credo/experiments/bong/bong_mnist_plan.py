@@ -18,7 +18,7 @@ class MLPPlan(TypedDict):
     kind: Literal["mlp"]
     outputs: int
     hidden: list[int]
-    activation: str
+    activation: Literal["relu"]
 
 
 class CNNPlan(TypedDict):
@@ -28,7 +28,7 @@ class CNNPlan(TypedDict):
     outputs: int
     channels: list[int]
     dense: int
-    activation: str
+    activation: Literal["relu"]
 
 
 NetworkPlan: TypeAlias = MLPPlan | CNNPlan

@@ -12,7 +12,7 @@ from credo.experiments.bong.bong_mnist_plan import Plan
 from credo.experiments.bong.bong_mnist_published import PUBLISHED_ECE, PUBLISHED_ERROR, PUBLISHED_SECONDS
 from credo.experiments.engine.plain_data import Arrays, Values
 from credo.experiments.engine.quantities import Row
-from credo.metrics.scores import ece
+from credo.metrics import ece
 
 __all__ = ["PRIMARY", "Scores", "make_arrays", "make_series", "make_table", "numbers"]
 

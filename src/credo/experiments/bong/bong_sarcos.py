@@ -57,7 +57,7 @@ class _Trial:
 
     data: SplitRows
     tuning: Orders
-    scored: Orders
+    scoring: Orders
     times: list[int]
     context: Mapping[str, Json]
     cells: Cells | None
@@ -89,7 +89,7 @@ class _Trial:
             "bong-sarcos",
             [settings[best]],
             build,
-            self.scored,
+            self.scoring,
             data.held_out(data.test),
             context={**self.context, "part": "scored"},
             cells=self.cells,
@@ -105,14 +105,14 @@ def run(size: Size, seed: int, progress: Progress, cells: Cells | None = None) -
     times = [t for t in CHECKS if t <= plan.length]
     data = split_rows(seed)
     tuning = make_orders(seed, 1000, plan.tuning_orders, data.train, plan.length)
-    scored = make_orders(seed, 0, plan.orders, data.train, plan.length)
+    scoring = make_orders(seed, 0, plan.orders, data.train, plan.length)
     context: dict[str, Json] = {
         "seed": seed,
         "length": plan.length,
         "source": data.source,
         "version": VERSION,
     }
-    trial = _Trial(data, tuning, scored, times, context, cells)
+    trial = _Trial(data, tuning, scoring, times, context, cells)
     names = list(plan.learners)
     scores = {
         name: trial.score(name, portion(progress, k / len(names), (k + 1) / len(names), f"{name}: "))

@@ -111,6 +111,7 @@ def build(program: FashionProgram) -> One[Seed, Shared]:
             x_test = jnp.take(x_tests[which], pixels, axis=1)
             logits = jax.nn.log_softmax(jax.vmap(lambda row: net(params, row))(x_test))
             y_test = y_tests[which]
+            assert forecasts.probs is not None  # those of a classifier
             label = jnp.take_along_axis(logits, y_test[:, None], axis=1)
             return belief, {
                 "error": jnp.mean(forecasts.probs.argmax(axis=1).astype(y.dtype) != y),

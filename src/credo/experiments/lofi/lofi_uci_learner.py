@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TypedDict
+from typing import Literal, TypedDict
 
 import jax
 import jax.numpy as jnp
@@ -26,7 +26,8 @@ from credo.learners import GradientLearner, bong, replay
 
 __all__ = ["ACTIVATION", "HIDDEN", "build", "make_learner", "make_prior", "make_program"]
 
-HIDDEN, ACTIVATION = 50, "tanh"
+HIDDEN = 50
+ACTIVATION: Literal["tanh"] = "tanh"
 
 
 class UCIProgram(TypedDict):

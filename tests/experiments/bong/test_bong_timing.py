@@ -11,8 +11,10 @@ import numpy as np
 import pytest
 
 import credo
-from credo.experiments import bong_timing
-from credo.experiments.bong_timing import Point, expected, network
+from credo.experiments.bong import bong_timing
+from credo.experiments.bong.bong_timing_learner import network
+from credo.experiments.bong.bong_timing_plan import Point, expected, sweeps
+from credo.experiments.engine.portions import silent
 
 P, HIDDEN = 24 * 8, 8
 FAMILIES = {"full": credo.Full(), "diagonal": credo.Diagonal(), "low-rank": credo.LowRank(3)}
@@ -69,7 +71,7 @@ def test_the_exponents_are_those_of_the_table() -> None:
 
 def test_the_full_size_measures_every_cell_against_what_it_depends_on() -> None:
     axes: dict[str, set[str]] = {}
-    for axis, points in bong_timing._sweeps("full"):
+    for axis, points in sweeps("full"):
         axes.setdefault(points[0].cell, set()).add(axis)
         changed = {name for p in points for name, size in vars(p).items() if size != getattr(points[0], name)}
         assert changed == {axis}
@@ -81,20 +83,20 @@ def test_the_full_size_measures_every_cell_against_what_it_depends_on() -> None:
 
 def test_a_sweep_is_timed_kept_and_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     times = {100: 1.0, 1000: 10.0}
-    asked = []
+    calls = []
 
     def clock(points: list[Point], budget: float) -> dict[str, np.ndarray]:
-        asked.extend(points)
+        calls.extend(points)
         seconds = np.array([[times[point.P] * late for point in points] for late in (2.0, 1.0)])
         return {"seconds": seconds, "operations": np.array([1.0, 100.0])}
 
     points = [Point("bong", "lin-ef", "diagonal", P=p) for p in times]
     monkeypatch.setattr(bong_timing, "measure", clock)
-    monkeypatch.setattr(bong_timing, "_sweeps", lambda size: iter([("P", points)]))
-    outcome = bong_timing.run("quick", 0, lambda share, text: None)
-    assert asked == points
+    monkeypatch.setattr(bong_timing, "sweeps", lambda size: iter([("P", points)]))
+    outcome = bong_timing.run("quick", 0, silent)
+    assert calls == points
     np.testing.assert_allclose(outcome.rows[0].ours, 1.0)
-    np.testing.assert_allclose(outcome.rows[0].se, 0.0, atol=1e-12)
+    assert outcome.rows[0].se is not None and abs(outcome.rows[0].se) < 1e-12
     np.testing.assert_allclose(outcome.series["seconds"], [1.0, 10.0])
     assert outcome.rows[0].published == "≤ 1"
     assert outcome.rows[0].note == "1e+04 ms at P = 1,000; exponent of the operations 2.00"
@@ -102,8 +104,8 @@ def test_a_sweep_is_timed_kept_and_reported(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_what_is_measured_is_one_compiled_update_and_its_operations() -> None:
-    found = bong_timing.measure([Point("bog", "lin-ef", "diagonal", P=n) for n in (64, 640)], 0.0)
-    assert found["seconds"].shape == (5, 2)
-    assert found["seconds"].min() > 0
-    assert found["seconds"].max() < 60
-    assert 1 < found["operations"][1] / found["operations"][0] < 11
+    times = bong_timing.measure([Point("bog", "lin-ef", "diagonal", P=n) for n in (64, 640)], 0.0)
+    assert times["seconds"].shape == (5, 2)
+    assert times["seconds"].min() > 0
+    assert times["seconds"].max() < 60
+    assert 1 < times["operations"][1] / times["operations"][0] < 11

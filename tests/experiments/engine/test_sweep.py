@@ -11,10 +11,12 @@ import numpy as np
 import pytest
 
 from credo.core.errors import CredoError
-from credo.experiments import runner
-from credo.experiments.cells import Cells
-from credo.experiments.records import Experiment, Outcome, Row
-from credo.experiments.sweep import Setting, portion, sweep
+from credo.experiments import Experiment, Outcome, Row
+from credo.experiments.engine import runner
+from credo.experiments.engine.cell_folder import Cells
+from credo.experiments.engine.portions import portion
+from credo.experiments.engine.sweep import Setting, sweep
+from credo.plots import figures
 
 GRID = [
     Setting("one", {"power": 1}, {"scale": 2.0}),
@@ -34,8 +36,10 @@ def build(program: Mapping[str, Any]) -> Any:
     return one
 
 
-def run(cells: Cells | None = None, grid: list[Setting] = GRID, **changes: Any) -> dict[str, Any]:
-    arguments: dict[str, Any] = {"given": {"version": 1}, "chunk": 3, "cells": cells} | changes
+def run(
+    cells: Cells | None = None, grid: list[Setting[dict[str, int]]] = GRID, **changes: Any
+) -> dict[str, Any]:
+    arguments: dict[str, Any] = {"context": {"version": 1}, "chunk": 3, "cells": cells} | changes
     return sweep("test", grid, build, SEEDS, np.array(0.5), **arguments)
 
 
@@ -108,7 +112,7 @@ def test_bits_that_rotted_give_no_wrong_numbers(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "changes",
     [
-        {"given": {"version": 2}},
+        {"context": {"version": 2}},
         {"chunk": 7},
         {"grid": [Setting(s.name, s.program, {"scale": 9.0}) for s in GRID]},
         {"grid": [Setting(s.name, {"power": 7}, s.values) for s in GRID]},
@@ -136,7 +140,9 @@ def test_a_cell_of_other_settings_under_the_same_name_is_not_believed(tmp_path: 
 def test_the_runner_hands_a_folder_to_those_that_want_it(tmp_path: Path, monkeypatch: Any) -> None:
     computed: list[int] = []
 
-    def experiment(size: Any, seed: int, progress: Any, cells: Cells) -> Outcome:
+    def experiment(size: Any, seed: int, progress: Any, cells: Cells | None = None) -> Outcome:
+        assert cells is not None
+
         def compute() -> dict[str, Any]:
             computed.append(seed)
             return {"v": np.arange(3.0) + seed}
@@ -145,7 +151,7 @@ def test_the_runner_hands_a_folder_to_those_that_want_it(tmp_path: Path, monkeyp
         return Outcome((Row("v", float(arrays["v"].sum())),), {}, {}, arrays, {}, None)  # type: ignore[arg-type]
 
     monkeypatch.setattr(runner, "find", lambda name: Experiment(name, "title", "source", experiment))
-    monkeypatch.setattr(runner.figures, "available", lambda: False)
+    monkeypatch.setattr(figures, "available", lambda: False)
     first = runner.reproduce("long", out=tmp_path, seed=3, progress=False)
     second = runner.reproduce("long", out=tmp_path, seed=3, progress=False)
     assert computed == [3] and first.rows == second.rows
@@ -160,8 +166,8 @@ def test_refusals(tmp_path: Path) -> None:
         run(grid=[GRID[0], GRID[0]])
     with pytest.raises(CredoError, match="chunk must be a whole number"):
         run(chunk=0)
-    with pytest.raises(CredoError, match="seeds must have one common leading axis"):
-        sweep("test", GRID, build, {"x": np.zeros(3), "y": np.zeros(4)}, given={})
+    with pytest.raises(CredoError, match="streams must have one common leading axis"):
+        sweep("test", GRID, build, {"x": np.zeros(3), "y": np.zeros(4)}, None, context={})
     with pytest.raises(CredoError, match="plain JSON values"):
         Cells(tmp_path).get("a", {"k": np.arange(2)}, lambda: {})
     with pytest.raises(CredoError, match="may not be named"):
@@ -169,7 +175,7 @@ def test_refusals(tmp_path: Path) -> None:
 
 
 def test_a_portion_of_the_progress() -> None:
-    told: list[tuple[float, str]] = []
-    run(progress=portion(lambda done, text: told.append((done, text)), 0.5, 1.0, "part: "))
-    assert told[0] == (0.5, "part: one (1 of 3)") and told[-1][0] == 1.0
-    assert [done for done, _ in told] == sorted(done for done, _ in told)
+    steps: list[tuple[float, str]] = []
+    run(progress=portion(lambda done, text: steps.append((done, text)), 0.5, 1.0, "part: "))
+    assert steps[0] == (0.5, "part: one (1 of 3)") and steps[-1][0] == 1.0
+    assert [done for done, _ in steps] == sorted(done for done, _ in steps)

@@ -11,11 +11,13 @@ import pytest
 
 import credo
 from credo.datasets import Dataset
-from credo.experiments import lofi_fashion, lofi_fashion_plan
-from credo.experiments.catalogue import find
-from credo.experiments.cells import Cells
-from credo.experiments.lofi_fashion_plan import LEARNERS, PLANS, Part, grid_of
-from credo.experiments.lofi_fashion_streams import SCORED, TUNING, make_pool, make_stream, rotate
+from credo.experiments import find
+from credo.experiments.engine.cell_folder import Cells
+from credo.experiments.engine.portions import silent
+from credo.experiments.engine.purposes import SCORED, TUNING
+from credo.experiments.lofi import lofi_fashion
+from credo.experiments.lofi.lofi_fashion_plan import LEARNERS, NETWORKS, PLANS, Part, grid_of
+from credo.experiments.lofi.lofi_fashion_world import Stream, StreamName, make_pool, make_stream, rotate
 from credo.plots import figures
 
 
@@ -33,7 +35,7 @@ def toy(name: str = "fashion-mnist", split: str = "train") -> Dataset:
 POOLS = {purpose: make_pool(toy(), toy(split="test"), purpose) for purpose in (SCORED, TUNING)}
 
 
-def stream(name: str, **changes: Any) -> Any:
+def stream(name: StreamName, **changes: Any) -> Stream:
     lengths = {"rows": 40, "task": 10, "every": 5, "test_rows": 8} | changes
     return make_stream(name, POOLS[SCORED], [0, SCORED], 3, **lengths)
 
@@ -107,8 +109,7 @@ def test_plans_fit_their_streams(size: Any) -> None:
 
 
 def test_the_published_network_has_the_published_size() -> None:
-    hidden = lofi_fashion_plan.NETWORKS["784-500-500-10"]
-    net = credo.MLP(outputs=10, hidden=hidden)
+    net = credo.MLP(outputs=10, hidden=tuple(NETWORKS["784-500-500-10"]))
     params = jax.eval_shape(lambda: net.init(0, (784,)))
     assert sum(leaf.size for leaf in jax.tree.leaves(params)) == 648_010
 
@@ -116,20 +117,22 @@ def test_the_published_network_has_the_published_size() -> None:
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lofi_fashion, "load", toy)
-    monkeypatch.setitem(lofi_fashion_plan.NETWORKS, "784-50-50-10", (6,))
+    monkeypatch.setitem(NETWORKS, "784-50-50-10", [6])
     common: dict[str, Any] = {"seeds": 2, "test_rows": 20, "every": 20, "task": 20}
     plan = (
         Part("stationary", rows=200, tuning_rows=200, learners=("online SGD", "vd-ekf"), **common),
         Part("permuted", rows=40, tuning_rows=40, learners=("LOFI-1",), **common),
     )
-    monkeypatch.setitem(lofi_fashion.PLANS, "quick", plan)
+    monkeypatch.setitem(PLANS, "quick", plan)
 
 
 @pytest.mark.usefixtures("small")
 def test_the_experiment_learns_and_resumes(tmp_path: Path) -> None:
-    told: list[float] = []
-    first = find("lofi-fashion").run("quick", 0, lambda done, text: told.append(done), cells=Cells(tmp_path))
-    assert told == sorted(told) and told[-1] == 1.0
+    shares: list[float] = []
+    first = find("lofi-fashion").run(
+        "quick", 0, lambda done, text: shares.append(done), cells=Cells(tmp_path)
+    )
+    assert shares == sorted(shares) and shares[-1] == 1.0
     by_name = {row.quantity: row for row in first.rows}
     for label in ("online SGD", "vd-ekf"):
         row = by_name[f"error, 784-50-50-10, T = 200, {label}"]
@@ -143,7 +146,7 @@ def test_the_experiment_learns_and_resumes(tmp_path: Path) -> None:
     assert first.arrays[f"{name} chosen_scale"] == best["scale"]
     count = len(list(tmp_path.iterdir()))
     cells = Cells(tmp_path)
-    second = find("lofi-fashion").run("quick", 0, lambda done, text: None, cells=cells)
+    second = find("lofi-fashion").run("quick", 0, silent, cells=cells)
     assert (cells.reused, cells.computed) == (count, 0) and second.rows == first.rows
     with figures.style():
         assert figures.png(first.figure()).startswith(b"\x89PNG")

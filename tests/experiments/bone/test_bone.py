@@ -8,30 +8,45 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from credo.experiments import bone_bandit, reproduce
-from credo.experiments import bone_streams as worlds
-from credo.experiments.bone_common import grid, measures
-from credo.experiments.bone_drift_jump import PLAN as DRIFT_JUMP
-from credo.experiments.bone_electricity import standardized
-from credo.experiments.bone_figure import smooth
-from credo.experiments.bone_heavy_tails import PLAN as HEAVY_TAILS
-from credo.experiments.bone_moons import PLAN as MOONS
-from credo.experiments.bone_moons_long import PLAN as MOONS_LONG
-from credo.experiments.bone_peers import NEIGHBOURS
-from credo.experiments.bone_polynomial import PLAN as POLYNOMIAL
-from credo.experiments.bone_rotating import PLAN as ROTATING
-from credo.experiments.bone_sde import PLAN as SDE
-from credo.experiments.bone_segmentation import PLAN as SEGMENTATION
+from credo.experiments import reproduce
+from credo.experiments.bone import (
+    bone_drift_jump,
+    bone_heavy_tails,
+    bone_moons,
+    bone_moons_long,
+    bone_polynomial,
+    bone_rotating,
+    bone_sde,
+    bone_segmentation,
+)
+from credo.experiments.bone.bone_bandit_world import make_worlds
+from credo.experiments.bone.bone_electricity_world import standardized
+from credo.experiments.bone.bone_figure import smooth
+from credo.experiments.bone.bone_moons_world import rotating_moons
+from credo.experiments.bone.bone_peers import NEIGHBOURS
+from credo.experiments.bone.bone_plan import Plan, grid
+from credo.experiments.bone.bone_tuning import measures
+from credo.experiments.bone.bone_world import Draw, Streams, make_streams
+from credo.experiments.engine.purposes import SCORED, TUNING
 
-PLANS = [SEGMENTATION, DRIFT_JUMP, ROTATING, HEAVY_TAILS, POLYNOMIAL, MOONS, MOONS_LONG, SDE]
+PLANS = [
+    bone_segmentation.PLAN,
+    bone_drift_jump.PLAN,
+    bone_rotating.PLAN,
+    bone_heavy_tails.PLAN,
+    bone_polynomial.PLAN,
+    bone_moons.PLAN,
+    bone_moons_long.PLAN,
+    bone_sde.PLAN,
+]
 
 
-def many(draw, count: int = 100) -> worlds.Streams:  # type: ignore[no-untyped-def]
-    return worlds.make_streams(draw, 7, worlds.SCORED, count)
+def many(draw: Draw, count: int = 100) -> Streams:
+    return make_streams(draw, 7, SCORED, count)
 
 
 def test_segments_have_the_hazard_and_the_noise_that_are_claimed() -> None:
-    streams = many(worlds.piecewise_linear)
+    streams = many(bone_segmentation.piecewise_linear)
     assert streams.x.shape == (100, 300, 3)
     assert abs(streams.change[:, 1:].mean() - 0.009) < 4 * np.sqrt(0.009 / (100 * 299))
     assert not streams.change[:, 0].any()
@@ -46,7 +61,7 @@ def test_segments_have_the_hazard_and_the_noise_that_are_claimed() -> None:
 
 
 def test_heavy_tails_are_heavy_and_begin_at_one() -> None:
-    streams = many(worlds.heavy_tails)
+    streams = many(bone_heavy_tails.heavy_tails)
     gaps = np.abs(streams.y - streams.truth)
     # t(2.01): the median of |t| is .816, and 1% exceed 9.9.
     assert abs(np.median(gaps) - 0.816) < 0.03 and 0.006 < np.mean(gaps > 9.9) < 0.014
@@ -54,7 +69,7 @@ def test_heavy_tails_are_heavy_and_begin_at_one() -> None:
 
 
 def test_pieces_of_the_curve_are_joined() -> None:
-    streams = many(worlds.piecewise_polynomial, 20)
+    streams = many(bone_polynomial.piecewise_polynomial, 20)
     x, truth = streams.x[..., 0], streams.truth
     assert (np.diff(x, axis=1) >= 0).all() and streams.change.any()
     # A slope is at most 3 + 2 * 3 * 6, wherever a piece begins.
@@ -63,12 +78,12 @@ def test_pieces_of_the_curve_are_joined() -> None:
 
 
 def test_labels_follow_weights_that_turn_or_jump() -> None:
-    turning = many(worlds.rotating, 20)
+    turning = many(bone_rotating.rotating, 20)
     quarter = 1 / (1 + np.exp(-10 * turning.x[:, 18, 0]))  # after 18 steps of 5 degrees
     np.testing.assert_allclose(turning.truth[:, 18], quarter, atol=1e-5)
     known = np.mean((turning.truth > 0.5) == (turning.y > 0.5))
     assert abs(known - 0.974) < 0.01
-    jumping = many(worlds.drifting_and_jumping)
+    jumping = many(bone_drift_jump.drifting_and_jumping)
     known = np.mean((jumping.truth > 0.5) == (jumping.y > 0.5))
     assert abs(known - 0.817) < 0.015
     assert abs(jumping.change.mean() - 0.01) < 0.002
@@ -76,7 +91,7 @@ def test_labels_follow_weights_that_turn_or_jump() -> None:
 
 def test_moons_are_turned_about_the_origin() -> None:
     angles = (0.0, 180.0)
-    streams = worlds.rotating_moons(np.random.default_rng(0), angles, 400)
+    streams = rotating_moons(np.random.default_rng(0), angles, 400)
     assert streams.x.shape == (800, 2) and np.flatnonzero(streams.change).tolist() == [400]
     first, second = (
         streams.x[rows][streams.y[rows] == 0].mean(axis=0) for rows in np.split(np.arange(800), 2)
@@ -85,17 +100,17 @@ def test_moons_are_turned_about_the_origin() -> None:
 
 
 @pytest.mark.parametrize("plan", PLANS, ids=lambda plan: plan.name)
-def test_tuning_never_sees_what_is_scored(plan) -> None:  # type: ignore[no-untyped-def]
-    tuning, scored = (worlds.make_streams(plan.draw, 0, purpose, 3) for purpose in (1, 0))
-    both = [np.concatenate([given.x, given.y[..., None]], axis=2) for given in (tuning, scored)]
-    rows = np.concatenate([given.reshape(-1, given.shape[-1]) for given in both])
+def test_tuning_never_sees_what_is_scored(plan: Plan) -> None:
+    tuning, scored = (make_streams(plan.draw, 0, purpose, 3) for purpose in (TUNING, SCORED))
+    both = [np.concatenate([streams.x, streams.y[..., None]], axis=2) for streams in (tuning, scored)]
+    rows = np.concatenate([part.reshape(-1, part.shape[-1]) for part in both])
     assert len(np.unique(rows, axis=0)) == len(rows)
-    again = worlds.make_streams(plan.draw, 0, worlds.SCORED, 2)
+    again = make_streams(plan.draw, 0, SCORED, 2)
     np.testing.assert_array_equal(again.y, scored.y[:2])
 
 
 @pytest.mark.parametrize("plan", PLANS, ids=lambda plan: plan.name)
-def test_every_plan_has_labels_of_its_own_grids_and_a_quick_part(plan) -> None:  # type: ignore[no-untyped-def]
+def test_every_plan_has_labels_of_its_own_grids_and_a_quick_part(plan: Plan) -> None:
     labels = [method.label for method in plan.methods]
     assert len(set(labels)) == len(labels) and all(method.grid for method in plan.methods)
     assert any(method.quick for method in plan.methods)
@@ -105,7 +120,7 @@ def test_every_plan_has_labels_of_its_own_grids_and_a_quick_part(plan) -> None: 
 
 
 def test_neighbours_see_only_the_past() -> None:
-    streams = many(worlds.rotating, 2)
+    streams = many(bone_rotating.rotating, 2)
     values = {"window": 20, "k": 1}
     before = NEIGHBOURS.predict(streams, values, True)
     changed = streams._replace(y=np.concatenate([streams.y[:, :100], 1 - streams.y[:, 100:]], axis=1))
@@ -117,14 +132,14 @@ def test_neighbours_see_only_the_past() -> None:
 def test_measures_and_helpers() -> None:
     assert grid(a=(1, 2), b=3) == [{"a": 1.0, "b": 3.0}, {"a": 2.0, "b": 3.0}]
     assert smooth(np.array([0.0, 2.0, 4.0]), 2).tolist() == [0.0, 1.0, 3.0]
-    streams = many(worlds.piecewise_linear, 3)
-    made = measures(SEGMENTATION, {"mean": streams.truth + 2.0}, streams)
+    streams = many(bone_segmentation.piecewise_linear, 3)
+    made = measures(bone_segmentation.PLAN, {"mean": streams.truth + 2.0}, streams)
     np.testing.assert_allclose(made["RMSE"], 2.0, rtol=1e-5)
     assert list(made) == ["RMSE"]
 
 
 def test_arms_walk_between_0_and_1_and_tuning_worlds_are_others() -> None:
-    scored, tuning = (bone_bandit.make_worlds(0, purpose, 3, 500) for purpose in (0, 1))
+    scored, tuning = (make_worlds(0, purpose, 3, 500) for purpose in (SCORED, TUNING))
     chance = scored.chance
     assert chance.min() >= 0 and chance.max() <= 1 and (chance == 0).any() and (chance == 1).any()
     inside = (chance[:, :-1] > 0.2) & (chance[:, :-1] < 0.8)

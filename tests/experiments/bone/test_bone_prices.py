@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -11,16 +10,18 @@ import numpy as np
 import pytest
 
 import credo
-from credo.experiments import bone_prices
-from credo.experiments.cells import Cells
+from credo.experiments.bone import bone_prices
+from credo.experiments.bone.bone_plan import BoneProgram
+from credo.experiments.bone.bone_prices_learner import make_learner, probabilities
+from credo.experiments.engine.portions import silent
 
 
 def test_a_method_is_a_loop_of_forecast_and_update() -> None:
     rng = np.random.default_rng(0)
     x, y = rng.normal(size=(6, 2)), rng.integers(0, 2, 6)
-    program: Any = (("method", "ou"),)
-    got = bone_prices._probabilities(program, {"gamma": 0.9}, jnp.asarray(x), jnp.asarray(y))
-    learner = bone_prices._learner({"method": "ou"}, {"gamma": 0.9})
+    program: BoneProgram = {"method": "ou"}
+    got = probabilities(program, {"gamma": 0.9}, jnp.asarray(x), jnp.asarray(y))
+    learner = make_learner(program, {"gamma": 0.9})
     belief = learner.init(jnp.zeros(2))
     for t in range(6):
         belief = learner.predict(belief)
@@ -29,7 +30,7 @@ def test_a_method_is_a_loop_of_forecast_and_update() -> None:
 
 
 def test_a_log_score_has_a_limit() -> None:
-    scores = bone_prices._log_score(np.array([0.0, 1.0, 0.25]), np.array([1, 1, 0]))
+    scores = bone_prices.log_scores(np.array([0.0, 1.0, 0.25]), np.array([1, 1, 0]))
     np.testing.assert_allclose(scores, -np.log([1e-3, 1 - 1e-3, 0.75]))
 
 
@@ -37,9 +38,10 @@ def test_a_short_run_has_the_table_and_forgets_better_than_it_stands_still() -> 
     if "CREDO_DATA_DIR" not in os.environ:
         pytest.skip("CREDO_DATA_DIR is not set, and these data are shipped with no package")
     with jax.enable_x64(False):
-        outcome = bone_prices.run("quick", 0, lambda *_: None, Cells())
+        outcome = bone_prices.run("quick", 0, silent)
     ours = {row.quantity: row.ours for row in outcome.rows}
     assert ours["NLPD in nats, C-ACI"] < ours["NLPD in nats, C-Static"]
-    assert set(outcome.settings["chosen"]) == {"the last label", "C-Static", "C-ACI"}
+    chosen = outcome.settings["chosen"]
+    assert isinstance(chosen, dict) and set(chosen) == {"the last label", "C-Static", "C-ACI"}
     assert len(outcome.series["t"]) == 1200 == len(outcome.series["C-ACI"])
     assert isinstance(credo.datasets.load("electricity", split="all").x, np.ndarray)

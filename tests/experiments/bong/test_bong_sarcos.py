@@ -7,8 +7,18 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from credo.experiments import bong_sarcos
-from credo.experiments.robot_arm import _LENGTHS, _MASSES, JOINTS, motions, torque
+from credo.experiments.bong import bong_sarcos
+from credo.experiments.bong.bong_sarcos_plan import LEARNERS, Entry
+from credo.experiments.bong.robot_arm import (
+    _LENGTHS,
+    _MASSES,
+    JOINTS,
+    _lagrangian,
+    _positions,
+    motions,
+    torque,
+)
+from credo.experiments.engine.portions import silent
 
 
 def test_an_arm_at_rest_and_level_carries_its_weights() -> None:
@@ -29,8 +39,6 @@ def test_torques_are_linear_in_accelerations_by_a_positive_definite_mass_matrix(
 
 def test_power_of_the_torques_is_the_change_of_energy() -> None:
     """d/dt (kinetic + potential) = v . tau, by finite differences along a motion."""
-    from credo.experiments.robot_arm import _lagrangian, _positions
-
     q, v, a = (jnp.asarray(np.random.default_rng(k).normal(size=JOINTS)) for k in range(3))
 
     def energy(t: float) -> jax.Array:
@@ -45,11 +53,8 @@ def test_power_of_the_torques_is_the_change_of_energy() -> None:
 def test_the_learner_beats_what_it_knew_before_any_row(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bong_sarcos, "VARS", (0.1,))
     monkeypatch.setattr(bong_sarcos, "CHECKS", (60,))
-    monkeypatch.setattr(
-        bong_sarcos, "LEARNERS", {k: v for k, v in bong_sarcos.LEARNERS.items() if "I = 10" not in k}
-    )
-    monkeypatch.setitem(bong_sarcos.LEARNERS, "blr lin-hess, I = 1", ("blr", "lin-hess", 1, (0.5,), 3.28))
-    outcome = bong_sarcos.run("quick", 0, lambda share, text: None)
+    monkeypatch.setitem(LEARNERS, "blr lin-hess, I = 1", Entry("blr", "lin-hess", 1, (0.5,), 3.28))
+    outcome = bong_sarcos.run("quick", 0, silent)
     for name in ("bong lin-hess", "blr lin-hess, I = 1"):
         assert outcome.series[name][-1] < outcome.series[name][0] - 0.1
     assert "simulated arm" in str(outcome.settings["source"]) or "SARCOS" in str(outcome.settings["source"])

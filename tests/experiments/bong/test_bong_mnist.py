@@ -11,14 +11,20 @@ import numpy as np
 import pytest
 
 import credo
-from credo.experiments import bong_mnist
-from credo.experiments.bong_grid import CELLS, GridCell, make_learner
-from credo.experiments.bong_mnist_plan import PLANS, PUBLISHED_ECE, PUBLISHED_ERROR, PUBLISHED_SECONDS, Plan
-from credo.experiments.bong_mnist_stream import begin, build, network, numbers
-from credo.experiments.cells import Cells
-from credo.experiments.records import Outcome
-from credo.experiments.sweep import Setting, sweep
-from credo.metrics.scores import ece
+from credo.experiments import Outcome
+from credo.experiments.bong import bong_mnist
+from credo.experiments.bong.bong_grid import CELLS, GridCell, make_curvature, make_learner
+from credo.experiments.bong.bong_mnist_learner import begin, build, network
+from credo.experiments.bong.bong_mnist_plan import PLANS, Plan
+from credo.experiments.bong.bong_mnist_published import PUBLISHED_ECE, PUBLISHED_ERROR, PUBLISHED_SECONDS
+from credo.experiments.bong.bong_mnist_table import numbers
+from credo.experiments.bong.bong_mnist_world import Digits, load_digits, make_streams
+from credo.experiments.engine.cell_folder import Cells
+from credo.experiments.engine.plain_data import Arrays, Values
+from credo.experiments.engine.portions import silent
+from credo.experiments.engine.purposes import SCORED, TUNING
+from credo.experiments.engine.sweep import Setting, sweep
+from credo.metrics import ece
 
 BONG, BOG = GridCell("bong", "lin-hess"), GridCell("bog", "lin-hess")
 PLAN = Plan(
@@ -43,12 +49,8 @@ PLAN = Plan(
 )
 
 
-def silent(done: float, text: str) -> None:
-    """No progress."""
-
-
 @pytest.fixture(scope="module")
-def digits() -> bong_mnist.Digits:
+def digits() -> Digits:
     rng = np.random.default_rng(0)
     labels = np.arange(200) % 10
     images = rng.uniform(size=(200, 7, 7)).astype(np.float32)
@@ -58,23 +60,23 @@ def digits() -> bong_mnist.Digits:
 
 
 @pytest.fixture(scope="module")
-def outcome(digits: bong_mnist.Digits) -> Outcome:
+def outcome(digits: Digits) -> Outcome:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(bong_mnist, "load_digits", lambda plan: (digits, "made up"))
+        patch.setattr(bong_mnist, "load_digits", lambda *plan: (digits, "made up"))
         return bong_mnist.run_plan(PLAN, 0, silent)
 
 
-def scored(digits: Any, cell: GridCell, values: dict[str, float], test: Any = None) -> dict[str, Any]:
-    streams = bong_mnist.make_streams(digits, 0, bong_mnist.SCORED, 2, 20)
-    setting = Setting("one", bong_mnist.program(PLAN, cell, PLAN.marks, 0), values)
-    return sweep("test", [setting], build, streams, test or digits["test"], given={})["one"]
+def scored(digits: Digits, cell: GridCell, values: Values) -> Arrays:
+    streams = make_streams(digits, 0, SCORED, 2, 20)
+    setting = Setting("one", bong_mnist.make_program(PLAN, cell, PLAN.marks, 0), values)
+    return sweep("test", [setting], build, streams, digits["test"], context={})["one"]
 
 
-def test_scores_are_those_of_a_plain_run(digits: bong_mnist.Digits) -> None:
+def test_scores_are_those_of_a_plain_run(digits: Digits) -> None:
     values = {"reach": 0.1, "weight": 3.0, "learning_rate": 1.0}
     made = scored(digits, BONG, values)
-    stream = jax.tree.map(lambda leaf: leaf[1], bong_mnist.make_streams(digits, 0, bong_mnist.SCORED, 2, 20))
-    program = bong_mnist.program(PLAN, BONG, PLAN.marks, 0)
+    stream = jax.tree.map(lambda leaf: leaf[1], make_streams(digits, 0, SCORED, 2, 20))
+    program = bong_mnist.make_program(PLAN, BONG, PLAN.marks, 0)
     first = jax.random.split(stream["key"], 3)[0]
     learner, belief = begin(program, {k: jnp.float32(v) for k, v in values.items()}, first, (7, 7))
     assert learner.rule == credo.BONGRule()
@@ -90,7 +92,7 @@ def test_scores_are_those_of_a_plain_run(digits: bong_mnist.Digits) -> None:
 
 
 @pytest.mark.parametrize("cell", [BONG, BOG], ids=["bong", "bog"])
-def test_the_weight_narrows_the_belief_and_leaves_the_mean(digits: bong_mnist.Digits, cell: GridCell) -> None:
+def test_the_weight_narrows_the_belief_and_leaves_the_mean(digits: Digits, cell: GridCell) -> None:
     once, often = (
         scored(digits, cell, {"reach": 0.1, "weight": weight, "learning_rate": 0.01})
         for weight in (1.0, 30.0)
@@ -101,18 +103,20 @@ def test_the_weight_narrows_the_belief_and_leaves_the_mean(digits: bong_mnist.Di
 
 
 def test_settings_are_tuned_on_validation_digits_alone(
-    outcome: Outcome, digits: bong_mnist.Digits, monkeypatch: pytest.MonkeyPatch
+    outcome: Outcome, digits: Digits, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    chosen = outcome.settings["chosen"]
+    settings: Any = outcome.settings
+    chosen = settings["chosen"]
     assert chosen["bog lin-hess"]["learning_rate"] == 0.01  # the other one diverges
-    tried = [each for each in outcome.settings["tuning"] if each["cell"] == "bong lin-hess"]
+    tried = [each for each in settings["tuning"] if each["cell"] == "bong lin-hess"]
     widths = {each["weight"]: each["nlpd_linearized"] for each in tried if each["stage"] == "width"}
     assert chosen["bong lin-hess"]["weight"] == min(widths, key=lambda weight: widths[weight])
     x, y = digits["test"]
     other = {**digits, "test": (x, (y + 1) % 10)}
-    monkeypatch.setattr(bong_mnist, "load_digits", lambda plan: (other, "made up, other test labels"))
+    monkeypatch.setattr(bong_mnist, "load_digits", lambda *plan: (other, "made up, other test labels"))
     again = bong_mnist.run_plan(replace(PLAN, cells=(BONG,)), 0, silent)
-    assert again.settings["chosen"]["bong lin-hess"] == chosen["bong lin-hess"]
+    others: Any = again.settings["chosen"]
+    assert others["bong lin-hess"] == chosen["bong lin-hess"]
     assert again.rows[0].ours > outcome.rows[0].ours
 
 
@@ -132,21 +136,21 @@ def test_the_figure_can_be_drawn(outcome: Outcome) -> None:
     assert len(outcome.figure().axes) == 6
 
 
-def test_streams_are_drawn_without_repeats_and_anew(digits: bong_mnist.Digits) -> None:
-    first = bong_mnist.make_streams(digits, 0, bong_mnist.SCORED, 2, 100)
-    again = bong_mnist.make_streams(digits, 0, bong_mnist.SCORED, 1, 50)
+def test_streams_are_drawn_without_repeats_and_anew(digits: Digits) -> None:
+    first = make_streams(digits, 0, SCORED, 2, 100)
+    again = make_streams(digits, 0, SCORED, 1, 50)
     np.testing.assert_array_equal(first["x"][0, :50], again["x"][0])
     assert len(np.unique(first["x"][0].reshape(100, -1), axis=0)) == 100
-    tuning = bong_mnist.make_streams(digits, 0, bong_mnist.TUNING, 1, 50)
+    tuning = make_streams(digits, 0, TUNING, 1, 50)
     assert not np.array_equal(tuning["y"], again["y"])
 
 
 def test_loaded_digits_are_apart() -> None:
-    found, note = bong_mnist.load_digits(replace(PLANS["quick"], test_rows=50, validation_rows=60))
+    digits, note = load_digits(PLANS["quick"].pool, 60, 50)
     assert "MNIST" in note or "as published" in note
-    assert found["validation"][0].shape == (60, 14, 14) and found["test"][0].shape == (50, 14, 14)
-    assert found["stream"][0].max() <= 2.0
-    rows = np.concatenate([found["stream"][0][:2000], found["validation"][0]]).reshape(-1, 196)
+    assert digits["validation"][0].shape == (60, 14, 14) and digits["test"][0].shape == (50, 14, 14)
+    assert digits["stream"][0].max() <= 2.0
+    rows = np.concatenate([digits["stream"][0][:2000], digits["validation"][0]]).reshape(-1, 196)
     assert len(np.unique(rows, axis=0)) == len(rows)
 
 
@@ -165,8 +169,17 @@ def test_numbers_of_forecasts_that_are_not_finite() -> None:
 
 def test_cells_and_learners() -> None:
     model = credo.Model(lambda w, x: x @ w, credo.Normal(1.0))
-    options: dict[str, Any] = {"learning_rate": 0.1, "iterations": 4, "samples": 7}
-    made = {cell.name: make_learner(cell, model, credo.Full(), **options) for cell in CELLS}
+    made = {
+        cell.name: make_learner(
+            cell.rule,
+            model,
+            credo.Full(),
+            make_curvature(cell.curvature, 7),
+            learning_rate=0.1,
+            iterations=4,
+        )
+        for cell in CELLS
+    }
     assert made["blr mc-ef"].curvature == credo.MonteCarloEmpiricalFisher(7)
     assert made["bbb lin-ef"].rule == credo.BBBRule(0.1, 4) and made["bog lin-ef"].rule == credo.BOGRule(0.1)
     assert made["bong lin-hess"].rule == credo.BONGRule()
@@ -180,7 +193,7 @@ def test_the_network_of_the_full_size_has_the_published_size() -> None:
 
 
 def test_finished_cells_are_read_back(tmp_path: Any, digits: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bong_mnist, "load_digits", lambda plan: (digits, "made up"))
+    monkeypatch.setattr(bong_mnist, "load_digits", lambda *plan: (digits, "made up"))
     plan = replace(PLAN, cells=(BONG,), weights=(30.0,))
     first = bong_mnist.run_plan(plan, 0, silent, Cells(tmp_path))
     cells = Cells(tmp_path)

@@ -12,10 +12,13 @@ import pytest
 
 import credo
 from credo.datasets import Dataset
-from credo.experiments import lofi_uci
-from credo.experiments.catalogue import find
-from credo.experiments.cells import Cells
-from credo.experiments.lofi_uci_published import LEARNERS, PUBLISHED
+from credo.experiments import find
+from credo.experiments.engine.cell_folder import Cells
+from credo.experiments.engine.portions import silent
+from credo.experiments.lofi import lofi_uci_learner, lofi_uci_world
+from credo.experiments.lofi.lofi_uci_learner import build, make_learner, make_prior, make_program, search_of
+from credo.experiments.lofi.lofi_uci_plan import LEARNERS, PLANS, PUBLISHED, UCIPlan
+from credo.experiments.lofi.lofi_uci_world import make_splits
 from credo.plots import figures
 
 ROWS, WIDTH = 60, 3
@@ -30,14 +33,14 @@ def toy(name: str = "yacht", split: str = "all") -> Dataset:
 
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lofi_uci, "load", toy)
-    monkeypatch.setattr(lofi_uci, "TUNING_ROWS", 30)
-    plan = {"sets": ("yacht",), "splits": 3, "learners": ("LOFI-1", "replay SGD-10")}
-    monkeypatch.setitem(lofi_uci.SIZES, "quick", plan)
+    monkeypatch.setattr(lofi_uci_world, "load", toy)
+    monkeypatch.setattr(lofi_uci_learner, "TUNING_ROWS", 30)
+    plan = UCIPlan(("yacht",), 3, ("LOFI-1", "replay SGD-10"))
+    monkeypatch.setitem(PLANS, "quick", plan)
 
 
 def test_divisions_are_random_complete_and_standardised_by_their_training_rows() -> None:
-    splits = lofi_uci.make_splits(toy(), 0, 3)
+    splits = make_splits(toy(), 0, 3)
     data = toy()
     for i in range(3):
         x, y = splits.x[i], splits.y[i]
@@ -62,9 +65,10 @@ def test_published_splits_have_the_sizes_of_ours() -> None:
 
 
 def test_the_choice_uses_training_rows_only() -> None:
-    program = lofi_uci.make_program("vd-ekf", 0) | {"tuning_rows": 30}
-    one = jax.jit(lofi_uci.build(program))
-    split = jax.tree.map(lambda leaf: leaf[0], lofi_uci.make_splits(toy(), 0, 1))
+    program = make_program("vd-ekf", 0)
+    program["tuning_rows"] = 30
+    one = jax.jit(build(program))
+    split = jax.tree.map(lambda leaf: leaf[0], make_splits(toy(), 0, 1))
     result = one(None, split, None)
     other = one(None, split._replace(x_test=split.x_test + 1.0, y_test=-split.y_test), None)
     np.testing.assert_array_equal(result["tuning"], other["tuning"])
@@ -76,8 +80,8 @@ def test_the_choice_uses_training_rows_only() -> None:
     assert float(result["chosen_noise_var"]) in (pytest.approx(0.008), pytest.approx(0.03))
     # The chosen setting, learned again by hand.
     setting = {key[7:]: value for key, value in result.items() if key.startswith("chosen_")}
-    learner = lofi_uci.make_learner(program, setting)
-    prior = lofi_uci.make_prior(learner, setting, split)
+    learner = make_learner("vd-ekf", 0, setting)
+    prior = make_prior(learner, setting, split)
     half = credo.run(learner, prior, split.x[:30], split.y[:30])[1].log_evidence[15:].mean()
     np.testing.assert_allclose(half, result["tuning"][5:].max(), rtol=1e-4)
     belief, _ = credo.run(learner, prior, split.x, split.y)
@@ -86,10 +90,10 @@ def test_the_choice_uses_training_rows_only() -> None:
 
 
 def test_the_prior_is_as_described() -> None:
-    split = jax.tree.map(lambda leaf: leaf[0], lofi_uci.make_splits(toy(), 0, 1))
+    split = jax.tree.map(lambda leaf: leaf[0], make_splits(toy(), 0, 1))
     setting = {"init_var": jnp.float32(3.0), "prior_var": jnp.float32(10.0), "noise_var": jnp.float32(0.1)}
-    learner = lofi_uci.make_learner({"method": "full", "rank": 0}, setting)
-    belief = lofi_uci.make_prior(learner, setting, split)
+    learner = make_learner("full", 0, setting)
+    belief = make_prior(learner, setting, split)
     params, sd = belief.params, belief.unravel(belief.sd)
     np.testing.assert_allclose(sd[0]["w"] ** 2, 3.0 / WIDTH, rtol=1e-5)
     np.testing.assert_allclose(sd[0]["b"] ** 2, 3.0, rtol=1e-5)
@@ -102,19 +106,19 @@ def test_the_prior_is_as_described() -> None:
 @pytest.mark.parametrize("label", LEARNERS)
 def test_every_learner_can_be_made(label: str) -> None:
     method, rank = LEARNERS[label]
-    search = lofi_uci.search_of(method)
+    search = search_of(method)
     first = search["start"] | {key: column[0] for stage in search["stages"] for key, column in stage.items()}
     setting = {key: jnp.float32(value) for key, value in first.items()}
-    learner = lofi_uci.make_learner({"method": method, "rank": rank}, setting)
-    split = jax.tree.map(lambda leaf: leaf[0], lofi_uci.make_splits(toy(), 0, 1))
-    assert lofi_uci.make_prior(learner, setting, split).size == 50 * (WIDTH + 2) + 1
+    learner = make_learner(method, rank, setting)
+    split = jax.tree.map(lambda leaf: leaf[0], make_splits(toy(), 0, 1))
+    assert make_prior(learner, setting, split).size == 50 * (WIDTH + 2) + 1
 
 
 @pytest.mark.usefixtures("small")
 def test_the_experiment_runs_and_resumes(tmp_path: Path) -> None:
-    told: list[float] = []
-    first = find("lofi-uci").run("quick", 0, lambda done, text: told.append(done), cells=Cells(tmp_path))
-    assert told == sorted(told) and told[-1] == 1.0
+    shares: list[float] = []
+    first = find("lofi-uci").run("quick", 0, lambda done, text: shares.append(done), cells=Cells(tmp_path))
+    assert shares == sorted(shares) and shares[-1] == 1.0
     by_name = {row.quantity: row for row in first.rows}
     assert by_name["yacht, replay SGD-10"].published == 7.92 and by_name["yacht, LOFI-1"].published == 5.91
     best = by_name["yacht, best of full EKF and LOFI"]
@@ -123,7 +127,7 @@ def test_the_experiment_runs_and_resumes(tmp_path: Path) -> None:
     assert all(0.1 * sd < row.ours < 1.5 * sd for row in first.rows)
     assert first.arrays["yacht LOFI-1 refused"].sum() == 0
     cells = Cells(tmp_path)
-    second = find("lofi-uci").run("quick", 0, lambda done, text: None, cells=cells)
+    second = find("lofi-uci").run("quick", 0, silent, cells=cells)
     assert (cells.reused, cells.computed) == (2, 0) and second.rows == first.rows
     with figures.style():
         assert figures.png(first.figure()).startswith(b"\x89PNG")
