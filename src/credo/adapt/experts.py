@@ -54,7 +54,12 @@ def bank(learners: Iterable[L]) -> L:
             raise CredoError(
                 f"learners must differ in their numbers only; learner {index} is built otherwise."
             )
-    return jax.tree.map(lambda *leaves: jnp.stack([jnp.asarray(leaf, float) for leaf in leaves]), *members)
+
+    def stacked(*leaves: ArrayLike) -> Array:
+        return jnp.stack([jnp.asarray(leaf, float) for leaf in leaves])
+
+    learner: L = jax.tree.map(stacked, *members)
+    return learner
 
 
 @record

@@ -61,12 +61,14 @@ class Around(Generic[B]):
     @property
     def mean(self) -> Array:
         """The mean of the belief inside."""
-        return _answer(self.belief, "mean")
+        mean: Array = _answer(self.belief, "mean")
+        return mean
 
     @property
     def var(self) -> Array:
         """The variances of the belief inside."""
-        return _answer(self.belief, "var")
+        var: Array = _answer(self.belief, "var")
+        return var
 
     @property
     def sd(self) -> Array:
@@ -81,7 +83,8 @@ class Around(Generic[B]):
     @property
     def size(self) -> int:
         """The number P of parameters."""
-        return _answer(self.belief, "size")
+        size: int = _answer(self.belief, "size")
+        return size
 
 
 class Mixture(Generic[B]):
@@ -108,7 +111,8 @@ class Mixture(Generic[B]):
     @property
     def best(self) -> B:
         """The likeliest belief."""
-        return jax.tree.map(lambda leaf: leaf[jnp.argmax(self.log_weights)], self.beliefs)
+        belief: B = jax.tree.map(lambda leaf: leaf[jnp.argmax(self.log_weights)], self.beliefs)
+        return belief
 
     def collapse(self) -> B:
         """One belief with the mixture's first two moments, where the kind of belief has them."""
@@ -124,7 +128,8 @@ class Mixture(Generic[B]):
     def var(self) -> Array:
         """The mixture's variances; where the noise is learned, in units of its typical variance."""
         if getattr(self.beliefs, "noise", None) is not None:
-            return _answer(self.collapse(), "var")
+            var: Array = _answer(self.collapse(), "var")
+            return var
         means = jax.vmap(lambda belief: _answer(belief, "mean"))(self.beliefs)
         each = jax.vmap(lambda belief: _answer(belief, "var"))(self.beliefs)
         return jnp.tensordot(self.weights, each + (means - self.mean[None]) ** 2, axes=1)
@@ -146,7 +151,8 @@ class Mixture(Generic[B]):
         unravel = getattr(self.beliefs, "unravel", None)
         if unravel is None:
             raise CredoError(f"a {type(self.beliefs).__name__} has no number of parameters.")
-        return unravel.size
+        size: int = unravel.size
+        return size
 
     def draws(self, key: Key, shape: tuple[int, ...], sample: Callable[[Array, Array], PyTree]) -> PyTree:
         """Draws from the mixture: first of a belief, then from that belief.

@@ -160,4 +160,5 @@ def _fresh(belief: Resettable[B]) -> B:
 
 def _both(belief: Resettable[B]) -> B:
     """The belief and the prior, as one belief with a leading axis."""
-    return jax.tree.map(lambda a, b: jnp.stack([a, b]), belief.belief, _fresh(belief))
+    both: B = jax.tree.map(lambda a, b: jnp.stack([a, b]), belief.belief, _fresh(belief))
+    return both

@@ -156,7 +156,8 @@ class WeightedPast(Wrapper[Memory[B], B], Generic[B]):
             rate = as_like(self.learning_rate, logits)
             return jnp.clip(logits + rate * jnp.where(jnp.isfinite(slope), slope, 0.0), -10.0, 10.0)
 
-        return jax.lax.fori_loop(0, self.iterations, climb, belief.logits)
+        logits: Array = jax.lax.fori_loop(0, self.iterations, climb, belief.logits)
+        return logits
 
     def propose(
         self, belief: Memory[B], x: PyTree, y: PyTree, weight: ArrayLike, key: Key | None

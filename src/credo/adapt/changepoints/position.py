@@ -203,7 +203,7 @@ def about(piece: Piece, origin: Array) -> Piece:
 @matched.register
 def _(beliefs: Piece, weights: Array) -> Piece:
     """The mixture's moments, about the latest x."""
-    first = jax.tree.map(lambda leaf: leaf[0], beliefs)
+    first: Piece = jax.tree.map(lambda leaf: leaf[0], beliefs)
     # Where nothing was seen yet the coefficients are those of the prior about any origin.
     aligned = jax.vmap(lambda piece: select(piece.state == 1, piece, about(piece, piece.place)))(beliefs)
     heaviest = jnp.argmax(weights)

@@ -141,7 +141,8 @@ class Changepoints(Wrapper[Hypotheses[B], B], Generic[B]):
     ) -> B:
         """The beliefs of the successors, with a leading axis; `fresh` is the prior at the present time."""
         if isinstance(self.conditional_prior, PriorReset):
-            return jax.tree.map(lambda leaf: jnp.asarray(leaf)[None], fresh)
+            start: B = jax.tree.map(lambda leaf: jnp.asarray(leaf)[None], fresh)
+            return start
 
         def one(parent: B) -> B:
             return at_time(descend(self.conditional_prior, parent, belief.prior, dt), fresh.t)
@@ -166,7 +167,9 @@ class Changepoints(Wrapper[Hypotheses[B], B], Generic[B]):
         if not isinstance(self.conditional_prior, Subset):
             return belief.beliefs
         prior = at_time(belief.prior, _first_clock(belief.beliefs))
-        return jax.vmap(lambda out, one: select(out, prior, one))(self._newborn(belief), belief.beliefs)
+        choose = jax.vmap(lambda out, one: select(out, prior, one))
+        beliefs: B = choose(self._newborn(belief), belief.beliefs)
+        return beliefs
 
     def _newborn(self, belief: Hypotheses[B]) -> Array:
         """Which hypotheses say that something changes with the next observation (M,)."""

@@ -102,4 +102,5 @@ class SuccessorOfEach(Successors):
 
     def parents(self, belief: Hypotheses[B], groups: Array, likeliest: Array) -> B:
         """The belief of the only parent."""
-        return jax.tree.map(lambda leaf: leaf[likeliest], belief.beliefs)
+        parents: B = jax.tree.map(lambda leaf: leaf[likeliest], belief.beliefs)
+        return parents

@@ -15,6 +15,7 @@ from credo.core.records import record, static_field
 from credo.core.trees import as_like
 from credo.core.types import Array, ArrayLike
 from credo.learners import RecursiveLearner
+from credo.likelihoods import Normal
 
 __all__ = ["InverseWishartNoise"]
 
@@ -67,7 +68,9 @@ class InverseWishartNoise(TailedLearner):
     def __post_init__(self) -> None:
         super().__post_init__()
         require_positive("df", self.df)
-        shape = np.shape(self.learner.model.likelihood.var)
+        normal = self.learner.model.likelihood
+        assert isinstance(normal, Normal)
+        shape = np.shape(normal.var)
         if shape and not isinstance(self.df, Tracer) and np.any(np.asarray(self.df) <= shape[0] - 1):
             raise CredoError(
                 f"df must be above C - 1 = {shape[0] - 1} for {shape[0]} outputs; got {self.df}."
@@ -81,7 +84,8 @@ class InverseWishartNoise(TailedLearner):
     def _log_tail(self, gap: Array, spread: Array) -> Array:
         base = jnp.eye(gap.shape[0], dtype=gap.dtype) + spread / as_like(self.df, gap)
         along = gap @ jnp.linalg.solve(base, gap) / as_like(self.df, gap)
-        return jnp.linalg.slogdet(base)[1] + jnp.log1p(along)
+        log_det: Array = jnp.linalg.slogdet(base)[1]
+        return log_det + jnp.log1p(along)
 
     def _weigh(self, residual: Residual, last: Trust | None) -> Trust:
         # inv((df I + V + g g') / (df + 1)) = B B' by B = sqrt(df + 1) inv(L)' (I - u u' / (q (q + 1))), where

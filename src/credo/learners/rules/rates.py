@@ -23,18 +23,18 @@ class Schedule:
             will do. Compiled code is kept per function, so make it once.
 
     Example:
-        >>> float(Schedule(lambda t: 0.5 / (1 + t))(1))
+        >>> float(Schedule(lambda t: 0.5 / (1 + t))(jnp.asarray(1)))
         0.25
     """
 
-    function: Callable[[ArrayLike], ArrayLike] = static_field()
+    function: Callable[[Array], ArrayLike] = static_field()
 
-    def __call__(self, t: ArrayLike) -> ArrayLike:
+    def __call__(self, t: Array) -> ArrayLike:
         """The rate at step t."""
         return self.function(t)
 
 
-Rate: TypeAlias = ArrayLike | Schedule | Callable[[ArrayLike], ArrayLike]
+Rate: TypeAlias = ArrayLike | Schedule | Callable[[Array], ArrayLike]
 """A learning rate: a number, or a schedule over the steps of the stream."""
 
 
