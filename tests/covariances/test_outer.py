@@ -16,7 +16,7 @@ import credo
 from credo.core.trees import ravel
 from credo.covariances import Diagonal, LowRank, LowRankCovariance
 from credo.learners.rules import blend_precisions
-from credo.linalg.jacobians import DenseRows, OuterRows, Rows
+from credo.linalg.jacobians import DenseRows, OuterRows, Rows, as_rows
 from credo.models import model as models
 
 RNG = np.random.default_rng(5)
@@ -70,6 +70,7 @@ def test_outer_rows_are_the_array_they_stand_for(groups: int, each: int, left: i
             ),
             (rows.cross(jnp.asarray(matrix)), rows.gram(), rows.gram(jnp.asarray(weight))),
             (rows.gram(jnp.asarray(weight), other), rows.squares(), rows.squares(jnp.asarray(inner))),
+            as_rows(rows.dense()).squares(jnp.asarray(inner)),
             tuple(product.dense() for product in products),
             rows.where(jnp.arange(count) > 0).dense(),
         )
@@ -79,6 +80,7 @@ def test_outer_rows_are_the_array_they_stand_for(groups: int, each: int, left: i
         (few[0] @ made, made @ vector, made @ matrix.T),
         (matrix @ made.T, made @ made.T, (made * weight) @ made.T),
         ((made * weight) @ hand.T, (made**2).sum(0), np.diag(made.T @ inner @ made)),
+        np.diag(made.T @ inner @ made),
         (few @ made, few.T * made),
         np.where(np.arange(count)[:, None] > 0, made, 0.0),
     )

@@ -172,7 +172,7 @@ FULL, DIAGONAL, LOW = credo.Full(), credo.Diagonal(), credo.LowRank(2)
         ),
         (
             lambda: step(credo.blr(MODEL, LOW, parameters="moment")),
-            "parameters='moment' needs a Full or Diagonal family; LowRank keeps a precision",
+            "parameters='moment' needs a Full or Diagonal family, whose moments .* got a LowRankCovariance",
         ),
         (
             lambda: step(credo.bog(MODEL, LOW, parameters="moment")),

@@ -52,7 +52,12 @@ class Diagonal(Family):
 
 @record
 class DiagonalCovariance(Covariance, Invertible, Collapsible):
-    """S = diag(var), with var (P,)."""
+    """S = diag(var), with var (P,).
+
+    Example:
+        >>> DiagonalCovariance(jnp.ones(2)).push(jnp.ones((1, 2)))
+        Array([[2.]], dtype=float32)
+    """
 
     var: Array
     keep: Literal["precision", "covariance"] = static_field(default="precision")

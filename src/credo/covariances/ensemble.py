@@ -33,6 +33,11 @@ class EnsembleCovariance(Covariance):
     Attributes:
         deviations: D (M, P), whose columns sum to 0.
         key: the data of the key for draws of noise.
+
+    Example:
+        >>> deviations = jnp.asarray([[1.0, 0.0], [-1.0, 0.0]])
+        >>> EnsembleCovariance(deviations, jax.random.key_data(jax.random.key(0))).diag()
+        Array([2., 0.], dtype=float32)
     """
 
     deviations: Array

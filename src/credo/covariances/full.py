@@ -112,7 +112,13 @@ def _narrowed(root: Array, factor: Array) -> Array:
 
 @record
 class RootCovariance(FullCovariance):
-    """S = W W' by its square root W (P, P), which need not be triangular."""
+    """S = W W' by its square root W (P, P), which need not be triangular.
+
+    Example:
+        >>> RootCovariance(jnp.eye(2)).condition(jnp.ones((1, 2))).dense().round(3)
+        Array([[ 0.667, -0.333],
+               [-0.333,  0.667]], dtype=float32)
+    """
 
     root: Array
 
@@ -208,7 +214,13 @@ class RootCovariance(FullCovariance):
 
 @record
 class DenseCovariance(FullCovariance):
-    """S itself, (P, P)."""
+    """S itself, (P, P).
+
+    Example:
+        >>> DenseCovariance(jnp.eye(2)).condition(jnp.ones((1, 2))).dense().round(3)
+        Array([[ 0.667, -0.333],
+               [-0.333,  0.667]], dtype=float32)
+    """
 
     matrix: Array
 

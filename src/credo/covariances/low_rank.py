@@ -101,6 +101,10 @@ class LowRankCovariance(Covariance, Invertible, Collapsible):
 
     Without a family the number of rows is kept, by "svd". Between a `blend` and the `condition` that follows
     there are more rows than the family's rank.
+
+    Example:
+        >>> LowRankCovariance(jnp.ones(3), jnp.ones((1, 3))).diag()
+        Array([0.75, 0.75, 0.75], dtype=float32)
     """
 
     base: Array

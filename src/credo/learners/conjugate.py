@@ -90,6 +90,12 @@ class DirichletCategorical(Learner[Dirichlet]):
         classes: the number C of classes.
         count: the prior pseudo-count of each class, above 0.
         forgetting: in (0, 1], the evidence kept a unit of time.
+
+    Example:
+        >>> learner = DirichletCategorical(3)
+        >>> belief, info = learner.step(learner.init(), None, 1)
+        >>> belief.mean
+        Array([0.25, 0.5 , 0.25], dtype=float32)
     """
 
     classes: int = static_field()
@@ -199,6 +205,12 @@ class GammaPoisson(Learner[Gamma]):
     Arguments:
         shape, per: prior pseudo-events and pseudo-exposure, above 0; the prior mean rate is shape / per.
         forgetting: in (0, 1], the evidence kept a unit of time.
+
+    Example:
+        >>> learner = GammaPoisson()
+        >>> belief, info = learner.step(learner.init(), None, 3.0)
+        >>> float(belief.mean)
+        2.0
     """
 
     shape: ArrayLike = 1.0

@@ -65,6 +65,14 @@ class EnsembleLearner(Learner[Ensemble]):
 
     Cost of a step: M evaluations of the model, M C P, and C^3. Exact in the limit of many members on
     linear-Gaussian models.
+
+    Example:
+        >>> import credo, jax.numpy as jnp
+        >>> model = credo.Model(lambda w, x: x @ w, credo.Normal(0.1))
+        >>> learner = EnsembleLearner(model, members=20, analysis="etkf")
+        >>> belief, info = learner.step(learner.init(jnp.zeros(2), key=1), jnp.ones(2), 1.0)
+        >>> belief.members.shape
+        (20, 2)
     """
 
     model: Model

@@ -64,6 +64,14 @@ class GradientLearner(Learner[Point]):
         dynamics: moves the parameters between observations (only its effect on the mean).
 
     Cost: `steps` x (`capacity` + 1) gradients an observation.
+
+    Example:
+        >>> import credo, jax.numpy as jnp
+        >>> model = credo.Model(lambda w, x: x @ w, credo.Normal(0.1))
+        >>> learner = GradientLearner(model, 0.01, optimizer="momentum")
+        >>> belief, info = learner.step(learner.init(jnp.zeros(2)), jnp.ones(2), 1.0)
+        >>> [round(value, 3) for value in belief.mean.tolist()]
+        [0.1, 0.1]
     """
 
     model: Model
@@ -173,12 +181,30 @@ class GradientLearner(Learner[Point]):
 
 
 def sgd(model: Model, learning_rate: ArrayLike = 1e-2) -> GradientLearner:
-    """Online stochastic gradient descent: one step an observation."""
+    """Online stochastic gradient descent: one step an observation.
+
+    Example:
+        >>> import credo, jax.numpy as jnp
+        >>> model = credo.Model(lambda w, x: x @ w, credo.Normal(0.1))
+        >>> learner = sgd(model, 0.01)
+        >>> belief, info = learner.step(learner.init(jnp.zeros(2)), jnp.ones(2), 1.0)
+        >>> [round(value, 3) for value in belief.mean.tolist()]
+        [0.1, 0.1]
+    """
     return GradientLearner(model, learning_rate, "sgd")
 
 
 def adam(model: Model, learning_rate: ArrayLike = 1e-3) -> GradientLearner:
-    """Online Adam (Kingma & Ba 2015): one step an observation."""
+    """Online Adam (Kingma & Ba 2015): one step an observation.
+
+    Example:
+        >>> import credo, jax.numpy as jnp
+        >>> model = credo.Model(lambda w, x: x @ w, credo.Normal(0.1))
+        >>> learner = adam(model, 0.01)
+        >>> belief, info = learner.step(learner.init(jnp.zeros(2)), jnp.ones(2), 1.0)
+        >>> [round(value, 3) for value in belief.mean.tolist()]
+        [0.01, 0.01]
+    """
     return GradientLearner(model, learning_rate, "adam")
 
 
@@ -190,5 +216,14 @@ def replay(
     capacity: int = 10,
     steps: int = 1,
 ) -> GradientLearner:
-    """Gradient steps on the mean loss of the latest `capacity` observations (first in, first out)."""
+    """Gradient steps on the mean loss of the latest `capacity` observations (first in, first out).
+
+    Example:
+        >>> import credo, jax.numpy as jnp
+        >>> model = credo.Model(lambda w, x: x @ w, credo.Normal(0.1))
+        >>> learner = replay(model, 0.01, capacity=3)
+        >>> belief = learner.init(jnp.zeros(2), example=(jnp.ones(2), 1.0))
+        >>> belief.buffer.weight.shape
+        (3,)
+    """
     return GradientLearner(model, learning_rate, optimizer, steps, capacity)

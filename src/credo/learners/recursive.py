@@ -44,6 +44,14 @@ class RecursiveLearner(Learner[Gaussian]):
     Cost of a step (P parameters, C outputs, R rank), LIN-HESS: full C P^2, diagonal C^2 P, low rank (R + C)^2
     P; plus what the dynamics cost the family. Exact for linear-Gaussian models with `Full` (and with
     `LowRank` while R suffices).
+
+    Example:
+        >>> import credo, jax.numpy as jnp
+        >>> model = credo.Model(lambda w, x: x @ w, credo.Normal(0.1))
+        >>> learner = RecursiveLearner(model, credo.LowRank(1), dynamics=credo.RandomWalk(1e-3))
+        >>> belief, info = learner.step(learner.init(jnp.zeros(2)), jnp.ones(2), 1.0)
+        >>> belief.mean.shape, belief.cov.factor.shape
+        ((2,), (1, 2))
     """
 
     model: Model

@@ -171,6 +171,11 @@ class CNN(_Network):
         channels: channels of the two convolutions.
         dense: width of the hidden dense layer.
         activation: relu, tanh, gelu, silu, elu or sin.
+
+    Example:
+        >>> net = CNN(outputs=10)
+        >>> net(net.init(0, (28, 28)), jnp.ones((28, 28))).shape
+        (10,)
     """
 
     outputs: int = static_field(default=10)

@@ -136,6 +136,13 @@ def last_layer(model: Model, params: PyTree, layer: str | None = None) -> Model:
 
     Raises:
         CredoError: which layer is last cannot be told, or there is none of that name.
+
+    Example:
+        >>> import credo
+        >>> net = credo.MLP(outputs=1, hidden=(8,))
+        >>> features = last_layer(credo.Model(net, credo.Normal(0.1)), net.init(0, (3,)))
+        >>> jax.tree.map(jnp.shape, features.apply.start)
+        [{'b': None, 'w': None}, {'b': (1,), 'w': (8, 1)}]
     """
     if layer is None:
         if not isinstance(params, list | tuple):
@@ -228,6 +235,10 @@ def random_basis(params: PyTree, dimension: int, key: Key) -> Array:
         key: the key of the draw.
 
     Cost: P D^2.
+
+    Example:
+        >>> random_basis(jnp.zeros(4), 2, key=0).shape
+        (2, 4)
     """
     vector, unravel = ravel(params)
     require_integer("dimension", dimension, 1, unravel.size)
@@ -246,6 +257,10 @@ def svd_basis(iterates: PyTree, dimension: int) -> Array:
         dimension: D, at most T - 1 and P.
 
     Cost: P T^2 for T < P.
+
+    Example:
+        >>> svd_basis(jax.random.normal(jax.random.key(0), (6, 4)), 2).shape
+        (2, 4)
     """
     leaves = jax.tree.leaves(iterates)
     if not leaves or len({jnp.shape(leaf)[:1] for leaf in leaves}) != 1 or jnp.ndim(leaves[0]) == 0:

@@ -78,6 +78,13 @@ class Local:
         root: A (k, m), or the diagonal (k,) of a diagonal A.
         eta: the model's outputs there (C,), or at M draws (M, C).
         diagonal: d (P,), or None for 0.
+
+    Example:
+        >>> from credo.learners import Local
+        >>> one = jnp.ones(1)
+        >>> local = Local(jnp.asarray([[1.0, 2.0]]), 0.5 * one, one, one)
+        >>> local.gradient, local.weighted(jnp.asarray(0.0)).gradient
+        (Array([0.5, 1. ], dtype=float32), Array([0., 0.], dtype=float32))
     """
 
     rows: Rows

@@ -95,6 +95,14 @@ class MonteCarloEmpiricalFisher(MonteCarlo):
 
     Raises:
         CredoError: as `MonteCarlo` does.
+
+    Example:
+        >>> import credo, jax.numpy as jnp
+        >>> model = credo.Model(lambda w, x: x @ w, credo.Normal(0.1))
+        >>> learner = credo.bong(model, credo.Full(), credo.MonteCarloEmpiricalFisher(10))
+        >>> belief, info = learner.step(learner.init(jnp.zeros(2)), jnp.ones(2), 1.0, key=0)
+        >>> bool(info.ok)
+        True
     """
 
     def local(self, site: Site, mean: Array, cov: Readable, iteration: Array | int = 0) -> Local:
@@ -135,6 +143,14 @@ class MonteCarloHessian(MonteCarlo):
 
     Raises:
         CredoError: an argument is out of range, or (at trace time) there is no key.
+
+    Example:
+        >>> import credo, jax.numpy as jnp
+        >>> model = credo.Model(lambda w, x: x @ w, credo.Normal(0.1))
+        >>> learner = credo.bong(model, credo.Full(), credo.MonteCarloHessian(10, antithetic=True))
+        >>> belief, info = learner.step(learner.init(jnp.zeros(2)), jnp.ones(2), 1.0, key=0)
+        >>> bool(info.ok)
+        True
     """
 
     estimator: Literal["hutchinson", "price"] = static_field(default="hutchinson")

@@ -59,6 +59,14 @@ class BLRRule(Rule):
 
     Cost: I times BONG's; `Full` P^2 k an iteration while I k < P, after that P^3. Exact for linear-Gaussian
     models when a = 1.
+
+    Example:
+        >>> import credo, jax.numpy as jnp
+        >>> model = credo.Model(lambda w, x: x @ w, credo.Normal(0.1))
+        >>> learner = credo.RecursiveLearner(model, credo.Diagonal(), rule=credo.BLRRule(learning_rate=0.5, iterations=3))
+        >>> belief, info = learner.step(learner.init(jnp.zeros(2)), jnp.ones(2), 1.0)
+        >>> bool(info.ok)
+        True
     """
 
     learning_rate: Rate = 0.5

@@ -37,6 +37,14 @@ class BONGRule(Rule):
             networks, but costs k P instead of k^2 P for k rows.
         iterations: how often to linearise anew at the latest mean (the iterated EKF); the observation is
             counted once.
+
+    Example:
+        >>> import credo, jax.numpy as jnp
+        >>> model = credo.Model(lambda w, x: x @ w, credo.Normal(0.1))
+        >>> learner = credo.RecursiveLearner(model, credo.Diagonal(), rule=credo.BONGRule(iterations=2))
+        >>> belief, info = learner.step(learner.init(jnp.zeros(2)), jnp.ones(2), 1.0)
+        >>> bool(info.ok)
+        True
     """
 
     gain: Gain = static_field(default="joint")

@@ -54,6 +54,14 @@ class BBBRule(Rule):
 
     Cost: `Full` P^2 (k + 2) for the first iteration in natural parameters and P^3 for every other (the
     precision's distance from the prior doubles its rank each time); `Diagonal` k P; `LowRank` P (R^2 + R k).
+
+    Example:
+        >>> import credo, jax.numpy as jnp
+        >>> model = credo.Model(lambda w, x: x @ w, credo.Normal(0.1))
+        >>> learner = credo.RecursiveLearner(model, credo.Diagonal(), rule=credo.BBBRule(learning_rate=0.01, iterations=3))
+        >>> belief, info = learner.step(learner.init(jnp.zeros(2)), jnp.ones(2), 1.0)
+        >>> bool(info.ok)
+        True
     """
 
     learning_rate: Rate = 0.01
@@ -100,6 +108,14 @@ class BOGRule(Rule):
         learning_rate, parameters, retraction: as in `BBBRule`.
 
     Cost: `Full` P^2 (k + 2) in natural parameters (P^3 in moments), `Diagonal` k P, `LowRank` P (R^2 + R k).
+
+    Example:
+        >>> import credo, jax.numpy as jnp
+        >>> model = credo.Model(lambda w, x: x @ w, credo.Normal(0.1))
+        >>> learner = credo.RecursiveLearner(model, credo.Diagonal(), rule=credo.BOGRule(learning_rate=lambda t: 0.1 / (1 + t)))
+        >>> belief, info = learner.step(learner.init(jnp.zeros(2)), jnp.ones(2), 1.0)
+        >>> bool(info.ok)
+        True
     """
 
     learning_rate: Rate = 0.01

@@ -76,9 +76,9 @@ class DenseRows(Rows):
         rows = self.array if weight is None else scale_rows(self.array, weight)
         return rows @ second.dense().T
 
-    def squares(self) -> Array:
-        """The column sums of squares; cost k P."""
-        return column_sums(self.array**2)
+    def squares(self, inner: Array | None = None) -> Array:
+        """The column sums of squares; cost k P, or k^2 P with N."""
+        return column_sums(self.array**2 if inner is None else self.array * (inner @ self.array))
 
     def explained(self, var: Array) -> Array:
         """By the Cholesky factor of I + J diag(v) J'; cost k^2 P."""

@@ -80,8 +80,8 @@ class Rows(Crossed):
         """J diag(w) H' (k, l) for a weight w (P,), by default 1, and rows H of this kind, by default J."""
 
     @abstractmethod
-    def squares(self) -> Array:
-        """The diagonal (P,) of J' J: the column sums of squares."""
+    def squares(self, inner: Array | None = None) -> Array:
+        """The diagonal (P,) of J' N J for N (k, k); by default of J' J: the column sums of squares."""
 
     @abstractmethod
     def explained(self, var: Array) -> Array:

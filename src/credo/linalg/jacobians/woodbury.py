@@ -8,17 +8,12 @@ a multiple of it is added so that the result stays positive semi-definite.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import jax.numpy as jnp
 
 from credo.core.records import record
 from credo.core.types import Array
-from credo.linalg.jacobians.protocol import Crossed
+from credo.linalg.jacobians.protocol import Crossed, Rows
 from credo.linalg.matrices import column_sums, eigh, precision, safe_sqrt, scale_rows, solve_lower, symmetric
-
-if TYPE_CHECKING:
-    from credo.linalg.jacobians.outer import OuterRows
 
 __all__ = ["OuterCross", "couple_ridge", "leading"]
 
@@ -55,7 +50,7 @@ class OuterCross(Crossed):
         return scale_rows(rows, self.var)
 
 
-def couple_ridge(base: Array, factor: Array, rows: OuterRows) -> tuple[Array, Array, Array]:
+def couple_ridge(base: Array, factor: Array, rows: Rows) -> tuple[Array, Array, Array]:
     """v, c and J S J' for S = inv(diag(y) + W' W), with J S = (J - c W) diag(v); cost P R^2."""
     var = 1.0 / base
     spread = scale_rows(factor, var)
@@ -68,7 +63,7 @@ def couple_ridge(base: Array, factor: Array, rows: OuterRows) -> tuple[Array, Ar
     return var, along, symmetric(rest) + along @ along.T + slack
 
 
-def leading(base: Array, factor: Array, rows: OuterRows, rank: int, whitened: bool) -> tuple[Array, Array]:
+def leading(base: Array, factor: Array, rows: Rows, rank: int, whitened: bool) -> tuple[Array, Array]:
     """The diagonal and the R rows that are kept of diag(y) + W' W + B' B for outer rows B (k, P).
 
     The same as `credo.linalg.jacobians.dense.leading`, whose diagonal is exact: of the k dropped directions
