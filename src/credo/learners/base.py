@@ -1,61 +1,115 @@
-"""The five verbs, and what an update reports."""
+"""The five verbs, and what a learner writes to answer them.
+
+This module holds all that a learner or wrapper of your own needs: `Learner`, `Belief`, `Info`, and the
+functions by which an update is accepted or refused.
+"""
 
 from __future__ import annotations
 
-from typing import Any, Generic, TypeVar
+from abc import ABC, abstractmethod
+from typing import Generic, Literal, Protocol, TypeAlias, TypeVar
 
 import jax
 import jax.numpy as jnp
 
-from credo.core.errors import CredoError, require_nonnegative
-from credo.core.records import record
-from credo.core.trees import all_finite, select
-from credo.core.types import ArrayLike, Key, PyTree
+from credo.core.types import Array, ArrayLike, Key, PyTree
 from credo.core.verbs import verb
+from credo.learners.acceptance import Info, accept, clean, isolate, sound, usable
 from credo.likelihoods import Predictive, PredictiveRows
 
-__all__ = ["Info", "Learner", "accept", "clean", "usable"]
+__all__ = ["Belief", "ForecastMethod", "Info", "Learner", "accept", "clean", "isolate", "sound", "usable"]
 
 B = TypeVar("B")
 """The kind of belief that a learner keeps."""
 
-
-@record
-class Info:
-    """What an update reports and no later step needs.
-
-    Attributes:
-        log_evidence: log p(y_t | x_t, past) before the update, in nats; 0 for a missing observation.
-        ok: whether the observation was taken in; False for a missing one (NaN) and where the update would
-            have given a belief that is not finite, in which case the belief stayed as it was.
-        extras: whatever else a method reports.
-    """
-
-    log_evidence: jax.Array
-    ok: jax.Array
-    extras: Any = None
+ForecastMethod: TypeAlias = Literal["linearized", "plugin", "mc", "linearized-mc"]
+"""How a forecast is computed; see `Learner.forecast`."""
 
 
-class Learner(Generic[B]):
+class Belief(Protocol):
+    """What every belief answers: how often time has passed. A belief is a pytree; see `credo.record`."""
+
+    @property
+    def t(self) -> Array:
+        """How many times `predict` has been called: a whole number."""
+        ...
+
+
+class Learner(ABC, Generic[B]):
     """The base of every learner: the verbs, compiled once per structure.
 
-    A subclass writes `init`, `time_update`, `predictive`, `measurement_update` and `draws`; all of it must be
-    traceable. Learners are records: hyper-parameters are leaves, so `jax.vmap` and `jax.grad` go through
-    them.
+    A subclass is a record and writes five functions without a decorator: `init`, `time_update`, `predictive`,
+    `measurement_update` and `draws`. The verbs `predict`, `forecast`, `update`, `step` and `sample` are
+    compiled from them. Wrappers call the uncompiled functions of the learner inside, so that a whole stack of
+    learners is one program.
+
+    All five must be traceable by JAX. Hyper-parameters are leaves of the record, so `jax.vmap` and `jax.grad`
+    go through a learner. A belief is any record with a clock `t` (see `Belief`). `time_update` adds 1 to it,
+    and nothing else changes it.
+
+    Raises:
+        TypeError: one of the five is missing.
+
+    Example:
+        A moving average, with unit noise for its forecasts:
+
+        >>> import credo
+        >>> from credo.learners.base import accept, usable
+        >>> @credo.record
+        ... class Level:
+        ...     mean: jax.Array
+        ...     t: jax.Array
+        >>> @credo.record
+        ... class MovingAverage(credo.Learner[Level]):
+        ...     share: float = 0.5
+        ...
+        ...     def init(self, params=None, *, var=1.0):
+        ...         return Level(jnp.asarray(params), jnp.zeros((), jnp.int32))
+        ...
+        ...     def time_update(self, belief, dt):
+        ...         return credo.replace(belief, t=belief.t + 1)
+        ...
+        ...     def predictive(self, belief, x, method, samples, key):
+        ...         return credo.Normal(1.0).plugin(belief.mean.reshape(1))
+        ...
+        ...     def measurement_update(self, belief, x, y, weight, key):
+        ...         observed, used = usable(~jnp.isnan(y), weight, belief.mean.dtype)
+        ...         gap = jnp.where(observed, y - belief.mean, 0.0)
+        ...         new = credo.replace(belief, mean=belief.mean + used * self.share * gap)
+        ...         log_evidence = self.predictive(belief, x, None, None, key).log_prob(y)
+        ...         return accept(belief, new, log_evidence, observed, x, y, used)
+        ...
+        ...     def draws(self, belief, key, shape):
+        ...         return jnp.broadcast_to(belief.mean, shape)
+        >>> learner = MovingAverage()
+        >>> belief, trace = credo.run(learner, learner.init(0.0), None, jnp.array([1.0, jnp.nan, 2.0]))
+        >>> float(belief.mean), trace.ok.tolist()
+        (1.25, [True, False, True])
     """
 
+    @abstractmethod
     def init(self, params: PyTree = None, *, var: PyTree = 1.0) -> B:
         """The belief before any data.
 
         Arguments:
             params: the prior mean, a pytree of floating-point arrays.
             var: the prior variance: a number, an array (P,), or a tree like `params`.
+
+        Returns:
+            The belief, with `t` at 0. A learner may take further arguments, by keyword.
         """
-        raise NotImplementedError
 
     @verb
     def predict(self, belief: B, dt: ArrayLike | None = None) -> B:
-        """The time update: apply the dynamics over a step `dt` (None means 1)."""
+        """The time update: apply the dynamics over one step.
+
+        Arguments:
+            belief: the belief after the latest observation.
+            dt: the length of the step, at least 0; None means 1.
+
+        Returns:
+            The predicted belief.
+        """
         return self.time_update(belief, dt)
 
     @verb(static=("method", "samples"))
@@ -64,7 +118,7 @@ class Learner(Generic[B]):
         belief: B,
         x: PyTree,
         *,
-        method: str | None = None,
+        method: ForecastMethod | None = None,
         samples: int | None = None,
         key: Key | None = None,
     ) -> Predictive:
@@ -77,6 +131,12 @@ class Learner(Generic[B]):
                 evaluated at draws of the parameters) or "linearized-mc" (draws of the linearised outputs).
             samples: how many draws, for the Monte Carlo methods (default 100).
             key: the key of those draws.
+
+        Returns:
+            The predictive distribution.
+
+        Raises:
+            CredoError: the learner has no such method, or a key is missing.
         """
         return self.predictive(belief, x, method, samples, key)
 
@@ -86,14 +146,22 @@ class Learner(Generic[B]):
         belief: B,
         xs: PyTree,
         *,
-        method: str | None = None,
+        method: ForecastMethod | None = None,
         samples: int | None = None,
         key: Key | None = None,
     ) -> PredictiveRows:
-        """The forecasts for N rows `xs` at one belief; every answer has a leading axis N.
+        """The forecasts for N rows at one belief.
 
         Rows are taken 16 at a time, so memory is that of 16 Jacobians (16, C, P), however many rows there
         are.
+
+        Arguments:
+            belief: the predicted belief.
+            xs: rows of inputs, with a leading axis N.
+            method, samples, key: as for `forecast`.
+
+        Returns:
+            The predictives; every answer of them has a leading axis N.
         """
         return PredictiveRows(
             jax.lax.map(lambda x: self.predictive(belief, x, method, samples, key), xs, batch_size=16)
@@ -128,7 +196,16 @@ class Learner(Generic[B]):
         dt: ArrayLike | None = None,
         key: Key | None = None,
     ) -> tuple[B, Info]:
-        """Predict, then update: one step of a stream."""
+        """Predict, then update: one step of a stream.
+
+        Arguments:
+            belief: the belief after the latest observation.
+            x, y, weight, key: as for `update`.
+            dt: as for `predict`.
+
+        Returns:
+            The new belief and an `Info`.
+        """
         # The barriers keep the compiler from merging a step with the program around it, or from moving parts
         # of it out of a loop; the branch, whose condition the compiler cannot see, lays the step out in
         # memory in one way everywhere. A step is then the same program in a Python loop, in a scan and in any
@@ -139,8 +216,8 @@ class Learner(Generic[B]):
             return self.measurement_update(self.time_update(belief, dt), x, y, weight, key)
 
         def leave(belief: B) -> tuple[B, Info]:
-            made, info = jax.eval_shape(take, belief)
-            same = jax.tree.map(lambda leaf, like: jnp.asarray(leaf, like.dtype), belief, made)
+            new, info = jax.eval_shape(take, belief)
+            same = jax.tree.map(lambda leaf, like: jnp.asarray(leaf, like.dtype), belief, new)
             return same, jax.tree.map(lambda like: jnp.zeros(like.shape, like.dtype), info)
 
         always = jax.lax.optimization_barrier(jnp.asarray(True))
@@ -148,77 +225,81 @@ class Learner(Generic[B]):
 
     @verb(static=("shape",))
     def sample(self, belief: B, key: Key, shape: tuple[int, ...] = ()) -> PyTree:
-        """Parameter trees drawn from the belief, with leading axes `shape`."""
+        """Draw parameters from the belief.
+
+        Arguments:
+            belief: any belief of this learner.
+            key: the key of the draws.
+            shape: the leading axes of the result.
+
+        Returns:
+            Parameter trees, with leading axes `shape`.
+        """
         return self.draws(belief, key, shape)
 
+    @abstractmethod
     def time_update(self, belief: B, dt: ArrayLike | None) -> B:
-        raise NotImplementedError
+        """Let time pass: what `predict` compiles.
 
+        Arguments:
+            belief: the belief after the latest observation.
+            dt: the length of the step; None means 1.
+
+        Returns:
+            The predicted belief, whose clock `t` is one further.
+        """
+
+    @abstractmethod
     def predictive(
-        self, belief: B, x: PyTree, method: str | None, samples: int | None, key: Key | None
+        self,
+        belief: B,
+        x: PyTree,
+        method: ForecastMethod | None,
+        samples: int | None,
+        key: Key | None,
     ) -> Predictive:
-        raise NotImplementedError
+        """The distribution of the next observation: what `forecast` compiles.
 
+        Arguments:
+            belief: the predicted belief; nothing is learned.
+            x: one row of inputs.
+            method: how it is computed; None leaves the choice to the learner. A learner refuses what it does
+                not know.
+            samples: how many draws, for the Monte Carlo methods; None for the default.
+            key: the key of those draws.
+
+        Returns:
+            p(y | x, past).
+        """
+
+    @abstractmethod
     def measurement_update(
-        self, belief: B, x: PyTree, y: PyTree, weight: Any, key: Key | None
+        self, belief: B, x: PyTree, y: PyTree, weight: ArrayLike, key: Key | None
     ) -> tuple[B, Info]:
-        raise NotImplementedError
+        """Take in an observation: what `update` compiles.
 
+        The belief must come back bit by bit where y is missing, the weight is 0, or the result would not be
+        finite; `accept` sees to that. The clock `t` stays.
+
+        Arguments:
+            belief: the predicted belief.
+            x, y: one row of inputs and its observation.
+            weight: at least 0; multiplies the log-likelihood.
+            key: the key of the stream, for learners that draw; step t uses fold_in(key, belief.t).
+
+        Returns:
+            The new belief and an `Info`, whose `log_evidence` is that of the belief before the update.
+        """
+
+    @abstractmethod
     def draws(self, belief: B, key: Key, shape: tuple[int, ...]) -> PyTree:
-        raise NotImplementedError
+        """Draw parameters: what `sample` compiles.
 
+        Arguments:
+            belief: any belief of this learner.
+            key: the key of the draws: a key or a seed (see `credo.core.keys.as_key`).
+            shape: the leading axes of the result.
 
-def isolate(tree: Any) -> Any:
-    """The same values, across which the compiler moves no arithmetic."""
-    return jax.lax.optimization_barrier(jax.tree.map(jnp.asarray, tree))
-
-
-def clean(tree: Any) -> Any:
-    """The tree with NaN and infinities replaced by 0, so that no derivative sees them; `accept` then rejects
-    the step.
-    """
-
-    def fix(leaf: Any) -> jax.Array:
-        array = jnp.asarray(leaf)
-        return (
-            jnp.where(jnp.isfinite(array), array, 0) if jnp.issubdtype(array.dtype, jnp.floating) else array
-        )
-
-    return jax.tree.map(fix, tree)
-
-
-def usable(observed: jax.Array, weight: Any, dtype: Any) -> tuple[jax.Array, jax.Array]:
-    """Which observations can be used, and the weight of each: 0 where y is missing or the weight is negative
-    or not finite.
-
-    Arguments:
-        observed: whether y was observed: a boolean, or for a joint model one a row (B,).
-        weight: as given: a number, or for a joint model one a row.
-    """
-    require_nonnegative("weight", weight)
-    given = jnp.asarray(weight).astype(dtype)
-    if given.ndim and given.shape != observed.shape:
-        wanted = f"a number or one a row {observed.shape}" if observed.ndim else "a number"
-        raise CredoError(f"weight must be {wanted}; got shape {given.shape}.")
-    sound = observed & jnp.isfinite(given) & (given >= 0)
-    return sound, jnp.where(sound, given, 0.0)
-
-
-def accept(
-    old: Any, new: Any, log_evidence: jax.Array, observed: jax.Array, x: Any, y: Any, weight: Any
-) -> tuple[Any, Info]:
-    """Keep the new belief only where the data were there and finite and the result is finite; else the old
-    one, bitwise.
-
-    Arguments:
-        old, new: the belief before and after.
-        log_evidence: of this observation.
-        observed: whether any of y was observed.
-        x, y: the data as given.
-        weight: as given; all zero means no update.
-    """
-    finite_y = all_finite(jax.tree.map(lambda leaf: jnp.where(jnp.isnan(leaf), 0, leaf), y))
-    sound = all_finite(x) & finite_y & all_finite(new) & jnp.isfinite(log_evidence)
-    ok = observed & sound & jnp.all(jnp.isfinite(jnp.asarray(weight)))
-    kept = select(ok & jnp.any(jnp.asarray(weight) != 0), new, old)
-    return kept, Info(jnp.where(ok, log_evidence, 0.0), ok)
+        Returns:
+            Parameter trees, with leading axes `shape`.
+        """

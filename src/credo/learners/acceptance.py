@@ -1,0 +1,119 @@
+"""What an update reports, and how it is accepted or refused."""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+import jax
+import jax.numpy as jnp
+
+from credo.core.errors import CredoError, require_nonnegative
+from credo.core.records import record
+from credo.core.trees import all_finite, select
+from credo.core.types import Array, ArrayLike, DTypeLike, PyTree
+
+__all__ = ["Info", "accept", "clean", "isolate", "sound", "usable"]
+
+B = TypeVar("B")
+T = TypeVar("T")
+
+
+@record
+class Info:
+    """What an update reports and no later step needs.
+
+    Attributes:
+        log_evidence: log p(y_t | x_t, past) before the update, in nats; 0 for a missing observation.
+        ok: whether the observation was taken in; False for a missing one (NaN) and where the update would
+            have given a belief that is not finite, in which case the belief stayed as it was.
+        extras: whatever else a method reports.
+    """
+
+    log_evidence: Array
+    ok: Array
+    extras: PyTree = None
+
+
+def isolate(tree: T) -> T:
+    """The same values, across which the compiler moves no arithmetic."""
+    return jax.lax.optimization_barrier(jax.tree.map(jnp.asarray, tree))
+
+
+def clean(tree: PyTree) -> PyTree:
+    """Replace NaN and infinities by 0, so that no derivative sees them; `accept` then refuses the step.
+
+    Arguments:
+        tree: data.
+
+    Returns:
+        The same tree, finite in every floating-point leaf.
+    """
+
+    def fix(leaf: ArrayLike) -> Array:
+        array = jnp.asarray(leaf)
+        return (
+            jnp.where(jnp.isfinite(array), array, 0) if jnp.issubdtype(array.dtype, jnp.floating) else array
+        )
+
+    return jax.tree.map(fix, tree)
+
+
+def usable(observed: Array, weight: ArrayLike, dtype: DTypeLike) -> tuple[Array, Array]:
+    """Which observations can be used, and the weight of each.
+
+    Arguments:
+        observed: whether y was observed: a boolean, or for a joint model one a row (B,).
+        weight: as the user passed it: a number, or for a joint model one a row.
+        dtype: of the weights in the result.
+
+    Returns:
+        Whether an observation can be used: it was observed, and its weight is finite and at least 0. And the
+        weights, 0 where it cannot.
+
+    Raises:
+        CredoError: a weight is negative, or the weights have another shape.
+    """
+    require_nonnegative("weight", weight)
+    weights = jnp.asarray(weight).astype(dtype)
+    if weights.ndim and weights.shape != observed.shape:
+        allowed = f"a number or one a row {observed.shape}" if observed.ndim else "a number"
+        raise CredoError(f"weight must be {allowed}; got shape {weights.shape}.")
+    good = observed & jnp.isfinite(weights) & (weights >= 0)
+    return good, jnp.where(good, weights, 0.0)
+
+
+def sound(
+    new: PyTree, log_evidence: Array, observed: Array, x: PyTree, y: PyTree, weight: ArrayLike
+) -> Array:
+    """Whether the data were there and finite, and so is what they led to: a boolean.
+
+    Arguments:
+        new: the belief after the update.
+        log_evidence: of this observation.
+        observed: whether any of y was observed.
+        x, y: the data, as the user passed them.
+        weight: the weight, as `usable` returns it.
+    """
+    finite_y = all_finite(jax.tree.map(lambda leaf: jnp.where(jnp.isnan(leaf), 0, leaf), y))
+    finite = all_finite(x) & finite_y & all_finite(new) & jnp.isfinite(log_evidence)
+    return observed & finite & jnp.all(jnp.isfinite(jnp.asarray(weight)))
+
+
+def accept(
+    old: B, new: B, log_evidence: Array, observed: Array, x: PyTree, y: PyTree, weight: ArrayLike
+) -> tuple[B, Info]:
+    """Take the new belief only where the data were there and finite and the result is finite.
+
+    Arguments:
+        old, new: the belief before and after.
+        log_evidence: of this observation.
+        observed: whether any of y was observed.
+        x, y: the data, as the user passed them.
+        weight: the weight, as `usable` returns it; all zero means no update.
+
+    Returns:
+        The new belief, or the old one bit by bit; and the `Info` of the update.
+    """
+    ok = sound(new, log_evidence, observed, x, y, weight)
+    belief = select(ok & jnp.any(jnp.asarray(weight) != 0), new, old)
+    return belief, Info(jnp.where(ok, log_evidence, 0.0), ok)
