@@ -8,7 +8,7 @@ import jax
 import numpy as np
 
 from credo.adapt import Experts, RunLength, SoftReset
-from credo.beliefs import InverseGamma
+from credo.beliefs import Gaussian, InverseGamma, Point
 from credo.core.records import replace
 from credo.core.types import PyTree
 from credo.covariances import Diagonal, Full, LowRank
@@ -44,11 +44,10 @@ from credo.sessions.settings import MethodName, Settings
 
 if TYPE_CHECKING:
     from credo.adapt import Bank, Hypotheses, Resettable
-    from credo.beliefs import Gaussian, Point
 
 __all__ = ["Belief", "SessionLearner", "build"]
 
-B = TypeVar("B")
+B = TypeVar("B", Gaussian, Point)
 
 Inner: TypeAlias = "Gaussian | Point"
 """What a learner without a wrapper believes."""
