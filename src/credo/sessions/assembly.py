@@ -49,10 +49,9 @@ __all__ = ["Belief", "SessionLearner", "build"]
 
 B = TypeVar("B", Gaussian, Point)
 
-Inner: TypeAlias = "Gaussian | Point"
-"""What a learner without a wrapper believes."""
-
-Belief: TypeAlias = "Inner | Hypotheses[Inner] | Bank[Inner] | Resettable[Inner]"
+Belief: TypeAlias = (
+    "Gaussian | Point | Hypotheses[Gaussian] | Hypotheses[Point] | Bank[Gaussian] | Resettable[Gaussian]"
+)
 """What the learner of a session believes; which of these it is depends on the settings."""
 
 SessionLearner: TypeAlias = Learner[Any]
