@@ -15,9 +15,9 @@ from credo.sessions.change_steps import Steps
 from credo.sessions.change_tally import ChangeSummary, ChangeTally
 from credo.sessions.drift import Drift, DriftKind
 from credo.sessions.encoding import Block, Encoding, ImageEncoding, Images, TableEncoding
-from credo.sessions.family import Posterior, PosteriorKind
 from credo.sessions.forecasts import Forecasts
 from credo.sessions.intake import Rows
+from credo.sessions.posterior import Posterior, PosteriorKind
 from credo.sessions.resolution import resolve
 from credo.sessions.row_sources import ColumnOptions, RowSource, after_line, open_dataset, open_file
 from credo.sessions.session import Session

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
 
 import jax
 import numpy as np
 
 from credo.adapt import Experts, RunLength, SoftReset
-from credo.beliefs import InverseGamma
-from credo.core.errors import require_choice
+from credo.beliefs import Gaussian, InverseGamma, Point
 from credo.core.records import replace
 from credo.core.types import PyTree
 from credo.covariances import Diagonal, Full, LowRank
@@ -39,24 +38,33 @@ from credo.likelihoods import Bernoulli, Categorical, Normal
 from credo.models import Model
 from credo.sessions import defaults
 from credo.sessions.drift import Drift
-from credo.sessions.family import Posterior
+from credo.sessions.posterior import Posterior
 from credo.sessions.resolution import network, outputs_of
-from credo.sessions.settings import Settings
+from credo.sessions.settings import MethodName, Settings
 
 if TYPE_CHECKING:
     from credo.adapt import Bank, Hypotheses, Resettable
-    from credo.beliefs import Gaussian, Point
 
 __all__ = ["Belief", "SessionLearner", "build"]
 
-Belief: TypeAlias = "Gaussian | Point | Hypotheses | Bank | Resettable"
+B = TypeVar("B", Gaussian, Point)
+
+Belief: TypeAlias = (
+    "Gaussian | Point | Hypotheses[Gaussian] | Hypotheses[Point] | Bank[Gaussian] | Resettable[Gaussian]"
+)
 """What the learner of a session believes; which of these it is depends on the settings."""
 
 SessionLearner: TypeAlias = Learner[Any]
 """The learner of a session; which kind of belief it keeps depends on the settings."""
 
+_OPTIMIZERS: dict[MethodName, Literal["sgd", "momentum", "adam"]] = {
+    "sgd": "sgd",
+    "momentum": "momentum",
+    "adam": "adam",
+    "replay": "sgd",
+}
+
 _Start: TypeAlias = tuple[SessionLearner, Belief]
-_Moving: TypeAlias = RecursiveLearner | GradientLearner
 _Curvature: TypeAlias = (
     LinearizedGaussNewton | LinearizedEmpiricalFisher | MonteCarloHessian | MonteCarloEmpiricalFisher
 )
@@ -104,11 +112,10 @@ def _posterior(drift: Drift, learner: RecursiveLearner, params: PyTree, var: PyT
 
 
 def _gradient(settings: Settings, model: Model, params: PyTree, shape: tuple[int, ...]) -> _Start:
-    require_choice("method", settings.method, ("sgd", "momentum", "adam", "replay"))
-    replaying = settings.method == "replay"
-    optimizer = "sgd" if replaying else settings.method
-    dynamics = _dynamics(settings.drift)
-    learner = GradientLearner(model, settings.learning_rate, optimizer, 1, 10 if replaying else 1, dynamics)
+    optimizer, rate = _OPTIMIZERS[settings.method], settings.learning_rate
+    assert rate is not None
+    capacity = defaults.REPLAYED if settings.method == "replay" else 1
+    learner = GradientLearner(model, rate, optimizer, 1, capacity, _dynamics(settings.drift))
     label = np.float32(0) if settings.task == "regression" else np.int32(0)
     example = (np.zeros(shape, np.float32), label)
     if settings.drift.kind == "run-length":
@@ -117,7 +124,7 @@ def _gradient(settings: Settings, model: Model, params: PyTree, shape: tuple[int
     return learner, learner.init(params, example=example)
 
 
-def _run_length(drift: Drift, learner: _Moving) -> RunLength:
+def _run_length(drift: Drift, learner: Learner[B]) -> RunLength[B]:
     return RunLength(learner, drift.numbers[0], int(drift.numbers[1]), threshold=defaults.ALARM)
 
 
@@ -143,12 +150,15 @@ def _rule(settings: Settings) -> BONGRule | BLRRule | BOGRule | BBBRule:
     """
     rate, steps = settings.learning_rate, settings.iterations or 1
     low_rank = settings.posterior is not None and settings.posterior.kind == "low-rank"
-    parameters = None if low_rank else "moment"
+    parameters: Literal["moment"] | None = None if low_rank else "moment"
+    if settings.method == "bong":
+        return BONGRule(iterations=steps)
+    assert rate is not None
     if settings.method == "blr":
         return BLRRule(rate, steps)
     if settings.method == "bbb":
         return BBBRule(rate, steps, parameters)
-    return BOGRule(rate, parameters) if settings.method == "bog" else BONGRule(iterations=steps)
+    return BOGRule(rate, parameters)
 
 
 def _likelihood(settings: Settings, classes: int) -> Bernoulli | Categorical | Normal:

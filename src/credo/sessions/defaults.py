@@ -6,6 +6,8 @@ data set.
 
 from __future__ import annotations
 
+from typing import Literal
+
 __all__ = [
     "ALARM",
     "CLIP",
@@ -19,6 +21,7 @@ __all__ = [
     "MEMORY_LIMIT",
     "MIXTURE",
     "NOISE",
+    "REPLAYED",
     "SAMPLES",
     "SCHEMA_ROWS",
     "TABLE_CHUNK",
@@ -78,6 +81,9 @@ allows. That of blr was not tuned.
 
 ITERATIONS = {"bong": 1, "blr": 5, "bbb": 5}
 """Steps for each row, of the methods that may take several."""
+
+REPLAYED = 10
+"""The latest rows that a step of replay averages over."""
 
 SAMPLES = 10
 """Draws of a Monte Carlo curvature."""
@@ -142,7 +148,7 @@ def prior_scale(images: bool) -> float:
     return 0.01 if images else 4.0
 
 
-def activation(images: bool) -> str:
+def activation(images: bool) -> Literal["relu", "elu"]:
     """The non-linearity of networks.
 
     On digits elu had 107 nats more log evidence than relu after 1,000 rows and 128 after 2,000, in one

@@ -14,7 +14,7 @@ from credo.models import CNN, MLP, Linear
 from credo.sessions import defaults
 from credo.sessions.architecture import Network
 from credo.sessions.drift import Drift
-from credo.sessions.family import Posterior
+from credo.sessions.posterior import Posterior
 from credo.sessions.settings import METHODS, MethodName, Options, Settings, TaskName
 
 __all__ = ["network", "outputs_of", "require_memory", "resolve"]

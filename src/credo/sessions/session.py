@@ -19,9 +19,9 @@ from credo.sessions.change_steps import Steps, collect, join
 from credo.sessions.change_tally import ChangeTally
 from credo.sessions.drift import Drift
 from credo.sessions.encoding import Block, Encoding, TableEncoding
-from credo.sessions.family import Posterior
 from credo.sessions.forecasts import Forecasts, forecast_blocks, judge
 from credo.sessions.intake import Rows, blocks_of, first_chunks
+from credo.sessions.posterior import Posterior
 from credo.sessions.resolution import resolve
 from credo.sessions.settings import MethodName, Options, Settings, TaskName
 from credo.sessions.tally import Tally

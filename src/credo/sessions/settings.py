@@ -10,7 +10,7 @@ from credo.core.errors import FormatError
 from credo.core.names import CURVATURES, RULES, CurvatureName, RuleName
 from credo.sessions.architecture import Network
 from credo.sessions.drift import Drift
-from credo.sessions.family import Posterior
+from credo.sessions.posterior import Posterior
 from credo.tables.schema import TASKS, Task
 
 __all__ = ["METHODS", "BaselineName", "MethodName", "Options", "SavedSettings", "Settings", "TaskName"]
