@@ -1,5 +1,8 @@
 """The peers, used as their documentation shows."""
 
+# The extra "bench" has packages that no test needs.
+# pyright: reportMissingImports=false
+
 from __future__ import annotations
 
 import warnings
@@ -13,7 +16,7 @@ def river_bayesian_regression(table: Table, group: str, x: np.ndarray, y: np.nda
     """River's BayesianLinearRegression, `learn_one`."""
     from river import linear_model
 
-    rows = [dict(enumerate(map(float, row))) for row in x]
+    rows: list[dict[Any, Any]] = [dict(enumerate(map(float, row))) for row in x]
 
     def go() -> None:
         model = linear_model.BayesianLinearRegression()
@@ -27,7 +30,7 @@ def river_logistic(table: Table, group: str, x: np.ndarray, y: np.ndarray) -> fl
     """River's LogisticRegression, `learn_one`: a point estimate."""
     from river import linear_model
 
-    rows = [dict(enumerate(map(float, row))) for row in x]
+    rows: list[dict[Any, Any]] = [dict(enumerate(map(float, row))) for row in x]
 
     def go() -> None:
         model = linear_model.LogisticRegression()

@@ -96,7 +96,7 @@ def test_other_wrappers_and_methods_learn_classes_and_are_saved(
     with (tmp_path / "runs/t/drift.csv").open() as file:
         assert len(list(csv.reader(file))) == 41
     session = Session.load(Path("s"))
-    assert session.refused == 0 and session.size == 3  # a, whether it is missing, 1
+    assert session.rows_refused == 0 and session.size == 3  # a, whether it is missing, 1
     saved = checkpoint.read("s")
     assert saved.belief == session.belief
 

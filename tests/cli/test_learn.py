@@ -134,7 +134,7 @@ def test_every_rule_and_curvature_learns_and_says_what_it_is(
     outcome = credo("learn", path, "--target", "level", *LINEAR, *options.split(), "--save", "s", "-q")
     assert outcome.status == 0 and "running majority" in outcome.out, outcome.err
     session = Session.load(tmp_path / "s")
-    assert session.settings.description == words and session.refused == 0
+    assert session.settings.description == words and session.rows_refused == 0
     data = json.loads((tmp_path / "runs/t/metrics.json").read_text())
     assert "nlpd_plugin" in data["metrics"] and data["settings"]["iterations"] == session.settings.iterations
 
@@ -189,7 +189,7 @@ def test_resuming_is_bitwise_as_if_it_had_never_stopped(credo: Command, tmp_path
     assert outcome.status == 0 and "continuing a.credo, which has learned from 77 rows" in outcome.err
     whole, parts = Session.load(Path("all.credo")), Session.load(Path("b.credo"))
     assert whole.belief == parts.belief and whole.learner == parts.learner
-    assert whole.used == parts.used == 210
+    assert whole.rows_used == parts.rows_used == 210
     for name, array in whole.tally.arrays().items():
         if name not in ("trace",):
             np.testing.assert_allclose(array, parts.tally.arrays()[name], rtol=1e-12, err_msg=name)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import jax
 import numpy as np
 
 from credo.covariances import (
@@ -16,7 +17,8 @@ from credo.covariances import (
 def dense(cov: Covariance) -> np.ndarray:
     """S from the definition of each form."""
     if isinstance(cov, RootCovariance):
-        return np.asarray(cov.root) @ np.asarray(cov.root).T
+        result: np.ndarray = np.asarray(cov.root) @ np.asarray(cov.root).T
+        return result
     if isinstance(cov, DenseCovariance):
         return np.asarray(cov.matrix)
     if isinstance(cov, DiagonalCovariance):
@@ -27,3 +29,9 @@ def dense(cov: Covariance) -> np.ndarray:
 
 def close(got: object, want: object) -> None:
     np.testing.assert_allclose(np.asarray(got), np.asarray(want), rtol=1e-10, atol=1e-10)
+
+
+def alike(one: object, other: object) -> bool:
+    """Whether two trees have the same structure."""
+    structure: object = jax.tree.structure(one)
+    return structure == jax.tree.structure(other)

@@ -30,7 +30,8 @@ def objective(mean: Any, cov: Any, prior: Any) -> jax.Array:
     if prior is None:
         return fit
     away, prec = mean - MEAN0, jnp.linalg.inv(prior)
-    return fit - 0.5 * (jnp.trace(prec @ cov) + away @ prec @ away - jnp.linalg.slogdet(cov)[1])
+    result: jax.Array = fit - 0.5 * (jnp.trace(prec @ cov) + away @ prec @ away - jnp.linalg.slogdet(cov)[1])
+    return result
 
 
 def slope(prior: Any) -> Any:
@@ -86,7 +87,7 @@ def test_full_in_moments(elbo: bool) -> None:
 
 @pytest.mark.parametrize("elbo", [False, True], ids=["expectation", "elbo"])
 @pytest.mark.parametrize("parameters", ["natural", "moment"])
-def test_diagonal(parameters: str, elbo: bool) -> None:
+def test_diagonal(parameters: Any, elbo: bool) -> None:
     var, var0 = jnp.asarray(np.diag(spd(0))), jnp.asarray(np.diag(spd(1)))
     prior = DiagonalCovariance(var0) if elbo else None
     dense = jnp.diag(var0) if elbo else None
@@ -109,6 +110,7 @@ def test_diagonal(parameters: str, elbo: bool) -> None:
             jnp.asarray(MEAN), var
         )
         expected, expected_var = MEAN + RATE * first, var + RATE * second
+    assert isinstance(made, DiagonalCovariance)
     np.testing.assert_allclose(made.var, expected_var, rtol=1e-10)
     np.testing.assert_allclose(mean, expected, rtol=1e-10)
 
@@ -133,6 +135,7 @@ def test_low_rank_in_its_factors(elbo: bool, measured: bool) -> None:
         jnp.asarray(MEAN),
         Ascent(slope(prior), as_rows(jnp.asarray(ROWS)), extra, prior, jnp.asarray(RATE), None, "exact"),
     )
+    assert isinstance(made, LowRankCovariance)
     for ours, before, gradient in zip(
         (mean, made.base, made.factor), (MEAN, base, rows), gradients, strict=True
     ):
@@ -178,7 +181,7 @@ def test_the_retraction_is_exact_upwards_and_of_first_order_downwards() -> None:
 
 
 @pytest.mark.parametrize("projection", ["svd", "whitened", "factor-analysis"])
-def test_projections_keep_what_they_promise(projection: str) -> None:
+def test_projections_keep_what_they_promise(projection: Any) -> None:
     base = jnp.asarray(RNG.uniform(0.2, 3.0, 12))
     rows = jnp.asarray(RNG.normal(size=(6, 12)))
     new_base, factor = project(base, rows, 2, projection)

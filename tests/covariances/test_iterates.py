@@ -40,7 +40,7 @@ def start(prior: Any, kind: str, rows: int) -> Any:
     return WhitenedIterate.start(prior.as_root(), prior)
 
 
-def through(iterate: Any, diagonal: Any, factors: Any) -> tuple[list, list, Any]:
+def through(iterate: Any, diagonal: Any, factors: Any) -> tuple[list[Any], list[Any], Any]:
     """The blended and the advanced covariance of each step, and what is kept in the end."""
     blends, afters = [], []
     for factor in factors:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -34,7 +36,8 @@ def kept(seed: int, projection: str, scale: float = 1.0) -> tuple[np.ndarray, np
 def divergence(made: tuple[np.ndarray, np.ndarray], exact: np.ndarray) -> float:
     """KL(q || p) of Gaussians of one mean, q with the kept precision and p with the exact one."""
     ratio = np.linalg.solve(np.diag(made[0]) + made[1].T @ made[1], exact)
-    return 0.5 * (np.trace(ratio) - np.linalg.slogdet(ratio)[1] - P)
+    result: float = 0.5 * (np.trace(ratio) - np.linalg.slogdet(ratio)[1] - P)
+    return result
 
 
 @pytest.mark.parametrize("projection", ["svd", "whitened"])
@@ -109,7 +112,7 @@ def test_all_projections_are_exact_where_the_rank_suffices() -> None:
 
 
 @pytest.mark.parametrize("projection", PROJECTIONS)
-def test_nothing_to_keep_is_no_trouble(projection: str) -> None:
+def test_nothing_to_keep_is_no_trouble(projection: Any) -> None:
     base = jnp.linspace(0.5, 2.0, P)
     new_base, factor = project(base, jnp.zeros((N, P)), RANK, projection)
     close(new_base, base)
@@ -117,7 +120,7 @@ def test_nothing_to_keep_is_no_trouble(projection: str) -> None:
 
 
 @pytest.mark.parametrize("projection", PROJECTIONS)
-def test_a_spherical_base_is_one_number_and_keeps_the_trace(projection: str) -> None:
+def test_a_spherical_base_is_one_number_and_keeps_the_trace(projection: Any) -> None:
     family = LowRank(RANK, "spherical", projection)
     cov = family.init(jnp.linspace(0.5, 2.0, P))
     close(np.sum(cov.base), np.sum(1 / np.linspace(0.5, 2.0, P)))

@@ -31,7 +31,7 @@ Measure = Callable[[np.ndarray], Measured]
 """From a mean (P,) to the gradient g (P,) and the expected Hessian G (P, P)."""
 
 
-def fast(function: Callable, *args: Any) -> Any:
+def fast(function: Callable[..., Any], *args: Any) -> Any:
     """The answer of a function, compiled in haste."""
     return jax.jit(function, compiler_options=FAST)(*args)
 
@@ -72,18 +72,19 @@ class Problem:
         """One update from the prior, or from a diagonal one with the variances `var`."""
         return self.updates([learner], key, **init)[0]
 
-    def updates(self, learners: list, key: Any = None, **init: Any) -> list[tuple[Any, Any]]:
+    def updates(self, learners: list[Any], key: Any = None, **init: Any) -> list[tuple[Any, Any]]:
         """One update of each learner, compiled as one program; `belief.cov` is dense."""
         given = init or {"cov": self.cov}
 
-        def program(learners: list, x: jax.Array, mean: jax.Array) -> list:
+        def program(learners: list[Any], x: jax.Array, mean: jax.Array) -> list[Any]:
             made = []
             for learner in learners:
                 belief, info = learner.update(learner.init(mean, **given), x, self.label, key=key)
                 made.append((replace(belief, cov=DenseCovariance(belief.cov.dense())), info))
             return made
 
-        return fast(program, learners, jnp.asarray(self.x), jnp.asarray(self.mean))
+        result: list[tuple[Any, Any]] = fast(program, learners, jnp.asarray(self.x), jnp.asarray(self.mean))
+        return result
 
 
 def natural_steps(
@@ -183,7 +184,7 @@ def elbo_steps(
     psi: Any,
     moments: Callable[[Any], tuple[jax.Array, jax.Array]],
     prior: tuple[np.ndarray, np.ndarray] | None,
-    expected: Callable[[jax.Array, jax.Array, np.ndarray], jax.Array],
+    expected: Callable[[jax.Array, jax.Array, Any], jax.Array],
     rate: float,
     iterations: int,
 ) -> tuple[np.ndarray, np.ndarray]:
@@ -201,7 +202,10 @@ def elbo_steps(
         if prior is None:
             return fit
         away, inverse = m - prior[0], jnp.linalg.inv(prior[1])
-        return fit - 0.5 * (jnp.trace(inverse @ s) + away @ inverse @ away - jnp.linalg.slogdet(s)[1])
+        result: jax.Array = fit - 0.5 * (
+            jnp.trace(inverse @ s) + away @ inverse @ away - jnp.linalg.slogdet(s)[1]
+        )
+        return result
 
     slope = jax.jit(jax.grad(objective))
     for _ in range(iterations):

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
-import scipy.stats as st
+import scipy.stats
 
 import credo
+
+st: Any = scipy.stats  # its annotations are those of another distribution in places
 
 
 def linear(params: Any, x: Any) -> Any:
@@ -58,7 +61,7 @@ def kalman_filter(
     return mean, cov, np.array(evidence)
 
 
-def ridge(mean: np.ndarray, cov: np.ndarray, xs: np.ndarray, ys: np.ndarray, noise: float) -> tuple:
+def ridge(mean: np.ndarray, cov: np.ndarray, xs: np.ndarray, ys: np.ndarray, noise: float) -> tuple[Any, ...]:
     """The batch answer: posterior mean and covariance, and the log marginal likelihood of all data."""
     rows, targets = xs.reshape(-1, xs.shape[-1]), ys.reshape(-1)
     precision = np.linalg.inv(cov) + rows.T @ rows / noise
@@ -70,7 +73,7 @@ def ridge(mean: np.ndarray, cov: np.ndarray, xs: np.ndarray, ys: np.ndarray, noi
 
 def normal_inverse_gamma(
     mean: np.ndarray, cov: np.ndarray, shape: float, scale: float, xs: np.ndarray, ys: np.ndarray
-) -> tuple:
+) -> tuple[Any, ...]:
     """Batch regression with unknown noise variance: mean, covariance in its units, shape, scale, evidence."""
     rows, targets = xs.reshape(-1, xs.shape[-1]), ys.reshape(-1)
     centre, posterior, _ = ridge(mean, cov, rows, targets, 1.0)
@@ -86,7 +89,7 @@ def regression(noise: Any = 0.09) -> credo.Model:
     return credo.Model(linear, credo.Normal(noise))
 
 
-def arrays(*values: np.ndarray) -> tuple:
+def arrays(*values: np.ndarray) -> tuple[Any, ...]:
     """As JAX arrays."""
     return tuple(jnp.asarray(v) for v in values)
 
@@ -94,3 +97,9 @@ def arrays(*values: np.ndarray) -> tuple:
 def close(got: Any, want: Any, tolerance: float = 1e-10) -> None:
     """Equal to 1e-10, relative or absolute."""
     np.testing.assert_allclose(np.asarray(got), np.asarray(want), rtol=tolerance, atol=tolerance)
+
+
+def alike(one: object, other: object) -> bool:
+    """Whether two trees have the same structure."""
+    structure: object = jax.tree.structure(one)
+    return structure == jax.tree.structure(other)

@@ -24,7 +24,8 @@ MODEL = credo.Model(lambda w, x: jnp.tanh(w[:2] @ x[:2]) * (1.0 + w[2:] @ x[2:])
 def measured(curvature: Any, cov: Covariance, seed: int = 0, iteration: int = 0) -> Local:
     _, unravel = ravel(MEAN)
     site = Site(MODEL, MODEL.likelihood, unravel, X, LABEL, jnp.asarray(1.0), jax.random.key(seed))
-    return jax.jit(lambda: curvature.local(site, MEAN, cov, iteration))()
+    result: Local = jax.jit(lambda: curvature.local(site, MEAN, cov, iteration))()
+    return result
 
 
 def spread(seed: int, count: int) -> jax.Array:
@@ -34,7 +35,8 @@ def spread(seed: int, count: int) -> jax.Array:
 
 
 def log_likelihood(w: jax.Array) -> jax.Array:
-    return MODEL.likelihood.log_prob(MODEL.apply(w, X).reshape(1), LABEL)
+    result: jax.Array = MODEL.likelihood.log_prob(MODEL.apply(w, X).reshape(1), LABEL)
+    return result
 
 
 @pytest.fixture(scope="module")
@@ -122,7 +124,7 @@ def test_common_draws_are_common_to_the_iterations(curvature: Any) -> None:
     cov = credo.Diagonal().init(VAR)
     common = [measured(curvature(4, common=True), cov, iteration=i).rows.dense() for i in (0, 3)]
     fresh = [measured(curvature(4), cov, iteration=i).rows.dense() for i in (0, 3)]
-    np.testing.assert_array_equal(*common)
+    np.testing.assert_array_equal(common[0], common[1])
     assert np.abs(np.asarray(fresh[0]) - np.asarray(fresh[1])).max() > 1e-6
 
 

@@ -8,12 +8,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-import scipy.stats as st
+import scipy.stats
 from tests.learners.reference import arrays, classes, close, linear, regression, stream
 
 import credo
 from credo.core.errors import CredoError
 from credo.likelihoods import NormalPredictive, PredictiveRows
+
+st: Any = scipy.stats  # its annotations are those of another distribution in places
 
 P = 3
 
@@ -25,7 +27,7 @@ def learned() -> tuple[Any, Any]:
     return learner, belief
 
 
-def test_the_linearized_forecast_of_a_linear_model_is_exact(learned: tuple) -> None:
+def test_the_linearized_forecast_of_a_linear_model_is_exact(learned: tuple[Any, ...]) -> None:
     learner, belief = learned
     x = jnp.asarray([1.0, -2.0, 0.5])
     frozen = st.norm(x @ belief.mean, np.sqrt(x @ belief.cov.dense() @ x + 0.3))
@@ -56,7 +58,7 @@ def test_monte_carlo_forecasts_of_a_linear_model_agree_within_standard_errors(
     assert again == drawn and drawn.etas.shape == (n, 1)
 
 
-def test_rows_and_joint_models_forecast_each_row(learned: tuple) -> None:
+def test_rows_and_joint_models_forecast_each_row(learned: tuple[Any, ...]) -> None:
     learner, belief = learned
     xs = jnp.asarray(stream(P, 21)[0])
     each = [learner.forecast(belief, x) for x in xs[:3]]
@@ -68,7 +70,7 @@ def test_rows_and_joint_models_forecast_each_row(learned: tuple) -> None:
         assert many.mean.shape == (21,)
 
 
-def test_the_default_method_can_be_chosen_and_names_are_checked(learned: tuple) -> None:
+def test_the_default_method_can_be_chosen_and_names_are_checked(learned: tuple[Any, ...]) -> None:
     learner, belief = learned
     x = jnp.ones(P)
     assert credo.replace(learner, forecasting="plugin").forecast(belief, x) == learner.forecast(
@@ -160,4 +162,4 @@ def test_decisions_that_cannot_be_made_are_refused() -> None:
         (lambda: credo.decide(NORMAL, lambda a, y: a, actions=jnp.ones(2)), "pass key="),
     ]:
         with pytest.raises(CredoError, match=message):
-            call()
+            call()  # type: ignore[no-untyped-call]

@@ -24,7 +24,7 @@ MODEL = credo.Model(linear, credo.Normal(NOISE))
 PROBLEM = Problem(SIZE, 4)
 
 
-def expected_fit(m: jax.Array, s: jax.Array, at: Any) -> jax.Array:
+def expected_fit(m: Any, s: Any, at: Any) -> Any:
     """The closed form of E log p of the linear model, but for a constant."""
     gap = TARGET - ROWS @ m
     return -0.5 / NOISE * (gap @ gap + jnp.trace(ROWS @ s @ ROWS.T))
@@ -35,27 +35,28 @@ def softmax_fit(m: jax.Array, s: jax.Array, at: jax.Array) -> jax.Array:
     rows = PROBLEM.x * (1.0 - jnp.tanh(at) ** 2)[None, :]
     probs = jax.nn.softmax(PROBLEM.x @ jnp.tanh(at))
     bend = -rows.T @ (jnp.diag(probs) - jnp.outer(probs, probs)) @ rows
-    return (PROBLEM.y - probs) @ rows @ m + 0.5 * jnp.trace(bend @ s)
+    result: jax.Array = (PROBLEM.y - probs) @ rows @ m + 0.5 * jnp.trace(bend @ s)
+    return result
 
 
-def natural_full(psi: Any) -> tuple:
+def natural_full(psi: Any) -> tuple[Any, ...]:
     """Of (L mu, -L / 2); the matrix counts by its symmetric part, so its derivative is symmetric."""
     cov = jnp.linalg.inv(-(psi[1] + psi[1].T))
     return cov @ psi[0], cov
 
 
-def natural_diagonal(psi: Any) -> tuple:
+def natural_diagonal(psi: Any) -> tuple[Any, ...]:
     """Of (lam mu, -lam / 2)."""
     return -0.5 * psi[0] / psi[1], jnp.diag(-0.5 / psi[1])
 
 
-def low_rank(psi: Any) -> tuple:
+def low_rank(psi: Any) -> tuple[Any, ...]:
     """Of (mu, y, W); y may be one number."""
     mean, base, factor = psi
     return mean, jnp.linalg.inv(jnp.diag(jnp.broadcast_to(base, mean.shape)) + factor.T @ factor)
 
 
-def parameters(family: Any, kind: str, cov: Any, start: np.ndarray) -> tuple[Any, Callable]:
+def parameters(family: Any, kind: str, cov: Any, start: np.ndarray) -> tuple[Any, Callable[..., Any]]:
     """The family's own parameters psi of a belief, and the moments of psi."""
     mean = jnp.asarray(start)
     if isinstance(family, credo.LowRank):
@@ -92,9 +93,11 @@ def test_bog_and_bbb_are_gradient_steps_in_the_familys_own_parameters(name: str)
     """
     family, kind, rate = CASES[name]
     init = {"cov": COV} if name.startswith(("full", "dense")) else {"var": VAR}
-    given: dict = {"learning_rate": rate, "retraction": "exact"} | ({"parameters": kind} if kind else {})
+    given: dict[str, Any] = {"learning_rate": rate, "retraction": "exact"} | (
+        {"parameters": kind} if kind else {}
+    )
 
-    def program(x: jax.Array, start: jax.Array, other: jax.Array) -> tuple:
+    def program(x: jax.Array, start: jax.Array, other: jax.Array) -> tuple[Any, ...]:
         made, priors = [], []
         one = (start, jnp.asarray(ROWS), jnp.asarray(TARGET))
         for learner, begin, x_here, y in (
@@ -160,7 +163,7 @@ def test_mc_hess_is_lin_hess_on_a_linear_gaussian_model(family: str, rule: str) 
     sampled = credo.MonteCarloHessian(4, antithetic=True, rank=2)
     make = getattr(credo, rule)
 
-    def program(x: jax.Array, y: jax.Array) -> list:
+    def program(x: jax.Array, y: jax.Array) -> list[Any]:
         made = []
         for learner in (make(MODEL, kept, **more), make(MODEL, kept, sampled, **more)):
             belief, _ = learner.update(learner.init(jnp.asarray(START), var=VAR), x, y, key=jax.random.key(1))
@@ -208,7 +211,7 @@ def test_a_huge_rate_is_safe_and_an_exact_step_beyond_the_covariances_is_rejecte
     # by squares of 1e6 a dense matrix is no longer positive definite in 16 digits
     huge = rate if rule == "blr" or family == credo.Full("dense") else 1e3 * rate
 
-    def program(x: jax.Array, y: jax.Array, start: jax.Array) -> list:
+    def program(x: jax.Array, y: jax.Array, start: jax.Array) -> list[Any]:
         made = []
         for retraction, size in (("safe", rate), ("safe", huge), ("exact", rate)):
             learner = getattr(credo, rule)(MODEL, family, learning_rate=size, retraction=retraction, **more)

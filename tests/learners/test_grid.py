@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from tests.learners.grid_reference import CURVATURES, FAMILIES, RULES, fast
-from tests.learners.reference import close
+from tests.learners.reference import alike, close
 
 import credo
 from credo.core.errors import CredoError
@@ -60,10 +60,10 @@ def learner_of(cell: tuple[str, str, str], model: credo.Model) -> Any:
     return RULES[rule](model, FAMILIES[family], CURVATURES[curvature], **more)
 
 
-def all_verbs(cell: tuple[str, str, str], names: tuple[str, ...]) -> dict[str, tuple]:
+def all_verbs(cell: tuple[str, str, str], names: tuple[str, ...]) -> dict[str, tuple[Any, ...]]:
     """Every verb, and a vmapped run, compiled as one program for the likelihoods `names`."""
 
-    def program(keys: jax.Array) -> dict[str, tuple]:
+    def program(keys: jax.Array) -> dict[str, tuple[Any, ...]]:
         out = {}
         for name in names:
             model, params, ys = CASES[name]
@@ -77,16 +77,17 @@ def all_verbs(cell: tuple[str, str, str], names: tuple[str, ...]) -> dict[str, t
             out[name] = (predicted, (forecast.mean, forecast.log_prob(ys[0])), belief, info, draws, runs)
         return out
 
-    return fast(program, jax.random.split(jax.random.key(3), SEEDS))
+    result: dict[str, tuple[Any, ...]] = fast(program, jax.random.split(jax.random.key(3), SEEDS))
+    return result
 
 
-def check(cell: tuple[str, str, str], name: str, made: tuple) -> None:
+def check(cell: tuple[str, str, str], name: str, made: tuple[Any, ...]) -> None:
     predicted, forecast, belief, info, draws, (last, trace) = made
     for leaf in jax.tree.leaves((forecast, belief, info, draws, last, trace)):
         assert np.all(np.isfinite(leaf)), name
     assert int(predicted.t) == int(belief.t) == 1 and bool(info.ok)
     assert jax.tree.map(jnp.shape, belief) == jax.tree.map(jnp.shape, predicted)
-    assert jax.tree.structure(belief) == jax.tree.structure(predicted)
+    assert alike(belief, predicted)
     assert float(jnp.abs(belief.mean - predicted.mean).max()) > 1e-6
     assert float(jnp.abs(belief.cov.dense() - predicted.cov.dense()).max()) > 1e-8
     assert np.linalg.eigvalsh(belief.cov.dense()).min() > 0

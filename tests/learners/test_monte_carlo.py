@@ -26,7 +26,8 @@ KEY = jax.random.key(4)
 
 def log_prob(vector: jax.Array) -> jax.Array:
     """The log-likelihood of the softmax problem."""
-    return PROBLEM.model.likelihood.log_prob(bent(vector, jnp.asarray(PROBLEM.x)), PROBLEM.label)
+    result: jax.Array = PROBLEM.model.likelihood.log_prob(bent(vector, jnp.asarray(PROBLEM.x)), PROBLEM.label)
+    return result
 
 
 def measured(curvature: Curvature, cov: Covariance, keys: jax.Array) -> tuple[jax.Array, jax.Array]:
@@ -36,7 +37,8 @@ def measured(curvature: Curvature, cov: Covariance, keys: jax.Array) -> tuple[ja
         local = curvature.local(site(PROBLEM, key), jnp.asarray(PROBLEM.mean), cov)
         return local.gradient, -local.precision()
 
-    return fast(jax.vmap(one), keys)
+    result: tuple[jax.Array, jax.Array] = fast(jax.vmap(one), keys)
+    return result
 
 
 def expected(cov: Covariance, draws: int = 200_000) -> tuple[tuple[np.ndarray, np.ndarray], ...]:
@@ -47,7 +49,7 @@ def expected(cov: Covariance, draws: int = 200_000) -> tuple[tuple[np.ndarray, n
         return slope, bend, jnp.outer(slope, slope)
 
     @jax.jit
-    def many(key: jax.Array) -> list:
+    def many(key: jax.Array) -> list[Any]:
         vectors = jnp.asarray(PROBLEM.mean)[None, :] + cov.sample(key, (draws,))
         made = jax.lax.map(one, vectors, batch_size=1000)
         return [(jnp.mean(v, axis=0), jnp.std(v, axis=0) / np.sqrt(draws)) for v in made]
@@ -55,7 +57,7 @@ def expected(cov: Covariance, draws: int = 200_000) -> tuple[tuple[np.ndarray, n
     return tuple((np.asarray(m), np.asarray(s)) for m, s in many(jax.random.key(77)))
 
 
-def unbiased(got: np.ndarray, want: tuple[np.ndarray, np.ndarray]) -> None:
+def unbiased(got: Any, want: tuple[Any, Any]) -> None:
     """The mean over the leading axis is what is wanted, to 4.5 standard errors of both."""
     error = np.std(got, axis=0, ddof=1) / np.sqrt(len(got))
     gap = np.abs(np.mean(got, axis=0) - want[0])
@@ -122,7 +124,8 @@ def semi_definite(bend: np.ndarray, rank: int) -> np.ndarray:
     """The leading `rank` directions of the positive part of -H."""
     values, vectors = np.linalg.eigh(-bend)
     kept = np.maximum(values[-rank:], 0)
-    return (vectors[:, -rank:] * kept) @ vectors[:, -rank:].T
+    result: np.ndarray = (vectors[:, -rank:] * kept) @ vectors[:, -rank:].T
+    return result
 
 
 @pytest.mark.parametrize("draws", [1, 5])
@@ -141,7 +144,8 @@ def test_the_full_mean_hessian_is_unbiased_where_it_is_negative() -> None:
     x, start = jnp.asarray(flat.x), jnp.asarray(flat.mean)
 
     def bend(vector: jax.Array) -> jax.Array:
-        return jax.hessian(lambda v: flat.model.likelihood.log_prob(x @ v, flat.label))(vector)
+        result: jax.Array = jax.hessian(lambda v: flat.model.likelihood.log_prob(x @ v, flat.label))(vector)
+        return result
 
     vectors = start[None, :] + COV.sample(jax.random.key(1), (20_000,))
     bends = jax.jit(lambda v: jax.lax.map(bend, v, batch_size=1000))(vectors)
@@ -149,7 +153,8 @@ def test_the_full_mean_hessian_is_unbiased_where_it_is_negative() -> None:
 
     def one(key: jax.Array) -> jax.Array:
         local = curvature.local(site(flat, key), start, COV)
-        return -local.precision()
+        result: jax.Array = -local.precision()
+        return result
 
     got = fast(jax.vmap(one), jax.random.split(KEY, 2000))
     unbiased(got, (np.mean(bends, axis=0), np.std(bends, axis=0) / np.sqrt(len(bends))))
@@ -202,7 +207,8 @@ def test_antithetic_draws_cancel_odd_noise() -> None:
 
         def gradients(antithetic: bool, curvature: Any = curvature) -> np.ndarray:
             def one(key: jax.Array) -> jax.Array:
-                return curvature(4, antithetic).local(site(problem, key), start, COV).gradient
+                result: jax.Array = curvature(4, antithetic).local(site(problem, key), start, COV).gradient
+                return result
 
             return np.asarray(fast(jax.vmap(one), jax.random.split(KEY, 50)))
 
@@ -222,11 +228,12 @@ def test_evenly_spread_draws_of_every_family_are_less_noisy(form: str) -> None:
     for quasi in (False, True):
 
         def one(key: jax.Array, quasi: bool = quasi) -> jax.Array:
-            return (
+            result: jax.Array = (
                 credo.MonteCarloEmpiricalFisher(32, quasi=quasi)
                 .local(site(PROBLEM, key), start, cov)
-                .gradient  # type: ignore[arg-type]
+                .gradient
             )
+            return result
 
         made[quasi] = np.asarray(fast(jax.vmap(one), jax.random.split(KEY, 100)))
     noise = made[False].std(axis=0, ddof=1)
@@ -285,7 +292,8 @@ def bernoulli_slopes(draws: np.ndarray) -> np.ndarray:
     """Gradients (M, B, P) of each row's log-likelihood at each draw."""
     eta = np.tanh(draws) @ ROWS.T
     gap = np.asarray(LABELS) - 1 / (1 + np.exp(-eta))
-    return gap[:, :, None] * ROWS[None] * (1 - np.tanh(draws) ** 2)[:, None, :]
+    result: np.ndarray = gap[:, :, None] * ROWS[None] * (1 - np.tanh(draws) ** 2)[:, None, :]
+    return result
 
 
 @pytest.mark.parametrize("weight", [1.0, np.array([1.0, 0.0, 2.5])], ids=["one", "rows"])
@@ -314,7 +322,7 @@ def test_missing_rows_and_rows_of_weight_zero_are_left_out(name: str) -> None:
         "none": (gone, ones),
     }
 
-    def program(x: jax.Array, ys: jax.Array, weights: jax.Array) -> tuple:
+    def program(x: jax.Array, ys: jax.Array, weights: jax.Array) -> tuple[Any, ...]:
         start = learner.init(jnp.asarray(PROBLEM.mean), var=VAR)
         want = learner.update(start, x[keep], LABELS[keep], key=KEY)
         many = jax.vmap(lambda y, weight: learner.update(start, x, y, weight=weight, key=KEY))(ys, weights)

@@ -35,7 +35,7 @@ def test_a_schedule_gives_the_rate_of_each_step(rule: str) -> None:
     def spelled(rate: Any) -> Any:
         return make(MODEL, credo.Diagonal(), learning_rate=rate, **more)
 
-    def program(xs: jax.Array, ys: jax.Array) -> list:
+    def program(xs: jax.Array, ys: jax.Array) -> list[Any]:
         made = []
         for rate in (halving, credo.Schedule(halving)):
             learner = spelled(rate)

@@ -32,7 +32,7 @@ TREE = {"w": jnp.zeros((2, 3)), "b": jnp.zeros(3)}
             lambda: credo.bong(MODEL, credo.Full(), iterations=0),
             "iterations must be a whole number at least 1; got 0",
         ),
-        (lambda: credo.bong(MODEL, "full"), r"family must be credo.Full\(\), credo.Diagonal\(\).*got 'full'"),  # type: ignore[arg-type]
+        (lambda: credo.bong(MODEL, "full"), r"family must be credo.Full\(\), credo.Diagonal\(\).*got 'full'"),
         (lambda: credo.lofi(MODEL, 0), "rank must be a whole number at least 1; got 0"),
         (
             lambda: credo.lofi(MODEL, 4).init(jnp.zeros(3)),
@@ -50,7 +50,7 @@ TREE = {"w": jnp.zeros((2, 3)), "b": jnp.zeros(3)}
         (
             lambda: credo.extended_kalman(linear).init(jnp.zeros(2)),
             r"model must be a credo.Model\(apply, likelihood\); got function",
-        ),  # type: ignore[arg-type]
+        ),
         (
             lambda: credo.extended_kalman(credo.Model(linear, 0.1)).init(jnp.zeros(2)),
             r"model.likelihood must be a credo.Likelihood.*got 0.1",

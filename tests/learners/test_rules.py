@@ -61,7 +61,7 @@ def test_one_iteration_of_blr_at_rate_one_is_bong_and_one_of_bbb_is_bog(curvatur
 
 @pytest.mark.parametrize("family", ["diagonal", "low-rank"])
 def test_iterated_bong_is_blr_at_rate_one_with_the_gain_of_what_is_kept(family: str) -> None:
-    def learners(iterations: int) -> list:
+    def learners(iterations: int) -> list[Any]:
         kept = FAMILIES[family]
         bong = credo.bong(PROBLEM.model, kept, gain="kept", iterations=iterations)
         return [bong, credo.blr(PROBLEM.model, kept, learning_rate=1.0, iterations=iterations, gain="kept")]
@@ -86,7 +86,7 @@ def test_blr_at_rate_one_is_the_iterated_ekf(iterations: int, form: str) -> None
     same(blr, joint)
     same(blr, kept)
     # the textbook iterated EKF, in information form
-    prior, here = np.linalg.inv(PROBLEM.cov), PROBLEM.mean
+    prior, here, cov = np.linalg.inv(PROBLEM.cov), PROBLEM.mean, PROBLEM.cov
     for _ in range(iterations):
         g, bend = PROBLEM.hessian(here)
         cov = np.linalg.inv(prior - bend)
@@ -175,7 +175,7 @@ def test_blr_low_rank_is_the_dense_recursion_that_forgets_at_every_iteration(
 
 @pytest.mark.parametrize("projection", ["svd", "whitened"])
 def test_low_rank_of_rank_p_is_full(projection: str) -> None:
-    def learners(family: Any) -> list:
+    def learners(family: Any) -> list[Any]:
         return [
             credo.bong(PROBLEM.model, family),
             credo.blr(PROBLEM.model, family, learning_rate=0.4, iterations=3),
@@ -211,7 +211,7 @@ def test_every_natural_path_is_the_kalman_filter_and_batch_ridge_regression(name
     size, start = 5, np.linspace(-1, 1, 5)
     xs, ys = stream(size, 4, 2)
 
-    def program(learner: Any, xs: jax.Array, ys: jax.Array) -> tuple:
+    def program(learner: Any, xs: jax.Array, ys: jax.Array) -> tuple[Any, ...]:
         begin = learner.init(jnp.asarray(start), var=VAR[:size])
         belief, trace = credo.run(learner, begin, xs, ys, key=KEY)
         return belief.mean, belief.cov.dense(), trace
@@ -245,7 +245,7 @@ def test_the_fixed_point_of_blr_does_not_depend_on_its_rate(likelihood: str, fam
         model, y = PROBLEM.model, PROBLEM.label
 
     @jax.jit
-    def settle(rate: jax.Array) -> tuple:
+    def settle(rate: jax.Array) -> tuple[Any, ...]:
         learner = credo.blr(model, FAMILIES[family], learning_rate=rate, iterations=150, gain=gain)
         belief, _ = learner.update(learner.init(start, var=var), x, y)
         eta, pull = jax.vjp(lambda w: model.apply(w, x), belief.mean)

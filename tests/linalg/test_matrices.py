@@ -28,8 +28,8 @@ def test_psd_root_squares_to_the_projection() -> None:
 
 
 def test_solve_lower_solves_both_ways() -> None:
-    lower = np.tril(RNG.normal(size=(3, 3))) + 3 * np.eye(3)
-    rows = RNG.normal(size=(3, 2))
+    lower = jnp.asarray(np.tril(RNG.normal(size=(3, 3))) + 3 * np.eye(3))
+    rows = jnp.asarray(RNG.normal(size=(3, 2)))
     np.testing.assert_allclose(solve_lower(lower, rows), np.linalg.solve(lower, rows), atol=1e-12)
     np.testing.assert_allclose(
         solve_lower(lower, rows, transpose=True), np.linalg.solve(lower.T, rows), atol=1e-12

@@ -27,7 +27,8 @@ def test_jacobians_and_gradients_are_those_of_autodiff() -> None:
     np.testing.assert_allclose(rows, jax.jacfwd(lambda v: NET(unravel(v), XS[0]))(vector), atol=1e-12)
 
     def log_prob(v: jax.Array, x: jax.Array, y: jax.Array) -> jax.Array:
-        return model.likelihood.log_prob(NET(unravel(v), x), y)
+        result: jax.Array = model.likelihood.log_prob(NET(unravel(v), x), y)
+        return result
 
     _, value, gradient = model.gradients(vector, unravel, XS[0], YS[0], model.likelihood)
     np.testing.assert_allclose(value, log_prob(vector, XS[0], YS[0]), atol=1e-12)
@@ -123,13 +124,16 @@ def test_any_callable_is_a_model_and_a_record_keeps_its_arrays() -> None:
         scale: Any
 
         def __call__(self, params: jax.Array, x: jax.Array) -> jax.Array:
-            return self.scale * (params @ x)
+            result: jax.Array = self.scale * (params @ x)
+            return result
 
     def total(scale: jax.Array) -> jax.Array:
-        made = credo.extended_kalman(credo.Model(Scaled(scale), credo.Normal(0.1)))
-        return made.step(made.init(jnp.zeros(2)), jnp.ones(2), 1.0)[1].log_evidence
+        model: Any = Scaled
+        made = credo.extended_kalman(credo.Model(model(scale), credo.Normal(0.1)))
+        result: jax.Array = made.step(made.init(jnp.zeros(2)), jnp.ones(2), 1.0)[1].log_evidence
+        return result
 
-    slope = (total(1.0 + 1e-6) - total(1.0 - 1e-6)) / 2e-6
+    slope = (total(jnp.asarray(1.0 + 1e-6)) - total(jnp.asarray(1.0 - 1e-6))) / 2e-6
     np.testing.assert_allclose(jax.grad(total)(1.0), slope, rtol=1e-6)
 
 

@@ -6,7 +6,7 @@ import jax
 import numpy as np
 
 from credo.sessions import ChangeTally, Steps
-from credo.sessions.change_steps import joined
+from credo.sessions.change_steps import join
 from credo.sessions.change_tally import ALARMS, BINS, LONGEST
 
 
@@ -45,5 +45,5 @@ def test_a_tally_of_changes_keeps_all_probability_in_bounded_memory_however_it_i
 
 
 def test_steps_of_chunks_are_joined() -> None:
-    outcome = joined([_steps(0, 3), _steps(3, 4)])
+    outcome = join([_steps(0, 3), _steps(3, 4)])
     assert jax.tree.all(jax.tree.map(lambda a, b: bool(np.all(a == b)), outcome, _steps(0, 7)))

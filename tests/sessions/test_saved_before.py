@@ -42,7 +42,7 @@ def same_machine() -> bool:
 @pytest.mark.parametrize("name", ["numbers", "classes"])
 def test_the_beliefs_and_scores_are_those_of_before(name: str) -> None:
     session, before = continued(name)
-    assert session.settings == before.settings and session.used == before.used
+    assert session.settings == before.settings and session.rows_used == before.rows_used
     for mine, theirs in zip(jax.tree.leaves(session.belief), jax.tree.leaves(before.belief), strict=True):
         np.testing.assert_allclose(mine, theirs, rtol=1e-3, atol=1e-4)  # float32, rounded in another order
     for scores, wanted in ((session.tally, before.tally), (session.changes, before.changes)):

@@ -36,7 +36,7 @@ def test_frames_dicts_and_columns_are_the_same_rows() -> None:
         session = Session.from_rows(rows, "y", model="linear")
         session.learn(rows)
         beliefs.append(session.belief)
-        assert session.used == 40 and session.tally.scored == 30
+        assert session.rows_used == 40 and session.tally.scored == 30
     assert all(belief == beliefs[0] for belief in beliefs)
 
 
@@ -63,7 +63,7 @@ def test_forecasts_need_no_target_and_say_which_rows_they_are_of() -> None:
     assert forecasts.mean is not None and forecasts.quantiles is not None
     assert forecasts.mean[0] == pytest.approx(9.0, abs=0.5)
     assert (np.diff(forecasts.quantiles, axis=1) > 0).all()
-    assert session.belief == before and session.used == 120
+    assert session.belief == before and session.rows_used == 120
     again = session.predict([{"a": 1.0, "b": 0.0, "city": "Rome"}])
     assert again.quantiles is None and again.mean is not None
     assert again.mean[0] == pytest.approx(forecasts.mean[0])
@@ -72,7 +72,7 @@ def test_forecasts_need_no_target_and_say_which_rows_they_are_of() -> None:
 def test_no_rows_give_no_forecasts_and_teach_nothing() -> None:
     columns = table(20)
     session = Session.from_rows(columns, "y", model="linear")
-    assert session.learn([]) is None and session.used == 0
+    assert session.learn([]) is None and session.rows_used == 0
     assert session.predict([]).mean is None
 
 
@@ -84,7 +84,7 @@ def test_classes_have_labels_and_held_out_scores() -> None:
     assert session.predict([{"x": 3.0}, {"x": -3.0}]).labels == ["up", "down"]
     held_out = session.test(rows[150:])
     assert held_out.scored == 50 and held_out.metrics()["error"] < 0.1
-    assert session.used == 150 and session.metrics()["nlpd"] < session.tally.baseline()["nlpd"]
+    assert session.rows_used == 150 and session.metrics()["nlpd"] < session.tally.baseline()["nlpd"]
 
 
 def test_a_drift_that_is_a_wrapper_reports_changes() -> None:
@@ -103,7 +103,7 @@ def test_a_saved_session_goes_on_as_if_it_had_never_stopped(tmp_path: Path) -> N
     for one in (session, again):
         one.learn(second)
     assert again.belief == session.belief and again.metrics() == session.metrics()
-    assert again.settings == session.settings and again.used == 60
+    assert again.settings == session.settings and again.rows_used == 60
 
 
 def test_files_without_a_session_are_refused(tmp_path: Path) -> None:
@@ -138,7 +138,7 @@ def test_a_named_data_set_is_a_source_of_rows() -> None:
     session = Session.create(source.encoding, ordered=source.ordered)
     for rows in source.rows:
         session.learn(rows)
-    assert session.used == 60 == source.total and str(session.settings.drift) == "none"
+    assert session.rows_used == 60 == source.total and str(session.settings.drift) == "none"
 
 
 def test_the_calibration_error_of_a_session_is_that_of_the_library() -> None:

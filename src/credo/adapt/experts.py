@@ -90,8 +90,8 @@ class Experts(Proposing[Bank[B]], Generic[B]):
 
     Arguments:
         learners: a list of learners that differ in their numbers only, or what `bank` makes of them.
-        switching: the chance that the right expert changes at a step, to any of the others alike; or the
-            matrix M (K, K), whose rows sum to one. 0 is model averaging.
+        switching: the chance that the right expert changes at a step, to each of the others with the same
+            probability; or the matrix M (K, K), whose rows sum to one. 0 is model averaging.
         mixing: match the moments of the experts that may have led to each one before it goes on (the
             interacting multiple model of Blom & Bar-Shalom 1988); Gaussian and conjugate beliefs only.
         loss: `loss(predictive, y)`, a scalar to use in place of minus the log density; None for Bayes.
@@ -212,7 +212,7 @@ class Experts(Proposing[Bank[B]], Generic[B]):
         log_evidence = log_sum(belief.log_weights + evidence)
         log_weights, _ = normalized(belief.log_weights + scores)
         ok = jnp.any(infos.ok & (belief.log_weights > -jnp.inf)) & jnp.isfinite(log_evidence)
-        # A failed expert starts anew, at the same time as the others.
+        # A failed expert starts again from its prior, at the time of the others.
         fresh = at_time(belief.priors, belief.beliefs.t)
         beliefs = jax.vmap(select)(infos.ok, learned, fresh)
         new = replace(belief, log_weights=log_weights, beliefs=beliefs)

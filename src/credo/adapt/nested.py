@@ -102,7 +102,7 @@ class Mixture(Generic[B]):
 
     @property
     def weights(self) -> Array:
-        """The probabilities, one a belief (K,)."""
+        """The probabilities, one for each belief (K,)."""
         return jnp.exp(self.log_weights)
 
     @property

@@ -1,4 +1,4 @@
-"""One belief whose forgetting is chosen anew at every step: changepoint probability as auxiliary variable."""
+"""One belief whose forgetting is chosen at every step: changepoint probability as auxiliary variable."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ class ChangeProbability(Wrapper[Forgetting[B], B], Generic[B]):
             require_interval("levels", self.levels, 0.0, 1.0)
         if self.log_prior is not None and np.shape(self.log_prior) != np.shape(self.levels):
             raise CredoError(
-                f"log_prior must have one entry a level {np.shape(self.levels)}; got shape "
+                f"log_prior must have one entry for each level {np.shape(self.levels)}; got shape "
                 f"{np.shape(self.log_prior)}."
             )
 

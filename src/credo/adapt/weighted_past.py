@@ -1,4 +1,4 @@
-"""A belief made anew from weighted past observations (CPV; Bayes augmented with memory)."""
+"""A belief rebuilt at every step from weighted past observations (CPV; Bayes augmented with memory)."""
 
 from __future__ import annotations
 
@@ -161,7 +161,7 @@ class WeightedPast(Wrapper[Memory[B], B], Generic[B]):
     def propose(
         self, belief: Memory[B], x: PyTree, y: PyTree, weight: ArrayLike, key: Key | None
     ) -> Proposal[Memory[B]]:
-        """Weigh the past anew by how well it predicts y, then remember y."""
+        """Weigh the past by how well it predicts y, then remember y."""
         before = self.learner.predictive(belief.belief, x, None, None, key).log_prob(y)
         _, info = self.learner.measurement_update(belief.belief, x, y, weight, key)
         logits = self._reweigh(belief, x, y, key) if self.iterations else belief.logits

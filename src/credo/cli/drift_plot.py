@@ -43,8 +43,10 @@ def _run_lengths(changes: ChangeTally) -> Picture:
     with compact_figure((2, 1)) as drawing:
         drawing.figure.set_size_inches(7.2, 5.2)
         axes, below = drawing.panels
-        shown = np.ma.masked_less(share[:, :used], LEAST)
-        image = axes.pcolormesh(edges, lengths, shown.T, cmap="Blues", norm=LogNorm(LEAST, 1.0), linewidth=0)
+        visible = np.ma.masked_less(share[:, :used], LEAST)
+        image = axes.pcolormesh(
+            edges, lengths, visible.T, cmap="Blues", norm=LogNorm(LEAST, 1.0), linewidth=0
+        )
         image.set_rasterized(True)
         drawing.figure.colorbar(image, ax=[axes, below], label="probability", shrink=0.6, pad=0.02, aspect=30)
         axes.set_ylabel("rows since the last reset" if soft else "run length (rows)")

@@ -10,7 +10,7 @@ from credo.cli.flags import in_flags
 from credo.cli.interrupt import Interruptible
 from credo.cli.progress import Watch, note
 from credo.cli.request import Request, is_named, slug
-from credo.cli.resuming import resumed, skip_known
+from credo.cli.resuming import resume, skip_known
 from credo.cli.summary import Results
 from credo.core.errors import CredoError, DataError
 from credo.sessions import (
@@ -36,13 +36,13 @@ def learn_from(request: Request) -> int:
         The exit status: 0, or 130 where the run was interrupted.
     """
     path = request.run.resume
-    earlier = None if path is None else resumed(request, path)
+    earlier = None if path is None else resume(request, path)
     source = _open(request, earlier)
     if earlier is None:
         session, prepared = _fresh(request, source)
     else:
         session = earlier
-        prepared = [f"continuing {request.run.resume}, which has learned from {earlier.used:,} rows"]
+        prepared = [f"continuing {request.run.resume}, which has learned from {earlier.rows_used:,} rows"]
     session.chunk = source.chunk
     if request.data.test is not None and not request.data.test.is_file():
         raise DataError(f"--test {request.data.test} does not exist, or is no file.")
@@ -58,13 +58,13 @@ def learn_from(request: Request) -> int:
         note(sentence, request.run.quiet)
     with output.writing(path) as folder, Interruptible() as interrupt:
         clock = time.monotonic()
-        rows_before = session.used
-        with DriftFile(folder.files / "drift.csv", session.changes, session.used) as record:
+        rows_before = session.rows_used
+        with DriftFile(folder.files / "drift.csv", session.changes, session.rows_used) as record:
             bad = _stream(request, session, source, interrupt, record)
         seconds = time.monotonic() - clock
-        if interrupt.stopped and session.used == rows_before:
+        if interrupt.stopped and session.rows_used == rows_before:
             raise KeyboardInterrupt
-        if session.used == 0:
+        if session.rows_used == 0:
             raise DataError(_nothing(source.name, bad))
         result = Results(
             request.source,
@@ -73,7 +73,7 @@ def learn_from(request: Request) -> int:
             bad,
             None if interrupt.stopped else _score_held_out(request, session, source),
             seconds,
-            session.used - rows_before,
+            session.rows_used - rows_before,
             interrupt.stopped,
             source.ordered,
         )
@@ -85,7 +85,7 @@ def learn_from(request: Request) -> int:
     saved = request.run.save or path / "belief.credo"
     if interrupt.stopped:
         again = f"credo learn {request.source} --resume {saved}"
-        note(f"credo: interrupted after {session.used:,} rows; the state is saved, go on with: {again}")
+        note(f"credo: interrupted after {session.rows_used:,} rows; the state is saved, go on with: {again}")
         return 130
     results.show(result)
     for hint in hints:
@@ -144,7 +144,7 @@ def _stream(
 ) -> list[str]:
     """Learn from all rows; returns sentences on the bad ones."""
     bad: list[str] = []
-    count, done = 0, 0
+    bad_rows, rows_read = 0, 0
     session.progress = Progress(request.source, session.progress.line, interrupted=True)
     with Watch(source.total, request.run.quiet) as watch:
         try:
@@ -153,13 +153,13 @@ def _stream(
                 block = session.encoding.encode(rows, learn=True)
                 _strict(request, source.name, block)
                 record.add(block.lines, session.learn(block))
-                count += len(block.bad)
+                bad_rows += len(block.bad)
                 few = block.bad[: max(0, SHOWN_BAD - len(bad))]
                 bad += [f"{source.name}: {in_flags(str(row))}" for row in few]
-                done += block.read
+                rows_read += block.read
                 if len(rows.lines):
                     session.progress.line = int(rows.lines[-1])
-                watch.tell(done, session.tally, count)
+                watch.tell(rows_read, session.tally, bad_rows)
                 interrupt.busy = False
                 if interrupt.stopped:
                     break
@@ -168,9 +168,9 @@ def _stream(
                 raise
             interrupt.stopped = True
     session.progress.interrupted = interrupt.stopped
-    if count:
-        more = "" if count <= len(bad) else f", and {count - len(bad):,} more"
-        bad = [f"{count:,} bad row{'s'[: count != 1]} skipped: {'; '.join(bad)}{more}"]
+    if bad_rows:
+        more = "" if bad_rows <= len(bad) else f", and {bad_rows - len(bad):,} more"
+        bad = [f"{bad_rows:,} bad row{'s'[: bad_rows != 1]} skipped: {'; '.join(bad)}{more}"]
         note(bad[0], request.run.quiet)
     return bad
 

@@ -42,36 +42,36 @@ def _refusal(path: Path, error: OSError) -> DataError:
     return DataError(f"cannot write to {path}: {(error.strerror or str(error)).lower()}.")
 
 
-def choose(chosen: Path | None, name: str) -> tuple[Path, str]:
+def choose(folder: Path | None, name: str) -> tuple[Path, str]:
     """The folder of a run and a sentence on it where there is something to say.
 
     Arguments:
-        chosen: the folder that the user chose, or None.
+        folder: the one that the user named, or None.
         name: of the source.
 
     Raises:
         DataError: the named folder holds files that no run of credo wrote, or is no folder.
     """
-    if chosen is None:
+    if folder is None:
         path, number = Path("runs") / name, 1
         while path.exists():
             number += 1
             path = Path("runs") / f"{name}-{number}"
         return path, f"runs/{name} holds an earlier run, so this one goes to {path}" if number > 1 else ""
-    if chosen.exists() and not chosen.is_dir():
-        raise DataError(f"--out {chosen} is a file; name a folder.")
+    if folder.exists() and not folder.is_dir():
+        raise DataError(f"--out {folder} is a file; name a folder.")
     try:
-        entries = [entry.name for entry in chosen.iterdir()] if chosen.exists() else []
+        entries = [entry.name for entry in folder.iterdir()] if folder.exists() else []
     except OSError as error:
-        raise _refusal(chosen, error) from None
+        raise _refusal(folder, error) from None
     if not entries:
-        return chosen, ""
+        return folder, ""
     if not any(file in entries for file in OURS):
         raise DataError(
-            f"--out {chosen} holds other files ({sorted(entries)[0]}, ...) and no earlier run; "
+            f"--out {folder} holds other files ({sorted(entries)[0]}, ...) and no earlier run; "
             "name another folder."
         )
-    return chosen, f"the earlier run in {chosen} is replaced"
+    return folder, f"the earlier run in {folder} is replaced"
 
 
 @contextlib.contextmanager

@@ -36,7 +36,7 @@ def predict_file(saved: Path, file: str, out: str, level: float, strict: bool, c
         The exit status.
     """
     session = Session.load(saved, chunk)
-    if session.used == 0:
+    if session.rows_used == 0:
         raise CredoError(f"{saved} has learned from no row; learn first.")
     if not isinstance(session.encoding, TableEncoding):
         raise CredoError(
@@ -59,10 +59,10 @@ def predict_file(saved: Path, file: str, out: str, level: float, strict: bool, c
             rows += count
         write_atomically(Path(out), "".join(texts).encode())
     if bad:
-        shown = in_flags("; ".join(map(str, bad[:SHOWN_BAD]))) + (
+        examples = in_flags("; ".join(map(str, bad[:SHOWN_BAD]))) + (
             f", and {len(bad) - SHOWN_BAD:,} more" if len(bad) > SHOWN_BAD else ""
         )
-        note(f"{file}: {len(bad):,} bad row{'s'[: len(bad) != 1]} skipped: {shown}")
+        note(f"{file}: {len(bad):,} bad row{'s'[: len(bad) != 1]} skipped: {examples}")
     if not rows:
         raise DataError(f"{file} has no row that can be predicted" + (f": {bad[0]}." if bad else "."))
     if out != "-":

@@ -45,7 +45,7 @@ class Watch:
         self.total, self.quiet = total, quiet
         self.console = stderr()
         self.bar: Progress | None = None
-        self.started = self.shown = time.monotonic()
+        self.started = self.last = time.monotonic()
         self.task: TaskID | None = None
 
     def __enter__(self) -> Watch:
@@ -62,11 +62,11 @@ class Watch:
         if self.bar is not None:
             self.bar.stop()
 
-    def tell(self, done: int, tally: Tally, bad: int) -> None:
+    def tell(self, count: int, tally: Tally, bad: int) -> None:
         """Show where the run is.
 
         Arguments:
-            done: rows met so far.
+            count: rows met so far.
             tally: the scores so far.
             bad: rows skipped so far.
         """
@@ -74,15 +74,15 @@ class Watch:
             return
         now = time.monotonic()
         if self.bar is not None and self.task is not None:
-            self.bar.update(self.task, completed=done, description=self._line(done, tally, bad, now))
-        elif now - self.shown >= PLAIN_SECONDS:
-            self.shown = now
-            self.console.print(self._line(done, tally, bad, now), markup=False)
+            self.bar.update(self.task, completed=count, description=self._line(count, tally, bad, now))
+        elif now - self.last >= PLAIN_SECONDS:
+            self.last = now
+            self.console.print(self._line(count, tally, bad, now), markup=False)
 
-    def _line(self, done: int, tally: Tally, bad: int, now: float) -> str:
-        rate = done / max(now - self.started, 1e-9)
+    def _line(self, count: int, tally: Tally, bad: int, now: float) -> str:
+        rate = count / max(now - self.started, 1e-9)
         word = "error" if tally.task == "classification" else "RMSE"
-        rows = f"{done:,}/{self.total:,} rows" if self.total else f"{done:,} rows"
+        rows = f"{count:,}/{self.total:,} rows" if self.total else f"{count:,} rows"
         parts = [rows, f"{rate:,.0f} rows/s"]
         if tally.scored:
             nlpd = tally.latest("nlpd")
@@ -93,5 +93,5 @@ class Watch:
         if bad:
             parts.append(f"{bad:,} skipped")
         if self.bar is None and self.total and rate > 0:
-            parts.append(f"{(self.total - done) / rate:,.0f} s left")
+            parts.append(f"{(self.total - count) / rate:,.0f} s left")
         return "  ".join(parts)

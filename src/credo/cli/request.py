@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from credo.cli.flags import DataFlags, LearnerFlags, RunFlags
-from credo.core.errors import DataError, suggest
+from credo.core.errors import DataError, require_choice, suggest
 from credo.datasets import names
-from credo.sessions import ColumnOptions, Options
+from credo.sessions import ColumnOptions, Options, TaskName
+from credo.tables.schema import TASKS
 
 __all__ = ["Request", "is_named", "slug"]
 
@@ -28,7 +29,7 @@ class Request:
         data = self.data
         return ColumnOptions(
             data.target,
-            data.task,
+            _task(data.task),
             _words(data.classes) or None,
             _words(data.drop),
             _words(data.categorical),
@@ -51,6 +52,13 @@ class Request:
             flags.iterations,
             flags.seed,
         )
+
+
+def _task(text: str | None) -> TaskName | None:
+    if text is None:
+        return None
+    require_choice("task", text, TASKS)
+    return next(task for task in TASKS if task == text)
 
 
 def _words(text: str | None) -> list[str]:

@@ -37,9 +37,9 @@ def _lines(contents: Summary) -> list[report.Line]:
     for name, meaning in MEANING.items():
         if name in contents["metrics"]:
             base = contents["baseline"].get(name)
-            shown = number(base) if isinstance(base, float) else ""
+            beside = number(base) if isinstance(base, float) else ""
             held_out = number(test[name]) if name in test else ""
-            lines.append(report.Line(name, number(contents["metrics"][name]), shown, held_out, meaning))
+            lines.append(report.Line(name, number(contents["metrics"][name]), beside, held_out, meaning))
     return lines
 
 

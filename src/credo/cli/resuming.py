@@ -9,10 +9,10 @@ from credo.cli.request import Request
 from credo.core.errors import CredoError
 from credo.sessions import Drift, Network, Posterior, Progress, RowSource, Session, after_line
 
-__all__ = ["resumed", "skip_known"]
+__all__ = ["resume", "skip_known"]
 
 
-def resumed(request: Request, path: Path) -> Session:
+def resume(request: Request, path: Path) -> Session:
     """The saved session.
 
     Raises:
@@ -21,19 +21,19 @@ def resumed(request: Request, path: Path) -> Session:
     """
     session = Session.load(path)
     saved = _saved(session)
-    for name, wanted in _wanted(request).items():
+    for name, choice in _choices(request).items():
         present = saved.get(name)
-        if not _same(name, wanted, present):
+        if not _same(name, choice, present):
             option = "--" + name.replace("_", "-")
-            shown = "its own" if present is None else present
+            value = "its own" if present is None else present
             raise CredoError(
-                f"{path} was saved with {option} {shown}, which cannot be changed to {wanted} when "
+                f"{path} was saved with {option} {value}, which cannot be changed to {choice} when "
                 f"resuming; leave {option} out."
             )
     return session
 
 
-def _wanted(request: Request) -> dict[str, object]:
+def _choices(request: Request) -> dict[str, object]:
     """The flags that were given."""
     options, columns = request.options, request.columns
     learner: dict[str, object] = {
@@ -63,15 +63,15 @@ def _saved(session: Session) -> Mapping[str, object]:
     return {**session.settings.to_dict(), "target": session.encoding.target}
 
 
-def _same(name: str, wanted: object, present: object) -> bool:
+def _same(name: str, choice: object, present: object) -> bool:
     """Whether a flag says what was saved, however it is spelled."""
-    if wanted == present or not (isinstance(wanted, str) and isinstance(present, str)):
-        return wanted == present
+    if choice == present or not (isinstance(choice, str) and isinstance(present, str)):
+        return choice == present
     if name == "model":
-        return Network.parse(wanted) == Network.parse(present)
+        return Network.parse(choice) == Network.parse(present)
     if name == "posterior" and present != "none":
-        return Posterior.parse(wanted) == Posterior.parse(present)
-    return name == "drift" and Drift.parse(wanted) == Drift.parse(present)
+        return Posterior.parse(choice) == Posterior.parse(present)
+    return name == "drift" and Drift.parse(choice) == Drift.parse(present)
 
 
 def skip_known(source: RowSource, progress: Progress, name: str) -> None:

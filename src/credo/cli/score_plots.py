@@ -79,11 +79,11 @@ def _curves(
         axes.plot(rows, recent, color=SKY, linewidth=0.9, label=f"credo, latest {window:,} rows")
         axes.plot(rows, overall, color=BLUE, linewidth=2.2, label="credo, all rows so far")
         axes.plot(rows, floor, color=ORANGE, linestyle="--", label=baseline)
-        shown = [recent, overall, floor]
+        curves = [recent, overall, floor]
         if last is not None:
-            shown.append(tally.curve(last)[1])
-            axes.plot(rows, shown[-1], color=GREY, linestyle=":", label="the last value again")
-        _limits(axes, shown, rows, bottom=0.0 if ours == "loss" else None)
+            curves.append(tally.curve(last)[1])
+            axes.plot(rows, curves[-1], color=GREY, linestyle=":", label="the last value again")
+        _limits(axes, curves, rows, bottom=0.0 if ours == "loss" else None)
         axes.set_xlabel("rows")
         axes.set_ylabel(label)
         axes.xaxis.set_major_formatter(thousands())

@@ -11,7 +11,7 @@ __all__ = ["Family"]
 
 
 class Family(ABC):
-    """What is kept of a Gaussian's covariance; see `Covariance` for a worked example of a family of your own."""
+    """What is kept of a Gaussian's covariance; `Covariance` has a worked example of a family of your own."""
 
     @abstractmethod
     def init(self, var: Array, *, random: float = 0.0) -> Covariance:

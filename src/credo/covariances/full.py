@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, TypeAlias
 
 import jax.numpy as jnp
 import jax.scipy.linalg as jsl
@@ -26,7 +26,10 @@ from credo.linalg.matrices import (
     triangularize,
 )
 
-__all__ = ["DenseCovariance", "Full", "FullCovariance", "RootCovariance"]
+__all__ = ["DenseCovariance", "Form", "Full", "FullCovariance", "RootCovariance"]
+
+Form: TypeAlias = Literal["root", "dense"]
+"""How a full covariance is held."""
 
 
 @record
@@ -44,7 +47,7 @@ class Full(Family):
         (3, 3)
     """
 
-    form: Literal["root", "dense"] = static_field(default="root")
+    form: Form = static_field(default="root")
 
     def __post_init__(self) -> None:
         require_choice("form", self.form, ["root", "dense"])

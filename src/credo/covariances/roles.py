@@ -43,7 +43,7 @@ M_co = TypeVar("M_co", covariant=True)
 
 
 class HessianForms(Protocol[M_co]):
-    """An expected Hessian that can be measured in three forms; a covariance chooses the one that it can hold."""
+    """An expected Hessian that can be measured in three forms, of which a covariance chooses one."""
 
     def whole(self) -> M_co:
         """The P x P matrix."""
@@ -241,8 +241,8 @@ class Covariance(Updatable, Movable):
         ...         return OneVariance(jnp.trace(matrix) / len(matrix), len(matrix))
         >>> learner = credo.bong(credo.Model(lambda w, x: x @ w, credo.Normal(0.1)), One())
         >>> belief, info = learner.step(learner.init(jnp.zeros(2)), jnp.ones(2), 1.0)
-        >>> print(belief.mean.round(3), belief.sd.round(3))
-        [0.476 0.476] [0.302 0.302]
+        >>> [round(value, 3) for value in belief.mean.tolist() + belief.sd.tolist()]
+        [0.476, 0.476, 0.302, 0.302]
     """
 
 
@@ -277,8 +277,8 @@ def inverse_of(cov: Readable) -> Callable[[Array], Array]:
     """
     if not isinstance(cov, Invertible):
         raise CredoError(
-            f"this rule multiplies by the prior's precision, and {type(cov).__name__} has none: it needs a method "
-            "precise(vector)."
+            f"this rule multiplies by the prior's precision, and {type(cov).__name__} has none: it needs a "
+            "method precise(vector)."
         )
     return cov.precise
 

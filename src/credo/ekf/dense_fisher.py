@@ -57,6 +57,12 @@ class DenseFisherState:
             nothing.
         step: how many batches were taken in.
         ok: whether the last batch was taken in.
+
+    Example:
+        >>> state = init(jnp.zeros(2))
+        >>> state.cov, bool(state.ok)
+        (Array([[1., 0.],
+               [0., 1.]], dtype=float32), True)
     """
 
     params: PyTree
@@ -132,9 +138,16 @@ def init(params: PyTree, init_cov: ArrayLike = 1.0) -> DenseFisherState:
         params: the mean, a tree of floating-point arrays; it is copied.
         init_cov: the covariance, as in `build`.
 
+    Returns:
+        A `DenseFisherState`.
+
     Raises:
         CredoError: `params` is empty or not floating point; `init_cov` is not positive definite or does not
         fit.
+
+    Example:
+        >>> init(jnp.zeros(2)).params
+        Array([0., 0.], dtype=float32)
     """
     require_covariance("init_cov", init_cov, positive=True)
     mean = own_params(params)
@@ -165,6 +178,13 @@ def update(
 
     Raises:
         CredoError: the state, the batch or what `log_likelihood` returns is not of these kinds.
+
+    Example:
+        >>> def log_likelihood(params, batch):
+        ...     return jnp.mean(-0.5 * (batch - params) ** 2), None
+        >>> state = update(init(jnp.zeros(1)), jnp.ones((4, 1)), log_likelihood, lr=1.0)
+        >>> int(state.step), state.params
+        (1, Array([0.5], dtype=float32))
     """
     if not isinstance(state, DenseFisherState):
         raise CredoError(f"state must be a DenseFisherState, made by init; got {type(state).__name__}.")
@@ -258,6 +278,10 @@ def sample(state: DenseFisherState, sample_shape: tuple[int, ...] = (), key: Key
 
     Raises:
         CredoError: there is no key.
+
+    Example:
+        >>> sample(init(jnp.zeros(2)), (5,), key=0).shape
+        (5, 2)
     """
     return _sample(state, tuple(sample_shape), require_key(key, "sample"))
 
@@ -274,6 +298,12 @@ def learner(model: Model, lr: Rate, transition_cov: ArrayLike = 0.0) -> FisherLe
         lr: as in `build`; a schedule is of the number of steps before.
         transition_cov: as in `build`; a number, or (P, P).
 
+    Returns:
+        A `FisherLearner`.
+
+    Raises:
+        CredoError: an argument is not of these kinds.
+
     Cost: time B P^2, memory (B, P) and (P, P).
 
     Example:
@@ -282,7 +312,7 @@ def learner(model: Model, lr: Rate, transition_cov: ArrayLike = 0.0) -> FisherLe
         >>> model = credo.joint(credo.Model(lambda w, x: x @ w, credo.Normal(1.0)))
         >>> learner = dense_fisher.learner(model, lr=1.0)
         >>> belief, info = learner.step(learner.init(jnp.zeros(1)), jnp.ones((4, 1)), jnp.ones(4))
-        >>> belief.mean
+        >>> belief.mean.round(4)
         Array([0.5], dtype=float32)
     """
     require_covariance("transition_cov", transition_cov, positive=False)

@@ -56,6 +56,11 @@ class DiagFisherState:
             nothing.
         step: how many batches were taken in.
         ok: whether the last batch was taken in.
+
+    Example:
+        >>> state = init(jnp.zeros(2))
+        >>> state.sd_diag, bool(state.ok)
+        (Array([1., 1.], dtype=float32), True)
     """
 
     params: PyTree
@@ -130,8 +135,15 @@ def init(params: PyTree, init_sds: PyTree = 1.0) -> DiagFisherState:
         params: the mean, a tree of floating-point arrays; it is copied.
         init_sds: standard deviations, as in `build`.
 
+    Returns:
+        A `DiagFisherState`.
+
     Raises:
         CredoError: `params` is empty or not floating point; `init_sds` is below 0 or does not fit.
+
+    Example:
+        >>> init(jnp.zeros(2)).params
+        Array([0., 0.], dtype=float32)
     """
     mean = own_params(params)
     sd = spread(init_sds, mean, "init_sds")
@@ -162,6 +174,13 @@ def update(
 
     Raises:
         CredoError: the state, the batch or what `log_likelihood` returns is not of these kinds.
+
+    Example:
+        >>> def log_likelihood(params, batch):
+        ...     return jnp.mean(-0.5 * (batch - params) ** 2), None
+        >>> state = update(init(jnp.zeros(1)), jnp.ones((4, 1)), log_likelihood, lr=1.0)
+        >>> int(state.step), state.params
+        (1, Array([0.5], dtype=float32))
     """
     if not isinstance(state, DiagFisherState):
         raise CredoError(f"state must be a DiagFisherState, made by init; got {type(state).__name__}.")
@@ -240,6 +259,10 @@ def sample(state: DiagFisherState, sample_shape: tuple[int, ...] = (), key: Key 
 
     Raises:
         CredoError: there is no key.
+
+    Example:
+        >>> sample(init(jnp.zeros(2)), (5,), key=0).shape
+        (5, 2)
     """
     return _sample(state, tuple(sample_shape), require_key(key, "sample"))
 
@@ -255,6 +278,12 @@ def learner(model: Model, lr: Rate, transition_sd: ArrayLike = 0.0) -> FisherLea
         model: a `Model`; `joint(model)` for mini-batches.
         lr: as in `build`; a schedule is of the number of steps before.
         transition_sd: the standard deviation of the drift in a step, at least 0; a number or an array (P,).
+
+    Returns:
+        A `FisherLearner`.
+
+    Raises:
+        CredoError: an argument is not of these kinds.
 
     Cost: B gradients are held at once (B, P).
 

@@ -197,8 +197,8 @@ def summarize(scores: Scores, names: Iterable[str] | None = None) -> dict[str, f
         {'error': 0.0}
     """
     possible = metric_names(scores.classification)
-    chosen = possible if names is None else list(names)
-    for name in chosen:
+    selection = possible if names is None else list(names)
+    for name in selection:
         if name not in METRICS:
             hint = suggest(name, METRICS)
             raise CredoError(
@@ -208,8 +208,8 @@ def summarize(scores: Scores, names: Iterable[str] | None = None) -> dict[str, f
             task = "classification" if scores.classification else "regression"
             raise CredoError(f"the metric {name!r} is not for {task}; these are: {', '.join(possible)}.")
     if len(scores) == 0:
-        return {name: float("nan") for name in chosen}
-    result = {name: METRICS[name].function(scores) for name in chosen}
+        return {name: float("nan") for name in selection}
+    result = {name: METRICS[name].function(scores) for name in selection}
     if names is None:
         result |= {f"nlpd_{method}": float(-values.mean()) for method, values in scores.others.items()}
     return result

@@ -13,7 +13,7 @@ from credo.core.records import record
 from credo.learners import Info
 from credo.sessions.assembly import Belief
 
-__all__ = ["Steps", "collect", "joined"]
+__all__ = ["Steps", "collect", "join"]
 
 
 @record
@@ -69,7 +69,7 @@ def collect(belief: Belief, info: Info) -> Steps:
     return Steps(jnp.ones(1, change.dtype), belief.run_length[None], change, reset, zero)
 
 
-def joined(parts: Sequence[Steps]) -> Steps:
+def join(parts: Sequence[Steps]) -> Steps:
     """The steps of several chunks, one after the other.
 
     Arguments:

@@ -162,16 +162,16 @@ class ChangeTally:
             shares = [f"{share:.3f} {name}" for share, name in zip(self.latest, self.experts, strict=True)]
             return [f"Weights of the experts at the end: {', '.join(shares)}."]
         soft, count = self.kind == "soft-reset", self.reported
-        what, done = ("full reset", "made") if soft else ("change", "reported")
+        what, verb = ("full reset", "made") if soft else ("change", "reported")
         if count:
             rows, began = ([f"{int(row)}" for row in column] for column in self.alarms[:SHOWN].T)
-            verb = "was" if count == 1 else "were"
+            was = "was" if count == 1 else "were"
             many = "s"[: count > 1]
-            first = f"{count:,} {what}{many} {verb} {done}, at row{many} {_listed(rows, count - len(rows))}"
+            first = f"{count:,} {what}{many} {was} {verb}, at row{many} {_listed(rows, count - len(rows))}"
             if not soft:
                 first += f", of segments that began at {_listed(began, count - len(began))}"
         else:
-            first = f"No {what} was {done}"
+            first = f"No {what} was {verb}"
         value, row = self.largest
         most = f"Judged at the row itself, the largest probability of a change was {value:.3g}"
         length = round(self.latest[0])

@@ -20,6 +20,7 @@ __all__ = [
     "MIXTURE",
     "NOISE",
     "SAMPLES",
+    "SCHEMA_ROWS",
     "TABLE_CHUNK",
     "TEST_ROWS",
     "activation",
@@ -34,6 +35,9 @@ IMAGE_ROWS = 2000
 
 TEST_ROWS = 4000
 """Held-out rows of a named set that are scored at the end, where no number is given."""
+
+SCHEMA_ROWS = 1000
+"""The first rows of a table, from which the meaning of its columns is inferred."""
 
 TABLE_CHUNK, IMAGE_CHUNK = 100, 20
 """Rows per compiled call, which sets how often progress is shown; results do not depend on it."""

@@ -84,16 +84,16 @@ class Drift:
     text: str = field(default="", compare=False, repr=False)
 
     def __post_init__(self) -> None:
-        wanted, numbers = _NUMBERS[self.kind], tuple(float(number) for number in self.numbers)
-        too_few = 0 < len(numbers) < len(wanted) and not self.wrapped
-        if len(numbers) > len(wanted) or too_few:
+        slots, numbers = _NUMBERS[self.kind], tuple(float(number) for number in self.numbers)
+        too_few = 0 < len(numbers) < len(slots) and not self.wrapped
+        if len(numbers) > len(slots) or too_few:
             upto = "at most " if self.wrapped else ""
             raise CredoError(
-                f"`drift={self.kind!r}` takes {upto}{len(wanted)} number{'s'[: len(wanted) != 1]}; "
+                f"`drift={self.kind!r}` takes {upto}{len(slots)} number{'s'[: len(slots) != 1]}; "
                 f"got {self.text or self._spelling(numbers)!r}."
             )
-        numbers += tuple(number.usual for number in wanted[len(numbers) :])
-        for value, number in zip(numbers, wanted, strict=True):
+        numbers += tuple(number.usual for number in slots[len(numbers) :])
+        for value, number in zip(numbers, slots, strict=True):
             inside = number.low <= value <= number.high and math.isfinite(value)
             if not inside or (number.whole and value != int(value)):
                 at_least = f"at least {number.low:g}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
-from typing import Literal, Protocol, TypedDict, get_args
+from typing import Literal, Protocol, TypedDict
 
 import numpy as np
 
@@ -12,10 +12,9 @@ from credo.core.errors import DataError, FormatError
 from credo.sessions import defaults
 from credo.sessions.settings import TaskName
 from credo.tables import BadRow, Chunk, Encoder, EncoderState, Schema
+from credo.tables.schema import TASKS
 
 __all__ = ["Block", "Encoding", "ImageEncoding", "Images", "TableEncoding", "restore"]
-
-_TASKS: tuple[TaskName, ...] = get_args(TaskName)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -144,7 +143,7 @@ class TableEncoding:
         self.schema = schema
         self.encoder = Encoder(schema, clip=clip)
         self.state = self.encoder.initial() if state is None else state
-        self.task: TaskName = _task(schema.target.task)
+        self.task: TaskName = schema.target.task
         self.classes, self.target = schema.target.classes, schema.target.name
         self.shape: tuple[int, ...] = (schema.width,)
         self.sentences = schema.sentences
@@ -237,7 +236,7 @@ def restore(
 
 
 def _task(name: str) -> TaskName:
-    for task in _TASKS:
+    for task in TASKS:
         if task == name:
             return task
     raise FormatError(f"the saved task is of another version of credo; got {name!r}.")

@@ -5,16 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+import jax
 import numpy as np
 
+from credo.core.names import ForecastName
 from credo.core.types import Array
+from credo.metrics import Scores
 from credo.sessions.assembly import Belief, SessionLearner
 from credo.sessions.encoding import Block
-from credo.sessions.passes import forecast_rows, padded
+from credo.sessions.passes import forecast_rows, judge_rows, pad
 from credo.sessions.targets import SCALER
 from credo.tables import Moments
 
-__all__ = ["Forecasts", "forecast_blocks"]
+__all__ = ["Forecasts", "forecast_blocks", "judge"]
 
 
 class Forecasts(NamedTuple):
@@ -73,7 +76,7 @@ def forecast_blocks(
     for block in blocks:
         for start in range(0, len(block), chunk):
             x = block.x[start : start + chunk]
-            parts.append(forecast_rows(learner, belief, padded(x, chunk), probabilities))
+            parts.append(forecast_rows(learner, belief, pad(x, chunk), probabilities))
             sizes.append(len(x))
     if not parts:
         return Forecasts(lines, classes)
@@ -86,3 +89,28 @@ def forecast_blocks(
     mean, sd = SCALER.inverse(moments, columns[0], columns[1])
     quantiles, _ = SCALER.inverse(moments, columns[2], columns[2])
     return Forecasts(lines, (), None, mean, sd, quantiles if len(levels) else None)
+
+
+def judge(
+    learner: SessionLearner,
+    belief: Belief,
+    x: np.ndarray,
+    y: np.ndarray,
+    ys: np.ndarray,
+    chunk: int,
+    compare: tuple[ForecastName, ...],
+) -> Scores:
+    """Scores of rows that are not learned from.
+
+    Arguments:
+        learner, belief: what forecasts.
+        x: inputs (n, ...), at most a chunk.
+        y: targets as they are reported (n,).
+        ys: targets as forecasts are judged (n,): class numbers, or standardised numbers.
+        chunk: rows in a compiled call.
+        compare: further methods of forecasting whose log probability is reported.
+    """
+    outcome = judge_rows(learner, belief, pad(x, chunk), pad(ys, chunk), compare)
+    real = jax.tree.map(lambda leaf: np.asarray(leaf)[: len(x)], outcome)
+    fields = (real.mean, real.sd, real.log_prob, real.pit, real.probs, real.others)
+    return Scores(y, *fields, real.log_prob, np.ones(len(x), bool))

@@ -9,10 +9,11 @@ import numpy as np
 from narwhals.typing import IntoFrame
 
 from credo.core.errors import DataError
+from credo.sessions import defaults
 from credo.sessions.encoding import Block, Encoding, Images
 from credo.tables import Chunk, from_frame
 
-__all__ = ["Rows", "blocks_of", "chunks_of", "table_chunks"]
+__all__ = ["Rows", "blocks_of", "chunks_of", "first_chunks"]
 
 Rows: TypeAlias = (
     IntoFrame
@@ -54,15 +55,19 @@ def chunks_of(rows: Rows) -> Iterator[Chunk | Images]:
         yield from from_frame(rows, chunk_rows=_FRAME_ROWS)
 
 
-def table_chunks(rows: Rows) -> list[Chunk]:
-    """Rows of a table in pieces.
+def first_chunks(rows: Rows) -> list[Chunk]:
+    """The first rows of a table, in pieces: what a schema is inferred from.
 
     Raises:
         DataError: they are no rows of a table.
     """
-    chunks = [chunk for chunk in chunks_of(rows) if isinstance(chunk, Chunk)]
-    if not chunks and isinstance(rows, Images):
-        raise DataError("rows must be those of a table; got images.")
+    chunks: list[Chunk] = []
+    for chunk in chunks_of(rows):
+        if not isinstance(chunk, Chunk):
+            raise DataError("rows must be those of a table; got images.")
+        chunks.append(chunk)
+        if sum(map(len, chunks)) >= defaults.SCHEMA_ROWS:
+            break
     return chunks
 
 
@@ -85,8 +90,8 @@ def blocks_of(rows: Rows, encoding: Encoding, *, learn: bool, need_target: bool 
 def _columns(columns: Mapping[str, Sequence[object] | np.ndarray]) -> Chunk:
     lengths = {name: len(cells) for name, cells in columns.items()}
     if len(set(lengths.values())) > 1:
-        shown = ", ".join(f"{name} has {count}" for name, count in lengths.items())
-        raise DataError(f"all columns must have one cell a row; {shown}.")
+        counts = ", ".join(f"{name} has {count}" for name, count in lengths.items())
+        raise DataError(f"all columns must have one cell a row; {counts}.")
     count = next(iter(lengths.values()), 0)
     return Chunk(dict(columns), np.arange(1, count + 1), unit="row")
 

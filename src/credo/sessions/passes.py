@@ -8,18 +8,19 @@ import numpy as np
 
 from credo.adapt import Bank, Hypotheses, Resettable
 from credo.beliefs import Gaussian
+from credo.core.names import ForecastName
 from credo.core.types import Array
 from credo.core.verbs import verb
 from credo.sessions.assembly import Belief, SessionLearner
 from credo.streams.scoring import Outcome, forecast_outcome
 
-__all__ = ["forecast_rows", "judge_rows", "padded", "parameter_count", "spread"]
+__all__ = ["forecast_rows", "judge_rows", "pad", "parameter_count", "spread"]
 
 
-def padded(rows: np.ndarray, length: int) -> np.ndarray:
+def pad(rows: np.ndarray, length: int) -> np.ndarray:
     """Repeat the last row, so that every compiled call sees the same shapes.
 
-    >>> padded(np.array([1, 2]), 4).tolist()
+    >>> pad(np.array([1, 2]), 4).tolist()
     [1, 2, 2, 2]
     """
     if len(rows) == length:
@@ -54,7 +55,7 @@ def forecast_rows(
 
 @verb(static=("compare",))
 def judge_rows(
-    learner: SessionLearner, belief: Belief, xs: np.ndarray, ys: np.ndarray, compare: tuple[str, ...]
+    learner: SessionLearner, belief: Belief, xs: np.ndarray, ys: np.ndarray, compare: tuple[ForecastName, ...]
 ) -> Outcome:
     """Forecast and score N rows without learning from them.
 

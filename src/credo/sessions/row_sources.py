@@ -11,12 +11,10 @@ from credo.core.errors import CredoError, DataError
 from credo.datasets import Dataset, load, splits
 from credo.sessions import defaults
 from credo.sessions.encoding import Encoding, ImageEncoding, Images, TableEncoding
+from credo.sessions.settings import TaskName
 from credo.tables import Chunk, infer_schema, open_table
 
 __all__ = ["ColumnOptions", "RowSource", "after_line", "open_dataset", "open_file"]
-
-PEEK = 1000
-"""Rows that a schema is inferred from."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -37,7 +35,7 @@ class ColumnOptions:
     """
 
     target: str | None = None
-    task: str | None = None
+    task: TaskName | None = None
     classes: Sequence[str] | None = None
     drop: Sequence[str] = ()
     categorical: Sequence[str] = ()
@@ -208,15 +206,16 @@ def open_file(
     chunk = chunk or defaults.TABLE_CHUNK
     if encoding is None and columns.target is None:
         with open_table(path, chunk_rows=chunk) as table:
-            shown = ", ".join(table.columns[:30])
+            listing = ", ".join(table.columns[:30])
         raise CredoError(
-            f"target is missing: name the column of {table.name} to predict, one of {shown}.", field="target"
+            f"target is missing: name the column of {table.name} to predict, one of {listing}.",
+            field="target",
         )
     table = open_table(path, chunk_rows=chunk, strict=columns.strict)
     if encoding is None:
         try:
             schema = infer_schema(
-                table.peek(PEEK),
+                table.peek(defaults.SCHEMA_ROWS),
                 str(columns.target),
                 task=columns.task,
                 classes=columns.classes,

@@ -10,26 +10,28 @@ from pathlib import Path
 import jax
 import numpy as np
 
-from credo.core.names import CurvatureName
+from credo.core.names import CurvatureName, ForecastName
 from credo.metrics import Scores
 from credo.sessions import defaults, passes, storage
 from credo.sessions.architecture import Network
 from credo.sessions.assembly import build
-from credo.sessions.change_steps import Steps, collect, joined
+from credo.sessions.change_steps import Steps, collect, join
 from credo.sessions.change_tally import ChangeTally
 from credo.sessions.drift import Drift
 from credo.sessions.encoding import Block, Encoding, TableEncoding
 from credo.sessions.family import Posterior
-from credo.sessions.forecasts import Forecasts, forecast_blocks
-from credo.sessions.intake import Rows, blocks_of, table_chunks
+from credo.sessions.forecasts import Forecasts, forecast_blocks, judge
+from credo.sessions.intake import Rows, blocks_of, first_chunks
 from credo.sessions.resolution import resolve
 from credo.sessions.settings import MethodName, Options, Settings, TaskName
 from credo.sessions.tally import Tally
-from credo.sessions.targets import SCALER, number_baseline, own_units, standardised
+from credo.sessions.targets import SCALER, number_baseline, own_units, standardise
 from credo.streams import score_chunk, to_scores
 from credo.tables import ScaledTarget, infer_schema
 
 __all__ = ["Session"]
+
+CHUNK = defaults.TABLE_CHUNK
 
 
 class Session:
@@ -60,29 +62,25 @@ class Session:
         >>> session = Session.from_rows(rows, "y", model="linear")
         >>> _ = session.learn(rows)
         >>> forecasts = session.predict([{"a": 3.0, "b": "x"}], levels=(0.05, 0.95))
-        >>> abs(float(forecasts.mean[0]) - 6.0) < 1.0, session.used
+        >>> abs(float(forecasts.mean[0]) - 6.0) < 1.0, session.rows_used
         (True, 60)
     """
 
-    def __init__(self, settings: Settings, encoding: Encoding, chunk: int = defaults.TABLE_CHUNK) -> None:
+    def __init__(self, settings: Settings, encoding: Encoding, chunk: int = CHUNK) -> None:
         self.settings, self.encoding, self.chunk = settings, encoding, chunk
         self.learner, self.belief = build(settings, encoding.shape, len(encoding.classes))
         self.key = jax.random.key(settings.seed) if settings.draws else None
         self.tally = Tally(settings.task, len(encoding.classes))
         self.changes = ChangeTally.of(settings.drift)
         self.scaler = SCALER.initial()
-        self.read = self.used = self.refused = 0
+        self.rows_read = self.rows_used = self.rows_refused = 0
         self.missing: Counter[str] = Counter()
         self.unseen: Counter[str] = Counter()
         self.progress = storage.Progress()
 
     @staticmethod
     def create(
-        encoding: Encoding,
-        options: Options | None = None,
-        *,
-        ordered: bool = True,
-        chunk: int = defaults.TABLE_CHUNK,
+        encoding: Encoding, options: Options | None = None, *, ordered: bool = True, chunk: int = CHUNK
     ) -> Session:
         """A session for data of a known encoding.
 
@@ -95,8 +93,9 @@ class Session:
         Raises:
             CredoError: an option is unknown or out of its range, or two do not fit together.
         """
-        data = (encoding.task, encoding.shape, len(encoding.classes))
-        return Session(resolve(options or Options(), *data, ordered=ordered), encoding, chunk)
+        task, shape, classes = encoding.task, encoding.shape, len(encoding.classes)
+        settings = resolve(options or Options(), task, shape, classes, ordered=ordered)
+        return Session(settings, encoding, chunk)
 
     @staticmethod
     def from_rows(
@@ -118,9 +117,9 @@ class Session:
         learning_rate: float | None = None,
         iterations: int | None = None,
         seed: int = 0,
-        chunk: int = defaults.TABLE_CHUNK,
+        chunk: int = CHUNK,
     ) -> Session:
-        """A session for a table, whose meaning is inferred from some rows; nothing is learned from them yet.
+        """A session for a table, whose meaning is inferred from its first rows; nothing is learned yet.
 
         Arguments:
             rows: a DataFrame, a list of dicts, a dict of columns, or a `Chunk`.
@@ -136,7 +135,7 @@ class Session:
             CredoError: an option is unknown or out of its range, or two do not fit together.
         """
         schema = infer_schema(
-            table_chunks(rows), target, task=task, classes=classes, drop=drop, categorical=categorical
+            first_chunks(rows), target, task=task, classes=classes, drop=drop, categorical=categorical
         )
         options = Options(
             model, posterior, method, curvature, drift, prior_var, noise_var, learning_rate, iterations, seed
@@ -176,11 +175,11 @@ class Session:
         """
         steps = [self._learn_block(block) for block in blocks_of(rows, self.encoding, learn=True)]
         present = [part for part in steps if part is not None]
-        return joined(present) if present else None
+        return join(present) if present else None
 
     def _learn_block(self, block: Block) -> Steps | None:
-        self.read += block.read
-        self.used += len(block.y)
+        self.rows_read += block.read
+        self.rows_used += len(block.y)
         self.missing.update(block.missing)
         self.unseen.update(block.unseen)
         if not len(block):
@@ -188,10 +187,10 @@ class Session:
         chunks = [slice(start, start + self.chunk) for start in range(0, len(block), self.chunk)]
         learn = self._learn_numbers if self.regression else self._learn_classes
         parts = [learn(block.x[rows], block.y[rows]) for rows in chunks]
-        self.tally.mark(self.used, *(float(number) for number in passes.spread(self.belief)))
+        self.tally.mark(self.rows_used, *(float(number) for number in passes.spread(self.belief)))
         if self.changes is None:
             return None
-        steps = joined([part for part in parts if part is not None])
+        steps = join([part for part in parts if part is not None])
         self.changes.add(steps)
         return steps
 
@@ -202,10 +201,10 @@ class Session:
 
     def _learn_numbers(self, x: np.ndarray, y: np.ndarray) -> Steps | None:
         before = self.scaler
-        self.scaler, scaled = SCALER.encode(before, y)
-        known = scaled.known
-        scores, steps = self._score(x, scaled.z.astype(np.float32), known, y, scaled)
-        location, scale = scaled.location[known], scaled.scale[known]
+        self.scaler, scaling = SCALER.encode(before, y)
+        known = scaling.known
+        scores, steps = self._score(x, scaling.z.astype(np.float32), known, y, scaling)
+        location, scale = scaling.location[known], scaling.scale[known]
         counted = (before.count[0] + np.arange(len(y)))[known]
         own = own_units(scores, location, scale)
         self.tally.add(own, *number_baseline(scores.y, location, scale, counted))
@@ -217,7 +216,7 @@ class Session:
         ys: np.ndarray,
         keep: np.ndarray,
         y: np.ndarray | None = None,
-        scaled: ScaledTarget | None = None,
+        scaling: ScaledTarget | None = None,
     ) -> tuple[Scores, Steps | None]:
         """Forecast, score and learn n rows.
 
@@ -225,18 +224,18 @@ class Session:
             x: inputs (n, ...).
             ys: targets (n,): class numbers, or numbers as they are learned.
             keep: which rows are scored (n,).
-            y, scaled: numbers in their own units (n,), and how they were standardised.
+            y, scaling: numbers in their own units (n,), and how they were standardised.
         """
         count, chunk = len(x), self.chunk
-        ys = passes.padded(ys, chunk)
+        ys = passes.pad(ys, chunk)
         targets = weights = None
-        if y is not None and scaled is not None:
-            targets = passes.padded(standardised(y, scaled), chunk)
-            weights = passes.padded(scaled.known.astype(np.float32), chunk)
+        if y is not None and scaling is not None:
+            targets = passes.pad(standardise(y, scaling), chunk)
+            weights = passes.pad(scaling.known.astype(np.float32), chunk)
         self.belief, outcome, info = score_chunk(
             self.learner,
             self.belief,
-            passes.padded(x, chunk),
+            passes.pad(x, chunk),
             ys,
             targets=targets,
             real=np.arange(chunk) < count,
@@ -245,15 +244,15 @@ class Session:
             key=self.key,
             collect=None if self.changes is None else collect,
         )
-        self.refused += count - int(np.asarray(info.ok)[:count].sum())
+        self.rows_refused += count - int(np.asarray(info.ok)[:count].sum())
         steps = None
         if self.changes is not None:
             steps = jax.tree.map(lambda leaf: np.asarray(leaf)[:count], info.extras)
         scored = np.concatenate([keep, np.zeros(chunk - count, bool)])
-        return to_scores(outcome, info, ys if y is None else passes.padded(y, chunk), scored), steps
+        return to_scores(outcome, info, ys if y is None else passes.pad(y, chunk), scored), steps
 
     @property
-    def _compare(self) -> tuple[str, ...]:
+    def _compare(self) -> tuple[ForecastName, ...]:
         """Further methods of forecasting that are scored beside the learner's own."""
         return ("plugin",) if self.uncertain else ()
 
@@ -294,18 +293,13 @@ class Session:
             scores = self._judge(x, y, y.astype(np.int32))
             tally.add(scores, np.log(share[y]), (share.argmax() != y).astype(float))
             return
-        _, scaled = SCALER.encode(self.scaler, y, learn=False)
-        scores = own_units(self._judge(x, y, standardised(y, scaled)), scaled.location, scaled.scale)
+        _, scaling = SCALER.encode(self.scaler, y, learn=False)
+        scores = own_units(self._judge(x, y, standardise(y, scaling)), scaling.location, scaling.scale)
         count = np.full(len(y), self.scaler.count[0])
-        tally.add(scores, *number_baseline(y, scaled.location, scaled.scale, count))
+        tally.add(scores, *number_baseline(y, scaling.location, scaling.scale, count))
 
     def _judge(self, x: np.ndarray, y: np.ndarray, ys: np.ndarray) -> Scores:
-        """Scores of n rows that are not learned from; y as reported, ys as forecasts are judged."""
-        xs, ys = passes.padded(x, self.chunk), passes.padded(ys, self.chunk)
-        outcome = passes.judge_rows(self.learner, self.belief, xs, ys, self._compare)
-        real = jax.tree.map(lambda leaf: np.asarray(leaf)[: len(x)], outcome)
-        fields = (real.mean, real.sd, real.log_prob, real.pit, real.probs, real.others)
-        return Scores(y, *fields, real.log_prob, np.ones(len(x), bool))
+        return judge(self.learner, self.belief, x, y, ys, self.chunk, self._compare)
 
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write the session to a file, all or nothing.
@@ -327,13 +321,13 @@ class Session:
             self.scaler,
             self.tally,
             self.changes,
-            storage.Counters(self.read, self.used, self.refused, self.missing, self.unseen),
+            storage.Counters(self.rows_read, self.rows_used, self.rows_refused, self.missing, self.unseen),
             self.progress,
         )
         return storage.write(path, state)
 
     @staticmethod
-    def load(path: str | os.PathLike[str], chunk: int = defaults.TABLE_CHUNK) -> Session:
+    def load(path: str | os.PathLike[str], chunk: int = CHUNK) -> Session:
         """Read a session back; it continues bit by bit as if it had never stopped.
 
         Arguments:
@@ -349,7 +343,8 @@ class Session:
         session.learner, session.belief = state.learner, state.belief
         session.scaler, session.tally, session.changes = state.scaler, state.tally, state.changes
         counters = state.counters
-        session.read, session.used, session.refused = counters.read, counters.used, counters.refused
+        session.rows_read, session.rows_used = counters.read, counters.used
+        session.rows_refused = counters.refused
         session.missing, session.unseen = counters.missing, counters.unseen
         session.progress = state.progress
         return session

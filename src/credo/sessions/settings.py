@@ -7,14 +7,15 @@ from collections.abc import Mapping
 from typing import Literal, TypeAlias, TypedDict, TypeVar, get_args
 
 from credo.core.errors import FormatError
-from credo.core.names import RULES, CurvatureName, RuleName
+from credo.core.names import CURVATURES, RULES, CurvatureName, RuleName
 from credo.sessions.architecture import Network
 from credo.sessions.drift import Drift
 from credo.sessions.family import Posterior
+from credo.tables.schema import TASKS, Task
 
 __all__ = ["METHODS", "BaselineName", "MethodName", "Options", "SavedSettings", "Settings", "TaskName"]
 
-TaskName: TypeAlias = Literal["classification", "regression"]
+TaskName: TypeAlias = Task
 """What is predicted: classes or numbers."""
 
 BaselineName: TypeAlias = Literal["sgd", "momentum", "adam", "replay"]
@@ -174,11 +175,11 @@ class Settings:
         if prior_var is None or seed is None:
             raise FormatError("the saved settings are of another version of credo: a number is absent.")
         return Settings(
-            _one_of(saved, "task", get_args(TaskName)),
+            _one_of(saved, "task", TASKS),
             Network.parse(_text(saved, "model")),
             None if posterior == "none" else Posterior.parse(posterior),
             _one_of(saved, "method", METHODS),
-            _one_of(saved, "curvature", get_args(CurvatureName)),
+            _one_of(saved, "curvature", CURVATURES),
             Drift.parse(_text(saved, "drift")),
             prior_var,
             _number(saved, "noise_var"),

@@ -9,23 +9,23 @@ import numpy as np
 from credo.metrics import Scores
 from credo.tables import ScaledTarget, TargetScaler
 
-__all__ = ["SCALER", "number_baseline", "own_units", "standardised"]
+__all__ = ["SCALER", "number_baseline", "own_units", "standardise"]
 
 SCALER = TargetScaler()
 """How the targets of a session are standardised, each by those before it."""
 
 
-def standardised(y: np.ndarray, scaled: ScaledTarget) -> np.ndarray:
+def standardise(y: np.ndarray, scaling: ScaledTarget) -> np.ndarray:
     """Targets in units of the spread of those before them, without clipping: what forecasts are judged by.
 
     Arguments:
         y: in their own units (n,).
-        scaled: how they were standardised.
+        scaling: how they were standardised.
 
     Returns:
         (n,) float32.
     """
-    return np.asarray((y - scaled.location) / scaled.scale, np.float32)
+    return np.asarray((y - scaling.location) / scaling.scale, np.float32)
 
 
 def own_units(scores: Scores, location: np.ndarray, scale: np.ndarray) -> Scores:

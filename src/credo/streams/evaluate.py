@@ -70,7 +70,7 @@ class Report(Generic[B]):
         """A metric over the rows so far.
 
         Arguments:
-            name: "nlpd", "error", "rmse" or "mae".
+            name: "nlpd", "error", "brier", "rmse" or "mae".
             window: how many of the latest rows count; None for all.
 
         Returns:

@@ -55,6 +55,10 @@ class EncodeReport:
         bad: the rows skipped, those that the chunk came with among them, in the source's order.
         missing: for each column with a missing or infinite cell in a used row, how many.
         unseen: for each column with a cell of an unknown category in a used row, how many.
+
+    Example:
+        >>> EncodeReport(read=2, used=1, kept=np.array([1]), lines=np.array([3])).missing
+        {}
     """
 
     read: int

@@ -167,6 +167,11 @@ class ScaledTarget:
         location: (n,) float64, the mean of the earlier targets (0 before the first).
         scale: (n,) float64, their standard deviation (1 while none is known); never 0.
         known: (n,) bool, whether at least `warmup` earlier targets with some spread were seen.
+
+    Example:
+        >>> one = np.ones(1)
+        >>> ScaledTarget(one, 3.0 * one, 2.0 * one, one > 0).inverse(one, one)
+        (array([5.]), array([2.]))
     """
 
     z: np.ndarray

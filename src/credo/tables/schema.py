@@ -60,6 +60,10 @@ class ColumnSpec:
 class Dropped:
     """A column that is left out, and why.
 
+    Arguments:
+        name: the column's name.
+        why: the reason, without a full stop.
+
     Example:
         >>> str(Dropped("id", "its values are all different"))
         "column 'id' is left out: its values are all different"
@@ -82,6 +86,10 @@ class TargetSpec:
         classes: the class labels, in the order of their numbers; empty for regression.
         whole: whether the labels are whole numbers, so that "1", "1.0" and 1 are one label.
         why: a sentence that says what was inferred, and from what.
+
+    Example:
+        >>> TargetSpec("colour", "classification", ("blue", "red")).whole
+        False
     """
 
     name: str

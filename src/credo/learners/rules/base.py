@@ -56,8 +56,8 @@ class Rule(ABC):
         >>> model = credo.Model(lambda w, x: x @ w, credo.Normal(0.1))
         >>> learner = credo.RecursiveLearner(model, credo.Full(), rule=Cautious(0.25))
         >>> belief, info = learner.step(learner.init(jnp.zeros(2)), jnp.ones(2), 1.0)
-        >>> print(belief.mean.round(3))
-        [0.417 0.417]
+        >>> [round(value, 3) for value in belief.mean.tolist()]
+        [0.417, 0.417]
     """
 
     random_start: ClassVar[float] = 0.0

@@ -86,7 +86,7 @@ def start_iterate(prior: Covariance, rows: int) -> Iterate:
 @start_iterate.register(DiagonalCovariance)
 @start_iterate.register(LowRankCovariance)
 def _(prior: DiagonalCovariance | LowRankCovariance, rows: int) -> BlendedIterate:
-    """By mixing the precisions; cost P a step, or P (2R + k)^2 for the rows of the iterate, prior and data."""
+    """By mixing the precisions; cost P a step, or P (2R + k)^2 for low rank."""
     return BlendedIterate(prior, prior)
 
 

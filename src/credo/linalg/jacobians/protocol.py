@@ -77,7 +77,7 @@ class Rows(Crossed):
 
     @abstractmethod
     def gram(self, weight: Array | None = None, other: Rows | None = None) -> Array:
-        """J diag(w) H' (k, l) for a weight w (P,), 1 by default, and rows H of the same kind, J by default."""
+        """J diag(w) H' (k, l) for a weight w (P,), by default 1, and rows H of this kind, by default J."""
 
     @abstractmethod
     def squares(self) -> Array:

@@ -1,0 +1,47 @@
+"""Named methods: one-line spellings of model x family x curvature x rule x dynamics, with references.
+
+`bong`, `blr`, `bog` and `bbb` spell every cell of the grid. The others are what papers call some of its
+cells. All return learners; docs/explanation/named-methods.md has them in one table.
+"""
+
+from credo.learners.methods.ensemble_filters import enkf, etkf
+from credo.learners.methods.filters import (
+    extended_kalman,
+    fd_ekf,
+    iterated_ekf,
+    kalman,
+    lofi,
+    lofi_spherical,
+    lrvga,
+    normal_inverse_gamma,
+    vd_ekf,
+)
+from credo.learners.methods.four_rules import bbb, blr, bog, bong
+from credo.learners.methods.partial_filters import last_layer_ekf, subspace_ekf
+from credo.learners.methods.variational import ivon, ogd, rvga, slang, vogn, von
+
+__all__ = [
+    "bbb",
+    "blr",
+    "bog",
+    "bong",
+    "enkf",
+    "etkf",
+    "extended_kalman",
+    "fd_ekf",
+    "iterated_ekf",
+    "ivon",
+    "kalman",
+    "last_layer_ekf",
+    "lofi",
+    "lofi_spherical",
+    "lrvga",
+    "normal_inverse_gamma",
+    "ogd",
+    "rvga",
+    "slang",
+    "subspace_ekf",
+    "vd_ekf",
+    "vogn",
+    "von",
+]

@@ -1,0 +1,289 @@
+"""Kalman filters under their names: exact, extended, decoupled, low-rank, with unknown noise."""
+
+from __future__ import annotations
+
+from credo.beliefs import InverseGamma
+from credo.core.errors import CredoError
+from credo.core.records import record, replace
+from credo.core.trees import as_like
+from credo.core.types import Array, ArrayLike, PyTree
+from credo.covariances import Diagonal, Family, Full, LowRank
+from credo.covariances.full import Form
+from credo.dynamics import Dynamics, LinearGaussian, Static
+from credo.learners.methods.four_rules import bong
+from credo.learners.recursive import RecursiveLearner
+from credo.likelihoods import Normal
+from credo.models import Model
+
+__all__ = [
+    "Observation",
+    "extended_kalman",
+    "fd_ekf",
+    "iterated_ekf",
+    "kalman",
+    "lofi",
+    "lofi_spherical",
+    "lrvga",
+    "normal_inverse_gamma",
+    "vd_ekf",
+]
+
+
+@record
+class Observation:
+    """The linear observation H z of a state-space model, whatever x is; H (C, D) is a leaf."""
+
+    matrix: ArrayLike
+
+    def __call__(self, params: Array, x: PyTree) -> Array:
+        """H z."""
+        return as_like(self.matrix, params) @ params
+
+
+def extended_kalman(model: Model, *, dynamics: Dynamics = Static(), form: Form = "root") -> RecursiveLearner:
+    """The extended Kalman filter (CM-EKF; Ollivier 2018): BONG / full / LIN-HESS.
+
+    Arguments:
+        model: a `Model`; `joint(model)` for mini-batches.
+        dynamics: how parameters move between observations.
+        form: how the covariance is held: see `Full`.
+
+    Returns:
+        A learner.
+
+    Cost of a step: C P^2. Exact for linear-Gaussian models.
+
+    Example:
+        >>> import credo, jax.numpy as jnp
+        >>> model = credo.Model(lambda w, x: x @ w, credo.Normal(0.1))
+        >>> learner = credo.extended_kalman(model)
+        >>> belief, info = learner.step(learner.init(jnp.zeros(2)), jnp.ones(2), 1.0)
+        >>> [round(value, 3) for value in belief.mean.tolist()]
+        [0.476, 0.476]
+    """
+    return bong(model, Full(form), dynamics=dynamics)
+
+
+def iterated_ekf(model: Model, *, dynamics: Dynamics = Static(), iterations: int = 3) -> RecursiveLearner:
+    """The iterated EKF (Bell & Cathey 1993): relinearise at the new mean; each observation counts once.
+
+    Arguments:
+        model: a `Model`; `joint(model)` for mini-batches.
+        dynamics: how parameters move between observations.
+        iterations: how often to linearise, at least 1.
+
+    Returns:
+        A learner.
+
+    Cost of a step: `iterations` times C P^2. Exact for linear-Gaussian models.
+
+    Example:
+        >>> import credo, jax.numpy as jnp
+        >>> model = credo.Model(lambda w, x: x @ w, credo.Normal(0.1))
+        >>> learner = credo.iterated_ekf(model, iterations=2)
+        >>> belief, info = learner.step(learner.init(jnp.zeros(2)), jnp.ones(2), 1.0)
+        >>> [round(value, 3) for value in belief.mean.tolist()]
+        [0.476, 0.476]
+    """
+    return bong(model, Full(), dynamics=dynamics, iterations=iterations)
+
+
+def kalman(
+    transition: ArrayLike,
+    observation: ArrayLike,
+    transition_cov: ArrayLike,
+    observation_cov: ArrayLike,
+    offset: ArrayLike = 0.0,
+) -> RecursiveLearner:
+    """The Kalman filter (Kalman 1960) of z_t = F z_{t-1} + b + N(0, Q), y_t = H z_t + N(0, R); x is ignored.
+
+    Arguments:
+        transition: F (D, D).
+        observation: H (C, D).
+        transition_cov: Q, (D, D), (D,) or a number.
+        observation_cov: R, (C, C), (C,) or a number: variances.
+        offset: b, (D,) or a number.
+
+    Returns:
+        A learner.
+
+    Cost of a step: D^3. Exact.
+
+    Example:
+        >>> import credo, jax.numpy as jnp
+        >>> learner = credo.kalman(jnp.eye(2), jnp.ones((1, 2)), 0.1, 0.1)
+        >>> belief, info = learner.step(learner.init(jnp.zeros(2)), None, 1.0)
+        >>> [round(value, 3) for value in belief.mean.tolist()]
+        [0.478, 0.478]
+    """
+    dynamics = LinearGaussian(transition, offset, transition_cov)
+    return bong(Model(Observation(observation), Normal(observation_cov)), Full(), dynamics=dynamics)
+
+
+def vd_ekf(model: Model, *, dynamics: Dynamics = Static()) -> RecursiveLearner:
+    """The variational diagonal EKF (Chang, Murphy & Jones 2022): BONG / diagonal / LIN-HESS, joint gain.
+
+    Arguments:
+        model: a `Model`; `joint(model)` for mini-batches.
+        dynamics: how parameters move between observations.
+
+    Returns:
+        A learner.
+
+    Cost of a step: C^2 P. Approximate: it keeps the diagonal of the precision.
+
+    Example:
+        >>> import credo, jax.numpy as jnp
+        >>> model = credo.Model(lambda w, x: x @ w, credo.Normal(0.1))
+        >>> learner = credo.vd_ekf(model)
+        >>> belief, info = learner.step(learner.init(jnp.zeros(2)), jnp.ones(2), 1.0)
+        >>> [round(value, 3) for value in belief.mean.tolist()]
+        [0.476, 0.476]
+    """
+    return bong(model, Diagonal("precision"), dynamics=dynamics)
+
+
+def fd_ekf(model: Model, *, dynamics: Dynamics = Static()) -> RecursiveLearner:
+    """The fully decoupled EKF (Puskorius & Feldkamp 1991): keeps marginal variances, not precisions.
+
+    Arguments:
+        model: a `Model`; `joint(model)` for mini-batches.
+        dynamics: how parameters move between observations.
+
+    Returns:
+        A learner.
+
+    Cost of a step: C^2 P. Approximate: it keeps the diagonal of the covariance.
+
+    Example:
+        >>> import credo, jax.numpy as jnp
+        >>> model = credo.Model(lambda w, x: x @ w, credo.Normal(0.1))
+        >>> learner = credo.fd_ekf(model)
+        >>> belief, info = learner.step(learner.init(jnp.zeros(2)), jnp.ones(2), 1.0)
+        >>> [round(value, 3) for value in belief.mean.tolist()]
+        [0.476, 0.476]
+    """
+    return bong(model, Diagonal("covariance"), dynamics=dynamics)
+
+
+def lofi(model: Model, rank: int = 10, *, dynamics: Dynamics = Static()) -> RecursiveLearner:
+    """LOFI, the low-rank extended Kalman filter (Chang et al. 2023, arXiv 2305.19535).
+
+    BONG / low rank / LIN-HESS.
+
+    Arguments:
+        model: a `Model`; `joint(model)` for mini-batches.
+        rank: the number R of directions, from 1 to P.
+        dynamics: how parameters move between observations.
+
+    Returns:
+        A learner.
+
+    Raises:
+        CredoError: `rank` is out of range (here, or in `init` where it exceeds P).
+
+    Cost of a step: (R + C)^2 P. Exact for linear-Gaussian models while R directions suffice.
+
+    Example:
+        >>> import credo, jax.numpy as jnp
+        >>> model = credo.Model(lambda w, x: x @ w, credo.Normal(0.1))
+        >>> learner = credo.lofi(model, rank=1)
+        >>> belief, info = learner.step(learner.init(jnp.zeros(2)), jnp.ones(2), 1.0)
+        >>> [round(value, 3) for value in belief.mean.tolist()]
+        [0.476, 0.476]
+    """
+    return bong(model, LowRank(rank), dynamics=dynamics)
+
+
+def lofi_spherical(model: Model, rank: int = 10, *, dynamics: Dynamics = Static()) -> RecursiveLearner:
+    """LOFI with one number for the rest of the precision (Chang et al. 2023, arXiv 2305.19535).
+
+    Arguments:
+        model: a `Model`; `joint(model)` for mini-batches.
+        rank: the number R of directions, from 1 to P.
+        dynamics: how parameters move between observations.
+
+    Returns:
+        A learner.
+
+    Raises:
+        CredoError: `rank` is out of range (here, or in `init` where it exceeds P).
+
+    Cost of a step: (R + C)^2 P. Approximate.
+
+    Example:
+        >>> import credo, jax.numpy as jnp
+        >>> model = credo.Model(lambda w, x: x @ w, credo.Normal(0.1))
+        >>> learner = credo.lofi_spherical(model, rank=1)
+        >>> belief, info = learner.step(learner.init(jnp.zeros(2)), jnp.ones(2), 1.0)
+        >>> [round(value, 3) for value in belief.mean.tolist()]
+        [0.476, 0.476]
+    """
+    return bong(model, LowRank(rank, base="spherical"), dynamics=dynamics)
+
+
+def lrvga(model: Model, rank: int = 10, *, dynamics: Dynamics = Static()) -> RecursiveLearner:
+    """LRVGA (Lambert, Bonnabel & Bach 2023): BONG / low rank / LIN-HESS, projected by factor analysis.
+
+    Arguments:
+        model: a `Model`; `joint(model)` for mini-batches.
+        rank: the number R of directions, from 1 to P.
+        dynamics: how parameters move between observations.
+
+    Returns:
+        A learner.
+
+    Raises:
+        CredoError: `rank` is out of range (here, or in `init` where it exceeds P).
+
+    Cost of a step: (R + C)^2 P and three rounds of R (R + C) P. Approximate.
+
+    Example:
+        >>> import credo, jax.numpy as jnp
+        >>> model = credo.Model(lambda w, x: x @ w, credo.Normal(0.1))
+        >>> learner = credo.lrvga(model, rank=1)
+        >>> belief, info = learner.step(learner.init(jnp.zeros(2)), jnp.ones(2), 1.0)
+        >>> [round(value, 3) for value in belief.mean.tolist()]
+        [0.476, 0.476]
+    """
+    return bong(model, LowRank(rank, projection="factor-analysis"), dynamics=dynamics)
+
+
+def normal_inverse_gamma(
+    model: Model,
+    family: Family = Full(),
+    *,
+    dynamics: Dynamics = Static(),
+    shape: ArrayLike = 2.0,
+    scale: ArrayLike = 1.0,
+) -> RecursiveLearner:
+    """Regression with unknown noise variance v ~ InverseGamma(shape, scale).
+
+    The model's likelihood must be a `Normal`; its variance is replaced by the prior. Variances of the belief
+    and of the dynamics are in units of v.
+
+    Arguments:
+        model: a `Model` with a `Normal` likelihood.
+        family: as in `bong`.
+        dynamics: how parameters move between observations.
+        shape, scale: of the prior of v, above 0.
+
+    Returns:
+        A learner.
+
+    Raises:
+        CredoError: the likelihood is not a `Normal`, or `shape` or `scale` is not above 0.
+
+    Cost of a step: that of `bong`, and C^3. Exact for linear models with `Full()` (conjugate).
+
+    Example:
+        >>> import credo, jax.numpy as jnp
+        >>> model = credo.Model(lambda w, x: x @ w, credo.Normal(0.1))
+        >>> learner = credo.normal_inverse_gamma(model)
+        >>> belief, info = learner.step(learner.init(jnp.zeros(2)), jnp.ones(2), 1.0)
+        >>> float(belief.noise.shape)
+        2.5
+    """
+    if not isinstance(model.likelihood, Normal):
+        raise CredoError(f"normal_inverse_gamma needs a Normal likelihood; got {model.likelihood!r}.")
+    return bong(replace(model, likelihood=Normal(InverseGamma(shape, scale))), family, dynamics=dynamics)
