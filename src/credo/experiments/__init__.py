@@ -14,10 +14,10 @@ beside it:
     NAME_table.py    the rows of the table, the series and the arrays
     NAME_figure.py   the figure
 
-An experiment of fewer than 150 lines is the one file NAME.py, with the same parts in the same order under the
-comments `# World`, `# Plan`, `# Learner`, `# Table` and `# Run`. What several experiments of a paper share is
-split alike: `bone_world.py`, `bong_exact_plan.py`. To add an experiment, write its module and add a line to
-`engine/registry.py`.
+An experiment of fewer than 150 lines is the one file NAME.py, in which the comments `# World`, `# Learner`,
+`# Plan` and `# Run` stand before the same parts. What several experiments of a paper share is divided alike:
+`bone_world.py`, `bong_exact_plan.py`. To add an experiment, write its module and add an entry to
+`engine/registry.py`; a new paper is a new folder.
 
 Numbers are means over seeds with their standard error, s / sqrt(n). Hyper-parameters are tuned on streams
 that are not scored.

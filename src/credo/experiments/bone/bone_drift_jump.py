@@ -6,7 +6,8 @@ import functools
 
 import numpy as np
 
-from credo.experiments.bone.bone_logistic_plan import build, methods
+from credo.experiments.bone.bone_logistic_learner import build
+from credo.experiments.bone.bone_logistic_plan import methods
 from credo.experiments.bone.bone_peers import NEIGHBOURS, river_classifiers
 from credo.experiments.bone.bone_plan import Plan
 from credo.experiments.bone.bone_table import run_plan

@@ -15,7 +15,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from credo.experiments.bone.bone_electricity_figure import draw
-from credo.experiments.bone.bone_electricity_plan import METHODS, PEERS, SIZES, build
+from credo.experiments.bone.bone_electricity_learner import build
+from credo.experiments.bone.bone_electricity_plan import METHODS, PEERS, SIZES
 from credo.experiments.bone.bone_electricity_world import AHEAD, HALF_LIFE, make_rows, make_streams
 from credo.experiments.bone.bone_peers import Peer
 from credo.experiments.bone.bone_plan import VERSION, Method

@@ -2,35 +2,20 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Sequence
 from dataclasses import replace
 
-import credo
-from credo.covariances import Full
-from credo.experiments.bone.bone_electricity_world import NET
-from credo.experiments.bone.bone_learner import TracedValues, online
 from credo.experiments.bone.bone_peers import NEIGHBOURS, Peer, river_regressors
 from credo.experiments.bone.bone_plan import BoneProgram, Method, grid
-from credo.experiments.engine.any_learner import AnyLearner
 from credo.experiments.engine.experiment import Size
-from credo.learners import RecursiveLearner
 
-__all__ = ["METHODS", "PEERS", "SIZES", "build"]
+__all__ = ["METHODS", "PEERS", "SIZES"]
 
 SIZES: dict[Size, tuple[int, int, int, int]] = {
     "quick": (2, 2, 1000, 3000),
     "full": (10, 20, 4000, 45_312),
 }
 """Initial weights for tuning and for scoring, the rows for tuning, and all rows."""
-
-
-def _inner(program: BoneProgram, values: TracedValues) -> AnyLearner:
-    return RecursiveLearner(credo.Model(NET, credo.Normal(values["noise"])), Full("dense"))
-
-
-build = functools.partial(online, _inner)
-"""`build(program)` makes the function of one stream; see `online`."""
 
 
 def _method(

@@ -1,34 +1,14 @@
-"""What the two logistic experiments of BONE share: the learner of one regime, and the grids of the methods.
-
-The inner learner is the Kalman filter with the curvature of the Bernoulli likelihood at the mean (LIN-HESS).
-The published code takes the Jacobian of the logit where that of the probability is meant, so that each label
-counts too much; that is a part of the distance to the published numbers.
-"""
+"""The plan that the two logistic experiments of BONE share: the grids of the methods."""
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Mapping, Sequence
 
-import credo
-from credo.covariances import Full
-from credo.experiments.bone.bone_learner import TracedValues, online
 from credo.experiments.bone.bone_plan import BoneProgram, Method, grid
-from credo.experiments.engine.any_learner import AnyLearner
-from credo.learners import RecursiveLearner
 
-__all__ = ["build", "methods"]
+__all__ = ["methods"]
 
-MODEL = credo.Model(lambda w, x: x @ w, credo.Bernoulli())
 HAZARDS = (0.01, 0.03, 0.1, 0.2)
-
-
-def _inner(program: BoneProgram, values: TracedValues) -> AnyLearner:
-    return RecursiveLearner(MODEL, Full("dense"))
-
-
-build = functools.partial(online, _inner)
-"""`build(program)` makes the function of one stream; see `online`."""
 
 
 def methods(

@@ -5,28 +5,16 @@ from __future__ import annotations
 import functools
 from collections.abc import Mapping, Sequence
 
-import credo
-from credo.covariances import Full
-from credo.experiments.bone.bone_learner import BANK, TracedValues, online
-from credo.experiments.bone.bone_moons_world import NET, rotating_moons
+from credo.experiments.bone.bone_learner import BANK
+from credo.experiments.bone.bone_moons_learner import build
+from credo.experiments.bone.bone_moons_world import rotating_moons
 from credo.experiments.bone.bone_peers import NEIGHBOURS, river_classifiers
 from credo.experiments.bone.bone_plan import BoneProgram, Method, Plan, grid
-from credo.experiments.engine.any_learner import AnyLearner
 from credo.experiments.engine.plain_data import Values
-from credo.learners import RecursiveLearner
 
-__all__ = ["build", "make_plan"]
+__all__ = ["make_plan"]
 
-MODEL = credo.Model(NET, credo.Bernoulli())
 VARS, SCALES = (0.3, 1.0), (1.0, 2.0)
-
-
-def _inner(program: BoneProgram, values: TracedValues) -> AnyLearner:
-    return RecursiveLearner(MODEL, Full("dense"))
-
-
-build = functools.partial(online, _inner)
-"""`build(program)` makes the function of one stream; see `online`."""
 
 
 def make_plan(
