@@ -69,7 +69,7 @@ def _(beliefs: Gaussian, weights: Array) -> Gaussian:
         unit = noise.scale / noise.shape
         cov = jax.vmap(lambda one, ratio: one.scale(ratio))(cov, units / unit)
         gaps = gaps / jnp.sqrt(unit)
-    first = jax.tree.map(lambda leaf: leaf[0], beliefs)
+    first: Gaussian = jax.tree.map(lambda leaf: leaf[0], beliefs)
     return replace(first, mean=mean, cov=collapse_mixture(cov, shares, gaps), noise=noise)
 
 

@@ -221,7 +221,8 @@ class Learner(ABC, Generic[B]):
             return same, jax.tree.map(lambda like: jnp.zeros(like.shape, like.dtype), info)
 
         always = jax.lax.optimization_barrier(jnp.asarray(True))
-        return isolate(jax.lax.cond(always, take, leave, belief))
+        result: tuple[B, Info] = isolate(jax.lax.cond(always, take, leave, belief))
+        return result
 
     @verb(static=("shape",))
     def sample(self, belief: B, key: Key, shape: tuple[int, ...] = ()) -> PyTree:

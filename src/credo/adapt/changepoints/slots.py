@@ -167,9 +167,11 @@ class Changepoints(Wrapper[Hypotheses[B], B], Generic[B]):
         if not isinstance(self.conditional_prior, Subset):
             return belief.beliefs
         prior = at_time(belief.prior, _first_clock(belief.beliefs))
-        choose = jax.vmap(lambda out, one: select(out, prior, one))
-        beliefs: B = choose(self._newborn(belief), belief.beliefs)
-        return beliefs
+
+        def one(newborn: Array, inner: B) -> B:
+            return select(newborn, prior, inner)
+
+        return jax.vmap(one)(self._newborn(belief), belief.beliefs)
 
     def _newborn(self, belief: Hypotheses[B]) -> Array:
         """Which hypotheses say that something changes with the next observation (M,)."""

@@ -56,7 +56,8 @@ class Residual:
         explains.
         """
         total = self.spread + level * jnp.eye(self.size, dtype=self.gap.dtype)
-        return level * (self.gap @ jnp.linalg.solve(total, self.gap))
+        share: Array = level * (self.gap @ jnp.linalg.solve(total, self.gap))
+        return share
 
     def log_prob(self, weight: Array) -> Array:
         """log N(y | yhat, H P H' + R / weight), for a weight above 0."""
@@ -66,7 +67,8 @@ class Residual:
     @property
     def log_scale(self) -> Array:
         """log |det A|: what a log density in units of the noise lacks in the units of y."""
-        return jnp.linalg.slogdet(self.root)[1]
+        log_det: Array = jnp.linalg.slogdet(self.root)[1]
+        return log_det
 
 
 @record
@@ -108,7 +110,8 @@ class _WhitePredictive(Predictive):
 def white_log_prob(gap: Array, spread: Array, root: Array) -> Array:
     """log N(gap | 0, spread + inv(B B')) for the root B (C, C) of a precision, without an inverse of B."""
     inner = root.T @ spread @ root + jnp.eye(gap.shape[0], dtype=gap.dtype)
-    return NormalPredictive(jnp.zeros_like(gap), inner).log_prob(root.T @ gap) + jnp.linalg.slogdet(root)[1]
+    log_det: Array = jnp.linalg.slogdet(root)[1]
+    return NormalPredictive(jnp.zeros_like(gap), inner).log_prob(root.T @ gap) + log_det
 
 
 def log_peak(size: int) -> float:

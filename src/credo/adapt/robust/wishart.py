@@ -10,6 +10,7 @@ from jax.core import Tracer
 from credo.adapt.robust.residual import Residual
 from credo.adapt.robust.reweighted import Trust
 from credo.adapt.robust.tailed import EvidenceKind, TailedLearner
+from credo.beliefs import InverseGamma
 from credo.core.errors import CredoError, require_positive
 from credo.core.records import record, static_field
 from credo.core.trees import as_like
@@ -69,7 +70,7 @@ class InverseWishartNoise(TailedLearner):
         super().__post_init__()
         require_positive("df", self.df)
         normal = self.learner.model.likelihood
-        assert isinstance(normal, Normal)
+        assert isinstance(normal, Normal) and not isinstance(normal.var, InverseGamma)
         shape = np.shape(normal.var)
         if shape and not isinstance(self.df, Tracer) and np.any(np.asarray(self.df) <= shape[0] - 1):
             raise CredoError(
