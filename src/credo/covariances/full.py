@@ -115,9 +115,8 @@ class RootCovariance(FullCovariance):
     """S = W W' by its square root W (P, P), which need not be triangular.
 
     Example:
-        >>> RootCovariance(jnp.eye(2)).condition(jnp.ones((1, 2))).dense().round(3)
-        Array([[ 0.667, -0.333],
-               [-0.333,  0.667]], dtype=float32)
+        >>> RootCovariance(2.0 * jnp.eye(3)).diag()
+        Array([4., 4., 4.], dtype=float32)
     """
 
     root: Array
@@ -217,9 +216,8 @@ class DenseCovariance(FullCovariance):
     """S itself, (P, P).
 
     Example:
-        >>> DenseCovariance(jnp.eye(2)).condition(jnp.ones((1, 2))).dense().round(3)
-        Array([[ 0.667, -0.333],
-               [-0.333,  0.667]], dtype=float32)
+        >>> DenseCovariance(jnp.eye(3)).condition(jnp.eye(1, 3)).diag()
+        Array([0.5, 1. , 1. ], dtype=float32)
     """
 
     matrix: Array

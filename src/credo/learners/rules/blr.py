@@ -63,7 +63,8 @@ class BLRRule(Rule):
     Example:
         >>> import credo, jax.numpy as jnp
         >>> model = credo.Model(lambda w, x: x @ w, credo.Normal(0.1))
-        >>> learner = credo.RecursiveLearner(model, credo.Diagonal(), rule=credo.BLRRule(learning_rate=0.5, iterations=3))
+        >>> rule = credo.BLRRule(learning_rate=0.5, iterations=3)
+        >>> learner = credo.RecursiveLearner(model, credo.Diagonal(), rule=rule)
         >>> belief, info = learner.step(learner.init(jnp.zeros(2)), jnp.ones(2), 1.0)
         >>> bool(info.ok)
         True

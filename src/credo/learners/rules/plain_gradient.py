@@ -58,7 +58,8 @@ class BBBRule(Rule):
     Example:
         >>> import credo, jax.numpy as jnp
         >>> model = credo.Model(lambda w, x: x @ w, credo.Normal(0.1))
-        >>> learner = credo.RecursiveLearner(model, credo.Diagonal(), rule=credo.BBBRule(learning_rate=0.01, iterations=3))
+        >>> rule = credo.BBBRule(learning_rate=0.01, iterations=3)
+        >>> learner = credo.RecursiveLearner(model, credo.Diagonal(), rule=rule)
         >>> belief, info = learner.step(learner.init(jnp.zeros(2)), jnp.ones(2), 1.0)
         >>> bool(info.ok)
         True
@@ -112,7 +113,8 @@ class BOGRule(Rule):
     Example:
         >>> import credo, jax.numpy as jnp
         >>> model = credo.Model(lambda w, x: x @ w, credo.Normal(0.1))
-        >>> learner = credo.RecursiveLearner(model, credo.Diagonal(), rule=credo.BOGRule(learning_rate=lambda t: 0.1 / (1 + t)))
+        >>> rule = credo.BOGRule(learning_rate=lambda t: 0.1 / (1 + t))
+        >>> learner = credo.RecursiveLearner(model, credo.Diagonal(), rule=rule)
         >>> belief, info = learner.step(learner.init(jnp.zeros(2)), jnp.ones(2), 1.0)
         >>> bool(info.ok)
         True
