@@ -98,10 +98,9 @@ def _observed(name: str) -> dict[str, np.ndarray]:
 
 def _plain(leaf: Any) -> np.ndarray:
     import jax
+    import jax.numpy as jnp
 
-    return np.asarray(
-        jax.random.key_data(leaf) if jax.dtypes.issubdtype(leaf.dtype, jax.dtypes.prng_key) else leaf
-    )
+    return np.asarray(jax.random.key_data(leaf) if jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key) else leaf)
 
 
 def _command_line(name: str, folder: Path) -> dict[str, np.ndarray]:

@@ -10,16 +10,19 @@ import math
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import Any, TypeAlias
 
 import numpy as np
 
 import credo
+from credo.sessions import Session
 
 LABELS, NUMBERS = ("electricity", "banana", "phishing", "segments"), ("power-plant", "kin8nm")
 FEWEST = 1e-7
 
-Predict = Callable[[np.ndarray], np.ndarray]
-Learn = Callable[[np.ndarray, float], None]
+Predict: TypeAlias = Callable[[np.ndarray], np.ndarray]
+Learn: TypeAlias = Callable[[np.ndarray, float], None]
+Peer: TypeAlias = tuple[str, Predict, Learn]
 
 
 @dataclass(frozen=True)
@@ -32,52 +35,42 @@ class Scores:
     rows_per_second: float
 
 
-def river_labels(classes: int) -> Iterator[tuple[str, Predict, Learn]]:
+def river_labels(classes: int) -> Iterator[Peer]:
     """River's scaled logistic regression, and its adaptive random forest."""
     from river import forest, linear_model, multiclass, preprocessing
 
-    logistic = linear_model.LogisticRegression()
-    linear = preprocessing.StandardScaler() | (
-        logistic if classes == 2 else multiclass.OneVsRestClassifier(logistic)
-    )
-    for name, model in (
-        ("River, scaled logistic regression", linear),
-        ("River, adaptive random forest", forest.ARFClassifier(seed=0)),
-    ):
-        yield name, _probabilities(model, classes), lambda x, y, model=model: model.learn_one(_row(x), int(y))
+    logistic: Any = linear_model.LogisticRegression()
+    many = logistic if classes == 2 else multiclass.OneVsRestClassifier(logistic)
+    yield _river("River, scaled logistic regression", preprocessing.StandardScaler() | many, classes)
+    yield _river("River, adaptive random forest", forest.ARFClassifier(seed=0), classes)
 
 
-def _row(x: np.ndarray) -> dict[int, float]:
-    return dict(enumerate(x.tolist()))
-
-
-def _probabilities(model: object, classes: int) -> Predict:
-    def predict(x: np.ndarray) -> np.ndarray:
-        found = model.predict_proba_one(_row(x))  # type: ignore[attr-defined]
-        return np.array([found.get(label, 0.0) for label in range(classes)])
-
-    return predict
-
-
-def river_numbers() -> Iterator[tuple[str, Predict, Learn]]:
+def river_numbers() -> Iterator[Peer]:
     """River's scaled linear regression, and its adaptive random forest."""
     from river import forest, linear_model, preprocessing
 
-    scaled = preprocessing.StandardScaler() | preprocessing.TargetStandardScaler(
-        linear_model.LinearRegression()
-    )
-    for name, model in (
-        ("River, scaled linear regression", scaled),
-        ("River, adaptive random forest", forest.ARFRegressor(seed=0)),
-    ):
-        yield (
-            name,
-            lambda x, model=model: np.array([model.predict_one(_row(x))]),
-            lambda x, y, model=model: model.learn_one(_row(x), float(y)),
-        )
+    linear = preprocessing.TargetStandardScaler(linear_model.LinearRegression())
+    yield _river("River, scaled linear regression", preprocessing.StandardScaler() | linear, 0)
+    yield _river("River, adaptive random forest", forest.ARFRegressor(seed=0), 0)
 
 
-def vowpal_wabbit(classes: int) -> Iterator[tuple[str, Predict, Learn]]:
+def _river(name: str, model: Any, classes: int) -> Peer:
+    def row(x: np.ndarray) -> dict[int, float]:
+        return dict(enumerate(x.tolist()))
+
+    def predict(x: np.ndarray) -> np.ndarray:
+        if not classes:
+            return np.array([model.predict_one(row(x))])
+        probs = model.predict_proba_one(row(x))
+        return np.array([probs.get(label, 0.0) for label in range(classes)])
+
+    def learn(x: np.ndarray, y: float) -> None:
+        model.learn_one(row(x), int(y) if classes else y)
+
+    return name, predict, learn
+
+
+def vowpal_wabbit(classes: int) -> Iterator[Peer]:
     """Vowpal Wabbit with its defaults: adaptive, normalised, invariant updates of a linear model."""
     from vowpalwabbit import Workspace
 
@@ -99,20 +92,21 @@ def vowpal_wabbit(classes: int) -> Iterator[tuple[str, Predict, Learn]]:
     yield "Vowpal Wabbit", predict, learn
 
 
-def scikit_learn(classes: int) -> Iterator[tuple[str, Predict, Learn]]:
+def scikit_learn(classes: int) -> Iterator[Peer]:
     """scikit-learn's scaler and linear model by stochastic gradients, `partial_fit` with one row a call."""
     from sklearn.linear_model import SGDClassifier, SGDRegressor
     from sklearn.preprocessing import StandardScaler
 
     scaler = StandardScaler()
-    model = SGDClassifier(loss="log_loss", random_state=0) if classes else SGDRegressor(random_state=0)
+    model: Any = SGDClassifier(loss="log_loss", random_state=0) if classes else SGDRegressor(random_state=0)
     begun = False
 
     def predict(x: np.ndarray) -> np.ndarray:
         if not begun:
             return np.full(classes, 1.0 / classes) if classes else np.zeros(1)
         row = scaler.transform(x[None])
-        return model.predict_proba(row)[0] if classes else model.predict(row)
+        answer: np.ndarray = model.predict_proba(row)[0] if classes else model.predict(row)
+        return answer
 
     def learn(x: np.ndarray, y: float) -> None:
         nonlocal begun
@@ -153,28 +147,27 @@ def scored(
     return Scores(name, float(np.sqrt(np.mean(gap**2)) / y.std()), loss, speed)
 
 
-def ours(name: str, x: np.ndarray, y: np.ndarray, classes: int, **options: str) -> Scores:
+def ours(name: str, x: np.ndarray, y: np.ndarray, classes: int, model: str | None = None) -> Scores:
     """A session with credo's defaults: the second of two, so that compilation is left out of its time."""
-    columns = {f"x{i}": column for i, column in enumerate(x.T)}
-    rows = {**columns, "y": y.astype(str) if classes else y}
-    for _ in range(2):
-        session = credo.sessions.Session.from_rows(
-            rows, "y", task="classification" if classes else "regression", **options
-        )
-        started = time.perf_counter()
-        session.learn(rows)
-        seconds = time.perf_counter() - started
-    scores = session.metrics()
+    rows = {f"x{i}": column for i, column in enumerate(x.T)} | {"y": y.astype(str) if classes else y}
+    sessions = [
+        Session.from_rows(rows, "y", task="classification" if classes else "regression", model=model)
+        for _ in range(2)
+    ]
+    sessions[0].learn(rows)
+    started = time.perf_counter()
+    sessions[1].learn(rows)
+    seconds = time.perf_counter() - started
+    scores = sessions[1].metrics()
     error = scores["error"] if classes else scores["rmse"] / y.std()
-    return Scores(name, error, scores["nlpd"], len(y) / seconds)
+    return Scores(name, float(error), scores["nlpd"], len(y) / seconds)
 
 
 def stream(name: str) -> tuple[np.ndarray, np.ndarray, int]:
-    """The rows of a data set in their order, training rows first; constant columns are left out."""
+    """The rows of a data set in their order, with the columns that vary, and how many classes there are."""
     data = credo.datasets.load(name)
-    x, y = np.concatenate([data.x, data.x_test]), np.concatenate([data.y, data.y_test])
-    x = x.reshape(len(x), -1).astype(float)
-    return x[:, x.std(axis=0) > 0], y.astype(float), len(data.classes or ()) if name in LABELS else 0
+    x, y = data.x.reshape(len(data.x), -1).astype(float), data.y.astype(float)
+    return x[:, x.std(axis=0) > 0], y, len(data.class_names)
 
 
 def markdown(scale: float = 1.0) -> str:

@@ -57,13 +57,13 @@ def kalman(mean: np.ndarray, cov: np.ndarray, h: np.ndarray, y: np.ndarray, nois
 def normal(e: np.ndarray, cov: np.ndarray) -> float:
     """log N(e | 0, cov)."""
     density: Any = st.multivariate_normal
-    return density.logpdf(e, np.zeros(len(e)), cov)
+    return float(density.logpdf(e, np.zeros(len(e)), cov))
 
 
 def student(e: np.ndarray, df: float, cov: np.ndarray) -> float:
     """log t(e | df, 0, cov)."""
     density: Any = st.multivariate_t
-    return density.logpdf(e, np.zeros(len(e)), cov, df)
+    return float(density.logpdf(e, np.zeros(len(e)), cov, df))
 
 
 def wolf(
@@ -196,18 +196,18 @@ def elbo(mean: Any, cov: Any, h: Any, y: Any, r: Any, after: Any, spread: Any, d
             logs - 0.5 * np.linalg.slogdet(r)[1] + size / 2 * log_w - 0.5 * c / d * np.trace(inverse @ second)
         )
         prior = a * np.log(b) - ss.gammaln(a) + (a - 1) * log_w - b * c / d
-        return fit + prior + st.gamma(c, scale=1 / d).entropy() - divergence
+        return float(fit + prior + st.gamma(c, scale=1 / d).entropy() - divergence)
     scale, count = df * r + second, df + 1
     log_w = ss.digamma((count - np.arange(size)) / 2).sum() + size * np.log(2) - np.linalg.slogdet(scale)[1]
     expected = count * np.linalg.inv(scale)
 
     def log_gamma(a: float) -> float:
         terms = ss.gammaln(a - 0.5 * np.arange(size))
-        return size * (size - 1) / 4 * np.log(np.pi) + float(terms.sum())
+        return float(size * (size - 1) / 4 * np.log(np.pi) + terms.sum())
 
     def log_density(psi: np.ndarray, nu: float) -> float:
         constant = nu / 2 * np.linalg.slogdet(psi)[1] - nu * size / 2 * np.log(2) - log_gamma(nu / 2)
-        return constant + (nu - size - 1) / 2 * log_w - 0.5 * np.trace(psi @ expected)
+        return float(constant + (nu - size - 1) / 2 * log_w - 0.5 * np.trace(psi @ expected))
 
     fit = logs + 0.5 * log_w - 0.5 * np.trace(expected @ second)
-    return fit + log_density(df * r, df) - log_density(scale, count) - divergence
+    return float(fit + log_density(df * r, df) - log_density(scale, count) - divergence)

@@ -147,9 +147,9 @@ def test_run_lengths_learn_the_noise_too_and_say_variances_in_one_unit() -> None
     learner = RunLength(credo.RecursiveLearner(model, credo.Full("dense")), 0.1, 4)
     belief, trace = credo.run(learner, begin(learner), XS, YS)
     assert bool(trace.ok.all())
-    merged = belief.collapse()
+    merged: Any = belief.collapse()
     np.testing.assert_allclose(belief.var, merged.var, rtol=1e-12)
-    each = belief.beliefs
+    each: Any = belief.beliefs
     units = each.noise.scale / each.noise.shape
     absolute = belief.weights @ (
         jax.vmap(lambda b: b.var)(each) * units[:, None] + (each.mean - merged.mean[None, :]) ** 2

@@ -94,7 +94,7 @@ CASES: dict[str, tuple[Any, Any]] = {
 }
 
 
-def inner() -> credo.Learner:
+def inner() -> credo.RecursiveLearner:
     return credo.extended_kalman(credo.Model(lambda w, x: x @ w, credo.Normal(NOISE)))
 
 

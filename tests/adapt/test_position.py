@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -15,7 +17,7 @@ from credo.core.errors import CredoError
 FORMS = ["root", "dense"]
 
 
-def inner(form: str = "dense") -> credo.RecursiveLearner:
+def inner(form: Any = "dense") -> credo.RecursiveLearner:
     model = credo.Model(lambda w, x: x @ w, credo.Normal(0.04))
     return credo.RecursiveLearner(model, credo.Full(form))
 
@@ -79,7 +81,8 @@ def test_a_continuous_segment_begins_at_the_moments_of_the_curve() -> None:
 def test_it_refuses_another_number_of_parameters_and_another_belief() -> None:
     with pytest.raises(CredoError, match="params must be degree"):
         LocalPolynomial(inner(), 2).init(jnp.zeros(2))
-    learner = RunLength(inner(), 0.1, 2, Continuous())
+    continuous: Any = Continuous()
+    learner = RunLength(inner(), 0.1, 2, continuous)
     with pytest.raises(CredoError, match="LocalPolynomial"):
         learner.predict(learner.init(jnp.zeros(3)))
 

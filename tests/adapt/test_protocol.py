@@ -115,14 +115,16 @@ def test_a_world_that_never_changes_leaves_the_learner_itself(learner: Any) -> N
 @pytest.mark.optimised
 def test_a_hazard_of_zero_and_one_expert_are_the_inner_learner_bit_by_bit() -> None:
     inner, trace = credo.run(INNER, begin(INNER), XS, YS)
-    for learner in (RunLength(INNER, 0.0, 1), Experts([INNER], 0.0)):
+    learners: list[Any] = [RunLength(INNER, 0.0, 1), Experts([INNER], 0.0)]
+    for learner in learners:
         belief, report = credo.run(learner, begin(learner), XS, YS)
         bitwise(report.log_evidence, trace.log_evidence)
         bitwise(jax.tree.map(lambda leaf: leaf[0], belief.beliefs), inner)
 
 
 def test_a_hazard_of_one_starts_anew_at_every_step() -> None:
-    for learner in (RunLength(INNER, 1.0, 2), SoftReset(INNER, 1.0)):
+    learners: list[Any] = [RunLength(INNER, 1.0, 2), SoftReset(INNER, 1.0)]
+    for learner in learners:
         belief, report = credo.run(learner, begin(learner), XS, YS)
         once = begin(INNER)
         for t in range(T):
@@ -167,7 +169,7 @@ def test_soft_resets_follow_their_equations() -> None:
 
         def density(mean: Any, cov: Any, x: Any = x, y: float = y) -> float:
             var = x @ cov @ x + 0.2
-            return np.exp(-0.5 * (y - x @ mean) ** 2 / var) / np.sqrt(2 * np.pi * var)
+            return float(np.exp(-0.5 * (y - x @ mean) ** 2 / var) / np.sqrt(2 * np.pi * var))
 
         keep = density(mean, cov) * (1 - h) / (density(mean, cov) * (1 - h) + density(m0, s0) * h)
         if keep > 0.5:
@@ -205,13 +207,13 @@ def test_the_marginal_over_levels_keeps_two_moments_and_the_map_is_the_best_of_t
         for w, m, (part, _) in zip(weights, means, parts, strict=True)
     )
     for method in ("marginal", "map"):
-        learner = ChangeProbability(INNER, tuple(levels), tuple(log_prior), method=method)
-        belief, trace = credo.run(learner, begin(learner), XS[:2], YS[:2])
+        learner: Any = ChangeProbability(INNER, tuple(levels), tuple(log_prior), method=method)
+        after, trace = credo.run(learner, begin(learner), XS[:2], YS[:2])
         np.testing.assert_allclose(trace.log_evidence[1], np.logaddexp.reduce(logs), atol=1e-10)
         best = parts[int(np.argmax(logs))][0]
         target = (centre, cov) if method == "marginal" else (best.mean, best.cov.dense())
-        np.testing.assert_allclose(belief.mean, target[0], atol=1e-10)
-        np.testing.assert_allclose(belief.belief.cov.dense(), target[1], atol=1e-10)
+        np.testing.assert_allclose(after.mean, target[0], atol=1e-10)
+        np.testing.assert_allclose(after.belief.cov.dense(), target[1], atol=1e-10)
 
 
 def test_a_gradient_of_levels_goes_uphill_from_where_it_was() -> None:
@@ -220,7 +222,7 @@ def test_a_gradient_of_levels_goes_uphill_from_where_it_was() -> None:
     )
     belief = learner.step(begin(learner), XS[0], YS[0])[0]
 
-    def score(q: float) -> float:
+    def score(q: float) -> jax.Array:
         cov = credo.covariances.DenseCovariance(belief.belief.cov.dense() + q * jnp.eye(P))
         return INNER.forecast(credo.replace(belief.belief, cov=cov), XS[1]).log_prob(YS[1])
 

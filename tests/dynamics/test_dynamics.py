@@ -135,7 +135,7 @@ def test_low_rank_linear_gaussian_keeps_the_diagonal_of_the_precision() -> None:
 
 
 @pytest.mark.parametrize("form", ["root", "dense"])
-def test_ornstein_uhlenbeck_has_even_a_dense_prior_as_its_fixed_point(form: str) -> None:
+def test_ornstein_uhlenbeck_has_even_a_dense_prior_as_its_fixed_point(form: Any) -> None:
     family = credo.Full(form)
     cov = family.from_dense(jnp.asarray(MATRIX))
     mean, got = MOVE(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import jax
 import jax.numpy as jnp
@@ -52,7 +52,7 @@ def test_a_joint_model_stacks_its_rows() -> None:
 
 
 @pytest.mark.parametrize("activation", ["relu", "tanh", "gelu", "silu", "elu", "sin"])
-def test_a_perceptron_is_its_layers(activation: str) -> None:
+def test_a_perceptron_is_its_layers(activation: Any) -> None:
     net = credo.MLP(2, (5, 4), activation)
     params, x = net.init(0, (3, 2)), jnp.linspace(-1.0, 1.0, 6, dtype=jnp.float32).reshape(3, 2)
     act = {"sin": jnp.sin, "tanh": jnp.tanh}.get(activation) or getattr(jax.nn, activation)
@@ -100,7 +100,7 @@ def test_a_convolutional_network_has_its_documented_size_and_pools() -> None:
     [
         (lambda: credo.MLP(0), "outputs must be a whole number at least 1; got 0"),
         (lambda: credo.MLP(1, (5, 0)), "hidden must be a whole number at least 1; got 0"),
-        (lambda: credo.MLP(1, (5,), "relus"), r"activation must be one of .*did you mean 'relu'"),
+        (lambda: credo.MLP(1, (5,), cast(Any, "relus")), r"activation must be one of .*did you mean 'relu'"),
         (lambda: NET(PARAMS, jnp.ones(3)), "x has 3 features where the network was made for 2"),
         (lambda: credo.Linear(0), "outputs must be a whole number at least 1"),
     ],

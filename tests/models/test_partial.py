@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import jax
 import jax.numpy as jnp
@@ -43,24 +43,27 @@ def tree_model() -> credo.Model:
 )
 def test_named_leaves_are_learned_and_the_others_stay(trainable: Any, sizes: list[int]) -> None:
     model = credo.freeze(tree_model(), TREE, trainable)
-    part = model.apply.start
+    apply: Any = model.apply
+    part = apply.start
     assert [leaf.size for leaf in jax.tree.leaves(part)] == sizes
-    assert jax.tree.all(jax.tree.map(lambda a, b: bool(jnp.all(a == b)), model.apply.full(part), TREE))
-    doubled = model.apply.full(jax.tree.map(lambda v: 2 * v, part))
+    assert jax.tree.all(jax.tree.map(lambda a, b: bool(jnp.all(a == b)), apply.full(part), TREE))
+    doubled = apply.full(jax.tree.map(lambda v: 2 * v, part))
     both = zip(jax.tree.leaves(doubled), jax.tree.leaves(TREE), strict=True)
     assert sum(int(jnp.any(a != b)) for a, b in both) == len(sizes)
 
 
 def test_the_last_layer_has_the_whole_networks_jacobian_for_its_columns() -> None:
     model = credo.last_layer(MODEL, PARAMS)
-    vector, unravel = ravel(model.apply.start)
+    apply: Any = model.apply
+    vector, unravel = ravel(apply.start)
     eta, rows = model.jacobian(vector, unravel, X)
     whole, columns = MODEL.jacobian(*ravel(PARAMS), X)
     np.testing.assert_allclose(eta, whole, atol=1e-12)
     np.testing.assert_allclose(rows, columns[:, -vector.size :], atol=1e-12)
     named = credo.last_layer(tree_model(), TREE, "head")
-    assert [leaf.shape for leaf in jax.tree.leaves(named.apply.start)] == [(2,)]
-    assert credo.joint(model).apply.start == model.apply.start
+    head, joint = cast(Any, named.apply), cast(Any, credo.joint(model).apply)
+    assert [leaf.shape for leaf in jax.tree.leaves(head.start)] == [(2,)]
+    assert joint.start == apply.start
 
 
 def test_a_subspace_has_the_whole_networks_jacobian_along_its_directions() -> None:
@@ -69,7 +72,7 @@ def test_a_subspace_has_the_whole_networks_jacobian_along_its_directions() -> No
     model = credo.subspace(MODEL, PARAMS, basis)
     vector, unravel = ravel(PARAMS)
     z, lay = ravel(jnp.arange(1.0, 6.0) / 10)
-    np.testing.assert_allclose(ravel(model.apply.full(z))[0], vector + z @ basis, atol=1e-12)
+    np.testing.assert_allclose(ravel(cast(Any, model.apply).full(z))[0], vector + z @ basis, atol=1e-12)
     eta, rows = model.jacobian(z, lay, X)
     whole, columns = MODEL.jacobian(vector + z @ basis, unravel, X)
     np.testing.assert_allclose(eta, whole, atol=1e-12)
@@ -96,6 +99,7 @@ def test_parts_start_where_they_were_given_and_are_saved_whole(tmp_path: Any) ->
         belief = learner.init(var=0.1)
         after, info = learner.step(belief, X, jnp.ones(2))
         assert bool(info.ok)
+        found: Any
         found, loaded = credo.load(credo.save(tmp_path / "part.credo", learner, after))
         again, _ = found.step(loaded, X, jnp.ones(2))
         assert again == learner.step(after, X, jnp.ones(2))[0]

@@ -28,7 +28,7 @@ NETWORKS = {"normal": credo.MLP(1, (4,), "tanh"), "classes": credo.MLP(3, (4,), 
 LIKELIHOODS = {"normal": credo.Normal(0.1), "classes": credo.Categorical(3)}
 
 
-def make(kind: str, family: str, curvature: str, dynamics: str) -> Any:
+def make(kind: str, family: str, curvature: Any, dynamics: str) -> Any:
     """A learner of a small network."""
     model = credo.Model(NETWORKS[kind], LIKELIHOODS[kind])
     return credo.bong(model, FAMILIES[family], curvature, dynamics=DYNAMICS[dynamics])

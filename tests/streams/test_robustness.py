@@ -108,7 +108,7 @@ def test_a_hundred_thousand_saturated_single_precision_steps_stay_finite_and_pos
     assert values.min() > -1e-6 * values.max()
 
 
-def _network_stream(hidden: int, var: float, gain: str) -> float:
+def _network_stream(hidden: int, var: float, gain: Any) -> float:
     """One-step-ahead error, over the last 100 of 300 steps, of a diagonal EKF on a 2-h-1 tanh network."""
     rng = np.random.default_rng(0)
     xs = rng.uniform(-2.0, 2.0, size=(300, 2))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import jax
 import jax.numpy as jnp
@@ -52,7 +52,7 @@ def test_a_whole_learner_can_be_differentiated() -> None:
     slope = jax.grad(lambda one: credo.run(one, belief, XS, YS)[1].log_evidence.sum())(learner)
     assert type(slope) is type(learner)
     direct = jax.grad(lambda v: evidence_linear(v, belief))(0.2)
-    np.testing.assert_allclose(slope.model.likelihood.var, direct, rtol=1e-9)
+    np.testing.assert_allclose(cast(Any, slope.model.likelihood).var, direct, rtol=1e-9)
 
 
 def evidence_linear(noise: Any, belief: Any) -> jax.Array:

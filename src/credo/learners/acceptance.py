@@ -36,7 +36,8 @@ class Info:
 
 def isolate(tree: T) -> T:
     """The same values, across which the compiler moves no arithmetic."""
-    return jax.lax.optimization_barrier(jax.tree.map(jnp.asarray, tree))
+    values: T = jax.lax.optimization_barrier(jax.tree.map(jnp.asarray, tree))
+    return values
 
 
 def clean(tree: PyTree) -> PyTree:

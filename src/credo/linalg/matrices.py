@@ -30,7 +30,7 @@ __all__ = [
 
 def precision(dtype: DTypeLike) -> np.finfo[np.floating]:
     """What floating-point numbers of a dtype can tell apart (`eps`, `tiny`)."""
-    return jnp.finfo(dtype)  # type: ignore[no-untyped-call]  # JAX's class has no annotations
+    return jnp.finfo(dtype)
 
 
 def scale_rows(rows: Array, scale: Array) -> Array:

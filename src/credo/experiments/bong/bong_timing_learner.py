@@ -61,7 +61,7 @@ def compiled(point: Point) -> tuple[Callable[[], None], float]:
     program = jax.jit(step).lower(*args).compile()
 
     def call() -> None:
-        jax.block_until_ready(program(*args))  # type: ignore[no-untyped-call]
+        jax.block_until_ready(program(*args))
 
     call()
     return call, (program.cost_analysis() or {}).get("flops", float("nan"))
