@@ -6,6 +6,7 @@ is used as its documentation shows for a stream. The log loss of probabilities i
 
 from __future__ import annotations
 
+import importlib
 import math
 import time
 from collections.abc import Callable, Iterator
@@ -72,11 +73,11 @@ def _river(name: str, model: Any, classes: int) -> Peer:
 
 def vowpal_wabbit(classes: int) -> Iterator[Peer]:
     """Vowpal Wabbit with its defaults: adaptive, normalised, invariant updates of a linear model."""
-    from vowpalwabbit import Workspace
+    workspace: Any = importlib.import_module("vowpalwabbit").Workspace
 
     many = f"--oaa {classes} --probabilities --loss_function logistic"
     options = {0: "", 2: "--loss_function logistic --link logistic"}.get(classes, many)
-    model = Workspace(f"{options} --quiet")
+    model = workspace(f"{options} --quiet")
 
     def text(x: np.ndarray) -> str:
         return "| " + " ".join(f"{i}:{value:.7g}" for i, value in enumerate(x))

@@ -16,6 +16,7 @@ from credo import learners as learners
 from credo import likelihoods as likelihoods
 from credo import metrics as metrics
 from credo import models as models
+from credo import sessions as sessions
 from credo import streams as streams
 from credo import tables as tables
 from credo.adapt import ChangeProbability as ChangeProbability
@@ -31,6 +32,7 @@ from credo.adapt import SoftReset as SoftReset
 from credo.adapt import StudentTNoise as StudentTNoise
 from credo.adapt import WeightedPast as WeightedPast
 from credo.adapt import WoLF as WoLF
+from credo.adapt import Wrapper as Wrapper
 from credo.adapt import alarms as alarms
 from credo.adapt import segmentation as segmentation
 from credo.beliefs import Beta as Beta
@@ -62,6 +64,7 @@ from credo.learners import BetaBernoulli as BetaBernoulli
 from credo.learners import BLRRule as BLRRule
 from credo.learners import BOGRule as BOGRule
 from credo.learners import BONGRule as BONGRule
+from credo.learners import Curvature as Curvature
 from credo.learners import DirichletCategorical as DirichletCategorical
 from credo.learners import EnsembleLearner as EnsembleLearner
 from credo.learners import GammaPoisson as GammaPoisson
@@ -73,6 +76,7 @@ from credo.learners import LinearizedGaussNewton as LinearizedGaussNewton
 from credo.learners import MonteCarloEmpiricalFisher as MonteCarloEmpiricalFisher
 from credo.learners import MonteCarloHessian as MonteCarloHessian
 from credo.learners import RecursiveLearner as RecursiveLearner
+from credo.learners import Rule as Rule
 from credo.learners import Schedule as Schedule
 from credo.learners import adam as adam
 from credo.learners import bbb as bbb

@@ -47,7 +47,7 @@ def spd(seed: int) -> np.ndarray:
 
 @pytest.mark.parametrize("elbo", [False, True], ids=["expectation", "elbo"])
 @pytest.mark.parametrize("form", ["root", "dense"])
-def test_full_in_natural_parameters(form: str, elbo: bool) -> None:
+def test_full_in_natural_parameters(form: Any, elbo: bool) -> None:
     here = credo.Full(form).from_dense(jnp.asarray(spd(0)))
     prior = credo.Full(form).from_dense(jnp.asarray(spd(1))) if elbo else None
     dense = None if prior is None else prior.dense()

@@ -139,12 +139,12 @@ FAMILIES = [Diagonal(), LowRank(2)]
 
 
 @pytest.mark.parametrize("family", FAMILIES, ids=["diagonal", "low-rank"])
-def test_learners_learn_the_same_from_outer_rows(family: object, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_learners_learn_the_same_from_outer_rows(family: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     model = credo.Model(NET, credo.Categorical(3))
     weights = jnp.asarray([1.0, 0.5, 0.0])
 
     def learned() -> list[Any]:
-        jax.clear_caches()  # type: ignore[no-untyped-call]
+        jax.clear_caches()
         made = []
         learner = credo.bong(model, family)
         belief, trace = credo.run(learner, learner.init(PARAMS, var=0.3), XS, YS)
@@ -156,16 +156,16 @@ def test_learners_learn_the_same_from_outer_rows(family: object, monkeypatch: py
     plain = learned()
     monkeypatch.setattr(models, "LARGE", 1)
     jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-10), learned(), plain)
-    jax.clear_caches()  # type: ignore[no-untyped-call]
+    jax.clear_caches()
 
 
 def test_the_inner_loop_in_the_space_of_its_rows_is_the_exact_one(monkeypatch: pytest.MonkeyPatch) -> None:
     """With rank P nothing is forgotten, so a low-rank belief learns what a full one does."""
     monkeypatch.setattr(models, "LARGE", 1)
-    jax.clear_caches()  # type: ignore[no-untyped-call]
+    jax.clear_caches()
     model = credo.Model(NET, credo.Categorical(3))
 
-    def after(rate: jax.Array, family: object) -> tuple[Any, ...]:
+    def after(rate: jax.Array, family: Any) -> tuple[Any, ...]:
         learner = credo.blr(model, family, learning_rate=rate, iterations=3)
         belief, _ = learner.step(learner.init(PARAMS, var=0.3), XS[0], YS[0])
         belief, info = learner.step(belief, XS[1], YS[1])
@@ -177,4 +177,4 @@ def test_the_inner_loop_in_the_space_of_its_rows_is_the_exact_one(monkeypatch: p
     slope = jax.jacfwd(lambda rate: jnp.sum(after(rate, LowRank(2))[0] ** 2))(jnp.asarray(0.4))
     up, down = (jnp.sum(after(jnp.asarray(0.4 + e), LowRank(2))[0] ** 2) for e in (1e-5, -1e-5))
     np.testing.assert_allclose(slope, (up - down) / 2e-5, rtol=1e-6)
-    jax.clear_caches()  # type: ignore[no-untyped-call]
+    jax.clear_caches()

@@ -14,26 +14,27 @@ from credo.core.records import replace
 from credo.covariances import DenseCovariance
 from credo.learners import Site
 
-FAST = {"xla_backend_optimization_level": 0, "xla_llvm_disable_expensive_passes": True}
-"""Most of the time of these tests goes into compiling, so they do without optimisation."""
-
-RULES = {"bong": credo.bong, "blr": credo.blr, "bog": credo.bog, "bbb": credo.bbb}
-CURVATURES = {
+RULES: dict[str, Any] = {"bong": credo.bong, "blr": credo.blr, "bog": credo.bog, "bbb": credo.bbb}
+CURVATURES: dict[str, Any] = {
     "lin-hess": "lin-hess",
     "lin-ef": "lin-ef",
     "mc-hess": credo.MonteCarloHessian(2, rank=2),
     "mc-ef": credo.MonteCarloEmpiricalFisher(2),
 }
-FAMILIES = {"full": credo.Full(), "diagonal": credo.Diagonal(), "low-rank": credo.LowRank(2)}
+FAMILIES: dict[str, credo.covariances.Family] = {
+    "full": credo.Full(),
+    "diagonal": credo.Diagonal(),
+    "low-rank": credo.LowRank(2),
+}
 
 Measured = tuple[np.ndarray, np.ndarray]
 Measure = Callable[[np.ndarray], Measured]
 """From a mean (P,) to the gradient g (P,) and the expected Hessian G (P, P)."""
 
 
-def fast(function: Callable[..., Any], *args: Any) -> Any:
-    """The answer of a function, compiled in haste."""
-    return jax.jit(function, compiler_options=FAST)(*args)
+def compiled(function: Callable[..., Any], *args: Any) -> Any:
+    """The answer of a function as one compiled program."""
+    return jax.jit(function)(*args)
 
 
 def bent(params: Any, x: Any) -> Any:
@@ -83,7 +84,9 @@ class Problem:
                 made.append((replace(belief, cov=DenseCovariance(belief.cov.dense())), info))
             return made
 
-        result: list[tuple[Any, Any]] = fast(program, learners, jnp.asarray(self.x), jnp.asarray(self.mean))
+        result: list[tuple[Any, Any]] = compiled(
+            program, learners, jnp.asarray(self.x), jnp.asarray(self.mean)
+        )
         return result
 
 

@@ -69,11 +69,11 @@ def test_forgetting_pulls_the_evidence_back_to_the_prior(dt: float | None) -> No
     moved = beta.predict(credo.Beta(*map(jnp.asarray, (6.0, 5.0, 0))), dt)
     close([moved.a, moved.b], [keep * 6 + (1 - keep) * 2, keep * 5 + (1 - keep) * 3])
     counts = credo.DirichletCategorical(2, 1.0, 0.9)
-    moved = counts.predict(credo.Dirichlet(jnp.asarray([4.0, 7.0]), jnp.asarray(0)), dt)
-    close(moved.counts, keep * np.array([4.0, 7.0]) + (1 - keep))
+    later = counts.predict(credo.Dirichlet(jnp.asarray([4.0, 7.0]), jnp.asarray(0)), dt)
+    close(later.counts, keep * np.array([4.0, 7.0]) + (1 - keep))
     gamma = credo.GammaPoisson(2.0, 1.0, 0.9)
-    moved = gamma.predict(credo.Gamma(*map(jnp.asarray, (6.0, 5.0, 0))), dt)
-    close([moved.shape, moved.per, moved.t], [keep * 6 + (1 - keep) * 2, keep * 5 + (1 - keep), 1])
+    rate = gamma.predict(credo.Gamma(*map(jnp.asarray, (6.0, 5.0, 0))), dt)
+    close([rate.shape, rate.per, rate.t], [keep * 6 + (1 - keep) * 2, keep * 5 + (1 - keep), 1])
 
 
 LEARNERS: dict[str, tuple[Any, Any, list[Any]]] = {

@@ -65,7 +65,7 @@ def test_mc_ef_is_the_mean_of_outer_products(dense: Any) -> None:
 
 
 @pytest.mark.parametrize("estimator", ["hutchinson", "price"])
-def test_the_diagonal_of_the_hessian(estimator: str, dense: Any) -> None:
+def test_the_diagonal_of_the_hessian(estimator: Any, dense: Any) -> None:
     local = measured(credo.MonteCarloHessian(20_000, estimator=estimator), credo.Diagonal().init(VAR))
     close(local.gradient, dense["gradient"], 20_000)
     mean, sd = dense["hessian"]

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from tests.learners.grid_reference import FAMILIES, Problem, elbo_steps, fast
+from tests.learners.grid_reference import FAMILIES, Problem, compiled, elbo_steps
 from tests.learners.reference import close, linear
 
 import credo
@@ -112,7 +112,7 @@ def test_bog_and_bbb_are_gradient_steps_in_the_familys_own_parameters(name: str)
             made.append((after.mean, after.cov.dense(), info.ok))
         return made, priors
 
-    made, priors = fast(program, *map(jnp.asarray, (PROBLEM.x, START, PROBLEM.mean)))
+    made, priors = compiled(program, *map(jnp.asarray, (PROBLEM.x, START, PROBLEM.mean)))
     wanted = (
         (START, False, expected_fit, 1),
         (START, True, expected_fit, 1),
@@ -170,7 +170,7 @@ def test_mc_hess_is_lin_hess_on_a_linear_gaussian_model(family: str, rule: str) 
             made.append((belief.mean, belief.cov.dense()))
         return made
 
-    lin, sampled_too = fast(program, jnp.asarray(ROWS), jnp.asarray(TARGET))
+    lin, sampled_too = compiled(program, jnp.asarray(ROWS), jnp.asarray(TARGET))
     close(lin[0], sampled_too[0])
     close(lin[1], sampled_too[1])
     assert np.abs(lin[0] - START).max() > 1e-3
@@ -190,7 +190,7 @@ def test_the_directions_of_a_low_rank_belief_move(rule: str) -> None:
         assert bool(jnp.any(start.cov.factor != 0)) == moves
     for natural in (credo.bong, credo.blr):
         learner = natural(PROBLEM.model, credo.LowRank(2))
-        assert not jnp.any(learner.init(jnp.asarray(PROBLEM.mean), var=VAR).cov.factor)
+        assert not jnp.any(cast(Any, learner.init(jnp.asarray(PROBLEM.mean), var=VAR).cov).factor)
 
 
 SAFE = {
@@ -220,7 +220,7 @@ def test_a_huge_rate_is_safe_and_an_exact_step_beyond_the_covariances_is_rejecte
             made.append((begin, after, after.cov.dense(), info))
         return made
 
-    *safe, (begin, after, _, info) = fast(program, *map(jnp.asarray, (ROWS, TARGET, START)))
+    *safe, (begin, after, _, info) = compiled(program, *map(jnp.asarray, (ROWS, TARGET, START)))
     if low_rank and rule == "bog":  # y only grows, and W' W is never negative: nothing to reject
         assert bool(info.ok)
     else:

@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from tests.learners.grid_reference import CURVATURES, FAMILIES, RULES, fast
+from tests.learners.grid_reference import CURVATURES, FAMILIES, RULES, compiled
 from tests.learners.reference import alike, close
 
 import credo
@@ -77,7 +77,7 @@ def all_verbs(cell: tuple[str, str, str], names: tuple[str, ...]) -> dict[str, t
             out[name] = (predicted, (forecast.mean, forecast.log_prob(ys[0])), belief, info, draws, runs)
         return out
 
-    result: dict[str, tuple[Any, ...]] = fast(program, jax.random.split(jax.random.key(3), SEEDS))
+    result: dict[str, tuple[Any, ...]] = compiled(program, jax.random.split(jax.random.key(3), SEEDS))
     return result
 
 

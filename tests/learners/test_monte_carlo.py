@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from tests.learners.grid_reference import Problem, bent, fast, site
+from tests.learners.grid_reference import Problem, bent, compiled, site
 from tests.learners.reference import close, linear
 
 import credo
@@ -37,7 +37,7 @@ def measured(curvature: Curvature, cov: Covariance, keys: jax.Array) -> tuple[ja
         local = curvature.local(site(PROBLEM, key), jnp.asarray(PROBLEM.mean), cov)
         return local.gradient, -local.precision()
 
-    result: tuple[jax.Array, jax.Array] = fast(jax.vmap(one), keys)
+    result: tuple[jax.Array, jax.Array] = compiled(jax.vmap(one), keys)
     return result
 
 
@@ -86,7 +86,7 @@ def test_mc_ef_by_hand() -> None:
 
 
 @pytest.mark.parametrize("estimator", ["hutchinson", "price"])
-def test_the_diagonal_of_the_hessian_is_estimated_without_bias(estimator: str) -> None:
+def test_the_diagonal_of_the_hessian_is_estimated_without_bias(estimator: Any) -> None:
     """Before it is cut off at 0, where precision would be taken away."""
     cov, curvature = DiagonalCovariance(VAR), credo.MonteCarloHessian(4, estimator=estimator)
     _, bend, _ = expected(cov)
@@ -98,13 +98,13 @@ def test_the_diagonal_of_the_hessian_is_estimated_without_bias(estimator: str) -
         forms = MeanHessian(curvature, slope, draws, draws, jnp.asarray(PROBLEM.mean), cov, second)
         return jnp.mean(forms.probes()[1], axis=0)
 
-    got = fast(jax.vmap(one), jax.random.split(KEY, 8000))
+    got = compiled(jax.vmap(one), jax.random.split(KEY, 8000))
     unbiased(got, (np.diagonal(bend[0]), np.diagonal(bend[1])))
     assert np.abs(np.diagonal(bend[0])).max() > 0.1
 
 
 @pytest.mark.parametrize("estimator", ["hutchinson", "price"])
-def test_the_measured_diagonal_never_takes_precision_away(estimator: str) -> None:
+def test_the_measured_diagonal_never_takes_precision_away(estimator: Any) -> None:
     cov = DiagonalCovariance(VAR)
     curvature = credo.MonteCarloHessian(2, estimator=estimator)
     _, bends = measured(curvature, cov, jax.random.split(KEY, 200))
@@ -116,7 +116,7 @@ def mean_hessian(draws: int) -> tuple[np.ndarray, np.ndarray]:
     """The mean gradient and Hessian over the draws that MC-HESS takes, by a dense Hessian at each."""
     first, _ = jax.random.split(jax.random.fold_in(KEY, 0))
     vectors = jnp.asarray(PROBLEM.mean)[None, :] + COV.sample(first, (draws,))
-    slopes, bends = fast(jax.vmap(lambda v: (jax.grad(log_prob)(v), jax.hessian(log_prob)(v))), vectors)
+    slopes, bends = compiled(jax.vmap(lambda v: (jax.grad(log_prob)(v), jax.hessian(log_prob)(v))), vectors)
     return np.mean(slopes, axis=0), np.mean(bends, axis=0)
 
 
@@ -156,7 +156,7 @@ def test_the_full_mean_hessian_is_unbiased_where_it_is_negative() -> None:
         result: jax.Array = -local.precision()
         return result
 
-    got = fast(jax.vmap(one), jax.random.split(KEY, 2000))
+    got = compiled(jax.vmap(one), jax.random.split(KEY, 2000))
     unbiased(got, (np.mean(bends, axis=0), np.std(bends, axis=0) / np.sqrt(len(bends))))
 
 
@@ -210,14 +210,14 @@ def test_antithetic_draws_cancel_odd_noise() -> None:
                 result: jax.Array = curvature(4, antithetic).local(site(problem, key), start, COV).gradient
                 return result
 
-            return np.asarray(fast(jax.vmap(one), jax.random.split(KEY, 50)))
+            return np.asarray(compiled(jax.vmap(one), jax.random.split(KEY, 50)))
 
         close(gradients(True), np.broadcast_to(bend @ problem.mean, (50, SIZE)))
         assert gradients(False).std(axis=0).max() > 0.1
 
 
 @pytest.mark.parametrize("form", ["full", "low-rank", "diagonal"])
-def test_evenly_spread_draws_of_every_family_are_less_noisy(form: str) -> None:
+def test_evenly_spread_draws_of_every_family_are_less_noisy(form: Any) -> None:
     """The mean gradient of 32 draws, over keys: as many draws, an average without bias, less noise."""
     cov = {
         "full": COV,
@@ -235,7 +235,7 @@ def test_evenly_spread_draws_of_every_family_are_less_noisy(form: str) -> None:
             )
             return result
 
-        made[quasi] = np.asarray(fast(jax.vmap(one), jax.random.split(KEY, 100)))
+        made[quasi] = np.asarray(compiled(jax.vmap(one), jax.random.split(KEY, 100)))
     noise = made[False].std(axis=0, ddof=1)
     gap = np.abs(made[True].mean(axis=0) - made[False].mean(axis=0))
     assert np.all(gap < 5 * noise / 10)
@@ -329,7 +329,7 @@ def test_missing_rows_and_rows_of_weight_zero_are_left_out(name: str) -> None:
         return start, want, many
 
     ys, weights = (jnp.stack(part) for part in zip(*cases.values(), strict=True))
-    start, want, many = fast(program, jnp.asarray(ROWS), ys, weights)
+    start, want, many = compiled(program, jnp.asarray(ROWS), ys, weights)
     made = {name: jax.tree.map(lambda leaf: leaf[i], many) for i, name in enumerate(cases)}  # noqa: B023
     for how in ("missing", "weightless"):
         got, info = made[how]

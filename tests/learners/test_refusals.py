@@ -12,6 +12,9 @@ from tests.learners.reference import linear, regression
 import credo
 from credo.core.errors import CredoError
 
+UNTYPED: Any = credo
+"""For calls that a type checker would refuse, too."""
+
 MODEL = regression(0.1)
 EKF = credo.extended_kalman(MODEL)
 TREE = {"w": jnp.zeros((2, 3)), "b": jnp.zeros(3)}
@@ -21,25 +24,28 @@ TREE = {"w": jnp.zeros((2, 3)), "b": jnp.zeros(3)}
     ("make", "message"),
     [
         (
-            lambda: credo.bong(MODEL, credo.Full(), "lin-hes"),
+            lambda: UNTYPED.bong(MODEL, credo.Full(), "lin-hes"),
             "curvature must be one of lin-hess, lin-ef, mc-hess, mc-ef; got 'lin-hes' .did you mean 'lin-",
         ),
         (
-            lambda: credo.bong(MODEL, credo.Full(), gain="joined"),
+            lambda: UNTYPED.bong(MODEL, credo.Full(), gain="joined"),
             "gain must be one of joint, kept; got 'joined'",
         ),
         (
             lambda: credo.bong(MODEL, credo.Full(), iterations=0),
             "iterations must be a whole number at least 1; got 0",
         ),
-        (lambda: credo.bong(MODEL, "full"), r"family must be credo.Full\(\), credo.Diagonal\(\).*got 'full'"),
+        (
+            lambda: UNTYPED.bong(MODEL, "full"),
+            r"family must be credo.Full\(\), credo.Diagonal\(\).*got 'full'",
+        ),
         (lambda: credo.lofi(MODEL, 0), "rank must be a whole number at least 1; got 0"),
         (
             lambda: credo.lofi(MODEL, 4).init(jnp.zeros(3)),
             "rank must be at most the number of parameters P = 3; got 4",
         ),
         (
-            lambda: credo.extended_kalman(MODEL, form="roots"),
+            lambda: UNTYPED.extended_kalman(MODEL, form="roots"),
             "form must be one of root, dense; got 'roots' .did you mean 'root'",
         ),
         (
@@ -48,18 +54,21 @@ TREE = {"w": jnp.zeros((2, 3)), "b": jnp.zeros(3)}
         ),
         (lambda: credo.normal_inverse_gamma(MODEL, shape=0.0), "shape must be finite and above 0"),
         (
-            lambda: credo.extended_kalman(linear).init(jnp.zeros(2)),
+            lambda: UNTYPED.extended_kalman(linear).init(jnp.zeros(2)),
             r"model must be a credo.Model\(apply, likelihood\); got function",
         ),
         (
-            lambda: credo.extended_kalman(credo.Model(linear, 0.1)).init(jnp.zeros(2)),
+            lambda: UNTYPED.extended_kalman(UNTYPED.Model(linear, 0.1)).init(jnp.zeros(2)),
             r"model.likelihood must be a credo.Likelihood.*got 0.1",
         ),
-        (lambda: credo.Model(linear, lambda eta, y: eta), "likelihood must be a Likelihood; wrap a function"),
-        (lambda: credo.Model(3, credo.Normal()), r"apply must be a function of \(params, x\); got 3"),
+        (
+            lambda: UNTYPED.Model(linear, lambda eta, y: eta),
+            "likelihood must be a Likelihood; wrap a function",
+        ),
+        (lambda: UNTYPED.Model(3, credo.Normal()), r"apply must be a function of \(params, x\); got 3"),
         (lambda: credo.joint(credo.joint(MODEL)), "this model is joint already"),
         (
-            lambda: credo.GradientLearner(MODEL, optimizer="adams"),
+            lambda: UNTYPED.GradientLearner(MODEL, optimizer="adams"),
             "optimizer must be one of sgd, momentum, adam; got 'adams' .did you mean 'adam'",
         ),
         (lambda: credo.sgd(MODEL, -0.1), "learning_rate must be finite and above 0"),
@@ -169,5 +178,5 @@ def test_the_public_names_are_all_there() -> None:
     for name in dir(credo):
         assert getattr(credo, name) is not None, name
     with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
-        credo.nothing
+        UNTYPED.nothing
     assert jax.tree.leaves(credo.RandomWalk(0.5)) == [0.5]

@@ -13,9 +13,9 @@ from tests.learners.grid_reference import (
     CURVATURES,
     FAMILIES,
     Problem,
+    compiled,
     diagonal_moments,
     diagonal_steps,
-    fast,
     low_rank_steps,
     natural_moments,
     natural_steps,
@@ -41,7 +41,7 @@ def same(left: tuple[Any, Any], right: tuple[Any, Any]) -> None:
 
 @pytest.mark.parametrize("curvature", list(CURVATURES))
 @pytest.mark.parametrize("family", list(FAMILIES))
-def test_one_iteration_of_blr_at_rate_one_is_bong_and_one_of_bbb_is_bog(curvature: str, family: str) -> None:
+def test_one_iteration_of_blr_at_rate_one_is_bong_and_one_of_bbb_is_bog(curvature: Any, family: str) -> None:
     """The same key gives the same draws, so this is exact for the Monte Carlo curvatures too."""
     kept, seen = FAMILIES[family], CURVATURES[curvature]
     bong, blr, bog, bbb = PROBLEM.updates(
@@ -73,7 +73,7 @@ def test_iterated_bong_is_blr_at_rate_one_with_the_gain_of_what_is_kept(family: 
 
 
 @pytest.mark.parametrize(("iterations", "form"), [(2, "root"), (5, "root"), (5, "dense")])
-def test_blr_at_rate_one_is_the_iterated_ekf(iterations: int, form: str) -> None:
+def test_blr_at_rate_one_is_the_iterated_ekf(iterations: int, form: Any) -> None:
     """Also `BONGRule(iterations)`, with either gain: a full covariance keeps everything."""
     full = credo.Full(form)
     blr, joint, kept = PROBLEM.updates(
@@ -100,7 +100,7 @@ def test_blr_at_rate_one_is_the_iterated_ekf(iterations: int, form: str) -> None
     ("curvature", "iterations", "form"),
     [("lin-hess", 2, "root"), ("lin-hess", 4, "root"), ("lin-hess", 4, "dense"), ("lin-ef", 4, "root")],
 )
-def test_blr_full_is_the_dense_recursion(curvature: str, iterations: int, form: str, parameters: str) -> None:
+def test_blr_full_is_the_dense_recursion(curvature: Any, iterations: int, form: Any, parameters: Any) -> None:
     """Two iterations of three rows are held by rows, four (12 > P = 9) by one matrix."""
     measure = PROBLEM.hessian if curvature == "lin-hess" else PROBLEM.fisher
     rate = 0.3 if parameters == "natural" else 0.05
@@ -123,7 +123,7 @@ def test_blr_full_is_the_dense_recursion(curvature: str, iterations: int, form: 
 
 @pytest.mark.parametrize("gain", ["joint", "kept", "moment"])
 @pytest.mark.parametrize("curvature", ["lin-hess", "lin-ef"])
-def test_blr_diagonal_is_the_elementwise_recursion(curvature: str, gain: str) -> None:
+def test_blr_diagonal_is_the_elementwise_recursion(curvature: Any, gain: Any) -> None:
     measure = PROBLEM.hessian if curvature == "lin-hess" else PROBLEM.fisher
     make = functools.partial(
         credo.blr, PROBLEM.model, credo.Diagonal(), curvature, learning_rate=0.2, iterations=3
@@ -158,7 +158,7 @@ def test_blr_on_marginal_variances_conditions_what_it_has_blended() -> None:
 @pytest.mark.parametrize("gain", ["joint", "kept"])
 @pytest.mark.parametrize("curvature", ["lin-hess", "lin-ef"])
 def test_blr_low_rank_is_the_dense_recursion_that_forgets_at_every_iteration(
-    curvature: str, gain: str
+    curvature: Any, gain: Any
 ) -> None:
     """Projections by dense eigendecompositions; five rows of rank four (or four of one) into two."""
     measure = PROBLEM.hessian if curvature == "lin-hess" else PROBLEM.fisher
@@ -174,7 +174,7 @@ def test_blr_low_rank_is_the_dense_recursion_that_forgets_at_every_iteration(
 
 
 @pytest.mark.parametrize("projection", ["svd", "whitened"])
-def test_low_rank_of_rank_p_is_full(projection: str) -> None:
+def test_low_rank_of_rank_p_is_full(projection: Any) -> None:
     def learners(family: Any) -> list[Any]:
         return [
             credo.bong(PROBLEM.model, family),
@@ -216,7 +216,7 @@ def test_every_natural_path_is_the_kalman_filter_and_batch_ridge_regression(name
         belief, trace = credo.run(learner, begin, xs, ys, key=KEY)
         return belief.mean, belief.cov.dense(), trace
 
-    got, dense, trace = fast(program, exact(2, size)[name], *arrays(xs, ys))
+    got, dense, trace = compiled(program, exact(2, size)[name], *arrays(xs, ys))
     mean, cov, evidence = ridge(start, np.diag(VAR[:size]), xs, ys, 0.09)
     close(got, mean)
     close(dense, cov)
@@ -236,7 +236,7 @@ def test_every_natural_path_is_the_kalman_filter_and_batch_ridge_regression(name
         ("normal", "low-rank", "kept"),
     ],
 )
-def test_the_fixed_point_of_blr_does_not_depend_on_its_rate(likelihood: str, family: str, gain: str) -> None:
+def test_the_fixed_point_of_blr_does_not_depend_on_its_rate(likelihood: str, family: str, gain: Any) -> None:
     """It solves L0 (mu - mu0) = g and L = what is kept of L0 - G, both measured at mu."""
     x, start, var = 0.4 * jnp.asarray(PROBLEM.x), 0.3 * jnp.asarray(PROBLEM.mean), 0.3 * jnp.asarray(VAR)
     if likelihood == "normal":
@@ -266,7 +266,7 @@ def test_the_fixed_point_of_blr_does_not_depend_on_its_rate(likelihood: str, fam
 
 @pytest.mark.parametrize("gain", ["joint", "kept"])
 @pytest.mark.parametrize("rule", ["bong", "blr"])
-def test_a_measured_diagonal_hessian_moves_the_mean_exactly(rule: str, gain: str) -> None:
+def test_a_measured_diagonal_hessian_moves_the_mean_exactly(rule: str, gain: Any) -> None:
     """MC-HESS gives `Diagonal` a diagonal Hessian: nothing is forgotten, so both gains are the elementwise
     step. On a linear model with orthogonal inputs the estimates of it are exact.
     """
