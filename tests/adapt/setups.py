@@ -45,7 +45,7 @@ WRAPPED: dict[str, Any] = {
     "interacting": Experts(WALKS, mixing=True),
     "marginal": ChangeProbability(INNER, (1.0, 0.7, 0.0), (0.0, -2.0, -3.0)),
     "map": ChangeProbability(INNER, (1.0, 0.7, 0.0), (0.0, -2.0, -3.0), method="map"),
-    "gradient": ChangeProbability(INNER, 0.0, kind="inflation", method="gradient", rate=0.1),
+    "gradient": ChangeProbability(INNER, 0.0, kind="inflation", method="gradient", learning_rate=0.1),
     "memory": WeightedPast(INNER, 4, iterations=1),
     "experts in run length": RunLength(Experts(WALKS), 0.1, 2),
     "robust in run length in experts": Experts(

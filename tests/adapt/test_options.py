@@ -14,8 +14,8 @@ from credo.adapt import ChangeProbability, Experts, RunLength, named
 
 
 def test_young_segments_are_kept_while_there_is_room() -> None:
-    plain, kept = RunLength(INNER, 1e-6, 3), RunLength(INNER, 1e-6, 3, protect=2)
-    for learner, young in ((plain, False), (kept, True)):
+    plain, patient = RunLength(INNER, 1e-6, 3), RunLength(INNER, 1e-6, 3, protect=2)
+    for learner, young in ((plain, False), (patient, True)):
         belief, _ = credo.run(learner, begin(learner), XS[:5], YS[:5])
         alive = np.asarray(belief.segments.run_length)[np.asarray(belief.log_weights) > -np.inf]
         assert ({0, 1} <= set(alive.tolist())) == young and 4 in alive
@@ -24,8 +24,8 @@ def test_young_segments_are_kept_while_there_is_room() -> None:
 def test_alarms_obey_their_threshold_and_separation() -> None:
     ys = jnp.concatenate([jnp.zeros(20), jnp.full(20, 8.0)])
     ones = jnp.ones((40, P))
-    for options, count in (({}, 1), ({"threshold": 1.0}, 0), ({"separation": 100}, 0)):
-        learner = RunLength(INNER, 0.01, 4, **options)
+    for threshold, separation, count in ((0.5, 5, 1), (1.0, 5, 0), (0.5, 100, 0)):
+        learner = RunLength(INNER, 0.01, 4, threshold=threshold, separation=separation)
         _, trace = credo.run(learner, begin(learner), ones, ys)
         assert int(trace.extras.alarm.sum()) == count
 
@@ -62,27 +62,29 @@ def test_a_matrix_says_which_expert_follows_which_and_losses_may_take_the_place_
     belief, _ = credo.run(stuck, begin(stuck), XS[:3], YS[:3])
     np.testing.assert_allclose(belief.weights, [0.0, 1.0], atol=1e-15)
 
-    judged = Experts(WALKS, 0.0, loss=lambda forecast, y: (forecast.mean - y) ** 2, rate=0.7)
+    judged = Experts(WALKS, 0.0, loss=lambda forecast, y: (forecast.mean - y) ** 2, learning_rate=0.7)
     belief, _ = credo.run(judged, begin(judged), XS, YS)
     losses = np.zeros(2)
     for k, walk in enumerate(WALKS):
         inner = begin(walk)
         for x, y in zip(XS, YS, strict=True):
-            moved = walk.predict(inner)
-            losses[k] += float((walk.forecast(moved, x).mean - y) ** 2)
-            inner, _ = walk.update(moved, x, y)
+            predicted = walk.predict(inner)
+            losses[k] += float((walk.forecast(predicted, x).mean - y) ** 2)
+            inner, _ = walk.update(predicted, x, y)
     np.testing.assert_allclose(belief.log_weights[1] - belief.log_weights[0], 0.7 * (losses[0] - losses[1]))
 
 
 def test_a_limit_bounds_what_a_gradient_may_forget() -> None:
-    learner = ChangeProbability(INNER, 0.0, kind="inflation", method="gradient", rate=100.0, limit=0.3)
+    learner = ChangeProbability(
+        INNER, 0.0, kind="inflation", method="gradient", learning_rate=100.0, limit=0.3
+    )
     _, trace = credo.run(learner, begin(learner), XS, YS)
     assert float(trace.extras.max()) == 0.3
 
 
 def test_every_named_method_is_a_learner() -> None:
     robust = credo.RecursiveLearner(INNER.model, credo.Full("dense"))
-    made = {
+    learners: dict[str, Any] = {
         "rl_pr": named.rl_pr(INNER),
         "bocd": named.bocd(INNER, capacity=T),
         "rl_mmpr": named.rl_mmpr(INNER, capacity=2),
@@ -97,10 +99,10 @@ def test_every_named_method_is_a_learner() -> None:
         "wolf_rl_pr": named.wolf_rl_pr(robust, capacity=2),
     }
     constant = {"c_static", "c_aci", "c_ou", "bam"}
-    assert set(made) | constant == set(named.__all__)
-    for name, learner in made.items():
+    assert set(learners) | constant == set(named.__all__)
+    for name, learner in learners.items():
         start = begin(learner)
         mean = jax.eval_shape(lambda one=learner, at=start: one.step(at, XS[0], YS[0])[0].mean)
         assert mean.shape == (P,), name
-    kept = np.exp(np.asarray(made["cpp_aci"].log_prior))
-    np.testing.assert_allclose(kept.sum(), 1.0, rtol=1e-6)
+    mass = np.exp(np.asarray(learners["cpp_aci"].log_prior))
+    np.testing.assert_allclose(mass.sum(), 1.0, rtol=1e-6)

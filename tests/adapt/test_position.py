@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import credo
-from credo.adapt.position import Continuous, LocalPolynomial, _about
-from credo.adapt.run_length import RunLength
+from credo.adapt import Continuous, LocalPolynomial, Piece, RunLength
+from credo.adapt.changepoints.position import about
 from credo.core.errors import CredoError
 
 FORMS = ["root", "dense"]
@@ -42,9 +42,9 @@ def test_a_curve_is_the_same_about_any_origin() -> None:
     x, y = curve(12)
     learner = LocalPolynomial(inner(), 2)
     belief, _ = credo.run(learner, learner.init(jnp.zeros(3)), x, y)
-    moved = _about(belief, jnp.asarray(0.7))
+    shifted = about(belief, jnp.asarray(0.7))
     for place in (-1.0, 0.3, 2.0):
-        one, other = learner.forecast(belief, place), learner.forecast(moved, place)
+        one, other = learner.forecast(belief, place), learner.forecast(shifted, place)
         np.testing.assert_allclose(one.mean, other.mean, atol=1e-10)
         np.testing.assert_allclose(one.var, other.var, atol=1e-10)
 
@@ -58,7 +58,7 @@ def test_a_continuous_segment_begins_at_the_moments_of_the_curve() -> None:
     assert new.sum() == 1
     place = x[-1] + 0.4
 
-    def curve_at(one: object) -> tuple[jax.Array, jax.Array]:
+    def curve_at(one: Piece) -> tuple[jax.Array, jax.Array]:
         forecast = learner.learner.predictive(one, place, None, None, None)
         return forecast.mean, forecast.var - 0.04
 
@@ -70,10 +70,10 @@ def test_a_continuous_segment_begins_at_the_moments_of_the_curve() -> None:
     np.testing.assert_allclose(variances[new][0], var + 0.5, atol=1e-9)
     # What it learns there says nothing of slope and curvature, which are those of the prior.
     learned, _ = learner.update(predicted, place, 0.0)
-    begun = jax.tree.map(lambda leaf: leaf[int(np.argmax(new))], learned.beliefs)
-    assert float(begun.origin) == place
-    np.testing.assert_allclose(begun.mean[1:], 0.0, atol=1e-10)
-    np.testing.assert_allclose(begun.var[1:], 3.0, atol=1e-10)
+    segment = jax.tree.map(lambda leaf: leaf[int(np.argmax(new))], learned.beliefs)
+    assert float(segment.origin) == place
+    np.testing.assert_allclose(segment.mean[1:], 0.0, atol=1e-10)
+    np.testing.assert_allclose(segment.var[1:], 3.0, atol=1e-10)
 
 
 def test_it_refuses_another_number_of_parameters_and_another_belief() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import jax
 import jax.numpy as jnp
@@ -37,19 +37,19 @@ def test_wrappers_are_learners(name: str) -> None:
     learner = WRAPPED[name]
     belief, trace = credo.run(learner, begin(learner), XS[:3], YS[:3], key=0)
     assert bool(trace.ok.all()) and bool(jnp.all(jnp.isfinite(trace.log_evidence)))
-    predicted, forecast, drawn, (updated, infos) = _probe(learner, belief)
+    predicted, forecast, draws, (updated, infos) = _probe(learner, belief)
     mean, sd, log_prob = forecast
-    taken, missing, weightless, infinite, outlying = (
+    normal, missing, weightless, infinite, outlying = (
         jax.tree.map(lambda leaf, i=i: leaf[i], (updated, infos)) for i in range(len(CASES))
     )
     # the evidence is the forecast's density
-    np.testing.assert_allclose(log_prob, taken[1].log_evidence, atol=1e-9)
-    assert bool(jnp.isfinite(mean)) and float(sd) > 0 and drawn.shape == (3, P)
-    assert taken[0].mean.shape == (P,) and bool(jnp.all(taken[0].var > 0))
+    np.testing.assert_allclose(log_prob, normal[1].log_evidence, atol=1e-9)
+    assert bool(jnp.isfinite(mean)) and float(sd) > 0 and draws.shape == (3, P)
+    assert normal[0].mean.shape == (P,) and bool(jnp.all(normal[0].var > 0))
     # a missing or weightless observation leaves the predicted belief, bit by bit
-    for (left, told), ok in ((missing, False), (weightless, True), (infinite, False)):
+    for (left, report), ok in ((missing, False), (weightless, True), (infinite, False)):
         bitwise(left, predicted)
-        assert bool(told.ok) == ok and float(told.log_evidence) == 0
+        assert bool(report.ok) == ok and float(report.log_evidence) == 0
     # an outlier leaves everything sound
     assert all(bool(jnp.all(~jnp.isnan(leaf))) for leaf in jax.tree.leaves(outlying))
 
@@ -64,8 +64,8 @@ def _probe(learner: Any, belief: Any) -> Any:
     predicted = learner.predict(belief)
     forecast = learner.forecast(predicted, XS[3])
     updates = jax.vmap(lambda case: learner.update(predicted, XS[3], case[0], weight=case[1], key=0))(CASES)
-    said = (forecast.mean, forecast.sd, forecast.log_prob(YS[3]))
-    return predicted, said, learner.sample(predicted, jax.random.key(1), (3,)), updates
+    answers = (forecast.mean, forecast.sd, forecast.log_prob(YS[3]))
+    return predicted, answers, learner.sample(predicted, jax.random.key(1), (3,)), updates
 
 
 def test_wrappers_vmap_and_keep_single_precision() -> None:
@@ -106,8 +106,8 @@ def test_wrappers_vmap_and_keep_single_precision() -> None:
 )
 def test_a_world_that_never_changes_leaves_the_learner_itself(learner: Any) -> None:
     inner, trace = credo.run(INNER, begin(INNER), XS, YS)
-    belief, told = credo.run(learner, begin(learner), XS, YS)
-    np.testing.assert_allclose(told.log_evidence, trace.log_evidence, rtol=1e-12)
+    belief, report = credo.run(learner, begin(learner), XS, YS)
+    np.testing.assert_allclose(report.log_evidence, trace.log_evidence, rtol=1e-12)
     np.testing.assert_allclose(belief.mean, inner.mean, rtol=1e-12)
     np.testing.assert_allclose(belief.var, inner.var, rtol=1e-12)
 
@@ -116,17 +116,18 @@ def test_a_world_that_never_changes_leaves_the_learner_itself(learner: Any) -> N
 def test_a_hazard_of_zero_and_one_expert_are_the_inner_learner_bit_by_bit() -> None:
     inner, trace = credo.run(INNER, begin(INNER), XS, YS)
     for learner in (RunLength(INNER, 0.0, 1), Experts([INNER], 0.0)):
-        belief, told = credo.run(learner, begin(learner), XS, YS)
-        bitwise(told.log_evidence, trace.log_evidence)
+        belief, report = credo.run(learner, begin(learner), XS, YS)
+        bitwise(report.log_evidence, trace.log_evidence)
         bitwise(jax.tree.map(lambda leaf: leaf[0], belief.beliefs), inner)
 
 
 def test_a_hazard_of_one_starts_anew_at_every_step() -> None:
     for learner in (RunLength(INNER, 1.0, 2), SoftReset(INNER, 1.0)):
-        belief, told = credo.run(learner, begin(learner), XS, YS)
+        belief, report = credo.run(learner, begin(learner), XS, YS)
+        once = begin(INNER)
         for t in range(T):
             once, info = INNER.step(begin(INNER), XS[t], YS[t])
-            np.testing.assert_allclose(told.log_evidence[t], info.log_evidence, rtol=1e-12)
+            np.testing.assert_allclose(report.log_evidence[t], info.log_evidence, rtol=1e-12)
         np.testing.assert_allclose(belief.mean, once.mean, rtol=1e-12)
 
 
@@ -146,9 +147,9 @@ def test_experts_follow_the_recursion_of_magill() -> None:
     weights, beliefs, logs = np.full(2, 0.5), [begin(walk) for walk in WALKS], []
     for x, y in zip(XS, YS, strict=True):
         weights = switch.T @ weights
-        made = [walk.step(belief, x, y) for walk, belief in zip(WALKS, beliefs, strict=True)]
-        beliefs = [belief for belief, _ in made]
-        joint = weights * np.exp([float(info.log_evidence) for _, info in made])
+        steps = [walk.step(belief, x, y) for walk, belief in zip(WALKS, beliefs, strict=True)]
+        beliefs = [belief for belief, _ in steps]
+        joint = weights * np.exp([float(info.log_evidence) for _, info in steps])
         logs.append(np.log(joint.sum()))
         weights = joint / joint.sum()
     belief, trace = credo.run(learner, begin(learner), XS, YS)
@@ -187,14 +188,14 @@ def test_the_marginal_over_levels_keeps_two_moments_and_the_map_is_the_best_of_t
     prior = begin(INNER)
     parts = []
     for level in levels:
-        moved = credo.replace(
+        child = credo.replace(
             belief,
             mean=level * belief.mean,
             cov=credo.covariances.DenseCovariance(
                 level**2 * belief.cov.dense() + (1 - level**2) * prior.cov.dense()
             ),
         )
-        parts.append(INNER.update(credo.replace(moved, t=moved.t + 1), XS[1], YS[1]))
+        parts.append(INNER.update(credo.replace(child, t=child.t + 1), XS[1], YS[1]))
     logs = log_prior + np.array([float(info.log_evidence) for _, info in parts])
     weights = np.exp(logs - np.logaddexp.reduce(logs))
     means = np.array([part.mean for part, _ in parts])
@@ -205,16 +206,18 @@ def test_the_marginal_over_levels_keeps_two_moments_and_the_map_is_the_best_of_t
     )
     for method in ("marginal", "map"):
         learner = ChangeProbability(INNER, tuple(levels), tuple(log_prior), method=method)
-        got, trace = credo.run(learner, begin(learner), XS[:2], YS[:2])
+        belief, trace = credo.run(learner, begin(learner), XS[:2], YS[:2])
         np.testing.assert_allclose(trace.log_evidence[1], np.logaddexp.reduce(logs), atol=1e-10)
         best = parts[int(np.argmax(logs))][0]
-        wanted = (centre, cov) if method == "marginal" else (best.mean, best.cov.dense())
-        np.testing.assert_allclose(got.mean, wanted[0], atol=1e-10)
-        np.testing.assert_allclose(got.belief.cov.dense(), wanted[1], atol=1e-10)
+        target = (centre, cov) if method == "marginal" else (best.mean, best.cov.dense())
+        np.testing.assert_allclose(belief.mean, target[0], atol=1e-10)
+        np.testing.assert_allclose(belief.belief.cov.dense(), target[1], atol=1e-10)
 
 
 def test_a_gradient_of_levels_goes_uphill_from_where_it_was() -> None:
-    learner = ChangeProbability(INNER, 0.05, kind="inflation", method="gradient", rate=0.01, iterations=1)
+    learner = ChangeProbability(
+        INNER, 0.05, kind="inflation", method="gradient", learning_rate=0.01, iterations=1
+    )
     belief = learner.step(begin(learner), XS[0], YS[0])[0]
 
     def score(q: float) -> float:
@@ -232,7 +235,7 @@ def test_a_memory_of_certain_observations_is_the_learner_and_doubts_what_does_no
     belief, _ = credo.run(sure, begin(sure), XS, YS)
     inner, _ = credo.run(INNER, begin(INNER), XS, YS)
     np.testing.assert_allclose(belief.mean, inner.mean, atol=1e-9)
-    doubting = WeightedPast(INNER, T, iterations=20, rate=2.0, penalty=0.1)
+    doubting = WeightedPast(INNER, T, iterations=20, learning_rate=2.0, penalty=0.1)
     belief, _ = credo.run(doubting, begin(doubting), XS, YS)
     old, new = np.asarray(belief.weights[:5]), np.asarray(belief.weights[5:])
     assert old.mean() < 0.6 < 0.8 < new.mean()
@@ -243,8 +246,8 @@ def test_a_memory_of_certain_observations_is_the_learner_and_doubts_what_does_no
     [
         (lambda: RunLength(INNER, 1.5), "hazard must be in"),
         (lambda: RunLength(INNER, 0.1, 0), "capacity"),
-        (lambda: RunLength(INNER, 0.1, overflow="forget"), "overflow must be one of"),
-        (lambda: RunLength(INNER, 0.1, 3, "prior"), "conditional_prior"),
+        (lambda: RunLength(INNER, 0.1, overflow=cast(Any, "forget")), "overflow must be one of"),
+        (lambda: RunLength(INNER, 0.1, 3, cast(Any, "prior")), "conditional_prior"),
         (lambda: ChangeTimes(INNER, 0.1, 3, overflow="merge"), "overflow"),
         (lambda: RunLength(INNER, 0.1, 3, credo.adapt.Subset()), "ChangeTimes"),
         (lambda: SoftReset(INNER, credo.adapt.LearnedHazard()), "hazard"),
@@ -254,7 +257,7 @@ def test_a_memory_of_certain_observations_is_the_learner_and_doubts_what_does_no
         (lambda: ChangeProbability(INNER, (1.0, 2.0)), "levels"),
         (lambda: ChangeProbability(INNER, (1.0, 0.5), (0.0,)), "log_prior"),
         (lambda: WeightedPast(INNER).init(jnp.zeros(P)), "example"),
-        (lambda: credo.adapt.segmentation(credo.adapt.Changes(*[np.zeros(3)] * 8), 7), "upto"),
+        (lambda: credo.adapt.segmentation(credo.adapt.Changes(*[jnp.zeros(3)] * 8), 7), "upto"),
     ],
 )
 def test_refusals_name_the_field(make: Any, words: str) -> None:

@@ -1,28 +1,43 @@
 """Wrappers: a learner in, a learner out.
 
 Non-stationarity is an auxiliary variable (what a regime is) with a conditional prior (what is believed when a
-regime begins) and a weighting (how hypotheses compare), around any learner: the BONE decomposition.
+regime begins) and a weighting (how hypotheses compare), around any learner: the BONE decomposition
+(Duran-Martin et al. 2024, arXiv 2411.10153). `Wrapper` is the base of a wrapper of your own.
 """
 
 from credo.adapt import named
-from credo.adapt.changes import alarms, segmentation
+from credo.adapt.changepoints import (
+    Changes,
+    ChangeTimes,
+    ConstantHazard,
+    Continuous,
+    Hazard,
+    HazardFunction,
+    Hypotheses,
+    LearnedHazard,
+    LocalPolynomial,
+    Piece,
+    RunLength,
+    Segments,
+    alarms,
+    segmentation,
+)
 from credo.adapt.experts import Bank, Experts, bank
-from credo.adapt.hazards import ConstantHazard, Hazard, HazardFunction, LearnedHazard
-from credo.adapt.hypotheses import Changes, Hypotheses, Segments
-from credo.adapt.position import Continuous, LocalPolynomial, Piece
-from credo.adapt.priors import PriorReset, Subset
+from credo.adapt.nested import Around, Mixture
+from credo.adapt.priors import ConditionalPrior, PriorReset, Subset
 from credo.adapt.probability import ChangeProbability, Forgetting
-from credo.adapt.robust import OutlierIndicator, WoLF
-from credo.adapt.robust_noise import GammaWeight, InverseWishartNoise, StudentTNoise
-from credo.adapt.run_length import ChangeTimes, RunLength
+from credo.adapt.robust import GammaWeight, InverseWishartNoise, OutlierIndicator, StudentTNoise, WoLF
 from credo.adapt.soft_reset import Resettable, SoftReset
 from credo.adapt.weighted_past import Memory, WeightedPast
+from credo.adapt.wrapper import Proposal, Wrapper
 
 __all__ = [
+    "Around",
     "Bank",
     "ChangeProbability",
     "ChangeTimes",
     "Changes",
+    "ConditionalPrior",
     "ConstantHazard",
     "Continuous",
     "Experts",
@@ -35,9 +50,11 @@ __all__ = [
     "LearnedHazard",
     "LocalPolynomial",
     "Memory",
+    "Mixture",
     "OutlierIndicator",
     "Piece",
     "PriorReset",
+    "Proposal",
     "Resettable",
     "RunLength",
     "Segments",
@@ -46,6 +63,7 @@ __all__ = [
     "Subset",
     "WeightedPast",
     "WoLF",
+    "Wrapper",
     "alarms",
     "bank",
     "named",

@@ -2,29 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterable, Sequence
+from typing import Generic, TypeVar
 
 import jax
 import jax.numpy as jnp
 
-from credo.adapt.hypotheses import floating, log_sum, normalized
-from credo.adapt.priors import collapse
-from credo.adapt.wrapped import Mixture
+from credo.adapt.log_weights import log_sum, normalized
+from credo.adapt.moments import collapse
+from credo.adapt.nested import B, Mixture, at_time, floating
+from credo.adapt.wrapper import Proposal, Proposing
 from credo.core.errors import CredoError, require_interval, require_positive
 from credo.core.records import record, replace, static_field
 from credo.core.trees import as_like, select
+from credo.core.types import Array, ArrayLike, Key, PyTree
 from credo.learners import Info, Learner
+from credo.learners.base import ForecastMethod
 from credo.likelihoods import Predictive, WeightedPredictive
 
 __all__ = ["Bank", "Experts", "bank"]
 
+L = TypeVar("L")
 
-def bank(learners: Any) -> Any:
+
+def bank(learners: Iterable[L]) -> L:
     """One learner whose hyper-parameters have a leading axis K, from K learners of equal structure.
 
     Arguments:
         learners: records that differ in their numbers only: rates, noises, priors of the dynamics.
+
+    Returns:
+        A learner of the same kind, for `jax.vmap`.
 
     Raises:
         CredoError: there are none, or they differ in more than numbers.
@@ -32,16 +40,17 @@ def bank(learners: Any) -> Any:
     Example:
         >>> import credo
         >>> model = credo.Model(lambda w, x: x @ w, credo.Normal(0.1))
-        >>> learners = [credo.vd_ekf(model, dynamics=credo.RandomWalk(q)) for q in (0.0, 1e-3, 1e-1)]
-        >>> bank(learners).dynamics.q.shape
+        >>> learners = [credo.vd_ekf(model, dynamics=credo.RandomWalk(var)) for var in (0.0, 1e-3, 1e-1)]
+        >>> bank(learners).dynamics.var.shape
         (3,)
     """
     members = list(learners)
     if not members:
         raise CredoError("learners must hold at least one learner; got none.")
-    first: Any = jax.tree.structure(members[0])
+    first = jax.tree.structure(members[0])
     for index, member in enumerate(members):
-        if jax.tree.structure(member) != first:
+        structure: object = jax.tree.structure(member)
+        if structure != first:
             raise CredoError(
                 f"learners must differ in their numbers only; learner {index} is built otherwise."
             )
@@ -49,7 +58,7 @@ def bank(learners: Any) -> Any:
 
 
 @record
-class Bank(Mixture):
+class Bank(Mixture[B], Generic[B]):
     """The beliefs of K experts, as one belief whose arrays have a leading axis K.
 
     Attributes:
@@ -57,16 +66,22 @@ class Bank(Mixture):
         beliefs: what each believes.
         priors: what each believed before any data.
         t: how many times `predict` has been called.
+
+    Example:
+        >>> import credo
+        >>> learner = Experts([credo.BetaBernoulli(forgetting=keep) for keep in (0.9, 1.0)])
+        >>> learner.init().weights.tolist()
+        [0.5, 0.5]
     """
 
-    log_weights: jax.Array
-    beliefs: Any
-    priors: Any
-    t: jax.Array
+    log_weights: Array
+    beliefs: B
+    priors: B
+    t: Array
 
 
 @record
-class Experts(Learner):
+class Experts(Proposing[Bank[B]], Generic[B]):
     """K learners side by side; each predicts and learns, and the mixture believes those that predicted well.
 
     Before an observation w <- M' w, where M[j, k] is the chance that expert k takes over from j; after it
@@ -75,12 +90,15 @@ class Experts(Learner):
 
     Arguments:
         learners: a list of learners that differ in their numbers only, or what `bank` makes of them.
-        switching: the chance that the right expert changes at a step, to any of the others alike; or the
-            matrix M (K, K), whose rows sum to one. 0 is model averaging.
+        switching: the chance that the right expert changes at a step, to each of the others with the same
+            probability; or the matrix M (K, K), whose rows sum to one. 0 is model averaging.
         mixing: match the moments of the experts that may have led to each one before it goes on (the
             interacting multiple model of Blom & Bar-Shalom 1988); Gaussian and conjugate beliefs only.
         loss: `loss(predictive, y)`, a scalar to use in place of minus the log density; None for Bayes.
-        rate: above 0; how much a loss counts (log w -= rate * loss).
+        learning_rate: above 0; how much a loss counts (log w -= learning_rate * loss).
+
+    Raises:
+        CredoError: the learners are none, or differ in more than numbers; a number or a shape does not fit.
 
     Exact, without `mixing` and `loss`, where every expert is and nothing switches between beliefs. An expert
     that fails (a belief that is not finite, an impossible observation) loses its weight for this step and
@@ -95,98 +113,114 @@ class Experts(Learner):
         (2,)
     """
 
-    learners: Any
-    switching: Any = 0.01
+    learners: Sequence[Learner[B]] | Learner[B]
+    switching: ArrayLike = 0.01
     mixing: bool = static_field(default=False)
-    loss: Callable | None = static_field(default=None)
-    rate: Any = 1.0
+    loss: Callable[[Predictive, PyTree], Array] | None = static_field(default=None)
+    learning_rate: ArrayLike = 1.0
 
     def __post_init__(self) -> None:
         if isinstance(self.learners, list | tuple):
             object.__setattr__(self, "learners", bank(self.learners))
         require_interval("switching", self.switching, 0.0, 1.0)
-        require_positive("rate", self.rate)
+        require_positive("learning_rate", self.learning_rate)
+
+    @property
+    def bank(self) -> Learner[B]:
+        """The learners as one, whose hyper-parameters have a leading axis K."""
+        leaves = jax.tree.leaves(self.learners)
+        if isinstance(self.learners, Learner) and leaves and all(jnp.ndim(leaf) > 0 for leaf in leaves):
+            return self.learners
+        raise CredoError("learners must be a list of learners, or a bank of them.")
 
     @property
     def size(self) -> int:
         """The number K of experts."""
-        leaves = jax.tree.leaves(self.learners)
-        if not leaves or any(jnp.ndim(leaf) == 0 for leaf in leaves):
-            raise CredoError("learners must be a list of learners, or a bank of them.")
-        return leaves[0].shape[0]
+        return jnp.shape(jax.tree.leaves(self.bank)[0])[0]
 
-    def init(self, params: Any = None, *, var: Any = 1.0, **given: Any) -> Bank:
-        """The first belief of each expert, and equal weights."""
+    def init(self, params: PyTree = None, *, var: PyTree = 1.0, **others: PyTree) -> Bank[B]:
+        """The first belief of each expert, and equal weights.
+
+        Arguments:
+            params, var, others: as for each expert.
+        """
         size = self.size
-        priors = jax.vmap(lambda learner: learner.init(params, var=var, **given))(self.learners)
+        priors = jax.vmap(lambda learner: learner.init(params, var=var, **others))(self.bank)
         kind = floating(priors)
         return Bank(jnp.full(size, -jnp.log(float(size)), kind), priors, priors, jnp.zeros((), jnp.int32))
 
-    def _log_transition(self, like: jax.Array) -> jax.Array:
+    def _log_transition(self, like: Array) -> Array:
         """log M (K, K)."""
         size = like.shape[0]
-        given = as_like(self.switching, like)
-        if given.ndim == 2:
-            if given.shape != (size, size):
-                raise CredoError(f"switching must be a number or ({size}, {size}); got shape {given.shape}.")
-            return jnp.log(given)
+        switching = as_like(self.switching, like)
+        if switching.ndim == 2:
+            if switching.shape != (size, size):
+                raise CredoError(
+                    f"switching must be a number or ({size}, {size}); got shape {switching.shape}."
+                )
+            return jnp.log(switching)
         eye = jnp.eye(size, dtype=like.dtype)
-        return (
-            jnp.log((1.0 - given) * eye + given * (1.0 - eye) / max(size - 1, 1))
-            if size > 1
-            else jnp.log(eye)
-        )
+        if size == 1:
+            return jnp.log(eye)
+        return jnp.log((1.0 - switching) * eye + switching * (1.0 - eye) / (size - 1))
 
-    def time_update(self, belief: Bank, dt: Any) -> Bank:
+    def advance(self, belief: Bank[B], dt: ArrayLike | None) -> Bank[B]:
+        """Another expert may take over, and time passes for each."""
         joint = belief.log_weights[:, None] + self._log_transition(belief.log_weights)
         log_weights = log_sum(joint, axis=0)
         beliefs = belief.beliefs
         if self.mixing:
             beliefs = jax.vmap(collapse, in_axes=(1, None))(joint, beliefs)
-        moved = jax.vmap(lambda learner, one: learner.time_update(one, dt))(self.learners, beliefs)
-        return Bank(log_weights, moved, belief.priors, belief.t + 1)
+        later = jax.vmap(lambda learner, one: learner.time_update(one, dt))(self.bank, beliefs)
+        return replace(belief, log_weights=log_weights, beliefs=later)
 
     def predictive(
-        self, belief: Bank, x: Any, method: str | None, samples: int | None, key: Any
+        self, belief: Bank[B], x: PyTree, method: ForecastMethod | None, samples: int | None, key: Key | None
     ) -> Predictive:
         return WeightedPredictive(self._parts(belief, x, method, samples, key), belief.log_weights)
 
-    def _parts(self, belief: Bank, x: Any, method: str | None, samples: int | None, key: Any) -> Any:
-        def one(learner: Learner, belief: Any) -> Predictive:
-            return learner.predictive(belief, x, method, samples, key)
+    def _parts(
+        self, belief: Bank[B], x: PyTree, method: ForecastMethod | None, samples: int | None, key: Key | None
+    ) -> Predictive:
+        """The forecasts of the experts, with a leading axis K."""
 
-        return jax.vmap(one)(self.learners, belief.beliefs)
+        def one(learner: Learner[B], inner: B) -> Predictive:
+            return learner.predictive(inner, x, method, samples, key)
 
-    def measurement_update(self, belief: Bank, x: Any, y: Any, weight: Any, key: Any) -> tuple[Bank, Info]:
-        def one(learner: Learner, belief: Any) -> tuple[Any, Info]:
-            return learner.measurement_update(belief, x, y, weight, key)
+        return jax.vmap(one)(self.bank, belief.beliefs)
 
-        learned, infos = jax.vmap(one)(self.learners, belief.beliefs)
+    def propose(
+        self, belief: Bank[B], x: PyTree, y: PyTree, weight: ArrayLike, key: Key | None
+    ) -> Proposal[Bank[B]]:
+        """Weigh the experts by how they predicted, and let each learn."""
+
+        def one(learner: Learner[B], inner: B) -> tuple[B, Info]:
+            return learner.measurement_update(inner, x, y, weight, key)
+
+        learned, infos = jax.vmap(one)(self.bank, belief.beliefs)
         evidence = jnp.where(infos.ok, infos.log_evidence, -jnp.inf).astype(belief.log_weights.dtype)
         scores = evidence
         loss = self.loss
         if loss is not None:
             parts = self._parts(belief, x, None, None, key)
             losses = jax.vmap(lambda part: loss(part, y))(parts)
-            scores = jnp.where(
-                infos.ok & jnp.isfinite(losses), -as_like(self.rate, losses) * losses, -jnp.inf
-            )
+            rate = as_like(self.learning_rate, losses)
+            scores = jnp.where(infos.ok & jnp.isfinite(losses), -rate * losses, -jnp.inf)
             scores = scores.astype(evidence.dtype)
         elif jnp.ndim(weight) == 0:
             scores = jnp.where(infos.ok, scores * as_like(weight, scores), scores)
         log_evidence = log_sum(belief.log_weights + evidence)
         log_weights, _ = normalized(belief.log_weights + scores)
         ok = jnp.any(infos.ok & (belief.log_weights > -jnp.inf)) & jnp.isfinite(log_evidence)
-        # A failed expert starts anew, at the same time as the others.
-        fresh = replace(belief.priors, t=belief.beliefs.t)
+        # A failed expert starts again from its prior, at the time of the others.
+        fresh = at_time(belief.priors, belief.beliefs.t)
         beliefs = jax.vmap(select)(infos.ok, learned, fresh)
-        new = Bank(log_weights, beliefs, belief.priors, belief.t)
-        used = ok & jnp.any(jnp.asarray(weight) != 0)
-        return select(used, new, belief), Info(jnp.where(used, log_evidence, 0.0), ok, jnp.exp(log_weights))
+        new = replace(belief, log_weights=log_weights, beliefs=beliefs)
+        return Proposal(new, log_evidence, ok, jnp.exp(log_weights))
 
-    def draws(self, belief: Bank, key: Any, shape: tuple[int, ...]) -> Any:
-        def draw(index: jax.Array, one: jax.Array) -> Any:
-            learner, chosen = jax.tree.map(lambda leaf: leaf[index], (self.learners, belief.beliefs))
-            return learner.draws(chosen, one, ())
+    def draws(self, belief: Bank[B], key: Key, shape: tuple[int, ...]) -> PyTree:
+        def draw(index: Array, one_key: Array) -> PyTree:
+            learner, inner = jax.tree.map(lambda leaf: leaf[index], (self.bank, belief.beliefs))
+            return learner.draws(inner, one_key, ())
 
         return belief.draws(key, shape, draw)

@@ -11,21 +11,24 @@ linear state-space model. Prefer these functions where a paper's method is meant
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import TypeVar
 
 import numpy as np
 
+from credo.adapt.changepoints import ChangeTimes, LearnedHazard, RunLength
+from credo.adapt.changepoints.hazards import HazardLike
 from credo.adapt.experts import Experts
-from credo.adapt.hazards import LearnedHazard
+from credo.adapt.nested import B
 from credo.adapt.priors import Subset
-from credo.adapt.probability import ChangeProbability
+from credo.adapt.probability import ChangeProbability, LevelChoice
 from credo.adapt.robust import WoLF
-from credo.adapt.run_length import ChangeTimes, RunLength
 from credo.adapt.soft_reset import SoftReset
 from credo.adapt.weighted_past import WeightedPast
+from credo.beliefs import Gaussian
 from credo.core.records import replace
+from credo.core.types import ArrayLike
 from credo.dynamics import Inflation, OrnsteinUhlenbeck, RandomWalk, Static
-from credo.learners import Learner
+from credo.learners import Learner, RecursiveLearner
 
 __all__ = [
     "bam",
@@ -46,71 +49,205 @@ __all__ = [
     "wolf_rl_pr",
 ]
 
+L = TypeVar("L")
+"""A learner with a field `dynamics`."""
 
-def c_static(learner: Any) -> Learner:
-    """Nothing changes: the learner with `Static()` dynamics."""
+
+def c_static(learner: L) -> L:
+    """C-Static: nothing changes; the learner with `Static()` dynamics.
+
+    Arguments:
+        learner: a learner with dynamics.
+
+    Example:
+        >>> import credo
+        >>> model = credo.Model(lambda w, x: x @ w, credo.Normal(0.1))
+        >>> c_static(credo.extended_kalman(model, dynamics=credo.RandomWalk(0.1))).dynamics
+        Static()
+    """
     return replace(learner, dynamics=Static())
 
 
-def c_aci(learner: Any, q: Any = 1e-4) -> Learner:
-    """Additive covariance inflation, a random walk (Kalman 1960; Chang et al. 2023 for LOFI)."""
-    return replace(learner, dynamics=RandomWalk(q))
+def c_aci(learner: L, var: ArrayLike = 1e-4) -> L:
+    """C-ACI: additive covariance inflation, a random walk (Kalman 1960; Chang et al. 2023 for LOFI).
 
+    Arguments:
+        learner: a learner with dynamics.
+        var: the variance that is added at each step, at least 0: a number, or (P,).
 
-def c_ou(learner: Any, gamma: Any = 0.99) -> Learner:
-    """A constant pull to the prior, Ornstein-Uhlenbeck (Kurle et al. 2020): never wider than the prior."""
-    return replace(learner, dynamics=OrnsteinUhlenbeck(gamma))
-
-
-def rl_pr(learner: Learner, hazard: Any = 0.01, capacity: int = 10) -> RunLength:
-    """RL[K]-PR: Bayesian online changepoint detection (Adams & MacKay 2007) around any learner."""
-    return RunLength(learner, hazard, capacity)
-
-
-def bocd(learner: Learner, hazard: Any = 0.01, capacity: int = 200) -> RunLength:
-    """The same with so much room that it is exact for 200 steps and more (Adams & MacKay 2007)."""
-    return RunLength(learner, hazard, capacity)
-
-
-def rl_mmpr(learner: Learner, hazard: Any = 0.01, capacity: int = 10, jump: Any = 1.0) -> RunLength:
-    """RL[K]-MMPR: a segment begins at the moments of what was believed, plus a jump of variance `jump`
-    (Fearnhead & Liu 2011).
+    Example:
+        >>> import credo
+        >>> model = credo.Model(lambda w, x: x @ w, credo.Normal(0.1))
+        >>> c_aci(credo.extended_kalman(model), var=1e-3).dynamics
+        RandomWalk(var=0.001)
     """
-    return RunLength(learner, hazard, capacity, RandomWalk(jump))
+    return replace(learner, dynamics=RandomWalk(var))
 
 
-def rl_oupr(learner: Learner, hazard: Any = 0.05, floor: Any = 0.5) -> SoftReset:
-    """RL[1]-OUPR*: a soft reset by the odds of a change (Duran-Martin et al. 2024)."""
+def c_ou(learner: L, forgetting: ArrayLike = 0.99) -> L:
+    """C-OU: a constant pull to the prior, Ornstein-Uhlenbeck (Kurle et al. 2020): never wider than the prior.
+
+    Arguments:
+        learner: a learner with dynamics.
+        forgetting: which share of the way from the prior is kept at each step, in [0, 1].
+
+    Example:
+        >>> import credo
+        >>> model = credo.Model(lambda w, x: x @ w, credo.Normal(0.1))
+        >>> c_ou(credo.extended_kalman(model), forgetting=0.95).dynamics
+        OrnsteinUhlenbeck(forgetting=0.95)
+    """
+    return replace(learner, dynamics=OrnsteinUhlenbeck(forgetting))
+
+
+def rl_pr(learner: Learner[B], hazard: HazardLike = 0.01, capacity: int = 10) -> RunLength[B]:
+    """RL[K]-PR: Bayesian online changepoint detection (Adams & MacKay 2007) around any learner.
+
+    Arguments:
+        learner: the learner of one segment.
+        hazard: P(change) before an observation.
+        capacity: how many run lengths K are kept.
+
+    Example:
+        >>> import credo
+        >>> rl_pr(credo.BetaBernoulli(), hazard=0.05).capacity
+        10
+    """
+    return RunLength(learner, hazard, capacity)
+
+
+def bocd(learner: Learner[B], hazard: HazardLike = 0.01, capacity: int = 200) -> RunLength[B]:
+    """BOCD: the same with so much room that it is exact for 200 steps (Adams & MacKay 2007).
+
+    Arguments:
+        learner, hazard, capacity: as for `rl_pr`.
+
+    Example:
+        >>> import credo
+        >>> bocd(credo.BetaBernoulli()).capacity
+        200
+    """
+    return RunLength(learner, hazard, capacity)
+
+
+def rl_mmpr(
+    learner: Learner[B], hazard: HazardLike = 0.01, capacity: int = 10, jump_var: ArrayLike = 1.0
+) -> RunLength[B]:
+    """RL[K]-MMPR: a segment begins at the moments of what was believed, plus a jump (Fearnhead & Liu 2011).
+
+    Arguments:
+        learner, hazard, capacity: as for `rl_pr`.
+        jump_var: the variance of the jump of each parameter, at least 0.
+
+    Example:
+        >>> import credo
+        >>> model = credo.Model(lambda w, x: x @ w, credo.Normal(0.1))
+        >>> rl_mmpr(credo.extended_kalman(model), jump_var=0.5).conditional_prior
+        RandomWalk(var=0.5)
+    """
+    return RunLength(learner, hazard, capacity, RandomWalk(jump_var))
+
+
+def rl_oupr(learner: Learner[B], hazard: HazardLike = 0.05, floor: ArrayLike = 0.5) -> SoftReset[B]:
+    """RL[1]-OUPR*: a soft reset by the odds of a change (Duran-Martin et al. 2024).
+
+    Arguments:
+        learner: a learner with a Gaussian or conjugate belief.
+        hazard: P(change) before an observation.
+        floor: in [0, 1]; where less than this would be kept, nothing is.
+
+    Example:
+        >>> import credo
+        >>> rl_oupr(credo.BetaBernoulli(), hazard=0.05).hazard
+        ConstantHazard(hazard=0.05)
+    """
     return SoftReset(learner, hazard, floor)
 
 
-def rlcc_pr(learner: Learner, capacity: int = 10, a: Any = 1.0, b: Any = 100.0) -> RunLength:
-    """RLCC[K]-PR: run length and changepoint count, the hazard learned (Wilson, Nassar & Gold 2010)."""
+def rlcc_pr(
+    learner: Learner[B], capacity: int = 10, a: ArrayLike = 1.0, b: ArrayLike = 100.0
+) -> RunLength[B]:
+    """RLCC[K]-PR: run length and changepoint count, the hazard learned (Wilson, Nassar & Gold 2010).
+
+    Arguments:
+        learner: the learner of one segment.
+        capacity: how many hypotheses K are kept.
+        a, b: prior pseudo-counts of changes and of steps without one, above 0.
+
+    Example:
+        >>> import credo
+        >>> rlcc_pr(credo.BetaBernoulli(), a=1.0, b=50.0).hazard
+        LearnedHazard(a=1.0, b=50.0)
+    """
     return RunLength(learner, LearnedHazard(a, b), capacity)
 
 
-def cpt_mmpr(learner: Learner, hazard: Any = 0.01, capacity: int = 10, jump: Any = 1.0) -> ChangeTimes:
-    """CPT-MMPR: sets of changepoint times, dependence across them (Fearnhead & Liu 2011)."""
-    return ChangeTimes(learner, hazard, capacity, RandomWalk(jump))
+def cpt_mmpr(
+    learner: Learner[B], hazard: HazardLike = 0.01, capacity: int = 10, jump_var: ArrayLike = 1.0
+) -> ChangeTimes[B]:
+    """CPT-MMPR: sets of changepoint times, dependence across them (Fearnhead & Liu 2011).
 
+    Arguments:
+        learner, hazard, capacity, jump_var: as for `rl_mmpr`.
 
-def cpl_mci(learner: Learner, hazard: Any = 0.1, capacity: int = 5, alpha: Any = 1.0) -> ChangeTimes:
-    """CPL-MCI[K]: a beam over changepoint bits, each change divides the precision by 1 + alpha (Li et al.
-    2021).
+    Example:
+        >>> import credo
+        >>> model = credo.Model(lambda w, x: x @ w, credo.Normal(0.1))
+        >>> cpt_mmpr(credo.extended_kalman(model), jump_var=0.5).conditional_prior
+        RandomWalk(var=0.5)
     """
-    return ChangeTimes(learner, hazard, capacity, Inflation(alpha, "simple"))
+    return ChangeTimes(learner, hazard, capacity, RandomWalk(jump_var))
 
 
-def cpl_sub(learner: Learner, hazard: Any = 0.1, capacity: int = 10) -> ChangeTimes:
-    """CPL-Sub: a beam over subsets of the data; what is left out is explained by the prior (BONE)."""
+def cpl_mci(
+    learner: Learner[B], hazard: HazardLike = 0.1, capacity: int = 5, rate: ArrayLike = 1.0
+) -> ChangeTimes[B]:
+    """CPL-MCI[K]: a beam over changepoint bits, each of which broadens the belief (Li et al. 2021).
+
+    Arguments:
+        learner, hazard: as for `rl_pr`.
+        capacity: how many sets of changes K are kept.
+        rate: a change divides the precision by 1 + rate, as `Inflation(rate, "simple")` does.
+
+    Example:
+        >>> import credo
+        >>> cpl_mci(credo.BetaBernoulli(), capacity=3).slots
+        6
+    """
+    return ChangeTimes(learner, hazard, capacity, Inflation(rate, "simple"))
+
+
+def cpl_sub(learner: Learner[B], hazard: HazardLike = 0.1, capacity: int = 10) -> ChangeTimes[B]:
+    """CPL-Sub: a beam over subsets of the data; what is left out is explained by the prior (BONE).
+
+    Arguments:
+        learner: the learner of the observations that are not left out.
+        hazard: P(an observation is left out).
+        capacity: how many subsets K are kept.
+
+    Example:
+        >>> import credo
+        >>> cpl_sub(credo.BetaBernoulli()).conditional_prior
+        Subset()
+    """
     return ChangeTimes(learner, hazard, capacity, Subset())
 
 
 def cpp_ou(
-    learner: Learner, strength: Any = 10.0, levels: int = 11, method: str = "marginal"
-) -> ChangeProbability:
-    """CPP-OU: how much is kept is chosen at every step, with prior Beta(strength + 1, 1) (Kurle et al. 2020;
-    Titsias et al. 2024).
+    learner: Learner[B], strength: ArrayLike = 10.0, levels: int = 11, method: LevelChoice = "marginal"
+) -> ChangeProbability[B]:
+    """CPP-OU: how much is kept is chosen at every step (Kurle et al. 2020; Titsias et al. 2024).
+
+    Arguments:
+        learner: a learner with a Gaussian or conjugate belief.
+        strength: of the prior Beta(strength + 1, 1) of the share that is kept, at least 0.
+        levels: how many shares there are to choose from, evenly between 1 and 0.
+        method: how one is chosen; see `ChangeProbability`.
+
+    Example:
+        >>> import credo
+        >>> cpp_ou(credo.BetaBernoulli(), levels=3).levels.tolist()
+        [1.0, 0.5, 0.0]
     """
     grid = np.linspace(1.0, 0.0, levels)
     with np.errstate(divide="ignore"):
@@ -119,28 +256,74 @@ def cpp_ou(
 
 
 def cpp_aci(
-    learner: Learner, scale: float = 0.01, levels: int = 8, method: str = "marginal"
-) -> ChangeProbability:
-    """CPP-ACI: how much variance is added is chosen at every step, with an exponential prior of mean
-    `scale`, on a geometric grid.
+    learner: Learner[B], mean_var: float = 0.01, levels: int = 8, method: LevelChoice = "marginal"
+) -> ChangeProbability[B]:
+    """CPP-ACI: how much variance is added is chosen at every step, on a geometric grid.
+
+    Arguments:
+        learner: a learner with a Gaussian belief.
+        mean_var: the mean of the exponential prior of the added variance, above 0.
+        levels: how many variances there are to choose from; the first is 0.
+        method: how one is chosen; see `ChangeProbability`.
+
+    Example:
+        >>> import credo
+        >>> model = credo.Model(lambda w, x: x @ w, credo.Normal(0.1))
+        >>> cpp_aci(credo.extended_kalman(model), levels=4).levels.shape
+        (4,)
     """
-    grid = np.concatenate([[0.0], scale * 2.0 ** np.arange(levels - 1) / 8.0])
+    grid = np.concatenate([[0.0], mean_var * 2.0 ** np.arange(levels - 1) / 8.0])
     # The prior mass of each cell of the grid.
     edges = np.concatenate([[0.0], 0.5 * (grid[1:] + grid[:-1]), [np.inf]])
-    mass = np.exp(-edges[:-1] / scale) - np.exp(-edges[1:] / scale)
+    mass = np.exp(-edges[:-1] / mean_var) - np.exp(-edges[1:] / mean_var)
     return ChangeProbability(learner, tuple(grid.tolist()), tuple(np.log(mass).tolist()), "inflation", method)
 
 
-def bam(learner: Learner, memory: int = 20, penalty: Any = 0.5) -> WeightedPast:
-    """CPV: Bayes augmented with memory (Nassar et al. 2022)."""
+def bam(learner: Learner[B], memory: int = 20, penalty: ArrayLike = 0.5) -> WeightedPast[B]:
+    """CPV: Bayes augmented with memory (Nassar et al. 2022).
+
+    Arguments:
+        learner: a differentiable learner that needs no key.
+        memory: how many observations are remembered.
+        penalty: nats that leaving out one observation costs, at least 0.
+
+    Example:
+        >>> import credo
+        >>> bam(credo.BetaBernoulli(), memory=5).memory
+        5
+    """
     return WeightedPast(learner, memory, penalty=penalty)
 
 
-def me_lssm(learners: Iterable[Learner], switching: Any = 0.01) -> Experts:
-    """ME-LSSM: a bank of filters of which one is right at a time (Magill 1965; Chang & Athans 1978)."""
+def me_lssm(learners: Iterable[Learner[B]], switching: ArrayLike = 0.01) -> Experts[B]:
+    """ME-LSSM: a bank of filters of which one is right at a time (Magill 1965; Chang & Athans 1978).
+
+    Arguments:
+        learners: learners that differ in their numbers only.
+        switching: the chance that the right one changes at a step.
+
+    Example:
+        >>> import credo
+        >>> me_lssm([credo.BetaBernoulli(forgetting=keep) for keep in (0.9, 0.99, 1.0)]).size
+        3
+    """
     return Experts(list(learners), switching)
 
 
-def wolf_rl_pr(learner: Any, threshold: Any = 4.0, hazard: Any = 0.01, capacity: int = 10) -> RunLength:
-    """WoLF+RL[K]-PR: changepoints among outliers (Altamirano et al. 2023; Duran-Martin et al. 2024)."""
+def wolf_rl_pr(
+    learner: RecursiveLearner, threshold: ArrayLike = 4.0, hazard: HazardLike = 0.01, capacity: int = 10
+) -> RunLength[Gaussian]:
+    """WoLF+RL[K]-PR: changepoints among outliers (Altamirano et al. 2023; Duran-Martin et al. 2024).
+
+    Arguments:
+        learner: a `RecursiveLearner` with a `Normal` likelihood of known variance.
+        threshold: from which distance an observation is weighted down, in the units of y.
+        hazard, capacity: as for `rl_pr`.
+
+    Example:
+        >>> import credo
+        >>> model = credo.Model(lambda w, x: x @ w, credo.Normal(0.1))
+        >>> wolf_rl_pr(credo.extended_kalman(model), threshold=3.0).learner.threshold
+        3.0
+    """
     return RunLength(WoLF(learner, threshold), hazard, capacity)

@@ -1,16 +1,19 @@
-"""One belief whose forgetting is chosen anew at every step: changepoint probability as auxiliary variable."""
+"""One belief whose forgetting is chosen at every step: changepoint probability as auxiliary variable."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Generic, Literal, TypeAlias, get_args
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from credo.adapt.hypotheses import floating, log_sum
-from credo.adapt.priors import collapse, descend
-from credo.adapt.wrapped import Around
+from credo.adapt.log_weights import log_sum
+from credo.adapt.moments import collapse
+from credo.adapt.nested import Around, B, floating
+from credo.adapt.priors import descend
+from credo.adapt.wrapper import Proposal, Wrapper
 from credo.core.errors import (
     CredoError,
     require_choice,
@@ -18,21 +21,24 @@ from credo.core.errors import (
     require_interval,
     require_nonnegative,
 )
-from credo.core.keys import as_key
 from credo.core.records import record, replace, static_field
 from credo.core.trees import as_like, select
-from credo.dynamics import OrnsteinUhlenbeck, RandomWalk
-from credo.learners import Info, Learner
+from credo.core.types import Array, ArrayLike, Key, PyTree
+from credo.dynamics import Dynamics, OrnsteinUhlenbeck, RandomWalk
+from credo.learners.base import ForecastMethod
 from credo.likelihoods import Predictive, WeightedPredictive
 
-__all__ = ["ChangeProbability", "Forgetting"]
+__all__ = ["ChangeProbability", "Forgetting", "LevelChoice", "LevelKind"]
 
-# How a level becomes dynamics, and the level that forgets nothing.
-MOVES = {"ou": (OrnsteinUhlenbeck, 1.0), "inflation": (RandomWalk, 0.0)}
+LevelKind: TypeAlias = Literal["ou", "inflation"]
+"""What a level is: the share that is kept, or the variance that is added."""
+
+LevelChoice: TypeAlias = Literal["marginal", "map", "gradient"]
+"""How a level is chosen."""
 
 
 @record
-class Forgetting(Around):
+class Forgetting(Around[B], Generic[B]):
     """A belief, and how much it will forget before the next observation.
 
     Attributes:
@@ -41,17 +47,23 @@ class Forgetting(Around):
         level: what was chosen last: the share that was kept ("ou") or the variance that was added.
         pending: how much time the next choice is about.
         t: how many times `predict` has been called.
+
+    Example:
+        >>> import credo
+        >>> belief = ChangeProbability(credo.BetaBernoulli(), levels=(1.0, 0.5)).init()
+        >>> float(belief.level), float(belief.pending)
+        (1.0, 0.0)
     """
 
-    belief: Any
-    prior: Any
-    level: jax.Array
-    pending: jax.Array
-    t: jax.Array
+    belief: B
+    prior: B
+    level: Array
+    pending: Array
+    t: Array
 
 
 @record
-class ChangeProbability(Learner):
+class ChangeProbability(Wrapper[Forgetting[B], B], Generic[B]):
     """A learner that forgets as much as each observation asks for.
 
     With `kind="ou"` and level u: N(u m + (1 - u) m0, u^2 S + (1 - u^2) S0) (CPP-OU: Titsias et al. 2024,
@@ -65,8 +77,11 @@ class ChangeProbability(Learner):
         kind: "ou" or "inflation".
         method: "marginal" averages over the levels by Bayes and keeps the mixture's first two moments; "map"
             keeps the likeliest; "gradient" carries one level along and moves it uphill.
-        rate, iterations: of the gradient steps, in -2 log u or in q.
+        learning_rate, iterations: of the gradient steps, in -2 log u or in q.
         limit: for "gradient": the largest -2 log u, or the largest q.
+
+    Raises:
+        CredoError: a choice or a number is not one of these, or the shapes of levels and prior differ.
 
     Exact evidence for "marginal" given the belief before; the collapse is an approximation. "map" and
     "gradient" use y twice. Cost: G inner updates (marginal), G forecasts and one update (map), `iterations`
@@ -81,14 +96,13 @@ class ChangeProbability(Learner):
         True
     """
 
-    learner: Learner
-    levels: Any = tuple(np.linspace(1.0, 0.0, 11).tolist())
-    log_prior: Any = None
-    kind: str = static_field(default="ou")
-    method: str = static_field(default="marginal")
-    rate: Any = 0.01
+    levels: ArrayLike | Sequence[float] = tuple(np.linspace(1.0, 0.0, 11).tolist())
+    log_prior: ArrayLike | Sequence[float] | None = None
+    kind: LevelKind = static_field(default="ou")
+    method: LevelChoice = static_field(default="marginal")
+    learning_rate: ArrayLike = 0.01
     iterations: int = static_field(default=3)
-    limit: Any = 10.0
+    limit: ArrayLike = 10.0
 
     def __post_init__(self) -> None:
         for name in ("levels", "log_prior"):
@@ -97,61 +111,70 @@ class ChangeProbability(Learner):
                 object.__setattr__(self, name, jnp.atleast_1d(jnp.asarray(value, float)))
         if not isinstance(self.kind, str):
             return
-        require_choice("kind", self.kind, MOVES)
-        require_choice("method", self.method, ["marginal", "map", "gradient"])
+        require_choice("kind", self.kind, get_args(LevelKind))
+        require_choice("method", self.method, get_args(LevelChoice))
         require_integer("iterations", self.iterations, 1)
-        require_nonnegative("rate", self.rate)
+        require_nonnegative("learning_rate", self.learning_rate)
         require_nonnegative("levels", self.levels)
         if self.kind == "ou":
             require_interval("levels", self.levels, 0.0, 1.0)
-        if self.log_prior is not None and jnp.shape(self.log_prior) != jnp.shape(self.levels):
+        if self.log_prior is not None and np.shape(self.log_prior) != np.shape(self.levels):
             raise CredoError(
-                f"log_prior must have one entry a level {jnp.shape(self.levels)}; got shape "
-                f"{jnp.shape(self.log_prior)}."
+                f"log_prior must have one entry for each level {np.shape(self.levels)}; got shape "
+                f"{np.shape(self.log_prior)}."
             )
 
-    def init(self, params: Any = None, *, var: Any = 1.0, **given: Any) -> Forgetting:
+    def wrap(self, prior: B) -> Forgetting[B]:
         """The inner learner's first belief."""
-        prior = self.learner.init(params, var=var, **given)
         kind = floating(prior)
         level = jnp.asarray(self.levels, kind).reshape(-1)[0]
         return Forgetting(prior, prior, level, jnp.zeros((), kind), jnp.zeros((), jnp.int32))
 
-    def time_update(self, belief: Forgetting, dt: Any) -> Forgetting:
-        moved = self.learner.time_update(belief.belief, dt)
+    def advance(self, belief: Forgetting[B], dt: ArrayLike | None) -> Forgetting[B]:
+        """Let time pass; how much is forgotten in it is chosen when y arrives."""
+        later = self.learner.time_update(belief.belief, dt)
         # The first observation meets the prior itself.
         step = jnp.where(belief.t == 0, 0.0, 1.0) * (1.0 if dt is None else as_like(dt, belief.pending))
-        pending = belief.pending + step.astype(belief.pending.dtype)
-        return replace(belief, belief=moved, pending=pending, t=belief.t + 1)
+        return replace(belief, belief=later, pending=belief.pending + step.astype(belief.pending.dtype))
 
-    def _child(self, belief: Forgetting, level: jax.Array) -> Any:
+    def _move(self, level: Array) -> Dynamics:
+        """The dynamics of a level."""
+        return OrnsteinUhlenbeck(level) if self.kind == "ou" else RandomWalk(level)
+
+    def _child(self, belief: Forgetting[B], level: Array) -> B:
         """The belief after a move of this level; the one that forgets nothing is the belief bit by bit."""
-        move, none = MOVES[self.kind]
-        moved = descend(move(level), belief.belief, belief.prior, belief.pending)
-        return select((level == none) | (belief.pending == 0), belief.belief, moved)
+        child = descend(self._move(level), belief.belief, belief.prior, belief.pending)
+        nothing = level == (1.0 if self.kind == "ou" else 0.0)
+        return select(nothing | (belief.pending == 0), belief.belief, child)
 
-    def _weights(self, belief: Forgetting) -> tuple[jax.Array, jax.Array]:
+    def _weights(self, belief: Forgetting[B]) -> tuple[Array, Array]:
         """The levels (G,) and their log prior, of sum one."""
         if self.method == "gradient":
             return belief.level[None], jnp.zeros(1, belief.level.dtype)
-        levels = as_like(self.levels, belief.level)
+        levels = jnp.asarray(self.levels).astype(belief.level.dtype)
         if self.log_prior is None:
             return levels, jnp.full(levels.shape, -np.log(levels.size), levels.dtype)
-        return levels, jax.nn.log_softmax(as_like(self.log_prior, levels))
+        return levels, jax.nn.log_softmax(jnp.asarray(self.log_prior).astype(levels.dtype))
 
     def predictive(
-        self, belief: Forgetting, x: Any, method: str | None, samples: int | None, key: Any
+        self,
+        belief: Forgetting[B],
+        x: PyTree,
+        method: ForecastMethod | None,
+        samples: int | None,
+        key: Key | None,
     ) -> Predictive:
         levels, log_prior = self._weights(belief)
 
-        def one(level: jax.Array) -> Predictive:
+        def one(level: Array) -> Predictive:
             return self.learner.predictive(self._child(belief, level), x, method, samples, key)
 
         return WeightedPredictive(jax.vmap(one)(levels), log_prior)
 
-    def measurement_update(
-        self, belief: Forgetting, x: Any, y: Any, weight: Any, key: Any
-    ) -> tuple[Forgetting, Info]:
+    def propose(
+        self, belief: Forgetting[B], x: PyTree, y: PyTree, weight: ArrayLike, key: Key | None
+    ) -> Proposal[Forgetting[B]]:
+        """Score the levels by how they predict y, choose, and learn y."""
         levels, log_prior = self._weights(belief)
         children = jax.vmap(lambda level: self._child(belief, level))(levels)
         learned, infos = jax.vmap(lambda one: self.learner.measurement_update(one, x, y, weight, key))(
@@ -161,38 +184,33 @@ class ChangeProbability(Learner):
         log_evidence = log_sum(logs)
         best = jnp.argmax(logs)
         if self.method == "marginal":
-            kept = collapse(logs, learned)
+            choice = collapse(logs, learned)
             level = jnp.sum(jnp.where(jnp.isfinite(logs), jax.nn.softmax(logs), 0.0) * levels)
         elif self.method == "map":
-            kept, level = jax.tree.map(lambda leaf: leaf[best], learned), levels[best]
+            choice, level = jax.tree.map(lambda leaf: leaf[best], learned), levels[best]
         else:
             level = self._climb(belief, x, y)
-            kept, info = self.learner.measurement_update(self._child(belief, level), x, y, weight, key)
+            choice, info = self.learner.measurement_update(self._child(belief, level), x, y, weight, key)
             level = jnp.where(info.ok, level, belief.level)
         ok = jnp.any(infos.ok) & jnp.isfinite(log_evidence) & jnp.isfinite(level)
-        new = replace(belief, belief=kept, level=level, pending=jnp.zeros_like(belief.pending))
-        used = ok & jnp.any(jnp.asarray(weight) != 0)
-        return select(used, new, belief), Info(jnp.where(used, log_evidence, 0.0), ok, level)
+        new = replace(belief, belief=choice, level=level, pending=jnp.zeros_like(belief.pending))
+        return Proposal(new, log_evidence, ok, level)
 
-    def _climb(self, belief: Forgetting, x: Any, y: Any) -> jax.Array:
+    def _climb(self, belief: Forgetting[B], x: PyTree, y: PyTree) -> Array:
         """The level after some gradient steps on log p(y | x, level)."""
-        limit, rate = as_like(self.limit, belief.level), as_like(self.rate, belief.level)
+        limit, rate = as_like(self.limit, belief.level), as_like(self.learning_rate, belief.level)
 
-        def to_level(place: jax.Array) -> jax.Array:
+        def to_level(place: Array) -> Array:
             return jnp.exp(-0.5 * place) if self.kind == "ou" else place
 
-        def score(place: jax.Array) -> jax.Array:
-            move, _ = MOVES[self.kind]
-            child = descend(move(to_level(place)), belief.belief, belief.prior, belief.pending)
+        def score(place: Array) -> Array:
+            child = descend(self._move(to_level(place)), belief.belief, belief.prior, belief.pending)
             return self.learner.predictive(child, x, None, None, None).log_prob(y)
 
-        def climb(_: int, place: jax.Array) -> jax.Array:
+        def climb(_: int, place: Array) -> Array:
             slope = jax.grad(score)(place)
             return jnp.clip(place + rate * jnp.where(jnp.isfinite(slope), slope, 0.0), 0.0, limit)
 
         start = -2.0 * jnp.log(belief.level) if self.kind == "ou" else belief.level
         start = jnp.clip(start, 0.0, limit)
         return to_level(jax.lax.fori_loop(0, self.iterations, climb, start))
-
-    def draws(self, belief: Forgetting, key: Any, shape: tuple[int, ...]) -> Any:
-        return self.learner.draws(belief.belief, as_key(key), shape)

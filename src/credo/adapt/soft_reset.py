@@ -2,49 +2,55 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Generic
 
 import jax
 import jax.numpy as jnp
 
-from credo.adapt.hazards import ConstantHazard, as_hazard
-from credo.adapt.hypotheses import floating
+from credo.adapt.changepoints.hazards import ConstantHazard, Hazard, HazardLike, as_hazard
+from credo.adapt.nested import Around, B, at_time, floating
 from credo.adapt.priors import descend
-from credo.adapt.wrapped import Around
+from credo.adapt.wrapper import Proposal, Wrapper
 from credo.core.errors import CredoError, require_interval
-from credo.core.keys import as_key
 from credo.core.records import record, replace
 from credo.core.trees import as_like, select
+from credo.core.types import Array, ArrayLike, Key, PyTree
 from credo.dynamics import OrnsteinUhlenbeck
-from credo.learners import Info, Learner
+from credo.learners.base import ForecastMethod
 from credo.likelihoods import Predictive, WeightedPredictive
 
 __all__ = ["Resettable", "SoftReset"]
 
 
 @record
-class Resettable(Around):
+class Resettable(Around[B], Generic[B]):
     """A belief that may go back to its prior.
 
     Attributes:
         belief: what is believed if nothing changed.
         prior: the belief before any data.
-        run_length: steps since the last full reset.
+        run_length: steps since the last full reset; -1 before any observation.
         retention: how much was kept at the latest update: 1 all, 0 a full reset.
         change: on a predicted belief, P(change before the next observation); else 0.
         t: how many times `predict` has been called.
+
+    Example:
+        >>> import credo
+        >>> belief = SoftReset(credo.BetaBernoulli()).init()
+        >>> int(belief.run_length), float(belief.retention)
+        (-1, 1.0)
     """
 
-    belief: Any
-    prior: Any
-    run_length: jax.Array
-    retention: jax.Array
-    change: jax.Array
-    t: jax.Array
+    belief: B
+    prior: B
+    run_length: Array
+    retention: Array
+    change: Array
+    t: Array
 
 
 @record
-class SoftReset(Learner):
+class SoftReset(Wrapper[Resettable[B], B], Generic[B]):
     """A learner that goes back to its prior in proportion to the odds that the world changed.
 
     With p_r = p(y | x, belief), p_0 = p(y | x, prior) and n = sigmoid(log p_r - log p_0 + log((1 - H) / H)),
@@ -59,6 +65,9 @@ class SoftReset(Learner):
             not count.
         floor: in [0, 1]; where less than this would be kept, nothing is.
 
+    Raises:
+        CredoError: the hazard is learned, or a number is outside its range.
+
     A heuristic: it uses y twice, to choose n and to learn. The forecast is the mixture (1 - H) p_r + H p_0,
     whose density is the evidence. Cost: one inner update, two forecasts, and the family's move to its prior
     (P^3 for `Full()`, P^2 for `Full("dense")`).
@@ -71,63 +80,69 @@ class SoftReset(Learner):
         True
     """
 
-    learner: Learner
-    hazard: Any = 0.05
-    floor: Any = 0.5
+    hazard: HazardLike = 0.05
+    floor: ArrayLike = 0.5
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "hazard", as_hazard(self.hazard))
-        if self.hazard.counts:
+        hazard = as_hazard(self.hazard)
+        object.__setattr__(self, "hazard", hazard)
+        if hazard.counts:
             raise CredoError("hazard must not be learned here: there is one hypothesis; use RunLength.")
-        if isinstance(self.hazard, ConstantHazard):
-            require_interval("hazard", self.hazard.rate, 0.0, 1.0)
+        if isinstance(hazard, ConstantHazard):
+            require_interval("hazard", hazard.hazard, 0.0, 1.0)
         require_interval("floor", self.floor, 0.0, 1.0)
 
-    def init(self, params: Any = None, *, var: Any = 1.0, **given: Any) -> Resettable:
-        """The inner learner's first belief."""
-        prior = self.learner.init(params, var=var, **given)
+    @property
+    def _hazard(self) -> Hazard:
+        return as_hazard(self.hazard)
+
+    def wrap(self, prior: B) -> Resettable[B]:
+        """The inner learner's first belief, which is also what it goes back to."""
         whole, kind = jnp.zeros((), jnp.int32), floating(prior)
         return Resettable(prior, prior, whole - 1, jnp.ones((), kind), jnp.zeros((), kind), whole)
 
-    def time_update(self, belief: Resettable, dt: Any) -> Resettable:
+    def advance(self, belief: Resettable[B], dt: ArrayLike | None) -> Resettable[B]:
+        """Let time pass, in which the world may change."""
         kind = belief.change.dtype
         length = jnp.maximum(belief.run_length, 0).astype(kind)
         t = jnp.maximum(belief.t, 1).astype(kind)
-        change = self.hazard.probability(length, jnp.zeros((), kind), t)
+        change = self._hazard.probability(length, jnp.zeros((), kind), t)
         if dt is not None:
             change = 1.0 - (1.0 - change) ** as_like(dt, change)
         change = jnp.where(belief.run_length < 0, 0.0, change)
-        moved = self.learner.time_update(belief.belief, dt)
-        return replace(belief, belief=moved, change=change, t=belief.t + 1)
+        return replace(belief, belief=self.learner.time_update(belief.belief, dt), change=change)
 
     def predictive(
-        self, belief: Resettable, x: Any, method: str | None, samples: int | None, key: Any
+        self,
+        belief: Resettable[B],
+        x: PyTree,
+        method: ForecastMethod | None,
+        samples: int | None,
+        key: Key | None,
     ) -> Predictive:
-        both = jax.tree.map(lambda a, b: jnp.stack([a, b]), belief.belief, self._fresh(belief))
-        parts = jax.vmap(lambda one: self.learner.predictive(one, x, method, samples, key))(both)
+        parts = jax.vmap(lambda one: self.learner.predictive(one, x, method, samples, key))(_both(belief))
         return WeightedPredictive(parts, jnp.log(jnp.stack([1.0 - belief.change, belief.change])))
 
-    def _fresh(self, belief: Resettable) -> Any:
-        return replace(belief.prior, t=belief.belief.t)
-
-    def measurement_update(
-        self, belief: Resettable, x: Any, y: Any, weight: Any, key: Any
-    ) -> tuple[Resettable, Info]:
-        fresh = self._fresh(belief)
-        both = jax.tree.map(lambda a, b: jnp.stack([a, b]), belief.belief, fresh)
+    def propose(
+        self, belief: Resettable[B], x: PyTree, y: PyTree, weight: ArrayLike, key: Key | None
+    ) -> Proposal[Resettable[B]]:
+        """Go back as far as y asks for, then learn y."""
+        fresh = _fresh(belief)
         # The scores are those of the inner learner's own update, whatever its curvature.
-        _, told = jax.vmap(lambda one: self.learner.measurement_update(one, x, y, weight, key))(both)
-        scores = jnp.where(told.ok, told.log_evidence, -jnp.inf).astype(belief.change.dtype)
+        _, infos = jax.vmap(lambda one: self.learner.measurement_update(one, x, y, weight, key))(
+            _both(belief)
+        )
+        scores = jnp.where(infos.ok, infos.log_evidence, -jnp.inf).astype(belief.change.dtype)
         stay, leave = jnp.log1p(-belief.change), jnp.log(belief.change)
         logs = jnp.stack([stay, leave]) + scores
         log_evidence = jnp.logaddexp(logs[0], logs[1])
         keep = jnp.where(jnp.isfinite(log_evidence), jax.nn.softmax(logs)[0], 1.0)
         full = keep <= as_like(self.floor, keep)
-        blended = descend(OrnsteinUhlenbeck(jnp.where(full, 1.0, keep)), belief.belief, belief.prior, None)
+        pull = OrnsteinUhlenbeck(jnp.where(full, 1.0, keep))
+        blended = descend(pull, belief.belief, belief.prior, None)
         blended = select(keep == 1, belief.belief, blended)
         start = select(full, fresh, blended)
         learned, info = self.learner.measurement_update(start, x, y, weight, key)
-        ok = info.ok & jnp.isfinite(log_evidence)
         new = replace(
             belief,
             belief=learned,
@@ -135,8 +150,14 @@ class SoftReset(Learner):
             retention=jnp.where(full, 0.0, keep),
             change=jnp.zeros_like(belief.change),
         )
-        used = ok & jnp.any(jnp.asarray(weight) != 0)
-        return select(used, new, belief), Info(jnp.where(used, log_evidence, 0.0), ok, 1.0 - keep)
+        return Proposal(new, log_evidence, info.ok & jnp.isfinite(log_evidence), 1.0 - keep)
 
-    def draws(self, belief: Resettable, key: Any, shape: tuple[int, ...]) -> Any:
-        return self.learner.draws(belief.belief, as_key(key), shape)
+
+def _fresh(belief: Resettable[B]) -> B:
+    """The prior at the present time."""
+    return at_time(belief.prior, belief.belief.t)
+
+
+def _both(belief: Resettable[B]) -> B:
+    """The belief and the prior, as one belief with a leading axis."""
+    return jax.tree.map(lambda a, b: jnp.stack([a, b]), belief.belief, _fresh(belief))

@@ -1,26 +1,24 @@
-"""A belief made anew from weighted past observations (CPV; Bayes augmented with memory)."""
+"""A belief rebuilt at every step from weighted past observations (CPV; Bayes augmented with memory)."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Generic
 
 import jax
 import jax.numpy as jnp
 
-from credo.adapt.hypotheses import floating
-from credo.adapt.wrapped import Around
+from credo.adapt.nested import Around, B, at_time, floating
+from credo.adapt.wrapper import Proposal, Wrapper
 from credo.core.errors import CredoError, require_integer, require_interval, require_positive
-from credo.core.keys import as_key
 from credo.core.records import record, replace, static_field
-from credo.core.trees import as_like, select
-from credo.learners import Info, Learner
-from credo.likelihoods import Predictive
+from credo.core.trees import as_like
+from credo.core.types import Array, ArrayLike, Key, PyTree
 
 __all__ = ["Memory", "WeightedPast"]
 
 
 @record
-class Memory(Around):
+class Memory(Around[B], Generic[B]):
     """The latest N observations with weights, and what they make of the prior.
 
     Attributes:
@@ -30,18 +28,24 @@ class Memory(Around):
         logits: of their weights (N,); the weight is sigmoid(logit).
         filled: how many there are.
         t: how many times `predict` has been called.
+
+    Example:
+        >>> import credo
+        >>> belief = WeightedPast(credo.BetaBernoulli(), memory=3).init(example=(None, jnp.zeros(())))
+        >>> belief.weights.tolist()
+        [0.0, 0.0, 0.0]
     """
 
-    belief: Any
-    prior: Any
-    xs: Any
-    ys: Any
-    logits: jax.Array
-    filled: jax.Array
-    t: jax.Array
+    belief: B
+    prior: B
+    xs: PyTree
+    ys: PyTree
+    logits: Array
+    filled: Array
+    t: Array
 
     @property
-    def weights(self) -> jax.Array:
+    def weights(self) -> Array:
         """The weights (N,); 0 where there is no observation yet."""
         size = self.logits.shape[0]
         return jnp.where(
@@ -50,7 +54,7 @@ class Memory(Around):
 
 
 @record
-class WeightedPast(Learner):
+class WeightedPast(Wrapper[Memory[B], B], Generic[B]):
     """A learner that remembers N observations and weighs each by whether it still holds.
 
     The belief is prior x prod_i p(y_i | x_i, theta)^(w_i). When y arrives, the weights climb the log density
@@ -61,9 +65,12 @@ class WeightedPast(Learner):
         learner: any differentiable learner that needs no key; its own dynamics are not used, since time is in
             the weights.
         memory: how many observations N to remember.
-        rate, iterations: of the gradient steps; 0 iterations keep all weights at `entry`.
+        learning_rate, iterations: of the gradient steps; 0 iterations keep all weights at `entry`.
         entry: the weight of a new observation, in (0, 1).
         penalty: at least 0: nats that leaving out one observation costs, a prior against forgetting.
+
+    Raises:
+        CredoError: a number is outside its range, or `init` lacks `example`.
 
     Exact given the weights for conjugate and linear-Gaussian learners; what falls out of memory is
     forgotten. The weights are point estimates, made with y itself. Cost: N inner updates and their gradient
@@ -79,80 +86,88 @@ class WeightedPast(Learner):
         True
     """
 
-    learner: Learner
     memory: int = static_field(default=20)
-    rate: Any = 1.0
+    learning_rate: ArrayLike = 1.0
     iterations: int = static_field(default=5)
-    entry: Any = 0.95
-    penalty: Any = 0.5
+    entry: ArrayLike = 0.95
+    penalty: ArrayLike = 0.5
 
     def __post_init__(self) -> None:
         if isinstance(self.memory, int):
             require_integer("memory", self.memory, 1)
             require_integer("iterations", self.iterations, 0)
-        require_positive("rate", self.rate)
+        require_positive("learning_rate", self.learning_rate)
         require_interval("entry", self.entry, 0.0, 1.0, closed=False)
 
-    def init(self, params: Any = None, *, var: Any = 1.0, example: Any = None, **given: Any) -> Memory:
+    def init(
+        self,
+        params: PyTree = None,
+        *,
+        var: PyTree = 1.0,
+        example: tuple[PyTree, PyTree] | None = None,
+        **others: PyTree,
+    ) -> Memory[B]:
         """The inner learner's first belief, and an empty memory.
 
         Arguments:
-            params, var, given: as for the inner learner.
+            params, var, others: as for the inner learner.
             example: a pair (x, y) of the shapes and dtypes of the stream; x may be None.
         """
         if not isinstance(example, tuple) or len(example) != 2:
             raise CredoError("init needs example=(x, y), one row of the stream, to lay out the memory.")
-        prior = self.learner.init(params, var=var, **given)
+        empty = super().init(params, var=var, **others)
         xs, ys = jax.tree.map(
             lambda leaf: jnp.zeros((self.memory, *jnp.shape(leaf)), jnp.asarray(leaf).dtype), example
         )
+        return replace(empty, xs=xs, ys=ys)
+
+    def wrap(self, prior: B) -> Memory[B]:
+        """A memory that is laid out for no observations."""
         logits, zero = jnp.zeros(self.memory, floating(prior)), jnp.zeros((), jnp.int32)
-        return Memory(prior, prior, xs, ys, logits, zero, zero)
+        return Memory(prior, prior, None, None, logits, zero, zero)
 
-    def time_update(self, belief: Memory, dt: Any) -> Memory:
-        inner = replace(belief.belief, t=belief.belief.t + 1)
-        return replace(belief, belief=inner, t=belief.t + 1)
+    def advance(self, belief: Memory[B], dt: ArrayLike | None) -> Memory[B]:
+        """Let time pass: nothing moves, since time is in the weights."""
+        return replace(belief, belief=at_time(belief.belief, belief.belief.t + 1))
 
-    def predictive(
-        self, belief: Memory, x: Any, method: str | None, samples: int | None, key: Any
-    ) -> Predictive:
-        return self.learner.predictive(belief.belief, x, method, samples, key)
-
-    def _believe(self, belief: Memory, logits: jax.Array) -> Any:
+    def _believe(self, belief: Memory[B], logits: Array) -> B:
         """The prior with the remembered observations, weighed."""
         weights = replace(belief, logits=logits).weights
 
-        def take(inner: Any, row: Any) -> tuple[Any, None]:
+        def take(inner: B, row: tuple[PyTree, PyTree, Array]) -> tuple[B, None]:
             x, y, weight = row
             return self.learner.measurement_update(inner, x, y, weight, None)[0], None
 
-        start = replace(belief.prior, t=belief.belief.t)
+        start = at_time(belief.prior, belief.belief.t)
         return jax.lax.scan(take, start, (belief.xs, belief.ys, weights))[0]
 
-    def measurement_update(
-        self, belief: Memory, x: Any, y: Any, weight: Any, key: Any
-    ) -> tuple[Memory, Info]:
-        before = self.learner.predictive(belief.belief, x, None, None, key).log_prob(y)
-        _, told = self.learner.measurement_update(belief.belief, x, y, weight, key)
+    def _reweigh(self, belief: Memory[B], x: PyTree, y: PyTree, key: Key | None) -> Array:
+        """The logits after some gradient steps on the log density of y."""
 
-        def score(logits: jax.Array) -> jax.Array:
+        def score(logits: Array) -> Array:
             predicted = self.learner.predictive(self._believe(belief, logits), x, None, None, key)
             cost = as_like(self.penalty, logits) * jnp.sum(
                 jnp.where(belief.weights > 0, 1 - jax.nn.sigmoid(logits), 0.0)
             )
             return predicted.log_prob(y).astype(logits.dtype) - cost
 
-        def climb(_: int, logits: jax.Array) -> jax.Array:
+        def climb(_: int, logits: Array) -> Array:
             slope = jax.grad(score)(logits)
-            moved = logits + as_like(self.rate, logits) * jnp.where(jnp.isfinite(slope), slope, 0.0)
-            return jnp.clip(moved, -10.0, 10.0)
+            rate = as_like(self.learning_rate, logits)
+            return jnp.clip(logits + rate * jnp.where(jnp.isfinite(slope), slope, 0.0), -10.0, 10.0)
 
-        logits = (
-            jax.lax.fori_loop(0, self.iterations, climb, belief.logits) if self.iterations else belief.logits
-        )
+        return jax.lax.fori_loop(0, self.iterations, climb, belief.logits)
+
+    def propose(
+        self, belief: Memory[B], x: PyTree, y: PyTree, weight: ArrayLike, key: Key | None
+    ) -> Proposal[Memory[B]]:
+        """Weigh the past by how well it predicts y, then remember y."""
+        before = self.learner.predictive(belief.belief, x, None, None, key).log_prob(y)
+        _, info = self.learner.measurement_update(belief.belief, x, y, weight, key)
+        logits = self._reweigh(belief, x, y, key) if self.iterations else belief.logits
         entry = as_like(self.entry, logits)
 
-        def push(rows: jax.Array, row: Any) -> jax.Array:
+        def push(rows: Array, row: ArrayLike) -> Array:
             return jnp.concatenate([rows[1:], jnp.asarray(row, rows.dtype)[None]])
 
         new = replace(
@@ -163,9 +178,4 @@ class WeightedPast(Learner):
             filled=jnp.minimum(belief.filled + 1, self.memory),
         )
         new = replace(new, belief=self._believe(new, new.logits))
-        ok = told.ok & jnp.isfinite(before)
-        used = ok & jnp.any(jnp.asarray(weight) != 0)
-        return select(used, new, belief), Info(jnp.where(used, told.log_evidence, 0.0), ok, new.weights)
-
-    def draws(self, belief: Memory, key: Any, shape: tuple[int, ...]) -> Any:
-        return self.learner.draws(belief.belief, as_key(key), shape)
+        return Proposal(new, info.log_evidence, info.ok & jnp.isfinite(before), new.weights)

@@ -15,8 +15,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from credo.adapt.experts import Bank
-from credo.adapt.hypotheses import Hypotheses
+from credo.adapt import Bank, Hypotheses
 from credo.cli import defaults
 from credo.cli.options import WRAPPED, parse_drift
 from credo.core.errors import DataError

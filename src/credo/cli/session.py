@@ -11,9 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from credo.adapt.experts import Bank
-from credo.adapt.hypotheses import Hypotheses
-from credo.adapt.soft_reset import Resettable
+from credo.adapt import Bank, Hypotheses, Resettable
 from credo.beliefs import Gaussian
 from credo.cli.build import build
 from credo.cli.changes import ChangeTally, Steps, collect, joined

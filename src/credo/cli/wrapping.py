@@ -5,9 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import credo
-from credo.adapt import RunLength
-from credo.adapt.experts import Experts
-from credo.adapt.soft_reset import SoftReset
+from credo.adapt import Experts, RunLength, SoftReset
 from credo.cli import defaults
 from credo.cli.options import RULES, WRAPPED, parse_drift, parse_posterior
 from credo.core.errors import CredoError

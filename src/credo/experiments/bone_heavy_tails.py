@@ -11,8 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import credo
-from credo.adapt.robust import WoLF
-from credo.adapt.robust_noise import StudentTNoise
+from credo.adapt import StudentTNoise, WoLF
 from credo.experiments.bone_common import Method, Plan, grid
 from credo.experiments.bone_methods import online
 from credo.experiments.bone_peers import NEIGHBOURS, river_regressors

@@ -12,11 +12,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from credo.adapt.experts import Experts
-from credo.adapt.hazards import LearnedHazard
-from credo.adapt.probability import ChangeProbability
-from credo.adapt.run_length import ChangeTimes, RunLength
-from credo.adapt.soft_reset import SoftReset
+from credo.adapt import ChangeProbability, ChangeTimes, Experts, LearnedHazard, RunLength, SoftReset
 from credo.core.records import replace
 from credo.core.trees import as_like
 from credo.dynamics import Inflation, OrnsteinUhlenbeck, RandomWalk, Static

@@ -11,8 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import credo
-from credo.adapt.position import Continuous, LocalPolynomial
-from credo.adapt.run_length import ChangeTimes, RunLength
+from credo.adapt import ChangeTimes, Continuous, LocalPolynomial, RunLength
 from credo.experiments.bone_common import Method, Plan, grid
 from credo.experiments.bone_methods import online
 from credo.experiments.bone_peers import NEIGHBOURS, river_regressors

@@ -18,12 +18,18 @@ RECORDS = {
 """The former names of records, with the present ones."""
 
 FIELDS = {
+    "ChangeProbability": {"rate": "learning_rate"},
+    "ConstantHazard": {"rate": "hazard"},
+    "Continuous": {"jump": "jump_var"},
     "Decay": {"gamma": "forgetting", "q": "var"},
+    "Experts": {"rate": "learning_rate"},
     "Inflation": {"alpha": "rate"},
     "InverseGamma": {"forget": "forgetting"},
     "LinearGaussian": {"noise": "cov"},
     "OrnsteinUhlenbeck": {"gamma": "forgetting"},
+    "Piece": {"jump": "jump_var"},
     "RandomWalk": {"q": "var"},
+    "WeightedPast": {"rate": "learning_rate"},
 }
 """The former names of fields, by the present name of their record."""
 

@@ -3,27 +3,28 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from credo.adapt.hypotheses import floating
-from credo.adapt.priors import _collapse
-from credo.adapt.wrapped import Around
+from credo.adapt.moments import matched
+from credo.adapt.nested import Around, at_time, floating
+from credo.adapt.wrapper import Proposal, Wrapper
+from credo.beliefs import Gaussian
 from credo.core.errors import CredoError, require_integer, require_nonnegative
-from credo.core.keys import as_key
 from credo.core.records import record, replace, static_field
 from credo.core.trees import as_like, select
-from credo.learners import Info, Learner, RecursiveLearner
+from credo.core.types import Array, ArrayLike, Key, PyTree
+from credo.learners import RecursiveLearner
+from credo.learners.base import ForecastMethod
 from credo.likelihoods import Predictive
 
-__all__ = ["Continuous", "LocalPolynomial", "Piece"]
+__all__ = ["Continuous", "LocalPolynomial", "Piece", "about"]
 
 
 @record
-class Piece(Around):
+class Piece(Around[Gaussian]):
     """A belief about the curve f(x) = sum_j w_j (x - origin)^j.
 
     Attributes:
@@ -33,17 +34,25 @@ class Piece(Around):
         state: what the next observation does: 0 goes on, 1 begins the segment anew from the prior, 2 begins
             it at the value of the curve.
         prior: the belief about the coefficients before any data.
-        jump: for state 2, the variance of the step between the segments.
+        jump_var: for state 2, the variance of the step between the segments.
         t: how many times `predict` has been called.
+
+    Example:
+        >>> import credo
+        >>> inner = credo.extended_kalman(credo.Model(lambda w, x: x @ w, credo.Normal(0.1)))
+        >>> learner = LocalPolynomial(inner, degree=1)
+        >>> belief, _ = learner.step(learner.init(jnp.zeros(2)), 3.0, 1.0)
+        >>> float(belief.origin), int(belief.state)
+        (3.0, 0)
     """
 
-    belief: Any
-    origin: jax.Array
-    place: jax.Array
-    state: jax.Array
-    prior: Any
-    jump: jax.Array
-    t: jax.Array
+    belief: Gaussian
+    origin: Array
+    place: Array
+    state: Array
+    prior: Gaussian
+    jump_var: Array
+    t: Array
 
 
 @record
@@ -54,26 +63,37 @@ class Continuous:
     a jump; slope and higher coefficients come from the prior (Fearnhead & Liu 2011; RL-MMPR in BONE).
 
     Arguments:
-        jump: the variance of a step in the value, at least 0.
+        jump_var: the variance of a step in the value, at least 0, in squared units of y.
+
+    Raises:
+        CredoError: `jump_var` is negative, or the learner is no `LocalPolynomial`.
+
+    Example:
+        >>> import credo
+        >>> inner = credo.extended_kalman(credo.Model(lambda w, x: x @ w, credo.Normal(0.1)))
+        >>> learner = credo.RunLength(LocalPolynomial(inner, 1), conditional_prior=Continuous(jump_var=0.1))
+        >>> belief, info = learner.step(learner.init(jnp.zeros(2)), 3.0, 1.0)
+        >>> bool(info.ok)
+        True
     """
 
-    jump: Any = 0.0
+    jump_var: ArrayLike = 0.0
 
     def __post_init__(self) -> None:
-        require_nonnegative("jump", self.jump)
+        require_nonnegative("jump_var", self.jump_var)
 
-    def begin(self, parent: Any, prior: Any, dt: Any) -> Any:
+    def begin(self, parent: Piece, prior: Piece, dt: ArrayLike | None) -> Piece:
         """The parent's belief, to be made a new segment when its first x is known."""
         if not isinstance(parent, Piece):
             raise CredoError(
                 f"Continuous() is the conditional prior of a LocalPolynomial; got a {type(parent).__name__}."
             )
         state = jnp.full_like(parent.state, 2)
-        return replace(parent, state=state, jump=as_like(self.jump, parent.jump))
+        return replace(parent, state=state, jump_var=as_like(self.jump_var, parent.jump_var))
 
 
 @record
-class LocalPolynomial(Learner):
+class LocalPolynomial(Wrapper[Piece, Gaussian]):
     """A polynomial in x - x_start, where x_start is the first x of the segment: a learner of scalar inputs.
 
     Alone it fits one polynomial; inside `RunLength` each hypothesis has an x_start of its own, and the
@@ -84,6 +104,9 @@ class LocalPolynomial(Learner):
         learner: a `RecursiveLearner` of the coefficients w (P,), whose x are the features (1, u, ..., u^d)
             with u = x - x_start.
         degree: d = P - 1.
+
+    Raises:
+        CredoError: `degree` is negative, or `init` is given another number of parameters than `degree` + 1.
 
     Exact where the learner is: a polynomial about one origin is one about any other, so mixtures over
     hypotheses are matched about the same origin, in their first two moments. x is one number, or (1,).
@@ -106,66 +129,66 @@ class LocalPolynomial(Learner):
         if isinstance(self.degree, int):
             require_integer("degree", self.degree, 0)
 
-    def init(self, params: Any = None, *, var: Any = 1.0, **given: Any) -> Piece:
+    def wrap(self, prior: Gaussian) -> Piece:
         """The prior of the coefficients of every segment."""
-        prior = self.learner.init(params, var=var, **given)
         if prior.size != self.degree + 1:
             raise CredoError(f"params must be degree + 1 = {self.degree + 1} numbers; got {prior.size}.")
         zero, whole = jnp.zeros((), floating(prior)), jnp.zeros((), jnp.int32)
         return Piece(prior, zero, zero, whole + 1, prior, zero, whole)
 
-    def time_update(self, belief: Piece, dt: Any) -> Piece:
-        moved = self.learner.time_update(belief.belief, dt)
-        # A segment that has not begun has nothing that could move.
-        kept = replace(belief.belief, t=moved.t)
-        return replace(belief, belief=select(belief.state == 1, kept, moved), t=belief.t + 1)
+    def advance(self, belief: Piece, dt: ArrayLike | None) -> Piece:
+        """Let time pass; a segment that has not begun has nothing that could move."""
+        later = self.learner.time_update(belief.belief, dt)
+        unmoved = at_time(belief.belief, later.t)
+        return replace(belief, belief=select(belief.state == 1, unmoved, later))
 
-    def _begun(self, belief: Piece, x: Any) -> tuple[Piece, jax.Array]:
+    def _start(self, belief: Piece, x: ArrayLike) -> tuple[Piece, Array]:
         """The belief with the segment begun at x where it has not yet, and the features of x."""
         place = as_like(x, belief.place).reshape(())
         new = belief.state > 0
         origin = jnp.where(new, place, belief.origin)
-        prior = replace(belief.prior, t=belief.belief.t)
-        moved = _about(belief, place)
-        cov, old = belief.prior.cov.dense(), moved.belief.cov.dense()
-        joined = cov.at[0, :].set(0.0).at[:, 0].set(0.0).at[0, 0].set(old[0, 0] + belief.jump)
+        prior = at_time(belief.prior, belief.belief.t)
+        there = about(belief, place)
+        cov, old = belief.prior.cov.dense(), there.belief.cov.dense()
+        joined = cov.at[0, :].set(0.0).at[:, 0].set(0.0).at[0, 0].set(old[0, 0] + belief.jump_var)
         # Where this branch is not taken the matrix must still have a root.
         joined = jnp.where(belief.state == 2, joined, cov)
-        joined = joined.at[0, 0].set(jnp.maximum(joined[0, 0], jnp.finfo(cov.dtype).tiny))
-        met = replace(
+        joined = joined.at[0, 0].set(jnp.maximum(joined[0, 0], np.finfo(cov.dtype).tiny))
+        continued = replace(
             prior,
-            mean=prior.mean.at[0].set(moved.belief.mean[0]),
+            mean=prior.mean.at[0].set(there.belief.mean[0]),
             cov=self.learner.family.from_dense(joined),
         )
-        inner = select(belief.state == 2, met, select(belief.state == 1, prior, belief.belief))
-        begun = replace(belief, belief=inner, origin=origin, place=place, state=jnp.zeros_like(belief.state))
-        return begun, _powers(place - origin, self.degree + 1)
+        inner = select(belief.state == 2, continued, select(belief.state == 1, prior, belief.belief))
+        segment = replace(
+            belief, belief=inner, origin=origin, place=place, state=jnp.zeros_like(belief.state)
+        )
+        return segment, _powers(place - origin, self.degree + 1)
 
     def predictive(
-        self, belief: Piece, x: Any, method: str | None, samples: int | None, key: Any
+        self, belief: Piece, x: PyTree, method: ForecastMethod | None, samples: int | None, key: Key | None
     ) -> Predictive:
-        begun, features = self._begun(belief, x)
-        return self.learner.predictive(begun.belief, features, method, samples, key)
+        segment, features = self._start(belief, x)
+        return self.learner.predictive(segment.belief, features, method, samples, key)
 
-    def measurement_update(self, belief: Piece, x: Any, y: Any, weight: Any, key: Any) -> tuple[Piece, Info]:
-        begun, features = self._begun(belief, x)
-        learned, info = self.learner.measurement_update(begun.belief, features, y, weight, key)
-        used = info.ok & jnp.any(jnp.asarray(weight) != 0)
-        return select(used, replace(begun, belief=learned), belief), info
+    def propose(
+        self, belief: Piece, x: PyTree, y: PyTree, weight: ArrayLike, key: Key | None
+    ) -> Proposal[Piece]:
+        """Learn the coefficients about the origin of the segment."""
+        segment, features = self._start(belief, x)
+        learned, info = self.learner.measurement_update(segment.belief, features, y, weight, key)
+        return Proposal(replace(segment, belief=learned), info.log_evidence, info.ok, info.extras)
 
-    def draws(self, belief: Piece, key: Any, shape: tuple[int, ...]) -> Any:
-        return self.learner.draws(belief.belief, as_key(key), shape)
 
-
-def _powers(value: jax.Array, size: int) -> jax.Array:
+def _powers(value: Array, size: int) -> Array:
     """(1, v, v^2, ...) of some length."""
-    made = [jnp.ones_like(value)]
+    powers = [jnp.ones_like(value)]
     for _ in range(size - 1):
-        made.append(made[-1] * value)
-    return jnp.stack(made)
+        powers.append(powers[-1] * value)
+    return jnp.stack(powers)
 
 
-def _about(piece: Piece, origin: jax.Array) -> Piece:
+def about(piece: Piece, origin: Array) -> Piece:
     """The same curve with coefficients about another origin: w'_i = sum_j C(j, i) delta^(j - i) w_j."""
     inner = piece.belief
     size, dtype = inner.mean.shape[0], inner.mean.dtype
@@ -173,20 +196,20 @@ def _about(piece: Piece, origin: jax.Array) -> Piece:
     choose = [[float(math.comb(j, i)) for j in range(size)] for i in range(size)]
     gaps = np.maximum(np.arange(size)[None, :] - np.arange(size)[:, None], 0)
     matrix = jnp.asarray(choose, dtype) * powers[gaps]
-    moved = inner.cov.linear(matrix, jnp.zeros((size, size), dtype))
-    return replace(piece, belief=replace(inner, mean=matrix @ inner.mean, cov=moved), origin=origin)
+    cov = inner.cov.linear(matrix, jnp.zeros((size, size), dtype))
+    return replace(piece, belief=replace(inner, mean=matrix @ inner.mean, cov=cov), origin=origin)
 
 
-@_collapse.register
-def _(beliefs: Piece, weights: jax.Array) -> Piece:
+@matched.register
+def _(beliefs: Piece, weights: Array) -> Piece:
     """The mixture's moments, about the latest x."""
     first = jax.tree.map(lambda leaf: leaf[0], beliefs)
     # Where nothing was seen yet the coefficients are those of the prior about any origin.
-    moved = jax.vmap(lambda piece: select(piece.state == 1, piece, _about(piece, piece.place)))(beliefs)
+    aligned = jax.vmap(lambda piece: select(piece.state == 1, piece, about(piece, piece.place)))(beliefs)
     heaviest = jnp.argmax(weights)
     return replace(
         first,
-        belief=_collapse(moved.belief, weights),
+        belief=matched(aligned.belief, weights),
         origin=beliefs.place[heaviest],
         place=beliefs.place[heaviest],
         state=beliefs.state[heaviest],

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Generic
 
-import jax
 import jax.numpy as jnp
-import jax.scipy.special as jss
 
-from credo.adapt.wrapped import Mixture
+from credo.adapt.nested import B, Mixture
 from credo.core.errors import require_integer
 from credo.core.records import record
+from credo.core.types import Array
 
-__all__ = ["Changes", "Hypotheses", "Segments", "floating", "log_sum", "normalized"]
+__all__ = ["Changes", "Hypotheses", "Segments"]
 
 
 @record
 class Segments:
-    """What M hypotheses say of the past: one entry a hypothesis.
+    """What M hypotheses say of the past: one entry for each hypothesis.
 
     Attributes:
         run_length: steps since the first observation of the current segment (M,); -1 before any observation.
@@ -25,18 +24,25 @@ class Segments:
         best: the log probability of the hypothesis's likeliest past (M,), up to a constant.
         parent: for a segment that begins now, the run length at which its likeliest predecessor ended (M,).
         times: the latest starts of segments, newest first (M, depth).
+
+    Example:
+        >>> import credo
+        >>> learner = credo.RunLength(credo.BetaBernoulli(), hazard=0.1, capacity=2)
+        >>> belief, _ = learner.step(learner.init(), None, 1.0)
+        >>> belief.segments.run_length.shape
+        (3,)
     """
 
-    run_length: jax.Array
-    count: jax.Array
-    best: jax.Array
-    parent: jax.Array
-    times: jax.Array
+    run_length: Array
+    count: Array
+    best: Array
+    parent: Array
+    times: Array
 
 
 @record
 class Changes:
-    """What a step says of changes; the `extras` of an `Info`.
+    """What a step says of changes: the `extras` of the `Info` of `RunLength` and `ChangeTimes`.
 
     Attributes:
         change: P(a segment began with this observation, given all so far); 1 at the very first one.
@@ -47,20 +53,27 @@ class Changes:
         pruned: the probability of the hypotheses that were dropped in this step.
         alarm: whether a change is reported, for the first time, with this observation.
         hypotheses: how many have a probability above 0.
+
+    Example:
+        >>> import credo
+        >>> learner = credo.RunLength(credo.BetaBernoulli(), hazard=0.1)
+        >>> belief, info = learner.step(learner.init(), None, 1.0)
+        >>> float(info.extras.change), int(info.extras.hypotheses)
+        (1.0, 1)
     """
 
-    change: jax.Array
-    run_length: jax.Array
-    map_run_length: jax.Array
-    best_run_length: jax.Array
-    parent_run_length: jax.Array
-    pruned: jax.Array
-    alarm: jax.Array
-    hypotheses: jax.Array
+    change: Array
+    run_length: Array
+    map_run_length: Array
+    best_run_length: Array
+    parent_run_length: Array
+    pruned: Array
+    alarm: Array
+    hypotheses: Array
 
 
 @record
-class Hypotheses(Mixture):
+class Hypotheses(Mixture[B], Generic[B]):
     """M hypotheses about the auxiliary variable, each with a belief of its own.
 
     Attributes:
@@ -70,58 +83,55 @@ class Hypotheses(Mixture):
         prior: the belief before any data.
         reported: when the segment began that was last reported by an alarm.
         t: how many times `predict` has been called.
+
+    Example:
+        >>> import credo
+        >>> learner = credo.RunLength(credo.BetaBernoulli(), hazard=0.1)
+        >>> belief, _ = credo.run(learner, learner.init(), None, jnp.array([1, 1, 1]))
+        >>> int(belief.map_run_length), belief.run_length_probs(4).shape
+        (2, (4,))
     """
 
-    log_weights: jax.Array
-    beliefs: Any
+    log_weights: Array
+    beliefs: B
     segments: Segments
-    prior: Any
-    reported: jax.Array
-    t: jax.Array
+    prior: B
+    reported: Array
+    t: Array
 
     @property
-    def change_probability(self) -> jax.Array:
+    def change_probability(self) -> Array:
         """P(the latest observation began a segment); on a predicted belief, P(the next one does)."""
         return jnp.sum(jnp.where(self.segments.run_length == 0, self.weights, 0.0))
 
     @property
-    def expected_run_length(self) -> jax.Array:
+    def expected_run_length(self) -> Array:
         """E[run length]."""
         lengths = jnp.maximum(self.segments.run_length, 0).astype(self.log_weights.dtype)
         return jnp.sum(self.weights * lengths)
 
     @property
-    def map_run_length(self) -> jax.Array:
+    def map_run_length(self) -> Array:
         """The likeliest run length; hypotheses of the same length are added up."""
         lengths = self.segments.run_length
         same = lengths[:, None] == lengths[None, :]
         return lengths[jnp.argmax(jnp.where(same, self.weights[None, :], 0.0).sum(axis=1))]
 
-    def run_length_probs(self, size: int) -> jax.Array:
-        """P(run length = 0, ..., size - 1), (size,); longer ones are added to the last."""
+    def run_length_probs(self, size: int) -> Array:
+        """The distribution of the run length.
+
+        Arguments:
+            size: how many run lengths to tell apart, at least 1.
+
+        Returns:
+            P(run length = 0, ..., size - 1), (size,); longer ones are added to the last.
+
+        Raises:
+            CredoError: `size` is not a whole number above 0.
+        """
         require_integer("size", size, 1)
         return (
             jnp.zeros(size, self.log_weights.dtype)
             .at[jnp.clip(self.segments.run_length, 0, size - 1)]
             .add(self.weights)
         )
-
-
-def floating(belief: Any) -> Any:
-    """The floating-point dtype of a belief."""
-    kinds = [jnp.asarray(leaf).dtype for leaf in jax.tree.leaves(belief)]
-    found = [kind for kind in kinds if jnp.issubdtype(kind, jnp.floating)]
-    return max(found, key=lambda kind: jnp.finfo(kind).bits) if found else jnp.zeros(()).dtype
-
-
-def log_sum(logs: jax.Array, axis: int | None = None) -> jax.Array:
-    """logsumexp, whose derivative is 0 where everything is -inf."""
-    dead = jnp.max(logs, axis=axis) == -jnp.inf
-    wide = dead if axis is None else jnp.expand_dims(dead, axis)
-    return jnp.where(dead, -jnp.inf, jss.logsumexp(jnp.where(wide, 0.0, logs), axis=axis))
-
-
-def normalized(log_weights: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """Log weights that sum to one, and the log of the sum before; where nothing is alive they stay -inf."""
-    total = log_sum(log_weights)
-    return jnp.where(total > -jnp.inf, log_weights - total, log_weights), total

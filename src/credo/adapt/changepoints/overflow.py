@@ -2,28 +2,47 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Literal, NamedTuple, TypeAlias, TypeVar, get_args
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
-from credo.adapt.hypotheses import normalized
-from credo.adapt.priors import collapse
+from credo.adapt.log_weights import normalized
+from credo.adapt.moments import collapse
 from credo.core.errors import CredoError
 from credo.core.keys import require_key
+from credo.core.types import Array, Key
 
-__all__ = ["OVERFLOWS", "thin"]
+__all__ = ["OVERFLOWS", "Overflow", "thin"]
+
+T = TypeVar("T")
+
+Overflow: TypeAlias = Literal["drop", "merge", "resample"]
+"""What to do with more hypotheses than there is room for."""
+
+OVERFLOWS: tuple[Overflow, ...] = get_args(Overflow)
+"""All ways."""
+
+
+class _Crowd(NamedTuple):
+    """M hypotheses, of which at most `capacity` may stay."""
+
+    log_weights: Array
+    run_length: Array
+    urgent: Array
+    capacity: int
 
 
 def thin(
-    overflow: str,
-    log_weights: jax.Array,
-    beliefs: Any,
-    run_length: jax.Array,
-    urgent: jax.Array,
+    overflow: Overflow,
+    log_weights: Array,
+    beliefs: T,
+    run_length: Array,
+    urgent: Array,
     capacity: int,
-    key: Any,
-) -> tuple[jax.Array, Any, jax.Array]:
+    key: Key | None,
+) -> tuple[Array, T, Array]:
     """Keep at most `capacity` of M hypotheses.
 
     Arguments:
@@ -39,11 +58,21 @@ def thin(
 
     Returns:
         Log weights (M,) of sum one, -inf where dropped; the beliefs; the probability that was dropped.
+
+    Raises:
+        CredoError: "resample" lacks a key, or "merge" would have to fold more than one.
     """
-    return OVERFLOWS[overflow](log_weights, beliefs, run_length, urgent, capacity, key)
+    crowd = _Crowd(log_weights, run_length, urgent, capacity)
+    if overflow == "merge":
+        return _merge(crowd, beliefs)
+    if overflow == "resample":
+        survivors, pruned = _resample(crowd, require_key(key, "overflow='resample'"))
+    else:
+        survivors, pruned = _drop(crowd)
+    return survivors, beliefs, pruned
 
 
-def _heaviest(log_weights: jax.Array, urgent: jax.Array, capacity: int) -> jax.Array:
+def _heaviest(log_weights: Array, urgent: Array, capacity: int) -> Array:
     """Which hypotheses are the heaviest, urgent ones first."""
     alive = log_weights > -jnp.inf
     rank = jnp.where(urgent & alive, log_weights + 1e6, log_weights)
@@ -53,21 +82,18 @@ def _heaviest(log_weights: jax.Array, urgent: jax.Array, capacity: int) -> jax.A
     return jnp.zeros(size, bool).at[jax.lax.top_k(rank, capacity)[1]].set(True)
 
 
-def _drop(
-    log_weights: jax.Array, beliefs: Any, run_length: jax.Array, urgent: jax.Array, capacity: int, key: Any
-) -> tuple[jax.Array, Any, jax.Array]:
-    keep = _heaviest(log_weights, urgent, capacity)
+def _drop(crowd: _Crowd) -> tuple[Array, Array]:
+    log_weights = crowd.log_weights
+    keep = _heaviest(log_weights, crowd.urgent, crowd.capacity)
     pruned = jnp.sum(jnp.where(keep, 0.0, jnp.exp(log_weights)))
-    return normalized(jnp.where(keep, log_weights, -jnp.inf))[0], beliefs, pruned
+    return normalized(jnp.where(keep, log_weights, -jnp.inf))[0], pruned
 
 
-def _resample(
-    log_weights: jax.Array, beliefs: Any, run_length: jax.Array, urgent: jax.Array, capacity: int, key: Any
-) -> tuple[jax.Array, Any, jax.Array]:
+def _resample(crowd: _Crowd, key: Array) -> tuple[Array, Array]:
     """Stratified optimal resampling: with sum_k min(w_k / c, 1) = capacity, weights above c stay as they are
     and the others survive with probability w / c and weigh c.
     """
-    key = require_key(key, "overflow='resample'")
+    log_weights, capacity = crowd.log_weights, crowd.capacity
     weights = jnp.exp(log_weights)
     size, dtype = weights.shape[0], weights.dtype
     falling = jnp.sort(weights)[::-1]
@@ -84,40 +110,36 @@ def _resample(
     passed = jnp.floor(chances + start) > jnp.floor(
         jnp.concatenate([jnp.zeros(1, dtype), chances[:-1]]) + start
     )
-    drawn = jnp.where(light & passed, jnp.log(threshold), -jnp.inf)
-    kept = jnp.where(light, drawn, log_weights)
+    redrawn = jnp.where(light & passed, jnp.log(threshold), -jnp.inf)
+    survivors = jnp.where(light, redrawn, log_weights)
     few = jnp.sum((weights > 0).astype(jnp.int32)) <= capacity
-    kept = jnp.where(few, log_weights, kept)
+    survivors = jnp.where(few, log_weights, survivors)
     # Rounding may leave one too many.
-    keep = _heaviest(kept, jnp.zeros_like(urgent), capacity)
-    kept = jnp.where(keep, kept, -jnp.inf)
-    pruned = jnp.sum(jnp.where(kept > -jnp.inf, 0.0, weights))
-    return normalized(kept)[0], beliefs, pruned
+    keep = _heaviest(survivors, jnp.zeros_like(crowd.urgent), capacity)
+    survivors = jnp.where(keep, survivors, -jnp.inf)
+    pruned = jnp.sum(jnp.where(survivors > -jnp.inf, 0.0, weights))
+    return normalized(survivors)[0], pruned
 
 
-def _merge(
-    log_weights: jax.Array, beliefs: Any, run_length: jax.Array, urgent: jax.Array, capacity: int, key: Any
-) -> tuple[jax.Array, Any, jax.Array]:
-    size = log_weights.shape[0]
-    if size != capacity + 1:
+def _merge(crowd: _Crowd, beliefs: T) -> tuple[Array, T, Array]:
+    log_weights, run_length = crowd.log_weights, crowd.run_length
+    if log_weights.shape[0] != crowd.capacity + 1:
         raise CredoError(
             "overflow='merge' needs run lengths with one successor (a hazard that is not learned)."
         )
-    keep = _heaviest(log_weights, urgent, capacity)
+    keep = _heaviest(log_weights, crowd.urgent, crowd.capacity)
     lost = jnp.argmin(keep)
     near = keep & (log_weights > -jnp.inf)
-    far = jnp.iinfo(run_length.dtype).max
+    far = np.iinfo(run_length.dtype).max
     host = jnp.argmin(jnp.where(near, jnp.abs(run_length - run_length[lost]), far))
     pair = jnp.stack([host, lost])
     both = jax.tree.map(lambda leaf: leaf[pair], beliefs)
     full = log_weights[lost] > -jnp.inf
-    merged = collapse(log_weights[pair], both)
+    mixture = collapse(log_weights[pair], both)
     beliefs = jax.tree.map(
-        lambda leaf, one: leaf.at[host].set(jnp.where(full, one, leaf[host])), beliefs, merged
+        lambda leaf, one: leaf.at[host].set(jnp.where(full, one, leaf[host])), beliefs, mixture
     )
     total = jnp.logaddexp(log_weights[host], log_weights[lost])
-    kept = jnp.where(keep, log_weights, -jnp.inf).at[host].set(jnp.where(full, total, log_weights[host]))
-    return kept, beliefs, jnp.zeros((), log_weights.dtype)
-
-
-OVERFLOWS = {"drop": _drop, "resample": _resample, "merge": _merge}
+    rest = jnp.where(keep, log_weights, -jnp.inf)
+    survivors = rest.at[host].set(jnp.where(full, total, log_weights[host]))
+    return survivors, beliefs, jnp.zeros((), log_weights.dtype)

@@ -1,0 +1,103 @@
+"""One belief in place of a mixture: its first two moments are matched.
+
+A kind of belief takes part by registering a function with `matched`: `(beliefs, weights) -> belief`, where
+`beliefs` has a leading axis K and `weights` (K,) sum to one.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import TypeVar
+
+import jax
+import jax.numpy as jnp
+
+from credo.beliefs import Beta, Dirichlet, Gamma, Gaussian, InverseGamma
+from credo.core.errors import CredoError
+from credo.core.records import replace
+from credo.core.types import Array
+from credo.covariances import collapse_mixture
+
+__all__ = ["collapse", "matched"]
+
+T = TypeVar("T")
+
+
+def collapse(log_weights: Array, beliefs: T) -> T:
+    """The one belief with the first two moments of a mixture.
+
+    Exact moments for `Full`, `Diagonal`, Beta and Gamma; `LowRank` keeps the marginal variances exactly and
+    projects the rest; Dirichlet matches the means and the total variance. A learned noise variance matches
+    the mean and variance of the precision.
+
+    Arguments:
+        log_weights: (K,), of any total; where all are -inf, the first belief is given back.
+        beliefs: a belief whose arrays have a leading axis K.
+
+    Returns:
+        A belief of the same kind, without the leading axis.
+
+    Raises:
+        CredoError: this kind of belief has no moments that could be matched.
+    """
+    alive = jnp.max(log_weights) > -jnp.inf
+    first = jnp.arange(log_weights.shape[0]) == 0
+    weights = jax.nn.softmax(jnp.where(alive, log_weights, jnp.where(first, 0.0, -jnp.inf)))
+    belief = matched(beliefs, weights)
+    assert isinstance(belief, type(beliefs))
+    return belief
+
+
+@functools.singledispatch
+def matched(beliefs: object, weights: Array) -> object:
+    """The belief with the moments of `beliefs` under `weights`; dispatches on the kind of belief."""
+    raise CredoError(
+        "moments can be matched for Gaussian, Beta, Gamma and Dirichlet beliefs; got "
+        f"{type(beliefs).__name__}: choose PriorReset() and overflow='drop'."
+    )
+
+
+@matched.register
+def _(beliefs: Gaussian, weights: Array) -> Gaussian:
+    mean = weights @ beliefs.mean
+    gaps = beliefs.mean - mean[None, :]
+    noise, cov, shares = beliefs.noise, beliefs.cov, weights
+    if noise is not None:
+        # The covariances are in units of each hypothesis's own noise variance.
+        units = noise.scale / noise.shape
+        noise = _matched_noise(noise, weights)
+        unit = noise.scale / noise.shape
+        cov = jax.vmap(lambda one, ratio: one.scale(ratio))(cov, units / unit)
+        gaps = gaps / jnp.sqrt(unit)
+    first = jax.tree.map(lambda leaf: leaf[0], beliefs)
+    return replace(first, mean=mean, cov=collapse_mixture(cov, shares, gaps), noise=noise)
+
+
+def _matched_noise(noise: InverseGamma, weights: Array) -> InverseGamma:
+    mean, var = _moments(weights, noise.shape / noise.scale, noise.shape / noise.scale**2)
+    return InverseGamma(mean**2 / var, mean / var, weights @ noise.forgetting)
+
+
+def _moments(weights: Array, mean: Array, var: Array) -> tuple[Array, Array]:
+    centre = jnp.tensordot(weights, mean, axes=1)
+    return centre, jnp.tensordot(weights, var + (mean - centre[None]) ** 2, axes=1)
+
+
+@matched.register
+def _(beliefs: Beta, weights: Array) -> Beta:
+    mean, var = _moments(weights, beliefs.mean, beliefs.var)
+    total = mean * (1 - mean) / var - 1
+    return Beta(mean * total, (1 - mean) * total, beliefs.t[0])
+
+
+@matched.register
+def _(beliefs: Gamma, weights: Array) -> Gamma:
+    mean, var = _moments(weights, beliefs.mean, beliefs.var)
+    return Gamma(mean**2 / var, mean / var, beliefs.t[0])
+
+
+@matched.register
+def _(beliefs: Dirichlet, weights: Array) -> Dirichlet:
+    mean, var = _moments(weights, jax.vmap(lambda b: b.mean)(beliefs), jax.vmap(lambda b: b.var)(beliefs))
+    total = jnp.sum(mean * (1 - mean)) / jnp.sum(var) - 1
+    return Dirichlet(mean * total, beliefs.t[0])

@@ -1,0 +1,166 @@
+"""Beliefs that hold other beliefs, and what they answer alike."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Generic, TypeVar
+
+import jax
+import jax.numpy as jnp
+
+from credo.adapt.moments import collapse
+from credo.core.errors import CredoError
+from credo.core.keys import as_key
+from credo.core.records import replace
+from credo.core.types import Array, DTypeLike, Key, PyTree
+from credo.learners.base import Belief
+
+__all__ = ["Around", "B", "Mixture", "at_time", "floating"]
+
+B = TypeVar("B", bound=Belief)
+"""The kind of belief that the learner inside keeps."""
+
+
+def at_time(belief: B, t: Array) -> B:
+    """The belief with its clock set to t: a prior that takes the place of a belief goes on at its time."""
+    return replace(belief, t=t)
+
+
+def floating(belief: Belief) -> DTypeLike:
+    """The widest floating-point dtype in a belief; where there is none, JAX's default."""
+    kinds = [jnp.asarray(leaf).dtype for leaf in jax.tree.leaves(belief)]
+    floats = [kind for kind in kinds if jnp.issubdtype(kind, jnp.floating)]
+    return max(floats, key=lambda kind: kind.itemsize) if floats else jnp.zeros(()).dtype
+
+
+def _answer(belief: object, name: str) -> PyTree:
+    """What a belief of any kind answers; an AttributeError where it has no such answer."""
+    return getattr(belief, name)
+
+
+class Around(Generic[B]):
+    """A belief that holds one other and answers as that one does.
+
+    A record that derives from it has a field `belief`, and a clock `t` as every belief has.
+
+    Example:
+        >>> import credo, jax, jax.numpy as jnp
+        >>> @credo.record
+        ... class Counted(Around):
+        ...     belief: credo.Gaussian
+        ...     count: jax.Array
+        ...     t: jax.Array
+        >>> prior = credo.extended_kalman(credo.Model(jnp.dot, credo.Normal(1.0))).init(jnp.zeros(2))
+        >>> Counted(prior, jnp.zeros(()), prior.t).mean.shape
+        (2,)
+    """
+
+    belief: B
+
+    @property
+    def mean(self) -> Array:
+        """The mean of the belief inside."""
+        return _answer(self.belief, "mean")
+
+    @property
+    def var(self) -> Array:
+        """The variances of the belief inside."""
+        return _answer(self.belief, "var")
+
+    @property
+    def sd(self) -> Array:
+        """The standard deviations of the belief inside."""
+        return jnp.sqrt(self.var)
+
+    @property
+    def params(self) -> PyTree:
+        """The mean as a parameter tree."""
+        return _answer(self.belief, "params")
+
+    @property
+    def size(self) -> int:
+        """The number P of parameters."""
+        return _answer(self.belief, "size")
+
+
+class Mixture(Generic[B]):
+    """A belief that holds several, with weights, and answers as their mixture does.
+
+    A record that derives from it has a field `beliefs`, one belief whose arrays have a leading axis K, and a
+    field `log_weights` (K,), log probabilities that sum to one.
+
+    Example:
+        >>> import credo
+        >>> learner = credo.Experts([credo.BetaBernoulli(a=a) for a in (1.0, 3.0)])
+        >>> isinstance(learner.init(), Mixture), float(learner.init().mean)
+        (True, 0.625)
+    """
+
+    log_weights: Array
+    beliefs: B
+
+    @property
+    def weights(self) -> Array:
+        """The probabilities, one for each belief (K,)."""
+        return jnp.exp(self.log_weights)
+
+    @property
+    def best(self) -> B:
+        """The likeliest belief."""
+        return jax.tree.map(lambda leaf: leaf[jnp.argmax(self.log_weights)], self.beliefs)
+
+    def collapse(self) -> B:
+        """One belief with the mixture's first two moments, where the kind of belief has them."""
+        return collapse(self.log_weights, self.beliefs)
+
+    @property
+    def mean(self) -> Array:
+        """The mixture's mean, where each belief has one."""
+        means = jax.vmap(lambda belief: _answer(belief, "mean"))(self.beliefs)
+        return jnp.tensordot(self.weights, means, axes=1)
+
+    @property
+    def var(self) -> Array:
+        """The mixture's variances; where the noise is learned, in units of its typical variance."""
+        if getattr(self.beliefs, "noise", None) is not None:
+            return _answer(self.collapse(), "var")
+        means = jax.vmap(lambda belief: _answer(belief, "mean"))(self.beliefs)
+        each = jax.vmap(lambda belief: _answer(belief, "var"))(self.beliefs)
+        return jnp.tensordot(self.weights, each + (means - self.mean[None]) ** 2, axes=1)
+
+    @property
+    def sd(self) -> Array:
+        """The mixture's standard deviations."""
+        return jnp.sqrt(self.var)
+
+    @property
+    def params(self) -> PyTree:
+        """The mixture's mean as a parameter tree."""
+        unravel = getattr(self.beliefs, "unravel", None)
+        return self.mean if unravel is None else unravel(self.mean)
+
+    @property
+    def size(self) -> int:
+        """The number P of parameters of each belief."""
+        unravel = getattr(self.beliefs, "unravel", None)
+        if unravel is None:
+            raise CredoError(f"a {type(self.beliefs).__name__} has no number of parameters.")
+        return unravel.size
+
+    def draws(self, key: Key, shape: tuple[int, ...], sample: Callable[[Array, Array], PyTree]) -> PyTree:
+        """Draws from the mixture: first of a belief, then from that belief.
+
+        Arguments:
+            key: the key of all draws.
+            shape: leading axes of the result.
+            sample: `sample(index, key)`, one draw from the belief at that index.
+
+        Returns:
+            The draws, with leading axes `shape`.
+        """
+        first, second = jax.random.split(as_key(key))
+        total = math.prod(shape)
+        indices = jax.random.categorical(first, self.log_weights, shape=(total,))
+        draws = jax.vmap(sample)(indices, jax.random.split(second, total))
+        return jax.tree.map(lambda leaf: leaf.reshape(shape + leaf.shape[1:]), draws)

@@ -1,0 +1,80 @@
+"""An indicator for every observation of whether it is an outlier."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import jax.scipy.special as jss
+
+from credo.adapt.robust.residual import Residual, log_peak
+from credo.adapt.robust.reweighted import RobustLearner, Trust
+from credo.core.errors import require_positive
+from credo.core.records import record, static_field
+from credo.core.trees import as_like
+from credo.core.types import Array, ArrayLike
+from credo.learners import RecursiveLearner
+
+__all__ = ["OutlierIndicator"]
+
+
+@record
+class OutlierIndicator(RobustLearner):
+    """Finds out whether y is an inlier, by variational Bayes on a Bernoulli indicator with a Beta prior.
+
+    Wang, Li, Fang & Wang 2018 (IEEE Signal Processing Letters 25(8), eqs. 24-31): y ~ N(H theta, R)^z, z ~
+    Bernoulli(p), p ~ Beta(a, b), with a density that is flat in y where z = 0. With D the expected squared
+    residual in units of the noise and psi the digamma function, each iteration takes
+
+        z <- sigmoid(psi(a + z) - psi(b + 1 - z) - D / 2)
+
+    and updates with noise R / z. The first z sees D under the predictive, e' inv(H P H' + R) e. The
+    indicator is anew for each observation; p is not learned over time.
+
+    Arguments:
+        learner: a `RecursiveLearner` with a `Normal` likelihood of known variance.
+        inliers, outliers: a and b, above 0: the prior pseudo-counts.
+        iterations: how many updates an observation takes, at least 1.
+
+    `update` reports `log_evidence` = log [a N(y | yhat, H P H' + R) + b N(0 | 0, R)] / (a + b), whose
+    second term is the flat density of outliers: a floor that is the same for every belief, so that it
+    compares beliefs, not likelihoods. `extras.weight` is z; `forecast` is that of `learner`: of an inlier.
+
+    Raises:
+        CredoError: the learner, a count or `iterations` is not one of these.
+
+    Cost: `iterations` updates of `learner`. A variational approximation; the evidence is that of the model
+    with z summed out, at the belief before the update.
+
+    Example:
+        >>> import credo, jax.numpy as jnp
+        >>> from credo.adapt import OutlierIndicator
+        >>> model = credo.Model(lambda w, x: x @ w, credo.Normal(0.1))
+        >>> learner = OutlierIndicator(credo.extended_kalman(model))
+        >>> _, near = learner.step(learner.init(jnp.zeros(2)), jnp.ones(2), 1.0)
+        >>> _, far = learner.step(learner.init(jnp.zeros(2)), jnp.ones(2), 100.0)
+        >>> bool(near.extras.weight > 0.99), bool(far.extras.weight < 0.01)
+        (True, True)
+    """
+
+    learner: RecursiveLearner
+    inliers: ArrayLike = 0.9
+    outliers: ArrayLike = 0.1
+    iterations: int = static_field(default=2)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require_positive("inliers", self.inliers)
+        require_positive("outliers", self.outliers)
+
+    def _weigh(self, residual: Residual, last: Trust | None) -> Trust:
+        a, b = as_like(self.inliers, residual.gap), as_like(self.outliers, residual.gap)
+        before = jnp.ones_like(a) if last is None else last.weight
+        distance = residual.predicted() if last is None else residual.expected
+        odds = jss.digamma(a + before) - jss.digamma(b + 1.0 - before)
+        return Trust(jax.nn.sigmoid(odds - 0.5 * distance))
+
+    def _evidence(self, residual: Residual, trust: Trust) -> Array:
+        a, b = as_like(self.inliers, residual.gap), as_like(self.outliers, residual.gap)
+        inside = jnp.log(a) + residual.log_prob(jnp.ones_like(a))
+        outside = jnp.log(b) + residual.log_scale + log_peak(residual.size)
+        return jnp.logaddexp(inside, outside) - jnp.log(a + b)

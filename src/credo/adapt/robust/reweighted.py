@@ -1,0 +1,144 @@
+"""Robust updates: choose how far to trust an observation, then one weighted update of the learner inside.
+
+A method says how much of the noise precision inv(R) an observation keeps, once before the update and, where
+it iterates, again after a trial update, from the residual that is left. Everything is in units of the noise
+(see `credo.adapt.robust.residual`), so that a method is a few lines without a matrix of its own. Nothing is
+ever divided by a weight, so a weight of 0 leaves an observation out.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+
+import jax
+import jax.numpy as jnp
+
+from credo.adapt.robust.residual import Residual, WhiteNormal
+from credo.adapt.wrapper import Proposal, Wrapper
+from credo.beliefs import Gaussian, InverseGamma
+from credo.core.errors import CredoError, require_integer
+from credo.core.records import record, replace
+from credo.core.types import Array, ArrayLike, Key, PyTree
+from credo.learners import Info, RecursiveLearner
+from credo.learners.base import clean, sound, usable
+from credo.likelihoods import Normal
+from credo.likelihoods.base import LikelihoodBase
+from credo.models import Model
+
+__all__ = ["RobustLearner", "Trust"]
+
+
+@record
+class Trust:
+    """How much of the noise precision an observation keeps.
+
+    Attributes:
+        weight: w, at least 0: the effective noise is R / w.
+        root: B (C, C) where a method chooses a whole precision B B' in units of the noise; `weight` is then
+            tr(B B') / C, for the report.
+    """
+
+    weight: Array
+    root: Array | None = None
+
+
+class RobustLearner(Wrapper[Gaussian, Gaussian]):
+    """The base of the robust learners: the loop around `learner`.
+
+    A subclass is a record with a field `learner` and writes `_weigh` and `_evidence`; it may write
+    `predictive`. Beliefs, dynamics and draws are those of `learner`.
+
+    Cost: `iterations` updates of `learner`, and as many Jacobians.
+    """
+
+    learner: RecursiveLearner
+    iterations: int = 1
+
+    def __post_init__(self) -> None:
+        _require_normal(type(self).__name__, self.learner)
+        require_integer("iterations", self.iterations, 1)
+
+    @abstractmethod
+    def _weigh(self, residual: Residual, last: Trust | None) -> Trust:
+        """How far to trust the observation.
+
+        Arguments:
+            residual: of the belief before the update where `last` is None, later of the trial.
+            last: the trust with which the trial update was made.
+        """
+
+    @abstractmethod
+    def _evidence(self, residual: Residual, trust: Trust) -> Array:
+        """log p(y | past), from the residual before the update and the trust that was chosen."""
+
+    def wrap(self, prior: Gaussian) -> Gaussian:
+        """The learner's own first belief."""
+        return prior
+
+    def inner(self, belief: Gaussian) -> Gaussian:
+        """The same belief."""
+        return belief
+
+    def outer(self, belief: Gaussian, inner: Gaussian) -> Gaussian:
+        """The belief inside is all there is."""
+        return inner
+
+    def propose(
+        self, belief: Gaussian, x: PyTree, y: PyTree, weight: ArrayLike, key: Key | None
+    ) -> Proposal[Gaussian]:
+        """Weigh the observation, learn it by its weight, and weigh it anew by the residual that is left."""
+        likelihood = self.learner.model.likelihood
+        observed, used = usable(likelihood.observed(y), weight, belief.mean.dtype)
+        residual = self._residual(belief, x, y)
+
+        def attempt(trust: Trust) -> tuple[Trust, Gaussian, Info]:
+            if trust.root is None:
+                return trust, *self.learner.measurement_update(belief, x, y, used * trust.weight, key)
+            noise = WhiteNormal(residual.root @ trust.root)
+            return trust, *self._with(noise).measurement_update(belief, x, y, used, key)
+
+        def again(_: int, state: tuple[Trust, Gaussian, Info]) -> tuple[Trust, Gaussian, Info]:
+            trust, trial, _info = state
+            return attempt(self._weigh(self._residual(trial, x, y), trust))
+
+        state = attempt(self._weigh(residual, None))
+        if self.iterations > 1:
+            state = jax.lax.fori_loop(1, self.iterations, again, state)
+        trust, new, info = state
+        log_evidence = jnp.where(used > 0, self._evidence(residual, trust), 0.0)
+        ok = sound(new, log_evidence, observed, x, y, used) & info.ok
+        return Proposal(new, log_evidence, ok, Trust(jnp.where(ok, trust.weight, 0.0)))
+
+    def _residual(self, belief: Gaussian, x: PyTree, y: PyTree) -> Residual:
+        model, safe_y = self.learner.model, clean(y)
+        eta, rows = model.linearize(belief.mean, belief.unravel, clean(x))
+        root = model.likelihood.fisher_root(eta, safe_y)
+        error = jnp.asarray(safe_y, eta.dtype).reshape(eta.shape) - eta
+        return Residual(error, root.T @ error, root.T @ belief.cov.push(belief.cov.admit(rows)) @ root, root)
+
+    def _with(self, likelihood: LikelihoodBase) -> RecursiveLearner:
+        """The learner inside, with another noise."""
+        return replace(self.learner, model=Model(self.learner.model.apply, likelihood))
+
+
+def _require_normal(name: str, learner: object) -> None:
+    """Refuse what is no recursive learner of one observation a step, with normal noise that is known."""
+    if not isinstance(learner, RecursiveLearner):
+        raise CredoError(
+            f"learner must be a RecursiveLearner, such as extended_kalman(model) or lofi(model), for {name}; "
+            f"got {type(learner).__name__}."
+        )
+    likelihood = getattr(learner.model, "likelihood", None)
+    if getattr(learner.model, "batched", False):
+        raise CredoError(
+            f"{name} weighs one observation a step: learner.model must not be joint; step through its rows."
+        )
+    if not isinstance(likelihood, Normal):
+        raise CredoError(
+            f"learner.model.likelihood must be a Normal with a known variance for {name}; got {likelihood!r}."
+        )
+    if isinstance(likelihood.var, InverseGamma):
+        raise CredoError(
+            f"learner.model.likelihood must have a known variance for {name}: a number, (C,) or (C, C); got "
+            "an InverseGamma prior."
+        )

@@ -1,0 +1,150 @@
+"""Learners for heavy-tailed noise: every observation has a noise level of its own, which is inferred.
+
+With the level summed out the noise is t(df, 0, K) for a scale matrix K, and `forecast` is t(df, yhat, H P
+H' + K), exact where the belief is certain. What `update` reports as `log_evidence` is chosen by `evidence`:
+
+"predictive": the density of `forecast`. Its tails widen with the belief, so that an outlier speaks for the
+less certain of two beliefs, by up to df / 2 nats for each factor of e between their scales squared.
+
+"bound": the variational lower bound on log p(y | past); for one output, df = 3 and beliefs at least as
+certain as the noise, it is within 0.3 nats. Its tails are those of the noise, so that an outlier speaks for
+no belief: the better choice where hypotheses are compared, as by run lengths.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import Literal, TypeAlias, get_args
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from credo.adapt.robust.residual import Residual, log_peak
+from credo.adapt.robust.reweighted import RobustLearner, Trust
+from credo.beliefs import Gaussian
+from credo.core.errors import require_choice
+from credo.core.records import record
+from credo.core.trees import as_like
+from credo.core.types import Array, ArrayLike, Key, PyTree
+from credo.learners.base import ForecastMethod
+from credo.likelihoods import MixturePredictive, Normal, NormalPredictive, Predictive, StudentTPredictive
+from credo.likelihoods.base import LikelihoodBase
+
+__all__ = ["EvidenceKind", "TailedLearner", "TailedNormal"]
+
+EvidenceKind: TypeAlias = Literal["predictive", "bound"]
+"""What is reported as the evidence of an observation."""
+
+
+@record
+class TailedNormal(LikelihoodBase):
+    """y ~ t(df, eta, level R): normal noise of covariance R whose level is random.
+
+    Arguments:
+        normal: the `Normal` that holds R.
+        df: degrees of freedom, above 0.
+        level: what multiplies R, above 0.
+
+    Its predictive for eta ~ N(eta, cov) is t(df, eta, cov + level R), which is exact for cov = 0.
+
+    Example:
+        >>> from credo.likelihoods import Normal
+        >>> TailedNormal(Normal(3.0), 4.0).linearized(jnp.zeros(1), jnp.eye(1)).var
+        Array(8., dtype=float32)
+    """
+
+    normal: Normal
+    df: ArrayLike
+    level: ArrayLike = 1.0
+
+    def check(self, size: int) -> None:
+        """Refuse a noise covariance whose shape does not fit `size` outputs."""
+        self.normal.check(size)
+
+    def log_prob(self, eta: Array, y: PyTree) -> Array:
+        """log t(y | df, eta, level R)."""
+        return self.plugin(eta).log_prob(y)
+
+    def mean(self, eta: Array) -> Array:
+        """eta."""
+        return eta
+
+    def variance(self, eta: Array) -> Array:
+        """level R df / (df - 2) of each output; infinite for df <= 2."""
+        return self.plugin(eta).var.reshape(eta.shape)
+
+    def sample(self, eta: Array, key: Array) -> Array:
+        """One draw."""
+        return self.plugin(eta).sample(key)
+
+    def cdf(self, eta: Array, y: Array) -> Array:
+        """The distribution function, for one output."""
+        return self.plugin(eta).cdf(y)
+
+    def plugin(self, eta: Array, noise: PyTree = None) -> Predictive:
+        """t(df, eta, level R)."""
+        return self.linearized(eta, jnp.zeros((eta.shape[0], eta.shape[0]), eta.dtype))
+
+    def linearized(self, eta: Array, cov: Array, noise: PyTree = None) -> Predictive:
+        """t(df, eta, cov + level R)."""
+        plain = self.normal.plugin(eta)
+        assert isinstance(plain, NormalPredictive)
+        return StudentTPredictive(as_like(self.df, eta), eta, cov + as_like(self.level, eta) * plain.cov)
+
+    def mixture(self, etas: Array, noise: PyTree = None) -> Predictive:
+        """The equal mixture of t distributions over draws (M, C) of eta."""
+        weights = jnp.full(etas.shape[0], -np.log(etas.shape[0]), etas.dtype)
+        return MixturePredictive(self, etas, weights)
+
+
+class TailedLearner(RobustLearner):
+    """A robust learner whose noise is t(df, level R): evidence and forecast."""
+
+    evidence: EvidenceKind = "predictive"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require_choice("evidence", self.evidence, get_args(EvidenceKind))
+
+    @abstractmethod
+    def _tail(self, size: int, like: Array) -> tuple[Array, Array]:
+        """The degrees of freedom and the level, for `size` outputs."""
+
+    def _log_tail(self, gap: Array, spread: Array) -> Array:
+        """log(1 + D / (df level)) or its like, for what a belief leaves: g (C,) and V (C, C)."""
+        df, level = self._tail(gap.shape[0], gap)
+        return jnp.log1p((gap @ gap + jnp.trace(spread)) / (df * level))
+
+    def _evidence(self, residual: Residual, trust: Trust) -> Array:
+        df, level = self._tail(residual.size, residual.gap)
+        zero, eye = jnp.zeros_like(residual.gap), jnp.eye(residual.size, dtype=residual.gap.dtype)
+        if self.evidence == "predictive":
+            density = StudentTPredictive(df, zero, residual.spread + level * eye).log_prob(residual.gap)
+            return jnp.where(df > 0, density + residual.log_scale, jnp.nan)
+        # The bound: -KL(posterior, prior) + log t, with the posterior's D in the place of g' g, where -KL =
+        # log N(g | 0, V + inv(M)) - E log N(g | inv(M)), and M = B B' is the precision that was used.
+        root = jnp.sqrt(trust.weight) * eye if trust.root is None else trust.root
+        shrink = eye + residual.spread @ root @ root.T
+        gap, spread = jnp.linalg.solve(shrink, residual.gap), jnp.linalg.solve(shrink, residual.spread)
+        density = NormalPredictive(zero, root.T @ residual.spread @ root + eye).log_prob(
+            root.T @ residual.gap
+        )
+        excess = jnp.sum((root.T @ gap) ** 2) + jnp.trace(root.T @ spread @ root)
+        peak = StudentTPredictive(df, zero, level * eye).log_prob(zero)
+        tail = peak - 0.5 * (df + residual.size) * self._log_tail(gap, spread)
+        bound = density - log_peak(residual.size) + 0.5 * excess + tail
+        return jnp.where(df > 0, bound + residual.log_scale, jnp.nan)
+
+    def predictive(
+        self,
+        belief: Gaussian,
+        x: PyTree,
+        method: ForecastMethod | None,
+        samples: int | None,
+        key: Key | None,
+    ) -> Predictive:
+        model = self.learner.model
+        size = jax.eval_shape(lambda mean: model.outputs(mean, belief.unravel, x), belief.mean).shape[0]
+        noise = TailedNormal(model.likelihood, *self._tail(size, belief.mean))
+        return self._with(noise).predictive(belief, x, method, samples, key)
