@@ -7,18 +7,24 @@ has the recursion of credo (a new segment learns its first observation), so that
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 from timing import Row, Table, medians
 
 import credo
-from credo.core.trees import ravel
+from credo.core.trees import Unravel, ravel
 
 HAZARD = 0.01
 
+Scan: TypeAlias = Callable[[jax.Array, jax.Array], jax.Array]
+"""From a stream to the log evidence of every row."""
 
-def published(net: credo.MLP, start: jax.Array, unravel: object, capacity: int) -> object:
+
+def published(net: credo.MLP, start: jax.Array, unravel: Unravel, capacity: int) -> Scan:
     """The scan: log evidence of every row."""
     size = start.shape[0]
     prior = (start, jnp.eye(size))
@@ -40,7 +46,7 @@ def published(net: credo.MLP, start: jax.Array, unravel: object, capacity: int) 
         left = jnp.eye(size) - gain @ rows
         return mean + gain[:, 0] * (y - p) * noise, left @ cov @ left.T + noise * gain @ gain.T
 
-    def step(state: tuple, row: tuple) -> tuple:
+    def step(state: tuple[Any, ...], row: tuple[Any, ...]) -> tuple[Any, ...]:
         logs, means, covs = state
         x, y = row
         means = jnp.concatenate([means, prior[0][None]])
@@ -68,23 +74,28 @@ def case(table: Table, inputs: int, hidden: tuple[int, ...], count: int, few: in
     xs = jnp.asarray(rng.normal(size=(count, inputs)), jnp.float32)
     ys = jnp.asarray(rng.integers(0, 2, count))
     inner = credo.RecursiveLearner(credo.Model(net, credo.Bernoulli()), credo.Full("dense"))
-    learners = {"credo, the learner itself": inner}
+    learners: dict[str, credo.Learner[Any]] = {"credo, the learner itself": inner}
     learners |= {f"credo RL[{k}]-PR": credo.RunLength(inner, HAZARD, k) for k in (1, 10)}
-    calls, rows, told = {}, {}, {}
+    calls: dict[str, Callable[[], object]] = {}
+    rows: dict[str, int] = {}
+    evidence: dict[str, jax.Array] = {}
     for name, learner in learners.items():
 
-        def ours(learner: credo.Learner = learner) -> object:
-            return jax.block_until_ready(credo.run(learner, learner.init(params), xs, ys)[1].log_evidence)
+        def ours(learner: credo.Learner[Any] = learner) -> jax.Array:
+            evidence: jax.Array = credo.run(learner, learner.init(params), xs, ys)[1].log_evidence
+            return evidence.block_until_ready()
 
-        calls[name], rows[name], told[name] = ours, count, ours()
+        calls[name], rows[name], evidence[name] = ours, count, ours()
     for k in (1, 10):
         name = f'"published" RL[{k}]-PR, dense Joseph'
 
-        def theirs(dense: object = published(net, start, unravel, k)) -> object:
-            return jax.block_until_ready(dense(xs[:few], ys[:few]))
+        scan = published(net, start, unravel, k)
+
+        def theirs(scan: Scan = scan) -> jax.Array:
+            return scan(xs[:few], ys[:few]).block_until_ready()
 
         calls[name], rows[name] = theirs, few
-        gap = float(jnp.max(jnp.abs(theirs() - told[f"credo RL[{k}]-PR"][:few])[1:]))
+        gap = float(jnp.max(jnp.abs(theirs() - evidence[f"credo RL[{k}]-PR"][:few])[1:]))
         print(f"largest difference of the log evidence of a row: {gap:.1e}")
         if gap > 1e-2:
             raise RuntimeError(f"the baseline and credo differ by {gap:.1e} nats: they must do the same.")

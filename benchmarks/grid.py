@@ -7,7 +7,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 import jax
 import jax.numpy as jnp
@@ -24,6 +24,13 @@ RATE, ITERATIONS = 0.1, 10
 SAMPLES = (1, 10, 100)
 
 
+class Options(TypedDict):
+    """How far an iterated rule goes."""
+
+    learning_rate: float
+    iterations: int
+
+
 def finite(state: Any) -> Any:
     """The state, when it is finite: what has diverged is not timed."""
     if not all(bool(jnp.all(jnp.isfinite(leaf))) for leaf in jax.tree.leaves(state)):
@@ -31,18 +38,20 @@ def finite(state: Any) -> Any:
     return jax.block_until_ready(state)
 
 
-def credo_run(learner: credo.Learner, belief: Any, xs: Any, ys: Any) -> Callable[[], Any]:
+def credo_run(learner: credo.Learner[Any], belief: Any, xs: Any, ys: Any) -> Callable[[], Any]:
     """One compiled scan of credo."""
     return lambda: finite(credo.run(learner, belief, xs, ys, key=0)[0].mean)
 
 
-def published_run(update: Callable, state: Any, xs: Any, ys: Any) -> Callable[[], Any]:
+def published_run(update: Callable[..., Any], state: Any, xs: Any, ys: Any) -> Callable[[], Any]:
     """One compiled scan of a transcription."""
     run = published.scan(update)
     return lambda: finite(run(jax.random.key(0), state, xs, ys))
 
 
-def race(table: Table, group: str, cases: dict[str, tuple[int, Callable, float | None]], peers: list) -> None:
+def race(
+    table: Table, group: str, cases: dict[str, tuple[int, Callable[..., Any], float | None]], peers: list[Any]
+) -> None:
     """Time the cases in turn; `peers` are the pairs (ours, baseline) to compare."""
     for name, (middle, first) in medians({name: call for name, (_, call, _) in cases.items()}).items():
         count, _, size = cases[name]
@@ -61,7 +70,7 @@ def full_grid(table: Table) -> None:
     problem = published.bernoulli(lambda theta, row: row @ theta)
     start = published.Full(jnp.zeros(size), jnp.eye(size))
     model = credo.Model(linear, credo.Bernoulli())
-    family, options = credo.Full(), {"learning_rate": RATE, "iterations": ITERATIONS}
+    family, options = credo.Full(), Options(learning_rate=RATE, iterations=ITERATIONS)
     learners = {"credo BLR, LIN-HESS": credo.blr(model, family, **options)}
     updates = {"published BLR, LIN-HESS": (published.full_blr_lin_hess(problem, RATE, ITERATIONS), few)}
     for samples in SAMPLES:
@@ -71,7 +80,7 @@ def full_grid(table: Table) -> None:
         learners[blr.format("credo")] = credo.blr(model, family, drawn, **options)
         updates[bong.format("published")] = (published.full_bong_mc_ef(problem, samples), count)
         updates[blr.format("published")] = (published.full_blr_mc_ef(problem, samples, RATE, ITERATIONS), few)
-    cases: dict[str, tuple[int, Callable, float | None]] = {}
+    cases: dict[str, tuple[int, Callable[..., Any], float | None]] = {}
     for name, learner in learners.items():
         belief = learner.init(jnp.zeros(size))
         cases[name] = (count, credo_run(learner, belief, x, y), megabytes(belief))
@@ -92,7 +101,11 @@ def low_rank_grid(table: Table) -> None:
         net = credo.MLP(10, hidden)
         params = net.init(0, (inputs,))
         theta, unravel = ravel_pytree(params)
-        problem = published.categorical(lambda v, row, net=net, unravel=unravel: net(unravel(v), row))
+
+        def logits(v: Any, row: Any, net: credo.MLP = net, unravel: Callable[..., Any] = unravel) -> Any:
+            return net(unravel(v), row)
+
+        problem = published.categorical(logits)
         size = theta.shape[0]
         start = published.DLR(theta, jnp.full((size, 1), 100.0), jnp.zeros((size, 10)))
         model, family = credo.Model(net, credo.Categorical(10)), credo.LowRank(10)
@@ -100,7 +113,7 @@ def low_rank_grid(table: Table) -> None:
         blr = credo.blr(model, family, learning_rate=RATE, iterations=ITERATIONS)
         belief = bong.init(params, var=0.01)
         one, two = "published {}, projected by the Gram matrix", "published {}, projected by the SVD"
-        cases: dict[str, tuple[int, Callable, float | None]] = {
+        cases: dict[str, tuple[int, Callable[..., Any], float | None]] = {
             "credo BONG": (count, credo_run(bong, belief, x, y), megabytes(belief)),
             "credo BLR": (few, credo_run(blr, belief, x[:few], y[:few]), megabytes(belief)),
         }
@@ -132,7 +145,9 @@ def fisher(table: Table) -> None:
         net = credo.Linear(1) if width is None else credo.MLP(10, (width,))
         params = jnp.zeros(inputs) if width is None else net.init(0, (inputs,))
 
-        def log_likelihood(params: Any, rows: Any, net: Any = net, plain: bool = width is None) -> tuple:
+        def log_likelihood(
+            params: Any, rows: Any, net: Any = net, plain: bool = width is None
+        ) -> tuple[Any, ...]:
             xs, ys = rows
             if plain:
                 eta = xs @ params

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 from timing import Row, Table, seconds
 
 import credo
+from credo.core.names import CurvatureName
+from credo.covariances import Family
 
 
 def linear(w: jax.Array, x: jax.Array) -> jax.Array:
@@ -21,7 +25,13 @@ def megabytes(belief: object) -> float:
 
 
 def scan(
-    table: Table, group: str, what: str, learner: credo.Learner, belief: object, x: np.ndarray, y: np.ndarray
+    table: Table,
+    group: str,
+    what: str,
+    learner: credo.Learner[Any],
+    belief: Any,
+    x: np.ndarray,
+    y: np.ndarray,
 ) -> float:
     """Rows a second of one compiled scan."""
     xs, ys = jnp.asarray(x), jnp.asarray(y)
@@ -30,7 +40,13 @@ def scan(
 
 
 def loop(
-    table: Table, group: str, what: str, learner: credo.Learner, belief: object, x: np.ndarray, y: np.ndarray
+    table: Table,
+    group: str,
+    what: str,
+    learner: credo.Learner[Any],
+    belief: Any,
+    x: np.ndarray,
+    y: np.ndarray,
 ) -> float:
     """Rows a second of a Python loop of `step`, one row at a time."""
 
@@ -44,21 +60,23 @@ def loop(
     return table.add(Row(group, what, len(x) / best, None, megabytes(belief)))
 
 
-def regression(size: int) -> tuple[credo.Learner, object]:
+def regression(size: int) -> tuple[credo.Learner[Any], Any]:
     """Bayesian linear regression with known noise, full covariance."""
     learner = credo.extended_kalman(credo.Model(linear, credo.Normal(1.0)))
     return learner, learner.init(jnp.zeros(size))
 
 
-def logistic(size: int, family: object, curvature: str = "lin-hess") -> tuple[credo.Learner, object]:
+def logistic(
+    size: int, family: Family, curvature: CurvatureName = "lin-hess"
+) -> tuple[credo.Learner[Any], Any]:
     """Bayesian logistic regression."""
     learner = credo.bong(credo.Model(linear, credo.Bernoulli()), family, curvature)
     return learner, learner.init(jnp.zeros(size))
 
 
 def network(
-    width: int, inputs: int, family: object, curvature: str = "lin-hess"
-) -> tuple[credo.Learner, object, int]:
+    width: int, inputs: int, family: Family, curvature: CurvatureName = "lin-hess"
+) -> tuple[credo.Learner[Any], Any, int]:
     """A classifier inputs-width-10 with a Gaussian over all its weights."""
     net = credo.MLP(10, (width,))
     params = net.init(0, (inputs,))

@@ -1,8 +1,12 @@
 """The peers, used as their documentation shows."""
 
+# The extra "bench" has packages that no test needs.
+# pyright: reportMissingImports=false
+
 from __future__ import annotations
 
 import warnings
+from typing import Any
 
 import numpy as np
 from timing import Row, Table, seconds
@@ -12,7 +16,7 @@ def river_bayesian_regression(table: Table, group: str, x: np.ndarray, y: np.nda
     """River's BayesianLinearRegression, `learn_one`."""
     from river import linear_model
 
-    rows = [dict(enumerate(map(float, row))) for row in x]
+    rows: list[dict[Any, Any]] = [dict(enumerate(map(float, row))) for row in x]
 
     def go() -> None:
         model = linear_model.BayesianLinearRegression()
@@ -26,7 +30,7 @@ def river_logistic(table: Table, group: str, x: np.ndarray, y: np.ndarray) -> fl
     """River's LogisticRegression, `learn_one`: a point estimate."""
     from river import linear_model
 
-    rows = [dict(enumerate(map(float, row))) for row in x]
+    rows: list[dict[Any, Any]] = [dict(enumerate(map(float, row))) for row in x]
 
     def go() -> None:
         model = linear_model.LogisticRegression()
@@ -67,7 +71,7 @@ def posteriors_ekf(
             torch.nn.Linear(inputs, width), torch.nn.ReLU(), torch.nn.Linear(width, 10)
         )
 
-    def log_likelihood(params: dict, batch: tuple) -> tuple:
+    def log_likelihood(params: dict[str, Any], batch: tuple[Any, ...]) -> tuple[Any, ...]:
         a, b = batch
         out = functional_call(module, params, a)
         if width is None:

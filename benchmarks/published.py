@@ -104,7 +104,8 @@ def _gradients(problem: Problem, draws: jax.Array, x: Any, y: Any) -> jax.Array:
     def log_likelihood(theta: Vector) -> jax.Array:
         return problem.log_prob(problem.mean(theta, x), problem.cov(theta, x), y)
 
-    return jax.vmap(jax.grad(log_likelihood))(draws)
+    slopes: jax.Array = jax.vmap(jax.grad(log_likelihood))(draws)
+    return slopes
 
 
 def _linearized(problem: Problem, mean: Vector, x: Any, y: Any) -> tuple[jax.Array, jax.Array, jax.Array]:
@@ -114,7 +115,7 @@ def _linearized(problem: Problem, mean: Vector, x: Any, y: Any) -> tuple[jax.Arr
     return y - predicted, jacobian, jnp.atleast_2d(problem.cov(mean, x))
 
 
-def full_bong_mc_ef(problem: Problem, samples: int) -> Callable:
+def full_bong_mc_ef(problem: Problem, samples: int) -> Callable[..., Any]:
     """Precision + mean of g g', by `pinv` there and back; mean + covariance times the mean gradient."""
 
     def update(key: jax.Array, state: Full, x: Any, y: Any) -> Full:
@@ -127,7 +128,7 @@ def full_bong_mc_ef(problem: Problem, samples: int) -> Callable:
     return update
 
 
-def full_bong_lin_hess(problem: Problem) -> Callable:
+def full_bong_lin_hess(problem: Problem) -> Callable[..., Any]:
     """The extended Kalman filter, its gain by `lstsq`."""
 
     def update(key: jax.Array, state: Full, x: Any, y: Any) -> Full:
@@ -147,7 +148,7 @@ def _full_blr(start: Full, state: Full, gradient: Vector, hessian: jax.Array, ra
     return Full(state.mean + rate * cov @ (pull + gradient), cov)
 
 
-def full_blr_mc_ef(problem: Problem, samples: int, rate: float, iterations: int) -> Callable:
+def full_blr_mc_ef(problem: Problem, samples: int, rate: float, iterations: int) -> Callable[..., Any]:
     """Each iteration: draws from the iterate, three `pinv`."""
 
     def update(key: jax.Array, start: Full, x: Any, y: Any) -> Full:
@@ -161,7 +162,7 @@ def full_blr_mc_ef(problem: Problem, samples: int, rate: float, iterations: int)
     return update
 
 
-def full_blr_lin_hess(problem: Problem, rate: float, iterations: int) -> Callable:
+def full_blr_lin_hess(problem: Problem, rate: float, iterations: int) -> Callable[..., Any]:
     """Each iteration: the Jacobian at the iterate, three `pinv` of P x P and one of R."""
 
     def update(key: jax.Array, start: Full, x: Any, y: Any) -> Full:
@@ -206,7 +207,7 @@ def _solve(diag: jax.Array, stacked: jax.Array, columns: jax.Array) -> jax.Array
     return columns / diag - (stacked / diag @ jnp.linalg.pinv(small)) @ ((stacked / diag).T @ columns)
 
 
-def dlr_bong_lin_hess(problem: Problem, project: Project = project_gram) -> Callable:
+def dlr_bong_lin_hess(problem: Problem, project: Project = project_gram) -> Callable[..., Any]:
     """LOFI: Woodbury with the unprojected posterior, then the projection."""
 
     def update(key: jax.Array, state: DLR, x: Any, y: Any) -> DLR:
@@ -222,7 +223,7 @@ def dlr_bong_lin_hess(problem: Problem, project: Project = project_gram) -> Call
 
 def dlr_blr_lin_hess(
     problem: Problem, rate: float, iterations: int, project: Project = project_gram
-) -> Callable:
+) -> Callable[..., Any]:
     """Each iteration: the Jacobian at the iterate, Woodbury with R + R + C columns, and a projection."""
 
     def update(key: jax.Array, start: DLR, x: Any, y: Any) -> DLR:
@@ -244,7 +245,7 @@ def dlr_blr_lin_hess(
     return update
 
 
-def scan(update: Callable) -> Callable:
+def scan(update: Callable[..., Any]) -> Callable[..., Any]:
     """`run(key, state, xs, ys)`: a compiled scan over a stream that returns the last state."""
 
     @jax.jit

@@ -15,6 +15,8 @@ import peers
 from timing import Table, machine
 
 import credo
+from credo.core.names import CurvatureName
+from credo.covariances import Family
 
 
 def linear_regression(table: Table, scale: float) -> None:
@@ -69,7 +71,7 @@ def networks(table: Table, scale: float) -> None:
         size = ours.network(width, inputs, credo.Diagonal())[2]
         group, peer = f"network {inputs}-{width}-10, P = {size:,}", "posteriors ekf.diag_fisher"
         peers.posteriors_ekf(table, group, peer, x[:200], y[:200], width)
-        cases = {
+        cases: dict[str, tuple[Family, CurvatureName]] = {
             "credo diagonal LIN-EF, scan": (credo.Diagonal(), "lin-ef"),
             "credo diagonal EKF (LIN-HESS), scan": (credo.Diagonal(), "lin-hess"),
             "credo low-rank-10 LIN-EF, scan": (credo.LowRank(10), "lin-ef"),

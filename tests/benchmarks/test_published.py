@@ -12,6 +12,7 @@ import numpy as np
 from jax.flatten_util import ravel_pytree
 
 import credo
+from credo.covariances.low_rank import LowRankCovariance
 
 SOURCE = Path(__file__).parents[2] / "benchmarks" / "published.py"
 RNG = np.random.default_rng(8)
@@ -77,6 +78,7 @@ def test_low_rank_transcriptions_learn_what_credo_learns() -> None:
             end = published.scan(update)(jax.random.key(0), start, x, jax.nn.one_hot(y, 3, dtype=float))
         belief, _ = credo.run(bong, bong.init(params, var=0.25), x, y)
         np.testing.assert_allclose(end.mean, belief.mean, atol=1e-6)
+        assert isinstance(belief.cov, LowRankCovariance)
         np.testing.assert_allclose(end.diag[:, 0], belief.cov.base, atol=1e-6)
     # In the first iteration of the first step nothing has been forgotten yet, so the two gains agree.
     update = published.dlr_blr_lin_hess(problem, 0.3, 1)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -38,9 +41,11 @@ from credo.core.keys import as_key, require_key, step_key
         (lambda: errors.require_choice("method", "xyz", ["mc"]), r"method must be one of mc; got 'xyz'\.$"),
     ],
 )
-def test_a_refusal_is_a_sentence_with_field_value_and_allowed(check: object, message: str) -> None:
+def test_a_refusal_is_a_sentence_with_field_value_and_allowed(
+    check: Callable[[], object], message: str
+) -> None:
     with pytest.raises(CredoError, match=message) as caught:
-        check()  # type: ignore[operator]
+        check()
     assert str(caught.value).endswith(".") and isinstance(caught.value, ValueError)
 
 
@@ -57,10 +62,12 @@ def test_traced_values_pass_the_checks() -> None:
 
 def test_keys_come_from_integers_old_keys_and_new_keys() -> None:
     new = jax.random.key(3)
-    for key in (3, np.int64(3), jnp.asarray(3), new, jax.random.PRNGKey(3)):
+    keys: list[Any] = [3, np.int64(3), jnp.asarray(3), new, jax.random.PRNGKey(3)]
+    for key in keys:
         np.testing.assert_array_equal(jax.random.key_data(as_key(key)), jax.random.key_data(new))
     assert step_key(None, jnp.asarray(1)) is None
-    first, second = (jax.random.key_data(step_key(3, jnp.asarray(t))) for t in (1, 2))
-    assert not np.array_equal(first, second)
+    first, second = step_key(3, jnp.asarray(1)), step_key(3, jnp.asarray(2))
+    assert first is not None and second is not None
+    assert not np.array_equal(jax.random.key_data(first), jax.random.key_data(second))
     with pytest.raises(CredoError, match="guessing draws random numbers: pass key="):
         require_key(None, "guessing")

@@ -46,7 +46,8 @@ def test_records_are_equal_when_class_metadata_and_every_leaf_are() -> None:
     assert Spot(jnp.ones(3)) != Spot(jnp.ones(3).at[1].set(2.0))
     assert Spot(1.0) != Spot(1.0, size=3)
     assert Spot(1.0) != Spot(1.0, name="other")
-    assert Spot(1.0) != "spot"
+    other: object = "spot"
+    assert Spot(1.0) != other
     assert Spot(jax.random.key(1)) == Spot(jax.random.key(1))
     assert Spot(jax.random.key(1)) != Spot(jax.random.key(2))
 
@@ -94,8 +95,10 @@ def test_every_kind_of_record_survives_pickle() -> None:
 
 
 def test_classes_without_fields_have_different_tree_structures() -> None:
-    assert jax.tree.structure(Bare()) != jax.tree.structure(Empty())
-    assert jax.tree.structure(credo.Static()) != jax.tree.structure(Bare())
+    values: list[object] = [Bare(), Empty(), credo.Static()]
+    structures: list[object] = [jax.tree.structure(value) for value in values]
+    bare, empty, static = structures
+    assert bare != empty and static != bare
     traced = []
 
     @jax.jit

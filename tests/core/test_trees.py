@@ -9,17 +9,20 @@ import pytest
 
 from credo.core.errors import CredoError
 from credo.core.trees import all_finite, ravel, select, spread
+from credo.core.types import PyTree
 
-TREE = {"a": jnp.arange(2.0), "b": [jnp.arange(6.0).reshape(2, 3), jnp.asarray(7.0)]}
+TREE: PyTree = {"a": jnp.arange(2.0), "b": [jnp.arange(6.0).reshape(2, 3), jnp.asarray(7.0)]}
 
 
 def test_unravel_inverts_ravel_with_shapes_and_dtypes() -> None:
     mixed = {"a": jnp.arange(2.0), "b": jnp.arange(3.0, dtype=jnp.float32)}
-    for tree in (TREE, mixed, jnp.ones((2, 2)), 1.5):
+    trees: list[PyTree] = [TREE, mixed, jnp.ones((2, 2)), 1.5]
+    for tree in trees:
         vector, unravel = ravel(tree)
         assert vector.ndim == 1 and vector.shape == (unravel.size,)
         back = unravel(vector)
-        assert jax.tree.structure(back) == jax.tree.structure(tree)
+        structure: object = jax.tree.structure(back)
+        assert structure == jax.tree.structure(tree)
         for got, want in zip(jax.tree.leaves(back), jax.tree.leaves(tree), strict=True):
             assert got.dtype == jnp.asarray(want).dtype
             np.testing.assert_array_equal(got, want)

@@ -5,39 +5,41 @@ from __future__ import annotations
 import gzip
 import http.client
 import io
+import os
 from pathlib import Path
+from urllib.request import Request
 
 import pytest
 
 from credo.core.errors import DataError
 from credo.datasets import downloads
-from credo.datasets.downloads import checksum, fetch, uncompressed, write_atomically
+from credo.datasets.downloads import checksum, fetch, uncompressed
 
 PLAIN = b"the content" * 100
 ADDRESSES = ("https://first.example/file.gz", "https://second.example/file.gz")
 
 
 def serve(monkeypatch: pytest.MonkeyPatch, answers: dict[str, bytes | Exception]) -> list[str]:
-    asked: list[str] = []
+    requests: list[str] = []
 
-    def urlopen(request: object, timeout: float) -> io.BytesIO:
+    def urlopen(request: Request, timeout: float) -> io.BytesIO:
         url = request.full_url
-        asked.append(url)
+        requests.append(url)
         answer = answers[url]
         if isinstance(answer, Exception):
             raise answer
         return io.BytesIO(answer)
 
     monkeypatch.setattr(downloads, "urlopen", urlopen)
-    return asked
+    return requests
 
 
 def test_a_download_is_checked_and_kept(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    asked = serve(monkeypatch, {ADDRESSES[0]: gzip.compress(PLAIN)})
+    requests = serve(monkeypatch, {ADDRESSES[0]: gzip.compress(PLAIN)})
     target = tmp_path / "deep" / "file.gz"
     assert fetch(ADDRESSES, checksum(PLAIN), target) == PLAIN
     assert uncompressed(target.read_bytes()) == PLAIN
-    assert asked == [ADDRESSES[0]]
+    assert requests == [ADDRESSES[0]]
 
 
 def test_the_same_content_compressed_otherwise_has_the_same_checksum(
@@ -61,9 +63,9 @@ def test_the_same_content_compressed_otherwise_has_the_same_checksum(
 def test_a_failing_address_is_followed_by_the_next(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, bad: bytes | Exception
 ) -> None:
-    asked = serve(monkeypatch, {ADDRESSES[0]: bad, ADDRESSES[1]: PLAIN})
+    requests = serve(monkeypatch, {ADDRESSES[0]: bad, ADDRESSES[1]: PLAIN})
     assert fetch(ADDRESSES, checksum(PLAIN), tmp_path / "file.gz") == PLAIN
-    assert asked == list(ADDRESSES)
+    assert requests == list(ADDRESSES)
 
 
 def test_other_content_is_refused_and_leaves_nothing_behind(
@@ -89,14 +91,18 @@ def test_an_interrupted_write_leaves_the_old_file_and_no_temporary_one(
     def fail(*args: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(downloads.os, "fsync", fail)
+    serve(monkeypatch, {ADDRESSES[0]: PLAIN})
+    monkeypatch.setattr(os, "fsync", fail)
     with pytest.raises(DataError, match=r"No space left.*CREDO_CACHE_DIR"):
-        write_atomically(target, b"new")
+        fetch(ADDRESSES, checksum(PLAIN), target)
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
     assert target.read_bytes() == b"old"
 
 
-def test_a_cache_that_is_a_file_is_named_in_the_error(tmp_path: Path) -> None:
+def test_a_cache_that_is_a_file_is_named_in_the_error(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     (tmp_path / "cache").write_bytes(b"")
+    serve(monkeypatch, {ADDRESSES[0]: PLAIN})
     with pytest.raises(DataError, match="CREDO_CACHE_DIR"):
-        write_atomically(tmp_path / "cache" / "file", b"new")
+        fetch(ADDRESSES, checksum(PLAIN), tmp_path / "cache" / "file")

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from credo.core.errors import CredoError, DataError
 from credo.datasets import Dataset, load, names, splits
-from credo.datasets.images import MNIST
 from credo.datasets.finder import package_file
+from credo.datasets.images import MNIST
 
 SKLEARN = {"digits": (1797, 8, 8), "breast-cancer": (569, 30), "wine": (178, 13), "diabetes": (442, 10)}
 RIVER = {
@@ -204,7 +205,8 @@ def test_a_limit_takes_the_first_rows() -> None:
     pytest.importorskip("sklearn")
     np.testing.assert_array_equal(load("diabetes", limit=7).y, load("diabetes").y[:7])
     assert len(load("diabetes", limit=10**6)) == 354
-    for limit in (0, -1, 2.5, True):
+    limits: list[Any] = [0, -1, 2.5, True]
+    for limit in limits:
         with pytest.raises(CredoError, match="limit must be a whole number"):
             load("diabetes", limit=limit)
 

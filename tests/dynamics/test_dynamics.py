@@ -176,10 +176,13 @@ def test_the_mean_of_a_point_belief_moves_without_a_covariance(name: str) -> Non
         np.testing.assert_allclose(mean, naive(name, MEAN, MATRIX, 1.0)[0], atol=1e-12)
 
 
+WRONG: Any = "bayes"
+
+
 def test_static_returns_the_very_same_arrays() -> None:
     cov, _ = start(credo.Full())
     mean = jnp.asarray(MEAN)
-    assert credo.Static().move(mean, cov, None, 0, 3.0) == (mean, cov)
+    assert credo.Static().move(mean, cov, None, jnp.asarray(0), 3.0) == (mean, cov)
 
 
 def test_extreme_factors_stand_still_or_reset() -> None:
@@ -205,7 +208,7 @@ def test_extreme_factors_stand_still_or_reset() -> None:
         (lambda: credo.Decay(1.2), r"forgetting must be in \[0, 1\]; got 1\.2"),
         (lambda: credo.OrnsteinUhlenbeck(-0.1), r"forgetting must be in \[0, 1\]; got -0\.1"),
         (lambda: credo.Inflation(-1.0), "rate must be finite and at least 0"),
-        (lambda: credo.Inflation(0.1, "bayes"), "kind must be one of simple, hybrid, bayesian; got 'bayes'"),
+        (lambda: credo.Inflation(0.1, WRONG), "kind must be one of simple, hybrid, bayesian; got 'bayes'"),
         (lambda: credo.ShrinkPerturb(1.1), r"shrink must be in \[0, 1\]"),
         (lambda: credo.ShrinkPerturb(0.9, -1.0), "sd must be finite and at least 0"),
         (lambda: credo.LinearGaussian(jnp.ones((2, 3))), r"transition must be a square matrix \(P, P\)"),

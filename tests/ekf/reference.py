@@ -23,7 +23,7 @@ class Stream:
     kind: str
     hidden: int
     batch: int
-    lr: float | Callable = 1.0
+    lr: float | Callable[..., Any] = 1.0
     drift: float = 0.0
     sds: float | dict[str, float] = 0.5
     per_sample: bool = False
@@ -108,8 +108,8 @@ def log_likelihood(stream: Stream, xp: Any) -> Callable[[Any, Any], tuple[Any, A
 
 def row(stream: Stream, params: Tree, x: np.ndarray, y: Any) -> tuple[float, Tree]:
     """log p of one row and its gradient."""
+    h = np.tanh(x @ params["w1"] + params["b1"]) if stream.hidden else np.zeros(0)
     if stream.hidden:
-        h = np.tanh(x @ params["w1"] + params["b1"])
         eta = h @ params["w2"] + params["b2"]
     else:
         eta = x @ params["w"] + params["b"]

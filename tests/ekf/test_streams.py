@@ -21,7 +21,7 @@ def close(ours: Any, wanted: Any) -> None:
     np.testing.assert_allclose(np.asarray(ours), wanted, rtol=TOLERANCE, atol=TOLERANCE)
 
 
-def transform(stream: Stream, room: Any) -> credo.ekf.Transform:
+def transform(stream: Stream, room: Any) -> credo.ekf.Transform[Any]:
     function = reference.log_likelihood(stream, jnp)
     if room is diag_fisher:
         return diag_fisher.build(function, stream.lr, stream.drift, stream.per_sample, stream.sds)
@@ -63,8 +63,11 @@ def test_the_dense_filter_is_its_recursion(name: str) -> None:
 def model(stream: Stream) -> credo.Model:
     def apply(params: Any, x: jax.Array) -> jax.Array:
         if stream.hidden:
-            return jnp.tanh(x @ params["w1"] + params["b1"]) @ params["w2"] + params["b2"]
-        return x @ params["w"] + params["b"]
+            hidden = jnp.tanh(x @ params["w1"] + params["b1"])
+            outputs: jax.Array = hidden @ params["w2"] + params["b2"]
+            return outputs
+        eta: jax.Array = x @ params["w"] + params["b"]
+        return eta
 
     kinds = {
         "bernoulli": credo.Bernoulli(),
@@ -123,6 +126,7 @@ def test_a_matrix_of_drift() -> None:
     stream = STREAMS["categorical-linear-4-schedule"]
     root = np.random.default_rng(5).normal(size=(12, 12)) * 0.1
     noise = root @ root.T
+    assert isinstance(stream.sds, float)
     made = dense_fisher.build(
         reference.log_likelihood(stream, jnp), stream.lr, noise, stream.per_sample, stream.sds**2
     )
@@ -172,6 +176,7 @@ def test_the_memory_of_an_update_is_that_of_the_parameters() -> None:
     for count in (8, 64):
         rows = tuple(jax.ShapeDtypeStruct((count, *tail), jnp.float64) for tail in ((200,), ()))
         program = jax.jit(lambda state, batch: made.update(state, batch)).lower(state, rows).compile()
-        used.append(program.memory_analysis().temp_size_in_bytes)
+        analysis: Any = program.memory_analysis()
+        used.append(analysis.temp_size_in_bytes)
     assert used[1] - used[0] < 8 * 20_000, used  # 56 more gradients would take 56 times that
     assert used[1] < 6 * 8 * 20_000, used

@@ -39,13 +39,13 @@ def case(request: pytest.FixtureRequest) -> tuple[str, Any, jax.Array, Any]:
     return request.param, likelihood, jnp.asarray(eta), jnp.asarray(y)
 
 
-def test_the_score_is_the_gradient_of_log_prob(case: tuple) -> None:
+def test_the_score_is_the_gradient_of_log_prob(case: tuple[Any, ...]) -> None:
     _, likelihood, eta, y = case
     gradient = jax.jit(jax.grad(likelihood.log_prob))(eta, y)
     np.testing.assert_allclose(likelihood.score(eta, y), gradient, atol=1e-12)
 
 
-def test_the_fisher_factor_squares_to_the_expected_hessian(case: tuple) -> None:
+def test_the_fisher_factor_squares_to_the_expected_hessian(case: tuple[Any, ...]) -> None:
     name, likelihood, eta, y = case
     root = np.asarray(likelihood.fisher_root(eta, y))
     hessian = jax.jit(jax.hessian(likelihood.log_prob))
@@ -68,9 +68,10 @@ def test_the_fisher_factor_squares_to_the_expected_hessian(case: tuple) -> None:
     np.testing.assert_allclose(root @ root.T, expected, atol=1e-10)
 
 
-def test_log_prob_mean_variance_and_cdf_are_scipys(case: tuple) -> None:
+def test_log_prob_mean_variance_and_cdf_are_scipys(case: tuple[Any, ...]) -> None:
     name, likelihood, eta, y = case
     value = np.asarray(y)
+    frozen: Any
     if name.startswith("normal"):
         cov = {"normal": 0.3 * np.eye(1), "normal-matrix": NOISE}.get(name, np.diag([0.3, 0.6]))
         frozen = st.multivariate_normal(eta, cov)
@@ -85,7 +86,8 @@ def test_log_prob_mean_variance_and_cdf_are_scipys(case: tuple) -> None:
             "poisson": st.poisson(np.exp(eta[0])),
             "student": st.t(3.5, eta[0], 0.6),
         }[name]
-        mean, var, cdf = [frozen.mean()], [frozen.var()], frozen.cdf(value)
+        mean, var = np.array([frozen.mean()]), np.array([frozen.var()])
+        cdf = frozen.cdf(value)
         log_prob = frozen.logpdf(value) if name == "student" else frozen.logpmf(value)
     np.testing.assert_allclose(likelihood.log_prob(eta, y), log_prob, atol=1e-10)
     np.testing.assert_allclose(likelihood.mean(eta), mean, atol=1e-10)
@@ -94,7 +96,7 @@ def test_log_prob_mean_variance_and_cdf_are_scipys(case: tuple) -> None:
         np.testing.assert_allclose(likelihood.cdf(eta, y), cdf, atol=1e-10)
 
 
-def test_samples_have_the_mean_and_variance(case: tuple) -> None:
+def test_samples_have_the_mean_and_variance(case: tuple[Any, ...]) -> None:
     name, likelihood, eta, _ = case
     n = 20_000
     draws = np.asarray(

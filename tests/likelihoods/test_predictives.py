@@ -19,6 +19,7 @@ from credo.likelihoods import (
     Bernoulli,
     Categorical,
     Likelihood,
+    MixturePredictive,
     Normal,
     NormalPredictive,
     Poisson,
@@ -83,11 +84,8 @@ def test_quantiles_of_scipys_distributions() -> None:
         np.testing.assert_allclose(QUANTILE(predictive, p), frozen.ppf(p), rtol=1e-8)
         y = frozen.ppf(np.asarray(p))
         np.testing.assert_allclose([CDF(predictive, v) for v in y], frozen.cdf(y), atol=1e-10)
-        log_prob = (
-            frozen.logpdf
-            if hasattr(frozen, "logpdf") and frozen.dist.name in ("norm", "t")
-            else frozen.logpmf
-        )
+        density = "logpdf" if hasattr(frozen, "logpdf") and frozen.dist.name in ("norm", "t") else "logpmf"
+        log_prob = getattr(frozen, density)
         np.testing.assert_allclose([predictive.log_prob(v) for v in y], log_prob(y), rtol=1e-9)
     for name in ("normal", "student", "negative-binomial"):
         predictive, frozen = next((a, b) for a, b in cases if a is (CONTINUOUS | DISCRETE)[name])
@@ -101,8 +99,10 @@ def test_several_outputs_have_their_joint_density_and_separate_quantiles() -> No
     loc, matrix = jnp.asarray([0.5, -1.0]), jnp.asarray([[1.0, 0.4], [0.4, 0.5]])
     y = jnp.asarray([0.1, 0.2])
     normal, student = NormalPredictive(loc, matrix), StudentTPredictive(jnp.asarray(5.0), loc, matrix)
-    np.testing.assert_allclose(normal.log_prob(y), st.multivariate_normal(loc, matrix).logpdf(y), atol=1e-12)
-    np.testing.assert_allclose(student.log_prob(y), st.multivariate_t(loc, matrix, 5.0).logpdf(y), atol=1e-12)
+    stats: Any = st
+    laws = stats.multivariate_normal(loc, matrix), stats.multivariate_t(loc, matrix, 5.0)
+    np.testing.assert_allclose(normal.log_prob(y), laws[0].logpdf(y), atol=1e-12)
+    np.testing.assert_allclose(student.log_prob(y), laws[1].logpdf(y), atol=1e-12)
     p = jnp.asarray([0.1, 0.5, 0.9])
     wanted = st.norm.ppf(np.asarray(p)[:, None], loc, np.sqrt(np.diag(matrix)))
     np.testing.assert_allclose(normal.quantile(p), wanted, atol=1e-10)
@@ -115,7 +115,7 @@ def test_the_linearized_bernoulli_is_the_integral_of_the_sigmoid(mean: float, va
     predictive = Bernoulli().linearized(jnp.asarray([mean]), jnp.asarray([[var]]))
 
     def integrand(eta: float) -> float:
-        return st.norm.pdf(eta, mean, np.sqrt(var)) / (1 + np.exp(-eta))
+        return float(st.norm.pdf(eta, mean, np.sqrt(var)) / (1 + np.exp(-eta)))
 
     centre, reach = mean, 12 * np.sqrt(var)
     exact = integrate.quad(integrand, centre - reach, centre + reach, epsabs=1e-13, points=[centre])[0]
@@ -135,6 +135,7 @@ def test_class_probabilities_sum_to_one_and_match_the_log_probabilities() -> Non
     )
     np.testing.assert_array_equal(predictive.mean, predictive.probs)
     np.testing.assert_allclose(predictive.var, predictive.probs * (1 - predictive.probs), atol=1e-12)
+    assert isinstance(predictive, MixturePredictive)
     draws = rng.multivariate_normal(predictive.etas.mean(0), half @ half.T, 200_000)
     probs = np.exp(draws) / np.exp(draws).sum(1, keepdims=True)
     assert np.abs(probs.mean(0) - predictive.probs).max() < 5e-3

@@ -51,7 +51,8 @@ def data(kind: str, dtype: Any = jnp.float64, steps: int = T) -> tuple[jax.Array
 
 def bitwise(left: Any, right: Any) -> None:
     """The same structure, and the same bits in every leaf."""
-    assert jax.tree.structure(left) == jax.tree.structure(right)
+    structure: object = jax.tree.structure(left)
+    assert structure == jax.tree.structure(right)
     for a, b in zip(jax.tree.leaves(left), jax.tree.leaves(right), strict=True):
         a, b = np.asarray(a), np.asarray(b)
         assert a.dtype == b.dtype and a.tobytes() == b.tobytes(), (a, b)

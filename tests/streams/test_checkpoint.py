@@ -58,7 +58,7 @@ def test_everything_comes_back_and_no_temporary_file_stays(saved: Path) -> None:
 def test_optimiser_states_buffers_and_noise_beliefs_come_back(tmp_path: Path) -> None:
     model = credo.Model(credo.MLP(1, (4,), "tanh"), credo.Normal(0.1))
     params, (xs, ys) = credo.MLP(1, (4,), "tanh").init(0, (3,)), data("normal", jnp.float32)
-    learners = [credo.replay(model, optimizer=o, capacity=3) for o in ("sgd", "momentum", "adam")]
+    learners: list[Any] = [credo.replay(model, optimizer=o, capacity=3) for o in ("sgd", "momentum", "adam")]
     for learner in [*learners, credo.normal_inverse_gamma(model)]:
         start = (
             learner.init(params)
@@ -79,7 +79,8 @@ def test_weak_types_keys_special_numbers_and_odd_containers_come_back(tmp_path: 
     )
     again, back = credo.load(credo.save(tmp_path / "c.credo", learner, belief))
     assert back == belief and again == learner
-    assert jax.tree.structure(back.params) == jax.tree.structure(tree)
+    structure: object = jax.tree.structure(back.params)
+    assert structure == jax.tree.structure(tree)
 
 
 def test_a_learner_with_functions_needs_them_back(tmp_path: Path) -> None:
@@ -168,7 +169,8 @@ def test_what_cannot_be_saved_is_named_and_leaves_no_file(tmp_path: Path) -> Non
 
     for thing in (Foreign(), {1, 2}, 1j):
         with pytest.raises(CredoError, match=r"cannot save learner/thing: \w+ is neither an array"):
-            credo.save(tmp_path / "f.credo", Holder(thing), credo.BetaBernoulli().init())
+            holder: Any = Holder(thing)
+            credo.save(tmp_path / "f.credo", holder, credo.BetaBernoulli().init())
     (tmp_path / "file").write_text("")
     with pytest.raises(DataError, match="cannot write"):
         credo.save(tmp_path / "file" / "g.credo", credo.BetaBernoulli(), credo.BetaBernoulli().init())

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -15,7 +17,7 @@ Y = X @ np.array([1.0, -1.0, 0.5]) + 0.3 * RNG.normal(size=41)
 LABELS = (Y > 0).astype(np.int32)
 
 
-def linear(w, x):
+def linear(w: Any, x: Any) -> Any:
     return x @ w
 
 
@@ -25,11 +27,11 @@ START = jnp.zeros(3)
 
 
 @pytest.fixture(scope="module")
-def report():
+def report() -> Any:
     return credo.evaluate(REGRESSION, REGRESSION.init(START), (X, Y), compare=["plugin"])
 
 
-def test_rows_are_scored_before_they_are_learned(report):
+def test_rows_are_scored_before_they_are_learned(report: Any) -> None:
     belief, log_probs, means = REGRESSION.init(START), [], []
     for x, y in zip(X, Y, strict=True):
         predicted = REGRESSION.predict(belief)
@@ -44,19 +46,19 @@ def test_rows_are_scored_before_they_are_learned(report):
     assert report.metrics["nlpd_plugin"] != report.metrics["nlpd"]
 
 
-def test_evaluation_learns_what_a_run_learns(report):
+def test_evaluation_learns_what_a_run_learns(report: Any) -> None:
     belief, _ = credo.run(REGRESSION, REGRESSION.init(START), X, Y)
     np.testing.assert_allclose(report.belief.mean, belief.mean, atol=1e-13)
 
 
 @pytest.mark.parametrize("chunk", [1, 7, 41, 1000])
-def test_chunks_do_not_matter(report, chunk):
+def test_chunks_do_not_matter(report: Any, chunk: Any) -> None:
     again = credo.evaluate(REGRESSION, REGRESSION.init(START), (X, Y), compare=["plugin"], chunk=chunk)
     assert again.belief == report.belief
     np.testing.assert_array_equal(again.scores.log_prob, report.scores.log_prob)
 
 
-def test_a_constant_delay_learns_each_label_that_much_later():
+def test_a_constant_delay_learns_each_label_that_much_later() -> None:
     late = credo.evaluate(REGRESSION, REGRESSION.init(START), (X, Y), delay=2)
     belief, log_probs = REGRESSION.init(START), []
     for i in range(len(Y)):
@@ -70,7 +72,7 @@ def test_a_constant_delay_learns_each_label_that_much_later():
     np.testing.assert_allclose(late.belief.mean, belief.mean, atol=1e-12)
 
 
-def test_a_delay_of_each_row_may_reorder_labels():
+def test_a_delay_of_each_row_may_reorder_labels() -> None:
     delays = np.tile([3, 0], 21)[:41]
     static = credo.extended_kalman(credo.Model(linear, credo.Normal(0.09)))
     late = credo.evaluate(static, static.init(START), (X, Y), delay=delays)
@@ -79,14 +81,14 @@ def test_a_delay_of_each_row_may_reorder_labels():
     assert not np.allclose(late.scores.log_prob, on_time.scores.log_prob)
 
 
-def test_no_delay_by_events_is_the_plain_stream(report):
+def test_no_delay_by_events_is_the_plain_stream(report: Any) -> None:
     nearly = np.zeros(41, int)
     nearly[-1] = 5
     late = credo.evaluate(REGRESSION, REGRESSION.init(START), (X, Y), delay=nearly)
     np.testing.assert_allclose(late.scores.log_prob, report.scores.log_prob, atol=1e-12)
 
 
-def test_missing_labels_are_forecast_but_not_scored():
+def test_missing_labels_are_forecast_but_not_scored() -> None:
     labels = LABELS.astype(float)
     labels[[3, 8]] = np.nan
     report = credo.evaluate(LOGISTIC, LOGISTIC.init(START), (X, labels))
@@ -94,13 +96,13 @@ def test_missing_labels_are_forecast_but_not_scored():
     assert set(report.metrics) == {"nlpd", "error", "brier", "ece", "log_evidence"}
 
 
-def test_negative_whole_numbers_of_a_regression_are_scored():
+def test_negative_whole_numbers_of_a_regression_are_scored() -> None:
     counts = np.arange(-5, 5)
     report = credo.evaluate(REGRESSION, REGRESSION.init(START), (X[:10], counts))
     assert len(report.scores) == 10
 
 
-def test_a_joint_model_is_scored_row_by_row():
+def test_a_joint_model_is_scored_row_by_row() -> None:
     joint = credo.extended_kalman(credo.joint(credo.Model(linear, credo.Bernoulli())))
     xs, ys = X[:40].reshape(10, 4, 3), LABELS[:40].reshape(10, 4)
     report = credo.evaluate(joint, joint.init(START), (xs, ys))
@@ -109,14 +111,14 @@ def test_a_joint_model_is_scored_row_by_row():
     assert report.metrics["log_evidence"] == pytest.approx(float(trace.log_evidence.sum()), abs=1e-9)
 
 
-def test_progress_is_told_after_every_chunk():
+def test_progress_is_told_after_every_chunk() -> None:
     told = []
     data = (X, Y)
     credo.evaluate(REGRESSION, REGRESSION.init(START), data, chunk=20, progress=lambda *a: told.append(a[:2]))
     assert told == [(20, 41), (40, 41), (41, 41)]
 
 
-def test_the_report_prints_a_table(report):
+def test_the_report_prints_a_table(report: Any) -> None:
     text = str(report)
     assert "rmse" in text and "41 rows" in text
     assert report.curve("rmse")[-1] == pytest.approx(report.metrics["rmse"])
@@ -135,18 +137,18 @@ def test_the_report_prints_a_table(report):
         ({"method": "magic"}, "linearized"),
     ],
 )
-def test_what_cannot_be_done_is_refused(change, words):
+def test_what_cannot_be_done_is_refused(change: Any, words: Any) -> None:
     with pytest.raises(credo.CredoError, match=words):
         credo.evaluate(REGRESSION, REGRESSION.init(START), (X, Y), **change)
 
 
-def test_a_learned_noise_needs_the_linearised_hessian():
+def test_a_learned_noise_needs_the_linearised_hessian() -> None:
     model = credo.Model(linear, credo.Normal(credo.InverseGamma()))
     with pytest.raises(credo.CredoError, match="lin-hess"):
         credo.bong(model, credo.Full(), "lin-ef").init(START)
 
 
-def test_monte_carlo_forecasts_draw_anew_at_every_step():
+def test_monte_carlo_forecasts_draw_anew_at_every_step() -> None:
     key = jax.random.key(0)
     once = credo.evaluate(LOGISTIC, LOGISTIC.init(START), (X, LABELS), method="linearized-mc", key=key)
     twice = credo.evaluate(

@@ -12,6 +12,7 @@ from tests.streams.setups import FAMILIES, begin, bitwise, data, make
 
 import credo
 from credo.core.errors import CredoError
+from credo.core.types import ArrayLike
 
 
 @pytest.mark.parametrize(("family", "kind"), [(f, "normal") for f in FAMILIES] + [("root", "classes")])
@@ -66,7 +67,7 @@ def test_bad_rows_do_not_poison_derivatives() -> None:
     xs = xs.at[5, 0].set(jnp.inf)
     base = credo.extended_kalman(credo.Model(lambda w, x: x @ w, credo.Normal(0.1)))
 
-    def total(q: jax.Array) -> jax.Array:
+    def total(q: ArrayLike) -> jax.Array:
         learner = credo.replace(base, dynamics=credo.RandomWalk(q))
         return credo.run(learner, learner.init(jnp.zeros(3)), xs, ys)[1].log_evidence.sum()
 

@@ -158,13 +158,14 @@ def test_streams_whose_parts_do_not_fit_are_refused() -> None:
     learner = credo.extended_kalman(credo.Model(lambda w, x: x @ w, credo.Normal(0.1)))
     belief = learner.init(jnp.zeros(3))
     xs, ys = data("normal")
-    for kwargs, message in [
+    cases: list[tuple[dict[str, Any], str]] = [
         ({"ys": ys[:5]}, r"all inputs must have the same length; got xs: 12, ys: 5"),
         ({"weights": jnp.ones(3)}, r"same length; got xs: 12, ys: 12, weights: 3"),
         ({"dts": 1.0}, "dts must have a leading time axis; got a scalar"),
         ({"xs": xs[:0], "ys": ys[:0]}, "must hold at least one observation; got length 0"),
         ({"xs": None, "ys": None}, "xs or ys must hold at least one array"),
         ({"xs": {"a": xs, "b": xs[:3]}}, r"xs\['a'\]: 12, xs\['b'\]: 3"),
-    ]:
+    ]
+    for kwargs, message in cases:
         with pytest.raises(CredoError, match=message):
             credo.run(learner, belief, **({"xs": xs, "ys": ys} | kwargs))

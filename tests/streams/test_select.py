@@ -115,6 +115,6 @@ def test_settings_without_a_finite_evidence_lose() -> None:
         ({"q": [1.0], "noise": 1.0}, "gradient", r"choices\['q'\] must be one positive number"),
     ],
 )
-def test_impossible_selections_are_refused(choices: Any, method: str, message: str) -> None:
+def test_impossible_selections_are_refused(choices: Any, method: Any, message: str) -> None:
     with pytest.raises(CredoError, match=message):
         credo.select(build, choices, XS, YS, method=method)

@@ -6,6 +6,8 @@ import datetime as dt
 import math
 import re
 from itertools import pairwise
+from pathlib import Path
+from typing import Any
 
 import hypothesis.strategies as st
 import numpy as np
@@ -56,12 +58,12 @@ CELLS = st.one_of(
 )
 
 
-def chunk_of(lines=None, **columns):
+def chunk_of(lines: Any = None, **columns: Any) -> Any:
     size = len(next(iter(columns.values())))
     return Chunk(columns, np.arange(2, 2 + size) if lines is None else lines)
 
 
-def tables(cells):
+def tables(cells: Any) -> Any:
     """Chunks with the columns of SCHEMA, every cell drawn from `cells`."""
     rows = st.lists(st.tuples(*[cells] * 6), max_size=12)
     return rows.map(
@@ -71,7 +73,9 @@ def tables(cells):
 
 @settings(max_examples=150)
 @given(st.lists(tables(CELLS), max_size=3), st.booleans(), st.booleans(), st.sampled_from(["u v", ""]))
-def test_no_cell_crashes_it_or_yields_what_is_not_finite(chunks, learn, standardise, labels):
+def test_no_cell_crashes_it_or_yields_what_is_not_finite(
+    chunks: Any, learn: Any, standardise: Any, labels: Any
+) -> None:
     target = TargetSpec("y", "classification", ("u", "v")) if labels else TargetSpec("y", "regression")
     encoder = Encoder(Schema(target, SCHEMA.columns), standardise=standardise)
     state = encoder.initial()
@@ -85,7 +89,7 @@ def test_no_cell_crashes_it_or_yields_what_is_not_finite(chunks, learn, standard
 
 
 @given(st.lists(CELLS, max_size=8))
-def test_numbers_read_alike_fast_and_cell_by_cell(cells):
+def test_numbers_read_alike_fast_and_cell_by_cell(cells: Any) -> None:
     values, wrong = to_numbers(cells)
     for cell, value, bad in zip(cells, values, wrong, strict=True):
         (one,), (one_bad,) = to_numbers([cell, "no number"])[0][:1], to_numbers([cell, "no number"])[1][:1]
@@ -93,7 +97,7 @@ def test_numbers_read_alike_fast_and_cell_by_cell(cells):
 
 
 @given(st.lists(st.integers(0, 300), max_size=5), st.integers(0, 1000))
-def test_chunks_do_not_matter(cuts, seed):
+def test_chunks_do_not_matter(cuts: Any, seed: Any) -> None:
     rng = np.random.default_rng(seed)
     cells = {
         "n": [str(v) if rng.random() > 0.1 else "NA" for v in rng.normal(1e5, 3, 300)],
@@ -122,7 +126,7 @@ def test_chunks_do_not_matter(cuts, seed):
         np.testing.assert_array_equal(state.arrays()[name], array)
 
 
-def test_a_row_is_standardised_by_the_rows_before_it():
+def test_a_row_is_standardised_by_the_rows_before_it() -> None:
     a = np.random.default_rng(0).normal(5, 2, 50)
     encoder = Encoder(NUMBERS)
     _, x, y, _ = encoder.encode(encoder.initial(), chunk_of(a=a.tolist(), b=[1] * 50, y=a))
@@ -139,14 +143,14 @@ def test_a_row_is_standardised_by_the_rows_before_it():
     assert np.abs(clipped).max() == 2
 
 
-def test_a_column_that_is_constant_and_then_changes():
+def test_a_column_that_is_constant_and_then_changes() -> None:
     a = [3.0] * 100 + [4.0] + [3.0] * 5
     encoder = Encoder(NUMBERS)
     _, x, _, _ = encoder.encode(encoder.initial(), chunk_of(a=a, b=a, y=a))
     assert not x[:101].any() and (np.abs(x[101:, 0]) < 1).all() and x[101:, 0].all()
 
 
-def test_without_learning_and_without_standardising():
+def test_without_learning_and_without_standardising() -> None:
     encoder = Encoder(NUMBERS)
     data = chunk_of(a=[1.0, 2, 3, 4], b=[0, 0, 0, ""], y=[1, 1, 1, 1])
     state, *_ = encoder.encode(encoder.initial(), data)
@@ -159,7 +163,7 @@ def test_without_learning_and_without_standardising():
     np.testing.assert_array_equal(raw, [[7, 1, 0], [np.float32(17 / 5), 2, 1]])
 
 
-def test_the_features_of_every_kind():
+def test_the_features_of_every_kind() -> None:
     data = chunk_of(
         n=["1", "NA", "2"],
         m=[1, None, math.inf],
@@ -184,7 +188,7 @@ def test_the_features_of_every_kind():
     assert report.missing == {"m": 1, "t": 1} and report.unseen == {"b": 1, "c": 1}
 
 
-def test_bad_rows_are_named():
+def test_bad_rows_are_named() -> None:
     encoder = Encoder(NUMBERS)
     data = chunk_of(a=["1", "abc", "3", "4", "5"], b=["1"] * 5, y=["1", "2", "", "inf", "much"])
     _, x, _, report = encoder.encode(encoder.initial(), data)
@@ -199,13 +203,12 @@ def test_bad_rows_are_named():
     encoder = Encoder(SCHEMA)
     _, _, _, report = encoder.encode(encoder.initial(), data)
     assert [str(row) for row in report.bad] == [
-        "line 2 has the target 'w', which was not among the first rows' classes (u, v); "
-        "give all classes with --classes",
+        "line 2 has the target 'w', which was not among the first rows' classes (u, v); name all its classes",
         "line 3 has no target: 'y' is missing",
     ]
 
 
-def test_rows_without_a_target_may_be_encoded():
+def test_rows_without_a_target_may_be_encoded() -> None:
     encoder = Encoder(NUMBERS)
     _, x, y, _ = encoder.encode(encoder.initial(), chunk_of(a=[1], b=[2]), learn=False, need_target=False)
     assert len(x) == 1 and np.isnan(y).all()
@@ -214,7 +217,7 @@ def test_rows_without_a_target_may_be_encoded():
     assert other.encode(other.initial(), data, need_target=False)[2].tolist() == [-1]
 
 
-def test_what_does_not_fit_is_refused():
+def test_what_does_not_fit_is_refused() -> None:
     encoder = Encoder(NUMBERS)
     with pytest.raises(DataError, match=re.escape("column 'b' is not in the table; its columns are a, y.")):
         encoder.encode(encoder.initial(), chunk_of(a=[1], y=[1]))
@@ -226,7 +229,7 @@ def test_what_does_not_fit_is_refused():
         Encoder(NUMBERS, clip=-1)
 
 
-def frame_of(rows):
+def frame_of(rows: Any) -> Any:
     rng = np.random.default_rng(3)
     return pd.DataFrame(
         {
@@ -239,7 +242,7 @@ def frame_of(rows):
     )
 
 
-def test_every_format_gives_the_same_features(tmp_path):
+def test_every_format_gives_the_same_features(tmp_path: Path) -> None:
     frame = frame_of(2500)
     frame.to_csv(tmp_path / "d.csv", index=False)
     frame.to_csv(tmp_path / "d.tsv.gz", index=False, sep="\t")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import hypothesis.strategies as st
 import numpy as np
@@ -16,7 +17,7 @@ from credo.tables import Moments, TargetScaler
 ENTRIES = st.one_of(st.floats(-1e6, 1e6), st.just(math.nan), st.sampled_from([0.0, 1.0, 1e9, 1e9 + 1]))
 
 
-def welford(x):
+def welford(x: Any) -> Any:
     """Means, standard deviations and counts before each row, one entry at a time."""
     means, sds, counts = np.zeros(x.shape), np.zeros(x.shape), np.zeros(x.shape, int)
     for column in range(x.shape[1]):
@@ -32,7 +33,7 @@ def welford(x):
     return means, sds, counts
 
 
-def split(x, cuts):
+def split(x: Any, cuts: Any) -> Any:
     """The scan of x cut at the given places."""
     state, parts = Moments.empty(x.shape[1]), []
     for part in np.split(x, sorted(cut % (len(x) + 1) for cut in cuts)):
@@ -42,7 +43,7 @@ def split(x, cuts):
 
 
 @given(arrays(np.float64, st.tuples(st.integers(0, 60), st.integers(1, 3)), elements=ENTRIES))
-def test_it_is_welford(x):
+def test_it_is_welford(x: Any) -> None:
     _, mean, sd, count = Moments.empty(x.shape[1]).scan(x)
     expected_mean, expected_sd, expected_count = welford(x)
     np.testing.assert_array_equal(count, expected_count)
@@ -52,7 +53,7 @@ def test_it_is_welford(x):
 
 
 @pytest.mark.parametrize(("offset", "trend"), [(0.0, 0.0), (1e9, 0.0), (-3e5, 1.0), (1.7e9, 60.0)])
-def test_it_is_welford_over_many_blocks(offset, trend):
+def test_it_is_welford_over_many_blocks(offset: Any, trend: Any) -> None:
     rng = np.random.default_rng(0)
     x = offset + trend * np.arange(6000)[:, None] + rng.normal(size=(6000, 2))
     x[rng.random(x.shape) < 0.2] = np.nan
@@ -62,7 +63,7 @@ def test_it_is_welford_over_many_blocks(offset, trend):
     np.testing.assert_allclose(sd, expected_sd, rtol=1e-6 if offset else 1e-10)
 
 
-def test_an_outlier_first_does_not_spoil_the_spread():
+def test_an_outlier_first_does_not_spoil_the_spread() -> None:
     x = np.concatenate([[1e9], np.random.default_rng(0).normal(size=50_000)])[:, None]
     after, *_ = Moments.empty(1).scan(x)
     np.testing.assert_allclose(after.sd(), x.std(axis=0, ddof=1), rtol=1e-10)
@@ -73,7 +74,7 @@ def test_an_outlier_first_does_not_spoil_the_spread():
     st.lists(st.integers(0, 3000), max_size=6),
     st.sampled_from([10, 1023, 1024, 3000]),
 )
-def test_chunks_do_not_matter(seed, cuts, rows):
+def test_chunks_do_not_matter(seed: Any, cuts: Any, rows: Any) -> None:
     rng = np.random.default_rng(seed)
     x = rng.normal(size=(rows, 2)) * 10.0 ** rng.integers(-5, 9) + 10.0 ** rng.integers(-5, 9)
     x[rng.random(x.shape) < 0.1] = np.nan
@@ -86,7 +87,7 @@ def test_chunks_do_not_matter(seed, cuts, rows):
         np.testing.assert_array_equal(array, parts.arrays()[name])
 
 
-def test_saved_moments_continue_bitwise():
+def test_saved_moments_continue_bitwise() -> None:
     x = np.random.default_rng(0).normal(size=(5000, 3))
     whole, mean, *_ = Moments.empty(3).scan(x)
     first, *_ = Moments.empty(3).scan(x[:1500])
@@ -95,7 +96,7 @@ def test_saved_moments_continue_bitwise():
     np.testing.assert_array_equal(whole.s2, second.s2)
 
 
-def test_saved_moments_are_checked():
+def test_saved_moments_are_checked() -> None:
     saved = Moments.empty(3).arrays()
     with pytest.raises(
         FormatError, match="saved moments must hold rows, count, centre, s1, s2; 's2' is not there"
@@ -106,7 +107,7 @@ def test_saved_moments_are_checked():
 
 
 @given(st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=50), st.integers(0, 50))
-def test_targets_are_standardised_by_the_past_and_chunks_do_not_matter(y, cut):
+def test_targets_are_standardised_by_the_past_and_chunks_do_not_matter(y: Any, cut: Any) -> None:
     y = np.array(y)
     scaler = TargetScaler()
     end, scaled = scaler.encode(scaler.initial(), y)
@@ -123,7 +124,7 @@ def test_targets_are_standardised_by_the_past_and_chunks_do_not_matter(y, cut):
     np.testing.assert_array_equal(state.s2, end.s2)
 
 
-def test_targets_come_back():
+def test_targets_come_back() -> None:
     rng = np.random.default_rng(1)
     y = 5 + 3 * rng.normal(size=500)
     scaler = TargetScaler()
@@ -139,7 +140,7 @@ def test_targets_come_back():
     np.testing.assert_allclose(frozen.z, (y - y.mean()) / y.std(ddof=1), rtol=1e-10)
 
 
-def test_targets_are_checked():
+def test_targets_are_checked() -> None:
     scaler = TargetScaler()
     with pytest.raises(DataError, match="targets must be finite; row 1 of these is not"):
         scaler.encode(scaler.initial(), np.array([1.0, np.nan]))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -16,15 +17,15 @@ N = 200
 RNG = np.random.default_rng(0)
 
 
-def chunk_of(**columns):
+def chunk_of(**columns: Any) -> Any:
     return Chunk(columns, np.arange(2, 2 + len(next(iter(columns.values())))))
 
 
-def kinds(schema):
+def kinds(schema: Any) -> Any:
     return {column.name: column.kind for column in schema.columns}
 
 
-def text_of(values):
+def text_of(values: Any) -> Any:
     return [str(value) for value in values]
 
 
@@ -47,7 +48,7 @@ COLUMNS = {
 }  # fmt: skip
 
 
-def test_columns_of_every_kind():
+def test_columns_of_every_kind() -> None:
     schema = infer_schema(chunk_of(**COLUMNS), "y")
     assert kinds(schema) == {
         "price": "numeric",
@@ -76,21 +77,22 @@ def test_columns_of_every_kind():
     assert schema.width == len(schema.features) == 1 + 2 + 1 + 4 + 4 + 1 + 5 + 1 + 1
 
 
-def test_a_schema_goes_through_json():
+def test_a_schema_goes_through_json() -> None:
     schema = infer_schema(chunk_of(**COLUMNS), "y")
     assert Schema.from_dict(json.loads(json.dumps(schema.to_dict()))) == schema
     assert all(isinstance(sentence, str) for sentence in schema.sentences)
-    saved = schema.to_dict()
-    for broken, sentence in [
+    saved: dict[str, Any] = schema.to_dict()
+    cases: list[tuple[dict[str, Any], str]] = [
         ({**saved, "version": 9}, "a saved schema must have version 1; got 9"),
         ({"version": 1}, "a saved schema must hold what to_dict writes; 'target'"),
         ({**saved, "columns": [{**saved["columns"][0], "kind": "odd"}]}, "got 'odd'"),
-    ]:
+    ]
+    for broken, sentence in cases:
         with pytest.raises(FormatError, match=re.escape(sentence)):
             Schema.from_dict(broken)
 
 
-def test_what_is_asked_goes_before_what_is_inferred():
+def test_what_is_asked_goes_before_what_is_inferred() -> None:
     data = chunk_of(**COLUMNS)
     schema = infer_schema(
         data, "y", drop=["city", "flag"], categorical=["mixed", "still", "id"], max_categories=2
@@ -104,7 +106,7 @@ def test_what_is_asked_goes_before_what_is_inferred():
     )
 
 
-def test_columns_of_a_frame():
+def test_columns_of_a_frame() -> None:
     frame = pd.DataFrame(
         {
             "n": RNG.normal(size=N),
@@ -133,22 +135,27 @@ def test_columns_of_a_frame():
             ("DOWN", "UP"),
             "2 distinct values (DOWN, UP): classification",
         ),
-        ([True, False] * 50, "classification", ("False", "True"), "--task regression to override"),
-        (["1", "0", "1.0"] * 50, "classification", ("0", "1"), "values (0, 1): classification; --task regr"),
+        ([True, False] * 50, "classification", ("False", "True"), "name the task to override"),
+        (
+            ["1", "0", "1.0"] * 50,
+            "classification",
+            ("0", "1"),
+            "(0, 1): classification; name the task",
+        ),
         (["10", "9", "2"] * 50, "classification", ("2", "9", "10"), "3 distinct values (2, 9, 10)"),
         ([1.0, 2.0] * 50, "classification", ("1", "2"), "values (1, 2)"),
-        (["1", "2", "3"] * 5, "regression", (), "in 15 rows: regression; --task classification to override"),
+        (["1", "2", "3"] * 5, "regression", (), "in 15 rows: regression; name the task to override"),
         (list(range(21)) * 100, "regression", (), "has 21 distinct values (0, 1, 2, 3, 4, ...) in 2100 rows"),
         (["1.5", "2.5", "NA"] * 50, "regression", (), "holds numbers: regression"),
     ],
 )
-def test_the_task_is_inferred_and_said(values, task, classes, why):
+def test_the_task_is_inferred_and_said(values: Any, task: Any, classes: Any, why: Any) -> None:
     target = infer_schema(chunk_of(a=list(range(len(values))), y=values), "y").target
     assert (target.task, target.classes) == (task, classes)
     assert why in target.why and target.why.startswith("target 'y' ")
 
 
-def test_the_task_and_the_classes_may_be_given():
+def test_the_task_and_the_classes_may_be_given() -> None:
     data = chunk_of(a=["1", "2", "4"], y=["1", "2", "1"])
     assert infer_schema(data, "y", task="regression").target.task == "regression"
     assert infer_schema(data, "y", classes=["1", "2", "3"]).target.classes == ("1", "2", "3")
@@ -189,18 +196,18 @@ ERRORS = [
 
 
 @pytest.mark.parametrize(("arguments", "columns", "sentence"), ERRORS)
-def test_refusals(arguments, columns, sentence):
+def test_refusals(arguments: Any, columns: Any, sentence: Any) -> None:
     arguments = {"target": "y", **arguments}
     with pytest.raises(CredoError, match=re.escape(sentence)):
         infer_schema(chunk_of(a=A, **columns), **arguments)
 
 
-def test_too_many_classes():
+def test_too_many_classes() -> None:
     data = chunk_of(a=[1.5, 2] * 1200, y=[f"t{i // 2}" for i in range(2400)])
     with pytest.raises(DataError, match=r"1200 distinct values .* classification takes at most 1000"):
         infer_schema(data, "y")
 
 
-def test_no_rows():
+def test_no_rows() -> None:
     with pytest.raises(DataError, match="the first rows hold none that can be used"):
         infer_schema([], "y")

@@ -7,6 +7,8 @@ import gzip
 import io
 import json
 import re
+from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pyarrow as pa
@@ -20,7 +22,7 @@ CSV = b"a,b\n" + b"".join(b"%d,%d\n" % (i, i * i) for i in range(2000))
 JSONL = b"".join(b'{"a": %d, "b": %d}\n' % (i, i * i) for i in range(100))
 
 
-def parquet_bytes():
+def parquet_bytes() -> Any:
     sink = io.BytesIO()
     pq.write_table(pa.table({"a": list(range(1000)), "b": ["x"] * 1000}), sink)
     return sink.getvalue()
@@ -84,7 +86,7 @@ CASES = {
 
 @pytest.mark.parametrize("case", CASES)
 @pytest.mark.parametrize("chunk_rows", [7, 1000])
-def test_a_table_that_cannot_be_read(tmp_path, case, chunk_rows):
+def test_a_table_that_cannot_be_read(tmp_path: Path, case: Any, chunk_rows: Any) -> None:
     name, content, sentence = CASES[case]
     path = tmp_path / name
     path.write_bytes(content)
@@ -95,7 +97,7 @@ def test_a_table_that_cannot_be_read(tmp_path, case, chunk_rows):
     assert ". " not in message.replace(str(path), "")
 
 
-def test_a_file_that_is_not_there(tmp_path):
+def test_a_file_that_is_not_there(tmp_path: Path) -> None:
     (tmp_path / "prices.csv").write_bytes(CSV)
     with pytest.raises(DataError, match=r"price.csv does not exist: did you mean 'prices.csv'\?$"):
         open_table(tmp_path / "price.csv")
@@ -105,11 +107,11 @@ def test_a_file_that_is_not_there(tmp_path):
         open_table(tmp_path)
 
 
-def test_a_file_that_may_not_be_read(tmp_path, monkeypatch):
+def test_a_file_that_may_not_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "a.csv"
     path.write_bytes(CSV)
 
-    def refuse(*args, **kwargs):
+    def refuse(*args: Any, **kwargs: Any) -> None:
         raise PermissionError(13, "Permission denied")
 
     monkeypatch.setattr(builtins, "open", refuse)
@@ -117,9 +119,9 @@ def test_a_file_that_may_not_be_read(tmp_path, monkeypatch):
         open_table(path)
 
 
-def test_a_disk_that_fails():
+def test_a_disk_that_fails() -> None:
     class Failing(io.BytesIO):
-        def read1(self, size=-1):
+        def read1(self, size: int | None = -1, /) -> bytes:
             if self.tell() > 5000:
                 raise OSError(5, "Input/output error")
             return super().read1(100)
@@ -136,28 +138,28 @@ def test_a_disk_that_fails():
         ({"delimiter": ",,"}, "delimiter must be one character; got ',,'"),
     ],
 )
-def test_arguments(arguments, sentence):
+def test_arguments(arguments: Any, sentence: Any) -> None:
     with pytest.raises(ValueError, match=re.escape(sentence)):
         open_table(io.BytesIO(CSV), **arguments)
 
 
-def test_parquet_needs_a_file():
+def test_parquet_needs_a_file() -> None:
     class Pipe(io.BytesIO):
-        def seekable(self):
+        def seekable(self) -> Any:
             return False
 
     with pytest.raises(DataError, match="parquet data, which cannot be read as a stream"):
         open_table(Pipe(parquet_bytes()))
 
 
-def test_strict_raises_on_a_bad_row():
+def test_strict_raises_on_a_bad_row() -> None:
     with pytest.raises(DataError, match=r"^the stream: line 3 has 1 cell where the header names 2\.$"):
         open_table(io.BytesIO(b"a,b\n1,2\n3\n4,5\n"), strict=True)
     with pytest.raises(DataError, match="line 2 is not JSON"):
         open_table(io.BytesIO(b'{"a": 1}\n{"a"\n{"a": 2}\n'), strict=True)
 
 
-def test_an_open_quotation_mark_is_named():
+def test_an_open_quotation_mark_is_named() -> None:
     text = "a,b\n1,2\n" + '"3,4\n' + "5,6\n" * 3
     (chunk,) = open_table(io.StringIO(text))
     assert str(chunk.bad[0]).startswith(
@@ -165,9 +167,10 @@ def test_an_open_quotation_mark_is_named():
     )
 
 
-def test_values_that_are_no_table():
+def test_values_that_are_no_table() -> None:
     with pytest.raises(DataError, match=r"a table must be a path, '-' or a readable stream; got int"):
-        open_table(3)
+        number: Any = 3
+        open_table(number)
     with pytest.raises(DataError, match="the DataFrame must be a DataFrame; got list"):
         from_frame([1, 2])
     with pytest.raises(DataError, match="the DataFrame has column names but no rows"):
@@ -178,7 +181,7 @@ def test_values_that_are_no_table():
         from_frame(pd.DataFrame([[1, 2]], columns=["1", 1]))
 
 
-def test_deep_json_is_a_bad_row():
+def test_deep_json_is_a_bad_row() -> None:
     deep = b'{"a": ' + b"[" * 100_000 + b"]" * 100_000 + b"}\n"
     chunks = list(open_table(io.BytesIO(JSONL + deep + b'{"a": 1}\n')))
     assert [row.line for row in chunks[0].bad] == [101] and json.loads(JSONL.split(b"\n")[0]) == {

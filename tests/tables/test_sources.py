@@ -7,6 +7,8 @@ import io
 import json
 import os
 import sys
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -18,7 +20,7 @@ from credo.core.errors import DataError
 from credo.tables import from_frame, open_table
 
 
-def rows_of(source):
+def rows_of(source: Any) -> Any:
     """All rows as (line, tuple of cells), and all bad rows."""
     rows, bad = [], []
     for chunk in source:
@@ -29,7 +31,7 @@ def rows_of(source):
     return rows, bad
 
 
-def test_a_messy_csv(tmp_path):
+def test_a_messy_csv(tmp_path: Path) -> None:
     path = tmp_path / "messy.csv"
     path.write_bytes(
         b'\xef\xbb\xbfa, b ,"c,d",\r\n'  # byte order mark, blanks, a quoted comma, an empty name
@@ -55,7 +57,7 @@ def test_a_messy_csv(tmp_path):
 
 
 @pytest.mark.parametrize("chunk_rows", [1, 3, 7, 1000])
-def test_chunks_do_not_change_rows_or_lines(chunk_rows):
+def test_chunks_do_not_change_rows_or_lines(chunk_rows: Any) -> None:
     text = "a,b\n" + "".join(f"{i},{i * i}\n" if i % 9 else "lonely\n" for i in range(1, 100))
     rows, bad = rows_of(open_table(io.StringIO(text), chunk_rows=chunk_rows))
     assert [row.line for row in bad] == [i + 1 for i in range(9, 100, 9)]
@@ -63,13 +65,13 @@ def test_chunks_do_not_change_rows_or_lines(chunk_rows):
 
 
 @pytest.mark.parametrize("delimiter", [",", ";", "\t", "|"])
-def test_the_delimiter_is_guessed(delimiter):
+def test_the_delimiter_is_guessed(delimiter: Any) -> None:
     source = open_table(io.BytesIO(f"x{delimiter}y\n1{delimiter}2\n".encode()))
     assert next(iter(source)).columns == {"x": ("1",), "y": ("2",)}
 
 
 @pytest.mark.parametrize("suffix", ["csv", "tsv", "jsonl", "csv.gz", "tsv.gz", "jsonl.gz"])
-def test_text_formats(tmp_path, suffix):
+def test_text_formats(tmp_path: Path, suffix: Any) -> None:
     path = tmp_path / f"data.{suffix}"
     text = {
         "csv": "a,b\n1,x\n2,y\n",
@@ -81,7 +83,7 @@ def test_text_formats(tmp_path, suffix):
     assert [row[1:] for row in rows] == [("1", "x"), ("2", "y")] and not bad
 
 
-def test_json_lines_with_drifting_keys(tmp_path):
+def test_json_lines_with_drifting_keys(tmp_path: Path) -> None:
     path = tmp_path / "drift.jsonl"
     lines = [{"a": 1, "b": "x"}, {"b": "y", "c": None}, {"a": 2}, {"a": 3, "late": 1}, {"late": 2}]
     text = "\n".join(map(json.dumps, lines))
@@ -102,7 +104,7 @@ def test_json_lines_with_drifting_keys(tmp_path):
 
 
 @pytest.mark.parametrize("wrap", [str, lambda path: io.BytesIO(path.read_bytes())])
-def test_parquet(tmp_path, wrap):
+def test_parquet(tmp_path: Path, wrap: Any) -> None:
     path = tmp_path / "data.parquet"
     frame = pd.DataFrame(
         {
@@ -118,11 +120,12 @@ def test_parquet(tmp_path, wrap):
     assert [len(chunk) for chunk in chunks] == [2, 1]
     assert chunks[1].lines.tolist() == [3] and chunks[0].unit == "row"
     assert chunks[0].columns["t"] == ["x", None] and chunks[0].columns["kind"] == ["u", "v"]
-    assert np.isnan(chunks[1].columns["n"][0])
+    last: Any = chunks[1].columns["n"][0]
+    assert np.isnan(last)
 
 
 @pytest.mark.parametrize("text", ["a,b\n1,2\n", "a\tb\n1\t2\n", '{"a": "1", "b": "2"}\n'])
-def test_standard_input(monkeypatch, text):
+def test_standard_input(monkeypatch: pytest.MonkeyPatch, text: Any) -> None:
     for stdin in (io.TextIOWrapper(io.BytesIO(text.encode())), io.StringIO(text)):
         monkeypatch.setattr(sys, "stdin", stdin)
         source = open_table("-")
@@ -131,13 +134,13 @@ def test_standard_input(monkeypatch, text):
         assert not stdin.closed
 
 
-def test_gzip_on_standard_input(monkeypatch):
+def test_gzip_on_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(gzip.compress(b"a,b\n1,2\n"))))
     assert rows_of(open_table("-"))[0] == [(2, "1", "2")]
 
 
 @pytest.mark.parametrize("kind", ["pandas", "pyarrow"])
-def test_frames(kind):
+def test_frames(kind: Any) -> None:
     frame = pd.DataFrame({"a": [1.5, 2.5, 3.5], "b": ["x", "y", None], "c": pd.array([1, None, 3], "Int64")})
     source = from_frame(frame if kind == "pandas" else pa.table(frame), chunk_rows=2)
     chunks = list(source)
@@ -146,14 +149,14 @@ def test_frames(kind):
     assert chunks[1].columns["a"][0] == 3.5
 
 
-def test_a_file_is_read_as_it_is_consumed():
-    taken = []
+def test_a_file_is_read_as_it_is_consumed() -> None:
+    taken: list[int] = []
 
     class Endless(io.RawIOBase):
-        def readable(self):
+        def readable(self) -> Any:
             return True
 
-        def readinto(self, buffer):
+        def readinto(self, buffer: Any) -> Any:
             text = b"a,b\n" if not taken else b"1,2\n"
             taken.append(1)
             buffer[: len(text)] = text
@@ -165,7 +168,7 @@ def test_a_file_is_read_as_it_is_consumed():
     assert len(taken) < 200
 
 
-def test_peek_does_not_consume_and_iteration_is_once():
+def test_peek_does_not_consume_and_iteration_is_once() -> None:
     source = open_table(io.StringIO("a,b\n" + "1,2\n" * 10), chunk_rows=3)
     assert sum(map(len, source.peek(5))) == 6
     assert sum(map(len, source.peek(100))) == 10
@@ -176,7 +179,7 @@ def test_peek_does_not_consume_and_iteration_is_once():
         source.peek()
 
 
-def test_the_file_is_closed(tmp_path):
+def test_the_file_is_closed(tmp_path: Path) -> None:
     path = tmp_path / "a.csv"
     path.write_text("a,b\n1,2\n")
     with open(path, "rb") as stream:
@@ -188,7 +191,7 @@ def test_the_file_is_closed(tmp_path):
 
 
 @pytest.mark.filterwarnings("error")
-def test_a_gzip_file_is_closed(tmp_path):
+def test_a_gzip_file_is_closed(tmp_path: Path) -> None:
     path = tmp_path / "a.csv.gz"
     path.write_bytes(gzip.compress(b"a,b\n1,2\n"))
     source = open_table(path)

@@ -63,8 +63,16 @@ class FormatError(CredoError):
 def suggest(value: str, allowed: Iterable[str]) -> str:
     """Spell a hint such as ``"did you mean 'mnist'?"``, or an empty string where nothing is close.
 
-    >>> suggest("mnits", ["mnist", "digits"])
-    "did you mean 'mnist'?"
+    Arguments:
+        value: what was written.
+        allowed: what may be written.
+
+    Returns:
+        The hint.
+
+    Example:
+        >>> suggest("mnits", ["mnist", "digits"])
+        "did you mean 'mnist'?"
     """
     close = difflib.get_close_matches(str(value), list(allowed), n=1, cutoff=0.6)
     return f"did you mean {close[0]!r}?" if close else ""
@@ -81,7 +89,8 @@ def require_choice(field: str, value: object, allowed: Iterable[str]) -> None:
     Raises:
         CredoError: the name is not among them; the message suggests the closest one.
 
-    >>> require_choice("kind", "simple", ["simple", "hybrid"])
+    Example:
+        >>> require_choice("kind", "simple", ["simple", "hybrid"])
     """
     names = list(allowed)
     if value not in names:
@@ -107,7 +116,21 @@ def _concrete(value: object) -> np.ndarray | None:
 
 
 def require_positive(field: str, value: object) -> None:
-    """Refuse a number (or any entry of an array) that is not above zero and finite; traced values pass."""
+    """Refuse a number (or any entry of an array) that is not above zero and finite; traced values pass.
+
+    Arguments:
+        field: the argument's name, for the message.
+        value: the number or array.
+
+    Raises:
+        CredoError: an entry is not above 0, or is not finite.
+
+    Example:
+        >>> require_positive("var", 0.0)
+        Traceback (most recent call last):
+        ...
+        credo.core.errors.CredoError: var must be finite and above 0; got 0.0.
+    """
     import numpy as np
 
     array = _concrete(value)
@@ -116,7 +139,18 @@ def require_positive(field: str, value: object) -> None:
 
 
 def require_nonnegative(field: str, value: object) -> None:
-    """Refuse a number (or any entry of an array) below zero or not finite; traced values pass."""
+    """Refuse a number (or any entry of an array) below zero or not finite; traced values pass.
+
+    Arguments:
+        field: the argument's name, for the message.
+        value: the number or array.
+
+    Raises:
+        CredoError: an entry is below 0, or is not finite.
+
+    Example:
+        >>> require_nonnegative("var", 0.0)
+    """
     import numpy as np
 
     array = _concrete(value)
@@ -125,7 +159,20 @@ def require_nonnegative(field: str, value: object) -> None:
 
 
 def require_interval(field: str, value: object, low: float, high: float, *, closed: bool = True) -> None:
-    """Refuse a number outside [low, high] (open where `closed` is False); traced values pass."""
+    """Refuse a number outside an interval; traced values pass.
+
+    Arguments:
+        field: the argument's name, for the message.
+        value: the number or array.
+        low, high: the ends of the interval.
+        closed: whether the ends belong to it.
+
+    Raises:
+        CredoError: an entry lies outside.
+
+    Example:
+        >>> require_interval("level", 0.9, 0.0, 1.0, closed=False)
+    """
     import numpy as np
 
     array = _concrete(value)
@@ -138,7 +185,19 @@ def require_interval(field: str, value: object, low: float, high: float, *, clos
 
 
 def require_integer(field: str, value: object, low: int, high: int | None = None) -> None:
-    """Refuse what is not a whole number in low..high."""
+    """Refuse what is not a whole number in low..high.
+
+    Arguments:
+        field: the argument's name, for the message.
+        value: the number.
+        low, high: the smallest and the largest that are allowed; None for no largest.
+
+    Raises:
+        CredoError: it is not a whole number, or lies outside.
+
+    Example:
+        >>> require_integer("rank", 10, 1)
+    """
     import numpy as np
 
     if isinstance(value, int | np.integer) and not isinstance(value, bool):

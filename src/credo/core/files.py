@@ -58,8 +58,9 @@ def write_atomically(path: Path, data: bytes) -> None:
 def json_bytes(value: object) -> bytes:
     """JSON, in which numbers that it does not know (NaN, infinities) are null.
 
-    >>> json_bytes({"nlpd": float("nan"), "rows": np.int64(3)})
-    b'{\\n  "nlpd": null,\\n  "rows": 3\\n}\\n'
+    Example:
+        >>> json_bytes({"nlpd": float("nan"), "rows": np.int64(3)})
+        b'{\\n  "nlpd": null,\\n  "rows": 3\\n}\\n'
     """
     return (json.dumps(_plain(value), indent=2, ensure_ascii=False, allow_nan=False) + "\n").encode()
 

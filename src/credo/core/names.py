@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal, TypeAlias, get_args
 
-__all__ = ["CURVATURES", "RULES", "CurvatureName", "RuleName"]
+__all__ = ["CURVATURES", "FORECASTS", "RULES", "CurvatureName", "ForecastName", "RuleName"]
 
 RuleName: TypeAlias = Literal["bong", "blr", "bog", "bbb"]
 """The update rules by their names in the literature."""
@@ -17,3 +17,9 @@ RULES: tuple[RuleName, ...] = get_args(RuleName)
 
 CURVATURES: tuple[CurvatureName, ...] = get_args(CurvatureName)
 """All curvatures."""
+
+ForecastName: TypeAlias = Literal["linearized", "plugin", "mc", "linearized-mc"]
+"""How a forecast integrates over the parameters; see `Learner.forecast`."""
+
+FORECASTS: tuple[ForecastName, ...] = get_args(ForecastName)
+"""All forecast methods."""

@@ -91,7 +91,19 @@ def record(cls: type[T]) -> type[T]:
 
 
 def record_name(cls: type) -> str:
-    """The name of a record class in `REGISTRY`: credo's own by their bare name, others with their module."""
+    """The name of a record class in `REGISTRY`: credo's own by their bare name, others with their module.
+
+    Arguments:
+        cls: the class.
+
+    Returns:
+        The name, by which saved files refer to the class.
+
+    Example:
+        >>> import credo
+        >>> record_name(credo.Static)
+        'Static'
+    """
     own = cls.__module__.split(".")[0] == "credo"
     return cls.__name__ if own else f"{cls.__module__}.{cls.__qualname__}"
 

@@ -7,7 +7,7 @@ The only mathematics is one permutation: rows that were published without test r
 `RandomState(0).permutation(N)`, and the last fifth of them is for testing.
 """
 
-from credo.datasets.loading import load, names, splits
 from credo.datasets.dataset import Dataset
+from credo.datasets.loading import load, names, splits
 
 __all__ = ["Dataset", "load", "names", "splits"]

@@ -20,23 +20,23 @@ Task = Literal["classification", "regression"]
 class Dataset:
     """A data set in memory, as NumPy arrays with one row for each observation.
 
-    Args:
-        name: The name it was loaded by.
-        x: Inputs, float32 of shape `(N, ...)`; images have shape `(N, height, width)` and values in [0, 1].
-        y: Targets of shape `(N,)`: int32 positions in `class_names`, or float32 numbers for a regression.
+    Arguments:
+        name: the name it was loaded by.
+        x: inputs, float32 of shape `(N, ...)`; images have shape `(N, height, width)` and values in [0, 1].
+        y: targets of shape `(N,)`: int32 positions in `class_names`, or float32 numbers for a regression.
         task: `"classification"` or `"regression"`.
-        feature_names: One name for each column of `x`; empty for images.
-        class_names: One name for each class; empty for a regression.
-        note: Where the rows came from and what a reader of results must know about them.
-        licence: The licence of the data.
-        columns: The raw columns, numbers and text, each of shape `(N,)`, where the source is a table of mixed
+        feature_names: one name for each column of `x`; empty for images.
+        class_names: one name for each class; empty for a regression.
+        note: where the rows came from and what a reader of results must know about them.
+        licence: the licence of the data.
+        columns: the raw columns, numbers and text, each of shape `(N,)`, where the source is a table of mixed
             types; the target is among them.
-        rewards: The reward of every arm, float32 of shape `(N, arms)`, where the data set is a bandit
+        rewards: the reward of every arm, float32 of shape `(N, arms)`, where the data set is a bandit
             problem; `y` is then the arm with the highest reward.
-        ordered: Whether the rows are one stream whose order matters.
+        ordered: whether the rows are one stream whose order matters.
 
     Raises:
-        DataError: If the arrays do not have one row for each target.
+        DataError: if the arrays do not have one row for each target.
 
     Example:
         >>> import numpy as np
@@ -74,8 +74,9 @@ class Dataset:
     def __len__(self) -> int:
         """The number of rows.
 
-        >>> len(Dataset("toy", np.zeros((3, 2)), np.zeros(3), "regression"))
-        3
+        Example:
+            >>> len(Dataset("toy", np.zeros((3, 2)), np.zeros(3), "regression"))
+            3
         """
         return len(self.x)
 
@@ -85,8 +86,8 @@ class Dataset:
     def rows(self, index: slice | Array) -> Dataset:
         """Pick rows by a slice or by an array of positions.
 
-        Args:
-            index: A slice, or integers of shape `(M,)`.
+        Arguments:
+            index: a slice, or integers of shape `(M,)`.
 
         Returns:
             A data set of the rows, in the order of `index`.
@@ -111,11 +112,11 @@ def divide(data: Dataset, split: str, *, test_rows: int, seed: int = 0) -> Datas
     The rows are put in an order drawn with a fixed seed, and the last `test_rows` of them are for testing.
     `RandomState` is used because NumPy promises never to change its numbers.
 
-    Args:
-        data: The whole data set, of N rows.
+    Arguments:
+        data: the whole data set, of N rows.
         split: `"train"`, `"test"` or `"all"` (the training rows, then the test rows).
-        test_rows: How many rows are for testing.
-        seed: The seed of the order.
+        test_rows: how many rows are for testing.
+        seed: the seed of the order.
 
     Returns:
         The rows of the split.

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import contextlib
 import gzip
 import hashlib
 import http.client
-import os
-import tempfile
 import zlib
 from collections.abc import Iterable
 from pathlib import Path
 from urllib.request import Request, urlopen
 
 from credo.core.errors import DataError
+from credo.core.files import write_atomically
 
-__all__ = ["checksum", "fetch", "uncompressed", "write_atomically"]
+__all__ = ["checksum", "fetch", "uncompressed"]
 
 SECONDS_TO_CONNECT = 15
 LARGEST = 512 * 1024 * 1024
@@ -24,14 +22,14 @@ LARGEST = 512 * 1024 * 1024
 def uncompressed(content: bytes) -> bytes:
     """The content of a gzip file, or the content itself where it is not compressed with gzip.
 
-    Args:
-        content: The bytes of a file.
+    Arguments:
+        content: the bytes of a file.
 
     Returns:
         The bytes, uncompressed.
 
     Raises:
-        DataError: If the file begins as a gzip file and is cut off or damaged.
+        DataError: if the file begins as a gzip file and is cut off or damaged.
 
     Example:
         >>> uncompressed(gzip.compress(b"abc")), uncompressed(b"abc")
@@ -61,16 +59,17 @@ def checksum(content: bytes) -> str:
 def fetch(urls: Iterable[str], sha256: str, target: Path) -> bytes:
     """Download a file from the first address that delivers the right content, and keep it.
 
-    Args:
-        urls: Addresses of the same file, in the order to try them.
-        sha256: The SHA-256 of the uncompressed content.
-        target: Where the file is kept.
+    Arguments:
+        urls: addresses of the same file, in the order to try them.
+        sha256: the SHA-256 of the uncompressed content.
+        target: where the file is kept.
 
     Returns:
         The uncompressed content.
 
     Raises:
-        DataError: If no address delivers the content; the sentence says what happened at each of them.
+        DataError: if no address delivers the content (the sentence says what happened at each of them), or
+            the file cannot be written.
 
     Example:
         >>> fetch([], "", Path("nowhere"))
@@ -91,44 +90,17 @@ def fetch(urls: Iterable[str], sha256: str, target: Path) -> bytes:
                 f"{url} delivered other content (SHA-256 {checksum(plain)[:12]}..., not {sha256[:12]}...)"
             )
             continue
-        write_atomically(target, content)
+        _keep(target, content)
         return plain
     raise DataError("; ".join(failures) + "." if failures else "there is no address to download it from.")
 
 
-def write_atomically(target: Path, content: bytes) -> None:
-    """Write a file so that it is there as a whole or not at all, even if the machine stops meanwhile.
-
-    Args:
-        target: The file; its folder is created where it is missing.
-        content: The bytes to write.
-
-    Raises:
-        DataError: If the folder cannot be written.
-
-    Example:
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     write_atomically(Path(folder, "a", "b.bin"), b"abc")
-        ...     Path(folder, "a", "b.bin").read_bytes()
-        b'abc'
-    """
+def _keep(target: Path, content: bytes) -> None:
     try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
-        try:
-            with os.fdopen(handle, "wb") as stream:
-                stream.write(content)
-                stream.flush()
-                os.fsync(stream.fileno())
-            os.replace(temporary, target)
-        except BaseException:
-            with contextlib.suppress(OSError):
-                os.unlink(temporary)
-            raise
-    except OSError as error:
-        raise DataError(
-            f"{target} cannot be written ({error.strerror or error}); name another folder in CREDO_CACHE_DIR."
-        ) from error
+        write_atomically(target, content)
+    except DataError as error:
+        reason = str(error).rstrip(".")
+        raise DataError(f"{reason}; name another folder in CREDO_CACHE_DIR.") from error
 
 
 def _reason(error: Exception) -> str:

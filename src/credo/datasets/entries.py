@@ -18,10 +18,10 @@ __all__ = ["CATALOGUE", "Entry"]
 class Entry:
     """A data set that can be loaded by name.
 
-    Args:
-        description: One line about it.
-        read: Reads a split of it.
-        splits: The splits it has; the rows of a stream are one split.
+    Arguments:
+        description: one line about it.
+        read: reads a split of it.
+        splits: the splits it has; the rows of a stream are one split.
 
     Example:
         >>> CATALOGUE["mnist"].splits

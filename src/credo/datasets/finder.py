@@ -21,7 +21,7 @@ from pathlib import Path
 from credo.core.errors import DataError
 from credo.datasets.downloads import checksum, fetch, uncompressed
 
-__all__ = ["DataFile", "Finder", "Found", "MissingFile", "cache_dir", "package_file"]
+__all__ = ["DataFile", "Finder", "FileContent", "MissingFile", "cache_dir", "package_file"]
 
 CACHE = "the cache"
 
@@ -34,11 +34,11 @@ class MissingFile(DataError):
 class DataFile:
     """A file of a data set, and all that is known about where it can come from.
 
-    Args:
-        path: Its path below a data folder or the cache, such as `"mnist/train-images-idx3-ubyte.gz"`.
-        sha256: The SHA-256 of its published content, uncompressed; empty where it is not known.
-        urls: Addresses it can be downloaded from; the checksum must be known then.
-        package: The package that ships it and the path inside that package.
+    Arguments:
+        path: its path below a data folder or the cache, such as `"mnist/train-images-idx3-ubyte.gz"`.
+        sha256: the SHA-256 of its published content, uncompressed; empty where it is not known.
+        urls: addresses it can be downloaded from; the checksum must be known then.
+        package: the package that ships it and the path inside that package.
 
     Example:
         >>> DataFile("uci/yacht.npz").path
@@ -52,13 +52,13 @@ class DataFile:
 
 
 @dataclass(frozen=True)
-class Found:
-    """A file that was found.
+class FileContent:
+    """The content of a file, and where it came from.
 
-    Args:
-        content: Its uncompressed content.
-        path: The full path, for the sentences of errors.
-        place: Where it came from in words that are the same on every machine, for notes.
+    Arguments:
+        content: its uncompressed content.
+        path: the full path, for the sentences of errors.
+        place: where it came from in words that are the same on every machine, for notes.
     """
 
     content: bytes
@@ -88,9 +88,9 @@ def cache_dir() -> Path:
 def package_file(package: str, path: str) -> Path | None:
     """A file inside an installed package, found without importing the package.
 
-    Args:
-        package: The package's import name.
-        path: The path inside it.
+    Arguments:
+        package: the package's import name.
+        path: the path inside it.
 
     Returns:
         The file, or None where the package or the file is missing.
@@ -110,13 +110,13 @@ def package_file(package: str, path: str) -> Path | None:
 class Finder:
     """Finds the files of one data set.
 
-    Args:
-        name: The data set's name, for the sentences of errors.
-        data_dir: The folder to look in first; `CREDO_DATA_DIR` where it is None.
-        allow_download: Whether the network may be used.
+    Arguments:
+        name: the data set's name, for the sentences of errors.
+        data_dir: the folder to look in first; `CREDO_DATA_DIR` where it is None.
+        allow_download: whether the network may be used.
 
     Raises:
-        DataError: If the folder to look in first does not exist.
+        DataError: if the folder to look in first does not exist.
 
     Example:
         >>> Finder("yacht", allow_download=False).at_hand(DataFile("uci/none.npz"))
@@ -138,46 +138,50 @@ class Finder:
         """Whether the file is in the data folder or in the cache."""
         return any(path.is_file() for _, path in self._places(file))
 
-    def read(self, file: DataFile) -> Found:
+    def read(self, file: DataFile) -> FileContent:
         """Read a file from the first place that has it.
 
-        Args:
-            file: The file to read.
+        Arguments:
+            file: the file to read.
 
         Returns:
             Its uncompressed content and where it came from.
 
         Raises:
-            MissingFile: If it is found nowhere; the sentence says where it was looked for and what to do.
-            DataError: If the file in the data folder is damaged.
+            MissingFile: if it is found nowhere; the sentence says where it was looked for and what to do.
+            DataError: if the file in the data folder is damaged.
         """
-        tried = []
+        failures = []
         for field, path in self._places(file):
             if not path.is_file():
-                tried.append(f"{field} has no {file.path}")
+                failures.append(f"{field} has no {file.path}")
             elif field == CACHE:
                 if (plain := self._checked(path, file)) is not None:
-                    return Found(plain, str(path), f"{file.path} in {CACHE}")
-                tried.append(f"{path} is damaged or of another version and can be removed")
+                    return FileContent(plain, str(path), f"{file.path} in {CACHE}")
+                failures.append(f"{path} is damaged or of another version and can be removed")
             else:
                 plain = self._load(path)
                 same = not file.sha256 or checksum(plain) == file.sha256
                 differs = "" if same else ", whose content differs from what was published"
-                return Found(plain, str(path), f"{file.path} in {field}{differs}")
+                return FileContent(plain, str(path), f"{file.path} in {field}{differs}")
         if file.package:
             package, inside = file.package
             if shipped := package_file(package, inside):
-                return Found(self._load(shipped), str(shipped), f"the package {package}")
-            tried.append(f"the package {package}, which ships it, is not installed or too old")
+                return FileContent(self._load(shipped), str(shipped), f"the package {package}")
+            failures.append(f"the package {package}, which ships it, is not installed or too old")
         if file.urls and self.allow_download:
             target = cache_dir() / file.path
             try:
-                return Found(fetch(file.urls, file.sha256, target), str(target), f"{file.path}, downloaded")
+                return FileContent(
+                    fetch(file.urls, file.sha256, target), str(target), f"{file.path}, downloaded"
+                )
             except DataError as error:
-                tried.append(str(error).rstrip("."))
+                failures.append(str(error).rstrip("."))
         elif file.urls:
-            tried.append("downloads were not allowed")
-        raise MissingFile(f"data set {self.name!r} was not found: {'; '.join(tried)}; {self._advice(file)}.")
+            failures.append("downloads were not allowed")
+        raise MissingFile(
+            f"data set {self.name!r} was not found: {'; '.join(failures)}; {self._advice(file)}."
+        )
 
     def _load(self, path: Path) -> bytes:
         try:
@@ -202,9 +206,9 @@ class Finder:
 
     def _places(self, file: DataFile) -> Iterator[tuple[str, Path]]:
         for field, folder in [*self._folders(), (CACHE, cache_dir())]:
-            given = folder / file.path
-            bare = given.with_suffix("") if given.suffix == ".gz" else given
-            yield field, given if given.is_file() or not bare.is_file() else bare
+            path = folder / file.path
+            bare = path.with_suffix("") if path.suffix == ".gz" else path
+            yield field, path if path.is_file() or not bare.is_file() else bare
 
     def _advice(self, file: DataFile) -> str:
         place = f"place the file at {file.path} in a folder and name that folder in CREDO_DATA_DIR"

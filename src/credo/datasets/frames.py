@@ -18,16 +18,16 @@ __all__ = ["archive", "columns_of", "tabular", "unzipped"]
 def columns_of(content: bytes, place: str) -> Columns:
     """Read comma-separated text with a header into columns.
 
-    Args:
-        content: The text, as UTF-8.
-        place: Where it came from, for the sentences of errors.
+    Arguments:
+        content: the text, as UTF-8.
+        place: where it came from, for the sentences of errors.
 
     Returns:
         One array of shape `(N,)` for each column: int64 or float64 where all its values are such numbers,
         else text.
 
     Raises:
-        DataError: If the text has no rows or a row has another number of values than the header.
+        DataError: if the text has no rows or a row has another number of values than the header.
 
     Example:
         >>> columns_of(b"size,colour\\n1,red\\n2,blue\\n", "a file")["size"]
@@ -59,21 +59,21 @@ def tabular(
 ) -> Dataset:
     """Make a data set of a table's columns.
 
-    Args:
-        name: The data set's name.
-        columns: The raw columns, each of shape `(N,)`.
-        target: The column to predict.
-        features: The columns of `x`, each a number or a flag; all columns but the target where it is None.
-        class_names: Names for the sorted values of the target; without them the task is a regression.
-        note: Where the rows came from.
-        licence: The licence of the data.
-        ordered: Whether the order of the rows matters.
+    Arguments:
+        name: the data set's name.
+        columns: the raw columns, each of shape `(N,)`.
+        target: the column to predict.
+        features: the columns of `x`, each a number or a flag; all columns but the target where it is None.
+        class_names: names for the sorted values of the target; without them the task is a regression.
+        note: where the rows came from.
+        licence: the licence of the data.
+        ordered: whether the order of the rows matters.
 
     Returns:
         The data set, with the raw columns.
 
     Raises:
-        DataError: If the target is not among the columns or does not have as many values as there are names.
+        DataError: if the target is not among the columns or does not have as many values as there are names.
 
     Example:
         >>> table = {"size": np.array([1, 2]), "sort": np.array(["b", "a"])}
@@ -110,16 +110,16 @@ def tabular(
 def archive(content: bytes, place: str, *fields: str) -> tuple[Array, ...]:
     """Read arrays from a NumPy archive; pickled objects are refused.
 
-    Args:
-        content: The bytes of the `.npz` file.
-        place: Where it came from, for the sentences of errors.
-        fields: The names of the arrays.
+    Arguments:
+        content: the bytes of the `.npz` file.
+        place: where it came from, for the sentences of errors.
+        fields: the names of the arrays.
 
     Returns:
         The arrays, in the order of `fields`.
 
     Raises:
-        DataError: If the archive is damaged or lacks an array.
+        DataError: if the archive is damaged or lacks an array.
 
     Example:
         >>> buffer = io.BytesIO()
@@ -137,15 +137,15 @@ def archive(content: bytes, place: str, *fields: str) -> tuple[Array, ...]:
 def unzipped(content: bytes, place: str) -> bytes:
     """The first file of a zip archive that is not a Macintosh's shadow of one.
 
-    Args:
-        content: The bytes of the archive.
-        place: Where it came from, for the sentences of errors.
+    Arguments:
+        content: the bytes of the archive.
+        place: where it came from, for the sentences of errors.
 
     Returns:
         The bytes of the file.
 
     Raises:
-        DataError: If the archive is damaged or empty.
+        DataError: if the archive is damaged or empty.
 
     Example:
         >>> unzipped(b"no archive", "a file")

@@ -18,14 +18,14 @@ TYPES = {0x08: "u1", 0x09: "i1", 0x0B: ">i2", 0x0C: ">i4", 0x0D: ">f4", 0x0E: ">
 def parse_idx(content: bytes) -> Array:
     """Read an array from the uncompressed content of an IDX file.
 
-    Args:
-        content: The bytes of the file.
+    Arguments:
+        content: the bytes of the file.
 
     Returns:
         An array with the shape and the type of number that the file states.
 
     Raises:
-        DataError: If the bytes are no IDX file or are not as many as the sizes ask for.
+        DataError: if the bytes are no IDX file or are not as many as the sizes ask for.
 
     Example:
         >>> parse_idx(bytes([0, 0, 8, 1, 0, 0, 0, 3, 7, 8, 9]))

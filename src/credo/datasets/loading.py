@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 
 from credo.core.errors import DataError, require_integer, suggest
-from credo.datasets.entries import CATALOGUE, Entry
 from credo.datasets.dataset import Dataset
+from credo.datasets.entries import CATALOGUE, Entry
 from credo.datasets.finder import Finder
 
 __all__ = ["load", "names", "splits"]
@@ -26,20 +26,20 @@ def load(
     on the network, in this order. Rows that were published without test rows are divided by a fixed seed,
     4 to 1; a stream is one split, since every row of it is predicted before it is learned from.
 
-    Args:
-        name: One of `names()`.
+    Arguments:
+        name: one of `names()`.
         split: `"train"`, `"test"` or `"all"`; a stream has no test rows.
-        limit: The largest number of rows; all where it is None.
-        data_dir: The folder to look in first.
-        allow_download: Whether the network may be used.
+        limit: the largest number of rows; all where it is None.
+        data_dir: the folder to look in first.
+        allow_download: whether the network may be used.
 
     Returns:
         The data set, with x of shape `(N, ...)` in float32 and y of shape `(N,)`.
 
     Raises:
-        DataError: If the name or the split is unknown, or the data cannot be found or read; one sentence says
+        DataError: if the name or the split is unknown, or the data cannot be found or read; one sentence says
             where it was looked for and what to do.
-        CredoError: If `limit` is not a whole number above 0.
+        CredoError: if `limit` is not a whole number above 0.
 
     Example:
         >>> wine = load("wine", split="test", limit=10)
@@ -80,14 +80,14 @@ def names() -> dict[str, str]:
 def splits(name: str) -> tuple[str, ...]:
     """The splits a data set has.
 
-    Args:
-        name: One of `names()`.
+    Arguments:
+        name: one of `names()`.
 
     Returns:
         `("train", "test", "all")`, or `("train", "all")`, which are the same rows, for a stream.
 
     Raises:
-        DataError: If the name is unknown.
+        DataError: if the name is unknown.
 
     Example:
         >>> splits("electricity")

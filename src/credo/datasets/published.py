@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from credo.datasets.frames import archive, columns_of, tabular
 from credo.datasets.dataset import Dataset
 from credo.datasets.finder import DataFile, Finder
+from credo.datasets.frames import archive, columns_of, tabular
 
 __all__ = ["REGRESSIONS", "bandit", "electricity", "regression"]
 
@@ -93,25 +93,25 @@ BANDITS = {
 def regression(finder: Finder) -> Dataset:
     """One of the regressions of UCI, from an archive with the arrays x and y.
 
-    Args:
-        finder: Says which one, by its name, and finds its file.
+    Arguments:
+        finder: says which one, by its name, and finds its file.
 
     Returns:
         The data set.
 
     Raises:
-        DataError: If the file cannot be found or lacks an array.
+        DataError: if the file cannot be found or lacks an array.
     """
     sha256, feature_names = REGRESSIONS[finder.name]
-    found = finder.read(DataFile(f"uci/{finder.name}.npz", sha256))
-    x, y = archive(found.content, found.path, "x", "y")
+    file = finder.read(DataFile(f"uci/{finder.name}.npz", sha256))
+    x, y = archive(file.content, file.path, "x", "y")
     return Dataset(
         name=finder.name,
         x=x.astype(np.float32),
         y=y.astype(np.float32),
         task="regression",
         feature_names=feature_names,
-        note=f"from {found.place}",
+        note=f"from {file.place}",
         licence="no licence is stated (DELVE, University of Toronto)" if finder.name == "kin8nm" else UCI,
     )
 
@@ -122,22 +122,22 @@ def electricity(finder: Finder) -> Dataset:
     The classes may be written 0 and 1 or DOWN and UP. Labels persist for hours, so a predictor that repeats
     the last label does well and belongs in every comparison.
 
-    Args:
-        finder: Finds the file.
+    Arguments:
+        finder: finds the file.
 
     Returns:
         The stream, in the order of time.
 
     Raises:
-        DataError: If the file cannot be found or understood.
+        DataError: if the file cannot be found or understood.
     """
-    found = finder.read(ELECTRICITY)
+    file = finder.read(ELECTRICITY)
     return tabular(
         finder.name,
-        columns_of(found.content, found.path),
+        columns_of(file.content, file.path),
         target="class",
         class_names=("DOWN", "UP"),
-        note=f"from {found.place}",
+        note=f"from {file.place}",
         licence="public (M. Harries, 1999)",
         ordered=True,
     )
@@ -146,17 +146,17 @@ def electricity(finder: Finder) -> Dataset:
 def bandit(finder: Finder) -> Dataset:
     """A bandit problem made of a classification: the arm that is the row's class earns 1, others 0.
 
-    Args:
-        finder: Says which one, by its name, and finds its file.
+    Arguments:
+        finder: says which one, by its name, and finds its file.
 
     Returns:
         The contexts as `x`, the best arm as `y`, and the rewards of all arms of shape `(N, arms)`.
 
     Raises:
-        DataError: If the file cannot be found or lacks an array.
+        DataError: if the file cannot be found or lacks an array.
     """
-    found = finder.read(DataFile(f"bandits/{finder.name}.npz", BANDITS[finder.name]))
-    contexts, rewards = archive(found.content, found.path, "contexts", "rewards")
+    file = finder.read(DataFile(f"bandits/{finder.name}.npz", BANDITS[finder.name]))
+    contexts, rewards = archive(file.content, file.path, "contexts", "rewards")
     return Dataset(
         name=finder.name,
         x=contexts.astype(np.float32),
@@ -164,7 +164,7 @@ def bandit(finder: Finder) -> Dataset:
         task="classification",
         feature_names=tuple(f"context{column}" for column in range(contexts.shape[1])),
         class_names=tuple(f"arm {arm}" for arm in range(rewards.shape[1])),
-        note=f"{len(contexts):,} rows drawn from the classification, standardized, from {found.place}",
+        note=f"{len(contexts):,} rows drawn from the classification, standardized, from {file.place}",
         licence=UCI,
         rewards=rewards.astype(np.float32),
         ordered=True,

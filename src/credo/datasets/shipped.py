@@ -12,9 +12,9 @@ from datetime import datetime
 import numpy as np
 
 from credo.core.errors import DataError
-from credo.datasets.frames import columns_of, tabular, unzipped
 from credo.datasets.dataset import Array, Columns, Dataset
 from credo.datasets.finder import DataFile, Finder
+from credo.datasets.frames import columns_of, tabular, unzipped
 
 __all__ = [
     "airline_passengers",
@@ -37,14 +37,14 @@ SEGMENTS = ("brickface", "cement", "foliage", "grass", "path", "sky", "window")
 def scikit_learn(finder: Finder) -> Dataset:
     """One of scikit-learn's data sets: digits, breast-cancer, diabetes or wine.
 
-    Args:
-        finder: Says which one, by its name.
+    Arguments:
+        finder: says which one, by its name.
 
     Returns:
         The data set; the digits are images of shape `(N, 8, 8)` with values in [0, 1].
 
     Raises:
-        DataError: If scikit-learn is not installed.
+        DataError: if scikit-learn is not installed.
     """
     try:
         import sklearn.datasets as shipped
@@ -169,8 +169,8 @@ def solar_flare(finder: Finder) -> Dataset:
 
 def banana(finder: Finder) -> Dataset:
     """Two bent clusters in the plane, 5,300 artificial points in 2 classes."""
-    found = finder.read(_file("banana.zip"))
-    lines = [line.split() for line in unzipped(found.content, found.path).decode().splitlines() if line]
+    file = finder.read(_file("banana.zip"))
+    lines = [line.split() for line in unzipped(file.content, file.path).decode().splitlines() if line]
     return Dataset(
         name=finder.name,
         x=np.array([[float(entry.split(":")[1]) for entry in line[1:]] for line in lines], np.float32),
@@ -178,7 +178,7 @@ def banana(finder: Finder) -> Dataset:
         task="classification",
         feature_names=("x1", "x2"),
         class_names=("-1", "1"),
-        note=f"from {found.place}",
+        note=f"from {file.place}",
         licence=_unstated(),
     )
 
@@ -204,10 +204,10 @@ def _river(
     )
 
 
-def _columns(finder: Finder, file: str) -> tuple[Columns, str]:
-    found = finder.read(_file(file))
-    content = unzipped(found.content, found.path) if file.endswith(".zip") else found.content
-    return columns_of(content, found.path), f"from {found.place}"
+def _columns(finder: Finder, name: str) -> tuple[Columns, str]:
+    file = finder.read(_file(name))
+    content = unzipped(file.content, file.path) if name.endswith(".zip") else file.content
+    return columns_of(content, file.path), f"from {file.place}"
 
 
 def _file(name: str) -> DataFile:

@@ -45,9 +45,9 @@ class Inflation(Dynamics):
     Example:
         >>> import credo, jax.numpy as jnp
         >>> model = credo.Model(lambda w, x: x @ w, credo.Normal(0.1))
-        >>> learner = credo.extended_kalman(model, dynamics=Inflation(0.5, "simple"))
-        >>> learner.predict(learner.init(jnp.zeros(2))).var.round(3)
-        Array([1.5, 1.5], dtype=float32)
+        >>> learner = credo.extended_kalman(model, dynamics=Inflation(3.0, "simple"))
+        >>> print(learner.predict(learner.init(jnp.zeros(2))).var)
+        [4. 4.]
     """
 
     rate: ArrayLike = 1e-3

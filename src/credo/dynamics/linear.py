@@ -45,9 +45,9 @@ class RandomWalk(Dynamics):
     Example:
         >>> import credo
         >>> model = credo.Model(lambda w, x: x @ w, credo.Normal(0.1))
-        >>> learner = credo.extended_kalman(model, dynamics=RandomWalk(0.25))
-        >>> learner.predict(learner.init(jnp.zeros(2)), 2.0).var.round(3)
-        Array([1.5, 1.5], dtype=float32)
+        >>> learner = credo.extended_kalman(model, dynamics=RandomWalk(1.5))
+        >>> print(learner.predict(learner.init(jnp.zeros(2)), 2.0).var.round(3))
+        [4. 4.]
     """
 
     var: ArrayLike = 1e-4

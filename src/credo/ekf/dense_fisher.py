@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import functools
-from typing import Any
+from typing import TypeAlias
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 
 from credo.core.errors import CredoError, require_nonnegative, require_positive
 from credo.core.keys import require_key
 from credo.core.records import record
 from credo.core.trees import as_like, ravel
+from credo.core.types import Array, ArrayLike, Key, PyTree
 from credo.core.verbs import verb
 from credo.covariances import Full
 from credo.covariances.full import DenseCovariance
@@ -37,6 +39,10 @@ from credo.models import Model
 __all__ = ["DenseFisherState", "build", "init", "learner", "sample", "update"]
 
 
+Sums: TypeAlias = tuple[Array, Array, Array]
+"""Over the rows so far: the log-likelihood, its gradient (P,), and the covariance (P, P) after them."""
+
+
 @record
 class DenseFisherState:
     """The belief N(params, cov), and what the last update reported.
@@ -51,23 +57,29 @@ class DenseFisherState:
             nothing.
         step: how many batches were taken in.
         ok: whether the last batch was taken in.
+
+    Example:
+        >>> state = init(jnp.zeros(2))
+        >>> state.cov, bool(state.ok)
+        (Array([[1., 0.],
+               [0., 1.]], dtype=float32), True)
     """
 
-    params: Any
-    cov: jax.Array
-    log_likelihood: jax.Array
-    aux: Any
-    step: jax.Array
-    ok: jax.Array
+    params: PyTree
+    cov: Array
+    log_likelihood: Array
+    aux: PyTree
+    step: Array
+    ok: Array
 
 
 def build(
     log_likelihood: LogLikelihood,
     lr: Rate,
-    transition_cov: Any = 0.0,
+    transition_cov: ArrayLike = 0.0,
     per_sample: bool = False,
-    init_cov: Any = 1.0,
-) -> Transform:
+    init_cov: ArrayLike = 1.0,
+) -> Transform[DenseFisherState]:
     """The Fisher EKF with a dense covariance as a transform.
 
     One update: S' = S + transition_cov; g the mean over the rows of g_i = grad l_i, and F that of g_i g_i',
@@ -86,7 +98,7 @@ def build(
             definite.
 
     Returns:
-        A `Transform`, of `init(params)` and `update(state, batch, inplace=False)`.
+        A `Transform`: `init(params)` and `update(state, batch, inplace=False)`.
 
     Raises:
         CredoError: an argument is not of these kinds.
@@ -111,23 +123,31 @@ def build(
     require_covariance("transition_cov", transition_cov, positive=False)
     require_covariance("init_cov", init_cov, positive=True)
     require_flag("per_sample", per_sample)
-    settings = {"log_likelihood": log_likelihood, "lr": lr, "transition_cov": transition_cov}
     return Transform(
         functools.partial(init, init_cov=init_cov),
-        functools.partial(update, **settings, per_sample=per_sample),
+        functools.partial(
+            update, log_likelihood=log_likelihood, lr=lr, transition_cov=transition_cov, per_sample=per_sample
+        ),
     )
 
 
-def init(params: Any, init_cov: Any = 1.0) -> DenseFisherState:
+def init(params: PyTree, init_cov: ArrayLike = 1.0) -> DenseFisherState:
     """The belief before any data.
 
     Arguments:
         params: the mean, a tree of floating-point arrays; it is copied.
         init_cov: the covariance, as in `build`.
 
+    Returns:
+        A `DenseFisherState`.
+
     Raises:
         CredoError: `params` is empty or not floating point; `init_cov` is not positive definite or does not
         fit.
+
+    Example:
+        >>> init(jnp.zeros(2)).params
+        Array([0., 0.], dtype=float32)
     """
     require_covariance("init_cov", init_cov, positive=True)
     mean = own_params(params)
@@ -137,10 +157,10 @@ def init(params: Any, init_cov: Any = 1.0) -> DenseFisherState:
 
 def update(
     state: DenseFisherState,
-    batch: Any,
+    batch: PyTree,
     log_likelihood: LogLikelihood,
     lr: Rate,
-    transition_cov: Any = 0.0,
+    transition_cov: ArrayLike = 0.0,
     per_sample: bool = False,
     inplace: bool = False,
 ) -> DenseFisherState:
@@ -158,13 +178,20 @@ def update(
 
     Raises:
         CredoError: the state, the batch or what `log_likelihood` returns is not of these kinds.
+
+    Example:
+        >>> def log_likelihood(params, batch):
+        ...     return jnp.mean(-0.5 * (batch - params) ** 2), None
+        >>> state = update(init(jnp.zeros(1)), jnp.ones((4, 1)), log_likelihood, lr=1.0)
+        >>> int(state.step), state.params
+        (1, Array([0.5], dtype=float32))
     """
     if not isinstance(state, DenseFisherState):
         raise CredoError(f"state must be a DenseFisherState, made by init; got {type(state).__name__}.")
     return _update(state, batch, log_likelihood, lr, transition_cov, per_sample, inplace)
 
 
-def require_covariance(field: str, value: Any, *, positive: bool) -> None:
+def require_covariance(field: str, value: ArrayLike, *, positive: bool) -> None:
     """Refuse what is neither a number nor a square symmetric matrix, or of the wrong sign."""
     if not is_number(value):
         raise CredoError(f"{field} must be a number or a matrix (P, P); got {value!r}.")
@@ -174,7 +201,7 @@ def require_covariance(field: str, value: Any, *, positive: bool) -> None:
         return
     if len(shape) != 2 or shape[0] != shape[1]:
         raise CredoError(f"{field} must be a number or a matrix (P, P); got shape {shape}.")
-    if isinstance(value, jax.core.Tracer):
+    if isinstance(value, Tracer):
         return
     matrix = np.asarray(value, np.float64)
     lowest = np.linalg.eigvalsh(0.5 * (matrix + matrix.T))[0] if np.all(np.isfinite(matrix)) else np.nan
@@ -186,7 +213,7 @@ def require_covariance(field: str, value: Any, *, positive: bool) -> None:
         )
 
 
-def dense(value: Any, like: jax.Array, field: str) -> jax.Array:
+def dense(value: ArrayLike, like: Array, field: str) -> Array:
     """A matrix (P, P) of a number c, as c I, or of a matrix; for a vector `like` (P,)."""
     matrix, size = as_like(value, like), like.shape[0]
     if matrix.ndim == 2 and matrix.shape != (size, size):
@@ -196,18 +223,18 @@ def dense(value: Any, like: jax.Array, field: str) -> jax.Array:
 
 def _core(
     state: DenseFisherState,
-    batch: Any,
+    batch: PyTree,
     log_likelihood: LogLikelihood,
-    rate: jax.Array,
-    transition_cov: Any,
+    rate: Array,
+    transition_cov: ArrayLike,
     per_sample: bool,
-) -> tuple[DenseFisherState, Any]:
+) -> tuple[DenseFisherState, PyTree]:
     count = row_gradients.row_total(batch)
     mean, unravel = ravel(state.params)
     gradient = row_gradients.row_gradient(log_likelihood, per_sample)
     lr = as_like(rate, mean)
 
-    def step(carry: Any, chunk: Any) -> tuple[Any, Any]:
+    def step(carry: Sums, chunk: PyTree) -> tuple[Sums, PyTree]:
         total, slope, cov = carry
         (values, aux), slopes = row_gradients.each(lambda row: gradient(state.params, row), chunk)
         flat = jnp.concatenate(
@@ -232,13 +259,13 @@ _update = compiled(_core)
 
 
 @verb(static=("sample_shape",))
-def _sample(state: DenseFisherState, sample_shape: tuple[int, ...], key: jax.Array) -> Any:
+def _sample(state: DenseFisherState, sample_shape: tuple[int, ...], key: Array) -> PyTree:
     mean, unravel = ravel(state.params)
     deviations = DenseCovariance(state.cov).sample(key, sample_shape)
     return unravel(deviations + jnp.broadcast_to(mean, deviations.shape))
 
 
-def sample(state: DenseFisherState, sample_shape: tuple[int, ...] = (), key: Any = None) -> Any:
+def sample(state: DenseFisherState, sample_shape: tuple[int, ...] = (), key: Key | None = None) -> PyTree:
     """Parameters drawn from the belief; cost P^3 for a Cholesky factor.
 
     Arguments:
@@ -251,11 +278,15 @@ def sample(state: DenseFisherState, sample_shape: tuple[int, ...] = (), key: Any
 
     Raises:
         CredoError: there is no key.
+
+    Example:
+        >>> sample(init(jnp.zeros(2)), (5,), key=0).shape
+        (5, 2)
     """
     return _sample(state, tuple(sample_shape), require_key(key, "sample"))
 
 
-def learner(model: Model, lr: Rate, transition_cov: Any = 0.0) -> FisherLearner:
+def learner(model: Model, lr: Rate, transition_cov: ArrayLike = 0.0) -> FisherLearner:
     """The same arithmetic as a learner, with the five verbs, for a `Model` in place of a log-likelihood.
 
     It is LIN-EF with a full covariance, the gain of the covariance that is kept, additive drift, and every
@@ -267,6 +298,12 @@ def learner(model: Model, lr: Rate, transition_cov: Any = 0.0) -> FisherLearner:
         lr: as in `build`; a schedule is of the number of steps before.
         transition_cov: as in `build`; a number, or (P, P).
 
+    Returns:
+        A `FisherLearner`.
+
+    Raises:
+        CredoError: an argument is not of these kinds.
+
     Cost: time B P^2, memory (B, P) and (P, P).
 
     Example:
@@ -275,7 +312,7 @@ def learner(model: Model, lr: Rate, transition_cov: Any = 0.0) -> FisherLearner:
         >>> model = credo.joint(credo.Model(lambda w, x: x @ w, credo.Normal(1.0)))
         >>> learner = dense_fisher.learner(model, lr=1.0)
         >>> belief, info = learner.step(learner.init(jnp.zeros(1)), jnp.ones((4, 1)), jnp.ones(4))
-        >>> belief.mean
+        >>> belief.mean.round(4)
         Array([0.5], dtype=float32)
     """
     require_covariance("transition_cov", transition_cov, positive=False)

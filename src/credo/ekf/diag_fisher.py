@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from typing import Any
+from typing import TypeAlias
 
 import jax
 import jax.numpy as jnp
@@ -12,6 +12,7 @@ from credo.core.errors import CredoError
 from credo.core.keys import require_key
 from credo.core.records import record
 from credo.core.trees import as_like
+from credo.core.types import Array, ArrayLike, Key, PyTree
 from credo.core.verbs import verb
 from credo.covariances import Diagonal
 from credo.dynamics import RandomWalk
@@ -38,6 +39,10 @@ _AT_ONCE = 32768
 """How many numbers of gradients may be held at once beside the sums: small models take many rows at once."""
 
 
+Sums: TypeAlias = tuple[Array, PyTree, PyTree]
+"""Over the rows so far: the log-likelihood, and its gradient and the square of that, leaf by leaf."""
+
+
 @record
 class DiagFisherState:
     """The belief N(params, diag(sd_diag^2)), and what the last update reported.
@@ -51,23 +56,28 @@ class DiagFisherState:
             nothing.
         step: how many batches were taken in.
         ok: whether the last batch was taken in.
+
+    Example:
+        >>> state = init(jnp.zeros(2))
+        >>> state.sd_diag, bool(state.ok)
+        (Array([1., 1.], dtype=float32), True)
     """
 
-    params: Any
-    sd_diag: Any
-    log_likelihood: jax.Array
-    aux: Any
-    step: jax.Array
-    ok: jax.Array
+    params: PyTree
+    sd_diag: PyTree
+    log_likelihood: Array
+    aux: PyTree
+    step: Array
+    ok: Array
 
 
 def build(
     log_likelihood: LogLikelihood,
     lr: Rate,
-    transition_sd: Any = 0.0,
+    transition_sd: PyTree = 0.0,
     per_sample: bool = False,
-    init_sds: Any = 1.0,
-) -> Transform:
+    init_sds: PyTree = 1.0,
+) -> Transform[DiagFisherState]:
     """The diagonal Fisher EKF as a transform.
 
     One update: s' = sqrt(s^2 + transition_sd^2); g and h the means over the rows of grad l_i and (grad
@@ -86,7 +96,7 @@ def build(
             parameter with 0 stays as it is.
 
     Returns:
-        A `Transform`, of `init(params)` and `update(state, batch, inplace=False)`.
+        A `Transform`: `init(params)` and `update(state, batch, inplace=False)`.
 
     Raises:
         CredoError: an argument is not of these kinds.
@@ -110,22 +120,30 @@ def build(
     require_numbers("transition_sd", transition_sd)
     require_numbers("init_sds", init_sds)
     require_flag("per_sample", per_sample)
-    settings = {"log_likelihood": log_likelihood, "lr": lr, "transition_sd": transition_sd}
     return Transform(
         functools.partial(init, init_sds=init_sds),
-        functools.partial(update, **settings, per_sample=per_sample),
+        functools.partial(
+            update, log_likelihood=log_likelihood, lr=lr, transition_sd=transition_sd, per_sample=per_sample
+        ),
     )
 
 
-def init(params: Any, init_sds: Any = 1.0) -> DiagFisherState:
+def init(params: PyTree, init_sds: PyTree = 1.0) -> DiagFisherState:
     """The belief before any data.
 
     Arguments:
         params: the mean, a tree of floating-point arrays; it is copied.
         init_sds: standard deviations, as in `build`.
 
+    Returns:
+        A `DiagFisherState`.
+
     Raises:
         CredoError: `params` is empty or not floating point; `init_sds` is below 0 or does not fit.
+
+    Example:
+        >>> init(jnp.zeros(2)).params
+        Array([0., 0.], dtype=float32)
     """
     mean = own_params(params)
     sd = spread(init_sds, mean, "init_sds")
@@ -134,10 +152,10 @@ def init(params: Any, init_sds: Any = 1.0) -> DiagFisherState:
 
 def update(
     state: DiagFisherState,
-    batch: Any,
+    batch: PyTree,
     log_likelihood: LogLikelihood,
     lr: Rate,
-    transition_sd: Any = 0.0,
+    transition_sd: PyTree = 0.0,
     per_sample: bool = False,
     inplace: bool = False,
 ) -> DiagFisherState:
@@ -156,6 +174,13 @@ def update(
 
     Raises:
         CredoError: the state, the batch or what `log_likelihood` returns is not of these kinds.
+
+    Example:
+        >>> def log_likelihood(params, batch):
+        ...     return jnp.mean(-0.5 * (batch - params) ** 2), None
+        >>> state = update(init(jnp.zeros(1)), jnp.ones((4, 1)), log_likelihood, lr=1.0)
+        >>> int(state.step), state.params
+        (1, Array([0.5], dtype=float32))
     """
     if not isinstance(state, DiagFisherState):
         raise CredoError(f"state must be a DiagFisherState, made by init; got {type(state).__name__}.")
@@ -165,20 +190,20 @@ def update(
 
 def _core(
     state: DiagFisherState,
-    batch: Any,
+    batch: PyTree,
     log_likelihood: LogLikelihood,
-    rate: jax.Array,
-    transition_sd: Any,
+    rate: Array,
+    transition_sd: PyTree,
     per_sample: bool,
-) -> tuple[DiagFisherState, Any]:
+) -> tuple[DiagFisherState, PyTree]:
     mean, count = state.params, row_gradients.row_total(batch)
     gradient = row_gradients.row_gradient(log_likelihood, per_sample)
 
-    def step(sums: Any, chunk: Any) -> tuple[Any, Any]:
+    def step(sums: Sums, chunk: PyTree) -> tuple[Sums, PyTree]:
         (values, aux), slopes = row_gradients.each(lambda row: gradient(mean, row), chunk)
         squares = jax.tree.map(jnp.square, slopes)
-        made = (values.astype(state.log_likelihood.dtype), slopes, squares)
-        sums = jax.tree.map(lambda total, leaf: total + jnp.sum(leaf, axis=0), sums, made)
+        parts = (values.astype(state.log_likelihood.dtype), slopes, squares)
+        sums = jax.tree.map(lambda total, leaf: total + jnp.sum(leaf, axis=0), sums, parts)
         return sums, None if per_sample else aux
 
     size = _AT_ONCE // sum(leaf.size for leaf in jax.tree.leaves(mean))
@@ -188,7 +213,7 @@ def _core(
     sums, aux = row_gradients.fold(step, zeros, batch, count, min(count, size) if size >= 4 else 1)
     value, slope, square = jax.tree.map(lambda total: total / count, sums)
 
-    def move(mu: jax.Array, sd: jax.Array, g: jax.Array, h: jax.Array, drift: Any) -> tuple[Any, ...]:
+    def move(mu: Array, sd: Array, g: Array, h: Array, drift: ArrayLike) -> tuple[Array, Array, Array]:
         lr = as_like(rate, mu)
         var = sd**2 + as_like(drift, mu) ** 2
         growth = 1.0 + lr * var * h
@@ -196,8 +221,8 @@ def _core(
         return mu + lr * var * g, jnp.sqrt(var), growth
 
     drifts = spread(transition_sd, mean, "transition_sd")
-    moved = jax.tree.map(move, mean, state.sd_diag, slope, square, drifts)
-    params, sd, growth = jax.tree.transpose(jax.tree.structure(mean), jax.tree.structure((0, 0, 0)), moved)
+    steps = jax.tree.map(move, mean, state.sd_diag, slope, square, drifts)
+    params, sd, growth = jax.tree.transpose(jax.tree.structure(mean), jax.tree.structure((0, 0, 0)), steps)
     new = DiagFisherState(params, sd, value, None, state.step + 1, state.ok)
     if per_sample:
         aux = row_gradients.whole_aux(log_likelihood, mean, batch, count)
@@ -208,11 +233,11 @@ _update = compiled(_core)
 
 
 @verb(static=("sample_shape",))
-def _sample(state: DiagFisherState, sample_shape: tuple[int, ...], key: jax.Array) -> Any:
+def _sample(state: DiagFisherState, sample_shape: tuple[int, ...], key: Array) -> PyTree:
     leaves, structure = jax.tree.flatten(state.params)
     keys = jax.random.split(key, len(leaves))
 
-    def draw(one: jax.Array, mean: jax.Array, sd: jax.Array) -> jax.Array:
+    def draw(one: Array, mean: Array, sd: Array) -> Array:
         shape = (*sample_shape, *mean.shape)
         return jnp.broadcast_to(mean, shape) + jnp.broadcast_to(sd, shape) * jax.random.normal(
             one, shape, mean.dtype
@@ -221,7 +246,7 @@ def _sample(state: DiagFisherState, sample_shape: tuple[int, ...], key: jax.Arra
     return jax.tree.unflatten(structure, map(draw, keys, leaves, jax.tree.leaves(state.sd_diag)))
 
 
-def sample(state: DiagFisherState, sample_shape: tuple[int, ...] = (), key: Any = None) -> Any:
+def sample(state: DiagFisherState, sample_shape: tuple[int, ...] = (), key: Key | None = None) -> PyTree:
     """Parameters drawn from the belief.
 
     Arguments:
@@ -234,11 +259,15 @@ def sample(state: DiagFisherState, sample_shape: tuple[int, ...] = (), key: Any 
 
     Raises:
         CredoError: there is no key.
+
+    Example:
+        >>> sample(init(jnp.zeros(2)), (5,), key=0).shape
+        (5, 2)
     """
     return _sample(state, tuple(sample_shape), require_key(key, "sample"))
 
 
-def learner(model: Model, lr: Rate, transition_sd: Any = 0.0) -> FisherLearner:
+def learner(model: Model, lr: Rate, transition_sd: ArrayLike = 0.0) -> FisherLearner:
     """The same arithmetic as a learner, with the five verbs, for a `Model` in place of a log-likelihood.
 
     It is LIN-EF with a diagonal precision, the gain of the covariance that is kept, a random walk, and every
@@ -249,6 +278,12 @@ def learner(model: Model, lr: Rate, transition_sd: Any = 0.0) -> FisherLearner:
         model: a `Model`; `joint(model)` for mini-batches.
         lr: as in `build`; a schedule is of the number of steps before.
         transition_sd: the standard deviation of the drift in a step, at least 0; a number or an array (P,).
+
+    Returns:
+        A `FisherLearner`.
+
+    Raises:
+        CredoError: an argument is not of these kinds.
 
     Cost: B gradients are held at once (B, P).
 

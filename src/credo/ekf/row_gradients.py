@@ -3,27 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TypeAlias, TypeVar
 
 import jax
 import jax.numpy as jnp
 
 from credo.core.errors import CredoError
+from credo.core.types import Array, PyTree
 from credo.ekf.transform import LogLikelihood, is_number
 
 __all__ = ["fold", "row_gradient", "row_total", "tidy", "whole_aux"]
 
-Row = Callable[[Any, Any], tuple[tuple[jax.Array, Any], Any]]
+T = TypeVar("T")
+
+C = TypeVar("C")
+"""What is carried from chunk to chunk."""
+
+Row: TypeAlias = Callable[[PyTree, PyTree], tuple[tuple[Array, PyTree], PyTree]]
 """(params, one row) -> ((value, aux), gradient)."""
 
 
-def row_total(batch: Any) -> int:
+def row_total(batch: PyTree) -> int:
     """The number B of rows, the common length of the leading axis of the batch's arrays.
 
     Raises:
         CredoError: no arrays, a scalar among them, lengths that differ, or no rows.
     """
-    sizes = {}
+    sizes: dict[str, int] = {}
     for path, leaf in jax.tree_util.tree_leaves_with_path(batch):
         name = "batch" + jax.tree_util.keystr(path)
         if jnp.ndim(leaf) == 0:
@@ -32,8 +38,8 @@ def row_total(batch: Any) -> int:
     if not sizes:
         raise CredoError(f"batch must hold at least one array with a leading axis of rows; got {batch!r}.")
     if len(set(sizes.values())) > 1:
-        told = ", ".join(f"{name}: {size}" for name, size in sizes.items())
-        raise CredoError(f"all arrays of batch must have the same number of rows; got {told}.")
+        lengths = ", ".join(f"{name}: {size}" for name, size in sizes.items())
+        raise CredoError(f"all arrays of batch must have the same number of rows; got {lengths}.")
     count = next(iter(sizes.values()))
     if count == 0:
         raise CredoError("batch must hold at least one row; got 0.")
@@ -46,30 +52,31 @@ def row_gradient(log_likelihood: LogLikelihood, per_sample: bool) -> Row:
     So a function that averages over its batch and one that sums agree.
     """
 
-    def value(params: Any, row: Any) -> tuple[jax.Array, Any]:
-        made, aux = _pair(log_likelihood(params, jax.tree.map(lambda leaf: leaf[None], row)))
-        wanted = (1,) if per_sample else ()
-        if made.shape != wanted:
+    def value(params: PyTree, row: PyTree) -> tuple[Array, PyTree]:
+        number, aux = _pair(log_likelihood(params, jax.tree.map(lambda leaf: leaf[None], row)))
+        shape = (1,) if per_sample else ()
+        if number.shape != shape:
             what = "one number a row, shape (1,) for one row" if per_sample else "one number for its batch"
-            other = "" if made.shape not in ((), (1,)) else f"; or build with per_sample={not per_sample}"
+            other = "" if number.shape not in ((), (1,)) else f"; or build with per_sample={not per_sample}"
             raise CredoError(
-                f"log_likelihood must return {what}, when per_sample={per_sample}; got shape {made.shape}"
+                f"log_likelihood must return {what}, when per_sample={per_sample}; got shape {number.shape}"
                 f"{other}."
             )
-        return made.reshape(()), aux
+        return number.reshape(()), aux
 
-    return jax.value_and_grad(value, has_aux=True)
+    gradient: Row = jax.value_and_grad(value, has_aux=True)
+    return gradient
 
 
-def _pair(made: Any) -> tuple[jax.Array, Any]:
+def _pair(result: object) -> tuple[Array, PyTree]:
     """The value and the aux that a log-likelihood returned."""
-    if not isinstance(made, tuple) or len(made) != 2:
-        got = f"a tuple of {len(made)}" if isinstance(made, tuple) else type(made).__name__
+    if not isinstance(result, tuple) or len(result) != 2:
+        got = f"a tuple of {len(result)}" if isinstance(result, tuple) else type(result).__name__
         raise CredoError(
             f"log_likelihood must return two things, (value, aux), with None for aux where there is nothing "
             f"to hand on; got {got}."
         )
-    value, aux = made
+    value, aux = result
     if not is_number(value):
         raise CredoError(f"log_likelihood must return a number as its value; got {type(value).__name__}.")
     value = jnp.asarray(value)
@@ -82,7 +89,7 @@ def _pair(made: Any) -> tuple[jax.Array, Any]:
     return value, jax.tree.map(jnp.asarray, aux)
 
 
-def whole_aux(log_likelihood: LogLikelihood, params: Any, batch: Any, count: int) -> Any:
+def whole_aux(log_likelihood: LogLikelihood, params: PyTree, batch: PyTree, count: int) -> PyTree:
     """The aux of a function that takes the whole batch and returns one value a row."""
     value, aux = _pair(log_likelihood(params, batch))
     if value.shape != (count,):
@@ -93,14 +100,14 @@ def whole_aux(log_likelihood: LogLikelihood, params: Any, batch: Any, count: int
     return aux
 
 
-def tidy(aux: Any) -> Any:
+def tidy(aux: PyTree) -> PyTree:
     """aux, or None where it has no elements: the state then has one structure from the start."""
     return aux if any(leaf.size for leaf in jax.tree.leaves(aux)) else None
 
 
 def fold(
-    step: Callable[[Any, Any], tuple[Any, Any]], carry: Any, batch: Any, count: int, size: int
-) -> tuple[Any, Any]:
+    step: Callable[[C, PyTree], tuple[C, PyTree]], carry: C, batch: PyTree, count: int, size: int
+) -> tuple[C, PyTree]:
     """Run `step(carry, chunk) -> (carry, out)` over chunks of `size` rows (the last may be shorter).
 
     The chunks are scanned, so the memory is that of one chunk. Every `out` has the chunk's rows on its
@@ -120,9 +127,11 @@ def fold(
     return carry, jax.tree.map(lambda *leaves: jnp.concatenate(leaves) if whole else leaves[0], *outs)
 
 
-def each(function: Callable[[Any], Any], chunk: Any) -> Any:
+def each(function: Callable[[PyTree], T], chunk: PyTree) -> T:
     """`function` of every row of a chunk, stacked; without `vmap` where there is one row."""
     if jax.tree.leaves(chunk)[0].shape[0] == 1:
         one = function(jax.tree.map(lambda leaf: leaf[0], chunk))
-        return jax.tree.map(lambda leaf: leaf[None], one)
-    return jax.vmap(function)(chunk)
+        stack: T = jax.tree.map(lambda leaf: leaf[None], one)
+    else:
+        stack = jax.vmap(function)(chunk)
+    return stack

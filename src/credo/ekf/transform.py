@@ -2,63 +2,104 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Generic, NamedTuple, Protocol, TypeAlias, TypeVar
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 
 from credo.core.errors import CredoError, require_nonnegative
 from credo.core.records import replace
 from credo.core.trees import all_finite, as_like, ravel, select
+from credo.core.types import Array, ArrayLike, PyTree
 from credo.learners.base import isolate
 
 __all__ = ["LogLikelihood", "Rate", "Transform", "is_number"]
 
-LogLikelihood = Callable[[Any, Any], tuple[Any, Any]]
+LogLikelihood: TypeAlias = Callable[[PyTree, PyTree], tuple[ArrayLike, PyTree]]
 """`log_likelihood(params, batch) -> (value, aux)`: a number for the batch, or with `per_sample` one number a
 row; and a tree of arrays to be handed on, or None.
 """
 
-Rate = float | jax.Array | Callable[[jax.Array], Any]
+Rate: TypeAlias = ArrayLike | Callable[[Array], ArrayLike]
 """A learning rate: a number, or a schedule, a function of the number of updates so far, as in optax."""
 
+Report: TypeAlias = tuple[Array, Array, Array]
+"""What a state says of its last update: log_likelihood, step, ok."""
 
-class Transform(NamedTuple):
-    """A method as two functions, its settings bound to them (they can be read in `update.keywords`).
+
+class State(Protocol):
+    """A belief of a transform, with what its last update reported."""
+
+    @property
+    def log_likelihood(self) -> Array:
+        """The mean over the rows of the last batch."""
+        ...
+
+    @property
+    def step(self) -> Array:
+        """How many batches were taken in."""
+        ...
+
+    @property
+    def ok(self) -> Array:
+        """Whether the last batch was taken in."""
+        ...
+
+
+S = TypeVar("S", bound=State)
+"""The kind of state that a transform keeps."""
+
+Core: TypeAlias = Callable[[S, PyTree, LogLikelihood, Array, PyTree, bool], tuple[S, PyTree]]
+"""The arithmetic of an update: (state, batch, log_likelihood, rate, drift, per_sample) -> (state, aux)."""
+
+Update: TypeAlias = Callable[[S, PyTree, LogLikelihood, Rate, PyTree, bool, bool], S]
+"""An update as `compiled` returns it; the last argument is whether it is in place."""
+
+
+class Transform(NamedTuple, Generic[S]):
+    """A method as two functions, to which its settings are bound (they can be read in `update.keywords`).
 
     Attributes:
         init: `init(params) -> state`.
         update: `update(state, batch, inplace=False) -> state`.
+
+    Example:
+        >>> from credo.ekf import diag_fisher
+        >>> transform = diag_fisher.build(lambda w, x: (jnp.mean(-((x - w) ** 2)), None), lr=0.5)
+        >>> transform.update.keywords["lr"]
+        0.5
     """
 
-    init: Callable[..., Any]
-    update: Callable[..., Any]
+    init: functools.partial[S]
+    update: functools.partial[S]
 
 
-def is_number(value: Any) -> bool:
+def is_number(value: object) -> bool:
     """Whether this is a number or an array of numbers (traced ones too)."""
     return isinstance(value, jax.Array | np.ndarray | np.generic | float | int)
 
 
-def compiled(core: Callable[..., tuple[Any, Any]]) -> Callable[..., Any]:
-    """The public update made of the arithmetic `core(state, batch, log_likelihood, rate, drift, per_sample)
-    -> (state, aux)`, compiled twice: with the old belief kept, and with its buffers donated.
+def compiled(core: Core[S]) -> Update[S]:
+    """The public update of this arithmetic, compiled twice: with the old belief kept, and with its buffers
+    donated.
 
     Only the belief is donated. What a state reports (numbers that people keep for a plot) stays readable.
     """
 
     def precise(
-        belief: Any,
-        report: tuple[Any, ...],
-        batch: Any,
-        lr: Any,
-        drift: Any,
+        belief: S,
+        report: Report,
+        batch: PyTree,
+        lr: ArrayLike | None,
+        drift: PyTree,
         log_likelihood: LogLikelihood,
-        schedule: Any,
+        schedule: Callable[[Array], ArrayLike] | None,
         per_sample: bool,
-    ) -> tuple[Any, Any]:
+    ) -> tuple[S, PyTree]:
         # the fences make a step the same program in a loop and in a scan, so that it gives the same bits
         belief, report, batch, lr, drift = isolate((belief, report, batch, lr, drift))
         value, step, ok = report
@@ -67,21 +108,22 @@ def compiled(core: Callable[..., tuple[Any, Any]]) -> Callable[..., Any]:
         if rate.shape != ():
             raise CredoError(f"lr must be one number; its shape is {rate.shape}.")
         with jax.default_matmul_precision("highest"):
-            return isolate(core(state, batch, log_likelihood, rate, drift, per_sample))
+            result: tuple[S, PyTree] = isolate(core(state, batch, log_likelihood, rate, drift, per_sample))
+            return result
 
     static = ("log_likelihood", "schedule", "per_sample")
-    kept = jax.jit(precise, static_argnames=static)
-    donated = jax.jit(precise, static_argnames=static, donate_argnames="belief")
+    plain = jax.jit(precise, static_argnames=static)
+    in_place = jax.jit(precise, static_argnames=static, donate_argnames="belief")
 
     def call(
-        state: Any,
-        batch: Any,
+        state: S,
+        batch: PyTree,
         log_likelihood: LogLikelihood,
-        lr: Any,
-        drift: Any,
+        lr: Rate,
+        drift: PyTree,
         per_sample: bool,
         inplace: bool,
-    ) -> Any:
+    ) -> S:
         require_settings(log_likelihood, lr)
         require_flag("per_sample", per_sample)
         require_flag("inplace", inplace)
@@ -91,21 +133,24 @@ def compiled(core: Callable[..., tuple[Any, Any]]) -> Callable[..., Any]:
                 raise CredoError(f"{where} must be an array; got {leaf!r}.")
         if any(_is_dead(leaf) for leaf in jax.tree.leaves(state)):
             raise CredoError("state was given away by an update in place; go on with the one it returned.")
-        run = donated if inplace else kept
+        run = in_place if inplace else plain
         belief = replace(state, log_likelihood=None, aux=None, step=None, ok=None)
         report = (state.log_likelihood, state.step, state.ok)
         rate, schedule = (None, lr) if callable(lr) else (lr, None)
-        new, aux = run(belief, report, batch, rate, drift, log_likelihood, schedule, bool(per_sample))
+        result: tuple[S, PyTree] = run(
+            belief, report, batch, rate, drift, log_likelihood, schedule, bool(per_sample)
+        )
+        new, aux = result
         return replace(new, aux=aux)
 
     return call
 
 
-def _is_dead(leaf: Any) -> bool:
-    return isinstance(leaf, jax.Array) and not isinstance(leaf, jax.core.Tracer) and leaf.is_deleted()
+def _is_dead(leaf: object) -> bool:
+    return isinstance(leaf, jax.Array) and not isinstance(leaf, Tracer) and leaf.is_deleted()
 
 
-def require_settings(log_likelihood: Any, lr: Any) -> None:
+def require_settings(log_likelihood: LogLikelihood, lr: Rate) -> None:
     """Refuse a log-likelihood or a learning rate that cannot be used."""
     if not callable(log_likelihood):
         raise CredoError(
@@ -127,13 +172,13 @@ def require_settings(log_likelihood: Any, lr: Any) -> None:
     require_nonnegative("lr", lr)
 
 
-def require_flag(field: str, value: Any) -> None:
+def require_flag(field: str, value: object) -> None:
     """Refuse what is neither True nor False."""
     if not isinstance(value, bool | np.bool_):
         raise CredoError(f"{field} must be True or False; got {value!r}.")
 
 
-def own_params(params: Any) -> Any:
+def own_params(params: PyTree) -> PyTree:
     """Copies of the parameters, so that an update in place cannot reach the caller's arrays.
 
     Raises:
@@ -143,7 +188,7 @@ def own_params(params: Any) -> Any:
     return jax.tree.map(lambda leaf: jnp.array(leaf, jnp.asarray(leaf).dtype, copy=True), params)
 
 
-def require_numbers(field: str, value: Any) -> None:
+def require_numbers(field: str, value: PyTree) -> None:
     """Refuse a number, or any in a tree, that is below 0 or not finite."""
     for path, leaf in jax.tree_util.tree_leaves_with_path(value):
         name = field + jax.tree_util.keystr(path)
@@ -152,7 +197,7 @@ def require_numbers(field: str, value: Any) -> None:
         require_nonnegative(name, leaf)
 
 
-def spread(value: Any, params: Any, field: str) -> Any:
+def spread(value: PyTree, params: PyTree, field: str) -> PyTree:
     """Give every parameter its number, leaf by leaf: from a number, or from a tree of numbers or arrays.
 
     Raises:
@@ -166,7 +211,7 @@ def spread(value: Any, params: Any, field: str) -> Any:
             f"{jax.tree.structure(value)}."
         ) from None
 
-    def fill(path: Any, leaf: Any, like: jax.Array) -> jax.Array:
+    def fill(path: tuple[object, ...], leaf: ArrayLike, like: Array) -> Array:
         try:
             return jnp.broadcast_to(as_like(leaf, like), like.shape)
         except ValueError:
@@ -178,18 +223,19 @@ def spread(value: Any, params: Any, field: str) -> Any:
     return jax.tree_util.tree_map_with_path(fill, full, params)
 
 
-def fresh(params: Any) -> tuple[jax.Array, None, jax.Array, jax.Array]:
+def fresh(params: PyTree) -> tuple[Array, None, Array, Array]:
     """What a state reports before any data: log_likelihood, aux, step, ok."""
     dtype = ravel_dtype(params)
     return jnp.zeros((), dtype), None, jnp.zeros((), jnp.int32), jnp.ones((), bool)
 
 
-def ravel_dtype(params: Any) -> Any:
+def ravel_dtype(params: PyTree) -> np.dtype:
     """The widest dtype of the parameters."""
-    return jax.eval_shape(lambda tree: ravel(tree)[0], params).dtype
+    widest: np.dtype = jax.eval_shape(lambda tree: ravel(tree)[0], params).dtype
+    return widest
 
 
-def settle(state: Any, new: Any, rate: jax.Array, checked: Any) -> Any:
+def settle(state: S, new: S, rate: Array, checked: PyTree) -> S:
     """The new state where the rate and everything `checked` (the batch included) is sound; else the old one,
     bit by bit, with `ok` False.
     """

@@ -6,28 +6,43 @@ import contextlib
 import dataclasses
 import time
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any
+from typing import Generic, TypeAlias, TypedDict, TypeVar
 
 import jax
-import jax.numpy as jnp
 import numpy as np
+from rich import progress as bars
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
 from credo.core.errors import CredoError, require_integer, require_nonnegative
 from credo.core.keys import as_key
-from credo.core.verbs import verb
-from credo.learners import Info, Learner
+from credo.core.names import ForecastName
+from credo.core.types import Array, ArrayLike, Key, PyTree
+from credo.learners import Learner
 from credo.metrics import METRICS, Scores, running, summarize, windowed
+from credo.streams.late import as_delays, evaluate_late
 from credo.streams.run import leading
-from credo.streams.scoring import Outcome, forecast_outcome, score_chunk, to_scores
+from credo.streams.scoring import score_chunk, to_scores
 
 __all__ = ["Report", "evaluate"]
 
+B = TypeVar("B")
+"""The kind of belief that a learner keeps."""
+
+Progress: TypeAlias = Callable[[int, int, Scores], None]
+"""A function of the rows done, the rows in all, and the scores of the latest chunk."""
+
+
+class Settings(TypedDict):
+    """How rows are forecast."""
+
+    key: Array | None
+    method: ForecastName | None
+    compare: tuple[ForecastName, ...]
+
 
 @dataclasses.dataclass(frozen=True)
-class Report:
+class Report(Generic[B]):
     """How a learner did on a stream.
 
     Attributes:
@@ -35,17 +50,35 @@ class Report:
         scores: predictions beside observations, row by row.
         belief: the belief after the stream.
         seconds: the time it took, compilation included.
-        skipped: rows that were not taken in (missing or not finite).
+        skipped: the number of rows that were not taken in (missing or not finite).
+
+    Example:
+        >>> import credo, jax.numpy as jnp
+        >>> learner = credo.extended_kalman(credo.Model(lambda w, x: x @ w, credo.Normal(0.1)))
+        >>> report = credo.evaluate(learner, learner.init(jnp.zeros(2)), (jnp.ones((9, 2)), jnp.ones(9)))
+        >>> report.skipped, report.curve("rmse").shape
+        (0, (9,))
     """
 
     metrics: dict[str, float]
     scores: Scores
-    belief: Any
+    belief: B
     seconds: float
     skipped: int
 
     def curve(self, name: str, window: int | None = None) -> np.ndarray:
-        """A metric (nlpd, error, rmse, mae) over the rows so far, or over the latest `window` of them."""
+        """A metric over the rows so far.
+
+        Arguments:
+            name: "nlpd", "error", "rmse" or "mae".
+            window: how many of the latest rows count; None for all.
+
+        Returns:
+            The curve (N,).
+
+        Raises:
+            CredoError: the metric has no curve, or does not apply.
+        """
         return running(self.scores, name) if window is None else windowed(self.scores, name, window)
 
     def __str__(self) -> str:
@@ -66,22 +99,21 @@ class Report:
 
 
 def evaluate(
-    learner: Learner,
-    belief: Any,
-    data: tuple[Any, Any],
+    learner: Learner[B],
+    belief: B,
+    data: tuple[PyTree, PyTree],
     *,
     metrics: Iterable[str] | None = None,
-    method: str | None = None,
-    compare: Iterable[str] = (),
-    key: Any = None,
-    weights: Any = None,
-    dts: Any = None,
-    delay: int | Any = 0,
+    method: ForecastName | None = None,
+    compare: Iterable[ForecastName] = (),
+    key: Key | None = None,
+    weights: ArrayLike | None = None,
+    dts: ArrayLike | None = None,
+    delay: ArrayLike = 0,
     chunk: int = 1000,
-    progress: bool | Callable[[int, int, Scores], None] = False,
-) -> Report:
-    """Predict each observation before learning from it, and report how good and how calibrated the
-    predictions were.
+    progress: bool | Progress = False,
+) -> Report[B]:
+    """Predict each observation before learning from it, and report how good and calibrated that was.
 
     Arguments:
         learner, belief: where to start.
@@ -95,10 +127,14 @@ def evaluate(
             learned from at the belief of its arrival, after that step's forecast; labels that never come
             within the stream are taken in at its end.
         chunk: rows per compiled call; results do not depend on it.
-        progress: True for a progress bar, or a function of (rows done, rows in all, scores so far).
+        progress: True for a progress bar, or a function of (rows done, rows in all, scores of the chunk).
 
     Returns:
         A `Report`.
+
+    Raises:
+        CredoError: there is no observation, lengths differ, a metric or a method does not apply, or `delay`
+            is combined with `dts` or `weights`.
 
     Example:
         >>> import credo, jax, jax.numpy as jnp
@@ -116,41 +152,44 @@ def evaluate(
         raise CredoError("the stream must hold at least one observation; got length 0.")
     require_integer("chunk", chunk, 1)
     require_nonnegative("dts", dts)
-    delays = _delays(delay, length)
+    delays = as_delays(delay, length)
     started = time.perf_counter()
-    settings: dict[str, Any] = {
+    settings: Settings = {
         "key": None if key is None else as_key(key),
         "method": method,
         "compare": tuple(compare),
     }
-    with _watch(progress, length) as tell:
+    with _watch(progress, length) as show:
         if delays is None:
             belief, scores, skipped = _on_time(
-                learner, belief, (xs, ys, weights, dts), length, chunk, settings, tell
+                learner, belief, (xs, ys, weights, dts), length, chunk, settings, show
             )
         else:
             if dts is not None or weights is not None:
                 raise CredoError("delay cannot be combined with dts or weights.")
-            belief, scores, skipped = _late(learner, belief, xs, ys, delays, settings)
+            belief, scores, skipped = evaluate_late(learner, belief, xs, ys, delays, **settings)
     return Report(summarize(scores, names), scores, belief, time.perf_counter() - started, skipped)
 
 
 def _on_time(
-    learner: Learner, belief: Any, rows: tuple, length: int, chunk: int, settings: dict[str, Any], tell: Any
-) -> tuple[Any, Scores, int]:
+    learner: Learner[B],
+    belief: B,
+    rows: tuple[PyTree, PyTree, ArrayLike | None, ArrayLike | None],
+    length: int,
+    chunk: int,
+    settings: Settings,
+    show: Callable[[int, Scores], None],
+) -> tuple[B, Scores, int]:
     chunk = min(chunk, length)
     parts: list[Scores] = []
     skipped = 0
     for start in range(0, length, chunk):
         count = min(chunk, length - start)
 
-        def cut(leaf: Any, start: int = start, count: int = count) -> np.ndarray:
+        def cut(leaf: Array, start: int = start, count: int = count) -> np.ndarray:
             piece = np.asarray(leaf[start : start + count])
-            return (
-                piece
-                if count == chunk
-                else np.concatenate([piece, np.repeat(piece[-1:], chunk - count, axis=0)])
-            )
+            padding = np.repeat(piece[-1:], chunk - count, axis=0)
+            return np.concatenate([piece, padding]) if len(padding) else piece
 
         xs, ys, weights, dts = jax.tree.map(cut, rows)
         real = np.arange(chunk) < count
@@ -160,99 +199,24 @@ def _on_time(
         part = to_scores(outcome, info, ys, real)
         parts.append(part)
         skipped += count - int(np.asarray(info.ok)[:count].sum())
-        tell(start + count, part)
+        show(start + count, part)
     return belief, Scores.concatenate(parts), skipped
 
 
-def _delays(delay: Any, length: int) -> np.ndarray | None:
-    values = np.asarray(delay)
-    if (
-        values.dtype.kind not in "iu"
-        or values.ndim > 1
-        or (values.ndim == 1 and len(values) != length)
-        or (values < 0).any()
-    ):
-        raise CredoError(
-            f"delay must be a whole number of rows, at least 0, or one a row ({length},); got {delay!r}."
-        )
-    return None if (values == 0).all() else np.broadcast_to(values, (length,))
-
-
-def _late(
-    learner: Learner, belief: Any, xs: Any, ys: Any, delays: np.ndarray, settings: dict[str, Any]
-) -> tuple[Any, Scores, int]:
-    """Turn the stream into events, ask(i) at time i and tell(i) at time i + delay, and scan over them."""
-    length = len(delays)
-    when = np.concatenate([np.arange(length), np.arange(length) + delays])
-    kind = np.repeat([0, 1], length)
-    index = np.tile(np.arange(length), 2)
-    order = np.lexsort((index, kind, when))
-    belief, outcome, info = _events(learner, belief, xs, ys, kind[order] == 1, index[order], **settings)
-    asked, told = kind[order] == 0, kind[order] == 1
-    outcome = jax.tree.map(lambda leaf: np.asarray(leaf)[asked], outcome)
-    back = np.argsort(index[order][told])
-    info = jax.tree.map(lambda leaf: np.asarray(leaf)[told][back], info)
-    return belief, to_scores(outcome, info, np.asarray(ys)), length - int(info.ok.sum())
-
-
-@verb(static=("method", "compare"))
-def _events(
-    learner: Learner,
-    belief: Any,
-    xs: Any,
-    ys: Any,
-    tells: Any,
-    index: Any,
-    *,
-    key: Any,
-    method: Any,
-    compare: Any,
-) -> tuple[Any, Outcome, Info]:
-    xs, ys = jax.tree.map(jnp.asarray, (xs, ys))
-
-    def row(i: jax.Array) -> Any:
-        return jax.tree.map(lambda leaf: leaf[i], (xs, ys))
-
-    def ask(belief: Any, i: jax.Array) -> tuple[Any, Outcome]:
-        x, y = row(i)
-        predicted = learner.predict(belief)
-        return predicted, forecast_outcome(learner, predicted, x, jnp.nan_to_num(y), method, compare, key)
-
-    def tell(belief: Any, i: jax.Array) -> tuple[Any, Info]:
-        return learner.update(belief, *row(i), key=None if key is None else jax.random.fold_in(key, i))
-
-    def blank(function: Callable) -> Any:
-        shapes = jax.eval_shape(function, belief, jnp.zeros((), jnp.int32))[1]
-        return jax.tree.map(lambda s: jnp.zeros(s.shape, s.dtype), shapes)
-
-    no_outcome, no_info = blank(ask), blank(tell)
-
-    def body(belief: Any, event: Any) -> tuple[Any, tuple[Outcome, Info]]:
-        told, i = event
-
-        def on_tell(belief: Any) -> tuple[Any, tuple[Outcome, Info]]:
-            new, info = tell(belief, i)
-            return new, (no_outcome, info)
-
-        def on_ask(belief: Any) -> tuple[Any, tuple[Outcome, Info]]:
-            new, outcome = ask(belief, i)
-            return new, (outcome, no_info)
-
-        return jax.lax.cond(told, on_tell, on_ask, belief)
-
-    last, (outcome, info) = jax.lax.scan(body, belief, (jnp.asarray(tells), jnp.asarray(index, jnp.int32)))
-    return last, outcome, info
-
-
 @contextlib.contextmanager
-def _watch(progress: Any, total: int) -> Iterator[Callable[[int, Scores], None]]:
-    """A progress bar, a caller's function, or nothing: yields `tell(done, scores)`."""
+def _watch(progress: bool | Progress, total: int) -> Iterator[Callable[[int, Scores], None]]:
+    """A progress bar, a caller's function, or nothing: yields `show(rows, scores)`."""
     if progress is True:
-        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-        with Progress(*columns) as bar:
+        columns = (
+            bars.TextColumn("{task.description}"),
+            bars.BarColumn(),
+            bars.MofNCompleteColumn(),
+            bars.TimeRemainingColumn(),
+        )
+        with bars.Progress(*columns) as bar:
             task = bar.add_task("learning", total=total)
-            yield lambda done, scores: bar.update(task, completed=done)
+            yield lambda rows, scores: bar.update(task, completed=rows)
     elif callable(progress):
-        yield lambda done, scores: progress(done, total, scores)
+        yield lambda rows, scores: progress(rows, total, scores)
     else:
-        yield lambda done, scores: None
+        yield lambda rows, scores: None

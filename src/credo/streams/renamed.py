@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from credo.streams.codec import Json
 
 __all__ = ["upgraded"]
 
@@ -34,16 +34,16 @@ FIELDS = {
 """The former names of fields, by the present name of their record."""
 
 
-def upgraded(code: Any) -> Any:
+def upgraded(code: Json) -> Json:
     """The structure in a file's header, with every record and field under its present name."""
     if isinstance(code, list):
         return [upgraded(child) for child in code]
     if not isinstance(code, dict):
         return code
-    if "record" not in code:
+    former, contents = code.get("record"), code.get("fields")
+    if not isinstance(former, str) or not isinstance(contents, dict):
         return {name: upgraded(child) for name, child in code.items()}
-    former: str = code["record"]
     name = RECORDS.get(former, former)
     present = FIELDS.get(name, {})
-    fields = {present.get(field, field): upgraded(child) for field, child in code["fields"].items()}
+    fields: Json = {present.get(field, field): upgraded(child) for field, child in contents.items()}
     return {"record": name, "fields": fields}

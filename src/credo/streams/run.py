@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TypeAlias, TypeVar
 
 import jax
 import jax.numpy as jnp
 
 from credo.core.errors import CredoError, require_nonnegative
 from credo.core.keys import as_key
+from credo.core.types import Array, ArrayLike, Key, PyTree
 from credo.core.verbs import verb
 from credo.learners import Info, Learner
 
 __all__ = ["leading", "run"]
 
+B = TypeVar("B")
+"""The kind of belief that a learner keeps."""
 
-def leading(**trees: Any) -> int:
+Row: TypeAlias = tuple[PyTree, PyTree, ArrayLike | None, ArrayLike | None]
+"""One step of a stream: x, y, weight, dt."""
+
+
+def leading(**trees: PyTree) -> int:
     """The common length of the leading axis of every array of the named trees; None is skipped.
 
     Raises:
@@ -38,16 +45,19 @@ def leading(**trees: Any) -> int:
 
 
 def run(
-    learner: Learner,
-    belief: Any,
-    xs: Any,
-    ys: Any,
+    learner: Learner[B],
+    belief: B,
+    xs: PyTree,
+    ys: PyTree,
     *,
-    key: Any = None,
-    weights: Any = None,
-    dts: Any = None,
-) -> tuple[Any, Info]:
+    key: Key | None = None,
+    weights: ArrayLike | None = None,
+    dts: ArrayLike | None = None,
+) -> tuple[B, Info]:
     """Step a learner through T observations in one compiled scan.
+
+    A loop of `learner.step`, one run, and a run in chunks give the same bits on a CPU. Cost: T steps of the
+    learner; memory is that of one step, and of the T infos.
 
     Arguments:
         learner: any learner.
@@ -60,7 +70,8 @@ def run(
     Returns:
         The last belief, and the trace: an `Info` whose arrays have a leading axis T.
 
-    A loop of `learner.step`, one run, and a run in chunks give the same bits on a CPU.
+    Raises:
+        CredoError: there is no observation, lengths differ, or a time step is below 0.
 
     Example:
         >>> import credo, jax.numpy as jnp
@@ -78,10 +89,17 @@ def run(
 
 @verb
 def _scan(
-    learner: Learner, belief: Any, xs: Any, ys: Any, key: Any, weights: Any, dts: Any
-) -> tuple[Any, Info]:
-    def body(belief: Any, row: Any) -> tuple[Any, Info]:
+    learner: Learner[B],
+    belief: B,
+    xs: PyTree,
+    ys: PyTree,
+    key: Array | None,
+    weights: ArrayLike | None,
+    dts: ArrayLike | None,
+) -> tuple[B, Info]:
+    def body(belief: B, row: Row) -> tuple[B, Info]:
         x, y, weight, dt = row
         return learner.step(belief, x, y, weight=1.0 if weight is None else weight, dt=dt, key=key)
 
-    return jax.lax.scan(body, belief, (xs, ys, weights, dts))
+    trace: tuple[B, Info] = jax.lax.scan(body, belief, (xs, ys, weights, dts))
+    return trace

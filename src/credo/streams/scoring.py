@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Protocol, TypeAlias, TypeVar, runtime_checkable
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from credo.core.errors import CredoError
+from credo.core.names import ForecastName
 from credo.core.records import record, replace
+from credo.core.types import Array, ArrayLike, PyTree
 from credo.core.verbs import verb
 from credo.learners import Info, Learner
 from credo.learners.base import clean, isolate
@@ -19,26 +21,67 @@ from credo.metrics import Scores
 
 __all__ = ["Outcome", "forecast_outcome", "score_chunk", "to_scores"]
 
+B = TypeVar("B")
+"""The kind of belief that a learner keeps."""
+
+Row: TypeAlias = tuple[PyTree, PyTree, PyTree, ArrayLike | None, ArrayLike | None, ArrayLike | None]
+"""One step of a chunk: x, y, target, whether it is real, weight, dt."""
+
+
+@runtime_checkable
+class Clocked(Protocol):
+    """A belief that counts its predictions."""
+
+    @property
+    def t(self) -> Array:
+        """How many times `predict` has been called."""
+        ...
+
 
 @record
 class Outcome:
-    """What a forecast said of one row, and what came of it; the fields are those of `Scores`."""
+    """The forecast of one row beside what was observed; the fields are those of `Scores`.
 
-    mean: Any
-    sd: Any
-    log_prob: jax.Array
-    pit: Any
-    probs: Any
-    others: dict[str, jax.Array]
+    Attributes:
+        mean, sd: the predictive mean and standard deviation; None for a classifier.
+        log_prob: log p(y | x, past), in nats.
+        pit: P(Y <= y | x, past); None for a classifier, and where there is no distribution function.
+        probs: the class probabilities (C,) of a classifier, else None.
+        others: log p(y | x, past) by the other forecast methods, by their names.
+    """
+
+    mean: Array | None
+    sd: Array | None
+    log_prob: Array
+    pit: Array | None
+    probs: Array | None
+    others: dict[str, Array]
 
 
 def forecast_outcome(
-    learner: Learner, belief: Any, x: Any, y: Any, method: str | None, compare: tuple[str, ...], key: Any
+    learner: Learner[B],
+    belief: B,
+    x: PyTree,
+    y: PyTree,
+    method: ForecastName | None,
+    compare: Sequence[ForecastName],
+    key: Array | None,
 ) -> Outcome:
-    """Forecast one row at the predicted belief and score it against y (which may be NaN)."""
+    """Forecast one row and score the forecast.
 
-    def forecast(name: str | None, salt: int) -> Predictive:
-        one_key = None if key is None else jax.random.fold_in(jax.random.fold_in(key, belief.t), salt)
+    Arguments:
+        learner, belief: the learner and its *predicted* belief.
+        x, y: one row of inputs and its observation, which may be NaN.
+        method: the forecast method; None for the learner's own.
+        compare: further methods whose log p(y) is reported.
+        key: the key of Monte Carlo forecasts.
+    """
+
+    def forecast(name: ForecastName | None, salt: int) -> Predictive:
+        if key is None:
+            return learner.forecast(belief, x, method=name)
+        assert isinstance(belief, Clocked)
+        one_key = jax.random.fold_in(jax.random.fold_in(key, belief.t), salt)
         return learner.forecast(belief, x, method=name, key=one_key)
 
     predictive = forecast(method, 1)
@@ -46,7 +89,7 @@ def forecast_outcome(
         probs = predictive.probs
     except CredoError:
         probs = None
-    others = {name: forecast(name, 2 + i).log_prob(y) for i, name in enumerate(compare)}
+    others: dict[str, Array] = {name: forecast(name, 2 + i).log_prob(y) for i, name in enumerate(compare)}
     log_prob = predictive.log_prob(y)
     if probs is not None:
         return Outcome(None, None, log_prob, None, probs, others)
@@ -59,20 +102,20 @@ def forecast_outcome(
 
 @verb(static=("method", "compare", "collect"))
 def score_chunk(
-    learner: Learner,
-    belief: Any,
-    xs: Any,
-    ys: Any,
+    learner: Learner[B],
+    belief: B,
+    xs: PyTree,
+    ys: PyTree,
     *,
-    targets: Any = None,
-    real: Any = None,
-    weights: Any = None,
-    dts: Any = None,
-    key: Any = None,
-    method: str | None = None,
-    compare: tuple[str, ...] = (),
-    collect: Callable[[Any, Info], Any] | None = None,
-) -> tuple[Any, Outcome, Info]:
+    targets: PyTree = None,
+    real: ArrayLike | None = None,
+    weights: ArrayLike | None = None,
+    dts: ArrayLike | None = None,
+    key: Array | None = None,
+    method: ForecastName | None = None,
+    compare: tuple[ForecastName, ...] = (),
+    collect: Callable[[B, Info], PyTree] | None = None,
+) -> tuple[B, Outcome, Info]:
     """Predict, forecast, score, update, for every row of a chunk.
 
     Arguments:
@@ -82,15 +125,24 @@ def score_chunk(
         real: booleans (N,); False marks padding, which is skipped altogether (time does not pass). Pad chunks
             to one length so that the program is compiled once.
         weights, dts, key: see `run`.
-        method: the forecast method; compare: further methods whose log_prob is reported.
+        method: the forecast method.
+        compare: further methods whose log_prob is reported.
         collect: a traceable function of the belief after each row and of its `Info`; what it returns takes
             the place of the `extras` of that `Info`, which are then stacked without keeping the beliefs.
 
     Returns:
         The belief after the chunk, and the outcomes and infos of its rows.
+
+    Example:
+        >>> import credo
+        >>> learner = credo.extended_kalman(credo.Model(lambda w, x: x @ w, credo.Normal(0.1)))
+        >>> rows = jnp.ones((3, 2)), jnp.ones(3)
+        >>> belief, outcome, info = score_chunk(learner, learner.init(jnp.zeros(2)), *rows)
+        >>> outcome.mean.shape, int(belief.t)
+        ((3,), 3)
     """
 
-    def learn(belief: Any, row: Any) -> tuple[Any, tuple[Outcome, Info]]:
+    def learn(belief: B, row: Row) -> tuple[B, tuple[Outcome, Info]]:
         x, y, target, _, weight, dt = row
         outer, belief, x, y, target, weight, dt, one_key = isolate(
             (learner, belief, x, y, target, weight, dt, key)
@@ -101,55 +153,65 @@ def score_chunk(
         new, info = outer.update(predicted, x, y, weight=1.0 if weight is None else weight, key=one_key)
         if collect is not None:
             info = replace(info, extras=collect(new, info))
-        return isolate((new, (outcome, info)))
+        step: tuple[B, tuple[Outcome, Info]] = isolate((new, (outcome, info)))
+        return step
 
-    def body(belief: Any, row: Any) -> tuple[Any, tuple[Outcome, Info]]:
+    def body(belief: B, row: Row) -> tuple[B, tuple[Outcome, Info]]:
         if real is None:
             return learn(belief, row)
         shapes = jax.eval_shape(learn, belief, row)[1]
         blank = jax.tree.map(lambda s: jnp.zeros(s.shape, s.dtype), shapes)
-        return jax.lax.cond(row[3], learn, lambda belief, row: (belief, blank), belief, row)
+        step: tuple[B, tuple[Outcome, Info]] = jax.lax.cond(
+            row[3], learn, lambda belief, row: (belief, blank), belief, row
+        )
+        return step
 
     last, (outcome, info) = jax.lax.scan(body, belief, (xs, ys, targets, real, weights, dts))
     return last, outcome, info
 
 
-def to_scores(outcome: Outcome, info: Info, ys: Any, keep: np.ndarray | None = None) -> Scores:
-    """Scores on the host, of the rows whose observation came.
+def to_scores(outcome: Outcome, info: Info, ys: ArrayLike, keep: np.ndarray | None = None) -> Scores:
+    """Scores on the host, of the rows that were observed.
 
     Arguments:
-        outcome, info: what `score_chunk` returned for N steps; of a joint model, each of B rows, which are
-            scored one by one (and
-            share their step's log evidence equally).
-        ys: their observations (N,) or (N, C); (N, B, ...) for a joint model. A label below 0 is a missing
-            one.
-        keep: booleans (N,): further steps to leave out.
+        outcome, info: what `score_chunk` returned for N steps. The B rows of a step of a joint model are
+            scored one by one, and share their step's log evidence equally.
+        ys: their observations (N,) or (N, C); (N, B, ...) for a joint model. A label below 0 is missing.
+        keep: booleans (N,); False leaves a step out.
+
+    Returns:
+        The scores of the rows that were observed, in their order.
+
+    Example:
+        >>> import credo
+        >>> learner = credo.extended_kalman(credo.Model(lambda w, x: x @ w, credo.Normal(0.1)))
+        >>> xs, ys = jnp.ones((3, 2)), jnp.array([1.0, jnp.nan, 1.0])
+        >>> _, outcome, info = score_chunk(learner, learner.init(jnp.zeros(2)), xs, ys)
+        >>> len(to_scores(outcome, info, ys))
+        2
     """
     y = np.asarray(ys)
-    said, done = jax.tree.map(np.asarray, (outcome, info))
+    rows, steps = jax.tree.map(np.asarray, (outcome, info))
     keep = np.ones(len(y), bool) if keep is None else keep
-    log_evidence, ok = done.log_evidence, done.ok
-    if said.log_prob.ndim == 2:
-        count = said.log_prob.shape[1]
-        y, said = jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:]), (y, said))
-        log_evidence, ok, keep = (
-            np.repeat(log_evidence / count, count),
-            np.repeat(ok, count),
-            np.repeat(keep, count),
-        )
+    log_evidence, ok = steps.log_evidence, steps.ok
+    if rows.log_prob.ndim == 2:
+        count = rows.log_prob.shape[1]
+        y, rows = jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:]), (y, rows))
+        log_evidence = np.repeat(log_evidence / count, count)
+        ok, keep = np.repeat(ok, count), np.repeat(keep, count)
     if y.dtype.kind == "f":
         keep = keep & ~np.isnan(y.reshape(len(y), -1)).any(axis=1)
-    elif said.probs is not None:
+    elif rows.probs is not None:
         keep = keep & (y >= 0)
-    said = jax.tree.map(lambda leaf: leaf[keep], said)
+    rows = jax.tree.map(lambda leaf: leaf[keep], rows)
     return Scores(
         y[keep],
-        said.mean,
-        said.sd,
-        said.log_prob,
-        said.pit,
-        said.probs,
-        said.others,
+        rows.mean,
+        rows.sd,
+        rows.log_prob,
+        rows.pit,
+        rows.probs,
+        rows.others,
         log_evidence[keep],
         ok[keep],
     )

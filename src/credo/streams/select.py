@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, Generic, Literal, NamedTuple, TypeAlias, TypeVar, get_args
 
 import jax
 import jax.numpy as jnp
@@ -13,40 +13,66 @@ import optax
 
 from credo.core.errors import CredoError, require_choice, require_integer
 from credo.core.keys import as_key
+from credo.core.types import Array, Key, PyTree
+from credo.learners import Learner
 from credo.streams.run import run
 
 __all__ = ["Selection", "select"]
 
+L = TypeVar("L", bound=Learner[Any])
+"""The kind of learner."""
 
-class Selection(NamedTuple):
-    """What `select` found.
+B = TypeVar("B")
+"""The kind of belief that the learner keeps."""
+
+Search: TypeAlias = Literal["grid", "gradient"]
+"""How hyper-parameters are searched."""
+
+Score: TypeAlias = Callable[[tuple[Array, ...], PyTree, PyTree], tuple[Array, Array]]
+"""From hyper-parameters and a stream to the log evidence and the number of observations taken in."""
+
+
+class Selection(NamedTuple, Generic[L, B]):
+    """The hyper-parameters that `select` chose.
 
     Attributes:
         best: the hyper-parameters of greatest log evidence.
         log_evidence: that evidence, in nats.
         learner, belief: built from them, before any data.
-        table: every setting tried, with its log evidence: a list of dicts.
+        table: every setting that was tried, with its log evidence: a list of dicts.
+
+    Example:
+        >>> import credo
+        >>> def build(var):
+        ...     learner = credo.extended_kalman(credo.Model(lambda w, x: x @ w, credo.Normal(var)))
+        ...     return learner, learner.init(jnp.zeros(1))
+        >>> selection = credo.select(build, {"var": [0.1, 10.0]}, jnp.ones((9, 1)), jnp.ones(9))
+        >>> len(selection.table), round(selection.best["var"], 3)
+        (2, 0.1)
     """
 
     best: dict[str, float]
     log_evidence: float
-    learner: Any
-    belief: Any
+    learner: L
+    belief: B
     table: list[dict[str, float]]
 
 
 def select(
-    build: Callable[..., tuple[Any, Any]],
+    build: Callable[..., tuple[L, B]],
     choices: Mapping[str, Sequence[float] | float],
-    xs: Any,
-    ys: Any,
+    xs: PyTree,
+    ys: PyTree,
     *,
-    method: str = "grid",
+    method: Search = "grid",
     steps: int = 50,
     rate: float = 0.1,
-    key: Any = None,
-) -> Selection:
+    key: Key | None = None,
+) -> Selection[L, B]:
     """Maximise the total log evidence over hyper-parameters.
+
+    Cost: the grid runs every combination at once, so its memory is the belief's times their number. The
+    gradient method runs the stream once a step, and keeps what its derivative needs of every observation.
 
     Arguments:
         build: `build(**hyper) -> (learner, belief)`; traced, so each hyper-parameter must be usable as an
@@ -61,10 +87,11 @@ def select(
 
     Returns:
         A `Selection`. Settings whose evidence is not finite, or which took in fewer observations than others
-        (updates that fail are rejected, with evidence 0), lose: their log evidence is given as -inf. If all
-        do, an error says so.
+        (updates that fail are rejected, with evidence 0), lose: their log evidence is given as -inf.
 
-    Cost: the grid runs every combination at once, so its memory is the belief's times their number.
+    Raises:
+        CredoError: no setting gives a finite log evidence, or a choice is not of the kind that the method
+            needs.
 
     Example:
         >>> import credo, jax.numpy as jnp
@@ -75,14 +102,14 @@ def select(
         >>> sorted(credo.select(build, {"q": [1e-3, 1e-1]}, jnp.ones((9, 1)), jnp.ones(9)).best)
         ['q']
     """
-    require_choice("method", method, ["grid", "gradient"])
+    require_choice("method", method, get_args(Search))
     if not choices:
         raise CredoError("choices must name at least one hyper-parameter.")
     names = list(choices)
     one_key = None if key is None else as_key(key)
 
     @jax.jit
-    def score(values: tuple[jax.Array, ...], xs: Any, ys: Any) -> tuple[jax.Array, jax.Array]:
+    def score(values: tuple[Array, ...], xs: PyTree, ys: PyTree) -> tuple[Array, Array]:
         learner, belief = build(**dict(zip(names, values, strict=True)))
         trace = run(learner, belief, xs, ys, key=one_key)[1]
         return jnp.sum(trace.log_evidence), jnp.sum(trace.ok)
@@ -101,14 +128,17 @@ def select(
     return Selection(best, winner["log_evidence"], learner, belief, table)
 
 
-def _grid(score: Any, choices: Mapping[str, Any], xs: Any, ys: Any) -> list[dict[str, float]]:
+def _grid(
+    score: Score, choices: Mapping[str, Sequence[float] | float], xs: PyTree, ys: PyTree
+) -> list[dict[str, float]]:
     names = list(choices)
-    for name in names:
-        if np.ndim(choices[name]) != 1 or len(choices[name]) == 0:
-            raise CredoError(
-                f"choices[{name!r}] must be a list of values for method='grid'; got {choices[name]!r}."
-            )
-    rows = list(itertools.product(*choices.values()))
+    columns_by_name: list[np.ndarray] = []
+    for name, values in choices.items():
+        column = np.asarray(values)
+        if column.ndim != 1 or column.size == 0:
+            raise CredoError(f"choices[{name!r}] must be a list of values for method='grid'; got {values!r}.")
+        columns_by_name.append(column)
+    rows = list(itertools.product(*columns_by_name))
     columns = tuple(jnp.asarray(column, float) for column in zip(*rows, strict=True))
     scores, accepted = map(np.asarray, jax.vmap(score, (0, None, None))(columns, xs, ys))
     settings = [dict(zip(names, map(float, row), strict=True)) for row in rows]
@@ -119,14 +149,19 @@ def _grid(score: Any, choices: Mapping[str, Any], xs: Any, ys: Any) -> list[dict
 
 
 def _climb(
-    score: Any, choices: Mapping[str, Any], xs: Any, ys: Any, steps: int, rate: float
+    score: Score,
+    choices: Mapping[str, Sequence[float] | float],
+    xs: PyTree,
+    ys: PyTree,
+    steps: int,
+    rate: float,
 ) -> list[dict[str, float]]:
     require_integer("steps", steps, 1)
     names = list(choices)
-    for name in names:
-        if np.ndim(choices[name]) != 0 or not float(choices[name]) > 0:  # type: ignore[arg-type]
+    for name, value in choices.items():
+        if np.ndim(value) != 0 or not float(np.asarray(value)) > 0:
             raise CredoError(
-                f"choices[{name!r}] must be one positive number for method='gradient'; got {choices[name]!r}."
+                f"choices[{name!r}] must be one positive number for method='gradient'; got {value!r}."
             )
     logs = tuple(jnp.log(jnp.asarray(choices[name], float)) for name in names)
     climb = jax.jit(
@@ -144,5 +179,5 @@ def _climb(
         downhill = tuple(-s for s in slope)
         with jax.numpy_dtype_promotion("standard"):  # optax mixes Python numbers with its step count
             updates, state = optimizer.update(downhill, state, logs)
-            logs = optax.apply_updates(logs, updates)
+            logs = tuple(jax.tree.leaves(optax.apply_updates(logs, updates)))
     return table

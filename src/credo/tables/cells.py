@@ -5,13 +5,14 @@ from __future__ import annotations
 import datetime as dt
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
 __all__ = [
     "LARGEST",
     "MISSING",
+    "Cells",
     "cell_text",
     "is_missing",
     "label_text",
@@ -20,6 +21,9 @@ __all__ = [
     "to_times",
     "truth",
 ]
+
+Cells: TypeAlias = Sequence[object] | np.ndarray
+"""Raw cells of a column: a sequence, or a one-dimensional array, of anything."""
 
 _SPELLINGS = ("", "NA", "N/A", "NaN", "null", "None", "?", "-")
 MISSING = frozenset(form for s in _SPELLINGS for form in (s, s.lower(), s.upper(), s.capitalize()))
@@ -43,11 +47,12 @@ _TRUTH = {
 _NAN = float("nan")
 
 
-def is_missing(cell: Any) -> bool:
+def is_missing(cell: object) -> bool:
     """Whether a cell is None, not a number, pandas' NA or NaT, or text that spells a missing value.
 
-    >>> [is_missing(cell) for cell in (None, float("nan"), " n/a ", "-", 0, "0")]
-    [True, True, True, True, False, False]
+    Example:
+        >>> [is_missing(cell) for cell in (None, float("nan"), " n/a ", "-", 0, "0")]
+        [True, True, True, True, False, False]
     """
     if isinstance(cell, str):
         return cell in MISSING or cell.strip().lower() in MISSING
@@ -57,25 +62,27 @@ def is_missing(cell: Any) -> bool:
         return bool(np.isnat(cell))
     if isinstance(cell, (float, np.floating)):
         return math.isnan(cell)
-    return hasattr(cell, "is_nan") and not isinstance(cell, np.ndarray) and bool(cell.is_nan())
+    is_nan = None if isinstance(cell, np.ndarray) else getattr(cell, "is_nan", None)
+    return is_nan is not None and bool(is_nan())
 
 
-def to_list(cells: Sequence[Any] | np.ndarray) -> list[Any]:
+def to_list(cells: Cells) -> list[object]:
     """Cells as a list of Python objects, datetime64 as datetime (timedelta64 as seconds).
 
-    >>> to_list(np.array([1, 2]))
-    [1, 2]
+    Example:
+        >>> to_list(np.array([1, 2]))
+        [1, 2]
     """
     if isinstance(cells, np.ndarray):
         if cells.dtype.kind == "M":
             return list(cells.astype("datetime64[us]").tolist())
         if cells.dtype.kind == "m":
-            return np.where(np.isnat(cells), _NAN, cells / np.timedelta64(1, "s")).tolist()
+            return list(np.where(np.isnat(cells), _NAN, cells / np.timedelta64(1, "s")).tolist())
         return list(cells.tolist())
     return list(cells)
 
 
-def to_numbers(cells: Sequence[Any] | np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def to_numbers(cells: Cells) -> tuple[np.ndarray, np.ndarray]:
     """Read cells as numbers, the way Python's float reads them.
 
     Arguments:
@@ -85,8 +92,9 @@ def to_numbers(cells: Sequence[Any] | np.ndarray) -> tuple[np.ndarray, np.ndarra
         (n,) float64, NaN where a cell is missing, infinite, larger than `LARGEST` or no number; and (n,)
         bool, True where there is something that is no number.
 
-    >>> to_numbers(["1", " 2.5", "NA", "inf", "abc"])
-    (array([1. , 2.5, nan, nan, nan]), array([False, False, False, False,  True]))
+    Example:
+        >>> to_numbers(["1", " 2.5", "NA", "inf", "abc"])
+        (array([1. , 2.5, nan, nan, nan]), array([False, False, False, False,  True]))
     """
     count = len(cells)
     if isinstance(cells, np.ndarray):
@@ -111,7 +119,7 @@ def to_numbers(cells: Sequence[Any] | np.ndarray) -> tuple[np.ndarray, np.ndarra
     return _bounded(values), wrong
 
 
-def _try_numbers(cells: Sequence[Any], count: int) -> np.ndarray | None:
+def _try_numbers(cells: Sequence[object], count: int) -> np.ndarray | None:
     if not _CLOCKED.isdisjoint(map(type, cells)):
         return None  # NumPy would read these as numbers of whatever unit they have
     try:
@@ -137,7 +145,7 @@ def _bounded(values: np.ndarray) -> np.ndarray:
         return np.where(np.abs(values) <= LARGEST, values, np.nan)
 
 
-def to_times(cells: Sequence[Any] | np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def to_times(cells: Cells) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Read cells as ISO 8601 dates or timestamps.
 
     Arguments:
@@ -147,8 +155,9 @@ def to_times(cells: Sequence[Any] | np.ndarray) -> tuple[np.ndarray, np.ndarray,
         (n,) float64 seconds since 1970 in UTC, (n,) float64 seconds since 1970 by the clock as written (both
         NaN where missing or unreadable), and (n,) bool, True where there is something that is no time.
 
-    >>> to_times(["1970-01-02", "", "1970-01-01T01:00:00+01:00", "soon"])[:2]
-    (array([86400.,    nan,     0.,    nan]), array([86400.,    nan,  3600.,    nan]))
+    Example:
+        >>> to_times(["1970-01-02", "", "1970-01-01T01:00:00+01:00", "soon"])[:2]
+        (array([86400.,    nan,     0.,    nan]), array([86400.,    nan,  3600.,    nan]))
     """
     count = len(cells)
     if isinstance(cells, np.ndarray) and cells.dtype.kind == "M":
@@ -167,7 +176,7 @@ def to_times(cells: Sequence[Any] | np.ndarray) -> tuple[np.ndarray, np.ndarray,
     return utc, clock, wrong
 
 
-def _moment(cell: Any) -> dt.datetime | None:
+def _moment(cell: object) -> dt.datetime | None:
     if isinstance(cell, str):
         try:
             return dt.datetime.fromisoformat(cell.strip())
@@ -182,11 +191,12 @@ def _moment(cell: Any) -> dt.datetime | None:
     return None
 
 
-def truth(cell: Any) -> bool | None:
+def truth(cell: object) -> bool | None:
     """Read a truth value (true/false, yes/no, t/f, y/n, 0/1), or None where the cell is something else.
 
-    >>> truth("Yes"), truth(False), truth("maybe")
-    (True, False, None)
+    Example:
+        >>> truth("Yes"), truth(False), truth("maybe")
+        (True, False, None)
     """
     if isinstance(cell, (bool, np.bool_)):
         return bool(cell)
@@ -195,11 +205,12 @@ def truth(cell: Any) -> bool | None:
     return _TRUTH.get(cell.strip().lower()) if isinstance(cell, str) else None
 
 
-def cell_text(cell: Any) -> str:
+def cell_text(cell: object) -> str:
     """A cell as the name of a category: text stripped of blanks, 1.0 as 1, anything else as Python spells it.
 
-    >>> cell_text(" a "), cell_text(1.0), cell_text(True)
-    ('a', '1', 'True')
+    Example:
+        >>> cell_text(" a "), cell_text(1.0), cell_text(True)
+        ('a', '1', 'True')
     """
     if isinstance(cell, str):
         return cell.strip()
@@ -210,11 +221,12 @@ def cell_text(cell: Any) -> str:
     return str(cell)
 
 
-def label_text(cell: Any, whole: bool) -> str:
+def label_text(cell: object, whole: bool) -> str:
     """A target cell as the name of a class; where classes are whole numbers, "1", "1.0" and 1 are one class.
 
-    >>> label_text("1.0", True), label_text("1.0", False)
-    ('1', '1.0')
+    Example:
+        >>> label_text("1.0", True), label_text("1.0", False)
+        ('1', '1.0')
     """
     if whole:
         number = _number(cell)

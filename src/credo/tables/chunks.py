@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Literal, TypeAlias
 
 import numpy as np
 
 from credo.core.errors import DataError
+from credo.tables.cells import Cells
 
 __all__ = ["BadRow", "Chunk", "DriftWatch"]
+
+
+Unit: TypeAlias = Literal["line", "row"]
+"""What the place of a row in its source counts."""
 
 
 @dataclass(frozen=True)
@@ -22,13 +27,14 @@ class BadRow:
         reason: what is wrong with it, without a full stop.
         unit: what `line` counts, "line" or "row".
 
-    >>> str(BadRow(17, "has 3 cells where the header names 4"))
-    'line 17 has 3 cells where the header names 4'
+    Example:
+        >>> str(BadRow(17, "has 3 cells where the header names 4"))
+        'line 17 has 3 cells where the header names 4'
     """
 
     line: int
     reason: str
-    unit: str = "line"
+    unit: Unit = "line"
 
     def __str__(self) -> str:
         return f"{self.unit} {self.line} {self.reason}"
@@ -46,15 +52,16 @@ class Chunk:
         loose: whether a column may be absent from a chunk (JSON lines), its cells then being missing.
         ignored: names met in these rows that no column carries (JSON keys that came late), with their counts.
 
-    >>> chunk = Chunk({"a": ["1", "x"]}, np.array([2, 3]))
-    >>> len(chunk), chunk.names
-    (2, ('a',))
+    Example:
+        >>> chunk = Chunk({"a": ["1", "x"]}, np.array([2, 3]))
+        >>> len(chunk), chunk.names
+        (2, ('a',))
     """
 
-    columns: Mapping[str, Sequence[Any] | np.ndarray]
+    columns: Mapping[str, Cells]
     lines: np.ndarray
     bad: list[BadRow] = field(default_factory=list)
-    unit: str = "line"
+    unit: Unit = "line"
     loose: bool = False
     ignored: dict[str, int] = field(default_factory=dict)
 
@@ -73,12 +80,13 @@ class DriftWatch:
     The table is given up where more than half of the last 50 rows (once 20 were read) are bad, whatever the
     size of the chunks they are read in.
 
-    >>> watch = DriftWatch("data.csv", "do not fit")
-    >>> watch.good(100)
-    >>> for line in range(102, 140):
-    ...     watch.bad(line)
-    Traceback (most recent call last):
-    credo.core.errors.DataError: data.csv changes at line 102: 26 of the 50 rows up to line 127 do not fit.
+    Example:
+        >>> watch = DriftWatch("d.csv", "do not fit")
+        >>> watch.good(100)
+        >>> for line in range(102, 140):
+        ...     watch.bad(line)
+        Traceback (most recent call last):
+        credo.core.errors.DataError: d.csv changes at line 102: 26 of the 50 rows up to line 127 do not fit.
     """
 
     WINDOW = 50

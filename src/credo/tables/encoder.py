@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
 from credo.core.errors import DataError, FormatError
-from credo.tables.cells import cell_text, is_missing, label_text, to_list, to_numbers, to_times, truth
+from credo.tables.cells import Cells, cell_text, is_missing, label_text, to_list, to_numbers, to_times, truth
 from credo.tables.chunks import BadRow, Chunk
 from credo.tables.scaling import Moments, known_spread, shrunk_clip
 from credo.tables.schema import ColumnSpec, Schema
@@ -26,9 +25,10 @@ class EncoderState:
     Arguments:
         moments: their running count, mean and spread.
 
-    >>> state = EncoderState(Moments.empty(2))
-    >>> sorted(state.arrays())
-    ['centre', 'count', 'rows', 's1', 's2']
+    Example:
+        >>> state = EncoderState(Moments.empty(2))
+        >>> sorted(state.arrays())
+        ['centre', 'count', 'rows', 's1', 's2']
     """
 
     moments: Moments
@@ -55,6 +55,10 @@ class EncodeReport:
         bad: the rows skipped, those that the chunk came with among them, in the source's order.
         missing: for each column with a missing or infinite cell in a used row, how many.
         unseen: for each column with a cell of an unknown category in a used row, how many.
+
+    Example:
+        >>> EncodeReport(read=2, used=1, kept=np.array([1]), lines=np.array([3])).missing
+        {}
     """
 
     read: int
@@ -84,12 +88,13 @@ class Encoder:
             running mean.
         clip: the largest size of a standardised number.
 
-    >>> from credo.tables import infer_schema
-    >>> chunk = Chunk({"a": ["1", "3", "8", "x"], "y": ["u", "v", "u", "v"]}, np.array([2, 3, 4, 5]))
-    >>> encoder = Encoder(infer_schema(Chunk({"a": ["1"] * 2, "y": ["u", "v"]}, np.array([2, 3])), "y"))
-    >>> state, x, y, report = encoder.encode(encoder.initial(), chunk)
-    >>> x[:, 0].tolist(), y.tolist(), str(report.bad[0])
-    ([0.0, 0.0, 1.4142135381698608], [0, 1, 0], "line 5 holds 'x' in the numeric column 'a'")
+    Example:
+        >>> from credo.tables import infer_schema
+        >>> chunk = Chunk({"a": ["1", "3", "8", "x"], "y": ["u", "v", "u", "v"]}, np.array([2, 3, 4, 5]))
+        >>> encoder = Encoder(infer_schema(Chunk({"a": ["1"] * 2, "y": ["u", "v"]}, np.array([2, 3])), "y"))
+        >>> state, x, y, report = encoder.encode(encoder.initial(), chunk)
+        >>> x[:, 0].tolist(), y.tolist(), str(report.bad[0])
+        ([0.0, 0.0, 1.4142135381698608], [0, 1, 0], "line 5 holds 'x' in the numeric column 'a'")
     """
 
     def __init__(self, schema: Schema, *, standardise: bool = True, clip: float = 8.0) -> None:
@@ -182,7 +187,7 @@ class Encoder:
         )
         return after, x, y, report
 
-    def _cells(self, chunk: Chunk, name: str) -> Sequence[Any] | np.ndarray:
+    def _cells(self, chunk: Chunk, name: str) -> Cells:
         if name in chunk.columns:
             return chunk.columns[name]
         if chunk.loose:
@@ -194,7 +199,7 @@ class Encoder:
     def _numbers(
         self,
         column: ColumnSpec,
-        cells: Sequence[Any] | np.ndarray,
+        cells: Cells,
         x: np.ndarray,
         at: int,
         why: dict[int, str],
@@ -236,7 +241,7 @@ class Encoder:
     def _targets(self, chunk: Chunk, need: bool, why: dict[int, str]) -> np.ndarray:
         target = self.schema.target
         if not need and target.name not in chunk.columns:
-            cells: Sequence[Any] | np.ndarray = [None] * len(chunk)
+            cells: Cells = [None] * len(chunk)
         else:
             cells = self._cells(chunk, target.name)
         if target.task == "regression":
@@ -263,15 +268,13 @@ class Encoder:
                     label = label_text(cells[row], target.whole)[:40]
                     why[row] = (
                         f"has the target {label!r}, which was not among the first rows' classes "
-                        f"({', '.join(target.classes[:10])}); give all classes with --classes"
+                        f"({', '.join(target.classes[:10])}); name all its classes"
                     )
         return y
 
 
-def _one_hot(
-    column: ColumnSpec, cells: Sequence[Any] | np.ndarray, x: np.ndarray, at: int
-) -> tuple[np.ndarray, np.ndarray]:
-    """Fill a boolean or categorical column's features; returns (n,) bool for missing and unknown cells."""
+def _one_hot(column: ColumnSpec, cells: Cells, x: np.ndarray, at: int) -> tuple[np.ndarray, np.ndarray]:
+    """Fill a boolean or categorical column's features, and find its missing and unknown cells, (n,) each."""
     cells = to_list(cells)
     if column.kind == "boolean":
         signs = {True: 1, False: -1, None: 0}

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 import numpy as np
 
 from credo.core.errors import DataError, require_choice, require_integer, suggest
 from credo.tables.cells import cell_text, is_missing, label_text, to_list, to_numbers, to_times, truth
 from credo.tables.chunks import Chunk
-from credo.tables.schema import TASKS, ColumnSpec, Dropped, Schema, TargetSpec
+from credo.tables.schema import TASKS, ColumnSpec, Dropped, Schema, TargetSpec, Task
 
 __all__ = ["infer_schema"]
 
@@ -25,7 +24,7 @@ def infer_schema(
     chunks: Chunk | Iterable[Chunk],
     target: str,
     *,
-    task: str | None = None,
+    task: Task | None = None,
     classes: Sequence[str] | None = None,
     drop: Sequence[str] = (),
     categorical: Sequence[str] = (),
@@ -57,12 +56,13 @@ def infer_schema(
         DataError: a named column is not there; the target is constant, missing throughout, text though
             regression is asked for, or has more than 1000 classes; or no column is left to learn from.
 
-    >>> chunk = Chunk({"a": ["1", "2", "3"], "class": ["UP", "DOWN", "UP"]}, np.arange(2, 5))
-    >>> schema = infer_schema(chunk, "class")
-    >>> schema.target.why
-    "target 'class' has 2 distinct values (DOWN, UP): classification"
-    >>> schema.columns
-    (ColumnSpec(name='a', kind='numeric', categories=(), has_missing=False, origin=0.0),)
+    Example:
+        >>> chunk = Chunk({"a": ["1", "2", "3"], "class": ["UP", "DOWN", "UP"]}, np.arange(2, 5))
+        >>> schema = infer_schema(chunk, "class")
+        >>> schema.target.why
+        "target 'class' has 2 distinct values (DOWN, UP): classification"
+        >>> schema.columns
+        (ColumnSpec(name='a', kind='numeric', categories=(), has_missing=False, origin=0.0),)
     """
     chunks = [chunks] if isinstance(chunks, Chunk) else list(chunks)
     if task is not None:
@@ -86,11 +86,11 @@ def infer_schema(
     for name in names:
         if name == target or name in drop:
             continue
-        found = _infer_column(name, joined[name], name in categorical, max_categories, notes)
-        if isinstance(found, Dropped):
-            dropped.append(found)
+        column = _infer_column(name, joined[name], name in categorical, max_categories, notes)
+        if isinstance(column, Dropped):
+            dropped.append(column)
         else:
-            columns.append(found)
+            columns.append(column)
     if not columns:
         reasons = "; ".join(map(str, dropped)) or "the table has no other column"
         raise DataError(f"no column is left to learn {target!r} from: {reasons}.")
@@ -117,10 +117,12 @@ def _require_columns(
         raise DataError(f"column {both[0]!r} cannot be in categorical: it is {what}.")
 
 
-def _infer_target(name: str, cells: list[Any], task: str | None, classes: Sequence[str] | None) -> TargetSpec:
+def _infer_target(
+    name: str, cells: list[object], task: Task | None, classes: Sequence[str] | None
+) -> TargetSpec:
     present = [cell for cell in cells if not is_missing(cell)]
     if classes is not None:
-        return _given_classes(name, present, task, classes)
+        return _from_classes(name, present, task, classes)
     values, wrong = to_numbers(present)
     flags = all(isinstance(cell, (bool, np.bool_)) for cell in present)
     numeric = not flags and np.mean(~wrong) >= _PARSED if present else False
@@ -141,7 +143,7 @@ def _infer_target(name: str, cells: list[Any], task: str | None, classes: Sequen
     if count == 1:
         raise DataError(
             f"target {name!r} is always {labels[0][:40]!r} in the first {len(cells)} rows, so nothing can be "
-            "learnt; name another target, or all classes with --classes."
+            "learnt; name another target, or all its classes."
         )
     shown = ", ".join(labels[:5]) + (", ..." if count > 5 else "")
     several = f"target {name!r} has {count} distinct values ({shown})"
@@ -149,13 +151,11 @@ def _infer_target(name: str, cells: list[Any], task: str | None, classes: Sequen
     if task is None:
         task = "classification" if not numeric or (whole and few) else "regression"
         if task == "classification":
-            why = f"{several}: classification" + (
-                "; --task regression to override" if numeric or flags else ""
-            )
+            why = f"{several}: classification" + ("; name the task to override" if numeric or flags else "")
         elif whole:
-            why = f"{several} in {len(cells)} rows: regression; --task classification to override"
+            why = f"{several} in {len(cells)} rows: regression; name the task to override"
         else:
-            why = f"target {name!r} holds numbers: regression; --task classification to override"
+            why = f"target {name!r} holds numbers: regression; name the task to override"
     else:
         why = f"target {name!r}: {task}, as asked"
     if task == "regression":
@@ -172,15 +172,15 @@ def _infer_target(name: str, cells: list[Any], task: str | None, classes: Sequen
     return TargetSpec(name, "classification", tuple(labels), whole, why)
 
 
-def _labels(present: list[Any], wrong: np.ndarray | None, whole: bool) -> list[str]:
+def _labels(present: list[object], wrong: np.ndarray | None, whole: bool) -> list[str]:
     """The distinct labels, numbers in their own order; where numbers are due, other cells are left out."""
     if wrong is not None:
         present = [cell for cell, bad in zip(present, wrong, strict=True) if not bad]
-    found = {label_text(cell, whole) for cell in present}
-    return sorted(found, key=float) if wrong is not None else sorted(found)
+    labels = {label_text(cell, whole) for cell in present}
+    return sorted(labels, key=float) if wrong is not None else sorted(labels)
 
 
-def _given_classes(name: str, present: list[Any], task: str | None, classes: Sequence[str]) -> TargetSpec:
+def _from_classes(name: str, present: list[object], task: Task | None, classes: Sequence[str]) -> TargetSpec:
     if task == "regression":
         raise DataError("classes must not be given with task regression.")
     if isinstance(classes, str):
@@ -202,35 +202,17 @@ def _given_classes(name: str, present: list[Any], task: str | None, classes: Seq
 
 
 def _infer_column(
-    name: str, cells: list[Any], forced: bool, max_categories: int, notes: list[str]
+    name: str, cells: list[object], forced: bool, max_categories: int, notes: list[str]
 ) -> ColumnSpec | Dropped:
     present = [cell for cell in cells if not is_missing(cell)]
     missing = len(present) < len(cells)
     first = f"the first {len(cells)} rows"
     if not present:
         return Dropped(name, f"it has no values in {first}")
-    if not forced:
-        if sum(isinstance(cell, (dict, list, tuple, set)) for cell in present) > (1 - _PARSED) * len(present):
-            return Dropped(name, "it holds nested values")
-        numbers, wrong = to_numbers(present)
-        flags = all(isinstance(cell, (bool, np.bool_)) for cell in present)
-        if not flags and np.mean(~wrong) >= _PARSED:
-            return _numeric(name, numbers, wrong, missing, first, notes)
-        times, _, wrong_times = to_times(present)
-        if np.mean(~wrong_times) >= _PARSED:
-            return ColumnSpec(name, "datetime", has_missing=missing, origin=float(times[~wrong_times][0]))
+    column = None if forced else _other_than_category(name, present, missing, first, notes)
+    if column is not None:
+        return column
     texts = Counter(cell_text(cell) for cell in present)
-    if not forced:
-        if len(texts) == 1:
-            return Dropped(name, f"it is always {next(iter(texts))[:40]!r} in {first}")
-        if all(truth(cell) is not None for cell in present) and len({truth(cell) for cell in present}) == 2:
-            return ColumnSpec(name, "boolean", has_missing=missing)
-        if len(present) >= _ENOUGH and len(texts) > 0.9 * len(present):
-            some = f", and {np.mean(~wrong):.0%} of them are numbers" if not wrong.all() else ""
-            return Dropped(
-                name,
-                f"it is text that is nearly always different ({len(texts)} of {len(present)} values{some})",
-            )
     ranked = sorted(texts, key=lambda text: (-texts[text], text))
     if len(ranked) > max_categories:
         notes.append(
@@ -238,6 +220,32 @@ def _infer_column(
             "are kept, the others are one category"
         )
     return ColumnSpec(name, "categorical", tuple(ranked[:max_categories]), missing)
+
+
+def _other_than_category(
+    name: str, present: list[object], missing: bool, first: str, notes: list[str]
+) -> ColumnSpec | Dropped | None:
+    """The column where its cells are numbers, times or truth values or are of no use; None for categories."""
+    if sum(isinstance(cell, (dict, list, tuple, set)) for cell in present) > (1 - _PARSED) * len(present):
+        return Dropped(name, "it holds nested values")
+    numbers, wrong = to_numbers(present)
+    flags = all(isinstance(cell, (bool, np.bool_)) for cell in present)
+    if not flags and np.mean(~wrong) >= _PARSED:
+        return _numeric(name, numbers, wrong, missing, first, notes)
+    times, _, wrong_times = to_times(present)
+    if np.mean(~wrong_times) >= _PARSED:
+        return ColumnSpec(name, "datetime", has_missing=missing, origin=float(times[~wrong_times][0]))
+    texts = {cell_text(cell) for cell in present}
+    if len(texts) == 1:
+        return Dropped(name, f"it is always {next(iter(texts))[:40]!r} in {first}")
+    if all(truth(cell) is not None for cell in present) and len({truth(cell) for cell in present}) == 2:
+        return ColumnSpec(name, "boolean", has_missing=missing)
+    if len(present) >= _ENOUGH and len(texts) > 0.9 * len(present):
+        some = f", and {np.mean(~wrong):.0%} of them are numbers" if not wrong.all() else ""
+        return Dropped(
+            name, f"it is text that is nearly always different ({len(texts)} of {len(present)} values{some})"
+        )
+    return None
 
 
 def _numeric(

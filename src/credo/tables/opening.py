@@ -9,15 +9,22 @@ import os
 import sys
 import zlib
 from pathlib import Path
-from typing import Any
+from typing import IO, Any, Literal, TypeAlias, get_args
 
 from credo.core.errors import DataError, suggest
 
-__all__ = ["FORMATS", "ByteStream", "format_of_name", "open_bytes", "sniff"]
+__all__ = ["FORMATS", "ByteStream", "Format", "Source", "format_of_name", "open_bytes", "sniff"]
 
-FORMATS = ("csv", "tsv", "jsonl", "parquet")
+Format: TypeAlias = Literal["csv", "tsv", "jsonl", "parquet"]
+"""The formats of tables that can be opened."""
 
-_SUFFIXES = {
+FORMATS: tuple[Format, ...] = get_args(Format)
+"""All formats."""
+
+Source: TypeAlias = str | os.PathLike[str] | IO[str] | IO[bytes] | io.IOBase
+"""A path, "-" for standard input, or a readable stream."""
+
+_SUFFIXES: dict[str, Format] = {
     ".csv": "csv",
     ".tsv": "tsv",
     ".tab": "tsv",
@@ -51,15 +58,16 @@ _MAGIC = (
 
 
 class ByteStream(io.RawIOBase):
-    """The bytes of one source, every failure to read them told as a `DataError` that names the source.
+    """The bytes of one source; every failure to read them is a `DataError` that names the source.
 
     Arguments:
         stream: what to read from (binary or text).
         name: how messages call it.
         text: whether NUL bytes are refused.
 
-    >>> ByteStream(io.BytesIO(b"a,b"), "data.csv").read()
-    b'a,b'
+    Example:
+        >>> ByteStream(io.BytesIO(b"a,b"), "data.csv").read()
+        b'a,b'
     """
 
     def __init__(self, stream: Any, name: str, *, text: bool = False) -> None:
@@ -84,11 +92,11 @@ class ByteStream(io.RawIOBase):
         return self._pending
 
     def readinto(self, buffer: Any) -> int:
-        """Fill the buffer; returns the number of bytes, 0 at the end."""
+        """Fill the buffer, and return the number of bytes: 0 at the end."""
         data = self._pending or self._fetch(len(buffer))
-        taken, self._pending = data[: len(buffer)], data[len(buffer) :]
-        buffer[: len(taken)] = taken
-        return len(taken)
+        part, self._pending = data[: len(buffer)], data[len(buffer) :]
+        buffer[: len(part)] = part
+        return len(part)
 
     def close(self) -> None:
         """Close this and the stream it reads, standard input excepted."""
@@ -101,6 +109,7 @@ class ByteStream(io.RawIOBase):
 
     def _fetch(self, size: int) -> bytes:
         try:
+            data: bytes
             if self._is_str:
                 data = self.stream.readline().encode("utf-8", "surrogatepass")
             else:
@@ -125,12 +134,12 @@ class ByteStream(io.RawIOBase):
         return data
 
 
-def format_of_name(path: str, wanted: str | None) -> tuple[str | None, bool]:
+def format_of_name(path: str, wanted: Format | None) -> tuple[Format | None, bool]:
     """Read a format off a file's suffix.
 
     Arguments:
         path: the file's path.
-        wanted: the format asked for, which goes before the suffix, or None.
+        wanted: a format that goes before the suffix, or None.
 
     Returns:
         the format (None: to be sniffed) and whether the suffix promises gzip.
@@ -138,8 +147,9 @@ def format_of_name(path: str, wanted: str | None) -> tuple[str | None, bool]:
     Raises:
         DataError: the suffix is not known and no format was asked for.
 
-    >>> format_of_name("prices.csv.gz", None)
-    ('csv', True)
+    Example:
+        >>> format_of_name("prices.csv.gz", None)
+        ('csv', True)
     """
     suffix, gz = Path(path).suffix.lower(), False
     if suffix == ".gz":
@@ -156,7 +166,7 @@ def format_of_name(path: str, wanted: str | None) -> tuple[str | None, bool]:
     )
 
 
-def open_bytes(source: Any) -> ByteStream:
+def open_bytes(source: Source) -> ByteStream:
     """Open a path, "-" (standard input) or a stream that is open already.
 
     Arguments:
@@ -168,8 +178,9 @@ def open_bytes(source: Any) -> ByteStream:
     Raises:
         DataError: there is no such file, it is a directory, it may not be read, or it is empty.
 
-    >>> open_bytes(io.BytesIO(b"a,b")).head()
-    b'a,b'
+    Example:
+        >>> open_bytes(io.BytesIO(b"a,b")).head()
+        b'a,b'
     """
     if isinstance(source, str) and source == "-":
         raw = ByteStream(getattr(sys.stdin, "buffer", sys.stdin), "standard input")
@@ -193,7 +204,7 @@ def open_bytes(source: Any) -> ByteStream:
 def _unpacked(raw: ByteStream, named_gz: bool) -> ByteStream:
     head = raw.head()
     if head[:2] == b"\x1f\x8b":
-        raw = ByteStream(gzip.GzipFile(fileobj=raw), raw.name)  # type: ignore[arg-type]
+        raw = ByteStream(gzip.GzipFile(fileobj=raw), raw.name)
         head = raw.head()
     elif named_gz and head:
         raise DataError(
@@ -204,7 +215,7 @@ def _unpacked(raw: ByteStream, named_gz: bool) -> ByteStream:
     return raw
 
 
-def _open_path(path: str) -> Any:
+def _open_path(path: str) -> io.FileIO:
     try:
         if os.path.isdir(path):
             raise IsADirectoryError
@@ -222,7 +233,7 @@ def _open_path(path: str) -> Any:
         raise DataError(f"{path} cannot be opened: {error.strerror or error}.") from None
 
 
-def sniff(head: bytes, name: str, promised: str | None) -> str:
+def sniff(head: bytes, name: str, promised: Format | None) -> Format:
     """Find out what a source holds and hold that against what its name or the caller promised.
 
     Arguments:
@@ -236,37 +247,40 @@ def sniff(head: bytes, name: str, promised: str | None) -> str:
     Raises:
         DataError: the source holds something else.
 
-    >>> sniff(b'{"a": 1}', "standard input", None)
-    'jsonl'
+    Example:
+        >>> sniff(b'{"a": 1}', "standard input", None)
+        'jsonl'
     """
-    said = f"{name} should be {promised}" if promised else f"{name} should be csv, tsv or jsonl"
+    claim = f"{name} should be {promised}" if promised else f"{name} should be csv, tsv or jsonl"
     if head[:4] == b"PAR1":
         if promised not in (None, "parquet"):
-            raise DataError(f"{said} but holds parquet data; name it .parquet or ask for the format parquet.")
+            raise DataError(
+                f"{claim} but holds parquet data; name it .parquet or ask for the format parquet."
+            )
         return "parquet"
     for magic, what in _MAGIC:
         if head.startswith(magic):
             raise DataError(
-                f"{said} but holds {what}; credo reads {', '.join(FORMATS)}, in UTF-8 where text."
+                f"{claim} but holds {what}; credo reads {', '.join(FORMATS)}, in UTF-8 where text."
             )
     if promised == "parquet":
-        raise DataError(f"{said} but does not begin with PAR1, as parquet files do; is it text?")
+        raise DataError(f"{claim} but does not begin with PAR1, as parquet files do; is it text?")
     if b"\0" in head:
-        raise DataError(f"{said} but holds a NUL byte at byte {head.index(0) + 1}: it is not text.")
+        raise DataError(f"{claim} but holds a NUL byte at byte {head.index(0) + 1}: it is not text.")
     start = head.removeprefix(b"\xef\xbb\xbf").lstrip()
     if start[:9].lower() == b"<!doctype" or start[:5].lower() in (b"<html", b"<?xml"):
-        raise DataError(f"{said} but holds an HTML or XML page; was a web page saved in place of the data?")
+        raise DataError(f"{claim} but holds an HTML or XML page; was a web page saved in place of the data?")
     line = start.split(b"\n", 1)[0].strip()
     if promised in ("csv", "tsv"):
         if line[:1] == b"{" and _is_object(line):
-            raise DataError(f"{said} but holds JSON lines; name it .jsonl or ask for the format jsonl.")
+            raise DataError(f"{claim} but holds JSON lines; name it .jsonl or ask for the format jsonl.")
         return promised
     if line[:1] == b"[" and (promised == "jsonl" or _is_json(start, line)):
         raise DataError(f"{name} holds a JSON array; jsonl must hold one JSON object per line.")
     if promised == "jsonl":
         if len(start) < _HEAD and not _is_object(line):
             shown = line[:40].decode("utf-8", "replace")
-            raise DataError(f"{said} but its first line is not a JSON object: it begins {shown!r}.")
+            raise DataError(f"{claim} but its first line is not a JSON object: it begins {shown!r}.")
         return "jsonl"
     if line[:1] == b"{":
         return "jsonl"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import chain, islice
 from typing import Any
 
@@ -17,11 +17,12 @@ from credo.tables.chunks import BadRow, Chunk, DriftWatch
 __all__ = ["csv_chunks", "guess_delimiter", "jsonl_chunks", "unique_names"]
 
 
-def unique_names(cells: list[Any], name: str) -> list[str]:
+def unique_names(cells: Sequence[object], name: str) -> list[str]:
     """Make column names of header cells: stripped, an empty one called column_K, the same name twice refused.
 
-    >>> unique_names(["a ", ""], "data.csv")
-    ['a', 'column_2']
+    Example:
+        >>> unique_names(["a ", ""], "data.csv")
+        ['a', 'column_2']
     """
     names = [str(cell).strip() or f"column_{place}" for place, cell in enumerate(cells, 1)]
     for place, column in enumerate(names, 1):
@@ -37,8 +38,9 @@ def unique_names(cells: list[Any], name: str) -> list[str]:
 def guess_delimiter(line: str) -> str:
     """The delimiter that occurs most often in a header outside quotation marks: comma, semicolon, tab or bar.
 
-    >>> guess_delimiter('a;"b,c,d";e')
-    ';'
+    Example:
+        >>> guess_delimiter('a;"b,c,d";e')
+        ';'
     """
     bare = "".join(line.split('"')[::2])
     return max(",;\t|", key=bare.count)
@@ -118,7 +120,10 @@ def _take(reader: Any, count: int, name: str, before: int) -> tuple[list[list[st
 def _sort_rows(
     rows: list[list[str]], start: int, header: list[str], name: str, watch: DriftWatch
 ) -> tuple[list[list[str]], np.ndarray, list[BadRow]]:
-    width, kept, at, bad = len(header), [], [], []
+    width = len(header)
+    complete: list[list[str]] = []
+    at: list[int] = []
+    bad: list[BadRow] = []
     line = start
     for row in rows:
         span = 1
@@ -131,7 +136,7 @@ def _sort_rows(
             )
         if len(row) == width:
             watch.good()
-            kept.append(row)
+            complete.append(row)
             at.append(line)
         elif row:
             reason = f"has {len(row)} cell{'' if len(row) == 1 else 's'} where the header names {width}"
@@ -140,12 +145,12 @@ def _sort_rows(
             bad.append(BadRow(line, reason))
             watch.bad(line)
         line += span
-    return kept, np.array(at, dtype=np.int64), bad
+    return complete, np.array(at, dtype=np.int64), bad
 
 
 def _undecodable(name: str, lines: int, error: UnicodeDecodeError) -> DataError:
-    held = error.object[: error.start]
-    line = lines + 1 + (held.count(b"\n") or held.count(b"\r"))
+    before = error.object[: error.start]
+    line = lines + 1 + (before.count(b"\n") or before.count(b"\r"))
     byte = error.object[error.start]
     return DataError(f"{name} is not UTF-8 text at line {line} (byte 0x{byte:02X}); convert it to UTF-8.")
 
@@ -178,13 +183,13 @@ def jsonl_chunks(text: io.TextIOWrapper, name: str, chunk_rows: int, strict: boo
     names: dict[str, None] = {}
     opening = True
     while True:
-        records: list[dict[str, Any]] = []
+        records: list[dict[str, object]] = []
         at: list[int] = []
         bad: list[BadRow] = []
         ignored: dict[str, int] = {}
-        taken = 0
+        count = 0
         for line, raw in islice(numbered, chunk_rows):
-            taken += 1
+            count += 1
             record, reason = _record(raw)
             if record is None and opening and not records and not bad:
                 raise DataError(f"{name} should be jsonl but line {line} is not a JSON object: it {reason}.")
@@ -206,7 +211,7 @@ def jsonl_chunks(text: io.TextIOWrapper, name: str, chunk_rows: int, strict: boo
             elif not names.keys() >= record.keys():
                 for key in record.keys() - names.keys():
                     ignored[key] = ignored.get(key, 0) + 1
-        if not taken:
+        if not count:
             return
         if strict and bad:
             raise DataError(f"{name}: {bad[0]}.")
@@ -229,7 +234,7 @@ def _numbered(text: io.TextIOWrapper, name: str) -> Iterator[tuple[int, str]]:
             yield line, raw
 
 
-def _record(raw: str) -> tuple[dict[str, Any] | None, str]:
+def _record(raw: str) -> tuple[dict[str, object] | None, str]:
     try:
         value = json.loads(raw)
     except (ValueError, RecursionError) as error:

@@ -31,9 +31,10 @@ class Moments:
         centre: (D,) float64, what the sums are taken about; NaN before a column's first entry.
         s1, s2: (D,) float64, the sums of (x - centre) and (x - centre) squared.
 
-    >>> moments, mean, sd, count = Moments.empty(1).scan(np.array([[1.0], [3.0], [8.0]]))
-    >>> mean.ravel().tolist(), count.ravel().tolist(), moments.mean().tolist()
-    ([0.0, 1.0, 2.0], [0, 1, 2], [4.0])
+    Example:
+        >>> moments, mean, sd, count = Moments.empty(1).scan(np.array([[1.0], [3.0], [8.0]]))
+        >>> mean.ravel().tolist(), count.ravel().tolist(), moments.mean().tolist()
+        ([0.0, 1.0, 2.0], [0, 1, 2], [4.0])
     """
 
     rows: np.ndarray
@@ -138,19 +139,23 @@ def _sd(count: np.ndarray, s1: np.ndarray, s2: np.ndarray) -> np.ndarray:
 def known_spread(mean: np.ndarray, sd: np.ndarray) -> np.ndarray:
     """Where a standard deviation is more than rounding error, so that it may be divided by.
 
-    >>> known_spread(np.array([0.0, 5.0]), np.array([1.0, 0.0])).tolist()
-    [True, False]
+    Example:
+        >>> known_spread(np.array([0.0, 5.0]), np.array([1.0, 0.0])).tolist()
+        [True, False]
     """
-    return sd > TINY * np.abs(mean)
+    known: np.ndarray = sd > TINY * np.abs(mean)
+    return known
 
 
 def shrunk_clip(count: np.ndarray, clip: float) -> np.ndarray:
     """The largest size of a standardised value after `count` rows: min(clip, sqrt(count)).
 
-    >>> shrunk_clip(np.array([0, 4, 10_000]), 8.0).tolist()
-    [0.0, 2.0, 8.0]
+    Example:
+        >>> shrunk_clip(np.array([0, 4, 10_000]), 8.0).tolist()
+        [0.0, 2.0, 8.0]
     """
-    return np.minimum(clip, np.sqrt(count))
+    limit: np.ndarray = np.minimum(clip, np.sqrt(count))
+    return limit
 
 
 @dataclass(frozen=True)
@@ -162,6 +167,11 @@ class ScaledTarget:
         location: (n,) float64, the mean of the earlier targets (0 before the first).
         scale: (n,) float64, their standard deviation (1 while none is known); never 0.
         known: (n,) bool, whether at least `warmup` earlier targets with some spread were seen.
+
+    Example:
+        >>> one = np.ones(1)
+        >>> ScaledTarget(one, 3.0 * one, 2.0 * one, one > 0).inverse(one, one)
+        (array([5.]), array([2.]))
     """
 
     z: np.ndarray
@@ -183,12 +193,13 @@ class TargetScaler:
         clip: the largest size of a standardised target.
         warmup: how many targets must have been seen before `ScaledTarget.known` is True.
 
-    >>> scaler = TargetScaler()
-    >>> state, scaled = scaler.encode(scaler.initial(), np.array([10.0, 20.0, 30.0]))
-    >>> scaled.location.tolist(), scaled.z.round(3).tolist()
-    ([0.0, 10.0, 15.0], [0.0, 0.0, 1.414])
-    >>> [float(part) for part in scaler.inverse(state, 1.0, 0.5)]
-    [30.0, 5.0]
+    Example:
+        >>> scaler = TargetScaler()
+        >>> state, scaled = scaler.encode(scaler.initial(), np.array([10.0, 20.0, 30.0]))
+        >>> scaled.location.tolist(), scaled.z.round(3).tolist()
+        ([0.0, 10.0, 15.0], [0.0, 0.0, 1.414])
+        >>> [float(part) for part in scaler.inverse(state, 1.0, 0.5)]
+        [30.0, 5.0]
     """
 
     def __init__(self, clip: float = 8.0, warmup: int = 10) -> None:

@@ -4,14 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, Literal, TypeAlias, get_args
 
 from credo.core.errors import FormatError
 
 __all__ = ["ColumnSpec", "Dropped", "Schema", "TargetSpec"]
 
-KINDS = ("numeric", "boolean", "categorical", "datetime")
-TASKS = ("classification", "regression")
+Kind: TypeAlias = Literal["numeric", "boolean", "categorical", "datetime"]
+"""What the cells of a column are."""
+
+Task: TypeAlias = Literal["classification", "regression"]
+"""What is asked of the target."""
+
+KINDS: tuple[Kind, ...] = get_args(Kind)
+TASKS: tuple[Task, ...] = get_args(Task)
 _CLOCK = ("sin(hour)", "cos(hour)", "sin(weekday)", "cos(weekday)")
 _VERSION = 1
 
@@ -27,12 +33,13 @@ class ColumnSpec:
         has_missing: whether the column has a feature of its own that says that its cell is missing.
         origin: a datetime column's zero, in seconds since 1970.
 
-    >>> ColumnSpec("city", "categorical", ("Oslo",), has_missing=True).features
-    ('city=Oslo', 'city=(other)', 'city=(missing)')
+    Example:
+        >>> ColumnSpec("city", "categorical", ("Oslo",), has_missing=True).features
+        ('city=Oslo', 'city=(other)', 'city=(missing)')
     """
 
     name: str
-    kind: str
+    kind: Kind
     categories: tuple[str, ...] = ()
     has_missing: bool = False
     origin: float = 0.0
@@ -53,8 +60,13 @@ class ColumnSpec:
 class Dropped:
     """A column that is left out, and why.
 
-    >>> str(Dropped("id", "its values are all different"))
-    "column 'id' is left out: its values are all different"
+    Arguments:
+        name: the column's name.
+        why: the reason, without a full stop.
+
+    Example:
+        >>> str(Dropped("id", "its values are all different"))
+        "column 'id' is left out: its values are all different"
     """
 
     name: str
@@ -74,10 +86,14 @@ class TargetSpec:
         classes: the class labels, in the order of their numbers; empty for regression.
         whole: whether the labels are whole numbers, so that "1", "1.0" and 1 are one label.
         why: a sentence that says what was inferred, and from what.
+
+    Example:
+        >>> TargetSpec("colour", "classification", ("blue", "red")).whole
+        False
     """
 
     name: str
-    task: str
+    task: Task
     classes: tuple[str, ...] = ()
     whole: bool = False
     why: str = ""
@@ -93,11 +109,12 @@ class Schema:
         dropped: the columns that are left out.
         notes: sentences on what a reader may want to know, such as a column that is constant so far.
 
-    >>> schema = Schema(TargetSpec("y", "regression"), (ColumnSpec("a", "numeric"),))
-    >>> schema.features
-    ('a', '(a value is missing)')
-    >>> Schema.from_dict(schema.to_dict()) == schema
-    True
+    Example:
+        >>> schema = Schema(TargetSpec("y", "regression"), (ColumnSpec("a", "numeric"),))
+        >>> schema.features
+        ('a', '(a value is missing)')
+        >>> Schema.from_dict(schema.to_dict()) == schema
+        True
     """
 
     target: TargetSpec
@@ -121,13 +138,13 @@ class Schema:
         """Everything that was inferred, a sentence each, without full stops."""
         return (self.target.why, *map(str, self.dropped), *self.notes)
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """The schema as plain lists, dicts, text and numbers, fit for JSON."""
         return {"version": _VERSION, **_listed(asdict(self))}
 
     @staticmethod
     def from_dict(saved: Mapping[str, Any]) -> Schema:
-        """Restore what `to_dict` gave.
+        """The inverse of `to_dict`.
 
         Arguments:
             saved: the dict, for instance read from JSON.
@@ -147,7 +164,7 @@ class Schema:
             )
         except (KeyError, TypeError) as error:
             raise FormatError(f"a saved schema must hold what to_dict writes; {error}.") from None
-        wrong = [column.kind for column in columns if column.kind not in KINDS]
+        wrong: list[str] = [column.kind for column in columns if column.kind not in KINDS]
         wrong += [target.task] if target.task not in TASKS else []
         if wrong:
             raise FormatError(
@@ -156,7 +173,7 @@ class Schema:
         return schema
 
 
-def _listed(value: Any) -> Any:
+def _listed(value: object) -> Any:
     if isinstance(value, dict):
         return {key: _listed(item) for key, item in value.items()}
     return [_listed(item) for item in value] if isinstance(value, (list, tuple)) else value

@@ -12,7 +12,7 @@ import numpy as np
 
 from credo.core.errors import DataError, require_choice, require_integer
 from credo.tables.chunks import BadRow, Chunk
-from credo.tables.opening import FORMATS, ByteStream, format_of_name, open_bytes, sniff
+from credo.tables.opening import FORMATS, ByteStream, Format, Source, format_of_name, open_bytes, sniff
 from credo.tables.readers import csv_chunks, jsonl_chunks, unique_names
 
 __all__ = ["TableSource", "from_frame", "open_table"]
@@ -31,9 +31,10 @@ class TableSource:
     Raises:
         DataError: the table has no usable row.
 
-    >>> with open_table(io.StringIO("a,b\\n1,2\\n")) as source:
-    ...     source.columns, [chunk.columns for chunk in source]
-    (('a', 'b'), [{'a': ('1',), 'b': ('2',)}])
+    Example:
+        >>> with open_table(io.StringIO("a,b\\n1,2\\n")) as source:
+        ...     source.columns, [chunk.columns for chunk in source]
+        (('a', 'b'), [{'a': ('1',), 'b': ('2',)}])
     """
 
     def __init__(
@@ -106,9 +107,9 @@ class TableSource:
 
 
 def open_table(
-    source: Any,
+    source: Source,
     *,
-    format: str | None = None,
+    format: Format | None = None,
     chunk_rows: int = 1000,
     delimiter: str | None = None,
     strict: bool = False,
@@ -132,10 +133,11 @@ def open_table(
         DataError: the source cannot be found or read, is not what its suffix says, is cut, or has no usable
             row.
 
-    >>> source = open_table(io.StringIO("a,b\\n1,x\\n2\\n3,z\\n"))
-    >>> chunk = next(iter(source))
-    >>> chunk.columns["b"], chunk.lines, str(chunk.bad[0])
-    (('x', 'z'), array([2, 4]), 'line 3 has 1 cell where the header names 2')
+    Example:
+        >>> source = open_table(io.StringIO("a,b\\n1,x\\n2\\n3,z\\n"))
+        >>> chunk = next(iter(source))
+        >>> chunk.columns["b"], chunk.lines, str(chunk.bad[0])
+        (('x', 'z'), array([2, 4]), 'line 3 has 1 cell where the header names 2')
     """
     if format is not None:
         require_choice("format", format, FORMATS)
@@ -143,14 +145,14 @@ def open_table(
     if delimiter is not None and (not isinstance(delimiter, str) or len(delimiter) != 1):
         raise DataError(f"delimiter must be one character; got {delimiter!r}.")
     promised = format
-    is_path = isinstance(source, (str, os.PathLike)) and source != "-"
-    if is_path and not os.path.isdir(source):
-        promised, _ = format_of_name(os.fspath(source), format)
+    path = os.fspath(source) if isinstance(source, str | os.PathLike) and source != "-" else None
+    if path is not None and not os.path.isdir(path):
+        promised, _ = format_of_name(path, format)
     stream = open_bytes(source)
     try:
         kind = sniff(stream.head(), stream.name, promised)
         if kind == "parquet":
-            chunks, name = _parquet(source, stream, is_path, chunk_rows), stream.name
+            chunks, name = _parquet(source, path, stream, chunk_rows), stream.name
             return TableSource(name, kind, chunks, stream.close)
         stream.text = True
         buffered = io.BufferedReader(stream, 1 << 16)
@@ -166,10 +168,10 @@ def open_table(
         raise
 
 
-def _parquet(source: Any, stream: ByteStream, is_path: bool, chunk_rows: int) -> Iterator[Chunk]:
+def _parquet(source: Source, path: str | None, stream: ByteStream, chunk_rows: int) -> Iterator[Chunk]:
     name = stream.name
-    source = sys.stdin.buffer if source == "-" else source
-    if not (stream.stream if is_path else source).seekable():
+    handle: Any = sys.stdin.buffer if source == "-" else source
+    if not (handle if path is None else stream.stream).seekable():
         raise DataError(
             f"{name} holds parquet data, which cannot be read as a stream; save it and name the file."
         )
@@ -178,18 +180,18 @@ def _parquet(source: Any, stream: ByteStream, is_path: bool, chunk_rows: int) ->
         import pyarrow.parquet as pq
     except ImportError:
         raise DataError(f"{name} is parquet, which needs pyarrow: pip install pyarrow.") from None
-    if is_path:
-        with open(source, "rb") as file:
-            file.seek(-min(4, os.path.getsize(source)), os.SEEK_END)
-            if file.read() != b"PAR1" or os.path.getsize(source) < 12:
+    if path is not None:
+        with open(path, "rb") as end:
+            end.seek(-min(4, os.path.getsize(path)), os.SEEK_END)
+            if end.read() != b"PAR1" or os.path.getsize(path) < 12:
                 raise DataError(
                     f"{name} is cut: it does not end in PAR1, as parquet files do; copy it again."
                 )
     else:
-        source.seek(0)
+        handle.seek(0)
     row = 0
     try:
-        file = pq.ParquetFile(source)
+        file = pq.ParquetFile(handle)
         names = unique_names(file.schema_arrow.names, name)
         for batch in file.iter_batches(batch_size=chunk_rows):
             if batch.num_rows:
@@ -223,9 +225,10 @@ def from_frame(frame: Any, *, chunk_rows: int = 1000, name: str = "the DataFrame
     Raises:
         DataError: it is no DataFrame, has no rows, or has two columns of one name.
 
-    >>> import pandas as pd
-    >>> next(iter(from_frame(pd.DataFrame({"a": [1, 2]})))).columns
-    {'a': array([1, 2])}
+    Example:
+        >>> import pandas as pd
+        >>> next(iter(from_frame(pd.DataFrame({"a": [1, 2]})))).columns
+        {'a': array([1, 2])}
     """
     import narwhals as nw
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import gzip
 import io
+import sys
 from pathlib import Path
 
 import pytest
 
 from credo.core.errors import DataError
-from credo.datasets import downloads, sources
+from credo.datasets import downloads, finder
 from credo.datasets.downloads import checksum
 from credo.datasets.finder import DataFile, Finder, MissingFile, cache_dir, package_file
 
@@ -33,7 +34,7 @@ def everywhere(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> dict[str, Pat
     shipped = tmp_path / "shipped.txt"
     shipped.write_bytes(b"shipped")
     monkeypatch.setenv("CREDO_DATA_DIR", str(tmp_path / "variable"))
-    monkeypatch.setattr(sources, "package_file", lambda package, path: shipped if shipped.exists() else None)
+    monkeypatch.setattr(finder, "package_file", lambda package, path: shipped if shipped.exists() else None)
     monkeypatch.setattr(downloads, "urlopen", lambda request, timeout: io.BytesIO(RIGHT))
     return {
         "argument": tmp_path / "argument" / "set" / "file.txt.gz",
@@ -137,10 +138,10 @@ def test_a_package_is_found_without_being_imported() -> None:
 def test_the_cache_follows_the_platform(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     assert cache_dir() == tmp_path / "cache"
     monkeypatch.delenv("CREDO_CACHE_DIR")
-    monkeypatch.setattr(sources.sys, "platform", "linux")
+    monkeypatch.setattr(sys, "platform", "linux")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "xdg"))
     assert cache_dir() == tmp_path / "xdg" / "credo"
     monkeypatch.delenv("XDG_CACHE_HOME")
     assert cache_dir() == Path.home() / ".cache" / "credo"
-    monkeypatch.setattr(sources.sys, "platform", "darwin")
+    monkeypatch.setattr(sys, "platform", "darwin")
     assert cache_dir() == Path.home() / "Library" / "Caches" / "credo"
