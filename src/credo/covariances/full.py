@@ -169,10 +169,8 @@ class RootCovariance(FullCovariance):
     def affine(self, scale: Array, noise: Array) -> RootCovariance:
         """Exact, by a QR decomposition of [a W, sqrt(d) I]; cost P^3."""
         scale, noise = as_like(scale, self.root), as_like(noise, self.root)
-        moved = scale_rows(self.root.T, scale).T
-        return RootCovariance(
-            triangularize(moved, jnp.diag(safe_sqrt(jnp.broadcast_to(noise, (self.size,)))))
-        )
+        root = scale_rows(self.root.T, scale).T
+        return RootCovariance(triangularize(root, jnp.diag(safe_sqrt(jnp.broadcast_to(noise, (self.size,))))))
 
     def mix(self, scale: Array, other: Readable, share: Array) -> RootCovariance:
         """Exact, by a QR decomposition of [a W, sqrt(b) V] with V V' = T; cost P^3."""
@@ -268,8 +266,8 @@ class DenseCovariance(FullCovariance):
     def affine(self, scale: Array, noise: Array) -> DenseCovariance:
         """Exact; cost P^2."""
         scale, noise = as_like(scale, self.matrix), as_like(noise, self.matrix)
-        moved = scale_rows(scale_rows(self.matrix, scale).T, scale)
-        return DenseCovariance(moved + jnp.diag(jnp.broadcast_to(noise, (self.size,))))
+        matrix = scale_rows(scale_rows(self.matrix, scale).T, scale)
+        return DenseCovariance(matrix + jnp.diag(jnp.broadcast_to(noise, (self.size,))))
 
     def mix(self, scale: Array, other: Readable, share: Array) -> DenseCovariance:
         """Exact; cost P^2."""

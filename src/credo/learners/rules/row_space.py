@@ -34,7 +34,7 @@ class RowSpace:
     Attributes:
         prior: S0.
         spread: W / y (R, P).
-        solved: inv(I + W y^-1 W') (R, R).
+        inverse: inv(I + W y^-1 W') (R, R).
         rows: J, as I groups of k rows.
         along: W y^-1 J' (R, n).
         inner: K = J S0 J' (n, n).
@@ -42,7 +42,7 @@ class RowSpace:
 
     prior: LowRankCovariance
     spread: Array
-    solved: Array
+    inverse: Array
     rows: Rows
     along: Array
     inner: Array
@@ -53,10 +53,10 @@ class RowSpace:
         spread = scale_rows(prior.factor, 1.0 / prior.base)
         eye = jnp.eye(prior.rank, dtype=like.dtype)
         chol = jnp.linalg.cholesky(eye + symmetric(spread @ prior.factor.T))
-        solved = solve_lower(chol, solve_lower(chol, eye), transpose=True)
+        inverse = solve_lower(chol, solve_lower(chol, eye), transpose=True)
         count = groups * like.shape[0]
         along, inner = jnp.zeros((prior.rank, count), like.dtype), jnp.zeros((count, count), like.dtype)
-        return cls(prior, spread, solved, like.empty(groups), along, inner)
+        return cls(prior, spread, inverse, like.empty(groups), along, inner)
 
     def add(self, rows: Rows, at: Array | int) -> RowSpace:
         """Write k rows as the group number `at`; cost P R."""
@@ -65,14 +65,14 @@ class RowSpace:
         all_rows = self.rows.write_group(rows, at)
         mutual = rows.cross(self.spread)
         along = jax.lax.dynamic_update_slice(self.along, mutual, (zero, start))
-        block = rows.gram(1.0 / self.prior.base, all_rows) - mutual.T @ self.solved @ along
+        block = rows.gram(1.0 / self.prior.base, all_rows) - mutual.T @ self.inverse @ along
         inner = jax.lax.dynamic_update_slice(self.inner, block, (start, zero))
         inner = jax.lax.dynamic_update_slice(inner, block.T, (zero, start))
         return replace(self, rows=all_rows, along=along, inner=inner)
 
     def shift(self, coefficients: Array) -> Array:
         """S0 J' u (P,) for u (n,); cost P (R + number of groups)."""
-        pull = self.solved @ (self.along @ coefficients)
+        pull = self.inverse @ (self.along @ coefficients)
         return (self.rows.pull(coefficients) - pull @ self.prior.factor) / self.prior.base
 
     def condition(self, roots: Array) -> LowRankCovariance:
