@@ -30,7 +30,7 @@ help:
 demo: $(STAMPS)/demo
 	$(BIN)/credo learn mnist --out runs/mnist
 
-test: lint types floors tests
+test: lint types floors tests doctests
 
 # The environment. An existing .venv is kept; the stamps remember what was installed from which file.
 $(BIN)/python:
@@ -72,6 +72,7 @@ lint: $(STAMPS)/test
 
 types: $(STAMPS)/test
 	$(BIN)/mypy
+	$(BIN)/pyright
 
 floors: $(STAMPS)/test
 	$(BIN)/lint-imports
@@ -81,7 +82,7 @@ tests: $(STAMPS)/test
 	CREDO_TESTS=optimised $(BIN)/pytest -n $(WORKERS) --dist worksteal $(ARGS) -m optimised || [ $$? -eq 5 ]
 
 doctests: $(STAMPS)/test
-	JAX_PLATFORMS=cpu $(BIN)/pytest --doctest-modules src $(ARGS)
+	JAX_PLATFORMS=cpu $(BIN)/pytest -n $(WORKERS) --dist worksteal --doctest-modules src
 
 docs: $(STAMPS)/docs
 	$(BIN)/zensical build --clean
