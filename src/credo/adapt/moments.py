@@ -74,7 +74,8 @@ def _(beliefs: Gaussian, weights: Array) -> Gaussian:
 
 
 def _matched_noise(noise: InverseGamma, weights: Array) -> InverseGamma:
-    mean, var = _moments(weights, noise.shape / noise.scale, noise.shape / noise.scale**2)
+    shape, scale = jnp.asarray(noise.shape), jnp.asarray(noise.scale)
+    mean, var = _moments(weights, shape / scale, shape / scale**2)
     return InverseGamma(mean**2 / var, mean / var, weights @ noise.forgetting)
 
 

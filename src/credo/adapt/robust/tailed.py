@@ -146,5 +146,6 @@ class TailedLearner(RobustLearner):
     ) -> Predictive:
         model = self.learner.model
         size = jax.eval_shape(lambda mean: model.outputs(mean, belief.unravel, x), belief.mean).shape[0]
+        assert isinstance(model.likelihood, Normal)
         noise = TailedNormal(model.likelihood, *self._tail(size, belief.mean))
         return self._with(noise).predictive(belief, x, method, samples, key)

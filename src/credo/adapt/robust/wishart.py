@@ -67,7 +67,9 @@ class InverseWishartNoise(TailedLearner):
     def __post_init__(self) -> None:
         super().__post_init__()
         require_positive("df", self.df)
-        shape = np.shape(self.learner.model.likelihood.var)
+        likelihood = self.learner.model.likelihood
+        assert isinstance(likelihood, Normal)
+        shape = np.shape(likelihood.var)
         if shape and not isinstance(self.df, Tracer) and np.any(np.asarray(self.df) <= shape[0] - 1):
             raise CredoError(
                 f"df must be above C - 1 = {shape[0] - 1} for {shape[0]} outputs; got {self.df}."

@@ -27,14 +27,14 @@ class Schedule:
         0.25
     """
 
-    function: Callable[[ArrayLike], ArrayLike] = static_field()
+    function: Callable[[Array], ArrayLike] = static_field()
 
     def __call__(self, t: ArrayLike) -> ArrayLike:
         """The rate at step t."""
-        return self.function(t)
+        return self.function(jnp.asarray(t))
 
 
-Rate: TypeAlias = ArrayLike | Schedule | Callable[[ArrayLike], ArrayLike]
+Rate: TypeAlias = ArrayLike | Schedule | Callable[[Array], ArrayLike]
 """A learning rate: a number, or a schedule over the steps of the stream."""
 
 
