@@ -15,6 +15,7 @@ from credo.core.records import record, static_field
 from credo.core.trees import as_like
 from credo.core.types import Array, ArrayLike
 from credo.learners import RecursiveLearner
+from credo.likelihoods import Normal
 
 __all__ = ["InverseWishartNoise"]
 
