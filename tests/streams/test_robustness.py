@@ -105,7 +105,7 @@ def test_a_hundred_thousand_saturated_single_precision_steps_stay_finite_and_pos
     assert bool(jnp.all(jnp.isfinite(belief.mean))) and bool(jnp.all(jnp.isfinite(trace.log_evidence)))
     assert bool(jnp.all(belief.var > 0)) and float(trace.ok.mean()) > 0.99
     values = np.linalg.eigvalsh(np.asarray(belief.cov.dense(), np.float64))
-    assert values.min() > -1e-6 * values.max()
+    assert values.min() > -1e-5 * values.max()  # the matrix is multiplied out in single precision
 
 
 def _network_stream(hidden: int, var: float, gain: Any) -> float:
