@@ -12,6 +12,7 @@ import jax
 import numpy as np
 import ours
 import peers
+import streams
 from timing import Table, machine
 
 import credo
@@ -110,7 +111,7 @@ def sections(text: str) -> dict[str, str]:
 def main() -> None:
     """Measure and write."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--only", choices=[*GROUPS, "memory"])
+    parser.add_argument("--only", choices=[*GROUPS, "memory", "streams"])
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--out", type=Path, default=Path(__file__).parent / "RESULTS.md")
     options = parser.parse_args()
@@ -129,6 +130,8 @@ def main() -> None:
         '"published" is the published update, transcribed (`published.py`): a baseline, no package.\n',
     ]
     text = table.markdown() + (grid.memory() if options.only in (None, "memory") else "")
+    if options.only in (None, "streams"):
+        text += streams.markdown(0.1 if options.quick else 1.0)
     note = f"{machine()}, JAX {jax.__version__}, credo {credo.__version__}, OPENBLAS_NUM_THREADS {blas}"
     note += f", other work on the machine (load {os.getloadavg()[0]:.1f} at the end).\n"
     old = sections(options.out.read_text()) if options.out.exists() else {}
