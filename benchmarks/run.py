@@ -12,7 +12,7 @@ import jax
 import numpy as np
 import ours
 import peers
-import streams
+import real_streams
 from timing import Table, machine
 
 import credo
@@ -131,7 +131,7 @@ def main() -> None:
     ]
     text = table.markdown() + (grid.memory() if options.only in (None, "memory") else "")
     if options.only in (None, "streams"):
-        text += streams.markdown(0.1 if options.quick else 1.0)
+        text += real_streams.markdown(0.1 if options.quick else 1.0)
     note = f"{machine()}, JAX {jax.__version__}, credo {credo.__version__}, OPENBLAS_NUM_THREADS {blas}"
     note += f", other work on the machine (load {os.getloadavg()[0]:.1f} at the end).\n"
     old = sections(options.out.read_text()) if options.out.exists() else {}
