@@ -73,8 +73,8 @@ def _learner(name: str) -> tuple[Any, int, int, int]:
         "robust": (lambda: credo.WoLF(small, 3.0), 2, 0, 10_000),
         LOOP: (lambda: credo.bong(linear(credo.Normal(0.1)), credo.Full()), 10, 0, 1_000),
     }
-    make, *rest = cases[name]
-    return make(), *rest
+    make, inputs, outputs, rows = cases[name]
+    return make(), inputs, outputs, rows
 
 
 LOOP = "regression, step by step from Python"
@@ -156,7 +156,8 @@ def main() -> None:
     print(f"{'case':40} {'before, ms':>11} {'after, ms':>11} {'after / before':>15}")
     for name in NAMES:
         before, after = _start(Path(arguments[0]), name), _start(HERE, name)
-        _turn(before), _turn(after)
+        for process in (before, after):
+            _turn(process)
         pairs = [(_turn(before), _turn(after)) for _ in range(TURNS)]
         old, new = (statistics.median(times) for times in zip(*pairs, strict=True))
         ratio = statistics.median(b / a for a, b in pairs)
