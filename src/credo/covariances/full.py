@@ -37,10 +37,10 @@ class Full(Family):
     """Keep the whole covariance of P parameters.
 
     Arguments:
-        form: "root" keeps W (P, P) with W W' = S: the belief can never lose positive definiteness, in float32
-            and over any number of steps; dynamics that add noise then cost P^3 a step (a QR decomposition).
-            "dense" keeps S itself: adding noise costs P, but subtraction can lose positive definiteness in
-            float32.
+        form: "root" keeps W (P, P) with W W' = S. The belief can then never lose positive definiteness, even
+            in float32 and over any number of steps, but dynamics that add noise cost P^3 a step (a QR
+            decomposition). "dense" keeps S itself. Adding noise then costs P, but subtraction can lose
+            positive definiteness in float32.
 
     Example:
         >>> Full().init(jnp.ones(3)).dense().shape
@@ -66,8 +66,13 @@ class Full(Family):
 class FullCovariance(Covariance, Invertible, Collapsible):
     """A covariance of which nothing is forgotten, with a root W of S = W W'.
 
-    `RootCovariance` and `DenseCovariance` hold it in two forms. A rule that takes steps of its own writes
-    them once for both, by `as_root` and `with_root`.
+    `RootCovariance` and `DenseCovariance` are its two forms. A rule with steps of its own can write them once
+    for both forms, by means of `as_root` and `with_root`.
+
+    Example:
+        >>> cov = Full().init(jnp.asarray([1.0, 4.0]))
+        >>> isinstance(cov, FullCovariance), cov.with_root(2.0 * cov.as_root()).diag().tolist()
+        (True, [4.0, 16.0])
     """
 
     forgets: ClassVar[bool] = False
@@ -78,22 +83,24 @@ class FullCovariance(Covariance, Invertible, Collapsible):
 
     @abstractmethod
     def with_root(self, root: Array) -> FullCovariance:
-        """The same form, of the covariance W W'."""
+        """The covariance W W' in the same form."""
 
     @abstractmethod
     def _gain(self, rows: Array, residual: Array, root: Array) -> tuple[Array, FullCovariance]:
-        """`absorb` by the gain: products with the rows are taken once."""
+        """`absorb` by the gain, which multiplies by the rows only once."""
 
     def precise(self, vector: Array) -> Array:
-        """inv(S) v; cost P^3."""
+        """The product inv(S) v. Cost: P^3."""
         root = self.as_root()
         product: Array = jnp.linalg.solve(root.T, jnp.linalg.solve(root, vector))
         return product
 
     def absorb(self, rows: Array | Rows, residual: Array, root: Array) -> tuple[Array, FullCovariance]:
-        """By the gain, exact to rounding however small the noise, where rows are fewer than parameters. Else,
-        where that would lose digits, with A = B W and L L' = I + A' A: W <- W L'^-1, and the move is S g with
-        the new S. Cost k P^2.
+        """Kalman's update, in one of two ways that depend on the number of rows.
+
+        With fewer rows than parameters, the gain is exact to rounding however small the noise is. With at
+        least as many rows, the gain would lose digits; then, with A = B W and L L' = I + A' A, the root
+        becomes W L'^-1, and the move is S g with the new S. Cost: k P^2.
         """
         array = as_rows(rows).dense()
         factor = attenuate(root, array)
@@ -112,7 +119,7 @@ def _narrowed(root: Array, factor: Array) -> Array:
 
 @record
 class RootCovariance(FullCovariance):
-    """S = W W' by its square root W (P, P), which need not be triangular.
+    """The covariance S = W W', kept as its square root W (P, P), which need not be triangular.
 
     Example:
         >>> RootCovariance(2.0 * jnp.eye(3)).diag()
@@ -126,7 +133,7 @@ class RootCovariance(FullCovariance):
         return self.root
 
     def with_root(self, root: Array) -> RootCovariance:
-        """By its root as it is."""
+        """The covariance W W', which keeps this root unchanged."""
         return RootCovariance(root)
 
     @property
@@ -142,9 +149,9 @@ class RootCovariance(FullCovariance):
     def condition(self, factor: Array | Rows) -> RootCovariance:
         """Andrews' square-root update: with A = W' B' and L L' = I + A' A, W <- W - (W A) L^-T (I + L)^-1 A'.
 
-        No subtraction of covariances takes place, so the result is positive definite by construction, and
-        only a k x k Cholesky factor is needed. Cost 3 k P^2. Source: Andrews 1968 (verified in the tests
-        against the inverse).
+        The update subtracts no covariances, so the result is positive definite by construction, and it needs
+        only a k x k Cholesky factor. Cost: 3 k P^2. Source: Andrews 1968 (the tests compare it with the
+        inverse).
         """
         whitened = as_rows(factor).dense() @ self.root
         return self._less(whitened, whitened @ self.root.T)
@@ -211,7 +218,7 @@ class RootCovariance(FullCovariance):
 
 @record
 class DenseCovariance(FullCovariance):
-    """S itself, (P, P).
+    """The covariance S, kept as the matrix itself (P, P).
 
     Example:
         >>> DenseCovariance(jnp.eye(3)).condition(jnp.eye(1, 3)).diag()
@@ -221,7 +228,7 @@ class DenseCovariance(FullCovariance):
     matrix: Array
 
     def as_root(self) -> Array:
-        """The Cholesky factor; cost P^3."""
+        """The Cholesky factor of S. Cost: P^3."""
         chol: Array = jnp.linalg.cholesky(self.matrix)
         return chol
 
@@ -291,7 +298,10 @@ class DenseCovariance(FullCovariance):
         return deviates @ self.as_root().T
 
     def logdet(self) -> Array:
-        """By the Cholesky factor, hence NaN where S has lost positive definiteness; cost P^3."""
+        """The logarithm of det S from the Cholesky factor, so NaN where S is no longer positive definite.
+
+        Cost: P^3.
+        """
         return 2.0 * jnp.sum(jnp.log(jnp.diagonal(self.as_root())))
 
     def diag(self) -> Array:
