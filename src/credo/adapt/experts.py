@@ -132,7 +132,11 @@ class Experts(Proposing[Bank[B]], Generic[B]):
 
     @property
     def bank(self) -> Learner[B]:
-        """The learners as one, whose hyper-parameters have a leading axis K."""
+        """The learners as one, whose hyper-parameters have a leading axis K.
+
+        Raises:
+            CredoError: `learners` is neither a list of learners nor a bank of them.
+        """
         leaves = jax.tree.leaves(self.learners)
         if isinstance(self.learners, Learner) and leaves and all(jnp.ndim(leaf) > 0 for leaf in leaves):
             return self.learners

@@ -50,7 +50,11 @@ def collapse(log_weights: Array, beliefs: T) -> T:
 
 @functools.singledispatch
 def matched(beliefs: object, weights: Array) -> object:
-    """The belief with the moments of `beliefs` under `weights`; dispatches on the kind of belief."""
+    """The belief with the moments of `beliefs` under `weights`; dispatches on the kind of belief.
+
+    Raises:
+        CredoError: moments cannot be matched for beliefs of this class.
+    """
     raise CredoError(
         "moments can be matched for Gaussian, Beta, Gamma and Dirichlet beliefs; got "
         f"{type(beliefs).__name__}: choose PriorReset() and overflow='drop'."

@@ -147,7 +147,11 @@ class Mixture(Generic[B]):
 
     @property
     def size(self) -> int:
-        """The number P of parameters of each belief."""
+        """The number P of parameters of each belief.
+
+        Raises:
+            CredoError: the beliefs have no number of parameters.
+        """
         unravel = getattr(self.beliefs, "unravel", None)
         if unravel is None:
             raise CredoError(f"a {type(self.beliefs).__name__} has no number of parameters.")

@@ -94,7 +94,11 @@ class Subset(Generic[B]):
 
 
 def require_conditional_prior(value: object) -> None:
-    """Refuse what is neither dynamics nor has a `begin`."""
+    """Refuse what is neither dynamics nor has a `begin`.
+
+    Raises:
+        CredoError: the value is neither a conditional prior nor dynamics.
+    """
     if not isinstance(value, ConditionalPrior | Dynamics):
         raise CredoError(
             f"conditional_prior must be PriorReset() or dynamics such as RandomWalk; got {value!r}."

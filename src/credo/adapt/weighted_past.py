@@ -112,6 +112,9 @@ class WeightedPast(Wrapper[Memory[B], B], Generic[B]):
         Arguments:
             params, var, others: as for the inner learner.
             example: a pair (x, y) of the shapes and dtypes of the stream; x may be None.
+
+        Raises:
+            CredoError: there is no `example`.
         """
         if not isinstance(example, tuple) or len(example) != 2:
             raise CredoError("init needs example=(x, y), one row of the stream, to lay out the memory.")

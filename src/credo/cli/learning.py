@@ -34,6 +34,9 @@ def learn_from(request: Request) -> int:
 
     Returns:
         The exit status: 0, or 130 where the run was interrupted.
+
+    Raises:
+        DataError: the test file does not exist, or there is no row to learn from.
     """
     path = request.run.resume
     earlier = None if path is None else resume(request, path)

@@ -66,7 +66,11 @@ def _words(text: str | None) -> list[str]:
 
 
 def is_named(source: str) -> bool:
-    """Whether a SOURCE is the name of a data set; refuses what is neither that nor looks like a file."""
+    """Whether a SOURCE is the name of a data set; refuses what is neither that nor looks like a file.
+
+    Raises:
+        DataError: there is neither such a file nor such a data set.
+    """
     if source == "-":
         return False
     known = names()

@@ -192,7 +192,11 @@ def update(
 
 
 def require_covariance(field: str, value: ArrayLike, *, positive: bool) -> None:
-    """Refuse what is neither a number nor a square symmetric matrix, or of the wrong sign."""
+    """Refuse what is neither a number nor a square symmetric matrix, or of the wrong sign.
+
+    Raises:
+        CredoError: the value is no number or matrix, or not symmetric and positive as required.
+    """
     if not is_number(value):
         raise CredoError(f"{field} must be a number or a matrix (P, P); got {value!r}.")
     shape = np.shape(value)
@@ -214,7 +218,11 @@ def require_covariance(field: str, value: ArrayLike, *, positive: bool) -> None:
 
 
 def dense(value: ArrayLike, like: Array, field: str) -> Array:
-    """A matrix (P, P) of a number c, as c I, or of a matrix; for a vector `like` (P,)."""
+    """A matrix (P, P) of a number c, as c I, or of a matrix; for a vector `like` (P,).
+
+    Raises:
+        CredoError: the matrix does not fit the number of parameters.
+    """
     matrix, size = as_like(value, like), like.shape[0]
     if matrix.ndim == 2 and matrix.shape != (size, size):
         raise CredoError(f"{field} must be a number or (P, P) = ({size}, {size}); got shape {matrix.shape}.")
@@ -266,7 +274,7 @@ def _sample(state: DenseFisherState, sample_shape: tuple[int, ...], key: Array) 
 
 
 def sample(state: DenseFisherState, sample_shape: tuple[int, ...] = (), key: Key | None = None) -> PyTree:
-    """Parameters drawn from the belief; cost P^3 for a Cholesky factor.
+    """Parameters drawn from the belief. Cost: P^3 for a Cholesky factor.
 
     Arguments:
         state: the belief.

@@ -151,7 +151,11 @@ def _is_dead(leaf: object) -> bool:
 
 
 def require_settings(log_likelihood: LogLikelihood, lr: Rate) -> None:
-    """Refuse a log-likelihood or a learning rate that cannot be used."""
+    """Refuse a log-likelihood or a learning rate that cannot be used.
+
+    Raises:
+        CredoError: a function is missing or cannot be hashed, or the learning rate is out of range.
+    """
     if not callable(log_likelihood):
         raise CredoError(
             f"log_likelihood must be a function (params, batch) -> (value, aux); got {log_likelihood!r}."
@@ -173,7 +177,11 @@ def require_settings(log_likelihood: LogLikelihood, lr: Rate) -> None:
 
 
 def require_flag(field: str, value: object) -> None:
-    """Refuse what is neither True nor False."""
+    """Refuse what is neither True nor False.
+
+    Raises:
+        CredoError: the value is neither True nor False.
+    """
     if not isinstance(value, bool | np.bool_):
         raise CredoError(f"{field} must be True or False; got {value!r}.")
 
@@ -189,7 +197,11 @@ def own_params(params: PyTree) -> PyTree:
 
 
 def require_numbers(field: str, value: PyTree) -> None:
-    """Refuse a number, or any in a tree, that is below 0 or not finite."""
+    """Refuse a number, or any in a tree, that is below 0 or not finite.
+
+    Raises:
+        CredoError: a leaf is no number or array, or is below 0.
+    """
     for path, leaf in jax.tree_util.tree_leaves_with_path(value):
         name = field + jax.tree_util.keystr(path)
         if not is_number(leaf):

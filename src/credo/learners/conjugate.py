@@ -38,6 +38,9 @@ class BetaBernoulli(Learner[Beta]):
         a, b: prior pseudo-counts of ones and zeros, above 0.
         forgetting: in (0, 1], the evidence kept a unit of time; 1 never forgets.
 
+    Raises:
+        CredoError: a count is not above 0, or `forgetting` is outside (0, 1].
+
     Example:
         >>> learner = BetaBernoulli()
         >>> belief, info = learner.step(learner.init(), None, 1.0)
@@ -90,6 +93,9 @@ class DirichletCategorical(Learner[Dirichlet]):
         classes: the number C of classes.
         count: the prior pseudo-count of each class, above 0.
         forgetting: in (0, 1], the evidence kept a unit of time.
+
+    Raises:
+        CredoError: `classes` is below 2, `count` is not above 0, or `forgetting` is outside (0, 1].
 
     Example:
         >>> learner = DirichletCategorical(3)
@@ -205,6 +211,9 @@ class GammaPoisson(Learner[Gamma]):
     Arguments:
         shape, per: prior pseudo-events and pseudo-exposure, above 0; the prior mean rate is shape / per.
         forgetting: in (0, 1], the evidence kept a unit of time.
+
+    Raises:
+        CredoError: `shape` or `per` is not above 0, or `forgetting` is outside (0, 1].
 
     Example:
         >>> learner = GammaPoisson()

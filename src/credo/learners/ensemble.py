@@ -63,6 +63,9 @@ class EnsembleLearner(Learner[Ensemble]):
         analysis: "perturbed" or "etkf".
         dynamics: how parameters move between observations; noise is drawn member by member.
 
+    Raises:
+        CredoError: there are fewer than 2 members, or `analysis` has another value.
+
     Cost of a step: M evaluations of the model, M C P, and C^3. Exact in the limit of many members on
     linear-Gaussian models.
 

@@ -63,6 +63,9 @@ class GradientLearner(Learner[Point]):
         capacity: how many of the latest observations each step averages over; 1 uses only the new one.
         dynamics: moves the parameters between observations (only its effect on the mean).
 
+    Raises:
+        CredoError: a number is out of range, or there is no such optimiser.
+
     Cost: `steps` x (`capacity` + 1) gradients an observation.
 
     Example:
@@ -95,6 +98,9 @@ class GradientLearner(Learner[Point]):
             var: ignored: there is no uncertainty.
             example: one observation (x, y), which gives the buffer its shapes; needed where `capacity` is
                 above 1.
+
+        Raises:
+            CredoError: `capacity` is above 1, and there is no `example`.
         """
         as_model(self.model)
         mean, unravel = ravel(start(self.model, params))

@@ -41,6 +41,9 @@ class RecursiveLearner(Learner[Gaussian]):
         dynamics: how parameters move between observations.
         forecasting: the default method of `forecast`.
 
+    Raises:
+        CredoError: `forecasting` names no method.
+
     Cost of a step (P parameters, C outputs, R rank), LIN-HESS: full C P^2, diagonal C^2 P, low rank (R + C)^2
     P; plus what the dynamics cost the family. Exact for linear-Gaussian models with `Full` (and with
     `LowRank` while R suffices).

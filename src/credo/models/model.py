@@ -57,6 +57,9 @@ class Model:
         likelihood: a `Likelihood`.
         batched: x and y hold several rows that are linearised together; made by `joint`.
 
+    Raises:
+        CredoError: `apply` is not a function, or `likelihood` is not a `Likelihood`.
+
     Example:
         >>> from credo.likelihoods import Normal
         >>> model = Model(lambda w, x: x @ w, Normal(0.1))
@@ -166,6 +169,9 @@ def joint(model: Model) -> Model:
     Rows are linearised together at the same parameters, so B rows are B observations and one step, exact for
     linear-Gaussian models. Missing rows (NaN y) are left out; `weight` may be one number a row.
 
+    Raises:
+        CredoError: the model is joint already.
+
     Example:
         >>> from credo.likelihoods import Normal
         >>> joint(Model(lambda w, x: x @ w, Normal(0.1))).batched
@@ -177,7 +183,11 @@ def joint(model: Model) -> Model:
 
 
 def as_model(value: object) -> Model:
-    """Refuse what is no Model, with a hint."""
+    """Refuse what is no Model, with a hint.
+
+    Raises:
+        CredoError: the value is not a `Model`, or its likelihood is not of the class asked for.
+    """
     if not isinstance(value, Model):
         raise CredoError(f"model must be a credo.Model(apply, likelihood); got {type(value).__name__}.")
     if not isinstance(value.likelihood, LikelihoodBase):

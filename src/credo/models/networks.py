@@ -70,6 +70,9 @@ class MLP(_Network):
         hidden: widths of the hidden layers; none makes it linear.
         activation: relu, tanh, gelu, silu, elu or sin.
 
+    Raises:
+        CredoError: a number is below 1, or there is no such non-linearity.
+
     Example:
         >>> net = MLP(outputs=10, hidden=(50, 50))
         >>> params = net.init(jax.random.key(0), (28, 28))
@@ -108,7 +111,7 @@ class MLP(_Network):
         return h @ params[-1]["w"] + params[-1]["b"]
 
     def linearize(self, params: Layers, x: Array) -> tuple[Array, OuterRows]:
-        """The outputs (C,) for one row x and their Jacobian (C, P) as outer products; cost P + C times the
+        """The outputs (C,) for one row x and their Jacobian (C, P) as outer products. Cost: P + C times the
         widths.
         """
         act = _ACTIVATIONS[self.activation]
@@ -134,6 +137,9 @@ class MLP(_Network):
 @record
 class Linear(_Network):
     """A linear model with a bias, starting at zero: eta = x w + b.
+
+    Raises:
+        CredoError: `outputs` is below 1.
 
     Example:
         >>> net = Linear(outputs=3)
@@ -172,6 +178,9 @@ class CNN(_Network):
         dense: width of the hidden dense layer.
         activation: relu, tanh, gelu, silu, elu or sin.
 
+    Raises:
+        CredoError: `outputs` is below 1, or there is no such non-linearity.
+
     Example:
         >>> net = CNN(outputs=10)
         >>> net(net.init(0, (28, 28)), jnp.ones((28, 28))).shape
@@ -188,7 +197,11 @@ class CNN(_Network):
         require_choice("activation", self.activation, _ACTIVATIONS)
 
     def init(self, key: Key, shape: tuple[int, ...]) -> Layers:
-        """Parameters for images of the given shape."""
+        """Parameters for images of the given shape.
+
+        Raises:
+            CredoError: the shape is not that of an image of at least 8 x 8 pixels.
+        """
         if len(shape) not in (2, 3) or min(shape[:2]) < 8:
             raise CredoError(
                 f"CNN needs images (H, W) or (H, W, channels) of at least 8 x 8; got shape {shape}."

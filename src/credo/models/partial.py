@@ -54,7 +54,11 @@ class Frozen:
     rest: PyTree
 
     def full(self, part: PyTree) -> PyTree:
-        """The whole network's parameters, for the learned leaves `part`."""
+        """The whole network's parameters, for the learned leaves `part`.
+
+        Raises:
+            CredoError: the parameters do not have the structure of the learned leaves.
+        """
         structure: object = jax.tree.structure(self.start)
         got = jax.tree.structure(part)
         if structure != got:
@@ -234,6 +238,9 @@ def random_basis(params: PyTree, dimension: int, key: Key) -> Array:
         dimension: D, from 1 to P.
         key: the key of the draw.
 
+    Raises:
+        CredoError: `dimension` is not a whole number from 1 to P.
+
     Cost: P D^2.
 
     Example:
@@ -255,6 +262,9 @@ def svd_basis(iterates: PyTree, dimension: int) -> Array:
         iterates: a parameter tree whose leaves have a leading axis T: one entry an iterate. Their mean is
             taken off.
         dimension: D, at most T - 1 and P.
+
+    Raises:
+        CredoError: the leaves share no leading axis, or `dimension` is out of range.
 
     Cost: P T^2 for T < P.
 

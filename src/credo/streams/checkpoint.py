@@ -135,7 +135,12 @@ def load(path: str | os.PathLike[str], learner: Learner[Any] | None = None) -> t
 
 
 def read(path: str | os.PathLike[str], learner: Learner[Any] | None = None) -> Saved:
-    """Everything in a file written by `save`; arguments and errors are those of `load`."""
+    """Everything in a file written by `save`; arguments and errors are those of `load`.
+
+    Raises:
+        DataError: there is no such file.
+        FormatError: the file is damaged or of another version.
+    """
     header, tensors = _open(Path(path))
     if header.get("format", 0) > FORMAT:
         raise FormatError(

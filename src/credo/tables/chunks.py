@@ -102,7 +102,11 @@ class DriftWatch:
         self._recent = (self._recent + [0] * min(rows, self.WINDOW))[-self.WINDOW :]
 
     def bad(self, line: int) -> None:
-        """Note a bad row; raises `DataError` where most of the recent rows are bad."""
+        """Note a bad row; raises `DataError` where most of the recent rows are bad.
+
+        Raises:
+            DataError: too many of the recent rows do not fit the columns.
+        """
         self._recent = [*self._recent, line][-self.WINDOW :]
         wrong = [at for at in self._recent if at]
         if len(self._recent) >= self.LEAST and 2 * len(wrong) > len(self._recent):

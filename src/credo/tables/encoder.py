@@ -88,6 +88,9 @@ class Encoder:
             running mean.
         clip: the largest size of a standardised number.
 
+    Raises:
+        DataError: `clip` is not above 0.
+
     Example:
         >>> from credo.tables import infer_schema
         >>> chunk = Chunk({"a": ["1", "3", "8", "x"], "y": ["u", "v", "u", "v"]}, np.array([2, 3, 4, 5]))

@@ -20,6 +20,9 @@ __all__ = ["csv_chunks", "guess_delimiter", "jsonl_chunks", "unique_names"]
 def unique_names(cells: Sequence[object], name: str) -> list[str]:
     """Make column names of header cells: stripped, an empty one called column_K, the same name twice refused.
 
+    Raises:
+        DataError: two columns have the same name.
+
     Example:
         >>> unique_names(["a ", ""], "data.csv")
         ['a', 'column_2']

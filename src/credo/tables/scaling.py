@@ -105,7 +105,11 @@ class Moments:
 
     @staticmethod
     def from_arrays(arrays: Mapping[str, np.ndarray]) -> Moments:
-        """Restore what `arrays` gave; raises `FormatError` where an array is not there or misshapen."""
+        """Restore what `arrays` gave; raises `FormatError` where an array is not there or misshapen.
+
+        Raises:
+            FormatError: an array is missing, or the shapes do not agree.
+        """
         kinds = {
             "rows": np.int64,
             "count": np.int64,
@@ -192,6 +196,9 @@ class TargetScaler:
     Arguments:
         clip: the largest size of a standardised target.
         warmup: how many targets must have been seen before `ScaledTarget.known` is True.
+
+    Raises:
+        DataError: `clip` is not above 0.
 
     Example:
         >>> scaler = TargetScaler()

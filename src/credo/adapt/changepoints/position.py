@@ -83,7 +83,11 @@ class Continuous:
         require_nonnegative("jump_var", self.jump_var)
 
     def begin(self, parent: Piece, prior: Piece, dt: ArrayLike | None) -> Piece:
-        """The parent's belief, to be made a new segment when its first x is known."""
+        """The parent's belief, to be made a new segment when its first x is known.
+
+        Raises:
+            CredoError: the wrapper around it is not a `LocalPolynomial`.
+        """
         if not isinstance(parent, Piece):
             raise CredoError(
                 f"Continuous() is the conditional prior of a LocalPolynomial; got a {type(parent).__name__}."
@@ -130,7 +134,11 @@ class LocalPolynomial(Wrapper[Piece, Gaussian]):
             require_integer("degree", self.degree, 0)
 
     def wrap(self, prior: Gaussian) -> Piece:
-        """The prior of the coefficients of every segment."""
+        """The prior of the coefficients of every segment.
+
+        Raises:
+            CredoError: the prior has another number of parameters than degree + 1.
+        """
         if prior.size != self.degree + 1:
             raise CredoError(f"params must be degree + 1 = {self.degree + 1} numbers; got {prior.size}.")
         zero, whole = jnp.zeros((), floating(prior)), jnp.zeros((), jnp.int32)

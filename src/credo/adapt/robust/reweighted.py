@@ -48,6 +48,9 @@ class RobustLearner(Wrapper[Gaussian, Gaussian]):
     A subclass is a record with a field `learner` and writes `_weigh` and `_evidence`; it may write
     `predictive`. Beliefs, dynamics and draws are those of `learner`.
 
+    Raises:
+        CredoError: the likelihood is not a `Normal`, or there is fewer than 1 iteration.
+
     Cost: `iterations` updates of `learner`, and as many Jacobians.
     """
 

@@ -99,7 +99,11 @@ class TailedNormal(LikelihoodBase):
 
 
 class TailedLearner(RobustLearner):
-    """A robust learner whose noise is t(df, level R): evidence and forecast."""
+    """A robust learner whose noise is t(df, level R): evidence and forecast.
+
+    Raises:
+        CredoError: there is no such kind of evidence.
+    """
 
     evidence: EvidenceKind = "predictive"
 

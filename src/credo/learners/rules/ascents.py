@@ -83,7 +83,7 @@ def _(cov: FullCovariance, mean: Array, step: Ascent) -> tuple[Array, FullCovari
 @ascend.register
 def _(cov: DiagonalCovariance, mean: Array, step: Ascent) -> tuple[Array, DiagonalCovariance]:
     """With n = diag(N), elementwise: lam - 4 a v u mu - 2 a v^2 n, v (lam mu + a v u); or v + a n / 2, mu
-    + a u; cost k P.
+    + a u. Cost: k P.
     """
     bend = diagonal_bend(cov, step.factor, step.diagonal, step.prior)
     slope, rate = step.slope, step.rate
@@ -97,7 +97,7 @@ def _(cov: DiagonalCovariance, mean: Array, step: Ascent) -> tuple[Array, Diagon
 
 @ascend.register
 def _(cov: LowRankCovariance, mean: Array, step: Ascent) -> tuple[Array, LowRankCovariance]:
-    """In (mu, y, W), the only parameters of this family; cost P (R^2 + R k)."""
+    """In (mu, y, W), the only parameters of this family. Cost: P (R^2 + R k)."""
     if step.parameters is not None:
         raise CredoError(
             "parameters must be None for a low-rank family (its own are mean, y and W); "

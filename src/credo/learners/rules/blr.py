@@ -57,6 +57,9 @@ class BLRRule(Rule):
         retraction: how the "moment" step stays positive definite: "safe", or "exact" (which rejects the
             update where it does not).
 
+    Raises:
+        CredoError: a number is out of range, or a name is unknown.
+
     Cost: I times BONG's; `Full` P^2 k an iteration while I k < P, after that P^3. Exact for linear-Gaussian
     models when a = 1.
 
@@ -149,7 +152,7 @@ class BLRRule(Rule):
         start: RowSpace,
     ) -> Step:
         """All iterations in the space of their rows J: L = L0 + J' N J with N = B' B, and mu = mu0 + S0 J' u
-        with (I + N J S0 J') u = z, where z are the coefficients of the dual vector. Cost I P and P R^2.
+        with (I + N J S0 J') u = z, where z are the coefficients of the dual vector. Cost: I P and P R^2.
         """
         each, width = first.rows.shape[0], first.factor.shape[0]
         count = self.iterations * each

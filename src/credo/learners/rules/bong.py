@@ -38,6 +38,9 @@ class BONGRule(Rule):
         iterations: how often to linearise anew at the latest mean (the iterated EKF); the observation is
             counted once.
 
+    Raises:
+        CredoError: there is fewer than 1 iteration, or `gain` has another value.
+
     Example:
         >>> import credo, jax.numpy as jnp
         >>> model = credo.Model(lambda w, x: x @ w, credo.Normal(0.1))

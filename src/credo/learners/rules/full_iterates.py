@@ -48,7 +48,7 @@ class StackedCovariance(Readable):
         return chol
 
     def couple(self, rows: Array | Rows) -> tuple[DenseRows, Array]:
-        """J S = J S0 - (J K') inv(I + G) K, and its product with J'; cost k P (n + P)."""
+        """J S = J S0 - (J K') inv(I + G) K, and its product with J'. Cost: k P (n + P)."""
         jacobian = as_rows(rows)
         cross, inner = self.base.couple(jacobian)
         half = solve_lower(self._chol(), jacobian.cross(self.cross))
@@ -56,15 +56,15 @@ class StackedCovariance(Readable):
         return DenseRows(cross.dense() - weights.T @ self.cross), inner - half.T @ half
 
     def color(self, deviates: Array) -> Array:
-        """From draws of N(0, S0), by `narrow`; cost n^3, and n P a draw."""
+        """From draws of N(0, S0), by `narrow`. Cost: n^3, and n P a draw."""
         return narrow(self.base.color(deviates), self.rows, self.cross, self.inner)
 
     def logdet(self) -> Array:
-        """log det S0 - log det(I + G); cost n^3 beyond that of S0."""
+        """log det S0 - log det(I + G). Cost: n^3 beyond that of S0."""
         return self.base.logdet() - 2.0 * jnp.sum(jnp.log(jnp.diagonal(self._chol())))
 
     def diag(self) -> Array:
-        """The variances; cost n P beyond those of S0."""
+        """The variances. Cost: n P beyond those of S0."""
         return self.base.diag() - jnp.sum(solve_lower(self._chol(), self.cross) ** 2, axis=0)
 
 
@@ -95,7 +95,7 @@ class StackedIterate(Iterate):
         return tracked
 
     def advance(self, blend: Readable, share: Array, factor: Rows, diagonal: Array | None) -> StackedIterate:
-        """Write the new rows after the others, and complete K and G; cost k P^2 and n k P."""
+        """Write the new rows after the others, and complete K and G. Cost: k P^2 and n k P."""
         assert isinstance(blend, StackedCovariance)
         array = factor.dense()
         if diagonal is not None:
@@ -123,14 +123,14 @@ class StackedIterate(Iterate):
         return self.stacked
 
     def finish(self) -> Covariance:
-        """The covariance in its family's own form; cost n P^2."""
+        """The covariance in its family's own form. Cost: n P^2."""
         assert isinstance(self.stacked.base, FullCovariance)
         return self.stacked.base.condition(self.stacked.rows)
 
 
 @record
 class WhitenedIterate(Iterate):
-    """L = W0^-T (I + N) W0^-1 for a prior S0 = W0 W0', by the matrix N (P, P); cost P^3 a step.
+    """L = W0^-T (I + N) W0^-1 for a prior S0 = W0 W0', by the matrix N (P, P). Cost: P^3 a step.
 
     Attributes:
         prior: W0.

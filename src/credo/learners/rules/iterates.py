@@ -86,7 +86,7 @@ def start_iterate(prior: Covariance, rows: int) -> Iterate:
 @start_iterate.register(DiagonalCovariance)
 @start_iterate.register(LowRankCovariance)
 def _(prior: DiagonalCovariance | LowRankCovariance, rows: int) -> BlendedIterate:
-    """By mixing the precisions; cost P a step, or P (2R + k)^2 for low rank."""
+    """By mixing the precisions. Cost: P a step, or P (2R + k)^2 for low rank."""
     return BlendedIterate(prior, prior)
 
 
@@ -105,7 +105,7 @@ def blend_precisions(current: Covariance, prior: Covariance, share: Array) -> Co
 
 @blend_precisions.register
 def _(current: DiagonalCovariance, prior: Covariance, share: Array) -> DiagonalCovariance:
-    """Exact; cost P."""
+    """Exact. Cost: P."""
     assert isinstance(prior, DiagonalCovariance)
     return DiagonalCovariance(1.0 / ((1.0 - share) / current.var + share / prior.var), current.keep)
 
@@ -133,7 +133,7 @@ class BlendedIterate(Iterate):
         return self.current
 
     def blend(self, share: Array) -> Covariance:
-        """Precision (1 - a) L + a L0; cost P (R)."""
+        """Precision (1 - a) L + a L0. Cost: P (R)."""
         return blend_precisions(self.current, self.prior, share)
 
     def dual(self, shift: Array, tracked: Array) -> Array:

@@ -52,6 +52,9 @@ class BBBRule(Rule):
         retraction: "safe" keeps covariances positive definite whatever the rate; "exact" takes the step as it
             is, and rejects the update where the result is no covariance.
 
+    Raises:
+        CredoError: a number is out of range, or a name is unknown.
+
     Cost: `Full` P^2 (k + 2) for the first iteration in natural parameters and P^3 for every other (the
     precision's distance from the prior doubles its rank each time); `Diagonal` k P; `LowRank` P (R^2 + R k).
 

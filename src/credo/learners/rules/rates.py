@@ -39,7 +39,11 @@ Rate: TypeAlias = ArrayLike | Schedule | Callable[[Array], ArrayLike]
 
 
 def as_rate(field: str, value: Rate, high: float | None = None) -> ArrayLike | Schedule:
-    """A number above 0 (and at most `high`), or a schedule made of a function."""
+    """A number above 0 (and at most `high`), or a schedule made of a function.
+
+    Raises:
+        CredoError: the number is out of range.
+    """
     if callable(value):
         return value if isinstance(value, Schedule) else Schedule(value)
     require_positive(field, value)
