@@ -48,7 +48,7 @@ def isolate(tree: T) -> T:
 
 
 def clean(tree: PyTree) -> PyTree:
-    """Replace NaN and infinities by 0, so that no derivative sees them; `accept` then refuses the step.
+    """Replace NaN and infinities by 0, so that no derivative sees them. `accept` then refuses the step.
 
     Arguments:
         tree: data.

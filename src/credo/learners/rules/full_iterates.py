@@ -21,9 +21,9 @@ __all__ = ["StackedCovariance", "StackedIterate", "WhitenedIterate"]
 
 @record
 class StackedCovariance(Readable):
-    """S = inv(inv(S0) + C' C), held as S0 with the rows C (n, P); nothing is forgotten.
+    """The covariance S = inv(inv(S0) + C' C), held as S0 with the rows C (n, P). Nothing is forgotten.
 
-    By the Woodbury identity with K = C S0 and G = C S0 C', so products cost n P and n^2 beyond those of S0.
+    Products use the Woodbury identity with K = C S0 and G = C S0 C', and cost n P and n^2 beyond those of S0.
 
     Attributes:
         base: S0.
@@ -70,7 +70,7 @@ class StackedCovariance(Readable):
 
 @record
 class StackedIterate(Iterate):
-    """L = L0 + C' C in at most n rows; `used` of them are filled so far, the others are zero."""
+    """The precision L = L0 + C' C in at most n rows, of which `used` are filled and the others are zero."""
 
     stacked: StackedCovariance
     used: Array
@@ -91,7 +91,7 @@ class StackedIterate(Iterate):
         )
 
     def dual(self, shift: Array, tracked: Array) -> Array:
-        """As tracked: nothing was forgotten, so it is exact and costs nothing."""
+        """The dual vector that the rule tracks, which is exact because nothing was forgotten."""
         return tracked
 
     def advance(self, blend: Readable, share: Array, factor: Rows, diagonal: Array | None) -> StackedIterate:
@@ -135,7 +135,7 @@ class WhitenedIterate(Iterate):
     Attributes:
         prior: W0.
         matrix: N.
-        current: the covariance S here, in its family's own form.
+        current: the covariance S of the iterate, in its family's own form.
     """
 
     prior: Array
@@ -158,7 +158,7 @@ class WhitenedIterate(Iterate):
         return self.current.with_root(jsl.solve_triangular(chol, self.prior.T, lower=True).T)
 
     def dual(self, shift: Array, tracked: Array) -> Array:
-        """As tracked: nothing was forgotten."""
+        """The dual vector that the rule tracks, which is exact because nothing was forgotten."""
         return tracked
 
     def advance(self, blend: Readable, share: Array, factor: Rows, diagonal: Array | None) -> WhitenedIterate:
@@ -181,7 +181,7 @@ class WhitenedIterate(Iterate):
 
 @start_iterate.register
 def _(prior: FullCovariance, rows: int) -> StackedIterate | WhitenedIterate:
-    """By rows where they are fewer than the parameters, else by one P x P matrix."""
+    """An iterate in rows where they are fewer than the parameters, and otherwise in one P x P matrix."""
     if rows < prior.size:
         return StackedIterate.start(prior, rows, prior.dtype)
     return WhitenedIterate.start(prior.as_root(), prior)

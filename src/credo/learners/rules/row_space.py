@@ -24,12 +24,12 @@ from credo.linalg.matrices import scale_rows, solve_lower, symmetric
 __all__ = ["FEW", "RowSpace", "start_row_space"]
 
 FEW = 256
-"""How many rows an inner loop may bring for its small systems to stay cheap."""
+"""The number of rows up to which the small systems of an inner loop stay cheap."""
 
 
 @record
 class RowSpace:
-    """Rows J (n, P) around a prior covariance S0 = inv(diag(y) + W' W); groups not yet filled are zero.
+    """Rows J (n, P) around a prior covariance S0 = inv(diag(y) + W' W). Groups not yet filled are zero.
 
     Attributes:
         prior: S0.
@@ -82,13 +82,11 @@ class RowSpace:
 
 @singledispatch
 def start_row_space(prior: Covariance, like: Rows, groups: int) -> RowSpace | None:
-    """A space for some groups of rows like the given ones, where the family and the rows gain by it; else
-    None.
-    """
+    """A space for some groups of rows like the given ones, or None where it would bring no gain."""
     return None
 
 
 @start_row_space.register
 def _(prior: LowRankCovariance, like: Rows, groups: int) -> RowSpace | None:
-    """Where products of rows with rows are cheap."""
+    """A space where products of rows with rows are cheap, and otherwise None."""
     return RowSpace.start(prior, like, groups) if like.compact else None

@@ -1,4 +1,4 @@
-"""Natural-gradient steps in the moments (mu, S), which BLR takes where it is asked for them."""
+"""Natural-gradient steps in the moments (mu, S), which BLR takes on request."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def temper(
     rate: Array,
     retraction: Retraction,
 ) -> Covariance:
-    """S + a S N S with N = L - L0 - B' B - diag(d): a natural-gradient step in the moments.
+    """A natural-gradient step in the moments: S + a S N S with N = L - L0 - B' B - diag(d).
 
     Arguments:
         cov: S.
