@@ -57,13 +57,13 @@ class ChangeTally:
 
     Attributes:
         rows: how many rows there were.
-        size: rows in a block.
-        width: run lengths in a bin.
+        size: the number of rows in a block.
+        width: the number of run lengths in a bin.
         reported: how many changes were reported.
         grid: the probability of each bin of run lengths (or of each expert), summed over the rows of each
             block (blocks, bins).
         curves: for each block the largest probability of a change, and the sum of the expected run lengths.
-        alarms: the reported changes (n, 2): the row of the report, and that with which the segment began.
+        alarms: the reported changes (n, 2): the row of the report, and the row with which the segment began.
         latest: the expected run length, or the weights of the experts, at the latest row.
         largest: the largest probability of a change, and its row.
 

@@ -191,18 +191,21 @@ def open_file(
     chunk: int | None = None,
     limit: int | None = None,
 ) -> RowSource:
-    """A file or standard input, streamed; its schema is inferred from its first rows unless one is given.
+    """Stream a file or standard input. Its schema is inferred from its first rows unless one is given.
 
     Arguments:
         path: a CSV, TSV, JSON lines or Parquet file, or "-" for standard input.
-        columns: the target, and what else is known of the columns.
+        columns: the target, and what else is known about the columns.
         encoding: how rows become arrays, where that is known.
-        chunk: rows in a chunk.
-        limit: the most rows to learn from; 0 or None for all.
+        chunk: the number of rows in a chunk.
+        limit: the largest number of rows to learn from; 0 or None for all.
+
+    Returns:
+        The rows, ready to learn from.
 
     Raises:
         CredoError: no target is named.
-        DataError: the file cannot be read, or is no table.
+        DataError: the file cannot be read, or is not a table.
 
     Example:
         >>> from pathlib import Path
@@ -264,11 +267,11 @@ def _cut(chunk: Chunk, start: int, stop: int) -> Chunk:
 
 
 def after_line(chunks: Iterable[Chunk | Images], line: int) -> Iterator[Chunk | Images]:
-    """The chunks without the rows up to a line: where an interrupted run goes on.
+    """The chunks without the rows up to a line, from which an interrupted run continues.
 
     Arguments:
-        chunks: of a source.
-        line: the last one to leave out.
+        chunks: the chunks of a source.
+        line: the last line to leave out.
 
     Example:
         >>> chunk = Chunk({"a": [1, 2, 3]}, np.array([2, 3, 4]))
