@@ -49,7 +49,7 @@ def row_total(batch: PyTree) -> int:
 def row_gradient(log_likelihood: LogLikelihood, per_sample: bool) -> Row:
     """The value, aux and gradient of one row, which the function sees as a batch of one.
 
-    So a function that averages over its batch and one that sums agree.
+    A function that averages over its batch and one that sums therefore agree.
 
     Raises:
         CredoError: the function does not return what it should.
@@ -108,7 +108,7 @@ def whole_aux(log_likelihood: LogLikelihood, params: PyTree, batch: PyTree, coun
 
 
 def tidy(aux: PyTree) -> PyTree:
-    """aux, or None where it has no elements: the state then has one structure from the start."""
+    """The aux, or None where it has no elements, so that the state has one structure from the start."""
     return aux if any(leaf.size for leaf in jax.tree.leaves(aux)) else None
 
 

@@ -28,7 +28,7 @@ Rate: TypeAlias = ArrayLike | Callable[[Array], ArrayLike]
 """A learning rate: a number, or a schedule, a function of the number of updates so far, as in optax."""
 
 Report: TypeAlias = tuple[Array, Array, Array]
-"""What a state says of its last update: log_likelihood, step, ok."""
+"""What a state reports about its last update: log_likelihood, step, ok."""
 
 
 class State(Protocol):
@@ -87,7 +87,8 @@ def compiled(core: Core[S]) -> Update[S]:
     """The public update of this arithmetic, compiled twice: with the old belief kept, and with its buffers
     donated.
 
-    Only the belief is donated. What a state reports (numbers that people keep for a plot) stays readable.
+    Only the belief is donated. The numbers that a state reports, which users may keep for a plot, stay
+    readable.
     """
 
     def precise(
@@ -177,7 +178,7 @@ def require_settings(log_likelihood: LogLikelihood, lr: Rate) -> None:
 
 
 def require_flag(field: str, value: object) -> None:
-    """Refuse what is neither True nor False.
+    """Refuse a value that is neither True nor False.
 
     Raises:
         CredoError: the value is neither True nor False.
@@ -236,7 +237,7 @@ def spread(value: PyTree, params: PyTree, field: str) -> PyTree:
 
 
 def fresh(params: PyTree) -> tuple[Array, None, Array, Array]:
-    """What a state reports before any data: log_likelihood, aux, step, ok."""
+    """The report of a state before any data: log_likelihood, aux, step, ok."""
     dtype = ravel_dtype(params)
     return jnp.zeros((), dtype), None, jnp.zeros((), jnp.int32), jnp.ones((), bool)
 
