@@ -51,7 +51,7 @@ def choose(folder: Path | None, name: str) -> tuple[Path, str]:
 
     Arguments:
         folder: the one that the user named, or None.
-        name: of the source.
+        name: the name of the source.
 
     Raises:
         DataError: the named folder holds files that no run of credo wrote, or is no folder.
@@ -80,7 +80,7 @@ def choose(folder: Path | None, name: str) -> tuple[Path, str]:
 
 @contextlib.contextmanager
 def writing(path: Path) -> Iterator[Folder]:
-    """A folder to fill, removed again where anything goes wrong; fails at once where it cannot be written.
+    """A folder to fill, which is removed where anything goes wrong. It must be writable from the start.
 
     Raises:
         DataError: the file cannot be written.
