@@ -149,7 +149,7 @@ def replace(value: T, /, **changes: object) -> T:
     """A copy of a record with some fields changed (`dataclasses.replace`).
 
     Arguments:
-        value: the record; it stays as it is.
+        value: the record, which is not changed.
         changes: the fields that change, with their new values, which are checked as in the constructor.
 
     Returns:

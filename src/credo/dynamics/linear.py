@@ -194,7 +194,11 @@ class LinearGaussian(Dynamics):
     def move(
         self, mean: Array, cov: Covariance | None, anchor: Anchor | None, t: Array, dt: ArrayLike | None
     ) -> tuple[Array, Covariance | None]:
-        """F mean + b; F cov F' + Q."""
+        """F mean + b; F cov F' + Q.
+
+        Raises:
+            CredoError: F does not fit the parameters, or a `dt` is given in discrete time.
+        """
         size = mean.shape[0]
         transition = as_like(self.transition, mean)
         if transition.shape != (size, size):

@@ -182,6 +182,9 @@ class EnsembleLearner(Learner[Ensemble]):
 
         "linearized" takes the mean and covariance of the members' outputs, "mc" their equal mixture, and
         "plugin" the mean of the members.
+
+        Raises:
+            CredoError: the method is unknown, or a number of samples is given.
         """
         method = "linearized" if method is None else method
         require_choice("method", method, METHODS)
