@@ -1,8 +1,8 @@
-"""Wrappers: a learner in, a learner out.
+"""Wrappers, which turn one learner into another.
 
-Non-stationarity is an auxiliary variable (what a regime is) with a conditional prior (what is believed when a
-regime begins) and a weighting (how hypotheses compare), around any learner: the BONE decomposition
-(Duran-Martin et al. 2024, arXiv 2411.10153). `Wrapper` is the base of a wrapper of your own.
+Around any learner, non-stationarity is described by an auxiliary variable (what a regime is), a conditional
+prior (what is believed when a regime begins) and a weighting (how hypotheses compare). This is the BONE
+decomposition (Duran-Martin et al. 2024, arXiv 2411.10153). `Wrapper` is the base class for your own wrappers.
 """
 
 from credo.adapt import named

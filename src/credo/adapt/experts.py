@@ -1,4 +1,4 @@
-"""Mixtures of experts: a bank of learners, of which one at a time is right."""
+"""Mixtures of experts: a bank of learners, one of which is right at a time."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ def bank(learners: Iterable[L]) -> L:
     """One learner whose hyper-parameters have a leading axis K, from K learners of equal structure.
 
     Arguments:
-        learners: records that differ in their numbers only: rates, noises, priors of the dynamics.
+        learners: records that differ only in their numbers, such as rates, noises and priors of the dynamics.
 
     Returns:
         A learner of the same kind, for `jax.vmap`.
 
     Raises:
-        CredoError: there are none, or they differ in more than numbers.
+        CredoError: there are no learners, or they differ in more than numbers.
 
     Example:
         >>> import credo
@@ -67,9 +67,9 @@ class Bank(Mixture[B], Generic[B]):
     """The beliefs of K experts, as one belief whose arrays have a leading axis K.
 
     Attributes:
-        log_weights: log P(expert k is right) (K,), of sum one.
-        beliefs: what each believes.
-        priors: what each believed before any data.
+        log_weights: log P(expert k is right) (K,), of probabilities that sum to one.
+        beliefs: the belief of each expert.
+        priors: the belief of each expert before any data.
         t: how many times `predict` has been called.
 
     Example:
@@ -87,27 +87,31 @@ class Bank(Mixture[B], Generic[B]):
 
 @record
 class Experts(Proposing[Bank[B]], Generic[B]):
-    """K learners side by side; each predicts and learns, and the mixture believes those that predicted well.
+    """K learners side by side: each predicts and learns, and the mixture trusts those that predicted well.
 
-    Before an observation w <- M' w, where M[j, k] is the chance that expert k takes over from j; after it
-    log w_k += log p(y | x, expert k), normalised. Sources: Magill 1965; Chang & Athans 1978; with losses
-    Chaer et al. 1997 and Abeles et al. 2024; BONE's ME-LSSM.
+    Before an observation, w <- M' w, where M[j, k] is the probability that expert k takes over from j. After
+    the observation, log w_k += log p(y | x, expert k), normalised. Sources: Magill 1965; Chang & Athans 1978;
+    with losses Chaer et al. 1997 and Abeles et al. 2024; BONE's ME-LSSM.
 
     Arguments:
-        learners: a list of learners that differ in their numbers only, or what `bank` makes of them.
-        switching: the chance that the right expert changes at a step, to each of the others with the same
-            probability; or the matrix M (K, K), whose rows sum to one. 0 is model averaging.
-        mixing: match the moments of the experts that may have led to each one before it goes on (the
-            interacting multiple model of Blom & Bar-Shalom 1988); Gaussian and conjugate beliefs only.
-        loss: `loss(predictive, y)`, a scalar to use in place of minus the log density; None for Bayes.
-        learning_rate: above 0; how much a loss counts (log w -= learning_rate * loss).
+        learners: a list of learners that differ only in their numbers, or the bank that `bank` makes of them.
+        switching: the probability that the right expert changes at a step, shared equally by the others, or
+            the matrix M (K, K), whose rows sum to one. 0 is model averaging.
+        mixing: whether each expert starts a step from the matched moments of the experts that may have led to
+            it (the interacting multiple model of Blom & Bar-Shalom 1988); only for Gaussian and conjugate
+            beliefs.
+        loss: `loss(predictive, y)`, a scalar that replaces minus the log density; None for Bayes.
+        learning_rate: how much a loss counts (log w -= learning_rate * loss), above 0.
 
     Raises:
-        CredoError: the learners are none, or differ in more than numbers; a number or a shape does not fit.
+        CredoError: there are no learners, they differ in more than numbers, or a number or a shape does not
+            fit.
 
-    Exact, without `mixing` and `loss`, where every expert is and nothing switches between beliefs. An expert
-    that fails (a belief that is not finite, an impossible observation) loses its weight for this step and
-    goes back to its prior. Cost: K inner updates, vmapped.
+    Without `mixing` and `loss`, the result is exact where every expert is and nothing switches between
+    beliefs. An expert that fails, with a belief that is not finite or an impossible observation, loses its
+    weight for this step and returns to its prior.
+
+    Cost: K inner updates, vmapped.
 
     Example:
         >>> import credo, jax.numpy as jnp
@@ -132,7 +136,11 @@ class Experts(Proposing[Bank[B]], Generic[B]):
 
     @property
     def bank(self) -> Learner[B]:
-        """The learners as one, whose hyper-parameters have a leading axis K."""
+        """The learners as one, whose hyper-parameters have a leading axis K.
+
+        Raises:
+            CredoError: `learners` is neither a list of learners nor a bank of them.
+        """
         leaves = jax.tree.leaves(self.learners)
         if isinstance(self.learners, Learner) and leaves and all(jnp.ndim(leaf) > 0 for leaf in leaves):
             return self.learners
@@ -170,7 +178,7 @@ class Experts(Proposing[Bank[B]], Generic[B]):
         return jnp.log((1.0 - switching) * eye + switching * (1.0 - eye) / (size - 1))
 
     def advance(self, belief: Bank[B], dt: ArrayLike | None) -> Bank[B]:
-        """Another expert may take over, and time passes for each."""
+        """Let another expert take over, and let time pass for each."""
         joint = belief.log_weights[:, None] + self._log_transition(belief.log_weights)
         log_weights = log_sum(joint, axis=0)
         beliefs = belief.beliefs

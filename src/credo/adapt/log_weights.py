@@ -1,4 +1,4 @@
-"""Weights of hypotheses, in logs."""
+"""Log weights of hypotheses."""
 
 from __future__ import annotations
 
@@ -26,6 +26,6 @@ def log_sum(logs: Array, axis: int | None = None) -> Array:
 
 
 def normalized(log_weights: Array) -> tuple[Array, Array]:
-    """Log weights that sum to one, and the log of the sum before; where nothing is alive they stay -inf."""
+    """Log weights whose weights sum to one, and the log of their sum before; all -inf stays all -inf."""
     total = log_sum(log_weights)
     return jnp.where(total > -jnp.inf, log_weights - total, log_weights), total

@@ -1,6 +1,6 @@
-"""One belief in place of a mixture: its first two moments are matched.
+"""One belief in place of a mixture, by matching its first two moments.
 
-A kind of belief takes part by registering a function with `matched`: `(beliefs, weights) -> belief`, where
+To support a kind of belief, register a function with `matched`: `(beliefs, weights) -> belief`, where
 `beliefs` has a leading axis K and `weights` (K,) sum to one.
 """
 
@@ -24,21 +24,21 @@ T = TypeVar("T")
 
 
 def collapse(log_weights: Array, beliefs: T) -> T:
-    """The one belief with the first two moments of a mixture.
+    """The belief that has the first two moments of a mixture.
 
-    Exact moments for `Full`, `Diagonal`, Beta and Gamma; `LowRank` keeps the marginal variances exactly and
-    projects the rest; Dirichlet matches the means and the total variance. A learned noise variance matches
-    the mean and variance of the precision.
+    The moments are exact for `Full`, `Diagonal`, `Beta` and `Gamma`. `LowRank` keeps the marginal variances
+    exactly and projects the rest. `Dirichlet` matches the means and the total variance. A learned noise
+    variance matches the mean and variance of the precision.
 
     Arguments:
-        log_weights: (K,), of any total; where all are -inf, the first belief is given back.
+        log_weights: the log weights (K,), with any total; where all are -inf, the first belief is returned.
         beliefs: a belief whose arrays have a leading axis K.
 
     Returns:
         A belief of the same kind, without the leading axis.
 
     Raises:
-        CredoError: this kind of belief has no moments that could be matched.
+        CredoError: the moments of this kind of belief cannot be matched.
     """
     alive = jnp.max(log_weights) > -jnp.inf
     first = jnp.arange(log_weights.shape[0]) == 0
@@ -50,7 +50,11 @@ def collapse(log_weights: Array, beliefs: T) -> T:
 
 @functools.singledispatch
 def matched(beliefs: object, weights: Array) -> object:
-    """The belief with the moments of `beliefs` under `weights`; dispatches on the kind of belief."""
+    """The belief with the moments of `beliefs` under `weights`; dispatches on the kind of belief.
+
+    Raises:
+        CredoError: moments cannot be matched for beliefs of this class.
+    """
     raise CredoError(
         "moments can be matched for Gaussian, Beta, Gamma and Dirichlet beliefs; got "
         f"{type(beliefs).__name__}: choose PriorReset() and overflow='drop'."

@@ -1,11 +1,12 @@
-"""Methods by their names in the literature: one line each, a choice of auxiliary variable, conditional prior
-and weighting.
+"""Methods by their names in the literature.
+
+Each is one line: a choice of auxiliary variable, conditional prior and weighting.
 
 The codes are those of BONE (Duran-Martin et al. 2024, arXiv 2411.10153): C constant, RL run length, RLCC run
 length and changepoint count, CPT changepoint times, CPL changepoint location, CPP changepoint probability,
 CPV changepoint vector, ME mixture of experts; PR prior reset, MMPR moment-matched prior reset, OUPR soft
 reset, ACI additive covariance inflation, MCI multiplicative covariance inflation, OU Ornstein-Uhlenbeck, LSSM
-linear state-space model. Prefer these functions where a paper's method is meant, and the classes elsewhere.
+linear state-space model. Use these functions for the method of a paper, and the classes for anything else.
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ L = TypeVar("L")
 
 
 def c_static(learner: L) -> L:
-    """C-Static: nothing changes; the learner with `Static()` dynamics.
+    """C-Static: nothing changes. This is the learner with `Static()` dynamics.
 
     Arguments:
         learner: a learner with dynamics.
@@ -85,11 +86,11 @@ def c_aci(learner: L, var: ArrayLike = 1e-4) -> L:
 
 
 def c_ou(learner: L, forgetting: ArrayLike = 0.99) -> L:
-    """C-OU: a constant pull to the prior, Ornstein-Uhlenbeck (Kurle et al. 2020): never wider than the prior.
+    """C-OU: a constant pull to the prior, Ornstein-Uhlenbeck, never wider than the prior (Kurle et al. 2020).
 
     Arguments:
         learner: a learner with dynamics.
-        forgetting: which share of the way from the prior is kept at each step, in [0, 1].
+        forgetting: the share of the distance from the prior that is kept at each step, in [0, 1].
 
     Example:
         >>> import credo
@@ -117,7 +118,7 @@ def rl_pr(learner: Learner[B], hazard: HazardLike = 0.01, capacity: int = 10) ->
 
 
 def bocd(learner: Learner[B], hazard: HazardLike = 0.01, capacity: int = 200) -> RunLength[B]:
-    """BOCD: the same with so much room that it is exact for 200 steps (Adams & MacKay 2007).
+    """BOCD: `rl_pr` with enough capacity to be exact for 200 steps (Adams & MacKay 2007).
 
     Arguments:
         learner, hazard, capacity: as for `rl_pr`.
@@ -133,7 +134,7 @@ def bocd(learner: Learner[B], hazard: HazardLike = 0.01, capacity: int = 200) ->
 def rl_mmpr(
     learner: Learner[B], hazard: HazardLike = 0.01, capacity: int = 10, jump_var: ArrayLike = 1.0
 ) -> RunLength[B]:
-    """RL[K]-MMPR: a segment begins at the moments of what was believed, plus a jump (Fearnhead & Liu 2011).
+    """RL[K]-MMPR: a segment begins at the moments of the past belief, plus a jump (Fearnhead & Liu 2011).
 
     Arguments:
         learner, hazard, capacity: as for `rl_pr`.
@@ -154,7 +155,7 @@ def rl_oupr(learner: Learner[B], hazard: HazardLike = 0.05, floor: ArrayLike = 0
     Arguments:
         learner: a learner with a Gaussian or conjugate belief.
         hazard: P(change) before an observation.
-        floor: in [0, 1]; where less than this would be kept, nothing is.
+        floor: a share in [0, 1]; where less than this would be kept, nothing is.
 
     Example:
         >>> import credo
@@ -167,7 +168,7 @@ def rl_oupr(learner: Learner[B], hazard: HazardLike = 0.05, floor: ArrayLike = 0
 def rlcc_pr(
     learner: Learner[B], capacity: int = 10, a: ArrayLike = 1.0, b: ArrayLike = 100.0
 ) -> RunLength[B]:
-    """RLCC[K]-PR: run length and changepoint count, the hazard learned (Wilson, Nassar & Gold 2010).
+    """RLCC[K]-PR: run length and changepoint count, with a learned hazard (Wilson, Nassar & Gold 2010).
 
     Arguments:
         learner: the learner of one segment.
@@ -185,7 +186,7 @@ def rlcc_pr(
 def cpt_mmpr(
     learner: Learner[B], hazard: HazardLike = 0.01, capacity: int = 10, jump_var: ArrayLike = 1.0
 ) -> ChangeTimes[B]:
-    """CPT-MMPR: sets of changepoint times, dependence across them (Fearnhead & Liu 2011).
+    """CPT-MMPR: sets of changepoint times, with dependence across them (Fearnhead & Liu 2011).
 
     Arguments:
         learner, hazard, capacity, jump_var: as for `rl_mmpr`.
@@ -218,7 +219,7 @@ def cpl_mci(
 
 
 def cpl_sub(learner: Learner[B], hazard: HazardLike = 0.1, capacity: int = 10) -> ChangeTimes[B]:
-    """CPL-Sub: a beam over subsets of the data; what is left out is explained by the prior (BONE).
+    """CPL-Sub: a beam over subsets of the data, where the prior explains what is left out (BONE).
 
     Arguments:
         learner: the learner of the observations that are not left out.
@@ -236,13 +237,13 @@ def cpl_sub(learner: Learner[B], hazard: HazardLike = 0.1, capacity: int = 10) -
 def cpp_ou(
     learner: Learner[B], strength: ArrayLike = 10.0, levels: int = 11, method: LevelChoice = "marginal"
 ) -> ChangeProbability[B]:
-    """CPP-OU: how much is kept is chosen at every step (Kurle et al. 2020; Titsias et al. 2024).
+    """CPP-OU: the share that is kept is chosen at every step (Kurle et al. 2020; Titsias et al. 2024).
 
     Arguments:
         learner: a learner with a Gaussian or conjugate belief.
-        strength: of the prior Beta(strength + 1, 1) of the share that is kept, at least 0.
-        levels: how many shares there are to choose from, evenly between 1 and 0.
-        method: how one is chosen; see `ChangeProbability`.
+        strength: the strength of the prior Beta(strength + 1, 1) of the share that is kept, at least 0.
+        levels: how many shares there are to choose from, evenly spaced between 1 and 0.
+        method: how a share is chosen; see `ChangeProbability`.
 
     Example:
         >>> import credo
@@ -258,13 +259,13 @@ def cpp_ou(
 def cpp_aci(
     learner: Learner[B], mean_var: float = 0.01, levels: int = 8, method: LevelChoice = "marginal"
 ) -> ChangeProbability[B]:
-    """CPP-ACI: how much variance is added is chosen at every step, on a geometric grid.
+    """CPP-ACI: the added variance is chosen at every step, on a geometric grid.
 
     Arguments:
         learner: a learner with a Gaussian belief.
         mean_var: the mean of the exponential prior of the added variance, above 0.
         levels: how many variances there are to choose from; the first is 0.
-        method: how one is chosen; see `ChangeProbability`.
+        method: how a variance is chosen; see `ChangeProbability`.
 
     Example:
         >>> import credo
@@ -285,7 +286,7 @@ def bam(learner: Learner[B], memory: int = 20, penalty: ArrayLike = 0.5) -> Weig
     Arguments:
         learner: a differentiable learner that needs no key.
         memory: how many observations are remembered.
-        penalty: nats that leaving out one observation costs, at least 0.
+        penalty: the cost in nats of leaving out one observation, at least 0.
 
     Example:
         >>> import credo
@@ -296,11 +297,11 @@ def bam(learner: Learner[B], memory: int = 20, penalty: ArrayLike = 0.5) -> Weig
 
 
 def me_lssm(learners: Iterable[Learner[B]], switching: ArrayLike = 0.01) -> Experts[B]:
-    """ME-LSSM: a bank of filters of which one is right at a time (Magill 1965; Chang & Athans 1978).
+    """ME-LSSM: a bank of filters, one of which is right at a time (Magill 1965; Chang & Athans 1978).
 
     Arguments:
-        learners: learners that differ in their numbers only.
-        switching: the chance that the right one changes at a step.
+        learners: learners that differ only in their numbers.
+        switching: the probability that the right learner changes at a step.
 
     Example:
         >>> import credo
@@ -317,7 +318,7 @@ def wolf_rl_pr(
 
     Arguments:
         learner: a `RecursiveLearner` with a `Normal` likelihood of known variance.
-        threshold: from which distance an observation is weighted down, in the units of y.
+        threshold: the distance from which an observation is weighted down, in the units of y.
         hazard, capacity: as for `rl_pr`.
 
     Example:

@@ -1,4 +1,4 @@
-"""Beliefs that hold other beliefs, and what they answer alike."""
+"""Beliefs that hold other beliefs, and the answers that they share."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ B = TypeVar("B", bound=Belief)
 
 
 def at_time(belief: B, t: Array) -> B:
-    """The belief with its clock set to t: a prior that takes the place of a belief goes on at its time."""
+    """The belief with its clock set to t, so that a prior can take the place of a belief at that time."""
     return replace(belief, t=t)
 
 
@@ -35,12 +35,12 @@ def floating(belief: Belief) -> DTypeLike:
 
 
 def _answer(belief: object, name: str) -> PyTree:
-    """What a belief of any kind answers; an AttributeError where it has no such answer."""
+    """The answer of a belief of any kind, or an AttributeError where it has no such answer."""
     return getattr(belief, name)
 
 
 class Around(Generic[B]):
-    """A belief that holds one other and answers as that one does.
+    """A belief that holds one other belief and gives the answers of that one.
 
     A record that derives from it has a field `belief`, and a clock `t` as every belief has.
 
@@ -88,7 +88,7 @@ class Around(Generic[B]):
 
 
 class Mixture(Generic[B]):
-    """A belief that holds several, with weights, and answers as their mixture does.
+    """A belief that holds several weighted beliefs and gives the answers of their mixture.
 
     A record that derives from it has a field `beliefs`, one belief whose arrays have a leading axis K, and a
     field `log_weights` (K,), log probabilities that sum to one.
@@ -115,7 +115,7 @@ class Mixture(Generic[B]):
         return belief
 
     def collapse(self) -> B:
-        """One belief with the mixture's first two moments, where the kind of belief has them."""
+        """One belief with the first two moments of the mixture, where its kind of belief has them."""
         return collapse(self.log_weights, self.beliefs)
 
     @property
@@ -147,7 +147,11 @@ class Mixture(Generic[B]):
 
     @property
     def size(self) -> int:
-        """The number P of parameters of each belief."""
+        """The number P of parameters of each belief.
+
+        Raises:
+            CredoError: the beliefs have no number of parameters.
+        """
         unravel = getattr(self.beliefs, "unravel", None)
         if unravel is None:
             raise CredoError(f"a {type(self.beliefs).__name__} has no number of parameters.")
@@ -155,7 +159,7 @@ class Mixture(Generic[B]):
         return size
 
     def draws(self, key: Key, shape: tuple[int, ...], sample: Callable[[Array, Array], PyTree]) -> PyTree:
-        """Draws from the mixture: first of a belief, then from that belief.
+        """Draws from the mixture: first a belief is drawn, then a value from that belief.
 
         Arguments:
             key: the key of all draws.

@@ -1,7 +1,7 @@
-"""Conditional priors: what is believed of the parameters when a regime begins.
+"""Conditional priors: what is believed about the parameters when a regime begins.
 
 Given the auxiliary variable, BONE (Duran-Martin et al. 2024, arXiv 2411.10153) starts each update from a
-prior that is made of the past belief. Here a conditional prior is either a record with a function `begin`,
+prior that is made from the past belief. Here a conditional prior is either a record with a function `begin`,
 such as `PriorReset()`, or any `Dynamics`, applied to the belief before the change: `Static()` keeps it,
 `RandomWalk(var)` adds covariance, `Inflation(rate)` multiplies it, `OrnsteinUhlenbeck(forgetting)` moves it
 toward the prior (a soft reset), `LinearGaussian(F, b, Q)` maps it. Where several pasts end in one
@@ -29,7 +29,7 @@ B = TypeVar("B", bound=Belief)
 
 @runtime_checkable
 class ConditionalPrior(Protocol[B]):
-    """What a conditional prior of your own must be: a record with this function.
+    """The protocol of conditional priors. To write your own, make a record with this function.
 
     Example:
         >>> import credo, jax.numpy as jnp
@@ -57,9 +57,9 @@ class ConditionalPrior(Protocol[B]):
 
 @record
 class PriorReset(Generic[B]):
-    """A new regime knows nothing of the old one: the belief before any data (Adams & MacKay 2007).
+    """A new regime begins with the belief before any data, and knows nothing of the old one.
 
-    Works for every belief.
+    It works for every belief. Source: Adams & MacKay 2007.
 
     Example:
         >>> PriorReset()
@@ -73,9 +73,9 @@ class PriorReset(Generic[B]):
 
 @record
 class Subset(Generic[B]):
-    """The observation is not of this regime: the prior explains it, and nothing is learned from it.
+    """The observation does not belong to this regime: the prior explains it, and nothing is learned from it.
 
-    For `ChangeTimes`, whose hypotheses then are subsets of the data: those that were left out are in
+    It is for `ChangeTimes`, whose hypotheses are then subsets of the data. The observations left out are in
     `segments.times`. (CPL-Sub in BONE; coresets in Nguyen et al. 2018.)
 
     Example:
@@ -89,12 +89,16 @@ class Subset(Generic[B]):
     """
 
     def begin(self, parent: B, prior: B, dt: ArrayLike | None) -> B:
-        """The same belief: it waits for the next observation."""
+        """The same belief, which waits for the next observation."""
         return parent
 
 
 def require_conditional_prior(value: object) -> None:
-    """Refuse what is neither dynamics nor has a `begin`."""
+    """Refuse a value that is neither dynamics nor has a function `begin`.
+
+    Raises:
+        CredoError: the value is neither a conditional prior nor dynamics.
+    """
     if not isinstance(value, ConditionalPrior | Dynamics):
         raise CredoError(
             f"conditional_prior must be PriorReset() or dynamics such as RandomWalk; got {value!r}."
@@ -161,7 +165,7 @@ def _(parent: Dirichlet, prior: Dirichlet, dynamics: Dynamics, dt: ArrayLike | N
 
 
 def _retention(dynamics: Dynamics, counts: Array, dt: ArrayLike | None) -> Array:
-    """Which share of the pseudo-counts of a conjugate belief these dynamics keep."""
+    """The share of the pseudo-counts of a conjugate belief that these dynamics keep."""
     if isinstance(dynamics, OrnsteinUhlenbeck):
         share = as_like(dynamics.forgetting, counts)
     elif isinstance(dynamics, Inflation):

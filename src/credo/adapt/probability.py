@@ -1,4 +1,4 @@
-"""One belief whose forgetting is chosen at every step: changepoint probability as auxiliary variable."""
+"""One belief whose forgetting is chosen at every step; the auxiliary variable is a change probability."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from credo.likelihoods import Predictive, WeightedPredictive
 __all__ = ["ChangeProbability", "Forgetting", "LevelChoice", "LevelKind"]
 
 LevelKind: TypeAlias = Literal["ou", "inflation"]
-"""What a level is: the share that is kept, or the variance that is added."""
+"""The meaning of a level: the share that is kept, or the variance that is added."""
 
 LevelChoice: TypeAlias = Literal["marginal", "map", "gradient"]
 """How a level is chosen."""
@@ -42,10 +42,10 @@ class Forgetting(Around[B], Generic[B]):
     """A belief, and how much it will forget before the next observation.
 
     Attributes:
-        belief: what was believed after the latest observation, moved by the learner's own dynamics.
+        belief: the belief after the latest observation, moved by the learner's own dynamics.
         prior: the belief before any data.
-        level: what was chosen last: the share that was kept ("ou") or the variance that was added.
-        pending: how much time the next choice is about.
+        level: the latest choice: the share that was kept ("ou") or the variance that was added.
+        pending: the length of time that the next choice covers.
         t: how many times `predict` has been called.
 
     Example:
@@ -68,24 +68,28 @@ class ChangeProbability(Wrapper[Forgetting[B], B], Generic[B]):
 
     With `kind="ou"` and level u: N(u m + (1 - u) m0, u^2 S + (1 - u^2) S0) (CPP-OU: Titsias et al. 2024,
     Galashov et al. 2024). With `kind="inflation"` and level q: N(m, S + q I) (CPP-ACI). The level is chosen
-    by how well it predicts y, over a prior on levels; to maximise without a prior follows every outlier.
+    by how well it predicts y, with a prior on levels; without a prior, the maximum would follow every
+    outlier.
 
     Arguments:
-        learner: a learner with a Gaussian belief (for "ou" also conjugate).
-        levels: the levels to choose from (G,); for `method="gradient"` the one to start with.
+        learner: a learner with a Gaussian belief, or for "ou" a conjugate one.
+        levels: the levels to choose from (G,), or for `method="gradient"` the level to start with.
         log_prior: their log prior (G,), up to a constant; None for uniform.
         kind: "ou" or "inflation".
         method: "marginal" averages over the levels by Bayes and keeps the mixture's first two moments; "map"
             keeps the likeliest; "gradient" carries one level along and moves it uphill.
-        learning_rate, iterations: of the gradient steps, in -2 log u or in q.
-        limit: for "gradient": the largest -2 log u, or the largest q.
+        learning_rate, iterations: the rate and number of the gradient steps, in -2 log u or in q.
+        limit: the largest -2 log u or the largest q, for "gradient".
 
     Raises:
-        CredoError: a choice or a number is not one of these, or the shapes of levels and prior differ.
+        CredoError: a choice or a number is not allowed, or the shapes of levels and prior differ.
 
-    Exact evidence for "marginal" given the belief before; the collapse is an approximation. "map" and
-    "gradient" use y twice. Cost: G inner updates (marginal), G forecasts and one update (map), `iterations`
-    gradients of a forecast and one update (gradient), each with the family's move.
+    For "marginal" the evidence is exact given the belief before, and the collapse is an approximation. "map"
+    and "gradient" use y twice.
+
+    Cost: G inner updates (marginal), G forecasts and one update (map), or `iterations` gradients of a
+        forecast and
+    one update (gradient), each with the move of the family.
 
     Example:
         >>> import credo, jax.numpy as jnp
@@ -131,7 +135,7 @@ class ChangeProbability(Wrapper[Forgetting[B], B], Generic[B]):
         return Forgetting(prior, prior, level, jnp.zeros((), kind), jnp.zeros((), jnp.int32))
 
     def advance(self, belief: Forgetting[B], dt: ArrayLike | None) -> Forgetting[B]:
-        """Let time pass; how much is forgotten in it is chosen when y arrives."""
+        """Let time pass. How much is forgotten in it is chosen when y arrives."""
         later = self.learner.time_update(belief.belief, dt)
         # The first observation meets the prior itself.
         step = jnp.where(belief.t == 0, 0.0, 1.0) * (1.0 if dt is None else as_like(dt, belief.pending))
@@ -142,13 +146,13 @@ class ChangeProbability(Wrapper[Forgetting[B], B], Generic[B]):
         return OrnsteinUhlenbeck(level) if self.kind == "ou" else RandomWalk(level)
 
     def _child(self, belief: Forgetting[B], level: Array) -> B:
-        """The belief after a move of this level; the one that forgets nothing is the belief bit by bit."""
+        """The belief after a move of this level, unchanged bit by bit where nothing is forgotten."""
         child = descend(self._move(level), belief.belief, belief.prior, belief.pending)
         nothing = level == (1.0 if self.kind == "ou" else 0.0)
         return select(nothing | (belief.pending == 0), belief.belief, child)
 
     def _weights(self, belief: Forgetting[B]) -> tuple[Array, Array]:
-        """The levels (G,) and their log prior, of sum one."""
+        """The levels (G,) and their log prior, whose probabilities sum to one."""
         if self.method == "gradient":
             return belief.level[None], jnp.zeros(1, belief.level.dtype)
         levels = jnp.asarray(self.levels).astype(belief.level.dtype)

@@ -27,11 +27,11 @@ class Resettable(Around[B], Generic[B]):
     """A belief that may go back to its prior.
 
     Attributes:
-        belief: what is believed if nothing changed.
+        belief: the belief if nothing has changed.
         prior: the belief before any data.
-        run_length: steps since the last full reset; -1 before any observation.
-        retention: how much was kept at the latest update: 1 all, 0 a full reset.
-        change: on a predicted belief, P(change before the next observation); else 0.
+        run_length: the steps since the last full reset; -1 before any observation.
+        retention: the share that was kept at the latest update, from 1 (all) to 0 (a full reset).
+        change: P(change before the next observation) on a predicted belief, and otherwise 0.
         t: how many times `predict` has been called.
 
     Example:
@@ -55,7 +55,7 @@ class SoftReset(Wrapper[Resettable[B], B], Generic[B]):
 
     With p_r = p(y | x, belief), p_0 = p(y | x, prior) and n = sigmoid(log p_r - log p_0 + log((1 - H) / H)),
     the belief N(m, S) becomes N(n m + (1 - n) m0, n^2 S + (1 - n^2) S0) where n exceeds `floor`, else the
-    prior; then it learns y. Source: Duran-Martin et al. 2024 (BONE, arXiv 2411.10153), RL[1]-OUPR*. Their
+    prior. Then it learns y. Source: Duran-Martin et al. 2024 (BONE, arXiv 2411.10153), RL[1]-OUPR*. Their
     code pulls the mean to zero and the covariance to a constant; here both go to the prior, and the
     observation is learned after a full reset, too.
 
@@ -63,12 +63,13 @@ class SoftReset(Wrapper[Resettable[B], B], Generic[B]):
         learner: a learner with a Gaussian or conjugate belief.
         hazard: P(change) before an observation: a number, a function of the run length, or a hazard that does
             not count.
-        floor: in [0, 1]; where less than this would be kept, nothing is.
+        floor: a share in [0, 1]; where less than this would be kept, nothing is.
 
     Raises:
         CredoError: the hazard is learned, or a number is outside its range.
 
-    A heuristic: it uses y twice, to choose n and to learn. The forecast is the mixture (1 - H) p_r + H p_0,
+    The method is a heuristic: it uses y twice, to choose n and to learn. The forecast is the mixture (1 - H)
+        p_r + H p_0,
     whose density is the evidence. Cost: one inner update, two forecasts, and the family's move to its prior
     (P^3 for `Full()`, P^2 for `Full("dense")`).
 
@@ -126,7 +127,7 @@ class SoftReset(Wrapper[Resettable[B], B], Generic[B]):
     def propose(
         self, belief: Resettable[B], x: PyTree, y: PyTree, weight: ArrayLike, key: Key | None
     ) -> Proposal[Resettable[B]]:
-        """Go back as far as y asks for, then learn y."""
+        """Go back to the prior as far as y suggests, then learn y."""
         fresh = _fresh(belief)
         # The scores are those of the inner learner's own update, whatever its curvature.
         _, infos = jax.vmap(lambda one: self.learner.measurement_update(one, x, y, weight, key))(

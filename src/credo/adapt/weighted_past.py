@@ -19,14 +19,14 @@ __all__ = ["Memory", "WeightedPast"]
 
 @record
 class Memory(Around[B], Generic[B]):
-    """The latest N observations with weights, and what they make of the prior.
+    """The latest N observations with weights, and the prior updated with them.
 
     Attributes:
         belief: the prior, updated with every remembered observation by its weight.
         prior: the belief before any data.
         xs, ys: the remembered observations, with a leading axis N; the newest is last.
-        logits: of their weights (N,); the weight is sigmoid(logit).
-        filled: how many there are.
+        logits: the logits of their weights (N,); a weight is sigmoid(logit).
+        filled: the number of remembered observations.
         t: how many times `predict` has been called.
 
     Example:
@@ -55,26 +55,28 @@ class Memory(Around[B], Generic[B]):
 
 @record
 class WeightedPast(Wrapper[Memory[B], B], Generic[B]):
-    """A learner that remembers N observations and weighs each by whether it still holds.
+    """A learner that remembers N observations and weighs each by whether it is still valid.
 
     The belief is prior x prod_i p(y_i | x_i, theta)^(w_i). When y arrives, the weights climb the log density
     log p(y | x, w) - penalty * sum_i (1 - w_i) by gradient steps on their logits; then y joins with weight
     `entry`. Source: Nassar et al. 2022 (BAM, arXiv 2206.06650); BONE's CPV-weighted.
 
     Arguments:
-        learner: any differentiable learner that needs no key; its own dynamics are not used, since time is in
-            the weights.
+        learner: any differentiable learner that needs no key. Its own dynamics are not used, since the
+            weights account for time.
         memory: how many observations N to remember.
-        learning_rate, iterations: of the gradient steps; 0 iterations keep all weights at `entry`.
+        learning_rate, iterations: the rate and number of the gradient steps; 0 iterations keep all weights at
+            `entry`.
         entry: the weight of a new observation, in (0, 1).
-        penalty: at least 0: nats that leaving out one observation costs, a prior against forgetting.
+        penalty: the cost in nats of leaving out one observation, at least 0, as a prior against forgetting.
 
     Raises:
         CredoError: a number is outside its range, or `init` lacks `example`.
 
-    Exact given the weights for conjugate and linear-Gaussian learners; what falls out of memory is
-    forgotten. The weights are point estimates, made with y itself. Cost: N inner updates and their gradient
-    an iteration, and N more.
+    Given the weights, the belief is exact for conjugate and linear-Gaussian learners. Observations that fall
+    out of the memory are forgotten. The weights are point estimates, made with y itself.
+
+    Cost: N inner updates and their gradient for each iteration, and N more.
 
     Example:
         >>> import credo, jax.numpy as jnp
@@ -112,6 +114,9 @@ class WeightedPast(Wrapper[Memory[B], B], Generic[B]):
         Arguments:
             params, var, others: as for the inner learner.
             example: a pair (x, y) of the shapes and dtypes of the stream; x may be None.
+
+        Raises:
+            CredoError: there is no `example`.
         """
         if not isinstance(example, tuple) or len(example) != 2:
             raise CredoError("init needs example=(x, y), one row of the stream, to lay out the memory.")
@@ -127,11 +132,11 @@ class WeightedPast(Wrapper[Memory[B], B], Generic[B]):
         return Memory(prior, prior, None, None, logits, zero, zero)
 
     def advance(self, belief: Memory[B], dt: ArrayLike | None) -> Memory[B]:
-        """Let time pass: nothing moves, since time is in the weights."""
+        """Let time pass. Nothing moves, since the weights account for time."""
         return replace(belief, belief=at_time(belief.belief, belief.belief.t + 1))
 
     def _believe(self, belief: Memory[B], logits: Array) -> B:
-        """The prior with the remembered observations, weighed."""
+        """The prior updated with the remembered observations, by their weights."""
         weights = replace(belief, logits=logits).weights
 
         def take(inner: B, row: tuple[PyTree, PyTree, Array]) -> tuple[B, None]:

@@ -1,7 +1,7 @@
-"""The base of wrappers: a learner in, a learner out.
+"""The base of wrappers, which turn one learner into another.
 
-What all wrappers share is here: the first belief of the learner inside, the clock, forecasts and draws that
-are passed on, and the rule by which an update is accepted or refused.
+This module holds what all wrappers share: the first belief of the learner inside, the clock, forecasts and
+draws that are passed on, and the rule by which an update is accepted or refused.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ W = TypeVar("W", bound=Belief)
 
 @record
 class Proposal(Generic[W]):
-    """What an update would give, before it is accepted or refused.
+    """The result of an update, before it is accepted or refused.
 
     Attributes:
         belief: the new belief.
         log_evidence: log p(y | x, past) before the update, in nats.
         ok: whether the observation can be taken in: a boolean.
-        extras: what `Info` is to report beside these.
+        extras: what `Info` reports beside these.
 
     Example:
         >>> import credo
@@ -50,7 +50,7 @@ class Proposal(Generic[W]):
 
 
 class Proposing(Learner[W]):
-    """A learner whose updates are proposed, and then accepted or refused in one place."""
+    """A learner whose updates are first proposed, and then accepted or refused in one place."""
 
     @abstractmethod
     def advance(self, belief: W, dt: ArrayLike | None) -> W:
@@ -63,7 +63,7 @@ class Proposing(Learner[W]):
 
     @abstractmethod
     def propose(self, belief: W, x: PyTree, y: PyTree, weight: ArrayLike, key: Key | None) -> Proposal[W]:
-        """Say what the belief would be after an observation; the arguments are those of `update`."""
+        """Say what the belief would be after an observation. The arguments are those of `update`."""
 
     def report(self, belief: W, proposal: Proposal[W], used: Array) -> PyTree:
         """The `extras` of the `Info`: by default those of the proposal.
@@ -98,8 +98,8 @@ class Wrapper(Proposing[W], Generic[W, B]):
     - `propose(belief, x, y, weight, key)`: what the belief would be after an observation, as a `Proposal`.
 
     It may write `advance` (how time passes), `predictive` (the forecast), `draws` and `report`; by default
-    they pass on to the learner inside. For that a belief derives from `Around` and holds the inner one as
-    `belief`; where beliefs are built otherwise, write `inner` and `outer`. Written once, here:
+    they pass on to the learner inside. For this, a belief derives from `Around` and holds the inner one as
+    `belief`. Where beliefs are built in another way, write `inner` and `outer`. The base class provides:
 
     - the clock: `t` grows by one with every `predict`;
     - a proposal is accepted where it is `ok` and the weight is not 0; otherwise the belief comes back bit
@@ -161,7 +161,7 @@ class Wrapper(Proposing[W], Generic[W, B]):
         """The first belief of the wrapper, given that of the learner inside."""
 
     def inner(self, belief: W) -> B:
-        """The belief that the learner inside keeps; by default the field `belief` of an `Around`."""
+        """The belief that the learner inside keeps, by default the field `belief` of an `Around`."""
         assert isinstance(belief, Around)
         return belief.belief
 

@@ -16,7 +16,7 @@ class Beta:
     """A probability p ~ Beta(a, b): density proportional to p^(a-1) (1 - p)^(b-1).
 
     Attributes:
-        a, b: both above 0; a + b counts the observations that the belief is worth.
+        a, b: the pseudo-counts, above 0. The belief is worth a + b observations.
         t: how many times `predict` has been called.
 
     Example:
@@ -54,8 +54,8 @@ class Gamma:
     """A rate ~ Gamma(shape, per): density proportional to rate^(shape-1) exp(-per rate).
 
     Attributes:
-        shape: above 0; the events that the belief is worth.
-        per: above 0; the time, or the number of observations, in which they occurred.
+        shape: the number of events that the belief is worth, above 0.
+        per: the time, or the number of observations, in which those events occurred, above 0.
         t: how many times `predict` has been called.
 
     Example:
@@ -89,7 +89,7 @@ class Gamma:
 
 @record
 class Dirichlet:
-    """The probabilities p of C classes ~ Dirichlet(counts): density proportional to prod p_c^(counts_c - 1).
+    """Class probabilities p ~ Dirichlet(counts): density proportional to prod p_c^(counts_c - 1).
 
     Attributes:
         counts: (C,), each above 0: the observations of each class that the belief is worth.

@@ -1,4 +1,4 @@
-"""A belief held by an ensemble of parameter vectors."""
+"""A belief that is represented by an ensemble of parameter vectors."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ __all__ = ["Ensemble"]
 
 @record
 class Ensemble:
-    """M members, equally likely: the belief of `credo.enkf`.
+    """An ensemble of M equally likely members, which is the belief of `credo.enkf`.
 
     Attributes:
         mean: the members' mean, as a vector (P,).
         deviations: the members minus their mean (M, P).
-        key: the data of the key from which noise is drawn; step t folds t in.
+        key: the key data from which noise is drawn; step t folds in t.
         t: how many times `predict` has been called.
         unravel: how a vector becomes the parameter tree.
         anchor: the prior, kept only for dynamics that return to it.

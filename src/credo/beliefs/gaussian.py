@@ -13,7 +13,7 @@ __all__ = ["Anchor", "Gaussian", "Point"]
 
 @record
 class Anchor:
-    """The prior that dynamics pull back to.
+    """The prior to which dynamics return.
 
     Attributes:
         mean: the prior's mean (P,).
@@ -41,7 +41,7 @@ class Gaussian:
         t: how many times `predict` has been called.
         unravel: how the vector becomes the parameter tree.
         anchor: the prior, kept only for dynamics that return to it.
-        noise: what is known of the noise variance, where it is learned; `cov` is then in units of it.
+        noise: the belief about the noise variance, where it is learned; `cov` is then in units of it.
 
     Example:
         >>> import credo, jax.numpy as jnp
@@ -81,12 +81,12 @@ class Gaussian:
 
 @record
 class Point:
-    """One value of the parameters, no uncertainty: the belief of gradient learners.
+    """One value of the parameters without uncertainty, which is the belief of gradient learners.
 
     Attributes:
         mean: the parameters as a vector (P,).
-        state: the optimiser's state.
-        buffer: the latest observations (replay), or None.
+        state: the state of the optimiser.
+        buffer: the latest observations, for replay, or None.
         t: how many times `predict` has been called.
         unravel: how the vector becomes the parameter tree.
         anchor: the initial parameters, kept only for dynamics that return to them.

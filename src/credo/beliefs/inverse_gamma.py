@@ -1,4 +1,4 @@
-"""What is known about a noise variance."""
+"""Beliefs about a noise variance."""
 
 from __future__ import annotations
 
@@ -18,11 +18,14 @@ class InverseGamma:
     """A belief about a noise variance v: density proportional to v^-(shape + 1) exp(-scale / v).
 
     Arguments:
-        shape: above 0; 2 `shape` counts the observations that the belief is worth.
-        scale: above 0; `scale / shape` is the typical variance.
-        forgetting: a number in (0, 1]; before each observation shape and scale are multiplied by it, so that
-            the noise may drift and early, badly predicted observations lose their weight. 1 never forgets
-            (and is exact).
+        shape: a number above 0. The belief is worth 2 `shape` observations.
+        scale: a number above 0; `scale / shape` is the typical variance.
+        forgetting: a number in (0, 1], by which shape and scale are multiplied before each observation, so
+            that the noise may drift and early, badly predicted observations lose their weight. 1 never
+            forgets and is exact.
+
+    Raises:
+        CredoError: `shape` or `scale` is not above 0, or `forgetting` is outside (0, 1].
 
     Example:
         >>> InverseGamma(3.0, 1.0).mean
@@ -40,15 +43,16 @@ class InverseGamma:
 
     @property
     def mean(self) -> Array:
-        """E[v], scale / (shape - 1); where shape <= 1, and no mean exists, scale / shape."""
+        """The mean E[v] = scale / (shape - 1), or scale / shape where shape <= 1 and no mean exists."""
         shape, scale = jnp.asarray(self.shape), jnp.asarray(self.scale)
         return scale / jnp.where(shape > 1, shape - 1, shape)
 
     def observe(self, gap: Array, unit_cov: Array, weight: Array) -> InverseGamma:
         """Condition on residuals e (C,) ~ N(0, v unit_cov): shape + w C / 2, scale + e' inv(unit_cov) e / 2.
 
-        The residual is that of the *prediction* and `unit_cov` includes the parameters' uncertainty; using
-        the residual after the fit would bias the noise low. Exact for linear models (normal-inverse-gamma).
+        The residual is that of the *prediction*, and `unit_cov` includes the uncertainty of the parameters.
+        The residual after the fit would bias the noise low. The result is exact for linear models
+        (normal-inverse-gamma).
 
         Arguments:
             gap: the residual e (C,).
@@ -56,7 +60,7 @@ class InverseGamma:
             weight: the weights of the C residuals, summed.
 
         Returns:
-            The belief after it.
+            The belief after the observation.
         """
         shape, scale = jnp.asarray(self.shape), jnp.asarray(self.scale)
         forget = as_like(self.forgetting, shape)

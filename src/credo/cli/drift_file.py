@@ -1,4 +1,4 @@
-"""`drift.csv`: what was reported of changes, row by row."""
+"""`drift.csv`: what was reported about changes, row by row."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class DriftFile:
 
     Arguments:
         path: the file.
-        tally: of the drift; None writes nothing.
+        tally: the tally of the drift; None writes nothing.
         row: how many rows were learned from before.
     """
 

@@ -1,4 +1,4 @@
-"""The plot of what a drift reports of changes: run lengths, the probability of a change, or experts."""
+"""The plot of what a drift reports about changes: run lengths, the probability of a change, or experts."""
 
 from __future__ import annotations
 

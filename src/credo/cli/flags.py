@@ -1,4 +1,4 @@
-"""The flags of `credo learn`, and the names under which the library knows them; free of JAX."""
+"""The flags of `credo learn`, and their names in the library. Nothing here uses JAX."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def _run(help: str) -> Parameter:
 @Parameter(name="*")
 @dataclass(frozen=True)
 class DataFlags:
-    """What is said of the data; the names are those of `credo.sessions.ColumnOptions`."""
+    """The flags about the data, with the names of `credo.sessions.ColumnOptions`."""
 
     target: Annotated[str | None, _data("The column to predict; needed for files.")] = None
     task: Annotated[
@@ -83,7 +83,7 @@ class DataFlags:
 @Parameter(name="*")
 @dataclass(frozen=True)
 class LearnerFlags:
-    """What is said of the learner; the names are those of `credo.sessions.Options`."""
+    """The flags about the learner, with the names of `credo.sessions.Options`."""
 
     model: Annotated[str | None, _learner("linear, mlp:WIDTH,WIDTH,... or cnn.")] = None
     posterior: Annotated[str | None, _learner("full, diagonal or low-rank:RANK.")] = None
@@ -149,7 +149,7 @@ class LearnerFlags:
 @Parameter(name="*")
 @dataclass(frozen=True)
 class RunFlags:
-    """Where results go, and how a run goes on."""
+    """The flags about where results go, and how a run continues."""
 
     out: Annotated[
         Path | None, _run("The folder for the results; by default runs/SOURCE, or the next free number.")

@@ -1,4 +1,4 @@
-"""Ctrl-C: finish the chunk at hand, then stop, so that the saved state is one between two rows."""
+"""Ctrl-C, which finishes the current chunk before it stops, so that the saved state is between two rows."""
 
 from __future__ import annotations
 

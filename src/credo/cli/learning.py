@@ -1,4 +1,4 @@
-"""`credo learn`: open the source, learn row by row, score held-out rows, and write what came of it."""
+"""`credo learn`: open the source, learn row by row, score held-out rows, and write the results."""
 
 from __future__ import annotations
 
@@ -34,6 +34,9 @@ def learn_from(request: Request) -> int:
 
     Returns:
         The exit status: 0, or 130 where the run was interrupted.
+
+    Raises:
+        DataError: the test file does not exist, or there is no row to learn from.
     """
     path = request.run.resume
     earlier = None if path is None else resume(request, path)
@@ -142,7 +145,7 @@ def _fresh(request: Request, source: RowSource) -> tuple[Session, list[str]]:
 def _stream(
     request: Request, session: Session, source: RowSource, interrupt: Interruptible, record: DriftFile
 ) -> list[str]:
-    """Learn from all rows; returns sentences on the bad ones."""
+    """Learn from all rows, and return sentences about the bad ones."""
     bad: list[str] = []
     bad_rows, rows_read = 0, 0
     session.progress = Progress(request.source, session.progress.line, interrupted=True)

@@ -23,7 +23,11 @@ class Folder:
         self.path, self.files = path, files
 
     def commit(self) -> None:
-        """Move the files to their place; an earlier run's files of the same names are replaced one by one."""
+        """Move the files to their place; an earlier run's files of the same names are replaced one by one.
+
+        Raises:
+            DataError: a file cannot be written.
+        """
         try:
             if not self.path.exists():
                 os.chmod(self.files, 0o755)
@@ -47,7 +51,7 @@ def choose(folder: Path | None, name: str) -> tuple[Path, str]:
 
     Arguments:
         folder: the one that the user named, or None.
-        name: of the source.
+        name: the name of the source.
 
     Raises:
         DataError: the named folder holds files that no run of credo wrote, or is no folder.
@@ -76,7 +80,11 @@ def choose(folder: Path | None, name: str) -> tuple[Path, str]:
 
 @contextlib.contextmanager
 def writing(path: Path) -> Iterator[Folder]:
-    """A folder to fill, removed again where anything goes wrong; fails at once where it cannot be written."""
+    """A folder to fill, which is removed where anything goes wrong. It must be writable from the start.
+
+    Raises:
+        DataError: the file cannot be written.
+    """
     created = [parent for parent in (path.parent, *path.parent.parents) if not parent.exists()]
     files = None
     try:
@@ -98,7 +106,11 @@ def writing(path: Path) -> Iterator[Folder]:
 
 
 def require_writable_file(path: Path, option: str) -> None:
-    """Refuse a file that could not be written at the end, before anything is computed."""
+    """Refuse a file that could not be written at the end, before anything is computed.
+
+    Raises:
+        DataError: the path is a folder, or a file there cannot be written.
+    """
     try:
         if path.is_dir():
             raise DataError(f"{option} {path} is a folder; name a file in it.")

@@ -34,6 +34,10 @@ def predict_file(saved: Path, file: str, out: str, level: float, strict: bool, c
 
     Returns:
         The exit status.
+
+    Raises:
+        CredoError: the session learned from nothing or from images.
+        DataError: no row can be predicted, or the output cannot be written.
     """
     session = Session.load(saved, chunk)
     if session.rows_used == 0:

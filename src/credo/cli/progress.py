@@ -23,7 +23,7 @@ PLAIN_SECONDS = 5.0
 
 
 def stderr() -> Console:
-    """Standard error, as it is now."""
+    """The current standard error."""
     return Console(stderr=True, highlight=False, soft_wrap=True)
 
 

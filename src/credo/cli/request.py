@@ -25,7 +25,7 @@ class Request:
 
     @property
     def columns(self) -> ColumnOptions:
-        """What is said of the table's columns."""
+        """What the flags say about the columns of the table."""
         data = self.data
         return ColumnOptions(
             data.target,
@@ -38,7 +38,7 @@ class Request:
 
     @property
     def options(self) -> Options:
-        """What is said of the learner."""
+        """What the flags say about the learner."""
         flags = self.learner
         return Options(
             flags.model,
@@ -66,7 +66,11 @@ def _words(text: str | None) -> list[str]:
 
 
 def is_named(source: str) -> bool:
-    """Whether a SOURCE is the name of a data set; refuses what is neither that nor looks like a file."""
+    """Whether a SOURCE is the name of a data set, rather than a file.
+
+    Raises:
+        DataError: there is neither such a file nor such a data set.
+    """
     if source == "-":
         return False
     known = names()

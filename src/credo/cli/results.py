@@ -1,4 +1,4 @@
-"""What comes out of a run: the final table, metrics.json, plots and the report."""
+"""The results of a run: the final table, metrics.json, plots and the report."""
 
 from __future__ import annotations
 
@@ -85,8 +85,8 @@ def write(folder: Path, results: Results, *, plots: bool) -> list[str]:
     """Write metrics.json and, unless the run was cut short, plots and the report.
 
     Arguments:
-        folder: where to.
-        results: of the run.
+        folder: the folder to write to.
+        results: the results of the run.
         plots: whether to draw plots and write the report.
 
     Returns:

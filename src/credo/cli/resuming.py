@@ -1,4 +1,4 @@
-"""`--resume`: go on from a saved session, with the learner that it was saved with."""
+"""`--resume`: continue a saved session with the learner that was saved in it."""
 
 from __future__ import annotations
 
@@ -78,9 +78,9 @@ def skip_known(source: RowSource, progress: Progress, name: str) -> None:
     """Leave out the rows that an interrupted run over the same source has learned from.
 
     Arguments:
-        source: changed in place.
-        progress: of the earlier run.
-        name: the SOURCE of the present one.
+        source: the source, which is changed in place.
+        progress: the progress of the earlier run.
+        name: the SOURCE of the present run.
     """
     if not progress.interrupted or progress.source != name or name == "-":
         return

@@ -1,4 +1,4 @@
-"""What came of a run: the contents of metrics.json, and the verdict in words."""
+"""The summary of a run: the contents of metrics.json, and the verdict in words."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Scored(TypedDict):
 
 
 class ReportedChanges(ChangeSummary):
-    """What was reported of changes, in numbers and in words."""
+    """What was reported about changes, in numbers and in words."""
 
     sentences: list[str]
 
@@ -48,7 +48,7 @@ class ResolvedSettings(SavedSettings):
 
 
 class Summary(TypedDict):
-    """The contents of metrics.json; the last three are there where they apply."""
+    """The contents of metrics.json. The last three are present where they apply."""
 
     format: int
     source: str
@@ -75,14 +75,14 @@ class Results:
     """A finished run.
 
     Attributes:
-        source: as it was called.
-        session: at its end.
-        sentences: what was said of the data and the learner.
-        bad: sentences on skipped rows.
-        test: scores of held-out rows.
-        seconds: of learning, compilation included.
-        rows: learned from in this run.
-        interrupted: by Ctrl-C.
+        source: the source as the user named it.
+        session: the session at the end.
+        sentences: what was said about the data and the learner.
+        bad: sentences about skipped rows.
+        test: the scores of held-out rows.
+        seconds: the time of learning, compilation included.
+        rows: the number of rows learned from in this run.
+        interrupted: whether Ctrl-C stopped the run.
         ordered: whether the rows are one stream.
     """
 

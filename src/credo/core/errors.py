@@ -1,7 +1,7 @@
-"""Errors: every refusal is one sentence that names the field, the value and what is allowed.
+"""Errors, each of which is one sentence that names the field, the value and what is allowed.
 
-All errors derive from `CredoError`, itself a `ValueError`, so a caller may catch one type; the command line
-prints the sentence and exits with status 2.
+All errors derive from `CredoError`, which is a `ValueError`, so that a caller can catch one type. The command
+line prints the sentence and exits with status 2.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ __all__ = [
 
 
 class CredoError(ValueError):
-    """A request that credo cannot carry out; the message is one sentence fit to be shown to a person.
+    """A request that credo cannot carry out. The message is one sentence that can be shown to a person.
 
-    Where a sentence names a setting further on, it stands in backquotes, such as `drift='walk'`. A caller
-    that knows settings by other names (the command line has flags) can thus put its own in their place.
+    A setting that is named later in the sentence stands in backquotes, such as `drift='walk'`. A caller that
+    knows settings by other names, as the command line does with its flags, can then insert its own names.
 
     Arguments:
         message: the sentence.
-        field: the setting or argument with whose name the sentence begins, where it does.
+        field: the setting or argument whose name begins the sentence, if there is one.
 
     Example:
         >>> import credo
@@ -72,7 +72,7 @@ class FormatError(CredoError):
 
 
 def suggest(value: str, allowed: Iterable[str]) -> str:
-    """Spell a hint such as ``"did you mean 'mnist'?"``, or an empty string where nothing is close.
+    """Write a hint such as ``"did you mean 'mnist'?"``, or an empty string where nothing is close.
 
     Arguments:
         value: what was written.
@@ -127,7 +127,7 @@ def _concrete(value: object) -> np.ndarray | None:
 
 
 def require_positive(field: str, value: object) -> None:
-    """Refuse a number (or any entry of an array) that is not above zero and finite; traced values pass.
+    """Refuse a number, or an array with an entry, that is not above 0 and finite. Traced values pass.
 
     Arguments:
         field: the argument's name, for the message.
@@ -150,7 +150,7 @@ def require_positive(field: str, value: object) -> None:
 
 
 def require_nonnegative(field: str, value: object) -> None:
-    """Refuse a number (or any entry of an array) below zero or not finite; traced values pass.
+    """Refuse a number, or an array with an entry, that is below 0 or not finite. Traced values pass.
 
     Arguments:
         field: the argument's name, for the message.
@@ -170,7 +170,7 @@ def require_nonnegative(field: str, value: object) -> None:
 
 
 def require_interval(field: str, value: object, low: float, high: float, *, closed: bool = True) -> None:
-    """Refuse a number outside an interval; traced values pass.
+    """Refuse a number outside an interval. Traced values pass.
 
     Arguments:
         field: the argument's name, for the message.
@@ -197,15 +197,15 @@ def require_interval(field: str, value: object, low: float, high: float, *, clos
 
 
 def require_integer(field: str, value: object, low: int, high: int | None = None) -> None:
-    """Refuse what is not a whole number in low..high.
+    """Refuse a value that is not a whole number from `low` to `high`.
 
     Arguments:
         field: the argument's name, for the message.
         value: the number.
-        low, high: the smallest and the largest that are allowed; None for no largest.
+        low, high: the smallest and the largest number allowed; `high` may be None for no limit.
 
     Raises:
-        CredoError: it is not a whole number, or lies outside.
+        CredoError: the value is not a whole number, or lies outside the range.
 
     Example:
         >>> require_integer("rank", 10, 1)

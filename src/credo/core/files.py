@@ -1,4 +1,4 @@
-"""Files: written at once or not at all, JSON in which every number is legal, and what wrote them."""
+"""Atomic writing of files, JSON in which every number is legal, and the versions that wrote a file."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["json_bytes", "versions", "write_atomically"]
 
 
 def write_atomically(path: Path, data: bytes) -> None:
-    """Write to a temporary file beside the target, flush it to the disk, and rename it: all or nothing.
+    """Write a file atomically: to a temporary file beside the target, which is flushed and then renamed.
 
     Arguments:
         path: the file; its folder is created where it is missing.
@@ -56,7 +56,7 @@ def write_atomically(path: Path, data: bytes) -> None:
 
 
 def json_bytes(value: object) -> bytes:
-    """JSON, in which numbers that it does not know (NaN, infinities) are null.
+    """The value as JSON, in which numbers that it does not know (NaN, infinities) are null.
 
     Example:
         >>> json_bytes({"nlpd": float("nan"), "rows": np.int64(3)})

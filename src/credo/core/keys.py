@@ -1,5 +1,6 @@
-"""Random keys: explicit, and one per step by folding in the step's number, so a resumed stream continues its
-draws.
+"""Random keys, always explicit.
+
+The key of a step folds in the number of the step, so that a resumed stream continues with the same draws.
 """
 
 from __future__ import annotations
@@ -24,7 +25,11 @@ def as_key(key: Key) -> jax.Array:
 
 
 def require_key(key: Key | None, what: str) -> jax.Array:
-    """The key, or (at trace time) one sentence that says what needs it."""
+    """The key as a typed JAX key, or an error that says what needs one.
+
+    Raises:
+        CredoError: there is no key.
+    """
     if key is None:
         raise CredoError(f"{what} draws random numbers: pass key=jax.random.key(seed).")
     return as_key(key)

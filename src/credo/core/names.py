@@ -1,4 +1,4 @@
-"""The names of methods, listed once, without JAX."""
+"""The names of methods, listed in one place that does not import JAX."""
 
 from __future__ import annotations
 

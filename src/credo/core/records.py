@@ -1,7 +1,7 @@
 """Records: frozen dataclasses that are pytrees, print, compare and can be saved.
 
-Arrays and hyper-parameters are leaves, so `jax.vmap`, `jax.grad` and `replace` work on them; what is marked
-`static_field()` (functions, integers, names) is metadata of the tree. Nothing is mutated.
+Arrays and hyper-parameters are leaves, so `jax.vmap`, `jax.grad` and `replace` work on them. Fields marked
+`static_field()` (functions, integers, names) are metadata of the tree. Nothing is mutated.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ __all__ = ["REGISTRY", "record", "record_name", "replace", "static_field"]
 T = TypeVar("T")
 
 REGISTRY: dict[str, type] = {}
-"""Every record class by its name; the saved format refers to classes by these names only."""
+"""Every record class by its name. The saved format refers to classes only by these names."""
 
 
 class _Record(Protocol):
-    """What the methods that `record` gives to a class ask of it: that it is a dataclass."""
+    """A class to which `record` can give its methods: a dataclass."""
 
     __dataclass_fields__: ClassVar[dict[str, dataclasses.Field[Any]]]
 
@@ -41,10 +41,10 @@ def static_field(*, default: T) -> T: ...
 
 
 def static_field(*, default: object = dataclasses.MISSING) -> object:
-    """Declare a field that is metadata of the tree rather than a leaf; it must be hashable.
+    """Declare a field that is metadata of the tree rather than a leaf. Its value must be hashable.
 
     Arguments:
-        default: the value where none is passed; without it the field is required.
+        default: the value where none is passed; without a default the field is required.
 
     Returns:
         The declaration of the field, which stands for its value to a type checker.
@@ -66,7 +66,7 @@ def record(cls: type[T]) -> type[T]:
     """Turn a class with annotated fields into a frozen dataclass that is a pytree.
 
     Arguments:
-        cls: the class; fields made with `static_field()` become metadata, all others are leaves or sub-trees.
+        cls: the class. Fields made with `static_field()` become metadata; all others are leaves or sub-trees.
 
     Returns:
         The same class: frozen, registered with JAX, comparable (`==` compares structure and every leaf),
@@ -149,8 +149,8 @@ def replace(value: T, /, **changes: object) -> T:
     """A copy of a record with some fields changed (`dataclasses.replace`).
 
     Arguments:
-        value: the record; it stays as it is.
-        changes: the fields that change, with their new values; they are checked as in the constructor.
+        value: the record, which is not changed.
+        changes: the fields that change, with their new values, which are checked as in the constructor.
 
     Returns:
         A record of the same class.

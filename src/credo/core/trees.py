@@ -20,8 +20,9 @@ T = TypeVar("T")
 
 @record
 class Unravel:
-    """How a flat vector (P,) becomes the tree of parameters again; comparable, so equal models share one
-    trace.
+    """How a flat vector (P,) becomes the tree of parameters again.
+
+    Two of these can be compared, so that equal models share one trace.
     """
 
     treedef: Any = static_field()
@@ -34,7 +35,7 @@ class Unravel:
         return sum(math.prod(shape) for shape in self.shapes)
 
     def __call__(self, vector: jax.Array) -> PyTree:
-        """Rebuild the tree from `vector` (..., P); leading axes stay leading in every leaf."""
+        """Rebuild the tree from `vector` (..., P). Leading axes stay leading in every leaf."""
         leaves, start = [], 0
         for shape, dtype in zip(self.shapes, self.dtypes, strict=True):
             size = math.prod(shape)
@@ -83,11 +84,11 @@ def _widest(arrays: list[jax.Array]) -> np.dtype:
 
 
 def spread(value: PyTree, unravel: Unravel, dtype: DTypeLike, *, field: str) -> jax.Array:
-    """Give every parameter its number: from a scalar, a vector (P,), or a tree like the parameters.
+    """Give every parameter its number, taken from a scalar, a vector (P,) or a tree like the parameters.
 
     Arguments:
-        value: a scalar; an array (P,); or a tree of the parameters' structure whose leaves broadcast to
-            theirs.
+        value: a scalar, an array (P,), or a tree with the structure of the parameters, whose leaves
+            broadcast to theirs.
         unravel: the layout of the parameters.
         dtype: the dtype of the result.
         field: the argument's name, for the error message.
@@ -133,9 +134,7 @@ def all_finite(tree: PyTree) -> jax.Array:
 
 
 def select(accept: jax.Array, new: T, old: T) -> T:
-    """Take the tree `new` where the boolean scalar `accept` holds and `old` elsewhere, leaf by leaf and bit
-    by bit.
-    """
+    """The tree `new` where the boolean scalar `accept` is True, and otherwise the tree `old`, bit by bit."""
     chosen: T = jax.tree.map(lambda a, b: jnp.where(accept, a, b), new, old)
     return chosen
 

@@ -10,10 +10,10 @@ from jax.typing import ArrayLike, DTypeLike
 __all__ = ["Array", "ArrayLike", "DTypeLike", "Key", "PyTree"]
 
 Array: TypeAlias = jax.Array
-"""An array of JAX; docstrings give its shape."""
+"""A JAX array. Docstrings give its shape."""
 
 Key: TypeAlias = jax.Array | int
-"""A key of JAX, or the integer seed of one."""
+"""A JAX key, or the integer seed of one."""
 
 PyTree: TypeAlias = Any
 """A tree of arrays (parameters, inputs, observations), whose structure the user chooses."""

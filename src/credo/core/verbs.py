@@ -28,11 +28,11 @@ def verb(
     """Compile a public verb once per structure, with matrix products in full precision on every backend.
 
     Arguments:
-        function: the verb; None where `static` is given, as in `@verb(static=("method",))`.
-        static: names of arguments that are part of the structure.
+        function: the verb, or None where `static` is given, as in `@verb(static=("method",))`.
+        static: the names of the arguments that are part of the structure.
 
     Returns:
-        The compiled function, with the signature of the one that it stands for.
+        The compiled function, with the signature of the original.
 
     Example:
         >>> @verb

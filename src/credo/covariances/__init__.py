@@ -1,8 +1,8 @@
 """Covariances of a Gaussian over P parameters: three families, one protocol.
 
-A *family* (`Full()`, `Diagonal()`, `LowRank(rank)`) says what is kept; its `init` makes a *covariance*, the
-state that learners carry. Every covariance S has the roles of `credo.covariances.roles`, each at its own
-cost:
+A *family* (`Full()`, `Diagonal()`, `LowRank(rank)`) says what is kept. Its `init` makes a *covariance*, which
+is the state that learners carry. Every covariance S has the roles of `credo.covariances.roles`, and each
+family has its own costs:
 
 | method | result | full | diagonal | low rank |
 |---|---|---|---|---|

@@ -27,6 +27,9 @@ class Diagonal(Family):
             diagonal of the precision (the variational answer: VD-EKF, VON); "covariance" keeps the marginal
             variances (the fully decoupled FD-EKF), which are larger.
 
+    Raises:
+        CredoError: `keep` has another value.
+
     Example:
         >>> Diagonal().init(jnp.ones(3)).condition(jnp.ones((1, 3))).diag()
         Array([0.5, 0.5, 0.5], dtype=float32)
@@ -42,8 +45,9 @@ class Diagonal(Family):
         return DiagonalCovariance(var, self.keep)
 
     def from_dense(self, matrix: Array) -> DiagonalCovariance:
-        """The diagonal of the precision, or of the covariance, of a dense covariance (P, P); cost P^3 for the
-        former.
+        """The diagonal of the precision, or of the covariance itself, of a dense covariance (P, P).
+
+        Cost: P^3 for the precision.
         """
         if self.keep == "precision":
             return DiagonalCovariance(1.0 / jnp.diagonal(jnp.linalg.inv(matrix)), self.keep)
@@ -52,7 +56,7 @@ class Diagonal(Family):
 
 @record
 class DiagonalCovariance(Covariance, Invertible, Collapsible):
-    """S = diag(var), with var (P,).
+    """The covariance S = diag(var), with var (P,).
 
     Example:
         >>> DiagonalCovariance(jnp.ones(2)).push(jnp.ones((1, 2)))
@@ -68,20 +72,21 @@ class DiagonalCovariance(Covariance, Invertible, Collapsible):
         return self.var.shape[-1]
 
     def admit(self, rows: Rows) -> Rows:
-        """Rows of any kind, as they are."""
+        """The rows, unchanged."""
         return rows
 
     def hessian(self, forms: HessianForms[M]) -> M:
-        """Its diagonal."""
+        """The diagonal of the expected Hessian."""
         return forms.diagonal()
 
     def couple(self, rows: Array | Rows) -> tuple[Crossed, Array]:
-        """rows * var, and (rows * sd)(rows * sd)'; cost k P and k^2 P, or P for outer rows."""
+        """rows * var, and (rows * sd)(rows * sd)'. Cost: k P and k^2 P, or P for outer rows."""
         return as_rows(rows).couple_diagonal(self.var)
 
     def condition(self, factor: Array | Rows) -> DiagonalCovariance:
-        """Precision plus the column sums of squares of B (k P), or the diagonal of the exact covariance (k^2
-        P).
+        """Add the column sums of squares of B to the precision, or keep the diagonal of the exact covariance.
+
+        Cost: k P for the first, k^2 P for the second.
         """
         rows = as_rows(factor)
         if self.keep == "precision":
@@ -89,7 +94,7 @@ class DiagonalCovariance(Covariance, Invertible, Collapsible):
         return DiagonalCovariance(self.var * (1.0 - rows.explained(self.var)), self.keep)
 
     def add_precision(self, precision: Array) -> DiagonalCovariance:
-        """Exact; cost P."""
+        """Exact. Cost: P."""
         return DiagonalCovariance(self.var / (1.0 + self.var * precision), self.keep)
 
     def precise(self, vector: Array) -> Array:
@@ -97,21 +102,21 @@ class DiagonalCovariance(Covariance, Invertible, Collapsible):
         return vector / self.var
 
     def affine(self, scale: Array, noise: Array) -> DiagonalCovariance:
-        """Exact; cost P."""
+        """Exact. Cost: P."""
         return DiagonalCovariance(
             as_like(scale, self.var) ** 2 * self.var + as_like(noise, self.var), self.keep
         )
 
     def collapse(self, weights: Array, deviations: Array) -> DiagonalCovariance:
-        """The mixture's marginal variances, exactly; cost K P."""
+        """The mixture's marginal variances, exactly. Cost: K P."""
         return DiagonalCovariance(weights @ (self.var + deviations**2), self.keep)
 
     def scale(self, factor: Array) -> DiagonalCovariance:
-        """Exact; cost P."""
+        """Exact. Cost: P."""
         return DiagonalCovariance(self.var * as_like(factor, self.var), self.keep)
 
     def linear(self, transition: Array, noise: Array) -> DiagonalCovariance:
-        """The diagonal of F S F' + Q (the marginal variances are what dynamics preserve); cost P^2."""
+        """The diagonal of F S F' + Q (the marginal variances are what dynamics preserve). Cost: P^2."""
         return DiagonalCovariance(
             scale_rows(transition**2, self.var).sum(axis=1) + jnp.diagonal(noise), self.keep
         )

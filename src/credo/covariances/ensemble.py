@@ -19,20 +19,20 @@ __all__ = ["EnsembleCovariance", "centred"]
 
 
 def centred(draws: Array) -> Array:
-    """Rows (M, k) with their mean taken off."""
+    """The rows (M, k) minus their mean."""
     return draws - (column_sums(draws) / draws.shape[0])[None, :]
 
 
 @record
 class EnsembleCovariance(Covariance):
-    """S = D' D / (M - 1), of rank at most M - 1: positive semi-definite, and singular where M <= P.
+    """The covariance S = D' D / (M - 1) of M members: positive semi-definite, and singular where M <= P.
 
-    Multiplying and conditioning transform the deviations and draw nothing; dynamics that add noise draw it,
-    with its mean taken off, so that S is right in expectation and the mean of the members is exact.
+    Multiplying and conditioning transform the deviations and draw nothing. Dynamics that add noise draw it
+    and subtract its mean, so that S is right in expectation and the mean of the members is exact.
 
     Attributes:
         deviations: D (M, P), whose columns sum to 0.
-        key: the data of the key for draws of noise.
+        key: the key data for draws of noise.
 
     Example:
         >>> deviations = jnp.asarray([[1.0, 0.0], [-1.0, 0.0]])
@@ -56,16 +56,18 @@ class EnsembleCovariance(Covariance):
         return self.deviations / jnp.sqrt(self.deviations.shape[0] - 1).astype(self.deviations.dtype)
 
     def couple(self, rows: Array | Rows) -> tuple[DenseRows, Array]:
-        """rows S and rows S rows'; cost k M P."""
+        """rows S and rows S rows'. Cost: k M P."""
         scores = as_rows(rows).push(self.unit.T)
         return DenseRows(scores @ self.unit), scores @ scores.T
 
     def contract(self, scores: Array) -> EnsembleCovariance:
-        """The symmetric square-root transform D <- (I + Z' Z)^-1/2 D for Z (k, M), the factor B of an
-        observation as the members see it: B D' / sqrt(M - 1), or the deviations of what they predict.
+        """The symmetric square-root transform D <- (I + Z' Z)^-1/2 D for Z (k, M).
+
+        Z is the factor B of an observation in the space of the members: B D' / sqrt(M - 1), or the deviations
+        of their predictions.
 
         With Z Z' = V g V' and s = sqrt(1 + g) it is D - Z' V diag(1 / (s (1 + s))) V' Z D. The columns of the
-        new deviations sum to 0 again. Cost k M P, or M^2 P where k > M. Source: Hunt, Kostelich & Szunyogh
+        new deviations sum to 0 again. Cost: k M P, or M^2 P where k > M. Source: Hunt, Kostelich & Szunyogh
         2007 (ETKF).
         """
         if scores.shape[0] > scores.shape[1]:
@@ -83,7 +85,7 @@ class EnsembleCovariance(Covariance):
         return self.contract(as_rows(factor).push(self.unit.T))
 
     def add_precision(self, precision: Array) -> EnsembleCovariance:
-        """Exact in the span of the members; cost M^2 P."""
+        """Exact in the span of the members. Cost: M^2 P."""
         return self.contract(scale_rows(self.unit, safe_sqrt(precision)).T)
 
     def _with_noise(self, deviations: Array, draw: Callable[[Array], Array]) -> EnsembleCovariance:
@@ -91,7 +93,7 @@ class EnsembleCovariance(Covariance):
         return EnsembleCovariance(deviations + centred(draw(first)), jax.random.key_data(second))
 
     def affine(self, scale: Array, noise: Array) -> EnsembleCovariance:
-        """diag(a) S diag(a) + diag(d) in expectation: every member moves, and draws its noise."""
+        """The covariance diag(a) S diag(a) + diag(d) in expectation: every member moves and draws noise."""
         deviations = scale_rows(self.deviations, as_like(scale, self.deviations))
         height = safe_sqrt(as_like(noise, deviations))
 
@@ -108,11 +110,11 @@ class EnsembleCovariance(Covariance):
         )
 
     def scale(self, factor: Array) -> EnsembleCovariance:
-        """Exact; cost M P."""
+        """Exact. Cost: M P."""
         return EnsembleCovariance(self.deviations * jnp.sqrt(as_like(factor, self.deviations)), self.key)
 
     def linear(self, transition: Array, noise: Array) -> EnsembleCovariance:
-        """F S F' + Q in expectation; cost M P^2, and P^3 for a root of Q."""
+        """F S F' + Q in expectation. Cost: M P^2, and P^3 for a root of Q."""
         deviations = self.deviations @ transition.T
 
         def draw(key: Array) -> Array:
@@ -122,23 +124,23 @@ class EnsembleCovariance(Covariance):
 
     @property
     def deviates(self) -> int:
-        """One a member."""
+        """One number for each member."""
         return self.deviations.shape[0]
 
     def color(self, deviates: Array) -> Array:
-        """In the span of the members: e D / sqrt(M - 1) for e (..., M)."""
+        """Draws e D / sqrt(M - 1) in the span of the members, for e (..., M)."""
         return deviates @ self.unit
 
     def logdet(self) -> Array:
-        """Minus infinity where M <= P; else by the P x P matrix."""
+        """Minus infinity where M <= P, and otherwise from the P x P matrix."""
         if self.deviations.shape[0] <= self.size:
             return jnp.asarray(-jnp.inf, self.deviations.dtype)
         return super().logdet()
 
     def diag(self) -> Array:
-        """The members' variances; cost M P."""
+        """The members' variances. Cost: M P."""
         return column_sums(self.unit**2)
 
     def dense(self) -> Array:
-        """The matrix (P, P); cost M P^2."""
+        """The matrix (P, P). Cost: M P^2."""
         return self.unit.T @ self.unit

@@ -1,4 +1,4 @@
-"""The protocol of families: what is kept of a Gaussian's covariance."""
+"""The protocol of families, which say what is kept of a Gaussian's covariance."""
 
 from __future__ import annotations
 
@@ -11,7 +11,14 @@ __all__ = ["Family"]
 
 
 class Family(ABC):
-    """What is kept of a Gaussian's covariance; `Covariance` has a worked example of a family of your own."""
+    """What is kept of a Gaussian's covariance. To write a family of your own, see `Covariance`.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> from credo.covariances import Diagonal, Full, LowRank
+        >>> [type(family.init(jnp.ones(3))).__name__ for family in (Full(), Diagonal(), LowRank(1))]
+        ['RootCovariance', 'DiagonalCovariance', 'LowRankCovariance']
+    """
 
     @abstractmethod
     def init(self, var: Array, *, random: float = 0.0) -> Covariance:
@@ -19,12 +26,13 @@ class Family(ABC):
 
         Arguments:
             var: the variances.
-            random: for a low-rank factor, the share of the precision (from 0, below 1) that random directions
-                take at the start; other families have nothing to start and ignore it.
+            random: for a low-rank factor, the share of the precision (at least 0 and below 1) that random
+                directions hold at the start; other families ignore it.
         """
 
     @abstractmethod
     def from_dense(self, matrix: Array) -> Covariance:
-        """The member of the family that stands for a dense covariance (P, P); exact only where the family can
-        hold it.
+        """The member of the family that stands for a dense covariance (P, P).
+
+        It is exact only where the family can hold the given matrix.
         """

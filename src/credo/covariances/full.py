@@ -37,10 +37,13 @@ class Full(Family):
     """Keep the whole covariance of P parameters.
 
     Arguments:
-        form: "root" keeps W (P, P) with W W' = S: the belief can never lose positive definiteness, in float32
-            and over any number of steps; dynamics that add noise then cost P^3 a step (a QR decomposition).
-            "dense" keeps S itself: adding noise costs P, but subtraction can lose positive definiteness in
-            float32.
+        form: "root" keeps W (P, P) with W W' = S. The belief can then never lose positive definiteness, even
+            in float32 and over any number of steps, but dynamics that add noise cost P^3 a step (a QR
+            decomposition). "dense" keeps S itself. Adding noise then costs P, but subtraction can lose
+            positive definiteness in float32.
+
+    Raises:
+        CredoError: `form` has another value.
 
     Example:
         >>> Full().init(jnp.ones(3)).dense().shape
@@ -66,8 +69,13 @@ class Full(Family):
 class FullCovariance(Covariance, Invertible, Collapsible):
     """A covariance of which nothing is forgotten, with a root W of S = W W'.
 
-    `RootCovariance` and `DenseCovariance` hold it in two forms. A rule that takes steps of its own writes
-    them once for both, by `as_root` and `with_root`.
+    `RootCovariance` and `DenseCovariance` are its two forms. A rule with steps of its own can write them once
+    for both forms, by means of `as_root` and `with_root`.
+
+    Example:
+        >>> cov = Full().init(jnp.asarray([1.0, 4.0]))
+        >>> isinstance(cov, FullCovariance), cov.with_root(2.0 * cov.as_root()).diag().tolist()
+        (True, [4.0, 16.0])
     """
 
     forgets: ClassVar[bool] = False
@@ -78,22 +86,24 @@ class FullCovariance(Covariance, Invertible, Collapsible):
 
     @abstractmethod
     def with_root(self, root: Array) -> FullCovariance:
-        """The same form, of the covariance W W'."""
+        """The covariance W W' in the same form."""
 
     @abstractmethod
     def _gain(self, rows: Array, residual: Array, root: Array) -> tuple[Array, FullCovariance]:
-        """`absorb` by the gain: products with the rows are taken once."""
+        """`absorb` by the gain, which multiplies by the rows only once."""
 
     def precise(self, vector: Array) -> Array:
-        """inv(S) v; cost P^3."""
+        """The product inv(S) v. Cost: P^3."""
         root = self.as_root()
         product: Array = jnp.linalg.solve(root.T, jnp.linalg.solve(root, vector))
         return product
 
     def absorb(self, rows: Array | Rows, residual: Array, root: Array) -> tuple[Array, FullCovariance]:
-        """By the gain, exact to rounding however small the noise, where rows are fewer than parameters. Else,
-        where that would lose digits, with A = B W and L L' = I + A' A: W <- W L'^-1, and the move is S g with
-        the new S. Cost k P^2.
+        """Kalman's update, in one of two ways that depend on the number of rows.
+
+        With fewer rows than parameters, the gain is exact to rounding however small the noise is. With at
+        least as many rows, the gain would lose digits; then, with A = B W and L L' = I + A' A, the root
+        becomes W L'^-1, and the move is S g with the new S. Cost: k P^2.
         """
         array = as_rows(rows).dense()
         factor = attenuate(root, array)
@@ -104,7 +114,7 @@ class FullCovariance(Covariance, Invertible, Collapsible):
 
 
 def _narrowed(root: Array, factor: Array) -> Array:
-    """A root of inv(inv(W W') + B' B): W L'^-1 with L L' = I + W' B' B W; cost P^3 and P^2 a row of B."""
+    """A root of inv(inv(W W') + B' B): W L'^-1 with L L' = I + W' B' B W. Cost: P^3 and P^2 a row of B."""
     white = factor @ root
     chol = jnp.linalg.cholesky(jnp.eye(root.shape[0], dtype=root.dtype) + white.T @ white)
     return jsl.solve_triangular(chol, root.T, lower=True).T
@@ -112,7 +122,7 @@ def _narrowed(root: Array, factor: Array) -> Array:
 
 @record
 class RootCovariance(FullCovariance):
-    """S = W W' by its square root W (P, P), which need not be triangular.
+    """The covariance S = W W', kept as its square root W (P, P), which need not be triangular.
 
     Example:
         >>> RootCovariance(2.0 * jnp.eye(3)).diag()
@@ -126,7 +136,7 @@ class RootCovariance(FullCovariance):
         return self.root
 
     def with_root(self, root: Array) -> RootCovariance:
-        """By its root as it is."""
+        """The covariance W W', which keeps this root unchanged."""
         return RootCovariance(root)
 
     @property
@@ -135,16 +145,16 @@ class RootCovariance(FullCovariance):
         return self.root.shape[-1]
 
     def couple(self, rows: Array | Rows) -> tuple[DenseRows, Array]:
-        """With Z = rows W: Z W' and Z Z'; cost 2 k P^2."""
+        """With Z = rows W: Z W' and Z Z'. Cost: 2 k P^2."""
         white = as_rows(rows).dense() @ self.root
         return DenseRows(white @ self.root.T), white @ white.T
 
     def condition(self, factor: Array | Rows) -> RootCovariance:
         """Andrews' square-root update: with A = W' B' and L L' = I + A' A, W <- W - (W A) L^-T (I + L)^-1 A'.
 
-        No subtraction of covariances takes place, so the result is positive definite by construction, and
-        only a k x k Cholesky factor is needed. Cost 3 k P^2. Source: Andrews 1968 (verified in the tests
-        against the inverse).
+        The update subtracts no covariances, so the result is positive definite by construction, and it needs
+        only a k x k Cholesky factor. Cost: 3 k P^2. Source: Andrews 1968 (the tests compare it with the
+        inverse).
         """
         whitened = as_rows(factor).dense() @ self.root
         return self._less(whitened, whitened @ self.root.T)
@@ -156,39 +166,39 @@ class RootCovariance(FullCovariance):
         return RootCovariance(self.root - crossed(cross, inner @ whitened))
 
     def _gain(self, rows: Array, residual: Array, root: Array) -> tuple[Array, FullCovariance]:
-        """Cost 3 k P^2."""
+        """Cost: 3 k P^2."""
         white = rows @ self.root
         cross = white @ self.root.T
         shift = kalman_weights(root, residual, white @ white.T) @ cross
         return shift, self._less(attenuate(root, white), attenuate(root, cross))
 
     def add_precision(self, precision: Array) -> RootCovariance:
-        """Exact; cost P^3."""
+        """Exact. Cost: P^3."""
         return self.condition(jnp.diag(safe_sqrt(jnp.broadcast_to(precision, (self.size,)))))
 
     def affine(self, scale: Array, noise: Array) -> RootCovariance:
-        """Exact, by a QR decomposition of [a W, sqrt(d) I]; cost P^3."""
+        """Exact, by a QR decomposition of [a W, sqrt(d) I]. Cost: P^3."""
         scale, noise = as_like(scale, self.root), as_like(noise, self.root)
         root = scale_rows(self.root.T, scale).T
         return RootCovariance(triangularize(root, jnp.diag(safe_sqrt(jnp.broadcast_to(noise, (self.size,))))))
 
     def mix(self, scale: Array, other: Readable, share: Array) -> RootCovariance:
-        """Exact, by a QR decomposition of [a W, sqrt(b) V] with V V' = T; cost P^3."""
+        """Exact, by a QR decomposition of [a W, sqrt(b) V] with V V' = T. Cost: P^3."""
         assert isinstance(other, RootCovariance)
         return RootCovariance(triangularize(self.root * scale, other.root * safe_sqrt(share)))
 
     def collapse(self, weights: Array, deviations: Array) -> RootCovariance:
-        """Exact, by a QR decomposition of all K roots and deviations; cost K P^3."""
+        """Exact, by a QR decomposition of all K roots and deviations. Cost: K P^3."""
         shares = safe_sqrt(weights)
         blocks = jnp.moveaxis(self.root * shares[:, None, None], 0, 1).reshape(self.size, -1)
         return RootCovariance(triangularize(blocks, deviations.T * shares[None, :]))
 
     def scale(self, factor: Array) -> RootCovariance:
-        """Exact; cost P^2."""
+        """Exact. Cost: P^2."""
         return RootCovariance(self.root * jnp.sqrt(as_like(factor, self.root)))
 
     def linear(self, transition: Array, noise: Array) -> RootCovariance:
-        """Exact, by a QR decomposition of [F W, root of Q]; cost P^3."""
+        """Exact, by a QR decomposition of [F W, root of Q]. Cost: P^3."""
         return RootCovariance(triangularize(transition @ self.root, psd_root(noise)))
 
     def color(self, deviates: Array) -> Array:
@@ -196,7 +206,7 @@ class RootCovariance(FullCovariance):
         return deviates @ self.root.T
 
     def logdet(self) -> Array:
-        """2 log |det W|; cost P^3."""
+        """2 log |det W|. Cost: P^3."""
         log_det: Array = 2.0 * jnp.linalg.slogdet(self.root)[1]
         return log_det
 
@@ -211,7 +221,7 @@ class RootCovariance(FullCovariance):
 
 @record
 class DenseCovariance(FullCovariance):
-    """S itself, (P, P).
+    """The covariance S, kept as the matrix itself (P, P).
 
     Example:
         >>> DenseCovariance(jnp.eye(3)).condition(jnp.eye(1, 3)).diag()
@@ -221,12 +231,12 @@ class DenseCovariance(FullCovariance):
     matrix: Array
 
     def as_root(self) -> Array:
-        """The Cholesky factor; cost P^3."""
+        """The Cholesky factor of S. Cost: P^3."""
         chol: Array = jnp.linalg.cholesky(self.matrix)
         return chol
 
     def with_root(self, root: Array) -> DenseCovariance:
-        """W W'; cost P^3."""
+        """W W'. Cost: P^3."""
         return DenseCovariance(root @ root.T)
 
     @property
@@ -235,13 +245,13 @@ class DenseCovariance(FullCovariance):
         return self.matrix.shape[-1]
 
     def couple(self, rows: Array | Rows) -> tuple[DenseRows, Array]:
-        """rows S and its product with rows'; cost k P^2."""
+        """rows S and its product with rows'. Cost: k P^2."""
         array = as_rows(rows).dense()
         cross = array @ self.matrix
         return DenseRows(cross), symmetric(cross @ array.T)
 
     def condition(self, factor: Array | Rows) -> DenseCovariance:
-        """S - S B' inv(I + B S B') B S by a k x k Cholesky factor; cost k P^2. Exact up to cancellation."""
+        """S - S B' inv(I + B S B') B S by a k x k Cholesky factor. Cost: k P^2. Exact up to cancellation."""
         rows = as_rows(factor).dense()
         cross = rows @ self.matrix
         return self._less(cross, symmetric(cross @ rows.T))
@@ -252,7 +262,7 @@ class DenseCovariance(FullCovariance):
         return DenseCovariance(self.matrix - crossed(half, half))
 
     def _gain(self, rows: Array, residual: Array, root: Array) -> tuple[Array, FullCovariance]:
-        """Cost 2 k P^2."""
+        """Cost: 2 k P^2."""
         coupled, inner = self.couple(rows)
         cross = coupled.array
         shift = kalman_weights(root, residual, inner) @ cross
@@ -260,38 +270,41 @@ class DenseCovariance(FullCovariance):
         return shift, self._less(attenuate(root, cross), gram)
 
     def add_precision(self, precision: Array) -> DenseCovariance:
-        """Exact; cost P^3."""
+        """Exact. Cost: P^3."""
         return self.condition(jnp.diag(safe_sqrt(jnp.broadcast_to(precision, (self.size,)))))
 
     def affine(self, scale: Array, noise: Array) -> DenseCovariance:
-        """Exact; cost P^2."""
+        """Exact. Cost: P^2."""
         scale, noise = as_like(scale, self.matrix), as_like(noise, self.matrix)
         matrix = scale_rows(scale_rows(self.matrix, scale).T, scale)
         return DenseCovariance(matrix + jnp.diag(jnp.broadcast_to(noise, (self.size,))))
 
     def mix(self, scale: Array, other: Readable, share: Array) -> DenseCovariance:
-        """Exact; cost P^2."""
+        """Exact. Cost: P^2."""
         return DenseCovariance(self.matrix * scale**2 + share * other.dense())
 
     def collapse(self, weights: Array, deviations: Array) -> DenseCovariance:
-        """Exact; cost K P^2."""
+        """Exact. Cost: K P^2."""
         spread = scale_rows(deviations.T, weights) @ deviations
         return DenseCovariance(jnp.tensordot(weights, self.matrix, axes=1) + spread)
 
     def scale(self, factor: Array) -> DenseCovariance:
-        """Exact; cost P^2."""
+        """Exact. Cost: P^2."""
         return DenseCovariance(self.matrix * as_like(factor, self.matrix))
 
     def linear(self, transition: Array, noise: Array) -> DenseCovariance:
-        """F S F' + Q; cost P^3."""
+        """F S F' + Q. Cost: P^3."""
         return DenseCovariance(symmetric(transition @ self.matrix @ transition.T + noise))
 
     def color(self, deviates: Array) -> Array:
-        """L e with L the Cholesky factor; cost P^3."""
+        """L e with L the Cholesky factor. Cost: P^3."""
         return deviates @ self.as_root().T
 
     def logdet(self) -> Array:
-        """By the Cholesky factor, hence NaN where S has lost positive definiteness; cost P^3."""
+        """The logarithm of det S from the Cholesky factor, so NaN where S is no longer positive definite.
+
+        Cost: P^3.
+        """
         return 2.0 * jnp.sum(jnp.log(jnp.diagonal(self.as_root())))
 
     def diag(self) -> Array:

@@ -31,13 +31,17 @@ class LowRank(Family):
 
     Arguments:
         rank: the number R of directions, from 1 to P.
-        base: what the rest of the precision is: "diagonal", or "spherical", one number for all parameters
-            (the diagonal's mean is kept instead; memory is the same).
+        base: the form of the rest of the precision: "diagonal", or "spherical", which keeps one number for
+            all parameters (the mean of the diagonal; memory is the same).
         projection: how to forget: "svd", "whitened" or "factor-analysis", as in
             `credo.covariances.projections`.
-        random: the share of the prior precision, from 0 and below 1, that random directions carry at the
-            start. None (the default) leaves it to the rule: BONG and BLR need none; BOG and BBB get .1, since
-            W = 0 is a stationary point of theirs, at which they would stay diagonal for ever.
+        random: the share of the prior precision, at least 0 and below 1, that random directions carry at the
+            start. None (the default) leaves the choice to the rule. BONG and BLR need no random directions.
+            BOG and BBB get .1, because W = 0 is a stationary point for them, at which they would stay
+            diagonal for ever.
+
+    Raises:
+        CredoError: `rank` is below 1, `random` is out of range, or a name is unknown.
 
     Example:
         >>> LowRank(rank=2).init(jnp.ones(5)).factor.shape
@@ -74,19 +78,19 @@ class LowRank(Family):
         return jnp.full_like(base, jnp.mean(base)) if self.base == "spherical" else base
 
     def project(self, base: Array, rows: Array) -> LowRankCovariance:
-        """What is kept of the precision diag(y) + B' B for rows B (n, P); cost P n^2."""
+        """What is kept of the precision diag(y) + B' B for rows B (n, P). Cost: P n^2."""
         new_base, factor = project(base, rows, self.rank, self.projection)
         return LowRankCovariance(self._level(new_base), factor, self)
 
     def take_in(self, base: Array, factor: Array, rows: Rows) -> LowRankCovariance:
-        """What is kept of the precision diag(y) + W' W + B' B for rows B (k, P) of any kind."""
+        """What is kept of the precision diag(y) + W' W + B' B, for rows B (k, P) of any kind."""
         if self.projection == "factor-analysis":
             return self.project(base, jnp.concatenate([factor, rows.dense()], axis=0))
         new_base, leading = rows.leading(base, factor, self.rank, self.projection == "whitened")
         return LowRankCovariance(self._level(new_base), leading, self)
 
     def from_dense(self, matrix: Array) -> LowRankCovariance:
-        """The projection of the precision of a dense covariance (P, P); cost P^3."""
+        """The projection of the precision of a dense covariance (P, P). Cost: P^3."""
         self._check(matrix.shape[-1])
         precision = jnp.linalg.inv(matrix)
         values, vectors = eigh(0.5 * (precision + precision.T))
@@ -97,10 +101,10 @@ class LowRank(Family):
 
 @record
 class LowRankCovariance(Covariance, Invertible, Collapsible):
-    """S = inv(diag(y) + W' W): `base` is y (P,), `factor` is W (R, P), `family` says how to forget.
+    """The covariance S = inv(diag(y) + W' W). `base` is y (P,), and `factor` is W (R, P).
 
-    Without a family the number of rows is kept, by "svd". Between a `blend` and the `condition` that follows
-    there are more rows than the family's rank.
+    `family` says how to forget. Without a family the number of rows is kept, by "svd". Between a `blend` and
+    the `condition` that follows it, there are more rows than the rank of the family.
 
     Example:
         >>> LowRankCovariance(jnp.ones(3), jnp.ones((1, 3))).diag()
@@ -136,32 +140,31 @@ class LowRankCovariance(Covariance, Invertible, Collapsible):
         return self.factor.shape[-2]
 
     def admit(self, rows: Rows) -> Rows:
-        """Rows of any kind, as they are."""
+        """The rows, unchanged."""
         return rows
 
     def hessian(self, forms: HessianForms[M]) -> M:
-        """Its leading directions."""
+        """The leading directions of the expected Hessian."""
         return forms.leading()
 
     def couple(self, rows: Array | Rows) -> tuple[Crossed, Array]:
-        """By the Woodbury identity; cost k P (k + R) and P R^2, or P R^2 for outer rows."""
+        """By the Woodbury identity. Cost: k P (k + R) and P R^2, or P R^2 for outer rows."""
         return as_rows(rows).couple_ridge(self.base, self.factor)
 
     def condition(self, factor: Array | Rows) -> LowRankCovariance:
-        """Stack the rows [W; B], rotate them by the eigenvectors of their small Gram matrix, keep the R
-        largest.
+        """Stack the rows [W; B], rotate them by the eigenvectors of their Gram matrix, keep the R largest.
 
-        What is dropped goes to the diagonal, so the diagonal of the precision is kept exactly. No division
-        takes place. Cost P (R + k)^2. Exact where rank([W; B]) <= R.
+        The dropped rows are added to the diagonal, so the diagonal of the precision is kept exactly. No
+        division takes place. Cost: P (R + k)^2. Exact where rank([W; B]) <= R.
         """
         return self._family.take_in(self.base, self.factor, as_rows(factor))
 
     def precise(self, vector: Array) -> Array:
-        """y v + W' (W v); cost P R."""
+        """y v + W' (W v). Cost: P R."""
         return self.base * vector + (self.factor @ vector) @ self.factor
 
     def add_precision(self, precision: Array) -> LowRankCovariance:
-        """Exact; cost P."""
+        """Exact. Cost: P."""
         return LowRankCovariance(self.base + precision, self.factor, self.family)
 
     def affine(self, scale: Array, noise: Array) -> LowRankCovariance:
@@ -179,10 +182,10 @@ class LowRankCovariance(Covariance, Invertible, Collapsible):
         )
 
     def collapse(self, weights: Array, deviations: Array) -> LowRankCovariance:
-        """The mixture's marginal variances, exactly, with the correlations of the mean precision, projected.
+        """The exact marginal variances of the mixture, with the projected correlations of the mean precision.
 
-        A mixture's covariance is no diagonal plus low-rank precision. With a from the ratio of variances, S
-        becomes diag(a) S diag(a). Cost K^2 P R^2.
+        The covariance of a mixture has no diagonal plus low-rank precision. With a from the ratio of the
+        variances, S becomes diag(a) S diag(a). Cost: K^2 P R^2.
         """
         variances = weights @ (jax.vmap(LowRankCovariance.diag)(self) + deviations**2)
         rows = (self.factor * jnp.sqrt(weights)[:, None, None]).reshape(-1, self.size)
@@ -191,19 +194,19 @@ class LowRankCovariance(Covariance, Invertible, Collapsible):
         return LowRankCovariance(mean.base * stretch**2, scale_rows(mean.factor, stretch), self.family)
 
     def scale(self, factor: Array) -> LowRankCovariance:
-        """Exact; cost P R."""
+        """Exact. Cost: P R."""
         factor = as_like(factor, self.base)
         return LowRankCovariance(self.base / factor, self.factor / jnp.sqrt(factor), self.family)
 
     def linear(self, transition: Array, noise: Array) -> LowRankCovariance:
-        """The projection of F S F' + Q, through dense matrices; cost P^3. For diagonal F and Q, `affine` is
+        """The projection of F S F' + Q, through dense matrices. Cost: P^3. For diagonal F and Q, `affine` is
         exact.
         """
         exact = transition @ self.dense() @ transition.T + noise
         return self._family.from_dense(exact)
 
     def color(self, deviates: Array) -> Array:
-        """From draws of N(0, 1/y), by `narrow`: they do not depend on how W is arranged; cost P R^2, and P R
+        """From draws of N(0, 1/y), by `narrow`: they do not depend on how W is arranged. Cost: P R^2, and P R
         a draw.
         """
         x = scale_rows(deviates, jax.lax.rsqrt(self.base))
@@ -211,16 +214,16 @@ class LowRankCovariance(Covariance, Invertible, Collapsible):
         return narrow(x, self.factor, spread, spread @ self.factor.T)
 
     def logdet(self) -> Array:
-        """-(sum log y + log det(I + W y^-1 W')); cost P R^2."""
+        """-(sum log y + log det(I + W y^-1 W')). Cost: P R^2."""
         spread = scale_rows(self.factor, 1.0 / self.base)
         chol = jnp.linalg.cholesky(jnp.eye(self.rank, dtype=self.base.dtype) + spread @ self.factor.T)
         return -jnp.sum(jnp.log(self.base)) - 2.0 * jnp.sum(jnp.log(jnp.diagonal(chol)))
 
     def diag(self) -> Array:
-        """The variances: 1/y minus what the kept directions explain; cost P R^2.
+        """The variances: 1/y minus what the kept directions explain. Cost: P R^2.
 
-        Rounding could make the difference negative; no variance is below the inverse of the precision's
-        diagonal.
+        Rounding could make the difference negative, so no variance is taken below the inverse of the diagonal
+        of the precision.
         """
         spread = scale_rows(self.factor, 1.0 / self.base)
         chol = jnp.linalg.cholesky(jnp.eye(self.rank, dtype=self.base.dtype) + spread @ self.factor.T)
@@ -228,11 +231,11 @@ class LowRankCovariance(Covariance, Invertible, Collapsible):
         return jnp.maximum(rest, 1.0 / (self.base + column_sums(self.factor**2)))
 
     def dense(self) -> Array:
-        """The matrix (P, P); cost P^2 R."""
+        """The matrix (P, P). Cost: P^2 R."""
         return self.mv(jnp.eye(self.size, dtype=self.base.dtype))
 
     def precision(self) -> Array:
-        """The precision diag(y) + W' W as a matrix (P, P); for inspection and tests."""
+        """The precision diag(y) + W' W as a matrix (P, P), for inspection and tests."""
         return jnp.diag(self.base) + self.factor.T @ self.factor
 
 

@@ -17,7 +17,7 @@ from credo.linalg.matrices import column_sums, inverse_gram, scale_rows, solve_l
 __all__ = ["PROJECTIONS", "Projection", "project"]
 
 Projection: TypeAlias = Literal["svd", "whitened", "factor-analysis"]
-"""The ways to forget."""
+"""The ways to reduce the rows of a precision."""
 
 PROJECTIONS: tuple[Projection, ...] = get_args(Projection)
 

@@ -1,15 +1,16 @@
-"""What a covariance S (P, P) is asked for, split by who asks.
+"""The roles of a covariance S (P, P): what each part of the library asks of it.
 
-| role | who asks | what |
+| role | who asks | what for |
 |---|---|---|
 | `Readable` | forecasts, curvatures, draws | J S and J S J', variances, draws, the determinant |
-| `Updatable` | rules | what remains after an observation |
-| `Movable` | dynamics | what remains after a move of the parameters |
-| `Invertible` | rules that weigh a prior again | products with the precision |
-| `Collapsible` | mixtures | one covariance for several |
+| `Updatable` | rules | the covariance after an observation |
+| `Movable` | dynamics | the covariance after a move of the parameters |
+| `Invertible` | rules that return to the prior | products with the precision |
+| `Collapsible` | mixtures | one covariance in place of several |
 
-A `Covariance` has the first three, which is what a learner needs: nine methods to write. The other two are
-extra. What one rule alone asks for is not a role: it stands beside the rule, in `credo.learners.rules`.
+A `Covariance` has the first three roles, which are all that a learner needs: nine methods to write. The other
+two are optional. What only one rule asks for is not a role, and is kept beside that rule, in
+`credo.learners.rules`.
 """
 
 from __future__ import annotations
@@ -43,7 +44,17 @@ M_co = TypeVar("M_co", covariant=True)
 
 
 class HessianForms(Protocol[M_co]):
-    """An expected Hessian that can be measured in three forms, of which a covariance chooses one."""
+    """An expected Hessian that can be measured in three forms, of which a covariance chooses one.
+
+    Example:
+        >>> from credo.covariances import Diagonal
+        >>> class Known:
+        ...     def whole(self): return jnp.asarray([[2.0, 1.0], [1.0, 3.0]])
+        ...     def diagonal(self): return jnp.diag(self.whole())
+        ...     def leading(self): return self.whole()[:1]
+        >>> Diagonal().init(jnp.ones(2)).hessian(Known()).tolist()
+        [2.0, 3.0]
+    """
 
     def whole(self) -> M_co:
         """The P x P matrix."""
@@ -59,7 +70,14 @@ class HessianForms(Protocol[M_co]):
 
 
 class Readable(ABC):
-    """A positive definite P x P matrix S, held in some economical form; never mutated."""
+    """A positive definite P x P matrix S, held in some economical form and never mutated.
+
+    Example:
+        >>> from credo.covariances import Diagonal
+        >>> cov = Diagonal().init(jnp.asarray([1.0, 4.0]))
+        >>> cov.sd.tolist(), cov.push(jnp.ones((1, 2))).tolist()
+        ([1.0, 2.0], [[5.0]])
+    """
 
     @property
     @abstractmethod
@@ -68,21 +86,21 @@ class Readable(ABC):
 
     @abstractmethod
     def couple(self, rows: Array | Rows) -> tuple[Crossed, Array]:
-        """The products J S (k, P) and J S J' (k, k) for rows J (k, P), sharing the work.
+        """The products J S (k, P) and J S J' (k, k) for rows J (k, P), computed together.
 
-        The latter is positive semi-definite by construction.
+        The second product is positive semi-definite by construction.
         """
 
     @abstractmethod
     def color(self, deviates: Array) -> Array:
-        """Standard normal numbers (..., `deviates`) as draws (..., P) of N(0, S), linearly and exactly."""
+        """Turn standard normal numbers (..., `deviates`) into draws (..., P) of N(0, S), by a linear map."""
 
     @abstractmethod
     def diag(self) -> Array:
         """The variances (P,)."""
 
     def mv(self, rows: Array) -> Array:
-        """The product rows S, for one vector (P,) or several (k, P); S is symmetric, so this is also S v."""
+        """The product of S with one vector (P,) or several rows (k, P)."""
         return self.couple(rows.reshape(-1, self.size))[0].dense().reshape(rows.shape)
 
     def push(self, jacobian: Array | Rows) -> Array:
@@ -90,22 +108,22 @@ class Readable(ABC):
         return self.couple(jacobian)[1]
 
     def dense(self) -> Array:
-        """The matrix S (P, P); for inspection and tests."""
+        """The matrix S (P, P), for inspection and tests."""
         return self.mv(jnp.eye(self.size, dtype=self.dtype))
 
     def logdet(self) -> Array:
-        """The logarithm of the determinant of S; cost P^3, unless a class knows better."""
+        """The logarithm of the determinant of S. The cost is P^3 unless a class knows a cheaper way."""
         log_det: Array = jnp.linalg.slogdet(self.dense())[1]
         return log_det
 
     @property
     def deviates(self) -> int:
-        """How many standard normal numbers make a draw."""
+        """How many standard normal numbers one draw needs."""
         return self.size
 
     @property
     def dtype(self) -> jnp.dtype:
-        """The dtype of the numbers here."""
+        """The dtype of the arrays that hold S."""
         dtype: jnp.dtype = jax.tree.leaves(self)[0].dtype
         return dtype
 
@@ -119,25 +137,39 @@ class Readable(ABC):
         return jnp.sqrt(self.diag())
 
     def admit(self, rows: Rows) -> Rows:
-        """The same rows in the form that this covariance multiplies best: an array, unless a class knows
-        better.
+        """The same rows in the form that this covariance multiplies most cheaply.
+
+        That form is an array unless a class chooses another.
         """
         return DenseRows(rows.dense())
 
     def hessian(self, forms: HessianForms[M]) -> M:
-        """The expected Hessian in the form that this covariance can hold: whole, unless a class forgets."""
+        """The expected Hessian in the form that this covariance can hold: whole unless a class forgets."""
         return forms.whole()
 
 
 class Updatable(Readable):
-    """A covariance that observations are taken into."""
+    """A covariance that can take in observations.
+
+    Example:
+        Observe the first parameter once, with noise variance 1 and residual 1:
+
+        >>> from credo.covariances import Full
+        >>> row, one = jnp.asarray([[1.0, 0.0]]), jnp.ones(1)
+        >>> shift, kept = Full().init(jnp.asarray([1.0, 4.0])).absorb(row, one, one)
+        >>> [round(value, 4) for value in shift.tolist() + kept.diag().tolist()]
+        [0.5, 0.0, 0.5, 4.0]
+    """
 
     forgets: ClassVar[bool] = True
-    """Whether `condition` keeps only a part; where it keeps all, the kept and the joint gain are the same."""
+    """Whether `condition` keeps only a part of the precision.
+
+    Where it keeps all of it, the gain of the kept covariance equals the gain of the exact posterior.
+    """
 
     @abstractmethod
     def condition(self, factor: Array | Rows) -> Covariance:
-        """Add the precision B' B of the rows B (k, P), then keep what the family keeps."""
+        """Add the precision B' B of the rows B (k, P), then reduce the result to what the family keeps."""
 
     @abstractmethod
     def add_precision(self, precision: Array) -> Covariance:
@@ -146,8 +178,8 @@ class Updatable(Readable):
     def absorb(self, rows: Array | Rows, residual: Array, root: Array) -> tuple[Array, Covariance]:
         """Kalman's update with a local model of gradient J' e and Hessian -J' A A' J.
 
-        The mean moves by S J' inv(I + A A' J S J') e, which is the move of the exact posterior, before
-        anything is forgotten.
+        The mean moves by S J' inv(I + A A' J S J') e. This is how far the mean of the exact posterior moves,
+        before anything is forgotten.
 
         Arguments:
             rows: J (k, P).
@@ -155,7 +187,7 @@ class Updatable(Readable):
             root: A (k, m), or the diagonal (k,) of a diagonal A.
 
         Returns:
-            How far the mean moves (P,), and the covariance that is kept.
+            The move of the mean (P,), and the covariance that is kept.
         """
         jacobian = as_rows(rows)
         cross, inner = self.couple(jacobian)
@@ -164,11 +196,23 @@ class Updatable(Readable):
 
 
 class Movable(Readable):
-    """A covariance that dynamics move."""
+    """A covariance that dynamics can move.
+
+    Example:
+        >>> from credo.covariances import Diagonal
+        >>> cov = Diagonal().init(jnp.asarray([1.0, 4.0]))
+        >>> cov.affine(2.0, 1.0).diag().tolist(), cov.scale(0.5).diag().tolist()
+        ([5.0, 17.0], [0.5, 2.0])
+    """
 
     @abstractmethod
     def affine(self, scale: Array, noise: Array) -> Covariance:
-        """diag(a) S diag(a) + diag(d), exactly; `scale` a and `noise` d are scalars or (P,)."""
+        """The covariance diag(a) S diag(a) + diag(d), exactly.
+
+        Arguments:
+            scale: a, a scalar or an array (P,).
+            noise: d, a scalar or an array (P,).
+        """
 
     @abstractmethod
     def scale(self, factor: Array) -> Covariance:
@@ -176,23 +220,28 @@ class Movable(Readable):
 
     @abstractmethod
     def linear(self, transition: Array, noise: Array) -> Covariance:
-        """F S F' + Q for dense F and Q (P, P), then keep what the family keeps."""
+        """The covariance F S F' + Q for dense F and Q (P, P), reduced to what the family keeps."""
 
     def mix(self, scale: Array, other: Readable, share: Array) -> Covariance:
-        """a^2 S + b T for numbers a = `scale` and b = `share` and a covariance T of the same family.
+        """The covariance a^2 S + b T, for a covariance T of the same family.
 
-        Exact for `Full` and `Diagonal`; `LowRank` takes T for diagonal.
+        The result is exact for `Full` and `Diagonal`; `LowRank` treats T as if it were diagonal.
+
+        Arguments:
+            scale: the number a.
+            other: T.
+            share: the number b.
         """
         return self.affine(scale, share * other.diag())
 
 
 class Covariance(Updatable, Movable):
-    """The covariance of a belief: it is read, updated and moved.
+    """The covariance of a belief, which can be read, updated and moved.
 
     To add a family, write one class with `size`, `couple`, `color`, `diag`, `condition`, `add_precision`,
     `affine`, `scale` and `linear`, and a `Family` that starts it. BONG and all dynamics then work with it, at
-    every curvature. `BLRRule`, `BOGRule` and `BBBRule` need a step of their own for it, which is registered
-    beside the rule.
+    every curvature. `BLRRule`, `BOGRule` and `BBBRule` each need a step written for the new family, which is
+    registered beside the rule.
 
     Example:
         A family that keeps one variance for all parameters:
@@ -247,7 +296,13 @@ class Covariance(Updatable, Movable):
 
 
 class Invertible(Readable):
-    """A covariance that multiplies by its inverse."""
+    """A covariance that can multiply by its inverse.
+
+    Example:
+        >>> from credo.covariances import Full
+        >>> Full().init(jnp.asarray([1.0, 4.0])).precise(jnp.ones(2)).tolist()
+        [1.0, 0.25]
+    """
 
     @abstractmethod
     def precise(self, vector: Array) -> Array:
@@ -255,25 +310,49 @@ class Invertible(Readable):
 
 
 class Collapsible(Readable):
-    """A covariance that stands for a mixture."""
+    """A covariance that can stand for a mixture.
+
+    Example:
+        Two unit Gaussians in equal shares, with means -1 and 1, have variance 2 together:
+
+        >>> from credo.covariances import Full
+        >>> two = jax.vmap(Full(form="dense").init)(jnp.ones((2, 1)))
+        >>> two.collapse(jnp.asarray([0.5, 0.5]), jnp.asarray([[-1.0], [1.0]])).diag().tolist()
+        [2.0]
+    """
 
     @abstractmethod
     def collapse(self, weights: Array, deviations: Array) -> Covariance:
-        """The covariance of a mixture of K Gaussians: sum_k w_k (S_k + d_k d_k'), then what the family keeps.
+        """The covariance of a mixture of K Gaussians, in the form that the family keeps.
 
-        Here the arrays of `self` have a leading axis K.
+        The mixture has the covariance sum_k w_k (S_k + d_k d_k'). Here the arrays of `self` have a leading
+        axis K.
 
         Arguments:
             weights: w (K,), which sum to one.
             deviations: d (K, P), the means minus the mixture's mean.
+
+        Returns:
+            The covariance that stands for the mixture.
         """
 
 
 def inverse_of(cov: Readable) -> Callable[[Array], Array]:
-    """The product with the precision of S.
+    """The function that multiplies a vector (P,) by the precision inv(S).
+
+    Arguments:
+        cov: the covariance S.
+
+    Returns:
+        Its method `precise`.
 
     Raises:
-        CredoError: the covariance has none.
+        CredoError: the covariance is not `Invertible`.
+
+    Example:
+        >>> from credo.covariances import Full
+        >>> inverse_of(Full().init(jnp.asarray([1.0, 4.0])))(jnp.ones(2)).tolist()
+        [1.0, 0.25]
     """
     if not isinstance(cov, Invertible):
         raise CredoError(
@@ -284,10 +363,24 @@ def inverse_of(cov: Readable) -> Callable[[Array], Array]:
 
 
 def collapse_mixture(cov: Readable, weights: Array, deviations: Array) -> Covariance:
-    """`Collapsible.collapse`.
+    """Make one covariance from those of a mixture, by `Collapsible.collapse`.
+
+    Arguments:
+        cov: the covariances of the K components, as one record whose arrays have a leading axis K.
+        weights: w (K,), which sum to one.
+        deviations: d (K, P), the means minus the mixture's mean.
+
+    Returns:
+        The covariance that stands for the mixture.
 
     Raises:
         CredoError: the covariance cannot stand for a mixture.
+
+    Example:
+        >>> from credo.covariances import Full
+        >>> two = jax.vmap(Full(form="dense").init)(jnp.ones((2, 1)))
+        >>> collapse_mixture(two, jnp.asarray([0.5, 0.5]), jnp.asarray([[-1.0], [1.0]])).diag().tolist()
+        [2.0]
     """
     if not isinstance(cov, Collapsible):
         raise CredoError(

@@ -1,7 +1,7 @@
 """Data sets by name: found in a folder, in the cache or in a package, or downloaded and checked.
 
-`load` gives a `Dataset` of NumPy arrays; nothing here needs JAX, and the network only where a download is
-allowed. Where the files are looked for is written in `credo.datasets.finder`.
+`load` gives a `Dataset` of NumPy arrays. Nothing here needs JAX, and the network is used only where a
+download is allowed. `credo.datasets.finder` says where the files are looked for.
 
 The only mathematics is one permutation: rows that were published without test rows are put in the order of
 `RandomState(0).permutation(N)`, and the last fifth of them is for testing.

@@ -1,4 +1,4 @@
-"""Downloads that are either complete and checked, or not there at all."""
+"""Downloads, which are kept only where they are complete and checked."""
 
 from __future__ import annotations
 
@@ -46,8 +46,8 @@ def uncompressed(content: bytes) -> bytes:
 def checksum(content: bytes) -> str:
     """The SHA-256 of some bytes, in hexadecimal.
 
-    Files are compared by the checksum of their *uncompressed* content, because the same content compressed
-    again makes another file.
+    Files are compared by the checksum of their *uncompressed* content, because compressing the same content
+    again gives another file.
 
     Example:
         >>> checksum(b"abc")[:16]

@@ -19,9 +19,9 @@ class Entry:
     """A data set that can be loaded by name.
 
     Arguments:
-        description: one line about it.
-        read: reads a split of it.
-        splits: the splits it has; the rows of a stream are one split.
+        description: one line about the data set.
+        read: the function that reads a split.
+        splits: the splits of the data set; the rows of a stream are one split.
 
     Example:
         >>> CATALOGUE["mnist"].splits

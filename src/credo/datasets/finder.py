@@ -1,12 +1,13 @@
-"""Where the files of the data sets are looked for, and in which order.
+"""The search for the files of the data sets, in this order:
 
 1. the folder of the `data_dir` argument, else of the environment variable `CREDO_DATA_DIR`;
 2. the cache: `CREDO_CACHE_DIR`, else the platform's folder for caches (`~/.cache/credo` on Linux);
 3. an installed package that ships the file;
 4. a download, checked and then kept in the cache.
 
-Files in the folder of step 1 are the user's own: one whose content differs from what was published is used,
-and the data set's note tells the difference. What is in the cache or is downloaded must have the checksum.
+Files in the folder of step 1 are the user's own. One whose content differs from the published content is
+used, and the note of the data set mentions the difference. Files in the cache and downloads must have the
+checksum.
 """
 
 from __future__ import annotations
@@ -32,12 +33,12 @@ class MissingFile(DataError):
 
 @dataclass(frozen=True)
 class DataFile:
-    """A file of a data set, and all that is known about where it can come from.
+    """A file of a data set, and the places that it can come from.
 
     Arguments:
         path: its path below a data folder or the cache, such as `"mnist/train-images-idx3-ubyte.gz"`.
         sha256: the SHA-256 of its published content, uncompressed; empty where it is not known.
-        urls: addresses it can be downloaded from; the checksum must be known then.
+        urls: the addresses for a download, which needs a known checksum.
         package: the package that ships it and the path inside that package.
 
     Example:
@@ -67,10 +68,10 @@ class FileContent:
 
 
 def cache_dir() -> Path:
-    """The folder in which downloads are kept; it need not exist.
+    """The folder in which downloads are kept, which need not exist.
 
     Returns:
-        `CREDO_CACHE_DIR` where it is set, else `credo` in the platform's folder for caches.
+        `CREDO_CACHE_DIR` where it is set, and otherwise `credo` in the platform's folder for caches.
 
     Example:
         >>> isinstance(cache_dir(), Path)
@@ -148,7 +149,8 @@ class Finder:
             Its uncompressed content and where it came from.
 
         Raises:
-            MissingFile: if it is found nowhere; the sentence says where it was looked for and what to do.
+            MissingFile: if the file is found nowhere; the message says where it was looked for and what to
+                do.
             DataError: if the file in the data folder is damaged.
         """
         failures = []

@@ -64,7 +64,7 @@ def tabular(
         columns: the raw columns, each of shape `(N,)`.
         target: the column to predict.
         features: the columns of `x`, each a number or a flag; all columns but the target where it is None.
-        class_names: names for the sorted values of the target; without them the task is a regression.
+        class_names: the names of the sorted values of the target; without them the task is a regression.
         note: where the rows came from.
         licence: the licence of the data.
         ordered: whether the order of the rows matters.
@@ -108,7 +108,7 @@ def tabular(
 
 
 def archive(content: bytes, place: str, *fields: str) -> tuple[Array, ...]:
-    """Read arrays from a NumPy archive; pickled objects are refused.
+    """Read arrays from a NumPy archive. Pickled objects are refused.
 
     Arguments:
         content: the bytes of the `.npz` file.
@@ -135,7 +135,7 @@ def archive(content: bytes, place: str, *fields: str) -> tuple[Array, ...]:
 
 
 def unzipped(content: bytes, place: str) -> bytes:
-    """The first file of a zip archive that is not a Macintosh's shadow of one.
+    """The first file of a zip archive, leaving out the metadata files that macOS adds.
 
     Arguments:
         content: the bytes of the archive.

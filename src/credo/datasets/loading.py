@@ -29,7 +29,7 @@ def load(
     Arguments:
         name: one of `names()`.
         split: `"train"`, `"test"` or `"all"`; a stream has no test rows.
-        limit: the largest number of rows; all where it is None.
+        limit: the largest number of rows, or None for all.
         data_dir: the folder to look in first.
         allow_download: whether the network may be used.
 
@@ -37,8 +37,8 @@ def load(
         The data set, with x of shape `(N, ...)` in float32 and y of shape `(N,)`.
 
     Raises:
-        DataError: if the name or the split is unknown, or the data cannot be found or read; one sentence says
-            where it was looked for and what to do.
+        DataError: if the name or the split is unknown, or the data cannot be found or read; the message says
+            where they were looked for and what to do.
         CredoError: if `limit` is not a whole number above 0.
 
     Example:

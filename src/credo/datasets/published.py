@@ -1,6 +1,6 @@
 """Data sets that must be placed in a folder: regressions of UCI, electricity prices and bandit problems.
 
-No address of these files is known whose content could be checked, so they are never downloaded.
+There is no known address of these files whose content could be checked, so they are never downloaded.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ def regression(finder: Finder) -> Dataset:
     """One of the regressions of UCI, from an archive with the arrays x and y.
 
     Arguments:
-        finder: says which one, by its name, and finds its file.
+        finder: names the data set, and finds its file.
 
     Returns:
         The data set.
@@ -147,7 +147,7 @@ def bandit(finder: Finder) -> Dataset:
     """A bandit problem made of a classification: the arm that is the row's class earns 1, others 0.
 
     Arguments:
-        finder: says which one, by its name, and finds its file.
+        finder: names the data set, and finds its file.
 
     Returns:
         The contexts as `x`, the best arm as `y`, and the rewards of all arms of shape `(N, arms)`.

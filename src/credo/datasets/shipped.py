@@ -38,7 +38,7 @@ def scikit_learn(finder: Finder) -> Dataset:
     """One of scikit-learn's data sets: digits, breast-cancer, diabetes or wine.
 
     Arguments:
-        finder: says which one, by its name.
+        finder: names the data set.
 
     Returns:
         The data set; the digits are images of shape `(N, 8, 8)` with values in [0, 1].

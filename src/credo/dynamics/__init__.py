@@ -1,7 +1,8 @@
 """Dynamics: how parameters move between observations.
 
-Each acts on the mean and on any covariance family, through the covariance protocol, so nothing is written
-once per family. All take irregular time steps `dt` (None means 1); two steps of dt/2 equal one of dt.
+Each acts on the mean and, through the covariance protocol, on any covariance family, so that nothing is
+written once per family. All accept irregular time steps `dt` (None means 1). Two steps of dt/2 equal one step
+of dt.
 """
 
 from credo.dynamics.base import Dynamics, Static

@@ -11,7 +11,7 @@ __all__ = ["Dynamics", "Static"]
 
 
 class Dynamics:
-    """How N(mean, cov) moves in a time step; extend it by writing `move`, which must be traceable.
+    """How N(mean, cov) moves in a time step. To add dynamics, write `move`, which must be traceable.
 
     It acts on the mean and, through the protocol of covariances, on any family. A subclass is a
     `credo.record`, so that its hyper-parameters are leaves.
@@ -32,7 +32,7 @@ class Dynamics:
     """
 
     anchored: bool = False
-    """Whether the prior is pulled back to, so that beliefs must carry it."""
+    """Whether the dynamics return to the prior, so that beliefs must carry it."""
 
     def move(
         self, mean: Array, cov: Covariance | None, anchor: Anchor | None, t: Array, dt: ArrayLike | None
@@ -41,20 +41,20 @@ class Dynamics:
 
         Arguments:
             mean: the mean (P,).
-            cov: the covariance, or None for point beliefs, of which only the mean moves.
-            anchor: the prior, where `anchored`.
+            cov: the covariance, or None for point beliefs, which have only a mean to move.
+            anchor: the prior, where `anchored` is True.
             t: how many steps came before this one.
             dt: the length of the step, at least 0; None means 1.
 
         Returns:
-            The mean (P,) and the covariance; None for a point belief.
+            The mean (P,) and the covariance, which is None for a point belief.
         """
         raise NotImplementedError
 
 
 @record
 class Static(Dynamics):
-    """Parameters do not move: theta_t = theta_{t-1}.
+    """Dynamics in which parameters do not move: theta_t = theta_{t-1}.
 
     Example:
         >>> import jax.numpy as jnp

@@ -24,16 +24,16 @@ InflationKind: TypeAlias = Literal["simple", "hybrid", "bayesian"]
 
 @record
 class Inflation(Dynamics):
-    """Multiplicative inflation: the past counts less by a factor 1 / (1 + alpha) a unit of time.
+    """Multiplicative inflation: in each unit of time the past loses weight by a factor 1 / (1 + alpha).
 
     With c = (1 + alpha)^dt, and N(mu0, inv(L0)) the prior:
 
-    - "simple": L / c; the mean stays (discounting, exponential forgetting with factor 1/c).
-    - "hybrid": (L + (c - 1) L0) / c; the mean stays, the covariance never exceeds the prior's.
-    - "bayesian": the tempered posterior q^(1/c) p0^(1 - 1/c), so the mean too returns to the prior's.
+    - "simple": L / c. The mean stays (discounting, or exponential forgetting with factor 1/c).
+    - "hybrid": (L + (c - 1) L0) / c. The mean stays, and the covariance never exceeds the prior's.
+    - "bayesian": the tempered posterior q^(1/c) p0^(1 - 1/c), so the mean also returns to the prior's.
 
-    Source: Chang et al. 2023 (LOFI), appendix on inflation. The prior is taken as diagonal, which is exact
-    unless `init` was called with a dense one. "hybrid" and "bayesian" cost P^3 for `Full`.
+    Source: Chang et al. 2023 (LOFI), appendix on inflation. The prior is treated as diagonal, which is exact
+    unless `init` was given a dense one. "hybrid" and "bayesian" cost P^3 for `Full`.
 
     Arguments:
         rate: alpha, per unit of time, at least 0; 0 forgets nothing.
@@ -65,8 +65,9 @@ class Inflation(Dynamics):
     def move(
         self, mean: Array, cov: Covariance | None, anchor: Anchor | None, t: Array, dt: ArrayLike | None
     ) -> tuple[Array, Covariance | None]:
-        """The inflated belief; a point belief moves only for "bayesian", as if its covariance were the
-        prior's.
+        """The inflated belief.
+
+        A point belief moves only for "bayesian", as if it had the covariance of the prior.
         """
         growth = (1.0 + as_like(self.rate, mean)) ** duration(dt, mean)
         if self.kind == "simple":
@@ -87,15 +88,14 @@ class Inflation(Dynamics):
 
 @record
 class ShrinkPerturb(Dynamics):
-    """Shrink the mean and perturb it with fresh noise (Ash & Adams 2020); the covariance knows of both.
+    """Shrink the mean and perturb it with fresh noise (Ash & Adams 2020), and widen the covariance to match.
 
-    theta_t = shrink theta_{t-1} + sd e: the *mean* receives a random draw of e, which restores plasticity of
-    networks, and the covariance becomes shrink^2 cov + sd^2 I, since the parameters are now known that much
-    less.
+    theta_t = shrink theta_{t-1} + sd e: the *mean* receives a random draw of e, which restores the plasticity
+    of networks. The covariance becomes shrink^2 cov + sd^2 I, because the parameters are now less well known.
 
     Arguments:
-        shrink: the factor a unit of time, in [0, 1].
-        sd: the standard deviation of the noise of a unit of time, at least 0.
+        shrink: the factor for a unit of time, in [0, 1].
+        sd: the standard deviation of the noise in a unit of time, at least 0.
         seed: the seed of the draws; step t uses fold_in(key(seed), t).
 
     Raises:

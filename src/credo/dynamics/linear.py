@@ -19,14 +19,19 @@ __all__ = ["Decay", "LinearGaussian", "OrnsteinUhlenbeck", "RandomWalk"]
 
 
 def duration(dt: ArrayLike | None, like: Array) -> Array:
-    """The length of a step as a number in the dtype of `like`; None means 1."""
+    """The length of a step as a number in the dtype of `like`; None means 1.
+
+    Raises:
+        CredoError: the length is below 0 or not finite.
+    """
     require_nonnegative("dt", dt)
     return jnp.ones((), like.dtype) if dt is None else as_like(dt, like)
 
 
 def accumulated(gamma: Array, step: Array) -> Array:
-    """The variance that noise of unit rate gathers over a step while it decays: (1 - gamma^2dt) / (1 -
-    gamma^2), or dt.
+    """The variance that noise of unit rate accumulates over a step while it decays.
+
+    It is (1 - gamma^2dt) / (1 - gamma^2), or dt where gamma is 1.
     """
     still = gamma**2 >= 1
     return jnp.where(still, step, (1.0 - gamma ** (2 * step)) / jnp.where(still, 1.0, 1.0 - gamma**2))
@@ -34,10 +39,10 @@ def accumulated(gamma: Array, step: Array) -> Array:
 
 @record
 class RandomWalk(Dynamics):
-    """theta_t = theta_{t-1} + N(0, q dt): additive covariance inflation.
+    """A random walk, theta_t = theta_{t-1} + N(0, q dt), which is additive covariance inflation.
 
     Arguments:
-        var: q, the variance added in a unit of time, at least 0; a number or one a parameter (P,).
+        var: q, the variance added in a unit of time, at least 0: a number, or one number a parameter (P,).
 
     Raises:
         CredoError: the variance is below 0.
@@ -67,11 +72,12 @@ class RandomWalk(Dynamics):
 
 @record
 class Decay(Dynamics):
-    """theta_t = gamma theta_{t-1} + N(0, q): shrinks to zero; over dt, gamma^dt and the noise that
-    accumulates meanwhile.
+    """Decay to zero, theta_t = gamma theta_{t-1} + N(0, q).
+
+    Over a step of length dt the factor is gamma^dt, and the noise accumulates accordingly.
 
     Arguments:
-        forgetting: gamma, the factor a unit of time, in [0, 1].
+        forgetting: gamma, the factor for a unit of time, in [0, 1].
         var: q, the variance added in a unit of time, at least 0.
 
     Raises:
@@ -104,15 +110,16 @@ class Decay(Dynamics):
 
 @record
 class OrnsteinUhlenbeck(Dynamics):
-    """theta_t - mu0 = gamma (theta_{t-1} - mu0) + N(0, (1 - gamma^2) S0): returns to the prior N(mu0, S0),
-    its fixed point.
+    """Return to the prior N(mu0, S0): theta_t - mu0 = gamma (theta_{t-1} - mu0) + N(0, (1 - gamma^2) S0).
 
-    For `LowRank` beliefs only the diagonal of S0 is used (exact: their prior is diagonal). `Full` costs P^3 a
-    step.
+    The prior is the fixed point.
+
+    For `LowRank` beliefs only the diagonal of S0 is used, which is exact because their prior is diagonal.
+    `Full` costs P^3 a step.
 
     Arguments:
-        forgetting: gamma, the factor on the distance from the prior in a unit of time, in [0, 1]: 1 stands
-            still, 0 resets to the prior at every step.
+        forgetting: gamma, the factor on the distance from the prior in a unit of time, in [0, 1].
+            1 leaves the parameters as they are, and 0 resets to the prior at every step.
 
     Raises:
         CredoError: `forgetting` is outside [0, 1].
@@ -147,19 +154,22 @@ class OrnsteinUhlenbeck(Dynamics):
 
 @record
 class LinearGaussian(Dynamics):
-    """theta_t = F theta_{t-1} + b + N(0, Q), or d theta = (F theta + b) dt + N(0, Q dt) in continuous time.
+    """The general case: theta_t = F theta_{t-1} + b + N(0, Q), in discrete or in continuous time.
 
-    Exact for `Full`. `Diagonal` keeps the marginal variances, `LowRank` projects the dense result (cost P^3).
+    In continuous time it is d theta = (F theta + b) dt + N(0, Q dt).
+
+    `Full` is exact, `Diagonal` keeps the marginal variances, and `LowRank` projects the dense result (cost
+    P^3).
 
     Arguments:
         transition: F, (P, P).
         offset: b, (P,) or a number.
         cov: Q, (P, P) positive semi-definite, or (P,) or a number for a diagonal one.
-        continuous: read F, b and Q as the rates of a stochastic differential equation; the step over any `dt`
-            is then exact (Van Loan 1978). In discrete time `dt` has no meaning and is refused.
+        continuous: whether F, b and Q are the rates of a stochastic differential equation. The step over any
+            `dt` is then exact (Van Loan 1978). In discrete time `dt` has no meaning and is refused.
 
     Raises:
-        CredoError: F is not square, or does not fit the parameters; or a `dt` in discrete time.
+        CredoError: F is not square or does not fit the parameters, or a `dt` is given in discrete time.
 
     Example:
         >>> import credo
@@ -184,7 +194,11 @@ class LinearGaussian(Dynamics):
     def move(
         self, mean: Array, cov: Covariance | None, anchor: Anchor | None, t: Array, dt: ArrayLike | None
     ) -> tuple[Array, Covariance | None]:
-        """F mean + b; F cov F' + Q."""
+        """F mean + b; F cov F' + Q.
+
+        Raises:
+            CredoError: F does not fit the parameters, or a `dt` is given in discrete time.
+        """
         size = mean.shape[0]
         transition = as_like(self.transition, mean)
         if transition.shape != (size, size):

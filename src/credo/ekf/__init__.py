@@ -14,8 +14,8 @@ The empirical Fisher information, the mean of g_i g_i', stands in for the Hessia
 strength lr, whatever B; lr = B is Bayes' rule for B independent rows, as far as that curvature allows. `lr`
 may be a schedule, a function of the number of updates so far, as in optax.
 
-The same arithmetic behind the five verbs of a learner, and so in every wrapper: `diag_fisher.learner` and
-`dense_fisher.learner`.
+`diag_fisher.learner` and `dense_fisher.learner` put the same arithmetic behind the five verbs of a learner,
+so that it works in every wrapper.
 """
 
 from credo.ekf import dense_fisher, diag_fisher

@@ -53,8 +53,8 @@ class DenseFisherState:
             lays them out.
         log_likelihood: the mean over the rows of the last batch that was taken in, at the mean before it; 0
             at first.
-        aux: what the log-likelihood handed on for the last batch; None at first, and where it hands on
-            nothing.
+        aux: the aux that the log-likelihood returned for the last batch; None at first, and where there is
+            none.
         step: how many batches were taken in.
         ok: whether the last batch was taken in.
 
@@ -82,26 +82,27 @@ def build(
 ) -> Transform[DenseFisherState]:
     """The Fisher EKF with a dense covariance as a transform.
 
-    One update: S' = S + transition_cov; g the mean over the rows of g_i = grad l_i, and F that of g_i g_i',
-    at the old mean; inv(S) = inv(S') + lr F; mu + lr S g, with the new S. Source: Ollivier 2018 (arXiv
-    1703.00209), with the empirical Fisher information as its curvature.
+    One update takes S' = S + transition_cov; g, the mean over the rows of g_i = grad l_i, and F, the mean of
+    g_i g_i', both at the old mean; inv(S) = inv(S') + lr F; and mu + lr S g, with the new S. Source: Ollivier
+    2018 (arXiv 1703.00209), with the empirical Fisher information as its curvature.
 
     Arguments:
-        log_likelihood: `(params, batch) -> (value, aux)`. Compiled once per function: make it once.
-        lr: at least 0: the strength of a batch, whatever its size; or a schedule, a function of `state.step`.
+        log_likelihood: `(params, batch) -> (value, aux)`. Code is compiled once per function, so make it only
+            once.
+        lr: the strength of a batch of any size, at least 0, or a schedule, a function of `state.step`.
         transition_cov: the covariance that the parameters' drift adds in an update: a number c for c I, or
             (P, P), symmetric.
         per_sample: whether `log_likelihood` returns one value a row, (B,), each of its own row only. If not,
             it returns one number, and is called row by row with batches of one, so that a mean over the
             batch and a sum agree.
-        init_cov: the covariance at first: a number c above 0 for c I, or (P, P), symmetric and positive
+        init_cov: the initial covariance: a number c above 0 for c I, or (P, P), symmetric and positive
             definite.
 
     Returns:
         A `Transform`: `init(params)` and `update(state, batch, inplace=False)`.
 
     Raises:
-        CredoError: an argument is not of these kinds.
+        CredoError: an argument is of another kind or out of range.
 
     Cost of an update: B forward and reverse passes of one row, then time B P^2 and memory P^2: the rows are
     conditioned on at most P at a time by a Woodbury identity, and no P x P matrix is inverted. Exact for its
@@ -164,20 +165,20 @@ def update(
     per_sample: bool = False,
     inplace: bool = False,
 ) -> DenseFisherState:
-    """Take in one batch; for the arithmetic and the arguments see `build`.
+    """Take in one batch. For the arithmetic and the other arguments see `build`.
 
     Arguments:
         state: the belief.
         batch: a tree of arrays that share a leading axis of B rows.
-        inplace: give the buffers of the old belief to the new one. The old state cannot be used afterwards.
-            Inside a compiled function this changes nothing: there the compiler decides.
+        inplace: whether to give the buffers of the old belief to the new one. The old state cannot be used
+            afterwards. Inside a compiled function this changes nothing: there the compiler decides.
 
     Returns:
         The new state. Where a number in the batch or in the result is not finite, or a variance is not above
         0, it has the belief, the step and the log-likelihood of the old one bit by bit, and `ok` is False.
 
     Raises:
-        CredoError: the state, the batch or what `log_likelihood` returns is not of these kinds.
+        CredoError: the state, the batch or the result of `log_likelihood` is of another kind.
 
     Example:
         >>> def log_likelihood(params, batch):
@@ -192,7 +193,11 @@ def update(
 
 
 def require_covariance(field: str, value: ArrayLike, *, positive: bool) -> None:
-    """Refuse what is neither a number nor a square symmetric matrix, or of the wrong sign."""
+    """Refuse a value that is neither a number nor a square symmetric matrix, or that has the wrong sign.
+
+    Raises:
+        CredoError: the value is no number or matrix, or not symmetric and positive as required.
+    """
     if not is_number(value):
         raise CredoError(f"{field} must be a number or a matrix (P, P); got {value!r}.")
     shape = np.shape(value)
@@ -214,7 +219,11 @@ def require_covariance(field: str, value: ArrayLike, *, positive: bool) -> None:
 
 
 def dense(value: ArrayLike, like: Array, field: str) -> Array:
-    """A matrix (P, P) of a number c, as c I, or of a matrix; for a vector `like` (P,)."""
+    """A matrix (P, P) of a number c, as c I, or of a matrix; for a vector `like` (P,).
+
+    Raises:
+        CredoError: the matrix does not fit the number of parameters.
+    """
     matrix, size = as_like(value, like), like.shape[0]
     if matrix.ndim == 2 and matrix.shape != (size, size):
         raise CredoError(f"{field} must be a number or (P, P) = ({size}, {size}); got shape {matrix.shape}.")
@@ -266,7 +275,7 @@ def _sample(state: DenseFisherState, sample_shape: tuple[int, ...], key: Array) 
 
 
 def sample(state: DenseFisherState, sample_shape: tuple[int, ...] = (), key: Key | None = None) -> PyTree:
-    """Parameters drawn from the belief; cost P^3 for a Cholesky factor.
+    """Parameters drawn from the belief. Cost: P^3 for a Cholesky factor.
 
     Arguments:
         state: the belief.
@@ -295,14 +304,14 @@ def learner(model: Model, lr: Rate, transition_cov: ArrayLike = 0.0) -> FisherLe
 
     Arguments:
         model: a `Model`; `joint(model)` for mini-batches.
-        lr: as in `build`; a schedule is of the number of steps before.
+        lr: as in `build`; a schedule is a function of the number of earlier steps.
         transition_cov: as in `build`; a number, or (P, P).
 
     Returns:
         A `FisherLearner`.
 
     Raises:
-        CredoError: an argument is not of these kinds.
+        CredoError: an argument is of another kind or out of range.
 
     Cost: time B P^2, memory (B, P) and (P, P).
 

@@ -52,8 +52,8 @@ class DiagFisherState:
         sd_diag: standard deviations, a tree like `params`.
         log_likelihood: the mean over the rows of the last batch that was taken in, at the mean before it; 0
             at first.
-        aux: what the log-likelihood handed on for the last batch; None at first, and where it hands on
-            nothing.
+        aux: the aux that the log-likelihood returned for the last batch; None at first, and where there is
+            none.
         step: how many batches were taken in.
         ok: whether the last batch was taken in.
 
@@ -80,30 +80,32 @@ def build(
 ) -> Transform[DiagFisherState]:
     """The diagonal Fisher EKF as a transform.
 
-    One update: s' = sqrt(s^2 + transition_sd^2); g and h the means over the rows of grad l_i and (grad
-    l_i)^2 at the old mean; s = (s'^-2 + lr h)^(-1/2); mu + lr s^2 g, with the new s. Elementwise. Source:
-    Ollivier 2018 (arXiv 1703.00209), with the diagonal of the empirical Fisher information as its curvature.
+    One update takes, elementwise, s' = sqrt(s^2 + transition_sd^2); g and h, the means over the rows of grad
+    l_i and (grad l_i)^2 at the old mean; s = (s'^-2 + lr h)^(-1/2); and mu + lr s^2 g, with the new s.
+    Source: Ollivier 2018 (arXiv 1703.00209), with the diagonal of the empirical Fisher information as its
+    curvature.
 
     Arguments:
-        log_likelihood: `(params, batch) -> (value, aux)`. Compiled once per function: make it once.
-        lr: at least 0: the strength of a batch, whatever its size; or a schedule, a function of `state.step`.
+        log_likelihood: `(params, batch) -> (value, aux)`. Code is compiled once per function, so make it only
+            once.
+        lr: the strength of a batch of any size, at least 0, or a schedule, a function of `state.step`.
         transition_sd: the standard deviation of the parameters' drift in an update, at least 0; a number, or
             a tree like `params`.
         per_sample: whether `log_likelihood` returns one value a row, (B,), each of its own row only. If not,
             it returns one number, and is called row by row with batches of one, so that a mean over the
             batch and a sum agree.
-        init_sds: standard deviations at first: a number; or a tree like `params` of numbers or arrays. A
+        init_sds: the initial standard deviations: a number, or a tree like `params` of numbers or arrays. A
             parameter with 0 stays as it is.
 
     Returns:
         A `Transform`: `init(params)` and `update(state, batch, inplace=False)`.
 
     Raises:
-        CredoError: an argument is not of these kinds.
+        CredoError: an argument is of another kind or out of range.
 
     Cost of an update: B forward and reverse passes of one row, time and memory P beyond them. Rows are
-    scanned, so gradients of a whole batch (B, P) are never held. It approximates: the empirical Fisher is not
-    the Hessian where the model does not fit, and covariances between parameters are dropped.
+    scanned, so gradients of a whole batch (B, P) are never held. It is an approximation: the empirical Fisher
+    is not the Hessian where the model does not fit, and covariances between parameters are dropped.
 
     Example:
         >>> from credo.ekf import diag_fisher
@@ -159,21 +161,21 @@ def update(
     per_sample: bool = False,
     inplace: bool = False,
 ) -> DiagFisherState:
-    """Take in one batch; for the arithmetic and the arguments see `build`.
+    """Take in one batch. For the arithmetic and the other arguments see `build`.
 
     Arguments:
         state: the belief.
         batch: a tree of arrays that share a leading axis of B rows.
-        inplace: give the buffers of the old belief to the new one. The old state cannot be used afterwards,
-            and no second copy of the belief is held. Inside a compiled function this changes nothing: there
-            the compiler decides.
+        inplace: whether to give the buffers of the old belief to the new one. The old state cannot be used
+            afterwards, and no second copy of the belief is held. Inside a compiled function this changes
+            nothing: there the compiler decides.
 
     Returns:
         The new state. Where a number in the batch or in the result is not finite, it has the belief, the
         step and the log-likelihood of the old one bit by bit, and `ok` is False.
 
     Raises:
-        CredoError: the state, the batch or what `log_likelihood` returns is not of these kinds.
+        CredoError: the state, the batch or the result of `log_likelihood` is of another kind.
 
     Example:
         >>> def log_likelihood(params, batch):
@@ -276,14 +278,14 @@ def learner(model: Model, lr: Rate, transition_sd: ArrayLike = 0.0) -> FisherLea
 
     Arguments:
         model: a `Model`; `joint(model)` for mini-batches.
-        lr: as in `build`; a schedule is of the number of steps before.
+        lr: as in `build`; a schedule is a function of the number of earlier steps.
         transition_sd: the standard deviation of the drift in a step, at least 0; a number or an array (P,).
 
     Returns:
         A `FisherLearner`.
 
     Raises:
-        CredoError: an argument is not of these kinds.
+        CredoError: an argument is of another kind or out of range.
 
     Cost: B gradients are held at once (B, P).
 

@@ -19,14 +19,14 @@ __all__ = ["FisherLearner", "fisher_learner"]
 
 @record
 class FisherLearner(RecursiveLearner):
-    """A recursive learner whose observations count lr / B each.
+    """A recursive learner whose observations each count lr / B.
 
     `diag_fisher.learner` and `dense_fisher.learner` build it.
 
     Arguments:
         model, family, curvature, rule, dynamics, forecasting: as in `RecursiveLearner`.
-        lr: at least 0: the strength of an observation, or of all rows of a `joint` model together; or a
-            schedule, a function of the number of steps before.
+        lr: the strength of an observation, or of all rows of a `joint` model together, at least 0; or a
+            schedule, a function of the number of earlier steps.
 
     Raises:
         CredoError: `lr` is below 0.

@@ -49,7 +49,10 @@ def row_total(batch: PyTree) -> int:
 def row_gradient(log_likelihood: LogLikelihood, per_sample: bool) -> Row:
     """The value, aux and gradient of one row, which the function sees as a batch of one.
 
-    So a function that averages over its batch and one that sums agree.
+    A function that averages over its batch and one that sums therefore agree.
+
+    Raises:
+        CredoError: the function does not return what it should.
     """
 
     def value(params: PyTree, row: PyTree) -> tuple[Array, PyTree]:
@@ -90,7 +93,11 @@ def _pair(result: object) -> tuple[Array, PyTree]:
 
 
 def whole_aux(log_likelihood: LogLikelihood, params: PyTree, batch: PyTree, count: int) -> PyTree:
-    """The aux of a function that takes the whole batch and returns one value a row."""
+    """The aux of a function that takes the whole batch and returns one value a row.
+
+    Raises:
+        CredoError: the function does not return one number a row.
+    """
     value, aux = _pair(log_likelihood(params, batch))
     if value.shape != (count,):
         raise CredoError(
@@ -101,7 +108,7 @@ def whole_aux(log_likelihood: LogLikelihood, params: PyTree, batch: PyTree, coun
 
 
 def tidy(aux: PyTree) -> PyTree:
-    """aux, or None where it has no elements: the state then has one structure from the start."""
+    """The aux, or None where it has no elements, so that the state has one structure from the start."""
     return aux if any(leaf.size for leaf in jax.tree.leaves(aux)) else None
 
 

@@ -28,7 +28,7 @@ Rate: TypeAlias = ArrayLike | Callable[[Array], ArrayLike]
 """A learning rate: a number, or a schedule, a function of the number of updates so far, as in optax."""
 
 Report: TypeAlias = tuple[Array, Array, Array]
-"""What a state says of its last update: log_likelihood, step, ok."""
+"""What a state reports about its last update: log_likelihood, step, ok."""
 
 
 class State(Protocol):
@@ -87,7 +87,8 @@ def compiled(core: Core[S]) -> Update[S]:
     """The public update of this arithmetic, compiled twice: with the old belief kept, and with its buffers
     donated.
 
-    Only the belief is donated. What a state reports (numbers that people keep for a plot) stays readable.
+    Only the belief is donated. The numbers that a state reports, which users may keep for a plot, stay
+    readable.
     """
 
     def precise(
@@ -151,7 +152,11 @@ def _is_dead(leaf: object) -> bool:
 
 
 def require_settings(log_likelihood: LogLikelihood, lr: Rate) -> None:
-    """Refuse a log-likelihood or a learning rate that cannot be used."""
+    """Refuse a log-likelihood or a learning rate that cannot be used.
+
+    Raises:
+        CredoError: a function is missing or cannot be hashed, or the learning rate is out of range.
+    """
     if not callable(log_likelihood):
         raise CredoError(
             f"log_likelihood must be a function (params, batch) -> (value, aux); got {log_likelihood!r}."
@@ -173,7 +178,11 @@ def require_settings(log_likelihood: LogLikelihood, lr: Rate) -> None:
 
 
 def require_flag(field: str, value: object) -> None:
-    """Refuse what is neither True nor False."""
+    """Refuse a value that is neither True nor False.
+
+    Raises:
+        CredoError: the value is neither True nor False.
+    """
     if not isinstance(value, bool | np.bool_):
         raise CredoError(f"{field} must be True or False; got {value!r}.")
 
@@ -189,7 +198,11 @@ def own_params(params: PyTree) -> PyTree:
 
 
 def require_numbers(field: str, value: PyTree) -> None:
-    """Refuse a number, or any in a tree, that is below 0 or not finite."""
+    """Refuse a number, or any in a tree, that is below 0 or not finite.
+
+    Raises:
+        CredoError: a leaf is no number or array, or is below 0.
+    """
     for path, leaf in jax.tree_util.tree_leaves_with_path(value):
         name = field + jax.tree_util.keystr(path)
         if not is_number(leaf):
@@ -224,7 +237,7 @@ def spread(value: PyTree, params: PyTree, field: str) -> PyTree:
 
 
 def fresh(params: PyTree) -> tuple[Array, None, Array, Array]:
-    """What a state reports before any data: log_likelihood, aux, step, ok."""
+    """The report of a state before any data: log_likelihood, aux, step, ok."""
     dtype = ravel_dtype(params)
     return jnp.zeros((), dtype), None, jnp.zeros((), jnp.int32), jnp.ones((), bool)
 

@@ -6,10 +6,10 @@
     update(belief, x, y, *, weight=1, key=None) -> (belief, Info)
     sample(belief, key, shape=())               -> params
 
-An update is three orthogonal choices: *curvature* (what is measured at the data: a gradient and a factor of
-the expected Hessian), *family* (what is kept of it: `credo.covariances`) and *rule* (how far to go). Named
-methods are one-line spellings of the choices, in `credo.learners.methods`. `Rule` and `Curvature` are the
-bases of one's own.
+An update combines three independent choices: the *curvature* (what is measured at the data: a gradient and a
+factor of the expected Hessian), the *family* (what is kept of it: `credo.covariances`) and the *rule* (how
+far to go). The named methods in `credo.learners.methods` each make these choices in one line. `Rule` and
+`Curvature` are the base classes for your own rules and curvatures.
 """
 
 from credo.learners.base import Info, Learner

@@ -20,13 +20,20 @@ T = TypeVar("T")
 
 @record
 class Info:
-    """What an update reports and no later step needs.
+    """What an update reports beside the new belief.
 
     Attributes:
         log_evidence: log p(y_t | x_t, past) before the update, in nats; 0 for a missing observation.
-        ok: whether the observation was taken in; False for a missing one (NaN) and where the update would
-            have given a belief that is not finite, in which case the belief stayed as it was.
+        ok: whether the observation was taken in. It is False for a missing observation (NaN), and where the
+            update would have given a belief that is not finite; the belief then stays as it was.
         extras: whatever else a method reports.
+
+    Example:
+        >>> import credo
+        >>> learner = credo.bong(credo.Model(lambda w, x: x @ w, credo.Normal(0.1)), credo.Full())
+        >>> belief, info = learner.step(learner.init(jnp.zeros(2)), jnp.ones(2), jnp.nan)
+        >>> bool(info.ok), float(info.log_evidence)
+        (False, 0.0)
     """
 
     log_evidence: Array
@@ -41,7 +48,7 @@ def isolate(tree: T) -> T:
 
 
 def clean(tree: PyTree) -> PyTree:
-    """Replace NaN and infinities by 0, so that no derivative sees them; `accept` then refuses the step.
+    """Replace NaN and infinities by 0, so that no derivative sees them. `accept` then refuses the step.
 
     Arguments:
         tree: data.
@@ -63,13 +70,13 @@ def usable(observed: Array, weight: ArrayLike, dtype: DTypeLike) -> tuple[Array,
     """Which observations can be used, and the weight of each.
 
     Arguments:
-        observed: whether y was observed: a boolean, or for a joint model one a row (B,).
-        weight: as the user passed it: a number, or for a joint model one a row.
-        dtype: of the weights in the result.
+        observed: whether y was observed: a boolean, or for a joint model one boolean a row (B,).
+        weight: the weight as the user passed it: a number, or for a joint model one number a row.
+        dtype: the dtype of the weights in the result.
 
     Returns:
-        Whether an observation can be used: it was observed, and its weight is finite and at least 0. And the
-        weights, 0 where it cannot.
+        Two arrays: whether an observation can be used, which is where it was observed and its weight is
+        finite and at least 0; and the weights, set to 0 where it cannot.
 
     Raises:
         CredoError: a weight is negative, or the weights have another shape.
@@ -86,14 +93,17 @@ def usable(observed: Array, weight: ArrayLike, dtype: DTypeLike) -> tuple[Array,
 def sound(
     new: PyTree, log_evidence: Array, observed: Array, x: PyTree, y: PyTree, weight: ArrayLike
 ) -> Array:
-    """Whether the data were there and finite, and so is what they led to: a boolean.
+    """Whether an update is sound: the data are present and finite, and so are the belief and the evidence.
 
     Arguments:
         new: the belief after the update.
-        log_evidence: of this observation.
+        log_evidence: the log evidence of this observation.
         observed: whether any of y was observed.
         x, y: the data, as the user passed them.
         weight: the weight, as `usable` returns it.
+
+    Returns:
+        A boolean scalar.
     """
     finite_y = all_finite(jax.tree.map(lambda leaf: jnp.where(jnp.isnan(leaf), 0, leaf), y))
     finite = all_finite(x) & finite_y & all_finite(new) & jnp.isfinite(log_evidence)
@@ -103,17 +113,17 @@ def sound(
 def accept(
     old: B, new: B, log_evidence: Array, observed: Array, x: PyTree, y: PyTree, weight: ArrayLike
 ) -> tuple[B, Info]:
-    """Take the new belief only where the data were there and finite and the result is finite.
+    """Take the new belief only where the data are present and finite and the result is finite.
 
     Arguments:
-        old, new: the belief before and after.
-        log_evidence: of this observation.
+        old, new: the belief before and after the update.
+        log_evidence: the log evidence of this observation.
         observed: whether any of y was observed.
         x, y: the data, as the user passed them.
         weight: the weight, as `usable` returns it; all zero means no update.
 
     Returns:
-        The new belief, or the old one bit by bit; and the `Info` of the update.
+        The new belief, or the old one bit by bit, and the `Info` of the update.
     """
     ok = sound(new, log_evidence, observed, x, y, weight)
     belief = select(ok & jnp.any(jnp.asarray(weight) != 0), new, old)

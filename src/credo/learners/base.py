@@ -1,4 +1,4 @@
-"""The five verbs, and what a learner writes to answer them.
+"""The five verbs of a learner, and the functions that a learner writes for them.
 
 This module holds all that a learner or wrapper of your own needs: `Learner`, `Belief`, `Info`, and the
 functions by which an update is accepted or refused.
@@ -27,7 +27,7 @@ ForecastMethod: TypeAlias = Literal["linearized", "plugin", "mc", "linearized-mc
 
 
 class Belief(Protocol):
-    """What every belief answers: how often time has passed. A belief is a pytree; see `credo.record`."""
+    """What every belief has: a count of the time steps. A belief is a pytree; see `credo.record`."""
 
     @property
     def t(self) -> Array:
@@ -36,7 +36,7 @@ class Belief(Protocol):
 
 
 class Learner(ABC, Generic[B]):
-    """The base of every learner: the verbs, compiled once per structure.
+    """The base of every learner. It provides the verbs, which are compiled once per structure.
 
     A subclass is a record and writes five functions without a decorator: `init`, `time_update`, `predictive`,
     `measurement_update` and `draws`. The verbs `predict`, `forecast`, `update`, `step` and `sample` are
@@ -48,7 +48,7 @@ class Learner(ABC, Generic[B]):
     and nothing else changes it.
 
     Raises:
-        TypeError: one of the five is missing.
+        TypeError: one of the five functions is missing.
 
     Example:
         A moving average, with unit noise for its forecasts:
@@ -122,11 +122,11 @@ class Learner(ABC, Generic[B]):
         samples: int | None = None,
         key: Key | None = None,
     ) -> Predictive:
-        """The distribution p(y | x, past) of the next observation at one row x; nothing is learned.
+        """The distribution p(y | x, past) of the next observation at one row x. Nothing is learned.
 
         Arguments:
             belief: the *predicted* belief.
-            x: one row of inputs (for a joint model: several rows).
+            x: one row of inputs, or several rows for a joint model.
             method: "linearized" (function space; the default), "plugin" (at the mean), "mc" (networks
                 evaluated at draws of the parameters) or "linearized-mc" (draws of the linearised outputs).
             samples: how many draws, for the Monte Carlo methods (default 100).
@@ -152,8 +152,7 @@ class Learner(ABC, Generic[B]):
     ) -> PredictiveRows:
         """The forecasts for N rows at one belief.
 
-        Rows are taken 16 at a time, so memory is that of 16 Jacobians (16, C, P), however many rows there
-        are.
+        Rows are taken 16 at a time, so the memory is that of 16 Jacobians (16, C, P) for any number of rows.
 
         Arguments:
             belief: the predicted belief.
@@ -161,7 +160,7 @@ class Learner(ABC, Generic[B]):
             method, samples, key: as for `forecast`.
 
         Returns:
-            The predictives; every answer of them has a leading axis N.
+            The predictives, all of whose answers have a leading axis N.
         """
         return PredictiveRows(
             jax.lax.map(lambda x: self.predictive(belief, x, method, samples, key), xs, batch_size=16)
@@ -176,7 +175,8 @@ class Learner(ABC, Generic[B]):
         Arguments:
             belief: the predicted belief.
             x, y: one row of inputs and its observation.
-            weight: at least 0; multiplies the log-likelihood. 0 gives the belief back bit by bit.
+            weight: a number, at least 0, that multiplies the log-likelihood. With 0 the belief comes back bit
+                by bit.
             key: a key, for learners that draw; step t uses fold_in(key, belief.t).
 
         Returns:
@@ -240,14 +240,14 @@ class Learner(ABC, Generic[B]):
 
     @abstractmethod
     def time_update(self, belief: B, dt: ArrayLike | None) -> B:
-        """Let time pass: what `predict` compiles.
+        """Let time pass. `predict` compiles this function.
 
         Arguments:
             belief: the belief after the latest observation.
             dt: the length of the step; None means 1.
 
         Returns:
-            The predicted belief, whose clock `t` is one further.
+            The predicted belief, whose clock `t` is one step later.
         """
 
     @abstractmethod
@@ -259,13 +259,13 @@ class Learner(ABC, Generic[B]):
         samples: int | None,
         key: Key | None,
     ) -> Predictive:
-        """The distribution of the next observation: what `forecast` compiles.
+        """The distribution of the next observation. `forecast` compiles this function.
 
         Arguments:
             belief: the predicted belief; nothing is learned.
             x: one row of inputs.
-            method: how it is computed; None leaves the choice to the learner. A learner refuses what it does
-                not know.
+            method: how the forecast is computed; None leaves the choice to the learner. A learner refuses a
+                method that it does not know.
             samples: how many draws, for the Monte Carlo methods; None for the default.
             key: the key of those draws.
 
@@ -277,15 +277,15 @@ class Learner(ABC, Generic[B]):
     def measurement_update(
         self, belief: B, x: PyTree, y: PyTree, weight: ArrayLike, key: Key | None
     ) -> tuple[B, Info]:
-        """Take in an observation: what `update` compiles.
+        """Take in an observation. `update` compiles this function.
 
         The belief must come back bit by bit where y is missing, the weight is 0, or the result would not be
-        finite; `accept` sees to that. The clock `t` stays.
+        finite; `accept` ensures this. The clock `t` does not change.
 
         Arguments:
             belief: the predicted belief.
             x, y: one row of inputs and its observation.
-            weight: at least 0; multiplies the log-likelihood.
+            weight: a number, at least 0, that multiplies the log-likelihood.
             key: the key of the stream, for learners that draw; step t uses fold_in(key, belief.t).
 
         Returns:
@@ -294,7 +294,7 @@ class Learner(ABC, Generic[B]):
 
     @abstractmethod
     def draws(self, belief: B, key: Key, shape: tuple[int, ...]) -> PyTree:
-        """Draw parameters: what `sample` compiles.
+        """Draw parameters. `sample` compiles this function.
 
         Arguments:
             belief: any belief of this learner.

@@ -1,4 +1,4 @@
-"""Conjugate learners: one unknown, exact Bayes, with exponential forgetting toward the prior."""
+"""Conjugate learners: exact Bayes for one unknown, with exponential forgetting towards the prior."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = ["BetaBernoulli", "DirichletCategorical", "GammaPoisson", "NegativeBin
 
 
 def _forgotten(value: Array, prior: ArrayLike, keep: ArrayLike, dt: ArrayLike | None) -> Array:
-    """Pull a pseudo-count back to its prior: keep^dt of the evidence survives a step."""
+    """Pull a pseudo-count back to its prior: a share keep^dt of the evidence survives a step."""
     factor = as_like(keep, value) ** (1.0 if dt is None else as_like(dt, value))
     return jnp.where(factor == 1, value, factor * value + (1 - factor) * as_like(prior, value))
 
@@ -32,11 +32,14 @@ def _one_method(method: ForecastMethod | None) -> None:
 
 @record
 class BetaBernoulli(Learner[Beta]):
-    """y in {0, 1} with unknown probability p ~ Beta(a, b); x is ignored.
+    """A learner of y in {0, 1} with unknown probability p ~ Beta(a, b). x is ignored.
 
     Arguments:
-        a, b: prior pseudo-counts of ones and zeros, above 0.
-        forgetting: in (0, 1], the evidence kept a unit of time; 1 never forgets.
+        a, b: the prior pseudo-counts of ones and zeros, above 0.
+        forgetting: the share of the evidence that is kept for a unit of time, in (0, 1]; 1 never forgets.
+
+    Raises:
+        CredoError: a count is not above 0, or `forgetting` is outside (0, 1].
 
     Example:
         >>> learner = BetaBernoulli()
@@ -55,7 +58,7 @@ class BetaBernoulli(Learner[Beta]):
         require_interval("forgetting", self.forgetting, 1e-9, 1.0)
 
     def init(self, params: PyTree = None, *, var: PyTree = 1.0) -> Beta:
-        """The prior Beta(a, b); arguments are ignored."""
+        """The prior Beta(a, b). The arguments are ignored."""
         return Beta(jnp.asarray(self.a, float), jnp.asarray(self.b, float), jnp.zeros((), jnp.int32))
 
     def time_update(self, belief: Beta, dt: ArrayLike | None) -> Beta:
@@ -84,12 +87,15 @@ class BetaBernoulli(Learner[Beta]):
 
 @record
 class DirichletCategorical(Learner[Dirichlet]):
-    """y in 0..C-1 with unknown class probabilities p ~ Dirichlet(counts); x is ignored.
+    """A learner of y in 0..C-1 with unknown class probabilities p ~ Dirichlet(counts). x is ignored.
 
     Arguments:
         classes: the number C of classes.
         count: the prior pseudo-count of each class, above 0.
-        forgetting: in (0, 1], the evidence kept a unit of time.
+        forgetting: the share of the evidence that is kept for a unit of time, in (0, 1].
+
+    Raises:
+        CredoError: `classes` is below 2, `count` is not above 0, or `forgetting` is outside (0, 1].
 
     Example:
         >>> learner = DirichletCategorical(3)
@@ -108,7 +114,7 @@ class DirichletCategorical(Learner[Dirichlet]):
         require_interval("forgetting", self.forgetting, 1e-9, 1.0)
 
     def init(self, params: PyTree = None, *, var: PyTree = 1.0) -> Dirichlet:
-        """The prior Dirichlet(count, ..., count); arguments are ignored."""
+        """The prior Dirichlet(count, ..., count). The arguments are ignored."""
         counts = jnp.broadcast_to(jnp.asarray(self.count, float), (self.classes,))
         return Dirichlet(counts, jnp.zeros((), jnp.int32))
 
@@ -142,7 +148,7 @@ class DirichletCategorical(Learner[Dirichlet]):
 
 @record
 class NegativeBinomialPredictive(Predictive):
-    """A Poisson count whose rate is Gamma(shape, per): negative binomial, with success odds `per`."""
+    """A Poisson count whose rate is Gamma(shape, per), which is negative binomial with success odds `per`."""
 
     shape: Array
     per: Array
@@ -200,11 +206,14 @@ class NegativeBinomialPredictive(Predictive):
 
 @record
 class GammaPoisson(Learner[Gamma]):
-    """y a count with unknown rate ~ Gamma(shape, per); x is the exposure (None or 1: a unit of it).
+    """A learner of counts y with unknown rate ~ Gamma(shape, per). x is the exposure, by default 1.
 
     Arguments:
         shape, per: prior pseudo-events and pseudo-exposure, above 0; the prior mean rate is shape / per.
-        forgetting: in (0, 1], the evidence kept a unit of time.
+        forgetting: the share of the evidence that is kept for a unit of time, in (0, 1].
+
+    Raises:
+        CredoError: `shape` or `per` is not above 0, or `forgetting` is outside (0, 1].
 
     Example:
         >>> learner = GammaPoisson()
@@ -223,7 +232,7 @@ class GammaPoisson(Learner[Gamma]):
         require_interval("forgetting", self.forgetting, 1e-9, 1.0)
 
     def init(self, params: PyTree = None, *, var: PyTree = 1.0) -> Gamma:
-        """The prior Gamma(shape, per); arguments are ignored."""
+        """The prior Gamma(shape, per). The arguments are ignored."""
         return Gamma(jnp.asarray(self.shape, float), jnp.asarray(self.per, float), jnp.zeros((), jnp.int32))
 
     def time_update(self, belief: Gamma, dt: ArrayLike | None) -> Gamma:

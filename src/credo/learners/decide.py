@@ -1,4 +1,4 @@
-"""Bayes-optimal decisions: the action of least expected loss under a predictive."""
+"""Bayes-optimal decisions: the action with the least expected loss under a predictive."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ def decide(
     """The action that minimises the expected loss under p(y | x, past).
 
     Arguments:
-        predictive: what `forecast` returned.
+        predictive: the result of `forecast`.
         loss: "squared" (the mean), "absolute" (the median), "zero-one" (the most probable class), "pinball"
             (the quantile `level`), or a function `loss(action, y)`.
-        actions: for a function: the candidate actions (A, ...), one of which is returned; for a classifier
-            the classes by default.
+        actions: the candidate actions (A, ...) for a function, one of which is returned; for a classifier
+            they are the classes by default.
         level: the quantile of "pinball", in (0, 1).
-        samples, key: for a function over a number: how many draws of y estimate the expected loss. For
-            classes the expectation is exact and no key is needed.
+        samples, key: how many draws of y estimate the expected loss of a function over a number, and the key
+            of those draws. For classes the expectation is exact and needs no key.
 
     Returns:
         The best action.

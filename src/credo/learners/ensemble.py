@@ -1,6 +1,4 @@
-"""The ensemble Kalman filter: a belief by members, moved by what they predict, without derivatives of the
-model.
-"""
+"""The ensemble Kalman filter, whose members move by what they predict, without derivatives of the model."""
 
 from __future__ import annotations
 
@@ -39,29 +37,32 @@ METHODS = ("linearized", "plugin", "mc")
 class EnsembleLearner(Learner[Ensemble]):
     """The ensemble Kalman filter (Evensen 1994), with M members theta_m = mean + d_m.
 
-    With eta the mean of the members' outputs eta_m, e the score and V = A A' the Fisher information of the
-    likelihood there, the log-likelihood is taken for e' z - z' V z / 2 in z = eta_m - eta. With covariances
-    over the members, C = Cov(theta, eta) (P, C) and H = Cov(eta, eta):
+    Let eta be the mean of the members' outputs eta_m, e the score and V = A A' the Fisher information of the
+    likelihood at eta. The log-likelihood is approximated by e' z - z' V z / 2 in z = eta_m - eta. With the
+    covariances over the members, C = Cov(theta, eta) (P, C) and H = Cov(eta, eta), the mean moves by
 
         mean <- mean + C inv(I + V H) e,
 
-    which for normal noise is the Kalman gain. No noise is inverted, so any likelihood will do, singular V
-    included. The deviations follow by
+    which for normal noise is the Kalman gain. No noise is inverted, so any likelihood can be used, even with
+    a singular V. The deviations follow by one of two analyses:
 
     - "perturbed" (Burgers, van Leeuwen & Evensen 1998): d_m + C inv(I + V H) (A x_m - V (eta_m - eta)), each
-      with its own x_m ~ N(0, I), of which the mean is taken off;
-    - "etkf" (Bishop, Etherton & Majumdar 2001): the symmetric square-root transform; nothing is drawn.
+      with its own x_m ~ N(0, I), whose mean is subtracted;
+    - "etkf" (Bishop, Etherton & Majumdar 2001): the symmetric square-root transform, which draws nothing.
 
-    The posterior's covariance is Kalman's for the members' sample covariance: exactly for "etkf", in
-    expectation for "perturbed". Moves stay in the members' span, so M should exceed the number of directions
-    that the data can tell apart; there is no localisation. `Inflation(alpha, "simple")` as the dynamics is
-    the usual multiplicative inflation.
+    The posterior covariance is Kalman's for the sample covariance of the members, exactly for "etkf" and in
+    expectation for "perturbed". Moves stay in the span of the members, so M should exceed the number of
+    directions that the data can tell apart. There is no localisation. `Inflation(alpha, "simple")` as the
+    dynamics is the usual multiplicative inflation.
 
     Arguments:
         model: a `Model`; `joint(model)` for mini-batches.
         members: the number M, at least 2.
         analysis: "perturbed" or "etkf".
         dynamics: how parameters move between observations; noise is drawn member by member.
+
+    Raises:
+        CredoError: there are fewer than 2 members, or `analysis` has another value.
 
     Cost of a step: M evaluations of the model, M C P, and C^3. Exact in the limit of many members on
     linear-Gaussian models.
@@ -165,7 +166,7 @@ class EnsembleLearner(Learner[Ensemble]):
         return accept(belief, new, log_evidence, jnp.any(observed), x, y, used)
 
     def _perturbed(self, local: Local, inner: Array, cov: EnsembleCovariance, key: Array) -> Array:
-        """The deviations after every member saw the observation with noise of its own."""
+        """The deviations after every member has seen the observation with noise of its own."""
         count, rows = self.members, local.rows.dense()
         draws = centred(jax.random.normal(key, (count, local.root.shape[-1]), inner.dtype)).T
         noise = local.root[:, None] * draws if local.root.ndim == 1 else local.root @ draws
@@ -177,8 +178,13 @@ class EnsembleLearner(Learner[Ensemble]):
     def predictive(
         self, belief: Ensemble, x: PyTree, method: ForecastMethod | None, samples: int | None, key: Key | None
     ) -> Predictive:
-        """By the mean and covariance of the members' outputs ("linearized"), by their equal mixture ("mc"),
-        or at the mean of the members ("plugin").
+        """The forecast of the members, by one of three methods.
+
+        "linearized" takes the mean and covariance of the members' outputs, "mc" their equal mixture, and
+        "plugin" the mean of the members.
+
+        Raises:
+            CredoError: the method is unknown, or a number of samples is given.
         """
         method = "linearized" if method is None else method
         require_choice("method", method, METHODS)
@@ -203,5 +209,5 @@ class EnsembleLearner(Learner[Ensemble]):
 
 
 def _key(belief: Ensemble) -> Array:
-    """The key of the present step."""
+    """The key of the current step."""
     return jax.random.fold_in(as_key(belief.key), belief.t)

@@ -1,4 +1,4 @@
-"""Gradient baselines: online SGD, Adam, and replay from a buffer of the latest observations, on optax."""
+"""Gradient baselines on optax: online SGD, Adam, and replay from a buffer of the latest observations."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from credo.models.partial import start
 __all__ = ["Buffer", "GradientLearner", "adam", "replay", "sgd"]
 
 OptimizerName: TypeAlias = Literal["sgd", "momentum", "adam"]
-"""The optimisers, of optax."""
+"""The names of the optimisers, which are those of optax."""
 
 _OPTIMIZERS: dict[OptimizerName, Callable[[], optax.GradientTransformation]] = {
     "sgd": optax.identity,
@@ -34,7 +34,7 @@ _OPTIMIZERS: dict[OptimizerName, Callable[[], optax.GradientTransformation]] = {
 
 @record
 class Buffer:
-    """The latest N observations, first in first out; `count` of them are real."""
+    """The latest N observations, first in, first out, of which `count` are real."""
 
     x: PyTree
     y: PyTree
@@ -42,7 +42,7 @@ class Buffer:
     count: Array
 
     def push(self, x: PyTree, y: PyTree, weight: Array) -> Buffer:
-        """Replace the oldest by a new one."""
+        """Replace the oldest observation by a new one."""
 
         def store_at(store: Array, item: ArrayLike) -> Array:
             return store.at[self.count % self.weight.shape[0]].set(jnp.asarray(item).astype(store.dtype))
@@ -53,15 +53,18 @@ class Buffer:
 
 @record
 class GradientLearner(Learner[Point]):
-    """Gradient steps on -log p(y | x, theta): the baseline that keeps no uncertainty.
+    """Gradient steps on -log p(y | x, theta), as a baseline that keeps no uncertainty.
 
     Arguments:
         model: a `Model`.
-        learning_rate: above 0; multiplies the optimiser's direction.
-        optimizer: "sgd", "momentum" or "adam" (optax's).
-        steps: gradient steps an observation.
+        learning_rate: a number above 0, which multiplies the direction of the optimiser.
+        optimizer: "sgd", "momentum" or "adam", as in optax.
+        steps: the number of gradient steps for each observation.
         capacity: how many of the latest observations each step averages over; 1 uses only the new one.
-        dynamics: moves the parameters between observations (only its effect on the mean).
+        dynamics: how parameters move between observations; only the effect on the mean counts.
+
+    Raises:
+        CredoError: a number is out of range, or there is no such optimiser.
 
     Cost: `steps` x (`capacity` + 1) gradients an observation.
 
@@ -92,9 +95,12 @@ class GradientLearner(Learner[Point]):
 
         Arguments:
             params: a pytree of floating-point arrays.
-            var: ignored: there is no uncertainty.
-            example: one observation (x, y), which gives the buffer its shapes; needed where `capacity` is
-                above 1.
+            var: ignored, because there is no uncertainty.
+            example: one observation (x, y), which gives the buffer its shapes. It is needed where `capacity`
+                is above 1.
+
+        Raises:
+            CredoError: `capacity` is above 1, and there is no `example`.
         """
         as_model(self.model)
         mean, unravel = ravel(start(self.model, params))
@@ -181,7 +187,7 @@ class GradientLearner(Learner[Point]):
 
 
 def sgd(model: Model, learning_rate: ArrayLike = 1e-2) -> GradientLearner:
-    """Online stochastic gradient descent: one step an observation.
+    """Online stochastic gradient descent: one step for each observation.
 
     Example:
         >>> import credo, jax.numpy as jnp
@@ -195,7 +201,7 @@ def sgd(model: Model, learning_rate: ArrayLike = 1e-2) -> GradientLearner:
 
 
 def adam(model: Model, learning_rate: ArrayLike = 1e-3) -> GradientLearner:
-    """Online Adam (Kingma & Ba 2015): one step an observation.
+    """Online Adam (Kingma & Ba 2015): one step for each observation.
 
     Example:
         >>> import credo, jax.numpy as jnp

@@ -36,14 +36,17 @@ class RecursiveLearner(Learner[Gaussian]):
     Arguments:
         model: a `Model`.
         family: what is kept of the covariance: `Full()`, `Diagonal()`, `LowRank(rank)`.
-        curvature: what is measured at the data.
-        rule: how far to go.
+        curvature: what is measured at an observation.
+        rule: how far the belief moves.
         dynamics: how parameters move between observations.
         forecasting: the default method of `forecast`.
 
-    Cost of a step (P parameters, C outputs, R rank), LIN-HESS: full C P^2, diagonal C^2 P, low rank (R + C)^2
-    P; plus what the dynamics cost the family. Exact for linear-Gaussian models with `Full` (and with
-    `LowRank` while R suffices).
+    Raises:
+        CredoError: `forecasting` names no method.
+
+    Cost of a step with P parameters, C outputs, rank R and LIN-HESS: C P^2 for a full, C^2 P for a diagonal
+    and (R + C)^2 P for a low-rank family, and the cost of the dynamics. The learner is exact for
+    linear-Gaussian models with `Full`, and with `LowRank` while R suffices.
 
     Example:
         >>> import credo, jax.numpy as jnp
@@ -178,8 +181,9 @@ class RecursiveLearner(Learner[Gaussian]):
 
 
 def _sampled_evidence(likelihood: LikelihoodBase, etas: Array, y: PyTree, used: Array) -> Array:
-    """log mean_m p(y | eta_m) over the draws (M, C) of a Monte Carlo curvature; rows of weight 0 are left
-    out.
+    """The evidence log mean_m p(y | eta_m) over the draws (M, C) of a Monte Carlo curvature.
+
+    Rows of weight 0 are left out.
     """
     if not used.ndim:
         return likelihood.mixture(etas).log_prob(y)
@@ -194,7 +198,7 @@ def _sampled_evidence(likelihood: LikelihoodBase, etas: Array, y: PyTree, used: 
 
 
 def _noise_sd(belief: Gaussian, key: Array, shape: tuple[int, ...]) -> Array:
-    """Draws of the noise's standard deviation, the covariance's unit; 1 where the noise is known."""
+    """Draws of the standard deviation of the noise, the unit of the covariance; 1 for known noise."""
     if belief.noise is None:
         return jnp.ones((*shape, 1), belief.mean.dtype)
     gamma = jax.random.gamma(key, belief.noise.shape, (*shape, 1), belief.mean.dtype)

@@ -1,12 +1,12 @@
 """Likelihoods p(y | eta): how an observation depends on the outputs of a model.
 
 `eta` is the natural parameter (mean, logit, logits, log-rate), a vector (C,) that the model produces for one
-row. With a factor A of the (expected) negative Hessian V = A A' in the small eta-space and the score e = d
-log p / d eta, any learner has all it needs: grad l = J' e, expected Hessian = -J' V J, with no inverse of a
-noise matrix and no epsilon. A user's own likelihood is one function, `Likelihood(log_prob)`; the rest follows
-by automatic differentiation.
+row. A learner needs two things from a likelihood: a factor A of the (expected) negative Hessian V = A A' in
+the small eta-space, and the score e = d log p / d eta. They give grad l = J' e and the expected Hessian -J' V
+J, with no inverse of a noise matrix and no epsilon. A user's own likelihood is one function,
+`Likelihood(log_prob)`; the rest follows by automatic differentiation.
 
-Predictives, p(y | x, past), live here too: they integrate a likelihood over a distribution of eta.
+Predictives p(y | x, past) are defined here too. They integrate a likelihood over a distribution of eta.
 """
 
 from credo.likelihoods.base import Likelihood, LikelihoodBase

@@ -21,12 +21,12 @@ __all__ = ["Likelihood", "LikelihoodBase"]
 
 
 class LikelihoodBase:
-    """The base of every likelihood p(y | eta); extend it where closed forms are known.
+    """The base of every likelihood p(y | eta). Extend it where closed forms are known.
 
-    Only `log_prob` is required. Score and curvature have defaults by automatic differentiation; `mean`,
-    `variance`, `sample` and `cdf` are refused in one sentence where a forecast needs one that is not written.
-    Everything must be traceable. Below, eta is the vector (C,) of a model's outputs for one row, and y that
-    row's observation. A subclass is a `credo.record`, so that its hyper-parameters are leaves.
+    Only `log_prob` is required. Score and curvature have defaults by automatic differentiation. Where a
+    forecast needs a `mean`, `variance`, `sample` or `cdf` that is not written, it raises an error that says
+    so. Everything must be traceable. Below, eta is the vector (C,) of a model's outputs for one row, and y is
+    the observation of that row. A subclass is a `credo.record`, so that its hyper-parameters are leaves.
 
     Example:
         Waiting times y > 0, exponential with log-rate eta: -d2 log p / d eta2 = y exp(eta), expected value 1.
@@ -49,7 +49,7 @@ class LikelihoodBase:
     """
 
     discrete: bool = False
-    """Whether y takes whole-number values (so that quantiles are searched among them)."""
+    """Whether y takes whole-number values, so that quantiles are searched among them."""
 
     def log_prob(self, eta: Array, y: PyTree) -> Array:
         """log p(y | eta), a scalar."""
@@ -61,27 +61,44 @@ class LikelihoodBase:
         return slope
 
     def fisher_root(self, eta: Array, y: PyTree) -> Array:
-        """A factor A (C, K) of the negative Hessian V = A A' of log p in eta, projected to be positive semi-
-        definite.
+        """A factor A (C, K) of the negative Hessian V = A A' of log p in eta.
+
+        V is projected on the positive semi-definite matrices.
         """
         return psd_root(-jax.hessian(self.log_prob)(eta, y))
 
     def mean(self, eta: Array) -> Array:
-        """E[y | eta], (C,)."""
+        """E[y | eta], (C,).
+
+        Raises:
+            CredoError: the likelihood has no mean of its own.
+        """
         raise CredoError(f"{self!r} has no mean(eta); give one with Likelihood(log_prob, mean=...).")
 
     def variance(self, eta: Array) -> Array:
-        """Var[y | eta], (C,)."""
+        """Var[y | eta], (C,).
+
+        Raises:
+            CredoError: the likelihood has no variance of its own.
+        """
         raise CredoError(
             f"{self!r} has no variance(eta); give one with Likelihood(log_prob, mean=..., var=...)."
         )
 
     def sample(self, eta: Array, key: Array) -> Array:
-        """One draw of y given eta."""
+        """One draw of y given eta.
+
+        Raises:
+            CredoError: the likelihood has no draws of its own.
+        """
         raise CredoError(f"{self!r} has no sample(eta, key); give one with Likelihood(log_prob, sample=...).")
 
     def cdf(self, eta: Array, y: Array) -> Array:
-        """P(Y <= y | eta) for a scalar y."""
+        """P(Y <= y | eta) for a scalar y.
+
+        Raises:
+            CredoError: the likelihood has no distribution function of its own.
+        """
         raise CredoError(f"{self!r} has no cdf(eta, y); give one with Likelihood(log_prob, cdf=...).")
 
     def observed(self, y: PyTree) -> Array:
@@ -94,11 +111,11 @@ class LikelihoodBase:
         return jnp.all(jnp.stack(flags)) if flags else jnp.asarray(True)
 
     def rows(self, y: PyTree) -> int:
-        """How many observations y stands for: 1, unless rows are joined."""
+        """How many observations y stands for, which is 1 unless rows are joined."""
         return 1
 
     def check(self, size: int) -> None:
-        """Refuse a model with `size` outputs that this likelihood cannot have."""
+        """Refuse a model whose number of outputs, `size`, does not fit this likelihood."""
 
     def init_noise(self, dtype: DTypeLike) -> InverseGamma | None:
         """The prior of the noise, where the noise is learned along with the parameters; None elsewhere."""
@@ -113,8 +130,9 @@ class LikelihoodBase:
         return MixturePredictive(self, eta[None, :], jnp.zeros(1, eta.dtype))
 
     def linearized(self, eta: Array, cov: Array, noise: InverseGamma | None = None) -> Predictive:
-        """The predictive for eta ~ N(eta, cov): Gauss-Hermite for one output, fixed quasi-random nodes for
-        several.
+        """The predictive for eta ~ N(eta, cov).
+
+        One output takes Gauss-Hermite nodes, and several outputs take fixed quasi-random nodes.
         """
         nodes, log_weights = integration_nodes(eta.shape[0], eta.dtype)
         return MixturePredictive(self, eta[None, :] + nodes @ psd_root(cov).T, log_weights)
@@ -132,12 +150,12 @@ class Likelihood(LikelihoodBase):
     Arguments:
         log_prob: `log_prob(eta, y)`, a scalar; eta is a scalar where the model has one output, else (C,). Its
             gradient and (PSD-projected, observed) Hessian in eta are taken by automatic differentiation.
-        mean, var, sample, cdf: optional functions of `eta` (and of `key`, `y`); what needs a missing one says
-            so.
+        mean, var, sample, cdf: optional functions of `eta` (and of `key` or `y`). Where one is needed and
+            missing, the error says so.
         discrete: whether y takes whole-number values.
 
     Raises:
-        CredoError: `log_prob` is not a function; later, where it does not return a scalar.
+        CredoError: `log_prob` is not a function, or (later) does not return a scalar.
 
     Example:
         >>> poisson = Likelihood(lambda eta, y: y * eta - jnp.exp(eta))
@@ -177,7 +195,11 @@ class Likelihood(LikelihoodBase):
             object.__setattr__(self, name, value)
 
     def log_prob(self, eta: Array, y: PyTree) -> Array:
-        """log p(y | eta), a scalar."""
+        """log p(y | eta), a scalar.
+
+        Raises:
+            CredoError: the user's function does not return a scalar.
+        """
         value = self.log_prob_function(_scalar_if_one(eta), jax.tree.map(_scalar_if_one, y))
         if jnp.size(value) != 1:
             raise CredoError(

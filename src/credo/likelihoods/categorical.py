@@ -15,7 +15,7 @@ __all__ = ["Categorical"]
 
 @record
 class Categorical(LikelihoodBase):
-    """y a class 0..C-1 with logits eta (C,): p(y | eta) = softmax(eta)_y.
+    """Observations y that are classes 0..C-1, with logits eta (C,): p(y | eta) = softmax(eta)_y.
 
     A label outside 0..C-1 counts as a missing observation: the belief stays as it was, and `info.ok` is
     False.
@@ -24,7 +24,7 @@ class Categorical(LikelihoodBase):
         classes: the number C of classes, at least 2.
 
     Raises:
-        CredoError: `classes` is not such a number; later, where a model has another number of outputs.
+        CredoError: `classes` is not a whole number above 1, or (later) a model has another number of outputs.
 
     Example:
         >>> Categorical(3).plugin(jnp.zeros(3)).probs.shape
@@ -38,7 +38,11 @@ class Categorical(LikelihoodBase):
         require_integer("classes", self.classes, 2)
 
     def check(self, size: int) -> None:
-        """Refuse a model whose outputs are not one logit a class."""
+        """Refuse a model whose outputs are not one logit a class.
+
+        Raises:
+            CredoError: the model has another number of outputs than there are classes.
+        """
         if size != self.classes:
             raise CredoError(
                 f"Categorical({self.classes}) needs a model with {self.classes} outputs; this one has {size}."

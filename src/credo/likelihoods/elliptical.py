@@ -23,7 +23,7 @@ __all__ = ["NormalPredictive", "StudentTPredictive", "drop_one", "vector"]
 
 @record
 class NormalPredictive(Predictive):
-    """y ~ N(loc, cov).
+    """The predictive y ~ N(loc, cov).
 
     Attributes:
         loc: the mean (C,).
@@ -94,7 +94,7 @@ class StudentTPredictive(Predictive):
 
     @property
     def mean(self) -> Array:
-        """E[y]; it exists for df > 1, elsewhere this is the median."""
+        """The mean E[y], which exists for df > 1; otherwise the median."""
         return drop_one(self.loc)
 
     @property
@@ -154,19 +154,20 @@ def _spread_quantile(standard: Callable[[Array], Array], p: ArrayLike, loc: Arra
 
 
 def drop_last(draws: Array) -> Array:
-    """Draws (..., C) without their last axis where there is one output."""
+    """The draws (..., C), without their last axis where there is one output."""
     scalars: Array = draws[..., 0] if draws.shape[-1] == 1 else draws
     return scalars
 
 
 def drop_one(values: Array) -> Array:
-    """The scalar of one output (1,); several outputs (C,) as they are."""
+    """A scalar where there is one output (1,), and several outputs (C,) unchanged."""
     return values[0] if values.shape == (1,) else values
 
 
 def _whiten(y: PyTree, loc: Array, cov: Array, observed: ArrayLike) -> tuple[Array, Array, Array]:
-    """The whitened residual, half the log determinant of the covariance, and the number of outputs, of the
-    observed ones.
+    """The whitened residual of the observed outputs.
+
+    With it come half the log determinant of their covariance, and their number.
     """
     chol = jnp.linalg.cholesky(cov)
     seen = jnp.broadcast_to(jnp.asarray(observed), loc.shape)
@@ -176,7 +177,11 @@ def _whiten(y: PyTree, loc: Array, cov: Array, observed: ArrayLike) -> tuple[Arr
 
 
 def vector(y: PyTree, like: Array) -> Array:
-    """An observation as a vector (C,) of the dtype of eta."""
+    """An observation as a vector (C,) with the dtype of eta.
+
+    Raises:
+        CredoError: y has another number of entries than the model has outputs.
+    """
     array = jnp.asarray(y, like.dtype).reshape(-1)
     if array.shape != like.shape:
         raise CredoError(

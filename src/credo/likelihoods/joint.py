@@ -1,4 +1,4 @@
-"""Several independent observations as one: the likelihood of a mini-batch."""
+"""The likelihood of a mini-batch: several independent observations taken as one."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = ["Rows"]
 
 @record
 class Rows(LikelihoodBase):
-    """B independent rows of one likelihood, as one: their log-likelihoods are summed.
+    """B independent rows of one likelihood taken as one observation, with their log-likelihoods summed.
 
     eta is (B C,), and y has a leading axis of length B. `credo.joint` builds such models.
 
@@ -43,7 +43,11 @@ class Rows(LikelihoodBase):
         return eta.reshape(self.rows(y), -1)
 
     def rows(self, y: PyTree) -> int:
-        """The number B of rows."""
+        """The number B of rows.
+
+        Raises:
+            CredoError: y is a scalar.
+        """
         leaves = jax.tree.leaves(y)
         if not leaves or jnp.ndim(leaves[0]) == 0:
             raise CredoError("y of a joint model must have a leading axis, one entry a row; got a scalar.")
@@ -76,8 +80,10 @@ class Rows(LikelihoodBase):
         return Rows(self.each.given_noise(noise))
 
     def linearized(self, eta: Array, cov: Array, noise: InverseGamma | None = None) -> Predictive:
-        """The joint predictive of all rows: exact for Normal, else by quasi-random nodes in B C dimensions
-        (rough).
+        """The joint predictive of all rows.
+
+        It is exact for `Normal`. Other likelihoods take quasi-random nodes in B C dimensions, which is a
+        rough approximation.
         """
         if isinstance(self.each, Normal):
             return self.each.tiled(eta.shape[0]).linearized(eta, cov, noise)
@@ -98,7 +104,7 @@ class Rows(LikelihoodBase):
             eta: the outputs (B C,).
             y: the observations, with a leading axis B.
             observed: which rows were observed, booleans (B,).
-            noise: what is known of the noise, where it is learned.
+            noise: the belief about the noise, where it is learned.
         """
         if isinstance(predictive, NormalPredictive | StudentTPredictive):
             return predictive.log_prob(y, jnp.repeat(observed, eta.shape[0] // observed.shape[0]))

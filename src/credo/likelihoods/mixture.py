@@ -1,4 +1,4 @@
-"""Likelihoods averaged over values of eta, and the nodes at which an integral over eta is taken."""
+"""Likelihoods averaged over values of eta, and the nodes for integrals over eta."""
 
 from __future__ import annotations
 
@@ -48,16 +48,16 @@ def _nodes(size: int) -> tuple[np.ndarray, np.ndarray]:
 def integration_nodes(size: int, dtype: DTypeLike) -> tuple[Array, Array]:
     """Nodes (n, C) and log weights (n,) that integrate over a standard normal of C dimensions.
 
-    One dimension: 32-point Gauss-Hermite. Several: 256 fixed, antithetic, whitened quasi-random points; mean
-    and covariance are exact, higher moments approximate. Deterministic, so evidence and its gradient are
-    reproducible.
+    One dimension takes 32-point Gauss-Hermite nodes. Several dimensions take 256 fixed, antithetic, whitened
+    quasi-random points, for which mean and covariance are exact and higher moments approximate. The nodes are
+    deterministic, so the evidence and its gradient are reproducible.
     """
     points, log_weights = _nodes(size)
     return jnp.asarray(points, dtype), jnp.asarray(log_weights, dtype)
 
 
 class Conditional(Protocol):
-    """A distribution p(y | eta), as far as a mixture needs it; every likelihood is one."""
+    """The part of a distribution p(y | eta) that a mixture needs. Every likelihood has it."""
 
     @property
     def discrete(self) -> bool:
@@ -87,7 +87,7 @@ class Conditional(Protocol):
 
 @runtime_checkable
 class Classifier(Protocol):
-    """A likelihood of classes, which knows the probability of each."""
+    """A likelihood of classes, which gives the probability of each class."""
 
     def probs(self, eta: Array) -> Array:
         """The class probabilities (C,)."""
@@ -163,6 +163,6 @@ class MixturePredictive(Predictive):
 
     @verb
     def quantile(self, p: ArrayLike) -> Array:
-        """By bisection on the distribution function; among whole numbers where y is discrete."""
+        """The quantile by bisection on the distribution function, among whole numbers if y is discrete."""
         largest = jnp.max(jnp.abs(self.etas))
         return search_quantile(self.cdf, p, self.mean, self.sd, largest, self.likelihood.discrete)

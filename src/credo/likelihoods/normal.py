@@ -24,16 +24,16 @@ __all__ = ["Normal"]
 
 @record
 class Normal(LikelihoodBase):
-    """y ~ N(eta, var), eta the mean.
+    """Observations y ~ N(eta, var), with mean eta.
 
     Arguments:
         var: the noise *variance* (never a standard deviation): a number, one number an output (C,), a
-            covariance matrix (C, C), or an `InverseGamma` prior where it is unknown. When unknown, the
-            variances of the belief (and the noise of the dynamics) are in units of the noise variance,
-            updates are exact for linear models (normal-inverse-gamma), and predictives are Student-t.
+            covariance matrix (C, C), or an `InverseGamma` prior where it is unknown. With such a prior, the
+            variances of the belief and the noise of the dynamics are in units of the noise variance, updates
+            are exact for linear models (normal-inverse-gamma), and predictives are Student-t.
 
     Raises:
-        CredoError: a variance is not above 0; later, where its shape does not fit the model's outputs.
+        CredoError: a variance is not above 0, or (later) its shape does not fit the outputs of a model.
 
     Example:
         >>> Normal(0.25).linearized(jnp.zeros(1), jnp.eye(1)).var
@@ -63,7 +63,11 @@ class Normal(LikelihoodBase):
         return var if var.ndim == 2 else jnp.diag(jnp.broadcast_to(var, eta.shape))
 
     def check(self, size: int) -> None:
-        """Refuse a noise variance whose shape does not fit `size` outputs."""
+        """Refuse a noise variance whose shape does not fit `size` outputs.
+
+        Raises:
+            CredoError: the shape of `var` does not fit the outputs of the model.
+        """
         if isinstance(self.var, InverseGamma) or np.ndim(self.var) == 0:
             return
         if np.shape(self.var) not in [(size,), (size, size)]:
@@ -114,11 +118,11 @@ class Normal(LikelihoodBase):
         return prior
 
     def given_noise(self, noise: InverseGamma | None) -> Normal:
-        """Unit noise, where the variance is unknown: the belief is then in units of it."""
+        """The likelihood with unit noise where the variance is unknown; the belief is in units of it."""
         return self if noise is None else Normal(1.0)
 
     def tiled(self, size: int) -> Normal:
-        """The noise of several rows, `size` outputs in all, one row after another."""
+        """The noise of several rows, one after another, with `size` outputs in all."""
         if isinstance(self.var, InverseGamma) or np.ndim(self.var) == 0:
             return self
         var = jnp.asarray(self.var)
@@ -132,8 +136,9 @@ class Normal(LikelihoodBase):
         return self.linearized(eta, jnp.zeros((eta.shape[0], eta.shape[0]), eta.dtype), noise)
 
     def linearized(self, eta: Array, cov: Array, noise: InverseGamma | None = None) -> Predictive:
-        """N(eta, cov + var), exact for linear models; Student-t(2 shape, eta, scale / shape (cov + I)) where
-        var is unknown.
+        """The predictive N(eta, cov + var), which is exact for linear models.
+
+        Where var is unknown, it is Student-t(2 shape, eta, scale / shape (cov + I)).
         """
         if noise is None:
             return NormalPredictive(eta, cov + self._cov(eta))
@@ -142,7 +147,7 @@ class Normal(LikelihoodBase):
         return StudentTPredictive(2.0 * shape, eta, scale / shape * unit)
 
     def mixture(self, etas: Array, noise: InverseGamma | None = None) -> Predictive:
-        """The equal mixture of normals over draws of eta (unknown noise: at its posterior mean variance)."""
+        """The equal mixture of normals over draws of eta; unknown noise takes its mean variance."""
         known = self if noise is None else Normal(noise.mean)
         weights = jnp.full(etas.shape[0], -np.log(etas.shape[0]), etas.dtype)
         return MixturePredictive(known, etas, weights)

@@ -1,7 +1,7 @@
 """Predictive distributions p(y | x, past): mean, var, sd, log_prob, quantile, sample, probs.
 
-Everywhere one output means scalars: a predictive of a model with C = 1 has a scalar `mean`; with C > 1 it has
-(C,).
+One output always gives scalars: the predictive of a model with C = 1 has a scalar `mean`, and with C > 1 a
+`mean` (C,).
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ __all__ = ["Predictive", "PredictiveRows"]
 
 
 class Predictive:
-    """A predictive distribution p(y | x, past): what every `forecast` returns, and the base of all of them.
+    """The base of all predictive distributions p(y | x, past), one of which every `forecast` returns.
 
-    With one output every answer is a scalar, with C outputs it is (C,).
+    With one output every answer is a scalar; with C outputs it has the shape (C,).
 
     Example:
         >>> import credo, jax.numpy as jnp
@@ -52,7 +52,11 @@ class Predictive:
 
     @property
     def probs(self) -> Array:
-        """The class probabilities (C,) of a classifier (for Bernoulli: of 0 and of 1)."""
+        """The class probabilities (C,) of a classifier; for `Bernoulli`, those of 0 and of 1.
+
+        Raises:
+            CredoError: y is a number, not a class.
+        """
         raise CredoError("probs is for classifiers; this predictive is of a number: use mean, var, quantile.")
 
     def log_prob(self, y: PyTree) -> Array:
@@ -74,10 +78,10 @@ class Predictive:
             p: probabilities, of any shape.
 
         Returns:
-            The quantiles: the shape of p, with (C,) behind it where there are several outputs.
+            The quantiles, with the shape of p, followed by (C,) where there are several outputs.
 
         Raises:
-            CredoError: y has no quantiles, as of several outputs that are not normal.
+            CredoError: y has no quantiles, as where several outputs are not normal.
         """
         raise NotImplementedError
 
@@ -88,17 +92,17 @@ class Predictive:
             level: a probability, above 0 and below 1.
 
         Returns:
-            Its lower and its upper end.
+            The lower and the upper end of the interval.
 
         Raises:
-            CredoError: y has no quantiles, as of several outputs that are not normal.
+            CredoError: y has no quantiles, as where several outputs are not normal.
         """
         return self.quantile(0.5 - level / 2), self.quantile(0.5 + level / 2)
 
 
 @record
 class PredictiveRows(Predictive):
-    """The predictives of N rows, as `forecast_rows` returns them; every answer has a leading axis N.
+    """The predictives of N rows, as `forecast_rows` returns them. Every answer has a leading axis N.
 
     Attributes:
         rows: a predictive whose arrays have a leading axis N.

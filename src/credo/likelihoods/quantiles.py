@@ -15,7 +15,7 @@ __all__ = ["bisect", "search_quantile", "student_cdf"]
 
 
 def bisect(function: Callable[[Array], Array], target: Array, low: float, high: float) -> Array:
-    """The point where an increasing function meets target (elementwise), to the last bits of the dtype."""
+    """The point at which an increasing function reaches `target`, elementwise, to the last bits."""
     target = jnp.asarray(target)
     start = (jnp.full_like(target, low), jnp.full_like(target, high))
 
@@ -42,7 +42,7 @@ def student_cdf(z: Array, df: Array) -> Array:
 def search_quantile(
     cdf: Callable[[Array], Array], p: ArrayLike, centre: Array, spread: Array, scale: Array, discrete: bool
 ) -> Array:
-    """The smallest y with cdf(y) >= p, of one output; among whole numbers where y is discrete.
+    """The smallest y with cdf(y) >= p for one output, among whole numbers where y is discrete.
 
     Arguments:
         cdf: the distribution function.
@@ -50,6 +50,9 @@ def search_quantile(
         centre, spread: where to search: a mean and a standard deviation, which may be infinite.
         scale: a typical size of y, used in place of an infinite spread.
         discrete: whether y is a whole number.
+
+    Raises:
+        CredoError: y has several outputs.
     """
     if jnp.ndim(centre) != 0:
         raise CredoError(
@@ -60,7 +63,7 @@ def search_quantile(
 
     def find(q: Array) -> Array:
         def value(u: Array) -> Array:
-            """Far tails are within reach of a bisection on u."""
+            """The value at u, on a scale where a bisection reaches far tails."""
             return centre + one * jnp.sinh(u)
 
         root = value(bisect(lambda u: cdf(value(u)), q, -24.0, 24.0))

@@ -28,7 +28,7 @@ class _OneOutput(LikelihoodBase):
 
 @record
 class Bernoulli(_OneOutput):
-    """y in {0, 1} with logit eta: p(1 | eta) = 1 / (1 + exp(-eta)).
+    """Observations y in {0, 1} with logit eta: p(1 | eta) = 1 / (1 + exp(-eta)).
 
     A y outside [0, 1] counts as a missing observation.
 
@@ -80,7 +80,7 @@ class Bernoulli(_OneOutput):
 
 @record
 class Poisson(_OneOutput):
-    """y a count with log-rate eta: log p(y | eta) = y eta - exp(eta) - log y!.
+    """Observations y that are counts with log-rate eta: log p(y | eta) = y eta - exp(eta) - log y!.
 
     A y below 0 counts as a missing observation.
 
@@ -129,13 +129,13 @@ class Poisson(_OneOutput):
 
 @record
 class StudentT(_OneOutput):
-    """y ~ location eta + scale * t(df): heavy-tailed noise.
+    """Observations y ~ eta + scale * t(df), with location eta and heavy-tailed noise.
 
     The curvature is the expected (Fisher) one, (df + 1) / ((df + 3) scale^2), which is positive everywhere.
 
     Arguments:
-        df: degrees of freedom, above 0.
-        scale: the scale, above 0 (not the standard deviation, which is scale sqrt(df / (df - 2))).
+        df: the degrees of freedom, above 0.
+        scale: the scale, above 0; the standard deviation is scale sqrt(df / (df - 2)).
 
     Raises:
         CredoError: `df` or `scale` is not above 0.

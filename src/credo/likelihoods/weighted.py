@@ -20,11 +20,11 @@ __all__ = ["WeightedPredictive"]
 
 @record
 class WeightedPredictive(Predictive):
-    """A mixture of predictives, p(y) = sum_k w_k p_k(y): what several hypotheses or experts predict together.
+    """A mixture of predictives, p(y) = sum_k w_k p_k(y), as several hypotheses or experts form it.
 
     Arguments:
         parts: a predictive whose arrays have a leading axis K.
-        log_weights: log w (K,), which sum to one; -inf leaves a part out, whatever it says.
+        log_weights: log w (K,), where the weights sum to one; -inf leaves a part out, whatever it predicts.
 
     Example:
         >>> from credo.likelihoods import NormalPredictive
@@ -73,7 +73,7 @@ class WeightedPredictive(Predictive):
         return jss.logsumexp(jnp.where(weights > -jnp.inf, each + weights, -jnp.inf), axis=0)
 
     def sample(self, key: Array, shape: tuple[int, ...] = ()) -> Array:
-        """Draws of y: first of the part, then from it."""
+        """Draws of y: first a part is drawn, then y from that part."""
         first, second = jax.random.split(key)
         count = int(np.prod(shape))
         which = jax.random.categorical(first, self.log_weights, shape=(count,))
@@ -91,6 +91,6 @@ class WeightedPredictive(Predictive):
 
     @verb
     def quantile(self, p: ArrayLike) -> Array:
-        """By bisection on the distribution function, for one output."""
+        """The quantile, by bisection on the distribution function, for one output."""
         centre, spread = self.mean, self.sd
         return search_quantile(self.cdf, p, centre, spread, jnp.abs(centre), self.discrete)

@@ -13,12 +13,12 @@ __all__ = ["attenuate", "bend", "kalman_weights"]
 
 
 def attenuate(root: Array, rows: Array) -> Array:
-    """A' J (m, P) for A (k, m), or the diagonal (k,) of a diagonal A, and an array of rows J (k, P)."""
+    """The product A' J (m, P) for rows J (k, P), and A (k, m) or the diagonal (k,) of a diagonal A."""
     return root[:, None] * rows if root.ndim == 1 else root.T @ rows
 
 
 def bend(root: Array, outputs: Array) -> Array:
-    """A A' z for z (k,) or (k, n), with A (k, m) or the diagonal (k,) of a diagonal A."""
+    """The product A A' z for z (k,) or (k, n), and A (k, m) or the diagonal (k,) of a diagonal A."""
     if root.ndim == 1:
         square = root**2
         return square * outputs if outputs.ndim == 1 else square[:, None] * outputs
@@ -26,11 +26,12 @@ def bend(root: Array, outputs: Array) -> Array:
 
 
 def kalman_weights(root: Array, residual: Array, inner: Array) -> Array:
-    """w = inv(I + V M) e (k,) with V = A A' and M = J S J': the mean moves by the rows J S combined by w.
+    """The weights w = inv(I + V M) e (k,), with V = A A' and M = J S J', by which the rows J S move the mean.
 
-    That is the move S J' inv(I + V J S J') e under the exact posterior of a local model. It is solved in the
-    small space of the rows without inverting V or the noise, so it holds when the model is certain (V = 0, no
-    attenuation of a confident mistake) and when the noise is tiny.
+    The mean then moves by S J' inv(I + V J S J') e, as under the exact posterior of a local model. The system
+    is solved in the small space of the rows, and neither V nor the noise is inverted. The result therefore
+    holds where the model is certain (V = 0), so that a confident mistake is not attenuated, and where the
+    noise is tiny.
 
     Arguments:
         root: A (k, m), or the diagonal (k,) of a diagonal A.

@@ -39,8 +39,9 @@ def scale_rows(rows: Array, scale: Array) -> Array:
 
 
 def column_sums(rows: Array) -> Array:
-    """The sums (P,) over the rows of (k, P), as a product with ones: XLA's CPU reduction over the leading
-    axis is 30 times slower.
+    """The sums (P,) over the rows of an array (k, P), computed as a product with ones.
+
+    XLA's reduction over the leading axis is 30 times slower on a CPU.
     """
     return jnp.ones(rows.shape[0], rows.dtype) @ rows
 
@@ -61,7 +62,7 @@ def symmetric(matrix: Array) -> Array:
 
 @jax.custom_jvp
 def safe_sqrt(value: Array) -> Array:
-    """Square root whose derivative at 0 is 0 rather than infinite; negative rounding errors count as 0."""
+    """A square root whose derivative at 0 is 0 instead of infinite. Negative rounding errors count as 0."""
     return jnp.sqrt(jnp.maximum(value, 0.0))
 
 
@@ -75,12 +76,11 @@ def _safe_sqrt_jvp(primals: tuple[Array], tangents: tuple[Array]) -> tuple[Array
 
 @jax.custom_jvp
 def eigh(matrix: Array) -> tuple[Array, Array]:
-    """Eigenvalues (ascending) and eigenvectors of a symmetric matrix, with a derivative that survives equal
-    eigenvalues.
+    """Eigenvalues (ascending) and eigenvectors of a symmetric matrix, differentiable at equal eigenvalues.
 
-    Between equal eigenvalues the basis is arbitrary; the derivative leaves it where it is (gauge zero). What
-    does not depend on the choice of basis, such as a projector on a whole eigenspace, has its exact
-    derivative.
+    Between equal eigenvalues the basis is arbitrary, and the derivative leaves it unchanged (gauge zero).
+    Results that do not depend on the choice of basis, such as a projector on a whole eigenspace, have their
+    exact derivative.
     """
     values, vectors = jnp.linalg.eigh(matrix)
     return values, vectors
@@ -102,16 +102,15 @@ def _eigh_jvp(
 
 
 def psd_root(matrix: Array) -> Array:
-    """A square root A (n, n) with A A' = the projection of a symmetric matrix on the positive semi-definite
-    ones.
-    """
+    """A square root A (n, n), where A A' is the positive semi-definite part of a symmetric matrix."""
     values, vectors = eigh(symmetric(matrix))
     return vectors * safe_sqrt(values)[None, :]
 
 
 def triangularize(*blocks: Array) -> Array:
-    """A lower triangular L (P, P) with L L' = sum of block block' over the given blocks (P, k), by QR; never
-    squares them.
+    """A lower triangular L (P, P) with L L' = sum of block block' over the given blocks (P, k).
+
+    It comes from a QR decomposition, which never squares the blocks.
     """
     columns = jnp.concatenate([block.T for block in blocks], axis=0)
     return jnp.linalg.qr(columns, mode="r").T
@@ -120,8 +119,9 @@ def triangularize(*blocks: Array) -> Array:
 def solve_lower(chol: Array, rows: Array, *, transpose: bool = False) -> Array:
     """Solve L X = rows (or L' X = rows) with a small lower triangular L (k, k) and rows (k, ...).
 
-    Many columns are multiplied by the small inverse instead: XLA's triangular solve on the CPU is 50 times
-    slower than the product, and the factors met here, of I + A A', are well conditioned.
+    Where there are many columns, they are multiplied by the small inverse instead, because XLA's triangular
+    solve is 50 times slower than the product on a CPU. The factors that occur here, those of I + A A', are
+    well conditioned.
     """
     mode = 1 if transpose else 0
     if rows.ndim == 2 and rows.shape[1] > 2 * rows.shape[0]:

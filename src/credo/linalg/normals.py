@@ -1,5 +1,6 @@
-"""Standard normal numbers for Monte Carlo (independent, in antithetic pairs, or spread evenly), and draws
-made narrower.
+"""Standard normal numbers for Monte Carlo methods, and a way to make draws narrower.
+
+The numbers are independent, in antithetic pairs, or spread evenly.
 """
 
 from __future__ import annotations
@@ -20,19 +21,19 @@ __all__ = ["narrow", "standard_normals"]
 def standard_normals(
     key: Array, count: int, size: int, dtype: DTypeLike, *, antithetic: bool = False, quasi: bool = False
 ) -> Array:
-    """Numbers (count, size), each standard normal by itself.
+    """Draw numbers (count, size), each of which is standard normal.
 
     Arguments:
-        key: draws them.
-        count: how many vectors; even, where antithetic.
+        key: the key of the draws.
+        count: the number of vectors, which must be even where `antithetic` is set.
         size: the length of a vector.
         dtype: a floating-point type.
-        antithetic: the second half is minus the first.
-        quasi: the vectors are spread evenly (randomised quasi-Monte Carlo): vector m has the numbers of
-            probability frac(m sqrt(p_j) + u_j), p_j the primes and u_j uniform, drawn anew for each key
+        antithetic: whether the second half is minus the first.
+        quasi: whether the vectors are spread evenly (randomised quasi-Monte Carlo): vector m has the numbers
+            of probability frac(m sqrt(p_j) + u_j), p_j the primes and u_j uniform, drawn anew for each key
             (Richtmyer's lattice with a random shift; Cranley & Patterson 1976). Averages over them are
-            unbiased; of 64 or 100 draws of 3 to 500 numbers, averages of smooth functions had .3 to .6 of
-            the noise of independent draws.
+            unbiased; of 64 or 100 draws of 3 to 500 numbers, averages of smooth functions had .3 to .6 of the
+            noise of independent draws.
     """
     half = count // 2 if antithetic else count
     if quasi:
@@ -68,7 +69,7 @@ def _fractions(size: int) -> np.ndarray:
 
 
 def _primes(count: int) -> np.ndarray:
-    """The first so many primes."""
+    """The first primes, in the given number."""
     top = max(16, math.ceil(count * (math.log(count + 1) + math.log(math.log(count + 3)))) + 3)
     sieve = np.ones(top + 1, bool)
     sieve[:2] = False

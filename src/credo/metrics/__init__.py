@@ -1,6 +1,6 @@
-"""Metrics of probabilistic predictions, in NumPy: how good, how calibrated.
+"""Metrics of probabilistic predictions, in NumPy: how good they are, and how well calibrated.
 
-A `Scores` holds what was predicted and what came, one entry a row; every metric is a function of it.
+A `Scores` holds predictions and observations, with one entry for each row. Every metric is a function of it.
 `summarize` computes all that apply, `running` and `windowed` give curves over the stream, and `reliability`
 the data of a reliability diagram.
 

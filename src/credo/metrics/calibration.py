@@ -1,4 +1,4 @@
-"""Calibration: rows are counted in bins of probability, from which every calibration metric is read.
+"""Calibration metrics, which are computed from counts of rows in bins of probability.
 
 A table of bins is (bins, 3): for each bin how many rows fell into it, the sum of their probabilities, and how
 many of them were right. Tables of consecutive rows are added, so that a stream needs constant memory.
@@ -22,9 +22,9 @@ def count_bins(probability: np.ndarray, correct: np.ndarray, bins: int = BINS) -
     """Count rows in bins of equal width.
 
     Arguments:
-        probability: of each row, in [0, 1] (N,); NaN counts as 0.
+        probability: the probability of each row, in [0, 1] (N,); NaN counts as 0.
         correct: whether the row was right (N,).
-        bins: how many bins.
+        bins: the number of bins.
 
     Returns:
         The table (bins, 3).
@@ -40,7 +40,7 @@ def count_bins(probability: np.ndarray, correct: np.ndarray, bins: int = BINS) -
 
 
 def ece_of(table: np.ndarray) -> float:
-    """The expected calibration error of a table of bins; NaN of no rows.
+    """The expected calibration error of a table of bins, or NaN where there are no rows.
 
         sum_b (n_b / N) |accuracy_b - confidence_b|
 
@@ -60,8 +60,8 @@ def ece(confidence: np.ndarray, correct: np.ndarray, bins: int = BINS) -> float:
 
     Arguments:
         confidence: the largest class probability of each row (N,).
-        correct: whether that class came (N,).
-        bins: how many bins of equal width.
+        correct: whether that class was observed (N,).
+        bins: the number of bins of equal width.
 
     Example:
         >>> round(ece(np.ones(10), np.arange(10) < 7), 3)
@@ -74,7 +74,7 @@ def central(pit: np.ndarray) -> np.ndarray:
     """The probability of the smallest central interval that holds y: |2 P(Y <= y) - 1|.
 
     Arguments:
-        pit: P(Y <= y), of any shape; where it is NaN, so that nothing was forecast, the answer is 1.
+        pit: P(Y <= y), of any shape. Where it is NaN because nothing was forecast, the result is 1.
 
     Example:
         >>> central(np.array([0.5, 0.95])).round(3).tolist()
@@ -84,7 +84,7 @@ def central(pit: np.ndarray) -> np.ndarray:
 
 
 def coverage_of(table: np.ndarray, level: float = 0.9) -> float:
-    """The share of rows inside the central interval of a probability; NaN of no rows.
+    """The share of rows inside the central interval of a given probability, or NaN where there are no rows.
 
     Arguments:
         table: (bins, 3), see `count_bins`; the probability is that of `central`.
@@ -99,7 +99,7 @@ def coverage_of(table: np.ndarray, level: float = 0.9) -> float:
 
 
 def coverage(pit: np.ndarray, level: float = 0.9) -> float:
-    """The share of y inside the central interval of a probability; where calibrated, that probability.
+    """The share of y inside the central interval of a given probability, which it equals if calibrated.
 
     Arguments:
         pit: P(Y <= y | x, past) of each row, of any shape.

@@ -21,11 +21,11 @@ def running(scores: Scores, name: LossName) -> np.ndarray:
     """A metric over all rows so far.
 
     Arguments:
-        scores: of N rows.
+        scores: the scores of N rows.
         name: "nlpd", "error", "brier", "rmse" or "mae".
 
     Returns:
-        (N,): entry n is the metric of the rows up to n.
+        The curve (N,), whose entry n is the metric of the rows up to n.
 
     Example:
         >>> one = np.ones(2)
@@ -41,12 +41,12 @@ def windowed(scores: Scores, name: LossName, window: int) -> np.ndarray:
     """A metric over the latest rows.
 
     Arguments:
-        scores: of N rows.
+        scores: the scores of N rows.
         name: see `running`.
-        window: how many rows; at the start there are fewer.
+        window: how many of the latest rows to average over; at the start there are fewer.
 
     Returns:
-        (N,).
+        The curve (N,).
 
     Example:
         >>> one = np.ones(3)
@@ -65,8 +65,8 @@ def reliability(scores: Scores, bins: int = BINS) -> dict[str, np.ndarray]:
     """Predicted beside observed frequencies, for a reliability diagram.
 
     Arguments:
-        scores: of N rows.
-        bins: how many bins of the confidence (classification).
+        scores: the scores of N rows.
+        bins: the number of bins of the confidence (classification).
 
     Returns:
         For a classification `predicted` (the mean confidence of each bin), `observed` (its accuracy) and

@@ -13,20 +13,20 @@ if TYPE_CHECKING:
 __all__ = ["LossName", "row_losses"]
 
 LossName: TypeAlias = Literal["nlpd", "error", "brier", "rmse", "mae"]
-"""The metrics that are means over rows (of the root mean squared error, the square is)."""
+"""The metrics that are means over rows; for the root mean squared error, its square is."""
 
 
 def row_losses(scores: Scores, name: LossName, dtype: DTypeLike | None = None) -> np.ndarray:
     """What each row adds to a metric.
 
     Arguments:
-        scores: of N rows.
+        scores: the scores of N rows.
         name: "nlpd", -log p(y); "error", whether the class was wrong; "brier", |p - onehot(y)|^2; "rmse",
             (y - mean)^2; "mae", |y - mean|.
         dtype: the precision of the distances of a regression; by default that of the forecasts.
 
     Returns:
-        (N,), or (N, C) for a regression with C outputs.
+        The losses (N,), or (N, C) for a regression with C outputs.
 
     Example:
         >>> from credo.metrics import Scores

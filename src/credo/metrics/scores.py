@@ -1,4 +1,4 @@
-"""What was predicted and what came, and numbers that judge it."""
+"""Predictions with their observations, and numbers that judge them."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ __all__ = ["METRICS", "Metric", "Scores", "metric_names", "summarize"]
 
 @dataclasses.dataclass(frozen=True)
 class Scores:
-    """Predictions of N rows beside their observations; rows without an observation are left out.
+    """Predictions of N rows with their observations. Rows without an observation are left out.
 
     Attributes:
-        y: what came (N,) or (N, C) for several outputs.
+        y: the observations (N,), or (N, C) for several outputs.
         mean, sd: the predictive mean and standard deviation, shaped as y (regression; class probabilities
             have none).
         log_prob: log p(y | x, past) of each row (N,), in nats.
         pit: P(Y <= y | x, past) (N,) or (N, C); uniform where the predictive is calibrated (regression).
         probs: class probabilities (N, C), or None for regression.
-        others: log p(y | x, past) by other forecast methods, by their names.
-        log_evidence: what updates reported (N,).
+        others: log p(y | x, past) under other forecast methods, by their names.
+        log_evidence: the log evidence that updates reported (N,).
         ok: whether the row was taken in (N,).
 
     Example:
@@ -57,7 +57,7 @@ class Scores:
 
     @property
     def correct(self) -> np.ndarray:
-        """Whether the most probable class came, (N,)."""
+        """Whether the most probable class was observed (N,)."""
         assert self.probs is not None
         return np.asarray(self.probs.argmax(axis=1) == self.y)
 
@@ -71,10 +71,10 @@ class Scores:
 
     @staticmethod
     def concatenate(parts: Sequence[Scores]) -> Scores:
-        """Scores of consecutive chunks as one.
+        """The scores of consecutive chunks as one.
 
         Arguments:
-            parts: at least one, all of the same task and with the same other forecasts.
+            parts: the scores, at least one, all of the same task and with the same other forecasts.
         """
         return Scores(
             np.concatenate([part.y for part in parts]),
@@ -111,7 +111,7 @@ def _joined(columns: Sequence[np.ndarray | None]) -> np.ndarray | None:
 
 
 class Metric(NamedTuple):
-    """A metric: its function, which tasks it is for, and what it says.
+    """A metric: its function, the tasks that it is for, and its meaning.
 
     Example:
         >>> METRICS["rmse"].tasks
@@ -179,15 +179,15 @@ def summarize(scores: Scores, names: Iterable[str] | None = None) -> dict[str, f
     """Metrics of some scores.
 
     Arguments:
-        scores: at least one row.
-        names: which metrics; by default all that apply, and the NLPD of every other forecast method as
-            `nlpd_<method>`.
+        scores: the scores of at least one row.
+        names: the metrics to compute; by default all that apply, and the NLPD of every other forecast method
+            as `nlpd_<method>`.
 
     Returns:
         Numbers by name; NaN where there are no rows.
 
     Raises:
-        CredoError: a metric is unknown, or is not for this task.
+        CredoError: a metric is unknown, or does not apply to this task.
 
     Example:
         >>> probs = np.array([[0.9, 0.1], [0.2, 0.8]])

@@ -1,7 +1,7 @@
 """Models: a function from parameters and inputs to outputs, with a likelihood for what is observed.
 
 `Model(apply, likelihood)` takes any function `apply(params, x) -> eta` of one row and any pytree of
-parameters. `joint(model)` linearises the rows of a mini-batch together. `Linear`, `MLP` and `CNN` are
+parameters. `joint(model)` linearises all rows of a mini-batch together. `Linear`, `MLP` and `CNN` are
 networks with initial values and prior variances that work without tuning; `from_equinox` and `from_flax`
 adapt others. `freeze`, `last_layer` and `subspace` make models over a part of the parameters.
 """

@@ -1,4 +1,4 @@
-"""Networks of other libraries as `(apply, params)`; the libraries are imported only when used."""
+"""Networks of other libraries as `(apply, params)`. The libraries are imported only when they are used."""
 
 from __future__ import annotations
 
@@ -30,6 +30,13 @@ def from_equinox(module: PyTree) -> tuple[Apply, PyTree]:
 
     Returns:
         A function for `Model`, and the parameter tree for `init`.
+
+    Example:
+        >>> import equinox, jax  # doctest: +SKIP
+        >>> network = equinox.nn.MLP(3, 1, 20, 1, key=jax.random.key(0))  # doctest: +SKIP
+        >>> apply, params = from_equinox(network)  # doctest: +SKIP
+        >>> learner = credo.bong(credo.Model(apply, credo.Normal(0.1)), credo.Diagonal())  # doctest: +SKIP
+        >>> belief = learner.init(params, var=0.1)  # doctest: +SKIP
     """
     import equinox as eqx  # pyright: ignore[reportMissingImports]  # an extra of the user's
 
@@ -38,7 +45,7 @@ def from_equinox(module: PyTree) -> tuple[Apply, PyTree]:
 
 
 class FlaxModule(Protocol):
-    """What is asked of a flax module."""
+    """The part of a flax module that `from_flax` uses."""
 
     def apply(self, variables: PyTree, x: PyTree, /) -> Array:
         """The outputs for one row."""
@@ -62,5 +69,13 @@ def from_flax(module: FlaxModule, variables: PyTree) -> tuple[Apply, PyTree]:
 
     Returns:
         A function for `Model`, and the parameter tree for `init`.
+
+    Example:
+        >>> import flax.linen as nn, jax, jax.numpy as jnp  # doctest: +SKIP
+        >>> module = nn.Dense(1)  # doctest: +SKIP
+        >>> variables = module.init(jax.random.key(0), jnp.ones(3))  # doctest: +SKIP
+        >>> apply, params = from_flax(module, variables)  # doctest: +SKIP
+        >>> learner = credo.bong(credo.Model(apply, credo.Normal(0.1)), credo.Diagonal())  # doctest: +SKIP
+        >>> belief = learner.init(params, var=0.1)  # doctest: +SKIP
     """
     return _Flax(module), variables["params"]

@@ -1,4 +1,4 @@
-"""A model: outputs as a function of parameters and inputs, and a likelihood of what is observed."""
+"""A model: outputs as a function of parameters and inputs, and a likelihood for the observations."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from credo.models.networks import MLP, Linear
 __all__ = ["Apply", "Model", "joint"]
 
 Apply: TypeAlias = Callable[[PyTree, PyTree], Array]
-"""From parameters and one row of inputs to the outputs: a scalar or (C,)."""
+"""A function from parameters and one row of inputs to the outputs, a scalar or (C,)."""
 
 
 LAYERED = (MLP, Linear)
-"""Networks that know their Jacobian as outer products."""
+"""Networks that give their Jacobian as outer products."""
 
 LARGE = 8192
-"""From how many parameters outer products are faster than a Jacobian as an array."""
+"""The number of parameters from which outer products are faster than a Jacobian as an array."""
 
 
 @record
@@ -48,14 +48,17 @@ class Function:
 
 @record
 class Model:
-    """p(y | theta, x) = likelihood(y; eta = apply(theta, x)).
+    """The model p(y | theta, x) = likelihood(y; eta = apply(theta, x)).
 
     Arguments:
-        apply: `apply(params, x) -> eta` for one row x; eta is a scalar or (C,). A function (compiled code is
-            kept per function, so make it once), or a callable record, whose arrays are then hyper-parameters
-            of the model.
+        apply: `apply(params, x) -> eta` for one row x, where eta is a scalar or (C,). It is a function, which
+            should be made only once because compiled code is kept per function, or a callable record, whose
+            arrays are then hyper-parameters of the model.
         likelihood: a `Likelihood`.
-        batched: x and y hold several rows that are linearised together; made by `joint`.
+        batched: whether x and y hold several rows that are linearised together, as `joint` sets it.
+
+    Raises:
+        CredoError: `apply` is not a function, or `likelihood` is not a `Likelihood`.
 
     Example:
         >>> from credo.likelihoods import Normal
@@ -80,7 +83,7 @@ class Model:
 
     @property
     def each(self) -> Model:
-        """The model of one row; of a model that is not joint, the model itself."""
+        """The model of one row, which is the model itself unless it is joint."""
         return Model(self.apply, self.likelihood.each) if isinstance(self.likelihood, JointRows) else self
 
     def outputs(self, vector: Array, unravel: Unravel, x: PyTree) -> Array:
@@ -102,8 +105,10 @@ class Model:
         return eta.reshape(-1)
 
     def linearize(self, vector: Array, unravel: Unravel, x: PyTree) -> tuple[Array, Rows]:
-        """As `jacobian`, but with the Jacobian as `Rows`: `OuterRows` where the network is made of dense
-        layers and large, so that the saving matters, else `DenseRows`.
+        """Like `jacobian`, but with the Jacobian as `Rows`.
+
+        They are `OuterRows` where the network is made of dense layers and is large enough for the saving to
+        matter, and otherwise `DenseRows`.
         """
         network = self._layered(vector, unravel)
         if network is None:
@@ -118,12 +123,12 @@ class Model:
         return eta.reshape(-1), jax.tree.map(lambda leaf: leaf[:, 0], rows)
 
     def _layered(self, vector: Array, unravel: Unravel) -> MLP | Linear | None:
-        """The network, where it is made of dense layers and large enough for outer products."""
+        """The network, where it is made of dense layers and is large enough for outer products."""
         plain = set(unravel.dtypes) == {str(vector.dtype)}
         return self.apply if isinstance(self.apply, LAYERED) and vector.shape[0] >= LARGE and plain else None
 
     def jacobian(self, vector: Array, unravel: Unravel, x: PyTree) -> tuple[Array, Array]:
-        """eta (C,) and d eta / d theta (C, P), one reverse pass an output; for a joint model row by row."""
+        """The outputs eta (C,) and d eta / d theta (C, P), with one reverse pass an output."""
         if self._layered(vector, unravel) is not None:
             eta, layered = self.linearize(vector, unravel, x)
             return eta, layered.dense()
@@ -161,10 +166,13 @@ def _flat(tree: PyTree, like: Array) -> Array:
 
 
 def joint(model: Model) -> Model:
-    """The model of a mini-batch: x and y carry a leading axis of B rows, whose log-likelihoods are *summed*.
+    """The model of a mini-batch: x and y have a leading axis of B rows, whose log-likelihoods are *summed*.
 
-    Rows are linearised together at the same parameters, so B rows are B observations and one step, exact for
-    linear-Gaussian models. Missing rows (NaN y) are left out; `weight` may be one number a row.
+    The rows are linearised together at the same parameters, so B rows are B observations in one step. This is
+    exact for linear-Gaussian models. Missing rows (NaN y) are left out, and `weight` may be one number a row.
+
+    Raises:
+        CredoError: the model is joint already.
 
     Example:
         >>> from credo.likelihoods import Normal
@@ -177,7 +185,11 @@ def joint(model: Model) -> Model:
 
 
 def as_model(value: object) -> Model:
-    """Refuse what is no Model, with a hint."""
+    """Refuse a value that is not a `Model`, with a hint.
+
+    Raises:
+        CredoError: the value is not a `Model`, or its likelihood is not of the class asked for.
+    """
     if not isinstance(value, Model):
         raise CredoError(f"model must be a credo.Model(apply, likelihood); got {type(value).__name__}.")
     if not isinstance(value.likelihood, LikelihoodBase):

@@ -1,10 +1,9 @@
-"""Networks for streams: linear, multi-layer perceptron, convolutional; with initial values and prior
-variances.
+"""Networks for streams: linear, multi-layer perceptron and convolutional.
 
 A network is a record and a function: `net(params, x) -> eta` for one row. `net.init(key, shape)` draws
-parameters (zero biases, He or LeCun scaled weights); `net.prior_var(params, scale)` gives each layer the
-prior variance scale / fan-in (biases: scale), under which the outputs have comparable prior spread whatever
-the widths.
+parameters, with zero biases and He or LeCun scaled weights. `net.prior_var(params, scale)` gives the weights
+of each layer the prior variance scale / fan-in, and its biases the variance scale. The prior spread of the
+outputs is then comparable for all widths.
 """
 
 from __future__ import annotations
@@ -63,12 +62,15 @@ def _gain(activation: str) -> float:
 
 @record
 class MLP(_Network):
-    """A multi-layer perceptron: dense layers with a non-linearity between them; x of any shape is flattened.
+    """A multi-layer perceptron: dense layers with a non-linearity between them, for flattened x of any shape.
 
     Arguments:
         outputs: the number C of outputs.
-        hidden: widths of the hidden layers; none makes it linear.
+        hidden: the widths of the hidden layers; without any the network is linear.
         activation: relu, tanh, gelu, silu, elu or sin.
+
+    Raises:
+        CredoError: a number is below 1, or there is no such non-linearity.
 
     Example:
         >>> net = MLP(outputs=10, hidden=(50, 50))
@@ -88,10 +90,10 @@ class MLP(_Network):
         require_choice("activation", self.activation, _ACTIVATIONS)
 
     def init(self, key: Key, shape: tuple[int, ...]) -> Layers:
-        """Parameters for inputs of the given shape: weights N(0, gain^2 / fan-in), biases 0 (a linear model:
-        all 0).
+        """Parameters for inputs of the given shape: weights N(0, gain^2 / fan-in) and biases 0.
 
-        gain^2 is 2 for relu-like non-linearities (He), 1 for others and for the last layer (LeCun).
+        gain^2 is 2 for relu-like non-linearities (He), and 1 for others and for the last layer (LeCun). All
+        parameters of a linear model are 0.
         """
         widths = [math.prod(shape), *self.hidden, self.outputs]
         keys = jax.random.split(as_key(key), len(widths) - 1)
@@ -108,7 +110,7 @@ class MLP(_Network):
         return h @ params[-1]["w"] + params[-1]["b"]
 
     def linearize(self, params: Layers, x: Array) -> tuple[Array, OuterRows]:
-        """The outputs (C,) for one row x and their Jacobian (C, P) as outer products; cost P + C times the
+        """The outputs (C,) for one row x and their Jacobian (C, P) as outer products. Cost: P + C times the
         widths.
         """
         act = _ACTIVATIONS[self.activation]
@@ -133,7 +135,10 @@ class MLP(_Network):
 
 @record
 class Linear(_Network):
-    """A linear model with a bias, starting at zero: eta = x w + b.
+    """A linear model with a bias that starts at zero: eta = x w + b.
+
+    Raises:
+        CredoError: `outputs` is below 1.
 
     Example:
         >>> net = Linear(outputs=3)
@@ -147,7 +152,7 @@ class Linear(_Network):
         require_integer("outputs", self.outputs, 1)
 
     def init(self, key: Key, shape: tuple[int, ...]) -> Layers:
-        """Zeros: the prior mean."""
+        """Zeros, which are the prior mean."""
         return MLP(self.outputs, ()).init(key, shape)
 
     def __call__(self, params: Layers, x: Array) -> Array:
@@ -163,14 +168,17 @@ class Linear(_Network):
 class CNN(_Network):
     """A small convolutional network for images (H, W) or (H, W, channels).
 
-    Twice: convolution 5x5 (same size), non-linearity, average pooling 2; then dense, non-linearity, dense. On
-    28 x 28 images the defaults have P = 57,722 parameters.
+    It applies a 5x5 convolution of the same size, a non-linearity and average pooling by 2, twice; then a
+    dense layer, a non-linearity and a dense layer. On 28 x 28 images the defaults have P = 57,722 parameters.
 
     Arguments:
         outputs: the number C of outputs.
-        channels: channels of the two convolutions.
-        dense: width of the hidden dense layer.
+        channels: the channels of the two convolutions.
+        dense: the width of the hidden dense layer.
         activation: relu, tanh, gelu, silu, elu or sin.
+
+    Raises:
+        CredoError: `outputs` is below 1, or there is no such non-linearity.
 
     Example:
         >>> net = CNN(outputs=10)
@@ -188,7 +196,11 @@ class CNN(_Network):
         require_choice("activation", self.activation, _ACTIVATIONS)
 
     def init(self, key: Key, shape: tuple[int, ...]) -> Layers:
-        """Parameters for images of the given shape."""
+        """Parameters for images of the given shape.
+
+        Raises:
+            CredoError: the shape is not that of an image of at least 8 x 8 pixels.
+        """
         if len(shape) not in (2, 3) or min(shape[:2]) < 8:
             raise CredoError(
                 f"CNN needs images (H, W) or (H, W, channels) of at least 8 x 8; got shape {shape}."

@@ -1,7 +1,7 @@
 """Models with fewer parameters than their network: frozen leaves, the last layer only, a linear subspace.
 
-The part that is learned is what beliefs are over; the rest is held in the model, as arrays that are
-hyper-parameters. Such a model knows where it starts, so that `learner.init()` needs no parameters, and
+Beliefs are over the learned part only. The rest is held in the model, as arrays that are hyper-parameters.
+Such a model has a starting point of its own, so that `learner.init()` needs no parameters.
 `model.apply.full(belief.params)` gives the parameters of the whole network.
 """
 
@@ -24,10 +24,10 @@ __all__ = ["Frozen", "Subspace", "freeze", "last_layer", "random_basis", "start"
 
 
 def start(model: Model, params: PyTree) -> PyTree:
-    """The parameters as given; or, where none are, those that the model starts from.
+    """The parameters as given, or those that the model starts from where none are given.
 
     Raises:
-        CredoError: neither is there.
+        CredoError: none are given, and the model has none of its own.
     """
     params = getattr(model.apply, "start", None) if params is None else params
     if params is None:
@@ -41,12 +41,12 @@ def _missing(value: object) -> bool:
 
 @record
 class Frozen:
-    """A network of which some leaves stay as they are; made by `freeze`.
+    """A network some of whose leaves are frozen, as made by `freeze`.
 
     Attributes:
         apply: `apply(params, x)` of the whole network.
-        start: the leaves that are learned, as they were given; None in place of the others.
-        rest: the others.
+        start: the learned leaves as they were given, with None in place of the frozen ones.
+        rest: the frozen leaves.
     """
 
     apply: Apply
@@ -54,7 +54,11 @@ class Frozen:
     rest: PyTree
 
     def full(self, part: PyTree) -> PyTree:
-        """The whole network's parameters, for the learned leaves `part`."""
+        """The whole network's parameters, for the learned leaves `part`.
+
+        Raises:
+            CredoError: the parameters do not have the structure of the learned leaves.
+        """
         structure: object = jax.tree.structure(self.start)
         got = jax.tree.structure(part)
         if structure != got:
@@ -69,18 +73,18 @@ class Frozen:
 def freeze(
     model: Model, params: PyTree, trainable: str | Sequence[str] | Callable[[str, PyTree], bool]
 ) -> Model:
-    """A model over some leaves of the parameters; the others stay at `params`, known exactly.
+    """A model over some leaves of the parameters. The others stay at `params`, as if known exactly.
 
     Arguments:
         model: the model of the whole network.
         params: its parameters, for instance after training.
-        trainable: which leaves are learned. One name or several: a leaf's path (keys and positions joined by
-            dots, such as "2.w"), the path of a part ("2", "encoder.dense"), or a pattern ("*.b"). Or a
-            function of (path, leaf).
+        trainable: which leaves are learned: one or several names, or a function of (path, leaf). A name is
+            the path of a leaf (keys and positions joined by dots, such as "2.w"), the path of a part ("2",
+            "encoder.dense"), or a pattern ("*.b").
 
     Returns:
-        A model whose parameters are a tree like `params` with None in place of frozen leaves. It starts
-        there: `learner.init()` needs no parameters.
+        A model whose parameters are a tree like `params` with None in place of frozen leaves. It starts at
+        `params`, so that `learner.init()` needs no parameters.
 
     Raises:
         CredoError: a name fits no leaf, or nothing would be learned.
@@ -123,8 +127,9 @@ def _fits(path: str, name: str) -> bool:
 
 
 def last_layer(model: Model, params: PyTree, layer: str | None = None) -> Model:
-    """A model over the last layer of a network; the features before it are frozen ("neural linear": Snoek et
-    al. 2015, arXiv 1502.05700; Riquelme, Tucker & Snoek 2018, arXiv 1802.09127).
+    """A model over the last layer of a network, on frozen features ("neural linear").
+
+    Sources: Snoek et al. 2015 (arXiv 1502.05700); Riquelme, Tucker & Snoek 2018 (arXiv 1802.09127).
 
     With a linear last layer the model is linear in what is learned, so that a full covariance with normal
     noise is exact Bayes given the features.
@@ -135,7 +140,7 @@ def last_layer(model: Model, params: PyTree, layer: str | None = None) -> Model:
             layers (credo's networks).
 
     Raises:
-        CredoError: which layer is last cannot be told, or there is none of that name.
+        CredoError: it is unclear which layer is the last, or there is no layer of that name.
 
     Example:
         >>> import credo
@@ -160,7 +165,7 @@ def last_layer(model: Model, params: PyTree, layer: str | None = None) -> Model:
 
 @record
 class Subspace:
-    """A network whose parameters are theta = origin + z B for coordinates z (D,); made by `subspace`.
+    """A network with parameters theta = origin + z B for coordinates z (D,), as made by `subspace`.
 
     Attributes:
         apply: `apply(params, x)` of the whole network.
@@ -201,8 +206,8 @@ def subspace(model: Model, params: PyTree, basis: ArrayLike) -> Model:
             `svd_basis`.
 
     Returns:
-        A model whose parameters are a vector (D,); it starts at 0. With orthonormal rows the prior variance
-        of z is that of theta along each direction, and 0 across them.
+        A model whose parameters are a vector (D,), which starts at 0. With orthonormal rows, the prior
+        variance of z is the variance of theta along each direction; across them it is 0.
 
     Raises:
         CredoError: the basis does not fit.
@@ -234,6 +239,9 @@ def random_basis(params: PyTree, dimension: int, key: Key) -> Array:
         dimension: D, from 1 to P.
         key: the key of the draw.
 
+    Raises:
+        CredoError: `dimension` is not a whole number from 1 to P.
+
     Cost: P D^2.
 
     Example:
@@ -252,9 +260,12 @@ def svd_basis(iterates: PyTree, dimension: int) -> Array:
     Source: Duran-Martin, Kara & Murphy 2022 (arXiv 2112.00195), after Larsen et al. 2022 (arXiv 2107.05802).
 
     Arguments:
-        iterates: a parameter tree whose leaves have a leading axis T: one entry an iterate. Their mean is
-            taken off.
+        iterates: a parameter tree whose leaves have a leading axis T, with one entry for each iterate. Their
+            mean is subtracted.
         dimension: D, at most T - 1 and P.
+
+    Raises:
+        CredoError: the leaves share no leading axis, or `dimension` is out of range.
 
     Cost: P T^2 for T < P.
 

@@ -46,7 +46,19 @@ _STYLE: dict[str, object] = {
 
 @dataclass
 class CompactFigure:
-    """A figure with its panels from top to bottom; `png` holds the picture once the context has ended."""
+    """A figure that `compact_figure` draws.
+
+    Attributes:
+        figure: the figure of matplotlib.
+        panels: its panels, from top to bottom.
+        png: the bytes of the picture, once the context has ended.
+
+    Example:
+        >>> with compact_figure() as drawing:
+        ...     _ = drawing.panels[0].plot([1, 2, 3])
+        >>> type(drawing).__name__, len(drawing.panels), drawing.png[:4]
+        ('CompactFigure', 1, b'\\x89PNG')
+    """
 
     figure: Figure
     panels: Sequence[Axes]
@@ -55,15 +67,15 @@ class CompactFigure:
 
 @contextmanager
 def compact_figure(height_ratios: Sequence[float] = (1.0,)) -> Iterator[CompactFigure]:
-    """Draw a compact figure whose panels stand above one another and share their horizontal axis.
+    """Draw a compact figure whose panels are stacked and share their horizontal axis.
 
-    The user's own settings of matplotlib are put back at the end.
+    The user's own matplotlib settings are restored at the end.
 
     Arguments:
         height_ratios: the relative heights of the panels, from top to bottom.
 
     Returns:
-        A context that gives the figure; after the context its `png` holds the bytes of the picture.
+        A context manager that gives the figure. After the context, `png` holds the bytes of the picture.
 
     Example:
         >>> with compact_figure((3, 1)) as drawing:
@@ -88,10 +100,11 @@ def compact_figure(height_ratios: Sequence[float] = (1.0,)) -> Iterator[CompactF
 
 
 def thousands() -> FuncFormatter:
-    """A formatter for the numbers along an axis: whole, with commas between the thousands.
+    """A formatter that writes the numbers along an axis as whole numbers with commas between the thousands.
 
-    >>> thousands()(45312.0)
-    '45,312'
+    Example:
+        >>> thousands()(45312.0)
+        '45,312'
     """
     from matplotlib.ticker import FuncFormatter
 

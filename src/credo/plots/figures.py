@@ -33,7 +33,7 @@ PALETTE = {
 """The colours of Okabe and Ito (2008), with an ink and a grey."""
 
 MISSING = "No figure was drawn because matplotlib is not installed; run: pip install credo[plot]"
-"""What to say where matplotlib is missing."""
+"""The message where matplotlib is missing."""
 
 _STYLE: dict[str, object] = {
     "font.size": 12.0,
@@ -72,10 +72,10 @@ def available() -> bool:
 
 @contextmanager
 def style() -> Iterator[dict[str, str]]:
-    """Draw in the large style of the experiments; the user's own settings come back at the end.
+    """Draw in the large style of the experiments. The user's own settings are restored at the end.
 
     Returns:
-        A context that gives the palette.
+        A context manager that gives the palette.
 
     Example:
         >>> with style() as palette:
@@ -96,7 +96,7 @@ def new_figure(width: float = 12.0, height: float = 8.0) -> Figure:
     """Return an empty figure that opens no window.
 
     Arguments:
-        width, height: in inches of 100 pixels.
+        width, height: the size in inches of 100 pixels.
 
     Example:
         >>> new_figure(6.0, 4.0).get_size_inches().tolist()
@@ -108,10 +108,10 @@ def new_figure(width: float = 12.0, height: float = 8.0) -> Figure:
 
 
 def png(figure: Figure) -> bytes:
-    """Return the bytes of a PNG file; they depend on the figure alone.
+    """Return the bytes of a PNG file, which depend only on the figure.
 
     Arguments:
-        figure: what to write, such as that of `new_figure`.
+        figure: the figure to write, such as one from `new_figure`.
 
     Example:
         >>> png(new_figure(1.0, 1.0))[:4]
@@ -132,8 +132,8 @@ def ellipse(mean: ArrayLike, cov: ArrayLike, radius: float, points: int = 100) -
     Arguments:
         mean: the centre (2,).
         cov: the covariance (2, 2), positive definite.
-        radius: in standard deviations.
-        points: how many points of the curve, the first of which is the last.
+        radius: the radius in standard deviations.
+        points: the number of points of the curve, whose first and last points are the same.
 
     Returns:
         The curve (points, 2).

@@ -1,9 +1,9 @@
-"""Sessions: rows of a table or images in, forecasts, scores and a saved state out.
+"""Sessions, which turn rows of a table or images into forecasts, scores and a saved state.
 
 A `Session` takes a stream of rows through an encoder, online scaling, a learner and running scores. Each row
 is forecast before it is learned from. `Session.from_rows` starts one from a DataFrame or a list of dicts;
 `open_file` and `open_dataset` give rows that need not fit in memory. All choices have defaults
-(`credo.sessions.defaults`); what a user chooses is an `Options`, and what came of it the `Settings`.
+(`credo.sessions.defaults`). `Options` hold what a user chooses, and `Settings` what is resolved from it.
 
 Settings with numbers are records, `Network`, `Posterior` and `Drift`, which are also written as text:
 

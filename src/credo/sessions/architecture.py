@@ -23,7 +23,7 @@ class Network:
 
     Arguments:
         kind: "linear", "mlp" (a perceptron with hidden layers) or "cnn" (for images).
-        widths: of the hidden layers of an mlp.
+        widths: the widths of the hidden layers of an mlp.
 
     Raises:
         CredoError: a width is not a whole number above 0.
@@ -47,7 +47,7 @@ class Network:
         """Read `linear`, `mlp:WIDTH,WIDTH,...` (by default one hidden layer of 50) or `cnn`.
 
         Arguments:
-            text: the setting as text; a record comes back as it is.
+            text: the setting as text; a record is returned unchanged.
 
         Raises:
             CredoError: there is no such network, or a width is not a whole number above 0.

@@ -1,4 +1,4 @@
-"""From settings to a learner and its prior belief."""
+"""The learner of a session and its prior belief, built from settings."""
 
 from __future__ import annotations
 
@@ -52,10 +52,10 @@ B = TypeVar("B", Gaussian, Point)
 Belief: TypeAlias = (
     "Gaussian | Point | Hypotheses[Gaussian] | Hypotheses[Point] | Bank[Gaussian] | Resettable[Gaussian]"
 )
-"""What the learner of a session believes; which of these it is depends on the settings."""
+"""The belief of the learner of a session, whose kind depends on the settings."""
 
 SessionLearner: TypeAlias = Learner[Any]
-"""The learner of a session; which kind of belief it keeps depends on the settings."""
+"""The learner of a session. The kind of belief that it keeps depends on the settings."""
 
 _OPTIMIZERS: dict[MethodName, Literal["sgd", "momentum", "adam"]] = {
     "sgd": "sgd",
@@ -75,8 +75,8 @@ def build(settings: Settings, shape: tuple[int, ...], classes: int) -> tuple[Ses
 
     Arguments:
         settings: resolved settings.
-        shape: of one row of inputs.
-        classes: how many there are (0 for regression).
+        shape: the shape of one row of inputs.
+        classes: the number of classes, 0 for a regression.
     """
     net = network(settings.model, outputs_of(settings.task, classes), shape)
     params = net.init(jax.random.key(settings.seed), shape)

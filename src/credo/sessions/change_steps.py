@@ -1,4 +1,4 @@
-"""What a drift that is a wrapper reports of changes, row by row."""
+"""What a drift that is a wrapper reports about changes, row by row."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ class Steps:
     """What was reported at each of n rows.
 
     Attributes:
-        probs: of each hypothesis or expert (n, K).
+        probs: the probability of each hypothesis or expert (n, K).
         lengths: the run length of each hypothesis, or the number of each expert (n, K).
-        change: P(a segment began with the row); of experts 0 (n,).
+        change: P(a segment began with the row) (n,), which is 0 for experts.
         alarm: whether a change was reported (n,).
         began: how many rows before this one the reported segment began (n,).
 
@@ -48,8 +48,8 @@ def collect(belief: Belief, info: Info) -> Steps:
     """The steps of one row.
 
     Arguments:
-        belief: after the row.
-        info: what its update reported; may be traced.
+        belief: the belief after the row.
+        info: what its update reported, which may be traced.
     """
     no, zero = jnp.zeros((), bool), jnp.zeros((), jnp.int32)
     if isinstance(belief, Hypotheses):
@@ -73,7 +73,7 @@ def join(parts: Sequence[Steps]) -> Steps:
     """The steps of several chunks, one after the other.
 
     Arguments:
-        parts: at least one.
+        parts: the steps of the chunks, at least one.
     """
     return Steps(
         np.concatenate([part.probs for part in parts]),

@@ -1,7 +1,8 @@
-"""What a drift that is a wrapper reports of changes in a stream so far, in bounded memory.
+"""What a drift that is a wrapper has reported about changes in a stream so far, in bounded memory.
 
-Like the scores, rows are gathered in blocks, and neighbouring blocks are merged where there are too many; so
-are neighbouring run lengths. It is saved with the belief, so that a resumed run goes on.
+As for the scores, rows are gathered in blocks, and neighbouring blocks are merged when there are too many of
+them. Neighbouring run lengths are merged in the same way. The tally is saved with the belief, so that a
+resumed run continues it.
 """
 
 from __future__ import annotations
@@ -18,15 +19,24 @@ from credo.sessions.drift import Drift
 __all__ = ["ChangeSummary", "ChangeTally"]
 
 LONGEST, BINS, ALARMS, SHOWN = 300, 200, 1000, 5
-"""The most blocks of rows, bins of run lengths, reported changes that are kept, and that a sentence names."""
+"""The largest number of blocks of rows, of bins of run lengths, of reported changes that are kept, and of
+changes that a sentence names."""
 
 
 class ChangeSummary(TypedDict, total=False):
-    """What was reported of changes, as JSON data.
+    """What was reported about changes, as JSON data.
 
-    Of a mixture there are `weights` at the end and `mean_weights`, by expert. Of the others there are how
-    many changes were `reported`, at which `rows`, the largest probability of a change and its row, and the
-    expected `run_length` at the end; of run lengths, also when the reported segments `began`.
+    A mixture gives the `weights` at the end and the `mean_weights`, by expert. The other drifts give the
+    number of `reported` changes, their `rows`, the largest probability of a change and its row, and the
+    expected `run_length` at the end. Run lengths also give the rows at which the reported segments `began`.
+
+    Example:
+        >>> tally = ChangeTally("run-length:0.01")
+        >>> probs, lengths, flags = np.ones((2, 1)), np.array([[0], [1]]), np.array([False, True])
+        >>> tally.add(Steps(probs, lengths, np.array([0.1, 0.95]), flags, np.array([0, 1])))
+        >>> summary: ChangeSummary = tally.summary()
+        >>> summary["reported"], summary["rows"], summary["largest_at"]
+        (1, [2], 2)
     """
 
     weights: dict[str, float]
@@ -40,20 +50,20 @@ class ChangeSummary(TypedDict, total=False):
 
 
 class ChangeTally:
-    """What was reported of changes in a stream so far.
+    """What was reported about changes in a stream so far.
 
     Arguments:
-        drift: one that is a wrapper, or its text.
+        drift: a drift that is a wrapper, or its text.
 
     Attributes:
         rows: how many rows there were.
-        size: rows in a block.
-        width: run lengths in a bin.
+        size: the number of rows in a block.
+        width: the number of run lengths in a bin.
         reported: how many changes were reported.
         grid: the probability of each bin of run lengths (or of each expert), summed over the rows of each
             block (blocks, bins).
         curves: for each block the largest probability of a change, and the sum of the expected run lengths.
-        alarms: the reported changes (n, 2): the row of the report, and that with which the segment began.
+        alarms: the reported changes (n, 2): the row of the report, and the row with which the segment began.
         latest: the expected run length, or the weights of the experts, at the latest row.
         largest: the largest probability of a change, and its row.
 
@@ -76,7 +86,7 @@ class ChangeTally:
 
     @staticmethod
     def of(drift: Drift | str) -> ChangeTally | None:
-        """A tally for a drift that reports changes, else None."""
+        """A tally for a drift that reports changes, or None for any other drift."""
         return ChangeTally(drift) if Drift.parse(drift).wrapped else None
 
     def add(self, steps: Steps) -> None:
@@ -195,8 +205,8 @@ class ChangeTally:
         """Restore what `arrays` gave.
 
         Arguments:
-            drift: that of the tally.
-            arrays: by name; none where nothing was saved.
+            drift: the drift of the tally.
+            arrays: the saved arrays by name; empty where nothing was saved.
 
         Returns:
             The tally, or None where the drift reports no changes.

@@ -1,7 +1,7 @@
-"""What is chosen where the user says nothing: one setting for all data sets of a kind, in one place.
+"""The defaults, in one place: one setting for all data sets of a kind.
 
-The numbers were chosen by the prequential score on public data sets, one number for all of them, never one a
-data set.
+The numbers were chosen by the prequential score on public data sets, with one number for all of them and
+never one for each.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ FULL_LIMIT, FULL_MOVING_LIMIT = 700, 64
 bog, bbb, mc-hess)."""
 
 NOISE = (1.5, 0.5, 0.99)
-"""Shape, scale and forgetting factor of the belief on a regression's noise (targets have variance 1)."""
+"""Shape, scale and forgetting factor of the belief about a regression's noise, for targets of variance 1."""
 
 FIXED_NOISE = 0.3
 """The noise variance of gradient methods, and with curvatures other than lin-hess, which learn none (targets
@@ -89,17 +89,17 @@ SAMPLES = 10
 """Draws of a Monte Carlo curvature."""
 
 ALARM = 0.9
-"""How probable a new segment must be for a change to be reported (0.5 is met by more outliers)."""
+"""How probable a new segment must be for a change to be reported. More outliers would reach 0.5."""
 
 MIXTURE = (0.0, 1e-5, 1e-3)
-"""What the random walks of a mixture of experts add to each variance at each row."""
+"""The variance that each random walk of a mixture of experts adds at each row."""
 
 MEMORY_LIMIT = 4 * 20_000**2
-"""The most bytes that a belief may take: those of one full covariance of 20,000 parameters."""
+"""The most bytes that a belief may take: the size of one full covariance of 20,000 parameters."""
 
 
 def model(images: bool) -> str:
-    """The network: for images of two hidden layers, for tables of one.
+    """The network, which has two hidden layers for images and one for tables.
 
     Arguments:
         images: whether rows are images.
@@ -108,14 +108,14 @@ def model(images: bool) -> str:
 
 
 def posterior(parameters: int, images: bool, cubic: bool) -> str:
-    """The family for so many parameters.
+    """The family for a given number of parameters.
 
     On seven regressions and five classifications rank 20 loses 0.01 nats a row to the full covariance.
 
     Arguments:
-        parameters: how many there are.
+        parameters: the number of parameters.
         images: whether rows are images.
-        cubic: whether a row would cost the cube of them.
+        cubic: whether a row would cost the cube of that number.
     """
     if parameters <= (FULL_MOVING_LIMIT if cubic else FULL_LIMIT):
         return "full"
@@ -123,7 +123,7 @@ def posterior(parameters: int, images: bool, cubic: bool) -> str:
 
 
 def drift(images: bool, ordered: bool) -> str:
-    """How parameters move between rows: not at all where rows are shuffled; in a stream the past fades.
+    """How parameters move between rows: not at all where rows are shuffled, while in a stream the past fades.
 
     On the electricity stream an inflation of .001 gains 0.02 nats a row, on sets without drift it loses 0.01.
 
@@ -135,7 +135,7 @@ def drift(images: bool, ordered: bool) -> str:
 
 
 def prior_scale(images: bool) -> float:
-    """The scale of the prior variances: of images the variance itself, of tables divided by the fan-in.
+    """The scale of the prior variances: the variance itself for images, divided by the fan-in for tables.
 
     For images .02 had the most log evidence of .003 to .1 (1,000 digits, relu: -1003 nats against -1109
     at .01; 2,000 digits, elu: -1466 against -1487); .01 was taken for its lower linearised NLPD at the same

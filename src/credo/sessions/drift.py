@@ -12,7 +12,7 @@ from credo.sessions.language import choose, split
 __all__ = ["Drift", "DriftKind"]
 
 WrapperKind: TypeAlias = Literal["run-length", "mixture", "soft-reset"]
-"""The drifts that are a wrapper around the learner; their later numbers may be left out."""
+"""The drifts that are a wrapper around the learner. Their later numbers may be left out."""
 
 DriftKind: TypeAlias = Literal["none", "walk", "ou", "inflation", "decay", "shrink-perturb"] | WrapperKind
 """The ways in which a world may change."""
@@ -25,7 +25,7 @@ _FORMS = (
 
 
 class _Number(NamedTuple):
-    """A number of a drift: what it means, the least and the largest, its default, and whether it is whole."""
+    """A number of a drift: its meaning, least and largest value, default, and whether it is whole."""
 
     meaning: str
     low: float
@@ -65,9 +65,9 @@ class Drift:
     wrapper around the learner: "run-length" (HAZARD, CAPACITY), "mixture" (SWITCHING), "soft-reset" (HAZARD).
 
     Arguments:
-        kind: which of these.
-        numbers: its numbers; those left out are the usual ones.
-        text: how it is spelled, which changes nothing; by default with all its numbers.
+        kind: the name of the drift.
+        numbers: its numbers; those left out take their defaults.
+        text: how the drift is written, which changes nothing else; by default with all its numbers.
 
     Raises:
         CredoError: there are too many numbers or too few, or one is out of its range.
@@ -106,7 +106,7 @@ class Drift:
 
     @property
     def wrapped(self) -> bool:
-        """Whether it is a wrapper around the learner, which reports changes."""
+        """Whether the drift is a wrapper around the learner, which reports changes."""
         return self.kind in _WRAPPERS
 
     @staticmethod
@@ -114,7 +114,7 @@ class Drift:
         """Read NAME, NAME:NUMBER or NAME:NUMBER,NUMBER.
 
         Arguments:
-            text: the setting as text; a record comes back as it is.
+            text: the setting as text; a record is returned unchanged.
 
         Raises:
             CredoError: there is no such drift, or a number is out of its range.

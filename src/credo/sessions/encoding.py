@@ -1,4 +1,4 @@
-"""From raw rows to arrays: tables by their schema, images doubled; the state is saved with the belief."""
+"""The encoding of raw rows as arrays, whose state is saved with the belief."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ __all__ = ["Block", "Encoding", "ImageEncoding", "Images", "TableEncoding", "res
 
 @dataclasses.dataclass(frozen=True)
 class Images:
-    """Some consecutive images with their labels, as a `Chunk` is some rows of a table.
+    """Some consecutive images with their labels, the counterpart of a `Chunk` of a table.
 
     Arguments:
-        x: (n, height, width[, channels]) float32, values in [0, 1].
-        y: (n,) class numbers or numbers.
-        lines: (n,) their places in the stream, from 1.
+        x: the images, (n, height, width[, channels]) float32, with values in [0, 1].
+        y: the targets (n,), class numbers or numbers.
+        lines: the places of the images in the stream (n,), from 1.
 
     Example:
         >>> len(Images(np.zeros((3, 8, 8), np.float32), np.zeros(3, int), np.arange(1, 4)))
@@ -44,13 +44,13 @@ class Block:
     """Rows ready to be learned from.
 
     Arguments:
-        x: (n, ...) float32.
-        y: (n,) class numbers int32, or numbers float64.
-        lines: (n,) where they are in the source.
-        read: rows met, good and bad.
-        bad: the bad ones.
-        missing: cells without a value, by column.
-        unseen: cells of an unknown category, by column.
+        x: the inputs, (n, ...) float32.
+        y: the targets (n,), class numbers int32 or numbers float64.
+        lines: the places of the rows in the source (n,).
+        read: the number of rows read, good and bad.
+        bad: the bad rows.
+        missing: the number of cells without a value, by column.
+        unseen: the number of cells of an unknown category, by column.
 
     Example:
         >>> len(Block(np.zeros((2, 3), np.float32), np.zeros(2), np.arange(1, 3), read=2))
@@ -92,8 +92,8 @@ class Encoding(Protocol):
     Attributes:
         task: what is predicted.
         classes: the class labels; empty for a regression.
-        shape: of one row of inputs.
-        target: what the target is called.
+        shape: the shape of one row of inputs.
+        target: the name of the target.
         sentences: what was inferred from the first rows.
 
     Example:
@@ -109,7 +109,7 @@ class Encoding(Protocol):
     sentences: tuple[str, ...]
 
     def encode(self, rows: Chunk | Images, *, learn: bool, need_target: bool = True) -> Block:
-        """Encode rows; `learn` takes them into the running statistics."""
+        """Encode rows. `learn` takes them into the running statistics."""
         ...
 
     def to_dict(self) -> SavedTable | SavedImages:
@@ -122,11 +122,11 @@ class Encoding(Protocol):
 
 
 class TableEncoding:
-    """Rows of a table, encoded by a schema and standardised online, each by the rows before it.
+    """Rows of a table, encoded by a schema, each standardised online by the rows before it.
 
     Arguments:
         schema: what the columns mean.
-        state: running statistics; by default those of no rows.
+        state: the running statistics; by default those of no rows.
         clip: the largest size of a standardised number.
 
     Example:
@@ -175,11 +175,11 @@ class TableEncoding:
 class ImageEncoding:
     """Images, whose values in [0, 1] are doubled.
 
-    On two orders of 2,000 digits this had 17 and 30 nats more log evidence, and .004 less test error; that is
-    within what the order of the digits does, and it was chosen with the test error in sight.
+    On two orders of 2,000 digits, doubling gained 17 and 30 nats of log evidence and .004 of test error. That
+    is within the effect of the order of the digits, and the choice was made with the test error in sight.
 
     Arguments:
-        shape: of one image.
+        shape: the shape of one image.
         classes: the class labels.
         task: what is predicted.
 
@@ -200,10 +200,10 @@ class ImageEncoding:
         )
 
     def encode(self, rows: Chunk | Images, *, learn: bool, need_target: bool = True) -> Block:
-        """Double the images and hand them on.
+        """Double the values of the images.
 
         Raises:
-            DataError: the rows are no images, or have another shape.
+            DataError: the rows are not images, or have another shape.
         """
         if not isinstance(rows, Images) or rows.x.shape[1:] != self.shape:
             actual = f"images of shape {rows.x.shape[1:]}" if isinstance(rows, Images) else "a table"
@@ -211,11 +211,11 @@ class ImageEncoding:
         return Block(2.0 * rows.x, rows.y, rows.lines, len(rows))
 
     def to_dict(self) -> SavedImages:
-        """Shape and classes."""
+        """The shape and the classes."""
         return {"kind": "images", "shape": list(self.shape), "classes": list(self.classes), "task": self.task}
 
     def arrays(self) -> dict[str, np.ndarray]:
-        """Nothing."""
+        """No arrays, since images need no statistics."""
         return {}
 
 

@@ -24,12 +24,12 @@ class Forecasts(NamedTuple):
     """Forecasts of n rows in the target's own units: class probabilities, or mean, sd and quantiles.
 
     Attributes:
-        lines: which rows they are of (n,), from 1; rows that could not be encoded are left out.
+        lines: the lines of the rows (n,), from 1; rows that could not be encoded are left out.
         classes: the class labels, in the order of `probs`; empty for a regression.
         probs: class probabilities (n, C).
         mean: the predictive means (n,).
         sd: the predictive standard deviations (n,).
-        quantiles: (n, levels); None where no levels were asked for.
+        quantiles: the quantiles (n, levels), or None where no levels were asked for.
 
     Example:
         >>> Forecasts(np.array([1]), ("no", "yes"), np.array([[0.2, 0.8]])).labels
@@ -45,7 +45,7 @@ class Forecasts(NamedTuple):
 
     @property
     def labels(self) -> list[str]:
-        """The most probable class of each row; none for a regression."""
+        """The most probable class of each row; empty for a regression."""
         return [] if self.probs is None else [self.classes[top] for top in self.probs.argmax(axis=1)]
 
 
@@ -61,11 +61,11 @@ def forecast_blocks(
     """Forecast encoded rows.
 
     Arguments:
-        learner, belief: what forecasts.
+        learner, belief: the learner that forecasts, and its belief.
         blocks: the rows.
-        chunk: rows in a compiled call.
+        chunk: the number of rows in a compiled call.
         classes: the class labels; empty for a regression.
-        moments: of the targets so far (regression).
+        moments: the moments of the targets so far (regression).
         levels: the probabilities of the quantiles to give (regression).
     """
     lines = np.concatenate([np.zeros(0, int), *(block.lines for block in blocks)])
@@ -100,14 +100,14 @@ def judge(
     chunk: int,
     compare: tuple[ForecastName, ...],
 ) -> Scores:
-    """Scores of rows that are not learned from.
+    """Score rows that are not learned from.
 
     Arguments:
-        learner, belief: what forecasts.
+        learner, belief: the learner that forecasts, and its belief.
         x: inputs (n, ...), at most a chunk.
         y: targets as they are reported (n,).
         ys: targets as forecasts are judged (n,): class numbers, or standardised numbers.
-        chunk: rows in a compiled call.
+        chunk: the number of rows in a compiled call.
         compare: further methods of forecasting whose log probability is reported.
     """
     outcome = judge_rows(learner, belief, pad(x, chunk), pad(ys, chunk), compare)

@@ -1,4 +1,4 @@
-"""What a session takes as rows: DataFrames, rows as dicts, columns by name, chunks of tables and images."""
+"""The rows that a session accepts: DataFrames, lists of dicts, dicts of columns, chunks and images."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ _FRAME_ROWS = 1000
 
 
 def chunks_of(rows: Rows) -> Iterator[Chunk | Images]:
-    """Rows in pieces that an encoding understands; rows without a line of their own are counted from 1.
+    """The rows in pieces that an encoding understands. Rows without a line of their own are counted from 1.
 
     Arguments:
-        rows: see `Rows`; no `Block`.
+        rows: see `Rows`; a `Block` is not allowed.
 
     Raises:
         DataError: they are none of these, or columns differ in length.
@@ -56,10 +56,10 @@ def chunks_of(rows: Rows) -> Iterator[Chunk | Images]:
 
 
 def first_chunks(rows: Rows) -> list[Chunk]:
-    """The first rows of a table, in pieces: what a schema is inferred from.
+    """The first rows of a table in pieces, from which a schema is inferred.
 
     Raises:
-        DataError: they are no rows of a table.
+        DataError: they are not rows of a table.
     """
     chunks: list[Chunk] = []
     for chunk in chunks_of(rows):
@@ -75,7 +75,7 @@ def blocks_of(rows: Rows, encoding: Encoding, *, learn: bool, need_target: bool 
     """Encoded rows.
 
     Arguments:
-        rows: see `Rows`; a `Block` comes back as it is.
+        rows: see `Rows`; a `Block` is returned unchanged.
         encoding: how rows become arrays.
         learn: whether the rows are taken into the running statistics of the encoding.
         need_target: whether a row without a target is bad.
@@ -97,7 +97,7 @@ def _columns(columns: Mapping[str, Sequence[object] | np.ndarray]) -> Chunk:
 
 
 def _records(rows: Sequence[Mapping[str, object]]) -> Chunk:
-    """Rows as dicts; a cell whose key is absent is missing."""
+    """The columns of rows given as dicts, where a cell whose key is absent is missing."""
     for number, row in enumerate(rows, 1):
         if not isinstance(row, Mapping):
             raise DataError(f"every row must be a dict of cells by column; row {number} is {row!r:.40}.")

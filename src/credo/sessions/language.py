@@ -13,7 +13,7 @@ Name = TypeVar("Name", bound=str)
 
 
 def split(text: str) -> tuple[str, str]:
-    """Split NAME or NAME:REST; capitals and underscores do not matter.
+    """Split NAME or NAME:REST. Capitals and underscores do not matter.
 
     >>> split("low-rank:10"), split("Low_Rank")
     (('low-rank', '10'), ('low-rank', ''))
@@ -26,10 +26,10 @@ def choose(setting: str, text: str, name: str, allowed: Sequence[Name], forms: s
     """The name among those that the language has.
 
     Arguments:
-        setting: such as "drift".
-        text: what was written.
-        name: the name in it.
-        allowed: the names there are.
+        setting: the setting, such as "drift".
+        text: the text that was written.
+        name: the name in that text.
+        allowed: the allowed names.
         forms: how they are written, for the message.
 
     Raises:

@@ -35,7 +35,7 @@ def forecast_rows(
     """Forecast N rows without learning from them.
 
     Arguments:
-        learner, belief: what forecasts.
+        learner, belief: the learner that forecasts, and its belief.
         xs: the rows (N, ...).
         levels: the probabilities of the quantiles (L,) of a regression; None for classes.
 
@@ -60,7 +60,7 @@ def judge_rows(
     """Forecast and score N rows without learning from them.
 
     Arguments:
-        learner, belief: what forecasts.
+        learner, belief: the learner that forecasts, and its belief.
         xs, ys: the rows (N, ...) and (N,).
         compare: further methods of forecasting whose log probability is reported.
     """

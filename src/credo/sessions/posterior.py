@@ -24,7 +24,7 @@ class Posterior:
 
     Arguments:
         kind: "full" (P^2 numbers), "diagonal" (P) or "low-rank" (P (R + 1)).
-        rank: R, of a low-rank posterior only; 10 where it is left out.
+        rank: the rank R of a low-rank posterior; 10 where it is left out.
 
     Raises:
         CredoError: the rank is not a whole number above 0, or the family has none.
@@ -51,7 +51,7 @@ class Posterior:
         """Read `full`, `diagonal` or `low-rank:RANK`.
 
         Arguments:
-            text: the setting as text; a record comes back as it is.
+            text: the setting as text; a record is returned unchanged.
 
         Raises:
             CredoError: there is no such family, or the rank is not a whole number above 0.

@@ -1,4 +1,4 @@
-"""From options to settings: what was left open is filled in, and what does not fit together is refused."""
+"""The resolution of options to settings, which fills in open choices and refuses those that do not fit."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ Name = TypeVar("Name", bound=str)
 def resolve(
     options: Options, task: TaskName, shape: tuple[int, ...], classes: int, *, ordered: bool = True
 ) -> Settings:
-    """Fill in what the user left open, and refuse what does not fit together.
+    """Fill in the choices that the user left open, and refuse those that do not fit together.
 
     Arguments:
         options: what the user chose; texts are parsed, and "auto" stands for None.
         task: what is predicted.
-        shape: of one row of inputs: (features,) of a table, (height, width) of images.
-        classes: how many there are; 0 for a regression.
+        shape: the shape of one row of inputs: (features,) for a table, (height, width) for images.
+        classes: the number of classes, 0 for a regression.
         ordered: whether the rows are one stream, in which the past fades by default.
 
     Returns:
@@ -205,7 +205,7 @@ def require_memory(posterior: Posterior | None, size: int, drift: Drift) -> None
     Arguments:
         posterior: the family; None keeps the parameters and the state of an optimiser.
         size: the number P of parameters.
-        drift: some keep several beliefs.
+        drift: the drift, since some drifts keep several beliefs.
 
     Raises:
         CredoError: more than `credo.sessions.defaults.MEMORY_LIMIT` bytes would be needed.
@@ -240,10 +240,10 @@ def network(model: Network, outputs: int, shape: tuple[int, ...]) -> Linear | ML
     Arguments:
         model: the setting.
         outputs: the number C of outputs.
-        shape: of one row of inputs.
+        shape: the shape of one row of inputs.
 
     Raises:
-        CredoError: a cnn is wanted for rows that are no images.
+        CredoError: a cnn is asked for, and the rows are not images.
     """
     images = len(shape) > 1
     if model.kind == "cnn":
@@ -264,7 +264,7 @@ def outputs_of(task: TaskName, classes: int) -> int:
 
 
 def _count_parameters(model: Network, task: TaskName, shape: tuple[int, ...], classes: int) -> int:
-    """P, without computing anything."""
+    """The number P of parameters, without any computation."""
     net = network(model, outputs_of(task, classes), shape)
     params = jax.eval_shape(lambda: net.init(jax.random.key(0), shape))
     return sum(int(np.prod(leaf.shape)) for leaf in jax.tree.leaves(params))

@@ -1,4 +1,4 @@
-"""Where rows come from: named data sets, or tables that are streamed from a file or standard input."""
+"""Where rows come from: named data sets, and tables streamed from a file or from standard input."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["ColumnOptions", "RowSource", "after_line", "open_dataset", "open_fil
 
 @dataclasses.dataclass(frozen=True)
 class ColumnOptions:
-    """What a user says of a table's columns.
+    """What a user says about the columns of a table.
 
     Arguments:
         target: the column to predict.
@@ -47,15 +47,15 @@ class RowSource:
     """Rows to learn from.
 
     Attributes:
-        name: how messages call it.
-        rows: its chunks, to be iterated over once.
+        name: the name of the source in messages.
+        rows: its chunks, which can be iterated over once.
         encoding: how its rows become arrays.
         total: how many rows there are, where that is known.
         ordered: whether the rows are one stream whose order matters.
-        test: held-out rows (chunks), where there are any.
-        sentences: what the user should know about it.
+        test: the held-out rows, in chunks; empty where there are none.
+        sentences: what the user should know about the source.
         shuffled: whether the rows were shuffled by the seed.
-        chunk: rows in a chunk.
+        chunk: the number of rows in a chunk.
 
     Example:
         >>> source = open_dataset("wine")
@@ -84,19 +84,28 @@ def open_dataset(
     test_rows: int | None = None,
     chunk: int | None = None,
 ) -> RowSource:
-    """A named data set: shuffled by the seed unless it is a stream, with its held-out rows.
+    """Open a named data set and its held-out rows.
 
     Arguments:
-        name: see `credo.datasets.names`.
-        columns: which to drop, and which are categories.
-        limit: the most rows to learn from; 0 for all; by default all but of images.
-        shuffle: whether to shuffle; by default unless it is a stream.
-        seed: of the order.
-        test_rows: how many held-out rows; 0 for all, -1 for none; by default all but of images.
-        chunk: rows in a chunk.
+        name: the name of the data set; see `credo.datasets.names`.
+        columns: which columns to drop, and which are categories.
+        limit: the largest number of rows to learn from, or 0 for all; by default all, except of images.
+        shuffle: whether to shuffle the rows by the seed; by default they are, unless they are a stream.
+        seed: the seed of the order.
+        test_rows: how many held-out rows to keep, 0 for all or -1 for none; by default all, except of images.
+        chunk: the number of rows in a chunk.
+
+    Returns:
+        The rows, ready to learn from.
 
     Raises:
-        CredoError: a target is named; a named data set has its own.
+        CredoError: a target is given, although a named data set has its own.
+        DataError: there is no such data set, or its files cannot be had.
+
+    Example:
+        >>> source = open_dataset("wine", limit=100, shuffle=False)
+        >>> source.total, source.shuffled, sum(len(chunk) for chunk in source.rows)
+        (100, False, 100)
     """
     columns = ColumnOptions() if columns is None else columns
     if columns.target is not None:
@@ -182,18 +191,21 @@ def open_file(
     chunk: int | None = None,
     limit: int | None = None,
 ) -> RowSource:
-    """A file or standard input, streamed; its schema is inferred from its first rows unless one is given.
+    """Stream a file or standard input. Its schema is inferred from its first rows unless one is given.
 
     Arguments:
         path: a CSV, TSV, JSON lines or Parquet file, or "-" for standard input.
-        columns: the target, and what else is known of the columns.
+        columns: the target, and what else is known about the columns.
         encoding: how rows become arrays, where that is known.
-        chunk: rows in a chunk.
-        limit: the most rows to learn from; 0 or None for all.
+        chunk: the number of rows in a chunk.
+        limit: the largest number of rows to learn from; 0 or None for all.
+
+    Returns:
+        The rows, ready to learn from.
 
     Raises:
         CredoError: no target is named.
-        DataError: the file cannot be read, or is no table.
+        DataError: the file cannot be read, or is not a table.
 
     Example:
         >>> from pathlib import Path
@@ -255,11 +267,11 @@ def _cut(chunk: Chunk, start: int, stop: int) -> Chunk:
 
 
 def after_line(chunks: Iterable[Chunk | Images], line: int) -> Iterator[Chunk | Images]:
-    """The chunks without the rows up to a line: where an interrupted run goes on.
+    """The chunks without the rows up to a line, from which an interrupted run continues.
 
     Arguments:
-        chunks: of a source.
-        line: the last one to leave out.
+        chunks: the chunks of a source.
+        line: the last line to leave out.
 
     Example:
         >>> chunk = Chunk({"a": [1, 2, 3]}, np.array([2, 3, 4]))

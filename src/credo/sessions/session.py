@@ -38,22 +38,22 @@ class Session:
     """Everything that learning from a stream carries from one row to the next.
 
     Each row is forecast before it is learned from, and its forecast is scored beside a baseline (the running
-    mean and spread of the targets, or the running frequencies of the classes): the scores are about rows that
-    were not known yet. `Session.from_rows` makes one from some first rows.
+    mean and spread of the targets, or the running frequencies of the classes). The scores are therefore about
+    rows that were not known yet. `Session.from_rows` makes a session from the first rows of a table.
 
     Arguments:
         settings: how to learn.
         encoding: how rows become arrays.
-        chunk: rows in a compiled call; results do not depend on it.
+        chunk: the number of rows in a compiled call; results do not depend on it.
 
     Attributes:
-        learner, belief: the learner and what it believes.
+        learner, belief: the learner and its belief.
         tally: the scores so far.
-        changes: what was reported of changes so far, where the drift is a wrapper.
-        read, used, refused: how many rows were met, were learned from, and would have given a belief that is
-            not finite.
-        missing, unseen: cells without a value and of an unknown category, by column.
-        progress: where a run over a file is; for the caller to set.
+        changes: the changes reported so far, where the drift is a wrapper.
+        rows_read, rows_used, rows_refused: how many rows were read, were learned from, and were refused
+            because they would have given a belief that is not finite.
+        missing, unseen: the numbers of cells without a value and of an unknown category, by column.
+        progress: the position of a run over a file, which the caller sets.
 
     Cost: a row costs what the learner costs (see `credo.RecursiveLearner`); the scores take constant memory.
 
@@ -86,7 +86,7 @@ class Session:
 
         Arguments:
             encoding: how rows become arrays.
-            options: what the user chose; by default all is chosen from the data.
+            options: what the user chose; by default everything is chosen from the data.
             ordered: whether the rows are one stream, in which the past fades by default.
             chunk: rows in a compiled call.
 
@@ -119,7 +119,7 @@ class Session:
         seed: int = 0,
         chunk: int = CHUNK,
     ) -> Session:
-        """A session for a table, whose meaning is inferred from its first rows; nothing is learned yet.
+        """A session for a table, whose meaning is inferred from its first rows. Nothing is learned yet.
 
         Arguments:
             rows: a DataFrame, a list of dicts, a dict of columns, or a `Chunk`.
@@ -131,7 +131,7 @@ class Session:
             chunk: rows in a compiled call.
 
         Raises:
-            DataError: a column is not there, or there is nothing to learn.
+            DataError: a column is missing, or there is nothing to learn.
             CredoError: an option is unknown or out of its range, or two do not fit together.
         """
         schema = infer_schema(
@@ -158,7 +158,7 @@ class Session:
         return passes.parameter_count(self.belief)
 
     def metrics(self) -> dict[str, float]:
-        """The scores so far, by name; `session.tally.baseline()` has those of the baseline."""
+        """The scores so far, by name. `session.tally.baseline()` gives those of the baseline."""
         return self.tally.metrics(self.uncertain)
 
     def learn(self, rows: Rows) -> Steps | None:
@@ -168,10 +168,10 @@ class Session:
             rows: see `Rows`; rows without a target, or with text in a numeric column, are skipped.
 
         Returns:
-            What was reported of changes, row by row, where the drift reports any and there were rows.
+            What was reported about changes, row by row, where the drift reports any and there were rows.
 
         Raises:
-            DataError: a column is not there.
+            DataError: a column is missing.
         """
         steps = [self._learn_block(block) for block in blocks_of(rows, self.encoding, learn=True)]
         present = [part for part in steps if part is not None]
@@ -257,25 +257,25 @@ class Session:
         return ("plugin",) if self.uncertain else ()
 
     def predict(self, rows: Rows, levels: Sequence[float] = ()) -> Forecasts:
-        """Forecasts of rows in the target's own units, at the present belief; nothing is learned.
+        """Forecast rows in the target's own units, at the present belief. Nothing is learned.
 
         Arguments:
             rows: see `Rows`; the target may be absent, and rows with text in a numeric column are left out.
             levels: the probabilities of the quantiles to give (regression).
 
         Raises:
-            DataError: a column is not there.
+            DataError: a column is missing.
         """
         blocks = list(blocks_of(rows, self.encoding, learn=False, need_target=False))
         classes = () if self.regression else self.encoding.classes
         return forecast_blocks(self.learner, self.belief, blocks, self.chunk, classes, self.scaler, levels)
 
     def test(self, rows: Rows, tally: Tally | None = None) -> Tally:
-        """Score rows that are not learned from, beside the baseline as it is now.
+        """Score rows that are not learned from, beside the current baseline.
 
         Arguments:
             rows: see `Rows`.
-            tally: scores to add to; by default new ones.
+            tally: the scores to add to; by default new ones.
 
         Returns:
             The scores.
@@ -302,7 +302,7 @@ class Session:
         return judge(self.learner, self.belief, x, y, ys, self.chunk, self._compare)
 
     def save(self, path: str | os.PathLike[str]) -> Path:
-        """Write the session to a file, all or nothing.
+        """Write the session to a file, completely or not at all.
 
         Arguments:
             path: the file; by custom it ends in `.credo`.
@@ -328,7 +328,7 @@ class Session:
 
     @staticmethod
     def load(path: str | os.PathLike[str], chunk: int = CHUNK) -> Session:
-        """Read a session back; it continues bit by bit as if it had never stopped.
+        """Read a session back. It continues bit by bit as if it had never stopped.
 
         Arguments:
             path: a file that `save` or `credo learn` wrote.

@@ -1,4 +1,4 @@
-"""The settings of a session: what may be chosen, and what was resolved from it; free of JAX."""
+"""The settings of a session: what a user may choose, and what is resolved from it. Nothing here uses JAX."""
 
 from __future__ import annotations
 
@@ -40,9 +40,9 @@ class Options:
         drift: how the world may change: a `Drift`, or its text, such as "run-length:0.005,5".
         prior_var: the scale of the prior variances.
         noise_var: the noise variance of a regression, in units of the target's variance; learned by default.
-        learning_rate: of the methods that have one.
-        iterations: of the methods that may take several steps for a row.
-        seed: of the initial weights and of draws; 0 by default.
+        learning_rate: the learning rate, for the methods that have one.
+        iterations: the number of steps for a row, for the methods that may take several.
+        seed: the seed of the initial weights and of draws; 0 by default.
 
     Example:
         >>> Options(model="mlp:20", drift=Drift("walk", (1e-5,))).model
@@ -62,7 +62,15 @@ class Options:
 
 
 class SavedSettings(TypedDict):
-    """Settings as JSON data."""
+    """Settings as JSON data.
+
+    Example:
+        >>> settings = Settings("regression", Network("linear"), Posterior("full"), "bong", "lin-hess",
+        ...                     Drift(), prior_var=4.0, noise_var=None, learning_rate=None, seed=0)
+        >>> saved: SavedSettings = settings.to_dict()
+        >>> saved["model"], saved["posterior"], saved["prior_var"]
+        ('linear', 'full', 4.0)
+    """
 
     task: TaskName
     model: str
@@ -79,7 +87,7 @@ class SavedSettings(TypedDict):
 
 @dataclasses.dataclass(frozen=True)
 class Settings:
-    """How a session learns; everything is resolved, so that the same settings give the same learner.
+    """How a session learns. Every choice is resolved, so that the same settings give the same learner.
 
     Attributes:
         task: "classification" or "regression".
@@ -90,9 +98,9 @@ class Settings:
         drift: how the world may change.
         prior_var: the scale of the prior variances (see `credo.sessions.defaults.prior_scale`).
         noise_var: the noise variance in units of the target's variance; None learns it (regression).
-        learning_rate: of the methods that have one.
-        seed: of the initial weights, and of the draws of Monte Carlo curvatures.
-        iterations: of the methods that take several steps for a row.
+        learning_rate: the learning rate, for the methods that have one.
+        seed: the seed of the initial weights and of the draws of Monte Carlo curvatures.
+        iterations: the number of steps for a row, for the methods that take several.
 
     Example:
         >>> settings = Settings("regression", Network("linear"), Posterior("full"), "bong", "lin-hess",
@@ -127,7 +135,7 @@ class Settings:
 
     @property
     def description(self) -> str:
-        """The method in words, with its settings; the default is the posterior alone."""
+        """The method in words, with its settings. The default method is described by its posterior alone."""
         if self.posterior is None:
             return self.method
         words = f"{self.posterior} posterior"
@@ -161,7 +169,7 @@ class Settings:
         """Restore what `to_dict` gave.
 
         Raises:
-            FormatError: something in it is absent, or was added by another version.
+            FormatError: a setting is absent or of another type, or was added by another version.
         """
         names = {field.name for field in dataclasses.fields(Settings)}
         unknown, absent = sorted(set(saved) - names), sorted(names - set(saved) - {"iterations"})

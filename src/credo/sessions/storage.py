@@ -1,4 +1,4 @@
-"""A session in a file: its settings and counts as JSON, its state as arrays, beside the learner."""
+"""A session in a file: the learner, the settings and counts as JSON, and the state as arrays."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ FORMAT = 1
 
 @dataclasses.dataclass
 class Progress:
-    """Where a run over a source is.
+    """The position of a run over a source.
 
     Attributes:
-        source: what it reads.
+        source: the source that it reads.
         line: the latest line that was learned from.
-        interrupted: whether it was stopped there.
+        interrupted: whether the run was stopped there.
 
     Example:
         >>> Progress("prices.csv", line=100, interrupted=True).line
@@ -45,7 +45,7 @@ class Progress:
 
 @dataclasses.dataclass(frozen=True)
 class Counters:
-    """How many rows were read, used and refused, and cells without a value or of an unknown category."""
+    """How many rows were read, used and refused, and how many cells were missing or unknown."""
 
     read: int
     used: int
@@ -70,7 +70,7 @@ class State:
 
 
 def write(path: str | os.PathLike[str], state: State) -> Path:
-    """Write a session to a file, all or nothing.
+    """Write a session to a file, completely or not at all.
 
     Raises:
         DataError: the file cannot be written.

@@ -37,15 +37,15 @@ class Tally:
 
     Arguments:
         task: "classification" or "regression".
-        classes: how many there are.
+        classes: the number of classes.
 
     Attributes:
         scored: how many rows were scored.
         size: rows in a block.
         sums: the sums of each block (blocks, 8), in the order of `ColumnName`.
         bins: rows counted in bins of the confidence (classification) or of the central probability
-            (regression), see `credo.metrics.count_bins`. Files of before version 0.1.0 have 20 bins of the
-            confidence; such a tally goes on with 20.
+            (regression), see `credo.metrics.count_bins`. Files from before version 0.1.0 have 20 bins of the
+            confidence, and such a tally continues with 20.
         counts: rows of each class (classes,).
         last: the latest target (1,).
         recent: the latest rows of a regression (n, 4): row, target, mean and standard deviation.
@@ -71,7 +71,7 @@ class Tally:
         self.trace = np.zeros((0, 3))
 
     def class_baseline(self, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """How the class frequencies so far predict each label, which then is counted.
+        """How the class frequencies so far predict each label, which is then counted.
 
         Arguments:
             y: (n,) class numbers, in the order of the rows.
@@ -93,7 +93,7 @@ class Tally:
         """Take in the scores of consecutive rows, in the target's own units, beside the baseline's.
 
         Arguments:
-            scores: of n rows.
+            scores: the scores of n rows.
             base_log_prob: the baseline's log probability of each target (n,).
             base_loss: whether the baseline was wrong, or its squared error (n,).
         """
@@ -124,8 +124,8 @@ class Tally:
         """Note how the weights settle.
 
         Arguments:
-            rows: how many were learned from.
-            norm: of the mean parameters.
+            rows: how many rows were learned from.
+            norm: the norm of the mean parameters.
             sd: the mean posterior standard deviation.
         """
         self.trace = np.concatenate([self.trace, [[rows, norm, sd]]])
@@ -149,10 +149,10 @@ class Tally:
 
         Arguments:
             name: the column.
-            window: over about so many of the latest rows; None takes all rows so far.
+            window: about how many of the latest rows to average over; None takes all rows so far.
 
         Returns:
-            After how many rows (blocks,), and the means there (blocks,).
+            The numbers of rows (blocks,), and the means after them (blocks,).
         """
         column = self.sums[:, _COLUMNS.index(name)]
         total, rows = np.cumsum(column), np.cumsum(self.sums[:, 0])
@@ -209,7 +209,7 @@ class Tally:
 
         Arguments:
             task: "classification" or "regression".
-            arrays: by name.
+            arrays: the saved arrays by name.
         """
         tally = Tally(task)
         state = (np.array(arrays[name], float) for name in _STATE)

@@ -12,18 +12,18 @@ from credo.tables import ScaledTarget, TargetScaler
 __all__ = ["SCALER", "number_baseline", "own_units", "standardise"]
 
 SCALER = TargetScaler()
-"""How the targets of a session are standardised, each by those before it."""
+"""How the targets of a session are standardised, each by the targets before it."""
 
 
 def standardise(y: np.ndarray, scaling: ScaledTarget) -> np.ndarray:
     """Targets in units of the spread of those before them, without clipping: what forecasts are judged by.
 
     Arguments:
-        y: in their own units (n,).
+        y: the targets in their own units (n,).
         scaling: how they were standardised.
 
     Returns:
-        (n,) float32.
+        The standardised targets (n,), float32.
     """
     return np.asarray((y - scaling.location) / scaling.scale, np.float32)
 
@@ -34,8 +34,8 @@ def own_units(scores: Scores, location: np.ndarray, scale: np.ndarray) -> Scores
         mean' = location + scale * mean,  sd' = scale * sd,  log p' = log p - log(scale)
 
     Arguments:
-        scores: of n standardised targets.
-        location, scale: of the targets before each row (n,).
+        scores: the scores of n standardised targets.
+        location, scale: the location and scale of the targets before each row (n,).
 
     Example:
         >>> one = np.ones(1)

@@ -1,4 +1,4 @@
-"""Streams: run a learner over data, judge it as it goes, choose its hyper-parameters, save it and continue.
+"""Streams: run a learner over data, score it on the way, choose its hyper-parameters, save it and continue.
 
 `run` is one compiled scan. `evaluate` predicts every observation before it learns from it (test-then-train)
 and reports how good and how calibrated the predictions were; labels may come late. `select` maximises the log

@@ -1,8 +1,9 @@
-"""Saving and loading: one safetensors file, no pickle, versioned, checksummed, written atomically.
+"""Saving and loading, in one versioned and checksummed safetensors file that is written atomically.
 
-The arrays are tensors; the structure (which records, which hyper-parameters) is JSON in the file's header.
-Only credo's records, plain containers and optax states can be named in a file, so loading runs no foreign
-code. A user's functions are not stored: they are taken from the learner passed to `load`.
+The arrays are tensors, and the structure (which records, which hyper-parameters) is JSON in the file's
+header. There is no pickle: only credo's records, plain containers and optax states can be named in a file, so
+loading runs no foreign code. A user's functions are not stored: they are taken from the learner passed to
+`load`.
 """
 
 from __future__ import annotations
@@ -38,10 +39,10 @@ B = TypeVar("B")
 
 
 class Saved(NamedTuple):
-    """The contents of a file: a learner, its belief, and what else was put beside them.
+    """The contents of a file: a learner, its belief, and the data saved beside them.
 
     Attributes:
-        learner, belief: what `save` was called with.
+        learner, belief: the learner and belief that were saved.
         meta: the JSON data beside them.
         arrays: the arrays beside them, by their names.
     """
@@ -63,8 +64,9 @@ def save(
     """Write a learner with its belief to one file.
 
     Arguments:
-        path: the file; by custom it ends in `.credo`. An older file is replaced at once or not at all.
-        learner, belief: any learner and a belief of it.
+        path: the file, whose name usually ends in `.credo`. An older file is replaced completely or not at
+            all.
+        learner, belief: any learner and one of its beliefs.
         meta: JSON data to keep beside them.
         arrays: NumPy arrays to keep beside them.
 
@@ -73,7 +75,7 @@ def save(
 
     Raises:
         DataError: the file cannot be written.
-        CredoError: something in them cannot be saved, named.
+        CredoError: something in them cannot be saved; the message names it.
 
     Example:
         >>> import credo, jax.numpy as jnp, tempfile, pathlib
@@ -108,7 +110,7 @@ def load(path: str | os.PathLike[str], learner: None = None) -> tuple[Learner[An
 
 
 def load(path: str | os.PathLike[str], learner: Learner[Any] | None = None) -> tuple[Learner[Any], Any]:
-    """Read a learner and its belief back; a run continues as if it had never stopped, bit by bit.
+    """Read a learner and its belief back. A run then continues bit by bit as if it had never stopped.
 
     Arguments:
         path: a file written by `save`.
@@ -120,7 +122,7 @@ def load(path: str | os.PathLike[str], learner: Learner[Any] | None = None) -> t
 
     Raises:
         DataError: the file cannot be read.
-        FormatError: it is not such a file, is damaged, of a newer format, or of another model.
+        FormatError: the file was not written by `save`, is damaged, or has a newer format or another model.
 
     Example:
         >>> import credo, pathlib, tempfile
@@ -135,7 +137,12 @@ def load(path: str | os.PathLike[str], learner: Learner[Any] | None = None) -> t
 
 
 def read(path: str | os.PathLike[str], learner: Learner[Any] | None = None) -> Saved:
-    """Everything in a file written by `save`; arguments and errors are those of `load`."""
+    """Read everything in a file written by `save`. The arguments are those of `load`.
+
+    Raises:
+        DataError: there is no such file.
+        FormatError: the file was not written by `save`, is damaged, or has a newer format or another model.
+    """
     header, tensors = _open(Path(path))
     if header.get("format", 0) > FORMAT:
         raise FormatError(
@@ -178,7 +185,7 @@ def _open(path: Path) -> tuple[dict[str, Any], Tensors]:
 
 
 def _digest(header: Mapping[str, object], tensors: Mapping[str, np.ndarray]) -> str:
-    """Of the numbers in the header (hyper-parameters, notes) as well as of the arrays."""
+    """The checksum of the numbers in the header (hyper-parameters, notes) and of the arrays."""
     signed = {name: value for name, value in header.items() if name != "sha256"}
     total = hashlib.sha256(json.dumps(signed, sort_keys=True).encode())
     for name in sorted(tensors):

@@ -1,4 +1,4 @@
-"""Structures of records and containers as JSON, with their arrays beside it, and back.
+"""The conversion of records and containers to JSON with arrays beside it, and back.
 
 Only credo's records, plain containers and optax states can be named, so decoding runs no foreign code.
 """
@@ -22,16 +22,16 @@ from credo.core.types import Array
 __all__ = ["Decoder", "Functions", "Json", "Tensors", "encode"]
 
 Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
-"""What JSON can say."""
+"""The values that JSON can hold."""
 
 Tensors: TypeAlias = dict[str, np.ndarray]
 """Arrays by the path at which they stand in the structure."""
 
 Functions: TypeAlias = dict[str, Callable[..., object]]
-"""A user's functions by their path; they are not stored."""
+"""A user's functions by their path, which are not stored."""
 
 _LATER = ("credo.adapt", "credo.ekf")
-"""Rooms whose records are known only when they are imported."""
+"""Rooms whose records are known only after they are imported."""
 
 
 def encode(value: object, path: str, tensors: Tensors, functions: Functions | None = None) -> Json:
@@ -40,14 +40,15 @@ def encode(value: object, path: str, tensors: Tensors, functions: Functions | No
     Arguments:
         value: the structure.
         path: its name, from which the paths of what it holds are made.
-        tensors: takes the arrays, by their path.
-        functions: takes a user's functions, by their path.
+        tensors: a dict that receives the arrays, by their path.
+        functions: a dict that receives the user's functions, by their path.
 
     Returns:
         The structure as JSON.
 
     Raises:
-        CredoError: something in it can be neither stored nor taken from a learner, named by its path.
+        CredoError: something in it can be neither stored nor taken from a learner; the message gives its
+            path.
     """
 
     def inner(child: object, name: object) -> Json:

@@ -43,11 +43,11 @@ class Settings(TypedDict):
 
 @dataclasses.dataclass(frozen=True)
 class Report(Generic[B]):
-    """How a learner did on a stream.
+    """How well a learner did on a stream.
 
     Attributes:
         metrics: numbers by name, over all scored rows.
-        scores: predictions beside observations, row by row.
+        scores: predictions and observations, row by row.
         belief: the belief after the stream.
         seconds: the time it took, compilation included.
         skipped: the number of rows that were not taken in (missing or not finite).
@@ -113,20 +113,20 @@ def evaluate(
     chunk: int = 1000,
     progress: bool | Progress = False,
 ) -> Report[B]:
-    """Predict each observation before learning from it, and report how good and calibrated that was.
+    """Predict each observation before learning from it, and report the quality of the predictions.
 
     Arguments:
-        learner, belief: where to start.
-        data: (X, Y), with a leading time axis N. Rows with NaN in Y are forecast, not scored.
-        metrics: names, see `credo.metrics.METRICS`; by default all that apply.
+        learner, belief: the learner and the belief to start from.
+        data: (X, Y), with a leading time axis N. Rows with NaN in Y are forecast but not scored.
+        metrics: the names of metrics, see `credo.metrics.METRICS`; by default all that apply.
         method: the forecast method ("linearized", "plugin", "mc", "linearized-mc"; None: the learner's own).
         compare: further methods whose NLPD is reported as `nlpd_<method>`.
         key: a key, for Monte Carlo forecasts and learners that draw.
         weights, dts: see `run`.
-        delay: how many rows later the label of a row arrives: one number, or one a row (N,). A label is
-            learned from at the belief of its arrival, after that step's forecast; labels that never come
+        delay: how many rows later the label of a row arrives: one number, or one number a row (N,). A label
+            is learned from at the belief of its arrival, after that step's forecast; labels that never come
             within the stream are taken in at its end.
-        chunk: rows per compiled call; results do not depend on it.
+        chunk: the number of rows in a compiled call; results do not depend on it.
         progress: True for a progress bar, or a function of (rows done, rows in all, scores of the chunk).
 
     Returns:
@@ -205,7 +205,7 @@ def _on_time(
 
 @contextlib.contextmanager
 def _watch(progress: bool | Progress, total: int) -> Iterator[Callable[[int, Scores], None]]:
-    """A progress bar, a caller's function, or nothing: yields `show(rows, scores)`."""
+    """A context that yields `show(rows, scores)`: a progress bar, a caller's function, or nothing."""
     if progress is True:
         columns = (
             bars.TextColumn("{task.description}"),

@@ -1,4 +1,4 @@
-"""Test-then-train evaluation with late labels, over a stream of events: ask for a forecast, tell a label."""
+"""Test-then-train evaluation with late labels, as a stream of events: ask for a forecast, tell a label."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def as_delays(delay: ArrayLike, length: int) -> np.ndarray | None:
     """One delay a row (N,), or None where no label is late.
 
     Raises:
-        CredoError: it is not a whole number, at least 0, or one a row.
+        CredoError: the delay is neither a whole number, at least 0, nor one such number a row.
     """
     values = np.asarray(delay)
     if (

@@ -17,12 +17,12 @@ def require_same(saved: Json, other: Json, path: str, file: str, static: bool = 
 
     Arguments:
         saved, other: the structures of both, as `encode` gives them.
-        path: where they stand, for the sentence.
+        path: the place of the structures, for the message.
         file: the name of the file.
         static: whether numbers here are part of the structure.
 
     Raises:
-        FormatError: they differ; the sentence names the innermost place.
+        FormatError: the structures differ; the message names the innermost place.
     """
     if _outline(saved, static) == _outline(other, static):
         return
@@ -43,8 +43,9 @@ def _refuse(saved: Json, other: Json, path: str, file: str) -> NoReturn:
 
 
 def _outline(code: Json, static: bool = False) -> Json:
-    """The structure alone: numbers that are leaves of the tree count as equal, those that are `static` do
-    not.
+    """The structure alone, in which numbers that are leaves of the tree count as equal.
+
+    Numbers that are `static` do not.
     """
     if isinstance(code, list):
         return [_outline(child, static) for child in code]

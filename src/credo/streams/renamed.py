@@ -1,4 +1,4 @@
-"""What records and their fields were called in files that earlier versions saved."""
+"""The names of records and fields in files that earlier versions saved."""
 
 from __future__ import annotations
 

@@ -23,10 +23,10 @@ Row: TypeAlias = tuple[PyTree, PyTree, ArrayLike | None, ArrayLike | None]
 
 
 def leading(**trees: PyTree) -> int:
-    """The common length of the leading axis of every array of the named trees; None is skipped.
+    """The common length of the leading axis of every array of the named trees, where None is skipped.
 
     Raises:
-        CredoError: a scalar, or lengths that differ, named.
+        CredoError: there is a scalar, or lengths differ; the message names the array.
     """
     sizes: dict[str, int] = {}
     for name, tree in trees.items():
@@ -56,16 +56,17 @@ def run(
 ) -> tuple[B, Info]:
     """Step a learner through T observations in one compiled scan.
 
-    A loop of `learner.step`, one run, and a run in chunks give the same bits on a CPU. Cost: T steps of the
-    learner; memory is that of one step, and of the T infos.
+    A loop of `learner.step`, one run, and a run in chunks give the same bits on a CPU.
+
+    Cost: T steps of the learner, with the memory of one step and of the T infos.
 
     Arguments:
         learner: any learner.
-        belief: where to start: from `learner.init`, or from an earlier run or chunk.
+        belief: the belief to start from, given by `learner.init` or by an earlier run or chunk.
         xs, ys: inputs and observations, pytrees whose arrays have a leading axis T (xs may be None).
         key: a key, for learners that draw; step t uses fold_in(key, belief.t), so chunks need no new key.
-        weights: (T,) or None; see `Learner.update`.
-        dts: lengths of the time steps (T,), or None for 1.
+        weights: the weights (T,), or None for 1; see `Learner.update`.
+        dts: the lengths of the time steps (T,), or None for 1.
 
     Returns:
         The last belief, and the trace: an `Info` whose arrays have a leading axis T.

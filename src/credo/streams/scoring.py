@@ -1,4 +1,4 @@
-"""Test-then-train over a chunk of rows: forecast each row, score it, then learn from it; one scan."""
+"""Test-then-train over a chunk of rows in one scan: forecast each row, score it, then learn from it."""
 
 from __future__ import annotations
 
@@ -40,13 +40,13 @@ class Clocked(Protocol):
 
 @record
 class Outcome:
-    """The forecast of one row beside what was observed; the fields are those of `Scores`.
+    """The forecast of one row with its observation. The fields are those of `Scores`.
 
     Attributes:
         mean, sd: the predictive mean and standard deviation; None for a classifier.
         log_prob: log p(y | x, past), in nats.
         pit: P(Y <= y | x, past); None for a classifier, and where there is no distribution function.
-        probs: the class probabilities (C,) of a classifier, else None.
+        probs: the class probabilities (C,) of a classifier, or None.
         others: log p(y | x, past) by the other forecast methods, by their names.
     """
 
@@ -116,14 +116,14 @@ def score_chunk(
     compare: tuple[ForecastName, ...] = (),
     collect: Callable[[B, Info], PyTree] | None = None,
 ) -> tuple[B, Outcome, Info]:
-    """Predict, forecast, score, update, for every row of a chunk.
+    """Predict, forecast, score and update for every row of a chunk.
 
     Arguments:
-        learner, belief: where to start.
+        learner, belief: the learner and the belief to start from.
         xs, ys: the rows, with a leading axis N.
         targets: what forecasts are scored against, where that is not ys (N,).
-        real: booleans (N,); False marks padding, which is skipped altogether (time does not pass). Pad chunks
-            to one length so that the program is compiled once.
+        real: booleans (N,), where False marks padding, which is skipped entirely: time does not pass. Pad
+            chunks to one length so that the program is compiled only once.
         weights, dts, key: see `run`.
         method: the forecast method.
         compare: further methods whose log_prob is reported.
@@ -171,13 +171,13 @@ def score_chunk(
 
 
 def to_scores(outcome: Outcome, info: Info, ys: ArrayLike, keep: np.ndarray | None = None) -> Scores:
-    """Scores on the host, of the rows that were observed.
+    """The scores of the observed rows, on the host.
 
     Arguments:
-        outcome, info: what `score_chunk` returned for N steps. The B rows of a step of a joint model are
+        outcome, info: the results of `score_chunk` for N steps. The B rows of a step of a joint model are
             scored one by one, and share their step's log evidence equally.
         ys: their observations (N,) or (N, C); (N, B, ...) for a joint model. A label below 0 is missing.
-        keep: booleans (N,); False leaves a step out.
+        keep: booleans (N,), where False leaves a step out.
 
     Returns:
         The scores of the rows that were observed, in their order.

@@ -1,4 +1,4 @@
-"""Choosing hyper-parameters by the log evidence of the stream itself: no held-out data."""
+"""The choice of hyper-parameters by the log evidence of the stream itself, without held-out data."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ class Selection(NamedTuple, Generic[L, B]):
     """The hyper-parameters that `select` chose.
 
     Attributes:
-        best: the hyper-parameters of greatest log evidence.
+        best: the hyper-parameters with the greatest log evidence.
         log_evidence: that evidence, in nats.
-        learner, belief: built from them, before any data.
+        learner, belief: the learner and belief built from them, before any data.
         table: every setting that was tried, with its log evidence: a list of dicts.
 
     Example:
@@ -82,12 +82,13 @@ def select(
         xs, ys: the stream, with a leading axis T.
         method: "grid", or "gradient" (Adam on the logarithms of the hyper-parameters, through the whole
             scan).
-        steps, rate: of the gradient method.
+        steps, rate: the number and size of the steps of the gradient method.
         key: a key, for learners that draw.
 
     Returns:
-        A `Selection`. Settings whose evidence is not finite, or which took in fewer observations than others
-        (updates that fail are rejected, with evidence 0), lose: their log evidence is given as -inf.
+        A `Selection`. Some settings are given the log evidence -inf: those whose evidence is not finite, and
+        those that took in fewer observations than others, since updates that fail are rejected with evidence
+        0.
 
     Raises:
         CredoError: no setting gives a finite log evidence, or a choice is not of the kind that the method

@@ -1,4 +1,4 @@
-"""Read raw cells: what is missing, which are numbers, times, truth values or labels."""
+"""The reading of raw cells: missing values, numbers, times, truth values and labels."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ __all__ = [
 ]
 
 Cells: TypeAlias = Sequence[object] | np.ndarray
-"""Raw cells of a column: a sequence, or a one-dimensional array, of anything."""
+"""Raw cells of a column: a sequence or one-dimensional array of any values."""
 
 _SPELLINGS = ("", "NA", "N/A", "NaN", "null", "None", "?", "-")
 MISSING = frozenset(form for s in _SPELLINGS for form in (s, s.lower(), s.upper(), s.capitalize()))
-"""Cells spelled so (blanks around them aside, capitals as they may be) are missing."""
+"""Texts that count as missing, regardless of blanks around them and of capitals."""
 
 LARGEST = 1e38
-"""Numbers beyond this, infinities among them, count as missing: no float32 feature can hold them."""
+"""Larger numbers, including infinities, count as missing, because no float32 feature can hold them."""
 
 _CLOCKED = frozenset((np.datetime64, np.timedelta64))
 _EPOCH = dt.datetime(1970, 1, 1)
@@ -89,8 +89,8 @@ def to_numbers(cells: Cells) -> tuple[np.ndarray, np.ndarray]:
         cells: n raw cells.
 
     Returns:
-        (n,) float64, NaN where a cell is missing, infinite, larger than `LARGEST` or no number; and (n,)
-        bool, True where there is something that is no number.
+        The numbers, (n,) float64, NaN where a cell is missing, infinite, larger than `LARGEST` or not a
+        number; and (n,) bool, True where a cell holds something that is not a number.
 
     Example:
         >>> to_numbers(["1", " 2.5", "NA", "inf", "abc"])
@@ -149,11 +149,11 @@ def to_times(cells: Cells) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Read cells as ISO 8601 dates or timestamps.
 
     Arguments:
-        cells: n raw cells; text, datetime, date or datetime64. A time without a zone is taken as UTC.
+        cells: n raw cells: text, datetime, date or datetime64. A time without a zone is read as UTC.
 
     Returns:
         (n,) float64 seconds since 1970 in UTC, (n,) float64 seconds since 1970 by the clock as written (both
-        NaN where missing or unreadable), and (n,) bool, True where there is something that is no time.
+        NaN where missing or unreadable), and (n,) bool, True where a cell holds something that is not a time.
 
     Example:
         >>> to_times(["1970-01-02", "", "1970-01-01T01:00:00+01:00", "soon"])[:2]
@@ -222,7 +222,7 @@ def cell_text(cell: object) -> str:
 
 
 def label_text(cell: object, whole: bool) -> str:
-    """A target cell as the name of a class; where classes are whole numbers, "1", "1.0" and 1 are one class.
+    """A target cell as the name of a class. Where classes are whole numbers, "1", "1.0" and 1 are the same.
 
     Example:
         >>> label_text("1.0", True), label_text("1.0", False)

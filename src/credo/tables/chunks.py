@@ -1,4 +1,4 @@
-"""What a table is cut into: chunks of raw cells, and the rows that could not be used."""
+"""The pieces of a table: chunks of raw cells, and the rows that could not be used."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["BadRow", "Chunk", "DriftWatch"]
 
 
 Unit: TypeAlias = Literal["line", "row"]
-"""What the place of a row in its source counts."""
+"""The unit in which the place of a row in its source is counted."""
 
 
 @dataclass(frozen=True)
@@ -23,8 +23,8 @@ class BadRow:
     """A row that was skipped, and why.
 
     Arguments:
-        line: where it is in its source, from 1 (a line of a text file, a row of a parquet file or DataFrame).
-        reason: what is wrong with it, without a full stop.
+        line: its place in the source, from 1: a line of a text file, or a row of a parquet file or DataFrame.
+        reason: what is wrong with the row, without a full stop.
         unit: what `line` counts, "line" or "row".
 
     Example:
@@ -46,11 +46,11 @@ class Chunk:
 
     Arguments:
         columns: for each column name, n raw cells (any sequence or one-dimensional array of any type).
-        lines: (n,) int64, where each row is in its source, from 1.
-        bad: the rows met among these that could not be split into cells; they are not in `columns`.
+        lines: the place of each row in the source, (n,) int64, from 1.
+        bad: the rows among these that could not be split into cells; they are not in `columns`.
         unit: what `lines` counts, "line" or "row".
-        loose: whether a column may be absent from a chunk (JSON lines), its cells then being missing.
-        ignored: names met in these rows that no column carries (JSON keys that came late), with their counts.
+        loose: whether a column may be absent from a chunk (JSON lines), so that its cells are missing.
+        ignored: the names in these rows that no column has (JSON keys that came late), with their counts.
 
     Example:
         >>> chunk = Chunk({"a": ["1", "x"]}, np.array([2, 3]))
@@ -75,10 +75,10 @@ class Chunk:
 
 
 class DriftWatch:
-    """Tell a few bad rows from a table whose columns changed for good.
+    """Distinguish a few bad rows from a table whose columns have changed permanently.
 
-    The table is given up where more than half of the last 50 rows (once 20 were read) are bad, whatever the
-    size of the chunks they are read in.
+    Reading stops where more than half of the last 50 rows are bad, once 20 rows were read. The size of the
+    chunks does not matter.
 
     Example:
         >>> watch = DriftWatch("d.csv", "do not fit")
@@ -98,11 +98,15 @@ class DriftWatch:
         self._recent: list[int] = []
 
     def good(self, rows: int = 1) -> None:
-        """Note rows that are as they should be."""
+        """Note good rows."""
         self._recent = (self._recent + [0] * min(rows, self.WINDOW))[-self.WINDOW :]
 
     def bad(self, line: int) -> None:
-        """Note a bad row; raises `DataError` where most of the recent rows are bad."""
+        """Note a bad row.
+
+        Raises:
+            DataError: more than half of the recent rows are bad.
+        """
         self._recent = [*self._recent, line][-self.WINDOW :]
         wrong = [at for at in self._recent if at]
         if len(self._recent) >= self.LEAST and 2 * len(wrong) > len(self._recent):

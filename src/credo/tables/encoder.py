@@ -20,10 +20,10 @@ _DAY = 86400.0
 
 @dataclass(frozen=True)
 class EncoderState:
-    """What an encoder has learnt: the moments of the K numeric and datetime columns.
+    """What an encoder has learned: the moments of the K numeric and datetime columns.
 
     Arguments:
-        moments: their running count, mean and spread.
+        moments: the running count, mean and spread of those columns.
 
     Example:
         >>> state = EncoderState(Moments.empty(2))
@@ -39,7 +39,11 @@ class EncoderState:
 
     @staticmethod
     def from_arrays(arrays: Mapping[str, np.ndarray]) -> EncoderState:
-        """Restore what `arrays` gave; raises `FormatError` where an array is not there or misshapen."""
+        """Restore what `arrays` gave.
+
+        Raises:
+            FormatError: an array is missing or has another shape.
+        """
         return EncoderState(Moments.from_arrays(arrays))
 
 
@@ -48,13 +52,13 @@ class EncodeReport:
     """What happened to the rows of one chunk.
 
     Arguments:
-        read: rows met, good and bad.
-        used: rows encoded.
-        kept: (used,) int64, their places in the chunk.
-        lines: (used,) int64, where they are in the source.
-        bad: the rows skipped, those that the chunk came with among them, in the source's order.
-        missing: for each column with a missing or infinite cell in a used row, how many.
-        unseen: for each column with a cell of an unknown category in a used row, how many.
+        read: the number of rows read, good and bad.
+        used: the number of rows encoded.
+        kept: the places of those rows in the chunk, (used,) int64.
+        lines: the places of those rows in the source, (used,) int64.
+        bad: the skipped rows, including those that the chunk came with, in the order of the source.
+        missing: the number of missing or infinite cells in used rows, by column.
+        unseen: the number of cells of an unknown category in used rows, by column.
 
     Example:
         >>> EncodeReport(read=2, used=1, kept=np.array([1]), lines=np.array([3])).missing
@@ -71,7 +75,7 @@ class EncodeReport:
 
 
 class Encoder:
-    """Encode raw cells by a schema, each row standardised by the rows before it only.
+    """Encode raw cells by a schema, with each row standardised only by the rows before it.
 
     A number becomes (x - mean) / sd of the rows before its own (the sample standard deviation), clipped to
     the size min(clip, sqrt(rows before)), and 0 while fewer than two rows or no spread were seen. A truth
@@ -84,9 +88,12 @@ class Encoder:
 
     Arguments:
         schema: from `infer_schema`.
-        standardise: whether numbers are standardised; otherwise they pass as they are, a missing one as the
-            running mean.
+        standardise: whether numbers are standardised; otherwise they pass unchanged, and a missing one
+            becomes the running mean.
         clip: the largest size of a standardised number.
+
+    Raises:
+        DataError: `clip` is not above 0.
 
     Example:
         >>> from credo.tables import infer_schema
@@ -123,13 +130,13 @@ class Encoder:
         Arguments:
             state: from `initial`, `EncoderState.from_arrays` or an earlier call.
             chunk: raw cells of n rows.
-            learn: whether each row is taken into the statistics; otherwise all rows are encoded by `state` as
-                it is.
+            learn: whether each row is taken into the statistics; otherwise `state` encodes all rows
+                unchanged.
             need_target: whether a row without a usable target is bad; otherwise its y is NaN (regression) or
                 -1, and the target's column may be absent.
 
         Returns:
-            the next state; x (m, D) float32, finite; y (m,) float64 in the target's own units, or (m,) int32
+            The next state; x (m, D) float32, finite; y (m,) float64 in the target's own units, or (m,) int32
             class numbers; and a report, with m <= n the rows used.
 
         Raises:

@@ -30,7 +30,7 @@ def infer_schema(
     categorical: Sequence[str] = (),
     max_categories: int = 50,
 ) -> Schema:
-    """Infer what each column means, and what is asked of the target, from the first chunk or chunks.
+    """Infer what each column means, and the task, from the first chunk or chunks.
 
     A column is numeric where at least 95% of its values that are not missing are numbers; failing that a
     datetime where as many are ISO 8601 times, a boolean where all are truth values, and otherwise
@@ -46,14 +46,14 @@ def infer_schema(
         task: "classification" or "regression"; None infers it.
         classes: all class labels, where the first rows may not show them all; implies classification.
         drop: columns to leave out.
-        categorical: columns to take as categorical whatever they hold.
+        categorical: columns to treat as categorical whatever they hold.
         max_categories: the most categories of one column; rarer ones become "other".
 
     Returns:
-        the schema, with `target.why`, `dropped` and `notes` saying what was inferred and why.
+        The schema, with `target.why`, `dropped` and `notes` saying what was inferred and why.
 
     Raises:
-        DataError: a named column is not there; the target is constant, missing throughout, text though
+        DataError: a named column is missing; the target is constant, missing throughout, text though
             regression is asked for, or has more than 1000 classes; or no column is left to learn from.
 
     Example:

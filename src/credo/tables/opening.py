@@ -58,11 +58,11 @@ _MAGIC = (
 
 
 class ByteStream(io.RawIOBase):
-    """The bytes of one source; every failure to read them is a `DataError` that names the source.
+    """The bytes of one source. Every failure to read them is a `DataError` that names the source.
 
     Arguments:
         stream: what to read from (binary or text).
-        name: how messages call it.
+        name: its name in messages.
         text: whether NUL bytes are refused.
 
     Example:
@@ -135,14 +135,14 @@ class ByteStream(io.RawIOBase):
 
 
 def format_of_name(path: str, wanted: Format | None) -> tuple[Format | None, bool]:
-    """Read a format off a file's suffix.
+    """Find the format of a file by its suffix.
 
     Arguments:
         path: the file's path.
         wanted: a format that goes before the suffix, or None.
 
     Returns:
-        the format (None: to be sniffed) and whether the suffix promises gzip.
+        The format, or None where the content must decide, and whether the suffix promises gzip.
 
     Raises:
         DataError: the suffix is not known and no format was asked for.
@@ -173,10 +173,10 @@ def open_bytes(source: Source) -> ByteStream:
         source: a path, "-", or a readable binary or text stream.
 
     Returns:
-        the bytes, gzip data already unpacked.
+        The bytes, with gzip data already unpacked.
 
     Raises:
-        DataError: there is no such file, it is a directory, it may not be read, or it is empty.
+        DataError: there is no such file, or it is a directory, cannot be read, or is empty.
 
     Example:
         >>> open_bytes(io.BytesIO(b"a,b")).head()
@@ -234,15 +234,15 @@ def _open_path(path: str) -> io.FileIO:
 
 
 def sniff(head: bytes, name: str, promised: Format | None) -> Format:
-    """Find out what a source holds and hold that against what its name or the caller promised.
+    """Find out what a source holds, and compare that with the format its name or the caller promised.
 
     Arguments:
         head: the first bytes.
-        name: how messages call the source.
+        name: the name of the source in messages.
         promised: a format, or None where nothing was promised.
 
     Returns:
-        one of "csv", "tsv", "jsonl", "parquet".
+        One of "csv", "tsv", "jsonl" and "parquet".
 
     Raises:
         DataError: the source holds something else.

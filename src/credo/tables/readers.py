@@ -20,6 +20,9 @@ __all__ = ["csv_chunks", "guess_delimiter", "jsonl_chunks", "unique_names"]
 def unique_names(cells: Sequence[object], name: str) -> list[str]:
     """Make column names of header cells: stripped, an empty one called column_K, the same name twice refused.
 
+    Raises:
+        DataError: two columns have the same name.
+
     Example:
         >>> unique_names(["a ", ""], "data.csv")
         ['a', 'column_2']
@@ -53,17 +56,17 @@ def csv_chunks(
 
     Arguments:
         text: the text, opened with newline="".
-        name: how messages call it.
+        name: its name in messages.
         delimiter: one character, or None to guess it from the header.
-        chunk_rows: the most rows in a chunk.
+        chunk_rows: the largest number of rows in a chunk.
         strict: whether a bad row raises instead of being reported.
 
     Returns:
-        an iterator over chunks.
+        An iterator over chunks.
 
     Raises:
-        DataError: no usable header, the header comes again, the columns change for good, or the text is
-            broken.
+        DataError: there is no usable header, the header is repeated, the columns change permanently, or the
+            text is broken.
     """
     lines = iter(text)
     before, first = 0, ""
@@ -168,15 +171,15 @@ def jsonl_chunks(text: io.TextIOWrapper, name: str, chunk_rows: int, strict: boo
 
     Arguments:
         text: the text.
-        name: how messages call it.
-        chunk_rows: the most rows in a chunk.
+        name: its name in messages.
+        chunk_rows: the largest number of rows in a chunk.
         strict: whether a bad row raises instead of being reported.
 
     Returns:
-        an iterator over chunks; keys that come later are counted in `Chunk.ignored`.
+        An iterator over chunks; keys that come later are counted in `Chunk.ignored`.
 
     Raises:
-        DataError: the first line is no JSON object, the last one is cut, most of the recent lines are bad.
+        DataError: the first line is not a JSON object, the last one is cut off, or most recent lines are bad.
     """
     watch = DriftWatch(name, "are not JSON objects with the keys met so far")
     numbered = _numbered(text, name)

@@ -26,9 +26,9 @@ class Moments:
     that of Welford's recurrence up to rounding and is bitwise the same however the rows are split.
 
     Arguments:
-        rows: () int64, rows seen.
-        count: (D,) int64, entries seen in each column.
-        centre: (D,) float64, what the sums are taken about; NaN before a column's first entry.
+        rows: the number of rows seen, () int64.
+        count: the number of entries seen in each column, (D,) int64.
+        centre: the value about which the sums are taken, (D,) float64; NaN before a column's first entry.
         s1, s2: (D,) float64, the sums of (x - centre) and (x - centre) squared.
 
     Example:
@@ -50,11 +50,11 @@ class Moments:
         return Moments(np.array(0), np.zeros(width, np.int64), np.full(width, np.nan), zero, zero)
 
     def mean(self) -> np.ndarray:
-        """(D,) float64 means, 0 where nothing was seen."""
+        """The means, (D,) float64, 0 where nothing was seen."""
         return _mean(self.count, self.centre, self.s1)
 
     def sd(self) -> np.ndarray:
-        """(D,) float64 sample standard deviations, 0 where fewer than two entries were seen."""
+        """The sample standard deviations, (D,) float64, 0 where fewer than two entries were seen."""
         return _sd(self.count, self.s1, self.s2)
 
     def scan(self, x: np.ndarray) -> tuple[Moments, np.ndarray, np.ndarray, np.ndarray]:
@@ -64,7 +64,7 @@ class Moments:
             x: (n, D) float64, NaN where an entry is missing.
 
         Returns:
-            the moments after all rows; and (n, D) means, standard deviations and counts *before* each row.
+            The moments after all rows; and (n, D) means, standard deviations and counts *before* each row.
         """
         means, sds = np.empty(x.shape), np.empty(x.shape)
         counts = np.empty(x.shape, np.int64)
@@ -105,7 +105,11 @@ class Moments:
 
     @staticmethod
     def from_arrays(arrays: Mapping[str, np.ndarray]) -> Moments:
-        """Restore what `arrays` gave; raises `FormatError` where an array is not there or misshapen."""
+        """Restore what `arrays` gave.
+
+        Raises:
+            FormatError: an array is missing, or the shapes do not agree.
+        """
         kinds = {
             "rows": np.int64,
             "count": np.int64,
@@ -137,7 +141,7 @@ def _sd(count: np.ndarray, s1: np.ndarray, s2: np.ndarray) -> np.ndarray:
 
 
 def known_spread(mean: np.ndarray, sd: np.ndarray) -> np.ndarray:
-    """Where a standard deviation is more than rounding error, so that it may be divided by.
+    """Whether a standard deviation is more than rounding error, so that division by it is safe.
 
     Example:
         >>> known_spread(np.array([0.0, 5.0]), np.array([1.0, 0.0])).tolist()
@@ -187,11 +191,14 @@ class ScaledTarget:
 
 
 class TargetScaler:
-    """Standardise a regression target online, each row by the rows before it; invertible.
+    """Standardise a regression target online, each row by the rows before it, in an invertible way.
 
     Arguments:
         clip: the largest size of a standardised target.
         warmup: how many targets must have been seen before `ScaledTarget.known` is True.
+
+    Raises:
+        DataError: `clip` is not above 0.
 
     Example:
         >>> scaler = TargetScaler()
@@ -218,11 +225,11 @@ class TargetScaler:
         Arguments:
             state: from `initial` or an earlier call.
             y: (n,) float64, finite.
-            learn: whether each row is taken into the state; otherwise all rows are standardised by `state` as
-                it is.
+            learn: whether each row is taken into the state; otherwise `state` standardises all rows
+                unchanged.
 
         Returns:
-            the next state and the standardised targets.
+            The next state and the standardised targets.
 
         Raises:
             DataError: a target is not finite.
@@ -253,7 +260,7 @@ class TargetScaler:
             mean, sd: a predicted mean and standard deviation in standardised units, of any one shape.
 
         Returns:
-            the mean and standard deviation in the target's units.
+            The mean and standard deviation in the target's units.
         """
         location, spread = state.mean()[0], state.sd()[0]
         scale = spread if known_spread(location, spread) else 1.0

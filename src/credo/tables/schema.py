@@ -1,4 +1,4 @@
-"""What each column of a table means to a learner, fixed before the first row is learnt from."""
+"""What each column of a table means to a learner, fixed before the first row is learned from."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from credo.core.errors import FormatError
 __all__ = ["ColumnSpec", "Dropped", "Schema", "TargetSpec"]
 
 Kind: TypeAlias = Literal["numeric", "boolean", "categorical", "datetime"]
-"""What the cells of a column are."""
+"""The kind of the cells of a column."""
 
 Task: TypeAlias = Literal["classification", "regression"]
-"""What is asked of the target."""
+"""What is predicted: classes or numbers."""
 
 KINDS: tuple[Kind, ...] = get_args(Kind)
 TASKS: tuple[Task, ...] = get_args(Task)
@@ -24,10 +24,10 @@ _VERSION = 1
 
 @dataclass(frozen=True)
 class ColumnSpec:
-    """A column that is learnt from.
+    """A column that is learned from.
 
     Arguments:
-        name: the column's name.
+        name: the name of the column.
         kind: "numeric", "boolean", "categorical" or "datetime".
         categories: a categorical column's categories, most frequent first; any other cell is "other".
         has_missing: whether the column has a feature of its own that says that its cell is missing.
@@ -61,7 +61,7 @@ class Dropped:
     """A column that is left out, and why.
 
     Arguments:
-        name: the column's name.
+        name: the name of the column.
         why: the reason, without a full stop.
 
     Example:
@@ -81,7 +81,7 @@ class TargetSpec:
     """The column that is predicted.
 
     Arguments:
-        name: the column's name.
+        name: the name of the column.
         task: "classification" or "regression".
         classes: the class labels, in the order of their numbers; empty for regression.
         whole: whether the labels are whole numbers, so that "1", "1.0" and 1 are one label.
@@ -105,9 +105,9 @@ class Schema:
 
     Arguments:
         target: the column that is predicted.
-        columns: the columns that are learnt from, in the order of their features.
+        columns: the columns that are learned from, in the order of their features.
         dropped: the columns that are left out.
-        notes: sentences on what a reader may want to know, such as a column that is constant so far.
+        notes: sentences that a reader may want to know, such as that a column is constant so far.
 
     Example:
         >>> schema = Schema(TargetSpec("y", "regression"), (ColumnSpec("a", "numeric"),))
@@ -135,11 +135,11 @@ class Schema:
 
     @property
     def sentences(self) -> tuple[str, ...]:
-        """Everything that was inferred, a sentence each, without full stops."""
+        """Everything that was inferred, as one sentence each, without full stops."""
         return (self.target.why, *map(str, self.dropped), *self.notes)
 
     def to_dict(self) -> dict[str, object]:
-        """The schema as plain lists, dicts, text and numbers, fit for JSON."""
+        """The schema as plain lists, dicts, text and numbers, as JSON needs them."""
         return {"version": _VERSION, **_listed(asdict(self))}
 
     @staticmethod
@@ -150,7 +150,7 @@ class Schema:
             saved: the dict, for instance read from JSON.
 
         Raises:
-            FormatError: it is of another version, or something in it is absent or of another kind.
+            FormatError: the dict is of another version, or something in it is missing or of another kind.
         """
         if saved.get("version") != _VERSION:
             raise FormatError(f"a saved schema must have version {_VERSION}; got {saved.get('version')!r}.")

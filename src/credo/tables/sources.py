@@ -1,4 +1,4 @@
-"""Open tables: files, standard input and DataFrames, read once and in chunks."""
+"""The opening of tables: files, standard input and DataFrames, which are read once and in chunks."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ __all__ = ["TableSource", "from_frame", "open_table"]
 
 
 class TableSource:
-    """A table read once, from its first row to its last, in chunks.
+    """A table that is read once, from its first row to its last, in chunks.
 
     Arguments:
-        name: how messages call it.
+        name: its name in messages.
         format: "csv", "tsv", "jsonl", "parquet" or "frame".
-        chunks: its chunks; the first with a row is read at once, so that a file that cannot be read fails
+        chunks: its chunks. The first one with a row is read at once, so that a file that cannot be read fails
             here.
-        close: called by `close`.
+        close: the function that `close` calls.
 
     Raises:
         DataError: the table has no usable row.
@@ -64,10 +64,10 @@ class TableSource:
         """Look at the first chunks without consuming them.
 
         Arguments:
-            rows: read on until this many rows are there, or the table ends.
+            rows: how many rows to read, unless the table ends earlier.
 
         Returns:
-            the chunks, which iteration yields again.
+            The chunks, which iteration yields again.
 
         Raises:
             DataError: iteration has begun.
@@ -119,19 +119,19 @@ def open_table(
     Arguments:
         source: a path, "-" for standard input, or a readable stream; .csv.gz, .tsv.gz and .jsonl.gz are
             unpacked.
-        format: "csv", "tsv", "jsonl" or "parquet"; None reads it off the suffix, or sniffs a stream's first
-            line.
-        chunk_rows: the most rows in a chunk.
-        delimiter: what separates the cells of a CSV; None guesses comma, semicolon, tab or bar from the
+        format: "csv", "tsv", "jsonl" or "parquet"; None takes it from the suffix, or from the first line
+            of a stream.
+        chunk_rows: the largest number of rows in a chunk.
+        delimiter: the separator of the cells of a CSV; None guesses comma, semicolon, tab or bar from the
             header.
         strict: whether a row that cannot be split into cells raises instead of being reported in `Chunk.bad`.
 
     Returns:
-        the table, to be iterated over once; its first chunk has been read.
+        The table, which can be iterated over once. Its first chunk has already been read.
 
     Raises:
-        DataError: the source cannot be found or read, is not what its suffix says, is cut, or has no usable
-            row.
+        DataError: the source cannot be found or read, is not what its suffix says, is cut off, or has no
+            usable row.
 
     Example:
         >>> source = open_table(io.StringIO("a,b\\n1,x\\n2\\n3,z\\n"))
@@ -215,15 +215,15 @@ def from_frame(frame: Any, *, chunk_rows: int = 1000, name: str = "the DataFrame
     """Read a DataFrame (pandas, Polars, PyArrow, or any other that narwhals knows) as a table.
 
     Arguments:
-        frame: the DataFrame; a lazy one is collected; a pandas index is left out.
-        chunk_rows: the most rows in a chunk.
-        name: how messages call it.
+        frame: the DataFrame. A lazy one is collected, and a pandas index is left out.
+        chunk_rows: the largest number of rows in a chunk.
+        name: its name in messages.
 
     Returns:
-        the table, to be iterated over once; rows are counted from 1.
+        The table, which can be iterated over once. Rows are counted from 1.
 
     Raises:
-        DataError: it is no DataFrame, has no rows, or has two columns of one name.
+        DataError: the frame is not a DataFrame, has no rows, or has two columns of one name.
 
     Example:
         >>> import pandas as pd

@@ -4,7 +4,7 @@
     log w'(0)     = logsumexp_r [log w(r) + log H(r)] + log p(y | x, conditional prior)
 
 with the run length r and the hazard H (Adams & MacKay 2007). `RunLength` merges the successors of all
-hypotheses in one, `ChangeTimes` keeps them apart.
+hypotheses into one, and `ChangeTimes` keeps them apart.
 """
 
 from credo.adapt.changepoints.change_times import ChangeTimes

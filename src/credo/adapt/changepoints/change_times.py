@@ -15,22 +15,24 @@ __all__ = ["ChangeTimes"]
 
 @record
 class ChangeTimes(Changepoints[B], Generic[B]):
-    """Hypotheses about *when* the world changed: a beam over sets of changepoint times, around any learner.
+    """Hypotheses about *when* the world changed, as a beam over sets of changepoint times around any learner.
 
     Unlike in `RunLength`, hypotheses that end at the same time keep their successors apart, each of which
     starts from a conditional prior of its own past: with `Inflation` or `RandomWalk` a change broadens what
     was known instead of erasing it. Sources: Li et al. 2021 (variational beam search, CPL-MCI); Fearnhead &
     Liu 2011 (dependence across segments, CPT-MMPR); both are scored here by the predictive density *before*
-    the observation is learned, over all hypotheses together.
+    the observation is learned, jointly over all hypotheses.
 
     Arguments:
         depth: how many latest starts of segments each hypothesis remembers (`belief.segments.times`). The
             other arguments are those of `RunLength`; `overflow="merge"` is not available.
 
     Raises:
-        CredoError: a number is outside its range, or `overflow` or `conditional_prior` is not one of these.
+        CredoError: a number is outside its range, or `overflow` or `conditional_prior` is not allowed.
 
-    Exact while 2^t hypotheses fit. Cost: 2 K inner updates and forecasts.
+    The result is exact while 2^t hypotheses fit.
+
+    Cost: 2 K inner updates and forecasts.
 
     Example:
         >>> import credo, jax.numpy as jnp

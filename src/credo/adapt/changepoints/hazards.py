@@ -1,4 +1,4 @@
-"""Hazards: how likely the world changes before the next observation."""
+"""Hazards: how likely it is that the world changes before the next observation."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["ConstantHazard", "Hazard", "HazardFunction", "HazardLike", "LearnedH
 class Hazard(ABC):
     """The probability of a change, given a run length and a count of changes: the base of all hazards.
 
-    A hazard of your own is a record with the function `probability`.
+    To write a hazard of your own, make a record with the function `probability`.
 
     Example:
         >>> import credo
@@ -34,16 +34,17 @@ class Hazard(ABC):
     """
 
     counts: ClassVar[bool] = False
-    """Whether the probability depends on how many changes there were, so that these must be told apart."""
+    """Whether the probability depends on the number of changes, so that hypotheses must keep it."""
 
     @abstractmethod
     def probability(self, run_length: Array, count: Array, t: Array) -> Array:
         """P(change before the next observation), elementwise.
 
         Arguments:
-            run_length: steps since the segment's first observation, 0 at that observation; floating point.
-            count: how many changes there were; floating point.
-            t: how many observations there were, at least 1; floating point.
+            run_length: the steps since the first observation of the segment, 0 at that observation; floating
+                point.
+            count: the number of changes so far; floating point.
+            t: the number of observations so far, at least 1; floating point.
 
         Returns:
             Probabilities, of the shape of `run_length`.
@@ -51,7 +52,7 @@ class Hazard(ABC):
 
 
 HazardLike: TypeAlias = Hazard | ArrayLike | Callable[[Array], ArrayLike]
-"""A hazard, the number of a constant one, or a function of the run length."""
+"""A hazard, a number for a constant one, or a function of the run length."""
 
 
 @record
@@ -108,7 +109,7 @@ class HazardFunction(Hazard):
 
 @record
 class LearnedHazard(Hazard):
-    """An unknown constant hazard with prior Beta(a, b), learned along with all else.
+    """An unknown constant hazard with prior Beta(a, b), which is learned along with everything else.
 
     After c changes in n transitions its mean is (c + a) / (n + a + b). Run lengths are kept apart by the
     number of changes (Wilson, Nassar & Gold 2010). Exact while the capacity suffices.

@@ -1,4 +1,4 @@
-"""What a finished run says of the past: segments, and alarms."""
+"""What a finished run says about the past: segments and alarms."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ __all__ = ["alarms", "segmentation"]
 
 
 def segmentation(trace: Info | Changes, upto: int | None = None) -> list[int]:
-    """The starts of the segments of the likeliest past, in order; the first is 0.
+    """The starts of the segments of the likeliest past, in order, of which the first is 0.
 
-    The maximum over all pasts (Viterbi), not the likeliest run length of each step; exact as long as nothing
-    was pruned. Looking back from `upto` tells how the past is seen at that time; a delay of L steps is
+    This is the maximum over all pasts (Viterbi), not the likeliest run length of each step. It is exact as
+    long as nothing was pruned. With `upto`, the past is seen from that time; a delay of L steps is
     `segmentation(trace, t + L)`.
 
     Arguments:
-        trace: the trace of `credo.run`, of a learner with run lengths; or its `extras`.
+        trace: the trace of `credo.run` for a learner with run lengths, or its `extras`.
         upto: how many steps to look at; None for all.
 
     Returns:
-        Indices of the observations with which segments begin.
+        The indices of the observations with which segments begin.
 
     Raises:
         CredoError: the trace reports no changes, has no axis of time, or is shorter than `upto`.
@@ -52,13 +52,13 @@ def segmentation(trace: Info | Changes, upto: int | None = None) -> list[int]:
 
 
 def alarms(trace: Info | Changes) -> np.ndarray:
-    """The observations at which a change was reported, each change once.
+    """The observations at which a change was reported, with each change listed once.
 
     Arguments:
-        trace: the trace of `credo.run`, of a learner with run lengths; or its `extras`.
+        trace: the trace of `credo.run` for a learner with run lengths, or its `extras`.
 
     Returns:
-        Indices of observations, in order.
+        The indices of the observations, in order.
 
     Raises:
         CredoError: the trace reports no changes, or has no axis of time.

@@ -1,4 +1,4 @@
-"""The belief of several weighted hypotheses about the world, and what can be asked of it."""
+"""The belief of several weighted hypotheses about the world, and its answers."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ __all__ = ["Changes", "Hypotheses", "Segments"]
 
 @record
 class Segments:
-    """What M hypotheses say of the past: one entry for each hypothesis.
+    """What M hypotheses say about the past, with one entry for each hypothesis.
 
     Attributes:
         run_length: steps since the first observation of the current segment (M,); -1 before any observation.
-        count: how many changes there were (M,).
-        best: the log probability of the hypothesis's likeliest past (M,), up to a constant.
+        count: the number of changes so far (M,).
+        best: the log probability of the likeliest past of the hypothesis (M,), up to a constant.
         parent: for a segment that begins now, the run length at which its likeliest predecessor ended (M,).
         times: the latest starts of segments, newest first (M, depth).
 
@@ -42,7 +42,7 @@ class Segments:
 
 @record
 class Changes:
-    """What a step says of changes: the `extras` of the `Info` of `RunLength` and `ChangeTimes`.
+    """What a step says about changes: the `extras` of the `Info` of `RunLength` and `ChangeTimes`.
 
     Attributes:
         change: P(a segment began with this observation, given all so far); 1 at the very first one.
@@ -51,8 +51,8 @@ class Changes:
         best_run_length: the run length in the likeliest past (for `segmentation`).
         parent_run_length: if a segment began here, the run length at which the one before it ended.
         pruned: the probability of the hypotheses that were dropped in this step.
-        alarm: whether a change is reported, for the first time, with this observation.
-        hypotheses: how many have a probability above 0.
+        alarm: whether this observation is the first to report a change.
+        hypotheses: how many hypotheses have a probability above 0.
 
     Example:
         >>> import credo
@@ -79,9 +79,9 @@ class Hypotheses(Mixture[B], Generic[B]):
     Attributes:
         log_weights: log probabilities (M,), which sum to one; -inf for an empty slot.
         beliefs: the beliefs, as one belief whose arrays have a leading axis M.
-        segments: what the hypotheses say of the past.
+        segments: what the hypotheses say about the past.
         prior: the belief before any data.
-        reported: when the segment began that was last reported by an alarm.
+        reported: the start of the segment that an alarm reported last.
         t: how many times `predict` has been called.
 
     Example:
@@ -101,7 +101,10 @@ class Hypotheses(Mixture[B], Generic[B]):
 
     @property
     def change_probability(self) -> Array:
-        """P(the latest observation began a segment); on a predicted belief, P(the next one does)."""
+        """The probability that the latest observation began a segment.
+
+        On a predicted belief, it is the probability that the next observation does.
+        """
         return jnp.sum(jnp.where(self.segments.run_length == 0, self.weights, 0.0))
 
     @property
@@ -112,7 +115,7 @@ class Hypotheses(Mixture[B], Generic[B]):
 
     @property
     def map_run_length(self) -> Array:
-        """The likeliest run length; hypotheses of the same length are added up."""
+        """The likeliest run length, where hypotheses of the same length are added up."""
         lengths = self.segments.run_length
         same = lengths[:, None] == lengths[None, :]
         return lengths[jnp.argmax(jnp.where(same, self.weights[None, :], 0.0).sum(axis=1))]
@@ -121,10 +124,10 @@ class Hypotheses(Mixture[B], Generic[B]):
         """The distribution of the run length.
 
         Arguments:
-            size: how many run lengths to tell apart, at least 1.
+            size: how many run lengths to distinguish, at least 1.
 
         Returns:
-            P(run length = 0, ..., size - 1), (size,); longer ones are added to the last.
+            P(run length = 0, ..., size - 1), of shape (size,); longer ones are added to the last.
 
         Raises:
             CredoError: `size` is not a whole number above 0.

@@ -19,10 +19,10 @@ __all__ = ["OVERFLOWS", "Overflow", "thin"]
 T = TypeVar("T")
 
 Overflow: TypeAlias = Literal["drop", "merge", "resample"]
-"""What to do with more hypotheses than there is room for."""
+"""What to do when there are more hypotheses than there is room for."""
 
 OVERFLOWS: tuple[Overflow, ...] = get_args(Overflow)
-"""All ways."""
+"""All ways to handle an overflow."""
 
 
 class _Crowd(NamedTuple):
@@ -48,13 +48,13 @@ def thin(
     Arguments:
         overflow: "drop" keeps the heaviest; "resample" draws among the light ones so that every weight is
             right on average (Fearnhead & Liu 2007); "merge" folds the lightest into the one of the nearest
-            run length, by moments (one hypothesis too many only).
-        log_weights: (M,), of sum one.
-        beliefs: with a leading axis M.
-        run_length: (M,).
-        urgent: which must be kept as long as there is room (M,).
-        capacity: how many to keep.
-        key: for "resample".
+            run length, by moments (for only one hypothesis too many).
+        log_weights: the log weights (M,), which sum to one.
+        beliefs: the beliefs, with a leading axis M.
+        run_length: the run lengths (M,).
+        urgent: which hypotheses must be kept as long as there is room (M,).
+        capacity: how many hypotheses to keep.
+        key: the key for "resample".
 
     Returns:
         Log weights (M,) of sum one, -inf where dropped; the beliefs; the probability that was dropped.

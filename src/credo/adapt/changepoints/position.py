@@ -28,13 +28,13 @@ class Piece(Around[Gaussian]):
     """A belief about the curve f(x) = sum_j w_j (x - origin)^j.
 
     Attributes:
-        belief: about the coefficients w (P,), constant first.
-        origin: where the segment began.
-        place: the latest x.
+        belief: the belief about the coefficients w (P,), constant first.
+        origin: the x at which the segment began.
+        place: the latest value of x.
         state: what the next observation does: 0 goes on, 1 begins the segment anew from the prior, 2 begins
             it at the value of the curve.
         prior: the belief about the coefficients before any data.
-        jump_var: for state 2, the variance of the step between the segments.
+        jump_var: the variance of the step between the segments, for state 2.
         t: how many times `predict` has been called.
 
     Example:
@@ -59,14 +59,14 @@ class Piece(Around[Gaussian]):
 class Continuous:
     """The conditional prior of a segment that begins where the last one ends, for `LocalPolynomial`.
 
-    The value of the curve at the first x of the segment keeps its moments under all that was believed, plus
-    a jump; slope and higher coefficients come from the prior (Fearnhead & Liu 2011; RL-MMPR in BONE).
+    The value of the curve at the first x of the segment keeps its moments under the earlier belief, plus a
+    jump. The slope and the higher coefficients come from the prior (Fearnhead & Liu 2011; RL-MMPR in BONE).
 
     Arguments:
         jump_var: the variance of a step in the value, at least 0, in squared units of y.
 
     Raises:
-        CredoError: `jump_var` is negative, or the learner is no `LocalPolynomial`.
+        CredoError: `jump_var` is negative, or the learner is not a `LocalPolynomial`.
 
     Example:
         >>> import credo
@@ -83,7 +83,11 @@ class Continuous:
         require_nonnegative("jump_var", self.jump_var)
 
     def begin(self, parent: Piece, prior: Piece, dt: ArrayLike | None) -> Piece:
-        """The parent's belief, to be made a new segment when its first x is known."""
+        """The parent's belief, which becomes a new segment when its first x is known.
+
+        Raises:
+            CredoError: the wrapper around it is not a `LocalPolynomial`.
+        """
         if not isinstance(parent, Piece):
             raise CredoError(
                 f"Continuous() is the conditional prior of a LocalPolynomial; got a {type(parent).__name__}."
@@ -96,9 +100,10 @@ class Continuous:
 class LocalPolynomial(Wrapper[Piece, Gaussian]):
     """A polynomial in x - x_start, where x_start is the first x of the segment: a learner of scalar inputs.
 
-    Alone it fits one polynomial; inside `RunLength` each hypothesis has an x_start of its own, and the
-    conditional prior decides what is known at x_start: `PriorReset()` nothing, `Continuous()` the value of
-    the curve so far.
+    Alone it fits one polynomial. Inside `RunLength` each hypothesis has an x_start of its own, and the
+    conditional prior decides what is known at x_start: nothing with `PriorReset()`, and the value of the
+        curve
+    so far with `Continuous()`.
 
     Arguments:
         learner: a `RecursiveLearner` of the coefficients w (P,), whose x are the features (1, u, ..., u^d)
@@ -108,8 +113,10 @@ class LocalPolynomial(Wrapper[Piece, Gaussian]):
     Raises:
         CredoError: `degree` is negative, or `init` is given another number of parameters than `degree` + 1.
 
-    Exact where the learner is: a polynomial about one origin is one about any other, so mixtures over
-    hypotheses are matched about the same origin, in their first two moments. x is one number, or (1,).
+    The learner is exact where the inner learner is. A polynomial about one origin is a polynomial about any
+    other, so mixtures over hypotheses are matched about the same origin, in their first two moments. x is one
+    number, or (1,).
+
     Cost: that of the learner, and P^3 a step for beginning a segment.
 
     Example:
@@ -130,14 +137,18 @@ class LocalPolynomial(Wrapper[Piece, Gaussian]):
             require_integer("degree", self.degree, 0)
 
     def wrap(self, prior: Gaussian) -> Piece:
-        """The prior of the coefficients of every segment."""
+        """The prior of the coefficients of every segment.
+
+        Raises:
+            CredoError: the prior has another number of parameters than degree + 1.
+        """
         if prior.size != self.degree + 1:
             raise CredoError(f"params must be degree + 1 = {self.degree + 1} numbers; got {prior.size}.")
         zero, whole = jnp.zeros((), floating(prior)), jnp.zeros((), jnp.int32)
         return Piece(prior, zero, zero, whole + 1, prior, zero, whole)
 
     def advance(self, belief: Piece, dt: ArrayLike | None) -> Piece:
-        """Let time pass; a segment that has not begun has nothing that could move."""
+        """Let time pass. A segment that has not begun has nothing that could move."""
         later = self.learner.time_update(belief.belief, dt)
         unmoved = at_time(belief.belief, later.t)
         return replace(belief, belief=select(belief.state == 1, unmoved, later))

@@ -13,38 +13,41 @@ __all__ = ["RunLength"]
 
 @record
 class RunLength(Changepoints[B], Generic[B]):
-    """Hypotheses about how long ago the world last changed: exact Bayes for changepoints, around any learner.
+    """Hypotheses about how long ago the world last changed: exact Bayes for changepoints with any learner.
 
-    With r the steps since the segment's first observation and H the hazard, for every r
+    With r the number of steps since the first observation of the segment and H the hazard, for every r
 
         log w'(r + 1) = log w(r) + log(1 - H(r)) + log p(y | x, belief of r)
         log w'(0)     = logsumexp_r [log w(r) + log H(r)] + log p(y | x, conditional prior),
 
-    and each belief then learns y, that of r = 0 too. Sources: Adams & MacKay 2007 (arXiv 0710.3742);
+    and each belief then learns y, including that of r = 0. Sources: Adams & MacKay 2007 (arXiv 0710.3742);
     Duran-Martin et al. 2024 (BONE, arXiv 2411.10153), RL[K]-PR. Several published implementations leave out
     the update of r = 0, or forecast without it; this one is checked against the enumeration of all
     segmentations.
 
     Arguments:
-        learner: any learner; its own dynamics go on within a segment.
+        learner: any learner, whose own dynamics continue within a segment.
         hazard: P(change) before an observation: a number in [0, 1], a function of the run length, or a
-            `Hazard`, such as `LearnedHazard(a, b)`, which keeps the number of changes along (RLCC).
+            `Hazard`, such as `LearnedHazard(a, b)`, which also tracks the number of changes (RLCC).
         capacity: how many hypotheses K are kept from one step to the next.
         conditional_prior: what a segment begins with: `PriorReset()`, or dynamics applied to the mixture of
             all beliefs, matched in its first two moments: `Static()` (MMPR), `RandomWalk(var)`,
             `OrnsteinUhlenbeck(forgetting)`, ...
-        overflow: when there are more than K: "drop" the lightest, "merge" it into its neighbour by moments,
-            or "resample" without bias (needs a key).
-        protect: run lengths below this are not dropped while there is room: a young segment needs some
-            observations before its forecasts are good.
-        threshold: an alarm is given when the probability of a segment that was not reported yet exceeds this.
-        separation: segments that began no more than so many steps after the reported one count as the same.
+        overflow: what happens to more than K hypotheses: "drop" the lightest, "merge" it into its neighbour
+            by moments, or "resample" without bias, which needs a key.
+        protect: the run length below which hypotheses are not dropped while there is room, because a young
+            segment needs some observations before its forecasts are good.
+        threshold: the probability of a segment not yet reported above which an alarm is given.
+        separation: the number of steps after the start of a reported segment within which another start
+            counts as the same.
 
     Raises:
-        CredoError: a number is outside its range, or `overflow` or `conditional_prior` is not one of these.
+        CredoError: a number is outside its range, or `overflow` or `conditional_prior` is not allowed.
 
-    Exact (evidence, forecasts, run lengths) while K is at least the number of steps, where the inner learner
-    is; with fewer, `Info.extras.pruned` says what was dropped. Cost: K + 1 inner updates and forecasts.
+    Evidence, forecasts and run lengths are exact while K is at least the number of steps and the inner
+    learner is exact. With a smaller K, `Info.extras.pruned` says what was dropped.
+
+    Cost: K + 1 inner updates and forecasts.
 
     The `extras` of `Info` are `Changes`; see `segmentation` and `alarms`. `weight` scales a hypothesis's
     log evidence, which is exact at 0 and 1. In a step of length dt something changes with probability

@@ -34,7 +34,7 @@ __all__ = ["Changepoints"]
 
 
 class _Verdict(NamedTuple):
-    """What is known of the changes of a step only while it is made."""
+    """What is known about the changes of a step only while the step is being made."""
 
     change: Array
     pruned: Array
@@ -43,7 +43,11 @@ class _Verdict(NamedTuple):
 
 @record
 class Changepoints(Wrapper[Hypotheses[B], B], Generic[B]):
-    """What run lengths and sets of changepoints share; use `RunLength` or `ChangeTimes`."""
+    """What run lengths and sets of changepoints share. Use `RunLength` or `ChangeTimes`.
+
+    Raises:
+        CredoError: a number is out of range, or `overflow` or `conditional_prior` is not allowed.
+    """
 
     hazard: HazardLike = 0.01
     capacity: int = static_field(default=10)
@@ -80,7 +84,7 @@ class Changepoints(Wrapper[Hypotheses[B], B], Generic[B]):
 
     @property
     def slots(self) -> int:
-        """How many hypotheses there are room for: those that are kept, and their successors."""
+        """The number of slots: for the hypotheses that are kept, and for their successors."""
         return self.capacity + self.successors.births(self.capacity)
 
     def wrap(self, prior: B) -> Hypotheses[B]:
@@ -163,7 +167,7 @@ class Changepoints(Wrapper[Hypotheses[B], B], Generic[B]):
         return WeightedPredictive(jax.vmap(one)(self._facing(belief)), belief.log_weights)
 
     def _facing(self, belief: Hypotheses[B]) -> B:
-        """The beliefs that the next observation meets: those of the hypotheses, unless these leave it out."""
+        """The beliefs that the next observation meets, which differ where a hypothesis leaves it out."""
         if not isinstance(self.conditional_prior, Subset):
             return belief.beliefs
         prior = at_time(belief.prior, _first_clock(belief.beliefs))
@@ -211,7 +215,7 @@ class Changepoints(Wrapper[Hypotheses[B], B], Generic[B]):
         return Proposal(replace(new, reported=reported), log_evidence, ok, _Verdict(change, pruned, alarm))
 
     def _alarm(self, belief: Hypotheses[B]) -> tuple[Array, Array]:
-        """When the segment began that was last reported, and whether it is reported now."""
+        """The start of the segment that was reported last, and whether it is reported now."""
         starts = belief.t - belief.segments.run_length
         late = starts > belief.reported + jnp.asarray(self.separation, jnp.int32)
         unreported = jnp.where(late, belief.weights, 0.0)
@@ -222,7 +226,7 @@ class Changepoints(Wrapper[Hypotheses[B], B], Generic[B]):
         return jnp.where(alarm | first, start, belief.reported), alarm
 
     def report(self, belief: Hypotheses[B], proposal: Proposal[Hypotheses[B]], used: Array) -> Changes:
-        """What the step says of changes, of the belief that was kept."""
+        """What the step says about changes, according to the belief that was kept."""
         change, pruned, alarm = proposal.extras
         segments, zero = belief.segments, jnp.zeros((), belief.log_weights.dtype)
         newborn = jnp.argmax(jnp.where(segments.run_length == 0, segments.best, -jnp.inf))
@@ -246,5 +250,5 @@ class Changepoints(Wrapper[Hypotheses[B], B], Generic[B]):
 
 
 def _first_clock(beliefs: Belief) -> Array:
-    """The clock of several beliefs, which they share."""
+    """The clock that several beliefs share."""
     return beliefs.t[0]

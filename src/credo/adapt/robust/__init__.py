@@ -1,7 +1,7 @@
-"""Learners that an outlier cannot drag along.
+"""Learners that resist outliers.
 
 Each method chooses how far to trust an observation, and then makes one weighted update of the learner
-inside: the effective noise is R / w with a weight w in the place of 1.
+inside. The effective noise is R / w with a weight w in place of 1.
 """
 
 from credo.adapt.robust.noise_levels import GammaWeight, StudentTNoise

@@ -1,4 +1,4 @@
-"""Noise whose level is anew for every observation: `GammaWeight` and `StudentTNoise`."""
+"""Noise with a new level for every observation: `GammaWeight` and `StudentTNoise`."""
 
 from __future__ import annotations
 
@@ -31,23 +31,24 @@ class GammaWeight(TailedLearner):
 
         w <- (a + C / 2) / (b + D / 2),
 
-    the mean of w given D. The first w sees D under the predictive, (b / a) e' inv(H P H' + (b / a) R) e,
-    so that an outlier does not first drag the trial along. It is `StudentTNoise` with df = 2 a and R b / a.
+    the mean of w given D. The first w uses D under the predictive, (b / a) e' inv(H P H' + (b / a) R) e, so
+    that an outlier does not pull the first trial along. The learner is `StudentTNoise` with df = 2 a and R b
+    / a.
 
     Arguments:
         learner: a `RecursiveLearner` with a `Normal` likelihood of known variance R.
         shape, rate: a and b, above 0.
         iterations: how many updates an observation takes, at least 1.
-        evidence: "predictive" or "bound": what is reported as `log_evidence`; see
+        evidence: what is reported as `log_evidence`, "predictive" or "bound"; see
             `credo.adapt.robust.tailed`.
 
     `forecast` is t(2 a, yhat, H P H' + (b / a) R), and `extras.weight` is w.
 
     Raises:
-        CredoError: the learner, `shape`, `rate`, `iterations` or `evidence` is not one of these.
+        CredoError: the learner, `shape`, `rate`, `iterations` or `evidence` is not allowed.
 
-    Cost: `iterations` updates of `learner`. A variational approximation; evidence and forecast are exact
-    where the belief is certain (H P H' = 0) and approximate elsewhere.
+    Cost: `iterations` updates of `learner`. This is a variational approximation: evidence and forecast are
+    exact where the belief is certain (H P H' = 0) and approximate elsewhere.
 
     Example:
         >>> import credo, jax.numpy as jnp
@@ -95,18 +96,18 @@ class StudentTNoise(TailedLearner):
 
     Arguments:
         learner: a `RecursiveLearner` with a `Normal` likelihood of known variance R, here the squared scale.
-        df: degrees of freedom, above 0; as it grows the learner inside is approached.
+        df: the degrees of freedom, above 0; as they grow, the result approaches the learner inside.
         iterations: how many updates an observation takes, at least 1.
-        evidence: "predictive" or "bound": what is reported as `log_evidence`; see
+        evidence: what is reported as `log_evidence`, "predictive" or "bound"; see
             `credo.adapt.robust.tailed`.
 
     `forecast` is t(df, yhat, H P H' + R), and `extras.weight` is w.
 
     Raises:
-        CredoError: the learner, `df`, `iterations` or `evidence` is not one of these.
+        CredoError: the learner, `df`, `iterations` or `evidence` is not allowed.
 
-    Cost: `iterations` updates of `learner`. A variational approximation; evidence and forecast are exact
-    where the belief is certain (H P H' = 0) and approximate elsewhere.
+    Cost: `iterations` updates of `learner`. This is a variational approximation: evidence and forecast are
+    exact where the belief is certain (H P H' = 0) and approximate elsewhere.
 
     Example:
         >>> import credo, jax.numpy as jnp

@@ -19,7 +19,7 @@ __all__ = ["OutlierIndicator"]
 
 @record
 class OutlierIndicator(RobustLearner):
-    """Finds out whether y is an inlier, by variational Bayes on a Bernoulli indicator with a Beta prior.
+    """Infer whether y is an inlier, by variational Bayes on a Bernoulli indicator with a Beta prior.
 
     Wang, Li, Fang & Wang 2018 (IEEE Signal Processing Letters 25(8), eqs. 24-31): y ~ N(H theta, R)^z, z ~
     Bernoulli(p), p ~ Beta(a, b), with a density that is flat in y where z = 0. With D the expected squared
@@ -27,12 +27,12 @@ class OutlierIndicator(RobustLearner):
 
         z <- sigmoid(psi(a + z) - psi(b + 1 - z) - D / 2)
 
-    and updates with noise R / z. The first z sees D under the predictive, e' inv(H P H' + R) e. The
-    indicator is anew for each observation; p is not learned over time.
+    and updates with noise R / z. The first z uses D under the predictive, e' inv(H P H' + R) e. Each
+    observation has a new indicator, and p is not learned over time.
 
     Arguments:
         learner: a `RecursiveLearner` with a `Normal` likelihood of known variance.
-        inliers, outliers: a and b, above 0: the prior pseudo-counts.
+        inliers, outliers: the prior pseudo-counts a and b, above 0.
         iterations: how many updates an observation takes, at least 1.
 
     `update` reports `log_evidence` = log [a N(y | yhat, H P H' + R) + b N(0 | 0, R)] / (a + b), whose
@@ -40,9 +40,10 @@ class OutlierIndicator(RobustLearner):
     compares beliefs, not likelihoods. `extras.weight` is z; `forecast` is that of `learner`: of an inlier.
 
     Raises:
-        CredoError: the learner, a count or `iterations` is not one of these.
+        CredoError: the learner, a count or `iterations` is not allowed.
 
-    Cost: `iterations` updates of `learner`. A variational approximation; the evidence is that of the model
+    Cost: `iterations` updates of `learner`. This is a variational approximation: the evidence is that of the
+        model
     with z summed out, at the belief before the update.
 
     Example:

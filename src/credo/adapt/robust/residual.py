@@ -1,6 +1,6 @@
-"""What a belief leaves unexplained of an observation, and a noise that is known by the root of its precision.
+"""What a belief leaves unexplained of an observation, and noise given by the root of its precision.
 
-With A A' = inv(R) everything is measured in units of the noise,
+With A A' = inv(R), everything is measured in units of the noise:
 
     g = A' (y - yhat),    V = A' H P H' A,    D = g' g + tr V = E[(y - H theta)' inv(R) (y - H theta)].
 """
@@ -52,8 +52,9 @@ class Residual:
         return self.distance + jnp.trace(self.spread)
 
     def predicted(self, level: ArrayLike = 1.0) -> Array:
-        """level g' inv(V + level I) g: the share of the squared residual that noise of covariance level R
-        explains.
+        """The share of the squared residual that noise of covariance level R explains.
+
+        It is level g' inv(V + level I) g.
         """
         total = self.spread + level * jnp.eye(self.size, dtype=self.gap.dtype)
         share: Array = level * (self.gap @ jnp.linalg.solve(total, self.gap))
@@ -66,14 +67,14 @@ class Residual:
 
     @property
     def log_scale(self) -> Array:
-        """log |det A|: what a log density in units of the noise lacks in the units of y."""
+        """log |det A|, which turns a log density in units of the noise into one in the units of y."""
         log_det: Array = jnp.linalg.slogdet(self.root)[1]
         return log_det
 
 
 @record
 class WhiteNormal(LikelihoodBase):
-    """y ~ N(eta, inv(A A')), known by the root A (C, C) of its precision, which may be near singular."""
+    """y ~ N(eta, inv(A A')), given by the root A (C, C) of its precision, which may be near singular."""
 
     root: Array
 

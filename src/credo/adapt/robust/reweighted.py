@@ -1,4 +1,4 @@
-"""Robust updates: choose how far to trust an observation, then one weighted update of the learner inside.
+"""Robust updates: choose how far to trust an observation, then make one weighted update.
 
 A method says how much of the noise precision inv(R) an observation keeps, once before the update and, where
 it iterates, again after a trial update, from the residual that is left. Everything is in units of the noise
@@ -45,8 +45,11 @@ class Trust:
 class RobustLearner(Wrapper[Gaussian, Gaussian]):
     """The base of the robust learners: the loop around `learner`.
 
-    A subclass is a record with a field `learner` and writes `_weigh` and `_evidence`; it may write
+    A subclass is a record with a field `learner`. It writes `_weigh` and `_evidence`, and may write
     `predictive`. Beliefs, dynamics and draws are those of `learner`.
+
+    Raises:
+        CredoError: the likelihood is not a `Normal`, or there is fewer than 1 iteration.
 
     Cost: `iterations` updates of `learner`, and as many Jacobians.
     """
@@ -63,7 +66,8 @@ class RobustLearner(Wrapper[Gaussian, Gaussian]):
         """How far to trust the observation.
 
         Arguments:
-            residual: of the belief before the update where `last` is None, later of the trial.
+            residual: the residual of the belief before the update where `last` is None, and of the trial
+                later.
             last: the trust with which the trial update was made.
         """
 
@@ -80,13 +84,13 @@ class RobustLearner(Wrapper[Gaussian, Gaussian]):
         return belief
 
     def outer(self, belief: Gaussian, inner: Gaussian) -> Gaussian:
-        """The belief inside is all there is."""
+        """The belief inside, which is the whole belief."""
         return inner
 
     def propose(
         self, belief: Gaussian, x: PyTree, y: PyTree, weight: ArrayLike, key: Key | None
     ) -> Proposal[Gaussian]:
-        """Weigh the observation, learn it by its weight, and weigh it anew by the residual that is left."""
+        """Weigh the observation, learn it by its weight, and weigh it again by the remaining residual."""
         likelihood = self.learner.model.likelihood
         observed, used = usable(likelihood.observed(y), weight, belief.mean.dtype)
         residual = self._residual(belief, x, y)
@@ -122,7 +126,7 @@ class RobustLearner(Wrapper[Gaussian, Gaussian]):
 
 
 def _require_normal(name: str, learner: object) -> None:
-    """Refuse what is no recursive learner of one observation a step, with normal noise that is known."""
+    """Refuse anything but a recursive learner of one observation a step with known normal noise."""
     if not isinstance(learner, RecursiveLearner):
         raise CredoError(
             f"learner must be a RecursiveLearner, such as extended_kalman(model) or lofi(model), for {name}; "

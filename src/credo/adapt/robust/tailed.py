@@ -1,14 +1,14 @@
-"""Learners for heavy-tailed noise: every observation has a noise level of its own, which is inferred.
+"""Learners for heavy-tailed noise, in which every observation has its own, inferred noise level.
 
 With the level summed out the noise is t(df, 0, K) for a scale matrix K, and `forecast` is t(df, yhat, H P
 H' + K), exact where the belief is certain. What `update` reports as `log_evidence` is chosen by `evidence`:
 
-"predictive": the density of `forecast`. Its tails widen with the belief, so that an outlier speaks for the
+"predictive": the density of `forecast`. Its tails widen with the belief, so that an outlier favours the
 less certain of two beliefs, by up to df / 2 nats for each factor of e between their scales squared.
 
 "bound": the variational lower bound on log p(y | past); for one output, df = 3 and beliefs at least as
-certain as the noise, it is within 0.3 nats. Its tails are those of the noise, so that an outlier speaks for
-no belief: the better choice where hypotheses are compared, as by run lengths.
+certain as the noise, it is within 0.3 nats. Its tails are those of the noise, so that an outlier favours
+no belief. It is the better choice where hypotheses are compared, as by run lengths.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ class TailedNormal(LikelihoodBase):
 
     Arguments:
         normal: the `Normal` that holds R.
-        df: degrees of freedom, above 0.
-        level: what multiplies R, above 0.
+        df: the degrees of freedom, above 0.
+        level: the factor of R, above 0.
 
     Its predictive for eta ~ N(eta, cov) is t(df, eta, cov + level R), which is exact for cov = 0.
 
@@ -99,7 +99,11 @@ class TailedNormal(LikelihoodBase):
 
 
 class TailedLearner(RobustLearner):
-    """A robust learner whose noise is t(df, level R): evidence and forecast."""
+    """A robust learner whose noise is t(df, level R): evidence and forecast.
+
+    Raises:
+        CredoError: there is no such kind of evidence.
+    """
 
     evidence: EvidenceKind = "predictive"
 

@@ -1,4 +1,4 @@
-"""A noise covariance of its own for every observation: `InverseWishartNoise`."""
+"""Noise with a new covariance for every observation: `InverseWishartNoise`."""
 
 from __future__ import annotations
 
@@ -23,32 +23,33 @@ __all__ = ["InverseWishartNoise"]
 
 @record
 class InverseWishartNoise(TailedLearner):
-    """A noise covariance of its own for every observation, inverse-Wishart around R.
+    """Noise with its own covariance for every observation, inverse-Wishart around R.
 
     Agamennoni, Nieto & Nebot 2012 (IEEE Transactions on Signal Processing 60(10)): R_t ~ IW(df R, df), in the
     parametrisation where E[inv(R_t)] = inv(R). With S = E[(y - H theta)(y - H theta)'] under the posterior,
 
         R_t <- (df R + S) / (df + 1),    update with noise R_t.
 
-    The noise grows along the residual only: across it, where the observation agrees with the belief, it
-    counts in full. The first S is e e' times e' inv(H P H' + R) e / e' inv(R) e, the share that noise
-    explains under the predictive. With one output it is `StudentTNoise`.
+    The noise grows only along the residual. Across it, where the observation agrees with the belief, the
+    observation counts in full. The first S is e e' times e' inv(H P H' + R) e / e' inv(R) e, the share that
+    noise explains under the predictive. With one output it is `StudentTNoise`.
 
     Arguments:
         learner: a `RecursiveLearner` with a `Normal` likelihood of known variance R.
-        df: above C - 1, for C outputs; as it grows the learner inside is approached. Where C is
-            known only with the data, a smaller one gives `ok=False`.
+        df: the degrees of freedom, above C - 1 for C outputs; as they grow, the result approaches the learner
+            inside. Where C is known only with the data, a smaller number gives `ok=False`.
         iterations: how many updates an observation takes, at least 1.
-        evidence: "predictive" or "bound": what is reported as `log_evidence`; see
+        evidence: what is reported as `log_evidence`, "predictive" or "bound"; see
             `credo.adapt.robust.tailed`.
 
     `forecast` is t(k, yhat, H P H' + R df / k) with k = df - C + 1, and `extras.weight` is
     tr(R inv(R_t)) / C.
 
     Raises:
-        CredoError: the learner, `df`, `iterations` or `evidence` is not one of these.
+        CredoError: the learner, `df`, `iterations` or `evidence` is not allowed.
 
-    Cost: `iterations` updates of `learner`, and C^3. A variational approximation; evidence and forecast are
+    Cost: `iterations` updates of `learner`, and C^3. This is a variational approximation: evidence and
+        forecast are
     exact where the belief is certain (H P H' = 0) and approximate elsewhere.
 
     Example:

@@ -1,4 +1,4 @@
-"""The weighted-observation likelihood filter: far observations are weighted down."""
+"""The weighted-observation likelihood filter, which weights distant observations down."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Weighting: TypeAlias = Literal["imq", "mahalanobis"]
 
 @record
 class WoLF(RobustLearner):
-    """The weighted-observation likelihood filter: log p(y | theta) counts W^2, so that its noise is R / W^2.
+    """The weighted-observation likelihood filter: log p(y | theta) has weight W^2, so the noise is R / W^2.
 
     Duran-Martin, Altamirano, Shestopaloff, Sanchez-Betancourt, Knoblauch, Jones, Briol & Murphy 2024 (arXiv
     2405.05646), a generalised posterior whose update stays closed-form. With e = y - yhat at the predicted
@@ -35,21 +35,22 @@ class WoLF(RobustLearner):
 
     Arguments:
         learner: a `RecursiveLearner` with a `Normal` likelihood of known variance.
-        threshold: c, above 0; in the units of y for "imq", in standard deviations of the noise for
-            "mahalanobis". As c grows the learner inside is approached.
+        threshold: c, above 0, in the units of y for "imq" and in standard deviations of the noise for
+            "mahalanobis". As c grows, the result approaches the learner inside.
         weighting: "imq" or "mahalanobis".
 
     `update` reports `log_evidence` = log N(y | yhat, H P H' + R / W^2), the density of the observation
     under the noise it was given; `extras.weight` is W^2; `forecast` is that of `learner`. An observation
     left out by "mahalanobis" has no such noise: it is scored with the least noise under which it would not
     have been left out, R |R^(-1/2) e|^2 / c^2. So the evidence is finite and continuous, falls with the
-    distance, and far out does not depend on the belief: an outlier speaks for no hypothesis. As a function
-    of y it does not integrate to one: it compares beliefs, not likelihoods.
+    distance, and far out does not depend on the belief, so that an outlier favours no hypothesis. As a
+    function of y it does not integrate to one, so it can compare beliefs but not likelihoods.
 
     Raises:
-        CredoError: the learner, the threshold or the weighting is not one of these.
+        CredoError: the learner, the threshold or the weighting is not allowed.
 
-    Cost: that of `learner`, and one more Jacobian. Exact as a generalised posterior where `learner` is exact.
+    Cost: that of `learner`, and one more Jacobian. The result is exact as a generalised posterior where
+        `learner` is.
 
     Example:
         >>> import credo, jax.numpy as jnp

@@ -1,4 +1,4 @@
-"""A learner whose kind of belief is decided by its name at run time."""
+"""A learner whose name decides its kind of belief at run time."""
 
 from __future__ import annotations
 
@@ -13,4 +13,4 @@ AnyBelief: TypeAlias = PyTree
 """A belief of the kind that its learner keeps."""
 
 AnyLearner: TypeAlias = Learner[AnyBelief]
-"""A learner that is made from its name, such as "lofi" or "rl-pr"."""
+"""A learner that is built from its name, such as "lofi" or "rl-pr"."""

@@ -1,8 +1,8 @@
-"""Finished pieces of a long experiment, kept in a folder so that an interrupted run goes on where it stopped.
+"""Finished pieces of a long experiment, kept in a folder so that an interrupted run can continue.
 
-A piece ("cell") is a handful of arrays that some settings determine. It is written at once or not at all,
+A piece ("cell") is a handful of arrays that some settings determine. It is written completely or not at all,
 together with its settings. It is read back only for exactly the same settings, by the same releases of credo
-and JAX; otherwise, and where the file is damaged, it is computed anew.
+and JAX. Otherwise, and where the file is damaged, it is computed again.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Cells:
     """A folder of finished cells.
 
     Arguments:
-        folder: where the cells are kept; it is made when the first one is written. None keeps nothing.
+        folder: the folder of the cells, which is created when the first one is written. None keeps nothing.
 
     Attributes:
         computed: how many cells were computed so far.
@@ -70,15 +70,15 @@ class Cells:
 
         Arguments:
             name: a readable name, with which the name of the file begins.
-            settings: all that the arrays depend on, in plain JSON values. Put a number in it that changes
-                with the code wherever an older result must not be taken for a newer one.
+            settings: everything that the arrays depend on, in plain JSON values. Put a number in it that
+                changes with the code wherever an older result must not be taken for a newer one.
             compute: returns the arrays by name.
 
         Returns:
             The arrays; they have the same bits whether they were computed or read.
 
         Raises:
-            CredoError: the settings are no JSON values, or the name of an array is reserved.
+            CredoError: the settings are not JSON values, or the name of an array is reserved.
             DataError: the folder cannot be written to.
 
         Example:

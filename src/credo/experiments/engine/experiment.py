@@ -53,13 +53,13 @@ class Run(Protocol):
     """The function `run` of an experiment's module."""
 
     def __call__(self, size: Size, seed: int, progress: Progress, cells: Cells | None = None) -> Outcome:
-        """Run the experiment; the same size and seed give the same numbers.
+        """Run the experiment. The same size and seed give the same numbers.
 
         Arguments:
             size: "quick" or "full".
-            seed: at least 0.
-            progress: is called with the share that is done and what comes next.
-            cells: where a long experiment keeps its finished pieces; None keeps none.
+            seed: the seed, at least 0.
+            progress: a function that is called with the share that is done and what comes next.
+            cells: the folder in which a long experiment keeps its finished pieces; None keeps none.
         """
         ...
 
@@ -69,10 +69,10 @@ class Experiment:
     """An experiment that can be run by name.
 
     Arguments:
-        name: as typed on the command line.
+        name: the name as typed on the command line.
         title: one line about the experiment.
         source: where the result was published.
-        run: runs the experiment; see `Run`.
+        run: the function that runs the experiment; see `Run`.
 
     Example:
         >>> from credo.experiments import find

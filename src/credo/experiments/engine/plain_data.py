@@ -1,4 +1,4 @@
-"""What JSON and `.npz` files can hold."""
+"""The values that JSON and `.npz` files can hold."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 __all__ = ["Arrays", "Json", "Values"]
 
 Json: TypeAlias = bool | int | float | str | Sequence["Json"] | Mapping[str, "Json"] | None
-"""What JSON can hold."""
+"""The values that JSON can hold."""
 
 Arrays: TypeAlias = dict[str, np.ndarray]
 """Arrays by name, as an `.npz` file holds them."""

@@ -1,4 +1,4 @@
-"""How much of an experiment is done."""
+"""Progress functions, which are called with the share of an experiment that is done."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ def portion(progress: Progress, start: float, end: float, prefix: str = "") -> P
 
     Arguments:
         progress: the progress function of the whole.
-        start, end: from 0 to 1.
-        prefix: what to put before the text.
+        start, end: the share of the whole at the start and end of the part, from 0 to 1.
+        prefix: the words before the text.
 
     Example:
         >>> portion(lambda share, text: print(f"{share:.2f}", text), 0.5, 1.0, "second: ")(0.5, "halfway")

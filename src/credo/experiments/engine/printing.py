@@ -23,11 +23,11 @@ def bar(name: str, visible: bool) -> Iterator[Progress]:
     """Show a progress bar on standard error.
 
     Arguments:
-        name: what is running.
+        name: the name of the running experiment.
         visible: whether to show the bar; where standard error is no terminal, there is none in any case.
 
     Returns:
-        A context that gives the function that moves the bar.
+        A context manager that gives the function that moves the bar.
     """
     console = Console(stderr=True)
     heading, step = TextColumn(f"[bold]{escape(name)}"), TextColumn("{task.description}")
@@ -44,7 +44,7 @@ def print_table(
     """Print the table of a finished experiment.
 
     Arguments:
-        name, title: of the experiment.
+        name, title: the name and title of the experiment.
         caption: one line below the title.
         rows: the table.
         messages: sentences below the table, one a line.

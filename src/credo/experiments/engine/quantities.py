@@ -1,4 +1,4 @@
-"""A row of the table: our number beside the published one; and means with their standard errors."""
+"""A row of the table, with our number beside the published one, and means with their standard errors."""
 
 from __future__ import annotations
 
@@ -41,11 +41,11 @@ def rms_se(squares: ArrayLike) -> tuple[float, float]:
 
 @dataclass(frozen=True)
 class Row:
-    """One quantity: our number beside the published one.
+    """One quantity, with our number beside the published one.
 
     Arguments:
         quantity: what was measured, with its unit.
-        ours: our number; where there is an `se`, a mean over seeds.
+        ours: our number, which is a mean over seeds where there is an `se`.
         se: its standard error.
         published: the published number, or words such as "~1e-16".
         published_se: its standard error, where it is known.

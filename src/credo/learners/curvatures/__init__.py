@@ -7,7 +7,7 @@
 | MC-HESS | `MonteCarloHessian` | means over draws from the belief |
 | MC-EF | `MonteCarloEmpiricalFisher` | means over draws; outer products of the gradients |
 
-`Curvature` is the base of one's own: it returns a `Local` model of the log-likelihood at a `Site`.
+`Curvature` is the base class for your own: it returns a `Local` model of the log-likelihood at a `Site`.
 """
 
 from credo.learners.curvatures.base import Curvature, Local, Site

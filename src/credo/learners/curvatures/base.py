@@ -1,4 +1,4 @@
-"""The protocol of curvatures: what is measured at the data.
+"""The protocol of curvatures, which say what is measured at an observation.
 
 A curvature looks at one observation and returns a `Local` model of the log-likelihood: rows J (k, P), a
 residual e (k,) and a small factor A, which stand for the gradient g = J' e and the expected Hessian G = -J' A
@@ -35,10 +35,20 @@ class Site:
 
     Attributes:
         model, likelihood: the model, and its likelihood in units of its noise.
-        unravel: the parameters' layout.
+        unravel: the layout of the parameters.
         x, y: the observation.
-        weight: of the log-likelihood: one number, or one a row (B,) of a joint model.
+        weight: the weight of the log-likelihood: one number, or for a joint model one number a row (B,).
         key: the key of this step, for Monte Carlo curvatures; None where none was given.
+
+    Example:
+        >>> import credo
+        >>> from credo.core.trees import ravel
+        >>> from credo.learners import Site
+        >>> model = credo.Model(lambda w, x: x @ w, credo.Normal(1.0))
+        >>> vector, unravel = ravel(jnp.asarray([1.0, 2.0]))
+        >>> site = Site(model, model.likelihood, unravel, jnp.ones(2), jnp.ones(1), jnp.ones(()), None)
+        >>> site.outputs(vector).tolist()
+        [3.0]
     """
 
     model: Model
@@ -50,7 +60,7 @@ class Site:
     key: Array | None
 
     def outputs(self, vector: Array) -> Array:
-        """eta (C,) at the parameters `vector` (P,)."""
+        """The outputs eta (C,) of the model at the parameters `vector` (P,)."""
         return self.model.outputs(vector, self.unravel, self.x)
 
     def log_likelihood(self, vector: Array) -> Array:
@@ -63,7 +73,11 @@ class Site:
         return jnp.sum(jnp.where(self.weight > 0, self.weight * values, 0.0))
 
     def key_of(self, iteration: Array | int, common: bool) -> Array:
-        """The key of one inner iteration; the same in all of them where draws are common."""
+        """The key of one inner iteration, or of all of them where draws are common.
+
+        Raises:
+            CredoError: no key was given.
+        """
         key = require_key(self.key, "a Monte Carlo curvature")
         return key if common else jax.random.fold_in(key, iteration)
 
@@ -76,7 +90,7 @@ class Local:
         rows: J (k, P): an array, or any `credo.linalg.jacobians.Rows`; kept as the latter.
         residual: e (k,).
         root: A (k, m), or the diagonal (k,) of a diagonal A.
-        eta: the model's outputs there (C,), or at M draws (M, C).
+        eta: the model's outputs at that point (C,), or at M draws (M, C).
         diagonal: d (P,), or None for 0.
 
     Example:
@@ -97,8 +111,10 @@ class Local:
         object.__setattr__(self, "rows", as_rows(self.rows))
 
     def weighted(self, weight: Array) -> Local:
-        """The same for weight times the log-likelihood: one weight, or one an observation (B,), where rows of
-        weight 0 vanish.
+        """The local model of the log-likelihood times a weight.
+
+        Arguments:
+            weight: one number, or one number an observation (B,); rows of weight 0 become zero.
         """
         each = jnp.repeat(weight.reshape(-1), self.rows.shape[0] // weight.size)
         rows = self.rows if weight.size == 1 else self.rows.where(each > 0)
@@ -113,7 +129,7 @@ class Local:
         return self.rows.attenuate(self.root)
 
     def precision(self) -> Array:
-        """-G = B' B + diag(d), the precision that this observation adds (P, P); for inspection and tests."""
+        """The precision -G = B' B + diag(d) (P, P) that this observation adds, for inspection and tests."""
         factor = self.factor.dense()
         precision = factor.T @ factor
         return precision if self.diagonal is None else precision + jnp.diag(self.diagonal)
@@ -124,14 +140,14 @@ class Local:
         return self.rows.pull(self.residual)
 
     def bend(self, outputs: Array) -> Array:
-        """A A' z for z (k,) or (k, n) in the space of the rows."""
+        """The product A A' z, for z (k,) or (k, n) in the space of the rows."""
         return bend(self.root, outputs)
 
 
 class Curvature(ABC):
     """What is measured at an observation, given the belief N(mean, cov).
 
-    To add a curvature, write a record with `local`. Every rule and every family then takes it.
+    To add a curvature, write a record with `local`. It then works with every rule and every family.
 
     Example:
         A curvature that measures the gradient and the empirical Fisher of one parameter alone:
@@ -165,8 +181,8 @@ class Curvature(ABC):
         """The weighted local model of log p(y | theta, x) around the belief.
 
         Arguments:
-            site: the observation.
-            mean, cov: the belief at which to measure: (P,) and a covariance.
+            site: the observation and its model.
+            mean, cov: the belief at which to measure: a mean (P,) and a covariance.
             iteration: the number of the inner iteration, for draws.
 
         Returns:

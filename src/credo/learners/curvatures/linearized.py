@@ -17,10 +17,11 @@ __all__ = ["LinearizedEmpiricalFisher", "LinearizedGaussNewton"]
 
 @record
 class LinearizedGaussNewton(Curvature):
-    """LIN-HESS: linearise the model at the mean; the generalised Gauss-Newton Hessian -J' V J. Rows: one an
-    output.
+    """LIN-HESS: the generalised Gauss-Newton Hessian -J' V J of the model linearised at the mean.
 
-    Exact for linear-Gaussian models, where the update is Kalman's. Cost: C reverse passes.
+    There is one row for each output. It is exact for linear-Gaussian models, where the update is Kalman's.
+
+    Cost: C reverse passes.
 
     Example:
         >>> import credo, jax.numpy as jnp
@@ -42,12 +43,14 @@ class LinearizedGaussNewton(Curvature):
 
 @record
 class LinearizedEmpiricalFisher(Curvature):
-    """LIN-EF: one gradient g at the mean and the empirical Fisher -g g'. Rows: one an observation.
+    """LIN-EF: the gradient g at the mean and the empirical Fisher -g g', with one row an observation.
 
-    Cost: one reverse pass. Not consistent: the empirical Fisher is far from the Hessian when residuals are
-    large, so means and variances can settle at wrong values (on a linear regression with each of three prior
-    means 3 sd off it ends 5.1 away, from 5.2, at 0.05 times the right sd). It is here for its cost, and for
-    parity with published methods.
+    It is not consistent: the empirical Fisher is far from the Hessian when residuals are large, so means and
+    variances can settle at wrong values. On a linear regression with each of three prior means 3 sd off, the
+    belief ends 5.1 away, from 5.2, at 0.05 times the right sd. The curvature is provided because it is cheap,
+    and because published methods use it.
+
+    Cost: one reverse pass.
 
     Example:
         >>> import credo, jax.numpy as jnp

@@ -28,15 +28,16 @@ __all__ = ["MeanHessian", "MonteCarlo", "MonteCarloEmpiricalFisher", "MonteCarlo
 
 @record
 class MonteCarlo(Curvature):
-    """What Monte Carlo curvatures have in common: how they draw.
+    """The base of Monte Carlo curvatures, which says how they draw.
 
     Arguments:
         samples: the number M of draws.
-        antithetic: draw in pairs mean +- deviation, which cancels the odd part of the gradient's noise.
-        common: use the same normal deviates in every inner iteration of a step (BLR, BBB), so that the
-            iterations follow one objective instead of a new one each.
-        quasi: spread the draws evenly (randomised quasi-Monte Carlo; `credo.linalg.normals`): unbiased, and
-            less noisy where a model has few parameters.
+        antithetic: whether to draw in pairs mean +- deviation, which cancels the odd part of the gradient's
+            noise.
+        common: whether all inner iterations of a step (BLR, BBB) use the same normal deviates, so that they
+            follow one objective instead of a new one each time.
+        quasi: whether to spread the draws evenly (randomised quasi-Monte Carlo; `credo.linalg.normals`),
+            which is unbiased, and less noisy where a model has few parameters.
 
     Raises:
         CredoError: fewer than 1 sample, an odd number of antithetic ones, or (at trace time) no key.
@@ -68,8 +69,8 @@ class MonteCarlo(Curvature):
 def _orthonormal(rows: Array) -> Array:
     """An orthonormal basis (n, P) of the space of the rows (n, P), which may be dependent.
 
-    Its derivative is that of the space, the basis within it held still; the QR decomposition's own does not
-    exist where rows are dependent.
+    Its derivative is that of the space, with the basis within the space held fixed. The derivative of the QR
+    decomposition itself does not exist where rows are dependent.
     """
     return jnp.linalg.qr(rows.T)[0].T
 
@@ -84,17 +85,18 @@ def _orthonormal_jvp(primals: tuple[Array], tangents: tuple[Array]) -> tuple[Arr
 
 @record
 class MonteCarloEmpiricalFisher(MonteCarlo):
-    """MC-EF: g = mean_m grad log p(y | theta_m) and the empirical Fisher G = -mean_m g_m g_m', theta_m from
-    the belief.
+    """MC-EF: the mean gradient and the empirical Fisher G = -mean_m g_m g_m' over draws from the belief.
 
-    The mean of outer products, not the outer product of the mean. Rows: one a draw and observation. Like
-    LIN-EF it is not consistent. Cost: M reverse passes, and what the family pays for M rows.
+    Here g_m = grad log p(y | theta_m) for a draw theta_m, and G is the mean of outer products, not the outer
+    product of the mean. There is one row for each draw and observation. Like LIN-EF it is not consistent.
+
+    Cost: M reverse passes, and what the family needs for M rows.
 
     Arguments:
         samples, antithetic, common, quasi: how to draw; see `MonteCarlo`.
 
     Raises:
-        CredoError: as `MonteCarlo` does.
+        CredoError: for the reasons that `MonteCarlo` gives.
 
     Example:
         >>> import credo, jax.numpy as jnp
@@ -122,11 +124,10 @@ class MonteCarloEmpiricalFisher(MonteCarlo):
 
 @record
 class MonteCarloHessian(MonteCarlo):
-    """MC-HESS: g and G = the means of the gradient and the Hessian of log p(y | theta_m), theta_m from the
-    belief.
+    """MC-HESS: the mean gradient and Hessian of log p(y | theta_m) over draws theta_m from the belief.
 
-    The Hessian of a network is indefinite; what is used is its negative semi-definite part, so that precision
-    is only ever added. Per family:
+    The Hessian of a network is indefinite. Only its negative semi-definite part is used, so that precision is
+    never removed. The estimate depends on the family:
 
     - full: the P x P mean Hessian by M P Hessian-vector products and an eigendecomposition (P^3);
     - diagonal: one probe z of signs a draw, diag = mean_m z * (H_m z) (Hutchinson 1990), cut off at 0; or
@@ -137,9 +138,9 @@ class MonteCarloHessian(MonteCarlo):
 
     Arguments:
         samples, antithetic, common, quasi: how to draw; see `MonteCarlo`.
-        estimator: of the diagonal: "hutchinson" or "price".
+        estimator: the estimator of the diagonal: "hutchinson" or "price".
         rank: the number of directions measured for a low-rank belief.
-        rounds: power iterations for those, from 0.
+        rounds: the number of power iterations for those directions, at least 0.
 
     Raises:
         CredoError: an argument is out of range, or (at trace time) there is no key.
@@ -178,8 +179,8 @@ class MeanHessian:
     Attributes:
         curvature: how to measure.
         slope: the gradient of the log-likelihood as a function of the parameters (P,).
-        draws, etas: the draws (M, P) and the model's outputs there (M, C).
-        mean, cov: the belief that was drawn from.
+        draws, etas: the draws (M, P) and the model's outputs at them (M, C).
+        mean, cov: the belief that the draws come from.
         key: the key of probes and directions.
     """
 

@@ -1,7 +1,7 @@
-"""Named methods: one-line spellings of model x family x curvature x rule x dynamics, with references.
+"""Named methods: combinations of model, family, curvature, rule and dynamics in one line, with references.
 
-`bong`, `blr`, `bog` and `bbb` spell every cell of the grid. The others are what papers call some of its
-cells. All return learners; docs/explanation/named-methods.md has them in one table.
+`bong`, `blr`, `bog` and `bbb` cover every cell of the grid. The others are the names that papers give to some
+of its cells. All return learners. docs/explanation/named-methods.md lists them in one table.
 """
 
 from credo.learners.methods.ensemble_filters import enkf, etkf

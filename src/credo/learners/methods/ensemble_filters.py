@@ -38,7 +38,7 @@ def enkf(model: Model, members: int = 100, *, dynamics: Dynamics = Static()) -> 
 
 
 def etkf(model: Model, members: int = 100, *, dynamics: Dynamics = Static()) -> EnsembleLearner:
-    """The ensemble transform Kalman filter (Bishop, Etherton & Majumdar 2001): nothing is drawn.
+    """The ensemble transform Kalman filter (Bishop, Etherton & Majumdar 2001), which draws nothing.
 
     Arguments:
         model: a `Model`; `joint(model)` for mini-batches.

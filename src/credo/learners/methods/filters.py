@@ -31,7 +31,7 @@ __all__ = [
 
 @record
 class Observation:
-    """The linear observation H z of a state-space model, whatever x is; H (C, D) is a leaf."""
+    """The linear observation H z of a state-space model, which ignores x. H (C, D) is a leaf."""
 
     matrix: ArrayLike
 
@@ -46,7 +46,7 @@ def extended_kalman(model: Model, *, dynamics: Dynamics = Static(), form: Form =
     Arguments:
         model: a `Model`; `joint(model)` for mini-batches.
         dynamics: how parameters move between observations.
-        form: how the covariance is held: see `Full`.
+        form: how the covariance is held; see `Full`.
 
     Returns:
         A learner.
@@ -266,7 +266,7 @@ def normal_inverse_gamma(
         model: a `Model` with a `Normal` likelihood.
         family: as in `bong`.
         dynamics: how parameters move between observations.
-        shape, scale: of the prior of v, above 0.
+        shape, scale: the shape and scale of the prior of v, above 0.
 
     Returns:
         A learner.

@@ -1,4 +1,4 @@
-"""The four rules, with any family and curvature: every cell of the grid."""
+"""The four rules with any family and curvature, which make up every cell of the grid."""
 
 from __future__ import annotations
 
@@ -55,8 +55,9 @@ def bong(
     gain: Gain = "joint",
     iterations: int = 1,
 ) -> RecursiveLearner:
-    """Bayesian online natural gradient (Jones, Chang & Murphy 2024, arXiv 2405.19681): one natural-gradient
-    step.
+    """BONG, the Bayesian online natural gradient: one natural-gradient step for each observation.
+
+    Source: Jones, Chang & Murphy 2024 (arXiv 2405.19681).
 
     Arguments:
         model: a `Model`; `joint(model)` for mini-batches.

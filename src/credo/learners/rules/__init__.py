@@ -7,8 +7,8 @@
 | `BOGRule` | plain | E log p(y given theta) | 1 |
 | `BBBRule` | plain | ELBO | I |
 
-A rule needs of a family only the roles of its covariance, and of a curvature only a `Local` model. Where a
-rule takes steps in a family's own parameters, they are registered here, beside the rule and not in the
+A rule relies only on the roles of a family's covariance and on the `Local` model of a curvature. Where a rule
+takes steps in a family's own parameters, those steps are registered here, beside the rule and not in the
 covariance, by the class of the covariance:
 
 - `start_iterate`, `blend_precisions` and `temper` for BLR (and `start_row_space`, a shortcut),

@@ -1,4 +1,4 @@
-"""Plain gradient steps of a belief in the parameters of its family, by the gradients by mean and covariance.
+"""Plain gradient steps of a belief in the parameters of its family, from gradients by mean and covariance.
 
 The objective E has dE / d mean = u and dE / dS = N / 2 with N = -B' B - diag(d), to which an ELBO adds L -
 L0. Sources: Jones, Chang & Murphy 2024 (BOG, BBB), rederived and checked against automatic differentiation.
@@ -24,7 +24,7 @@ from credo.linalg.matrices import safe_sqrt
 __all__ = ["Ascent", "Chart", "ascend", "diagonal_bend", "with_diagonal"]
 
 Chart: TypeAlias = Literal["natural", "moment"]
-"""In which parameters of a Gaussian a step is taken: (L mu, -L / 2), or (mu, S)."""
+"""The parameters of a Gaussian in which a step is taken: (L mu, -L / 2) or (mu, S)."""
 
 
 @dataclass(frozen=True)
@@ -39,8 +39,8 @@ class Ascent:
         rate: the learning rate.
         parameters: "natural" (L mu, -L / 2), "moment" (mu, S), or None for the family's own: natural, or
             (mu, y, W) for a low-rank precision, which has no other.
-        retraction: "safe" stays positive definite, whatever the rate; "exact" takes the step as it is, and
-            gives NaN where it leaves the positive definite matrices.
+        retraction: "safe" stays positive definite for any rate; "exact" takes the step unchanged, and gives
+            NaN where it leaves the positive definite matrices.
     """
 
     slope: Array
@@ -83,7 +83,7 @@ def _(cov: FullCovariance, mean: Array, step: Ascent) -> tuple[Array, FullCovari
 @ascend.register
 def _(cov: DiagonalCovariance, mean: Array, step: Ascent) -> tuple[Array, DiagonalCovariance]:
     """With n = diag(N), elementwise: lam - 4 a v u mu - 2 a v^2 n, v (lam mu + a v u); or v + a n / 2, mu
-    + a u; cost k P.
+    + a u. Cost: k P.
     """
     bend = diagonal_bend(cov, step.factor, step.diagonal, step.prior)
     slope, rate = step.slope, step.rate
@@ -97,7 +97,7 @@ def _(cov: DiagonalCovariance, mean: Array, step: Ascent) -> tuple[Array, Diagon
 
 @ascend.register
 def _(cov: LowRankCovariance, mean: Array, step: Ascent) -> tuple[Array, LowRankCovariance]:
-    """In (mu, y, W), the only parameters of this family; cost P (R^2 + R k)."""
+    """In (mu, y, W), the only parameters of this family. Cost: P (R^2 + R k)."""
     if step.parameters is not None:
         raise CredoError(
             "parameters must be None for a low-rank family (its own are mean, y and W); "
@@ -121,7 +121,7 @@ def _(cov: LowRankCovariance, mean: Array, step: Ascent) -> tuple[Array, LowRank
 
 
 def with_diagonal(factor: Rows, diagonal: Array | None) -> Array:
-    """An array of rows that stand for B' B + diag(d)."""
+    """An array of rows that represent B' B + diag(d)."""
     if diagonal is None:
         return factor.dense()
     return jnp.concatenate([factor.dense(), jnp.diag(safe_sqrt(diagonal))], axis=0)

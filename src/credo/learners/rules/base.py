@@ -19,12 +19,23 @@ Measure: TypeAlias = Callable[[Array, Readable, Array | int], Local]
 
 @record
 class Step:
-    """What a rule made of an observation.
+    """The result of a rule's update with one observation.
 
     Attributes:
         mean, cov: the new mean (P,) and covariance.
         local: the first local model, at the prior.
-        inner: J S0 J' (k, k) of its rows.
+        inner: J S0 J' (k, k), for the rows J of that local model and the prior covariance S0.
+
+    Example:
+        A step that leaves the prior as it was:
+
+        >>> import jax.numpy as jnp
+        >>> from credo.covariances import Full
+        >>> from credo.learners import Local, Step
+        >>> cov, one = Full().init(jnp.ones(2)), jnp.ones(1)
+        >>> local = Local(jnp.asarray([[1.0, 2.0]]), 0.5 * one, one, one)
+        >>> Step(jnp.zeros(2), cov, local, cov.push(local.rows)).inner.tolist()
+        [[5.0]]
     """
 
     mean: Array
@@ -34,10 +45,11 @@ class Step:
 
 
 class Rule(ABC):
-    """From a prior N(mean, cov) and a way to measure, the new mean and covariance.
+    """How a prior N(mean, cov) and measurements at an observation become a new mean and covariance.
 
-    To add a rule, write a record with `update`. It needs of a family only the roles of its covariance
-    (`credo.covariances`), and of a curvature only a `Local` model, so it works with all of them.
+    To add a rule, write a record with `update`. A rule relies only on the roles of a covariance
+    (`credo.covariances`) and on the `Local` model of a curvature, so it works with every family and every
+    curvature.
 
     Example:
         A rule that takes in half of what an observation says:
@@ -61,8 +73,9 @@ class Rule(ABC):
     """
 
     random_start: ClassVar[float] = 0.0
-    """The share of a low-rank prior's precision that starts in random directions; above 0 for rules to which
-    W = 0 is a stationary point."""
+    """The share of a low-rank prior's precision that starts in random directions.
+
+    It is above 0 for rules that have a stationary point at W = 0."""
 
     @abstractmethod
     def update(self, mean: Array, cov: Covariance, measure: Measure, t: Array) -> Step:
@@ -70,8 +83,8 @@ class Rule(ABC):
 
         Arguments:
             mean, cov: the prior of this step.
-            measure: what is seen of the observation.
-            t: the belief's time, for schedules.
+            measure: measures the observation at a belief; see `Measure`.
+            t: the time of the belief, for schedules.
 
         Returns:
             The new mean and covariance, with the first local model for the evidence.

@@ -33,29 +33,35 @@ _SpaceState: TypeAlias = tuple[RowSpace, Array, Array, Array]
 
 @record
 class BLRRule(Rule):
-    """The Bayesian learning rule (Khan & Rue 2023, arXiv 2107.04562): I natural-gradient steps on the
-    evidence lower bound, with the belief before the observation as the prior.
+    """The Bayesian learning rule: I natural-gradient steps on the evidence lower bound.
 
-    With L0 and mu0 of that prior, g and G = -U U' measured at the current iterate (mu, S = inv(L)):
+    The prior is the belief before the observation. Source: Khan & Rue 2023 (arXiv 2107.04562).
+
+    With L0 and mu0 of that prior, and g and G = -U U' measured at the current iterate (mu, S = inv(L)), a
+    step is
 
         L <- (1 - a) L + a L0 + a U U',     mu <- mu + a S [L0 (mu0 - mu) + g].
 
     A step of size a is a Kalman update of the blended belief (1 - a) psi + a psi0 with the data at strength
-    a, which is how it is computed: no inverse, and for `Full` no P^3. With a = 1 and LIN-HESS the iterations
-    are those of the iterated EKF; with one iteration it is BONG. The fixed point does not depend on a.
+    a. It is computed in this way, without an inverse and, for `Full`, without a cost of P^3. With a = 1 and
+    LIN-HESS the iterations are those of the iterated EKF; with one iteration it is BONG. The fixed point does
+    not depend on a.
 
     Arguments:
-        learning_rate: a, above 0 and at most 1; or a schedule over the steps of the stream (`Schedule`, or a
-            function of the step), a rate outside [0, 1] of which rejects the update.
+        learning_rate: a, above 0 and at most 1, or a schedule over the steps of the stream (`Schedule`, or a
+            function of the step). A scheduled rate outside [0, 1] rejects the update.
         iterations: I, at least 1.
-        gain: "joint" moves the mean by the posterior before the family forgets, "kept" by what is kept, as
-            published; see `BONGRule`. They differ for `Diagonal` and `LowRank` only. With "joint" and
-            LIN-HESS, a `LowRank` belief over a large network of dense layers forgets once, after the last
-            iteration; otherwise, or where the iterations bring more than 256 rows, after each.
+        gain: "joint" moves the mean by the posterior before the family forgets; "kept" moves it by the kept
+            covariance, as published; see `BONGRule`. They differ only for `Diagonal` and `LowRank`. With
+            "joint" and LIN-HESS, a `LowRank` belief over a large network of dense layers forgets once, after
+            the last iteration; otherwise, or where the iterations bring more than 256 rows, after each.
         parameters: "natural" (above), or "moment": mu <- mu + a S [L0 (mu0 - mu) + g] with the old S, and
             S <- S + a S (G + L - L0) S; for `Full` (P^3) and `Diagonal`.
-        retraction: how the "moment" step stays positive definite: "safe", or "exact" (which rejects the
-            update where it does not).
+        retraction: how the "moment" step stays positive definite: "safe", or "exact", which rejects the
+            update where it does not.
+
+    Raises:
+        CredoError: a number is out of range, or a name is unknown.
 
     Cost: I times BONG's; `Full` P^2 k an iteration while I k < P, after that P^3. Exact for linear-Gaussian
     models when a = 1.
@@ -116,7 +122,7 @@ class BLRRule(Rule):
         iterate: Iterate,
         local: Local,
     ) -> _State:
-        """One iteration, in shifts m = mu - mu0 and duals d = L m from the prior."""
+        """One iteration, in the shift m = mu - mu0 from the prior and the dual d = L m."""
         part = local.weighted(rate)
         blend = iterate.blend(rate)
         carry = (1.0 - rate) * iterate.dual(shift, dual)
@@ -149,7 +155,7 @@ class BLRRule(Rule):
         start: RowSpace,
     ) -> Step:
         """All iterations in the space of their rows J: L = L0 + J' N J with N = B' B, and mu = mu0 + S0 J' u
-        with (I + N J S0 J') u = z, where z are the coefficients of the dual vector. Cost I P and P R^2.
+        with (I + N J S0 J') u = z, where z are the coefficients of the dual vector. Cost: I P and P R^2.
         """
         each, width = first.rows.shape[0], first.factor.shape[0]
         count = self.iterations * each

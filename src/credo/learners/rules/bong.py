@@ -15,8 +15,7 @@ from credo.learners.rules.base import Measure, Rule, Step
 __all__ = ["GAINS", "BONGRule", "Gain"]
 
 Gain: TypeAlias = Literal["joint", "kept"]
-"""Which covariance moves the mean: that of the exact posterior of the local model, or what the family keeps.
-"""
+"""The covariance that moves the mean: the exact posterior of the local model, or the kept one."""
 
 GAINS: tuple[Gain, ...] = ("joint", "kept")
 """All gains."""
@@ -24,19 +23,23 @@ GAINS: tuple[Gain, ...] = ("joint", "kept")
 
 @record
 class BONGRule(Rule):
-    """Bayesian online natural gradient: psi = psi0 + natural gradient of E log p(y | theta), one step, no
-    learning rate.
+    """Bayesian online natural gradient: one step psi = psi0 + natural gradient of E log p(y | theta).
 
-    With a Gaussian and the local model (J, e, A): precision L0 + J' A A' J, and mean mu0 + inv(L) J' e. On
-    linear-Gaussian models this is Bayes' rule itself (the Kalman filter).
+    There is no learning rate.
+
+    With a Gaussian and the local model (J, e, A), the precision becomes L = L0 + J' A A' J, and the mean mu0
+    + inv(L) J' e. On linear-Gaussian models this is Bayes' rule itself (the Kalman filter).
 
     Arguments:
         gain: which covariance moves the mean. "joint" (the default) uses the exact posterior of the local
             model, before the family forgets: S0 J' inv(I + A A' J S0 J') e, the Kalman gain. "kept" uses the
-            covariance that is kept (mu0 + S g); for diagonal beliefs it diverges on
-            networks, but costs k P instead of k^2 P for k rows.
-        iterations: how often to linearise anew at the latest mean (the iterated EKF); the observation is
-            counted once.
+            kept covariance (mu0 + S g). For diagonal beliefs it costs k P instead of k^2 P for k rows, but it
+            diverges on networks.
+        iterations: how often to linearise at the latest mean (the iterated EKF). The observation counts only
+            once.
+
+    Raises:
+        CredoError: there is fewer than 1 iteration, or `gain` has another value.
 
     Example:
         >>> import credo, jax.numpy as jnp

@@ -27,7 +27,7 @@ def ascend_naturals(
     """A plain gradient step in (L mu, -L / 2): the new mean and root of S.
 
     L <- L - 2 a (S u mu' + mu u' S) - 2 a S N S and mu <- inv(L_new) (L mu + a S u), with N = -B' B, plus
-    L - L0 where a prior is given. Cost (k + 2) P^2 without a prior, else P^3: from the second iteration on,
+    L - L0 where a prior is given. Cost: (k + 2) P^2 without a prior, else P^3: from the second iteration on,
     L - L0 has doubled its rank at every step.
     """
     white_slope = slope @ root  # W' u
@@ -80,7 +80,7 @@ def ascend_moments(
     rate: Array,
     retraction: Retraction,
 ) -> tuple[Array, Array]:
-    """A plain gradient step in (mu, S): mu + a u and S + a N / 2; cost P^3."""
+    """A plain gradient step in (mu, S): mu + a u and S + a N / 2. Cost: P^3."""
     white = jnp.linalg.solve(root, factor.T)  # W^-1 B'
     change = -white @ white.T
     if prior_root is not None:

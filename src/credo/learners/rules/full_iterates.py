@@ -21,9 +21,9 @@ __all__ = ["StackedCovariance", "StackedIterate", "WhitenedIterate"]
 
 @record
 class StackedCovariance(Readable):
-    """S = inv(inv(S0) + C' C), held as S0 with the rows C (n, P); nothing is forgotten.
+    """The covariance S = inv(inv(S0) + C' C), held as S0 with the rows C (n, P). Nothing is forgotten.
 
-    By the Woodbury identity with K = C S0 and G = C S0 C', so products cost n P and n^2 beyond those of S0.
+    Products use the Woodbury identity with K = C S0 and G = C S0 C', and cost n P and n^2 beyond those of S0.
 
     Attributes:
         base: S0.
@@ -48,7 +48,7 @@ class StackedCovariance(Readable):
         return chol
 
     def couple(self, rows: Array | Rows) -> tuple[DenseRows, Array]:
-        """J S = J S0 - (J K') inv(I + G) K, and its product with J'; cost k P (n + P)."""
+        """J S = J S0 - (J K') inv(I + G) K, and its product with J'. Cost: k P (n + P)."""
         jacobian = as_rows(rows)
         cross, inner = self.base.couple(jacobian)
         half = solve_lower(self._chol(), jacobian.cross(self.cross))
@@ -56,21 +56,21 @@ class StackedCovariance(Readable):
         return DenseRows(cross.dense() - weights.T @ self.cross), inner - half.T @ half
 
     def color(self, deviates: Array) -> Array:
-        """From draws of N(0, S0), by `narrow`; cost n^3, and n P a draw."""
+        """From draws of N(0, S0), by `narrow`. Cost: n^3, and n P a draw."""
         return narrow(self.base.color(deviates), self.rows, self.cross, self.inner)
 
     def logdet(self) -> Array:
-        """log det S0 - log det(I + G); cost n^3 beyond that of S0."""
+        """log det S0 - log det(I + G). Cost: n^3 beyond that of S0."""
         return self.base.logdet() - 2.0 * jnp.sum(jnp.log(jnp.diagonal(self._chol())))
 
     def diag(self) -> Array:
-        """The variances; cost n P beyond those of S0."""
+        """The variances. Cost: n P beyond those of S0."""
         return self.base.diag() - jnp.sum(solve_lower(self._chol(), self.cross) ** 2, axis=0)
 
 
 @record
 class StackedIterate(Iterate):
-    """L = L0 + C' C in at most n rows; `used` of them are filled so far, the others are zero."""
+    """The precision L = L0 + C' C in at most n rows, of which `used` are filled and the others are zero."""
 
     stacked: StackedCovariance
     used: Array
@@ -91,11 +91,11 @@ class StackedIterate(Iterate):
         )
 
     def dual(self, shift: Array, tracked: Array) -> Array:
-        """As tracked: nothing was forgotten, so it is exact and costs nothing."""
+        """The dual vector that the rule tracks, which is exact because nothing was forgotten."""
         return tracked
 
     def advance(self, blend: Readable, share: Array, factor: Rows, diagonal: Array | None) -> StackedIterate:
-        """Write the new rows after the others, and complete K and G; cost k P^2 and n k P."""
+        """Write the new rows after the others, and complete K and G. Cost: k P^2 and n k P."""
         assert isinstance(blend, StackedCovariance)
         array = factor.dense()
         if diagonal is not None:
@@ -123,19 +123,19 @@ class StackedIterate(Iterate):
         return self.stacked
 
     def finish(self) -> Covariance:
-        """The covariance in its family's own form; cost n P^2."""
+        """The covariance in its family's own form. Cost: n P^2."""
         assert isinstance(self.stacked.base, FullCovariance)
         return self.stacked.base.condition(self.stacked.rows)
 
 
 @record
 class WhitenedIterate(Iterate):
-    """L = W0^-T (I + N) W0^-1 for a prior S0 = W0 W0', by the matrix N (P, P); cost P^3 a step.
+    """L = W0^-T (I + N) W0^-1 for a prior S0 = W0 W0', by the matrix N (P, P). Cost: P^3 a step.
 
     Attributes:
         prior: W0.
         matrix: N.
-        current: the covariance S here, in its family's own form.
+        current: the covariance S of the iterate, in its family's own form.
     """
 
     prior: Array
@@ -158,7 +158,7 @@ class WhitenedIterate(Iterate):
         return self.current.with_root(jsl.solve_triangular(chol, self.prior.T, lower=True).T)
 
     def dual(self, shift: Array, tracked: Array) -> Array:
-        """As tracked: nothing was forgotten."""
+        """The dual vector that the rule tracks, which is exact because nothing was forgotten."""
         return tracked
 
     def advance(self, blend: Readable, share: Array, factor: Rows, diagonal: Array | None) -> WhitenedIterate:
@@ -181,7 +181,7 @@ class WhitenedIterate(Iterate):
 
 @start_iterate.register
 def _(prior: FullCovariance, rows: int) -> StackedIterate | WhitenedIterate:
-    """By rows where they are fewer than the parameters, else by one P x P matrix."""
+    """An iterate in rows where they are fewer than the parameters, and otherwise in one P x P matrix."""
     if rows < prior.size:
         return StackedIterate.start(prior, rows, prior.dtype)
     return WhitenedIterate.start(prior.as_root(), prior)

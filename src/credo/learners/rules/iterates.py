@@ -5,9 +5,8 @@ first blends it with the prior, L <- (1 - a) L + a L0 and d <- (1 - a) d, then a
 Each family holds L as cheaply as it can:
 
 - `BlendedIterate` (diagonal, low rank) mixes precisions directly: cost P, or P (2R + k)^2;
-- `StackedIterate` (full; `credo.learners.rules.full_iterates`) keeps L = L0 + C' C by its rows C and what
-they give with S0, so that no P x P
-  matrix is ever factorised: cost k P^2 and k^2 P a step;
+- `StackedIterate` (full; `credo.learners.rules.full_iterates`) keeps L = L0 + C' C by its rows C and their
+  products with S0, so that no P x P matrix is ever factorised: cost k P^2 and k^2 P a step;
 - `WhitenedIterate` (full, where the steps bring more rows than there are parameters) keeps the P x P matrix
   N in L = W0^-T (I + N) W0^-1: cost P^3 <= (number of rows) P^2.
 """
@@ -49,7 +48,7 @@ class Iterate(ABC):
     @property
     @abstractmethod
     def cov(self) -> Readable:
-        """The covariance here."""
+        """The covariance of the iterate."""
 
     @abstractmethod
     def blend(self, share: Array) -> Readable:
@@ -57,15 +56,15 @@ class Iterate(ABC):
 
     @abstractmethod
     def dual(self, shift: Array, tracked: Array) -> Array:
-        """d = L (mu - mu0) (P,), from the shift mu - mu0 and from the d that the rule tracks."""
+        """The dual vector d = L (mu - mu0) (P,), given the shift mu - mu0 and the d that the rule tracks."""
 
     @abstractmethod
     def advance(self, blend: Readable, share: Array, factor: Rows, diagonal: Array | None) -> Iterate:
-        """Add B' B + diag(d) to the precision of `blend` (what `blend(share)` gave)."""
+        """Add B' B + diag(d) to the precision of `blend`, which is the result of `blend(share)`."""
 
     @abstractmethod
     def finish(self) -> Covariance:
-        """The covariance here, in its family's own form."""
+        """The covariance of the iterate, in its family's own form."""
 
 
 @singledispatch
@@ -86,7 +85,7 @@ def start_iterate(prior: Covariance, rows: int) -> Iterate:
 @start_iterate.register(DiagonalCovariance)
 @start_iterate.register(LowRankCovariance)
 def _(prior: DiagonalCovariance | LowRankCovariance, rows: int) -> BlendedIterate:
-    """By mixing the precisions; cost P a step, or P (2R + k)^2 for low rank."""
+    """By mixing the precisions. Cost: P a step, or P (2R + k)^2 for low rank."""
     return BlendedIterate(prior, prior)
 
 
@@ -105,7 +104,7 @@ def blend_precisions(current: Covariance, prior: Covariance, share: Array) -> Co
 
 @blend_precisions.register
 def _(current: DiagonalCovariance, prior: Covariance, share: Array) -> DiagonalCovariance:
-    """Exact; cost P."""
+    """Exact. Cost: P."""
     assert isinstance(prior, DiagonalCovariance)
     return DiagonalCovariance(1.0 / ((1.0 - share) / current.var + share / prior.var), current.keep)
 
@@ -122,7 +121,7 @@ def _(current: LowRankCovariance, prior: Covariance, share: Array) -> LowRankCov
 
 @record
 class BlendedIterate(Iterate):
-    """An iterate whose family can mix two precisions: `prior` and the `current` covariance, as kept."""
+    """An iterate whose family can mix two precisions, with its `prior` and its kept `current` covariance."""
 
     prior: Covariance
     current: Covariance
@@ -133,11 +132,11 @@ class BlendedIterate(Iterate):
         return self.current
 
     def blend(self, share: Array) -> Covariance:
-        """Precision (1 - a) L + a L0; cost P (R)."""
+        """Precision (1 - a) L + a L0. Cost: P (R)."""
         return blend_precisions(self.current, self.prior, share)
 
     def dual(self, shift: Array, tracked: Array) -> Array:
-        """L m with the precision L that was kept, which is not the one that made m."""
+        """The product L m with the kept precision L, which differs from the precision that made m."""
         return inverse_of(self.current)(shift)
 
     def advance(self, blend: Readable, share: Array, factor: Rows, diagonal: Array | None) -> BlendedIterate:

@@ -25,8 +25,9 @@ def ascend_factors(
     retraction: Retraction,
     tied: bool = False,
 ) -> tuple[Array, Array]:
-    """y + a diag(T) / 2 and W + a W T, with T = S (B' B + diag(d) + L0 - L) S; without a prior L0 - L is left
-    out.
+    """The step to y + a diag(T) / 2 and W + a W T, with T = S (B' B + diag(d) + L0 - L) S.
+
+    Without a prior, L0 - L is left out.
 
     Arguments:
         base, factor: y (P,) and W (R, P).

@@ -1,4 +1,4 @@
-"""Rules by plain gradients in the parameters of the family: BOG and BBB.
+"""Rules that follow plain gradients in the parameters of the family: BOG and BBB.
 
 Source: Jones, Chang & Murphy 2024 (BONG, arXiv 2405.19681), after Blundell et al. 2015 (BBB). The gradients
 by mean and covariance come from the curvature (dE / dS is half the expected Hessian); each family turns them
@@ -37,20 +37,23 @@ def _check(rule: BBBRule | BOGRule) -> None:
 
 @record
 class BBBRule(Rule):
-    """Bayes by backprop, online: I plain gradient steps on the evidence lower bound, with the belief before
-    the observation as the prior.
+    """Online Bayes by backprop: I plain gradient steps on the evidence lower bound.
 
-    psi <- psi + a grad_psi ELBO. Not invariant to how the belief is parameterised, and with a learning rate
-    to tune; it is here for comparison, and because it is what most people use.
+    A step is psi <- psi + a grad_psi ELBO, with the belief before the observation as the prior. The rule is
+    not invariant to how the belief is parameterised, and its learning rate must be tuned. It is provided for
+    comparison, and because most people use it.
 
     Arguments:
-        learning_rate: a, above 0; or a schedule over the steps of the stream (a rate below 0 of which
-            rejects the update).
-        iterations: I, at least 1. With 1 it is BOG, since the ELBO's prior has no gradient at itself.
+        learning_rate: a, above 0, or a schedule over the steps of the stream. A scheduled rate below 0
+            rejects the update.
+        iterations: I, at least 1. With 1 the rule is BOG, since the ELBO's prior has no gradient at itself.
         parameters: psi: None for the family's own (natural parameters; mean, diagonal and factor for
             `LowRank`), "natural" or "moment".
-        retraction: "safe" keeps covariances positive definite whatever the rate; "exact" takes the step as it
-            is, and rejects the update where the result is no covariance.
+        retraction: "safe" keeps covariances positive definite for any rate; "exact" takes the step unchanged,
+            and rejects the update where the result is no covariance.
+
+    Raises:
+        CredoError: a number is out of range, or a name is unknown.
 
     Cost: `Full` P^2 (k + 2) for the first iteration in natural parameters and P^3 for every other (the
     precision's distance from the prior doubles its rank each time); `Diagonal` k P; `LowRank` P (R^2 + R k).
@@ -102,8 +105,9 @@ class BBBRule(Rule):
 
 @record
 class BOGRule(Rule):
-    """Bayesian online gradient: one plain gradient step on the expected log-likelihood, psi <- psi0 + a
-    grad_psi E log p(y | theta).
+    """Bayesian online gradient: one plain gradient step on the expected log-likelihood.
+
+    The step is psi <- psi0 + a grad_psi E log p(y | theta).
 
     Arguments:
         learning_rate, parameters, retraction: as in `BBBRule`.

@@ -19,8 +19,8 @@ class Schedule:
     """A learning rate that changes along the stream.
 
     Arguments:
-        function: from the number of the step (0 at the first observation) to the rate; an optax schedule
-            will do. Compiled code is kept per function, so make it once.
+        function: a function from the number of the step (0 at the first observation) to the rate, such as an
+            optax schedule. Compiled code is kept per function, so make it only once.
 
     Example:
         >>> float(Schedule(lambda t: 0.5 / (1 + t))(jnp.asarray(1)))
@@ -39,7 +39,11 @@ Rate: TypeAlias = ArrayLike | Schedule | Callable[[Array], ArrayLike]
 
 
 def as_rate(field: str, value: Rate, high: float | None = None) -> ArrayLike | Schedule:
-    """A number above 0 (and at most `high`), or a schedule made of a function."""
+    """The rate as a number above 0 (and at most `high`), or as a schedule made from a function.
+
+    Raises:
+        CredoError: the number is out of range.
+    """
     if callable(value):
         return value if isinstance(value, Schedule) else Schedule(value)
     require_positive(field, value)
@@ -51,8 +55,8 @@ def as_rate(field: str, value: Rate, high: float | None = None) -> ArrayLike | S
 def rate_at(rate: Rate, t: Array, dtype: DTypeLike, high: float | None = None) -> Array:
     """The rate at the belief's time t (1 at the first observation), as a scalar of this dtype.
 
-    With `high`, a rate outside [0, high] (of a schedule, or of a traced number, which nobody could refuse) is
-    NaN: the update is then rejected.
+    With `high`, a rate outside [0, high] becomes NaN, and the update is then rejected. This happens for
+    schedules and for traced numbers, which cannot be checked earlier.
     """
     value = rate(jnp.maximum(t - 1, 0)) if callable(rate) else rate
     scalar = jnp.asarray(value).astype(dtype)

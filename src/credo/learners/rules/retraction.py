@@ -1,7 +1,7 @@
 """How a step in a precision or covariance stays positive definite.
 
-A step changes a positive matrix M to M^1/2 (I + X) M^1/2. Where X has an eigenvalue below -1 the result is no
-covariance; the safe retraction replaces 1 + x by 1 + x + x^2 / 2 for x < 0, which is never below 1/2 and
+A step changes a positive matrix M to M^1/2 (I + X) M^1/2. Where X has an eigenvalue below -1, the result is
+no covariance. The safe retraction replaces 1 + x by 1 + x + x^2 / 2 for x < 0, which is never below 1/2 and
 agrees with the step to first order. On whole matrices the same is M + D + D inv(M) D / 2 (Lin, Schmidt & Khan
 2020, arXiv 2002.10060, for the natural gradient).
 """

@@ -24,12 +24,12 @@ from credo.linalg.matrices import scale_rows, solve_lower, symmetric
 __all__ = ["FEW", "RowSpace", "start_row_space"]
 
 FEW = 256
-"""How many rows an inner loop may bring for its small systems to stay cheap."""
+"""The number of rows up to which the small systems of an inner loop stay cheap."""
 
 
 @record
 class RowSpace:
-    """Rows J (n, P) around a prior covariance S0 = inv(diag(y) + W' W); groups not yet filled are zero.
+    """Rows J (n, P) around a prior covariance S0 = inv(diag(y) + W' W). Groups not yet filled are zero.
 
     Attributes:
         prior: S0.
@@ -49,7 +49,7 @@ class RowSpace:
 
     @classmethod
     def start(cls, prior: LowRankCovariance, like: Rows, groups: int) -> RowSpace:
-        """No rows yet, with room for some groups of rows like the given ones; cost P R^2."""
+        """No rows yet, with room for some groups of rows like the given ones. Cost: P R^2."""
         spread = scale_rows(prior.factor, 1.0 / prior.base)
         eye = jnp.eye(prior.rank, dtype=like.dtype)
         chol = jnp.linalg.cholesky(eye + symmetric(spread @ prior.factor.T))
@@ -59,7 +59,7 @@ class RowSpace:
         return cls(prior, spread, inverse, like.empty(groups), along, inner)
 
     def add(self, rows: Rows, at: Array | int) -> RowSpace:
-        """Write k rows as the group number `at`; cost P R."""
+        """Write k rows as the group number `at`. Cost: P R."""
         zero = jnp.zeros((), jnp.int32)
         start = jnp.asarray(at, jnp.int32) * rows.shape[0]
         all_rows = self.rows.write_group(rows, at)
@@ -71,7 +71,7 @@ class RowSpace:
         return replace(self, rows=all_rows, along=along, inner=inner)
 
     def shift(self, coefficients: Array) -> Array:
-        """S0 J' u (P,) for u (n,); cost P (R + number of groups)."""
+        """S0 J' u (P,) for u (n,). Cost: P (R + number of groups)."""
         pull = self.inverse @ (self.along @ coefficients)
         return (self.rows.pull(coefficients) - pull @ self.prior.factor) / self.prior.base
 
@@ -82,13 +82,11 @@ class RowSpace:
 
 @singledispatch
 def start_row_space(prior: Covariance, like: Rows, groups: int) -> RowSpace | None:
-    """A space for some groups of rows like the given ones, where the family and the rows gain by it; else
-    None.
-    """
+    """A space for some groups of rows like the given ones, or None where it would bring no gain."""
     return None
 
 
 @start_row_space.register
 def _(prior: LowRankCovariance, like: Rows, groups: int) -> RowSpace | None:
-    """Where products of rows with rows are cheap."""
+    """A space where products of rows with rows are cheap, and otherwise None."""
     return RowSpace.start(prior, like, groups) if like.compact else None

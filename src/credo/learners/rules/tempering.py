@@ -1,4 +1,4 @@
-"""Natural-gradient steps in the moments (mu, S), which BLR takes where it is asked for them."""
+"""Natural-gradient steps in the moments (mu, S), which BLR takes on request."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def temper(
     rate: Array,
     retraction: Retraction,
 ) -> Covariance:
-    """S + a S N S with N = L - L0 - B' B - diag(d): a natural-gradient step in the moments.
+    """A natural-gradient step in the moments: S + a S N S with N = L - L0 - B' B - diag(d).
 
     Arguments:
         cov: S.
@@ -53,7 +53,7 @@ def _(
     rate: Array,
     retraction: Retraction,
 ) -> DiagonalCovariance:
-    """v + a v^2 n; cost k P."""
+    """v + a v^2 n. Cost: k P."""
     bend = diagonal_bend(cov, factor, diagonal, prior)
     return DiagonalCovariance(cov.var * retract(rate * cov.var * bend, retraction), cov.keep)
 
@@ -67,14 +67,14 @@ def _(
     rate: Array,
     retraction: Retraction,
 ) -> FullCovariance:
-    """Cost P^3."""
+    """Cost: P^3."""
     assert isinstance(prior, FullCovariance)
     rows = with_diagonal(factor, diagonal)
     return cov.with_root(temper_root(cov.as_root(), rows, prior.as_root(), rate, retraction))
 
 
 def temper_root(root: Array, factor: Array, prior_root: Array, rate: Array, retraction: Retraction) -> Array:
-    """The root of S + a S (L - L0 - B' B) S; cost P^3."""
+    """The root of S + a S (L - L0 - B' B) S. Cost: P^3."""
     white = factor @ root
     ratio = jnp.linalg.solve(prior_root, root)
     eye = jnp.eye(root.shape[0], dtype=root.dtype)

@@ -1,4 +1,4 @@
-"""Rows of Jacobians: what covariances and rules ask of them, whatever they are kept as.
+"""Rows of Jacobians: what covariances and rules ask of them, in whichever form they are kept.
 
 Rows J (k, P) are the derivatives of k outputs by P parameters. `DenseRows` keeps them as an array.
 `OuterRows` keeps the rows of a network of dense layers as outer products, layer by layer, and never writes J.

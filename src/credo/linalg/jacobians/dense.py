@@ -15,7 +15,7 @@ __all__ = ["DenseRows", "as_rows", "leading"]
 
 @record
 class DenseRows(Rows):
-    """Rows J (k, P) as they are.
+    """Rows J (k, P), kept as an array.
 
     Attributes:
         array: J (k, P).
@@ -39,7 +39,7 @@ class DenseRows(Rows):
 
     @property
     def compact(self) -> bool:
-        """No: a product of two rows reads both."""
+        """False: a product of two rows reads both in full."""
         return False
 
     def dense(self) -> Array:
@@ -47,53 +47,53 @@ class DenseRows(Rows):
         return self.array
 
     def pull(self, coefficients: Array) -> Array:
-        """c J; cost k P."""
+        """c J. Cost: k P."""
         return coefficients @ self.array
 
     def push(self, vector: Array) -> Array:
-        """J w; cost k P."""
+        """J w. Cost: k P."""
         return self.array @ vector
 
     def mix_rows(self, matrix: Array) -> DenseRows:
-        """M J; cost m k P."""
+        """M J. Cost: m k P."""
         return DenseRows(matrix @ self.array)
 
     def scale_rows(self, column: Array) -> DenseRows:
-        """diag(c) J; cost k P."""
+        """diag(c) J. Cost: k P."""
         return DenseRows(column[:, None] * self.array)
 
     def where(self, keep: Array) -> DenseRows:
-        """Rows to be left out are set to zero."""
+        """The rows with those whose `keep` (k,) is False set to zero."""
         return DenseRows(jnp.where(keep[:, None], self.array, 0.0))
 
     def cross(self, matrix: Array) -> Array:
-        """M J'; cost q k P."""
+        """M J'. Cost: q k P."""
         return matrix @ self.array.T
 
     def gram(self, weight: Array | None = None, other: Rows | None = None) -> Array:
-        """J diag(w) H'; cost k l P."""
+        """J diag(w) H'. Cost: k l P."""
         second = self if other is None else other
         rows = self.array if weight is None else scale_rows(self.array, weight)
         return rows @ second.dense().T
 
     def squares(self, inner: Array | None = None) -> Array:
-        """The column sums of squares; cost k P, or k^2 P with N."""
+        """The column sums of squares. Cost: k P, or k^2 P with N."""
         return column_sums(self.array**2 if inner is None else self.array * (inner @ self.array))
 
     def explained(self, var: Array) -> Array:
-        """By the Cholesky factor of I + J diag(v) J'; cost k^2 P."""
+        """By the Cholesky factor of I + J diag(v) J'. Cost: k^2 P."""
         eye = jnp.eye(self.array.shape[0], dtype=var.dtype)
         chol = jnp.linalg.cholesky(eye + scale_rows(self.array, var) @ self.array.T)
         return column_sums(solve_lower(chol, scale_rows(self.array, jnp.sqrt(var))) ** 2)
 
     def couple_diagonal(self, var: Array) -> tuple[DenseRows, Array]:
-        """J * v, and (J * sd)(J * sd)'; cost k^2 P."""
+        """J * v, and (J * sd)(J * sd)'. Cost: k^2 P."""
         sd = jnp.sqrt(var)
         white = scale_rows(self.array, sd)
         return DenseRows(scale_rows(white, sd)), white @ white.T
 
     def couple_ridge(self, base: Array, factor: Array) -> tuple[DenseRows, Array]:
-        """By the Woodbury identity, arranged as a ridge regression; cost k P (k + R) and P R^2.
+        """By the Woodbury identity, arranged as a ridge regression. Cost: k P (k + R) and P R^2.
 
         For a = J y^-1/2, B = W y^-1/2 and c = a B' inv(I + B B'): J S = (a - cB) y^-1/2 and
         J S J' = (a - cB)(a - cB)' + c c', since c is the ridge regression of a on B and that is its minimal
@@ -108,14 +108,14 @@ class DenseRows(Rows):
         return DenseRows(scale_rows(rest, root)), rest @ rest.T + along @ along.T
 
     def leading(self, base: Array, factor: Array, rank: int, whitened: bool) -> tuple[Array, Array]:
-        """By the Gram matrix of the stacked rows; cost P (R + k)^2."""
+        """By the Gram matrix of the stacked rows. Cost: P (R + k)^2."""
         return leading(base, jnp.concatenate([factor, self.array], axis=0), rank, whitened)
 
 
 def leading(base: Array, rows: Array, rank: int, whitened: bool) -> tuple[Array, Array]:
     """The precision diag(y) + B' B as y' (P,) and R leading rows (R, P), with its diagonal kept exactly.
 
-    The rows are rotated by the eigenvectors of their small Gram matrix, so nothing is divided by anything.
+    The rows are rotated by the eigenvectors of their small Gram matrix, so no division takes place.
 
     Arguments:
         base: y (P,).
@@ -124,7 +124,7 @@ def leading(base: Array, rows: Array, rank: int, whitened: bool) -> tuple[Array,
         whitened: whether the leading directions are those of B y^-1/2 instead of B.
 
     Returns:
-        y' and the leading rows. Cost P n^2.
+        y' and the leading rows. Cost: P n^2.
     """
     metric_rows = scale_rows(rows, jax.lax.rsqrt(base)) if whitened else rows
     _, vectors = eigh(metric_rows @ metric_rows.T)
@@ -133,5 +133,5 @@ def leading(base: Array, rows: Array, rank: int, whitened: bool) -> tuple[Array,
 
 
 def as_rows(rows: Array | Rows) -> Rows:
-    """Rows of any kind as they are; an array (k, P) as `DenseRows`."""
+    """The rows themselves where they are `Rows`, and an array (k, P) as `DenseRows`."""
     return rows if isinstance(rows, Rows) else DenseRows(rows)

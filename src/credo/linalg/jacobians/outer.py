@@ -1,8 +1,8 @@
 """Rows of dense layers, kept as outer products.
 
 The outputs of a network depend on the weights of a dense layer through `[1, h] @ [b; w]`, so that each row of
-the Jacobian is an outer product, layer by layer: the layer's inputs [1, h] times how the output moves with
-the layer's result. `OuterRows` keeps the two factors. What covariances ask of rows J (k, P) then costs P
+the Jacobian is an outer product, layer by layer: the layer's inputs [1, h] times the derivative of the output
+by the layer's result. `OuterRows` keeps the two factors. What covariances ask of rows J (k, P) then costs P
 rather than k P or k^2 P, and J itself is never written.
 """
 
@@ -62,7 +62,7 @@ class OuterRows(Rows):
         return self.left is None
 
     def mix_rows(self, matrix: Array) -> OuterRows:
-        """M J, by the factor on the left alone; cost m k G K."""
+        """M J, by the factor on the left alone. Cost: m k G K."""
         return replace(self, left=matrix if self.left is None else matrix @ self.left)
 
     def scale_rows(self, column: Array) -> OuterRows:
@@ -71,7 +71,7 @@ class OuterRows(Rows):
         return replace(self, left=column[:, None] * left)
 
     def push(self, vector: Array) -> Array:
-        """J w; cost G P a column."""
+        """J w. Cost: G P a column."""
         if vector.ndim == 1:
             return self.cross(vector[None, :])[0]
         return self.cross(vector.T).T
@@ -108,7 +108,7 @@ class OuterRows(Rows):
         return products if self.left is None else self.left @ products
 
     def pull(self, coefficients: Array) -> Array:
-        """C J (q, P) for coefficients C (q, k), or (P,) for (k,); cost G P a row, or k P where q is the
+        """C J (q, P) for coefficients C (q, k), or (P,) for (k,). Cost: G P a row, or k P where q is the
         larger.
         """
         if coefficients.ndim == 1:
@@ -123,7 +123,7 @@ class OuterRows(Rows):
         return jnp.concatenate(parts, axis=1)
 
     def cross(self, matrix: Array) -> Array:
-        """M J' (q, k) for M (q, P); cost G q P."""
+        """M J' (q, k) for M (q, P). Cost: G q P."""
         total = jnp.zeros((), self.dtype)
         for h, d, block in zip(self.inputs, self.deltas, self._blocks(matrix), strict=True):
             if h.shape[0] == 1:
@@ -134,7 +134,7 @@ class OuterRows(Rows):
         return self._leave(total.reshape(matrix.shape[0], -1))
 
     def gram(self, weight: Array | None = None, other: Rows | None = None) -> Array:
-        """J diag(w) H' (k, l) with rows H of the same layers (J itself where none are given); cost G^2 P / m.
+        """J diag(w) H' (k, l) with rows H of the same layers, by default J itself. Cost: G^2 P / m.
 
         Arguments:
             weight: w (P,), or None for 1.
@@ -162,7 +162,7 @@ class OuterRows(Rows):
         )
 
     def squares(self, inner: Array | None = None) -> Array:
-        """The diagonal (P,) of J' N J, for N (k, k) or the identity; cost G^2 P / n."""
+        """The diagonal (P,) of J' N J, for N (k, k) or the identity. Cost: G^2 P / n."""
         middle = inner
         if self.left is not None:
             middle = self.left.T @ self.left if inner is None else self.left.T @ inner @ self.left
@@ -177,20 +177,20 @@ class OuterRows(Rows):
         return jnp.concatenate([part.reshape(-1) for part in parts])
 
     def explained(self, var: Array) -> Array:
-        """By the Gram matrix; cost G^2 P."""
+        """By the Gram matrix. Cost: G^2 P."""
         return var * self.squares(inverse_gram(self.gram(var)))
 
     def couple_diagonal(self, var: Array) -> tuple[OuterCross, Array]:
-        """J S and J S J'; cost P."""
+        """J S and J S J'. Cost: P."""
         return OuterCross(self, var), symmetric(self.gram(var))
 
     def couple_ridge(self, base: Array, factor: Array) -> tuple[OuterCross, Array]:
-        """J S and J S J' by Gram matrices; cost P R^2."""
+        """J S and J S J' by Gram matrices. Cost: P R^2."""
         var, along, inner = couple_ridge(base, factor, self)
         return OuterCross(self, var, along, factor), inner
 
     def leading(self, base: Array, factor: Array, rank: int, whitened: bool) -> tuple[Array, Array]:
-        """By Gram matrices; cost P R min(R, k)."""
+        """By Gram matrices. Cost: P R min(R, k)."""
         return leading(base, factor, self, rank, whitened)
 
 

@@ -14,7 +14,7 @@ __all__ = ["Crossed", "Rows"]
 
 
 class Crossed(ABC):
-    """Rows K (k, P) that are only ever combined: the product J S of rows with a covariance."""
+    """The product K = J S (k, P) of rows with a covariance, whose rows are only ever combined."""
 
     @abstractmethod
     def pull(self, coefficients: Array) -> Array:
@@ -46,13 +46,14 @@ class Rows(Crossed):
     @property
     @abstractmethod
     def dtype(self) -> DTypeLike:
-        """The dtype of the numbers here."""
+        """The dtype of the rows."""
 
     @property
     @abstractmethod
     def compact(self) -> bool:
-        """Whether products of rows with rows cost far less than the rows themselves: an inner loop had
-        better work in their space.
+        """Whether products of rows with rows cost far less than the rows themselves.
+
+        Where they do, an inner loop should work in the space of the rows.
         """
 
     @abstractmethod
@@ -110,14 +111,14 @@ class Rows(Crossed):
         return self.scale_rows(root) if root.ndim == 1 else self.mix_rows(root.T)
 
     def empty(self, groups: int) -> Self:
-        """Rows of zeros, with room for so many groups of rows like these."""
+        """Rows of zeros, with room for the given number of groups of rows like these."""
         zeros: Self = jax.tree.map(
             lambda leaf: jnp.zeros((groups * leaf.shape[0], *leaf.shape[1:]), leaf.dtype), self
         )
         return zeros
 
     def write_group(self, rows: Rows, at: Array | int) -> Self:
-        """These rows with the group number `at` replaced by `rows`."""
+        """These rows with group number `at` replaced by `rows`."""
         first, zero = jnp.asarray(at, jnp.int32), jnp.zeros((), jnp.int32)
 
         def write(into: Array, leaf: Array) -> Array:

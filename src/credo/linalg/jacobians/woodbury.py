@@ -51,7 +51,7 @@ class OuterCross(Crossed):
 
 
 def couple_ridge(base: Array, factor: Array, rows: Rows) -> tuple[Array, Array, Array]:
-    """v, c and J S J' for S = inv(diag(y) + W' W), with J S = (J - c W) diag(v); cost P R^2."""
+    """v, c and J S J' for S = inv(diag(y) + W' W), with J S = (J - c W) diag(v). Cost: P R^2."""
     var = 1.0 / base
     spread = scale_rows(factor, var)
     own, mutual, mine = spread @ factor.T, rows.cross(spread), symmetric(rows.gram(var))
@@ -66,9 +66,9 @@ def couple_ridge(base: Array, factor: Array, rows: Rows) -> tuple[Array, Array, 
 def leading(base: Array, factor: Array, rows: Rows, rank: int, whitened: bool) -> tuple[Array, Array]:
     """The diagonal and the R rows that are kept of diag(y) + W' W + B' B for outer rows B (k, P).
 
-    The same as `credo.linalg.jacobians.dense.leading`, whose diagonal is exact: of the k dropped directions
-    those that involve W are formed, at most R of them; what the others, combinations of B alone, add to the
-    diagonal is read off the outer products. Cost P R min(R, k).
+    The result is that of `credo.linalg.jacobians.dense.leading`, with an exact diagonal. Of the k dropped
+    directions, only those that involve W are formed, at most R of them. The others are combinations of B
+    alone, and what they add to the diagonal is read off the outer products. Cost: P R min(R, k).
     """
     many = factor.shape[0]
     weight = 1.0 / base if whitened else None
