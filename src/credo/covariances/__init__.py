@@ -21,20 +21,11 @@ precision. Factors are stored by rows (k, P), so `B' B` is a precision. Rows may
 
 from credo.covariances.diagonal import Diagonal, DiagonalCovariance
 from credo.covariances.ensemble import EnsembleCovariance
+from credo.covariances.extra_roles import Collapsible, Invertible, collapse_mixture, inverse_of
 from credo.covariances.family import Family
 from credo.covariances.full import DenseCovariance, Full, FullCovariance, RootCovariance
 from credo.covariances.low_rank import LowRank, LowRankCovariance
-from credo.covariances.roles import (
-    Collapsible,
-    Covariance,
-    HessianForms,
-    Invertible,
-    Movable,
-    Readable,
-    Updatable,
-    collapse_mixture,
-    inverse_of,
-)
+from credo.covariances.roles import Covariance, HessianForms, Movable, Readable, Updatable
 
 __all__ = [
     "Collapsible",
