@@ -16,6 +16,7 @@ class Invertible(Readable):
     """A covariance that can multiply by its inverse.
 
     Example:
+        >>> import jax.numpy as jnp
         >>> from credo.covariances import Full
         >>> Full().init(jnp.asarray([1.0, 4.0])).precise(jnp.ones(2)).tolist()
         [1.0, 0.25]
@@ -32,6 +33,7 @@ class Collapsible(Readable):
     Example:
         Two unit Gaussians in equal shares, with means -1 and 1, have variance 2 together:
 
+        >>> import jax, jax.numpy as jnp
         >>> from credo.covariances import Full
         >>> two = jax.vmap(Full(form="dense").init)(jnp.ones((2, 1)))
         >>> two.collapse(jnp.asarray([0.5, 0.5]), jnp.asarray([[-1.0], [1.0]])).diag().tolist()
@@ -67,6 +69,7 @@ def inverse_of(cov: Readable) -> Callable[[Array], Array]:
         CredoError: the covariance is not `Invertible`.
 
     Example:
+        >>> import jax.numpy as jnp
         >>> from credo.covariances import Full
         >>> inverse_of(Full().init(jnp.asarray([1.0, 4.0])))(jnp.ones(2)).tolist()
         [1.0, 0.25]
@@ -94,6 +97,7 @@ def collapse_mixture(cov: Readable, weights: Array, deviations: Array) -> Covari
         CredoError: the covariance cannot stand for a mixture.
 
     Example:
+        >>> import jax, jax.numpy as jnp
         >>> from credo.covariances import Full
         >>> two = jax.vmap(Full(form="dense").init)(jnp.ones((2, 1)))
         >>> collapse_mixture(two, jnp.asarray([0.5, 0.5]), jnp.asarray([[-1.0], [1.0]])).diag().tolist()

@@ -9,8 +9,8 @@
 | `Collapsible` | mixtures | one covariance in place of several |
 
 A `Covariance` has the first three roles, which are all that a learner needs: nine methods to write. The other
-two are optional (`credo.covariances.extra_roles`). What only one rule asks for is not a role, and is kept beside that rule, in
-`credo.learners.rules`.
+two are optional (`credo.covariances.extra_roles`). What only one rule asks for is not a role, and is kept
+beside that rule, in `credo.learners.rules`.
 """
 
 from __future__ import annotations
