@@ -106,7 +106,8 @@ def test_classes_without_fields_have_different_tree_structures() -> None:
         traced.append(type(value).__name__)
         return jnp.zeros(())
 
-    which(Bare()), which(Empty()), which(Bare())
+    for value in (Bare(), Empty(), Bare()):
+        which(value)
     assert traced == ["Bare", "Empty"]
 
 

@@ -178,5 +178,5 @@ def test_the_public_names_are_all_there() -> None:
     for name in dir(credo):
         assert getattr(credo, name) is not None, name
     with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
-        UNTYPED.nothing
+        _ = UNTYPED.nothing
     assert jax.tree.leaves(credo.RandomWalk(0.5)) == [0.5]

@@ -193,8 +193,8 @@ def test_rows_answer_for_each_row() -> None:
 
 def test_what_a_predictive_cannot_say_it_refuses() -> None:
     with pytest.raises(CredoError, match="probs is for classifiers"):
-        CONTINUOUS["normal"].probs
+        _ = CONTINUOUS["normal"].probs
     with pytest.raises(CredoError, match="probs is for classifiers"):
-        DISCRETE["poisson"].probs
+        _ = DISCRETE["poisson"].probs
     with pytest.raises(CredoError, match="has no mean"):
-        Likelihood(lambda eta, y: -eta).plugin(jnp.zeros(1)).mean
+        _ = Likelihood(lambda eta, y: -eta).plugin(jnp.zeros(1)).mean

@@ -22,7 +22,7 @@ from pathlib import Path
 from credo.core.errors import DataError
 from credo.datasets.downloads import checksum, fetch, uncompressed
 
-__all__ = ["DataFile", "Finder", "FileContent", "MissingFile", "cache_dir", "package_file"]
+__all__ = ["DataFile", "FileContent", "Finder", "MissingFile", "cache_dir", "package_file"]
 
 CACHE = "the cache"
 

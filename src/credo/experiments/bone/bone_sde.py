@@ -20,7 +20,7 @@ from credo.experiments.bone.bone_world import Streams, draw_regimes
 from credo.experiments.engine.any_learner import AnyLearner
 from credo.learners import RecursiveLearner
 
-__all__ = ["PLAN", "build", "two_regimes", "run"]
+__all__ = ["PLAN", "build", "run", "two_regimes"]
 
 # World
 

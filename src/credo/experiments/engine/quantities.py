@@ -66,7 +66,7 @@ class Row:
     def texts(self) -> tuple[str, str, str, str]:
         """Return the row as a table shows it: the quantity, our number, the published one, the note."""
         if self.published is None:
-            published = "–"
+            published = "\N{EN DASH}"
         elif isinstance(self.published, str):
             published = self.published
         else:

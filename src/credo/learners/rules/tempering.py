@@ -13,7 +13,7 @@ from credo.learners.rules.ascents import diagonal_bend, with_diagonal
 from credo.learners.rules.retraction import Retraction, grown_root, retract
 from credo.linalg.jacobians import Rows
 
-__all__ = ["temper_root", "temper"]
+__all__ = ["temper", "temper_root"]
 
 
 @singledispatch
