@@ -13,11 +13,11 @@ from credo.adapt.moments import collapse
 from credo.adapt.nested import B, Mixture, at_time, floating
 from credo.adapt.wrapper import Proposal, Proposing
 from credo.core.errors import CredoError, require_interval, require_positive
+from credo.core.names import ForecastName
 from credo.core.records import record, replace, static_field
 from credo.core.trees import as_like, select
 from credo.core.types import Array, ArrayLike, Key, PyTree
 from credo.learners import Info, Learner
-from credo.learners.base import ForecastMethod
 from credo.likelihoods import Predictive, WeightedPredictive
 
 __all__ = ["Bank", "Experts", "bank"]
@@ -188,12 +188,12 @@ class Experts(Proposing[Bank[B]], Generic[B]):
         return replace(belief, log_weights=log_weights, beliefs=later)
 
     def predictive(
-        self, belief: Bank[B], x: PyTree, method: ForecastMethod | None, samples: int | None, key: Key | None
+        self, belief: Bank[B], x: PyTree, method: ForecastName | None, samples: int | None, key: Key | None
     ) -> Predictive:
         return WeightedPredictive(self._parts(belief, x, method, samples, key), belief.log_weights)
 
     def _parts(
-        self, belief: Bank[B], x: PyTree, method: ForecastMethod | None, samples: int | None, key: Key | None
+        self, belief: Bank[B], x: PyTree, method: ForecastName | None, samples: int | None, key: Key | None
     ) -> Predictive:
         """The forecasts of the experts, with a leading axis K."""
 

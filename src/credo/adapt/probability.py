@@ -21,11 +21,11 @@ from credo.core.errors import (
     require_interval,
     require_nonnegative,
 )
+from credo.core.names import ForecastName
 from credo.core.records import record, replace, static_field
 from credo.core.trees import as_like, select
 from credo.core.types import Array, ArrayLike, Key, PyTree
 from credo.dynamics import Dynamics, OrnsteinUhlenbeck, RandomWalk
-from credo.learners.base import ForecastMethod
 from credo.likelihoods import Predictive, WeightedPredictive
 
 __all__ = ["ChangeProbability", "Forgetting", "LevelChoice", "LevelKind"]
@@ -164,7 +164,7 @@ class ChangeProbability(Wrapper[Forgetting[B], B], Generic[B]):
         self,
         belief: Forgetting[B],
         x: PyTree,
-        method: ForecastMethod | None,
+        method: ForecastName | None,
         samples: int | None,
         key: Key | None,
     ) -> Predictive:

@@ -12,11 +12,11 @@ from credo.adapt.nested import Around, B, at_time, floating
 from credo.adapt.priors import descend
 from credo.adapt.wrapper import Proposal, Wrapper
 from credo.core.errors import CredoError, require_interval
+from credo.core.names import ForecastName
 from credo.core.records import record, replace
 from credo.core.trees import as_like, select
 from credo.core.types import Array, ArrayLike, Key, PyTree
 from credo.dynamics import OrnsteinUhlenbeck
-from credo.learners.base import ForecastMethod
 from credo.likelihoods import Predictive, WeightedPredictive
 
 __all__ = ["Resettable", "SoftReset"]
@@ -117,7 +117,7 @@ class SoftReset(Wrapper[Resettable[B], B], Generic[B]):
         self,
         belief: Resettable[B],
         x: PyTree,
-        method: ForecastMethod | None,
+        method: ForecastName | None,
         samples: int | None,
         key: Key | None,
     ) -> Predictive:

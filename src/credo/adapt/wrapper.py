@@ -13,11 +13,12 @@ import jax.numpy as jnp
 
 from credo.adapt.nested import Around, B
 from credo.core.keys import as_key
+from credo.core.names import ForecastName
 from credo.core.records import record, replace
 from credo.core.trees import select
 from credo.core.types import Array, ArrayLike, Key, PyTree
 from credo.learners import Info, Learner
-from credo.learners.base import Belief, ForecastMethod
+from credo.learners.base import Belief
 from credo.likelihoods import Predictive
 
 __all__ = ["Proposal", "Proposing", "Wrapper"]
@@ -174,7 +175,7 @@ class Wrapper(Proposing[W], Generic[W, B]):
         return self.outer(belief, self.learner.time_update(self.inner(belief), dt))
 
     def predictive(
-        self, belief: W, x: PyTree, method: ForecastMethod | None, samples: int | None, key: Key | None
+        self, belief: W, x: PyTree, method: ForecastName | None, samples: int | None, key: Key | None
     ) -> Predictive:
         return self.learner.predictive(self.inner(belief), x, method, samples, key)
 

@@ -7,23 +7,21 @@ functions by which an update is accepted or refused.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Generic, Literal, Protocol, TypeAlias, TypeVar
+from typing import Generic, Protocol, TypeVar
 
 import jax
 import jax.numpy as jnp
 
+from credo.core.names import ForecastName
 from credo.core.types import Array, ArrayLike, Key, PyTree
 from credo.core.verbs import verb
 from credo.learners.acceptance import Info, accept, clean, isolate, sound, usable
 from credo.likelihoods import Predictive, PredictiveRows
 
-__all__ = ["Belief", "ForecastMethod", "Info", "Learner", "accept", "clean", "isolate", "sound", "usable"]
+__all__ = ["Belief", "Info", "Learner", "accept", "clean", "isolate", "sound", "usable"]
 
 B = TypeVar("B")
 """The kind of belief that a learner keeps."""
-
-ForecastMethod: TypeAlias = Literal["linearized", "plugin", "mc", "linearized-mc"]
-"""How a forecast is computed; see `Learner.forecast`."""
 
 
 class Belief(Protocol):
@@ -118,7 +116,7 @@ class Learner(ABC, Generic[B]):
         belief: B,
         x: PyTree,
         *,
-        method: ForecastMethod | None = None,
+        method: ForecastName | None = None,
         samples: int | None = None,
         key: Key | None = None,
     ) -> Predictive:
@@ -146,7 +144,7 @@ class Learner(ABC, Generic[B]):
         belief: B,
         xs: PyTree,
         *,
-        method: ForecastMethod | None = None,
+        method: ForecastName | None = None,
         samples: int | None = None,
         key: Key | None = None,
     ) -> PredictiveRows:
@@ -255,7 +253,7 @@ class Learner(ABC, Generic[B]):
         self,
         belief: B,
         x: PyTree,
-        method: ForecastMethod | None,
+        method: ForecastName | None,
         samples: int | None,
         key: Key | None,
     ) -> Predictive:

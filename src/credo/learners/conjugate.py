@@ -9,11 +9,12 @@ import jax.scipy.special as jss
 from credo.beliefs import Beta, Dirichlet, Gamma
 from credo.core.errors import CredoError, require_integer, require_interval, require_positive
 from credo.core.keys import as_key
+from credo.core.names import ForecastName
 from credo.core.records import record, static_field
 from credo.core.trees import as_like
 from credo.core.types import Array, ArrayLike, Key, PyTree
 from credo.core.verbs import verb
-from credo.learners.base import ForecastMethod, Info, Learner, accept, usable
+from credo.learners.base import Info, Learner, accept, usable
 from credo.likelihoods import Bernoulli, Categorical, Predictive
 
 __all__ = ["BetaBernoulli", "DirichletCategorical", "GammaPoisson", "NegativeBinomialPredictive"]
@@ -25,7 +26,7 @@ def _forgotten(value: Array, prior: ArrayLike, keep: ArrayLike, dt: ArrayLike | 
     return jnp.where(factor == 1, value, factor * value + (1 - factor) * as_like(prior, value))
 
 
-def _one_method(method: ForecastMethod | None) -> None:
+def _one_method(method: ForecastName | None) -> None:
     if method not in (None, "linearized", "plugin"):
         raise CredoError(f"conjugate learners forecast in closed form: method must be None; got {method!r}.")
 
@@ -66,7 +67,7 @@ class BetaBernoulli(Learner[Beta]):
         return Beta(a, _forgotten(belief.b, self.b, self.forgetting, dt), belief.t + 1)
 
     def predictive(
-        self, belief: Beta, x: PyTree, method: ForecastMethod | None, samples: int | None, key: Key | None
+        self, belief: Beta, x: PyTree, method: ForecastName | None, samples: int | None, key: Key | None
     ) -> Predictive:
         _one_method(method)
         return Bernoulli().plugin(jnp.log(belief.a / belief.b).reshape(1))
@@ -125,7 +126,7 @@ class DirichletCategorical(Learner[Dirichlet]):
         self,
         belief: Dirichlet,
         x: PyTree,
-        method: ForecastMethod | None,
+        method: ForecastName | None,
         samples: int | None,
         key: Key | None,
     ) -> Predictive:
@@ -240,7 +241,7 @@ class GammaPoisson(Learner[Gamma]):
         return Gamma(shape, _forgotten(belief.per, self.per, self.forgetting, dt), belief.t + 1)
 
     def predictive(
-        self, belief: Gamma, x: PyTree, method: ForecastMethod | None, samples: int | None, key: Key | None
+        self, belief: Gamma, x: PyTree, method: ForecastName | None, samples: int | None, key: Key | None
     ) -> Predictive:
         _one_method(method)
         exposure = jnp.ones_like(belief.per) if x is None else as_like(x, belief.per)

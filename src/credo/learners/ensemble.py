@@ -10,13 +10,14 @@ import jax.numpy as jnp
 from credo.beliefs import Anchor, Ensemble
 from credo.core.errors import CredoError, require_choice, require_integer, require_positive
 from credo.core.keys import as_key, step_key
+from credo.core.names import ForecastName
 from credo.core.records import record, replace, static_field
 from credo.core.trees import ravel, spread
 from credo.core.types import Array, ArrayLike, Key, PyTree
 from credo.covariances import Covariance, Diagonal, EnsembleCovariance, Full
 from credo.covariances.ensemble import centred
 from credo.dynamics import Dynamics, Static
-from credo.learners.base import ForecastMethod, Info, Learner, accept, clean, usable
+from credo.learners.base import Info, Learner, accept, clean, usable
 from credo.learners.curvatures import Local
 from credo.likelihoods import Predictive, PredictiveRows, Rows
 from credo.linalg.gains import kalman_weights
@@ -176,7 +177,7 @@ class EnsembleLearner(Learner[Ensemble]):
         return cov.deviations + moves
 
     def predictive(
-        self, belief: Ensemble, x: PyTree, method: ForecastMethod | None, samples: int | None, key: Key | None
+        self, belief: Ensemble, x: PyTree, method: ForecastName | None, samples: int | None, key: Key | None
     ) -> Predictive:
         """The forecast of the members, by one of three methods.
 

@@ -11,11 +11,12 @@ import optax
 
 from credo.beliefs import Anchor, Point
 from credo.core.errors import CredoError, require_choice, require_integer, require_positive
+from credo.core.names import ForecastName
 from credo.core.records import record, static_field
 from credo.core.trees import as_like, ravel
 from credo.core.types import Array, ArrayLike, Key, PyTree
 from credo.dynamics import Dynamics, Static
-from credo.learners.base import ForecastMethod, Info, Learner, accept, clean, usable
+from credo.learners.base import Info, Learner, accept, clean, usable
 from credo.likelihoods import Predictive, PredictiveRows, Rows
 from credo.models.model import Model, as_model
 from credo.models.partial import start
@@ -126,7 +127,7 @@ class GradientLearner(Learner[Point]):
         return Point(mean, belief.state, belief.buffer, belief.t + 1, belief.unravel, belief.anchor)
 
     def predictive(
-        self, belief: Point, x: PyTree, method: ForecastMethod | None, samples: int | None, key: Key | None
+        self, belief: Point, x: PyTree, method: ForecastName | None, samples: int | None, key: Key | None
     ) -> Predictive:
         if method not in (None, "plugin"):
             raise CredoError(

@@ -10,12 +10,13 @@ import jax.numpy as jnp
 from credo.beliefs import Anchor, Gaussian
 from credo.core.errors import CredoError, require_choice, require_integer, require_positive
 from credo.core.keys import as_key, require_key, step_key
+from credo.core.names import ForecastName
 from credo.core.records import record, replace, static_field
 from credo.core.trees import ravel, spread
 from credo.core.types import Array, ArrayLike, Key, PyTree
 from credo.covariances import Family, Full, Readable
 from credo.dynamics import Dynamics, Static
-from credo.learners.base import ForecastMethod, Info, Learner, accept, clean, usable
+from credo.learners.base import Info, Learner, accept, clean, usable
 from credo.learners.curvatures import Curvature, LinearizedGaussNewton, Local, Site
 from credo.learners.rules import BONGRule, Rule
 from credo.likelihoods import Predictive, PredictiveRows, Rows
@@ -26,7 +27,7 @@ from credo.models.partial import start
 
 __all__ = ["RecursiveLearner"]
 
-METHODS: tuple[ForecastMethod, ...] = get_args(ForecastMethod)
+METHODS: tuple[ForecastName, ...] = get_args(ForecastName)
 
 
 @record
@@ -62,7 +63,7 @@ class RecursiveLearner(Learner[Gaussian]):
     curvature: Curvature = LinearizedGaussNewton()
     rule: Rule = BONGRule()
     dynamics: Dynamics = Static()
-    forecasting: ForecastMethod = static_field(default="linearized")
+    forecasting: ForecastName = static_field(default="linearized")
 
     def __post_init__(self) -> None:
         if isinstance(self.forecasting, str):
@@ -144,7 +145,7 @@ class RecursiveLearner(Learner[Gaussian]):
         return accept(belief, new, log_evidence, jnp.any(observed), x, y, used)
 
     def predictive(
-        self, belief: Gaussian, x: PyTree, method: ForecastMethod | None, samples: int | None, key: Key | None
+        self, belief: Gaussian, x: PyTree, method: ForecastName | None, samples: int | None, key: Key | None
     ) -> Predictive:
         method = self.forecasting if method is None else method
         require_choice("method", method, METHODS)

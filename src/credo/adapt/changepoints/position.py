@@ -13,11 +13,11 @@ from credo.adapt.nested import Around, at_time, floating
 from credo.adapt.wrapper import Proposal, Wrapper
 from credo.beliefs import Gaussian
 from credo.core.errors import CredoError, require_integer, require_nonnegative
+from credo.core.names import ForecastName
 from credo.core.records import record, replace, static_field
 from credo.core.trees import as_like, select
 from credo.core.types import Array, ArrayLike, Key, PyTree
 from credo.learners import RecursiveLearner
-from credo.learners.base import ForecastMethod
 from credo.likelihoods import Predictive
 
 __all__ = ["Continuous", "LocalPolynomial", "Piece", "about"]
@@ -177,7 +177,7 @@ class LocalPolynomial(Wrapper[Piece, Gaussian]):
         return segment, _powers(place - origin, self.degree + 1)
 
     def predictive(
-        self, belief: Piece, x: PyTree, method: ForecastMethod | None, samples: int | None, key: Key | None
+        self, belief: Piece, x: PyTree, method: ForecastName | None, samples: int | None, key: Key | None
     ) -> Predictive:
         segment, features = self._start(belief, x)
         return self.learner.predictive(segment.belief, features, method, samples, key)

@@ -23,11 +23,12 @@ from credo.adapt.priors import ConditionalPrior, PriorReset, Subset, descend, re
 from credo.adapt.wrapper import Proposal, Wrapper
 from credo.core.errors import CredoError, require_choice, require_integer, require_interval
 from credo.core.keys import as_key, step_key
+from credo.core.names import ForecastName
 from credo.core.records import record, replace, static_field
 from credo.core.trees import as_like, select
 from credo.core.types import Array, ArrayLike, DTypeLike, Key, PyTree
 from credo.dynamics import Dynamics
-from credo.learners.base import Belief, ForecastMethod
+from credo.learners.base import Belief
 from credo.likelihoods import Predictive, WeightedPredictive
 
 __all__ = ["Changepoints"]
@@ -157,7 +158,7 @@ class Changepoints(Wrapper[Hypotheses[B], B], Generic[B]):
         self,
         belief: Hypotheses[B],
         x: PyTree,
-        method: ForecastMethod | None,
+        method: ForecastName | None,
         samples: int | None,
         key: Key | None,
     ) -> Predictive:

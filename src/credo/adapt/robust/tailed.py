@@ -24,10 +24,10 @@ from credo.adapt.robust.residual import Residual, log_peak
 from credo.adapt.robust.reweighted import RobustLearner, Trust
 from credo.beliefs import Gaussian
 from credo.core.errors import require_choice
+from credo.core.names import ForecastName
 from credo.core.records import record
 from credo.core.trees import as_like
 from credo.core.types import Array, ArrayLike, Key, PyTree
-from credo.learners.base import ForecastMethod
 from credo.likelihoods import MixturePredictive, Normal, NormalPredictive, Predictive, StudentTPredictive
 from credo.likelihoods.base import LikelihoodBase
 
@@ -144,7 +144,7 @@ class TailedLearner(RobustLearner):
         self,
         belief: Gaussian,
         x: PyTree,
-        method: ForecastMethod | None,
+        method: ForecastName | None,
         samples: int | None,
         key: Key | None,
     ) -> Predictive:
