@@ -144,7 +144,7 @@ def init(params: PyTree, init_cov: ArrayLike = 1.0) -> DenseFisherState:
 
     Raises:
         CredoError: `params` is empty or not floating point; `init_cov` is not positive definite or does not
-        fit.
+            fit.
 
     Example:
         >>> init(jnp.zeros(2)).params
