@@ -32,6 +32,13 @@ def test_links_lead_somewhere(page: Path) -> None:
             )
 
 
+@pytest.mark.parametrize("page", pages(), ids=lambda page: page.name)
+def test_names_on_a_page_are_public(page: Path) -> None:
+    names = set(re.findall(r"\bcredo\.([A-Za-z_]\w*)", page.read_text(encoding="utf-8")))
+    absent = names - set(dir(credo)) - set(_ROOMS)
+    assert not absent, f"{page.name} names credo.{', credo.'.join(sorted(absent))}, which are not public"
+
+
 def _anchors(text: str) -> set[str]:
     found = set()
     for title, given in _HEADING.findall(text):
