@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
+
 from credo.beliefs import Anchor
 from credo.core.records import record
 from credo.core.types import Array, ArrayLike
@@ -10,7 +12,7 @@ from credo.covariances import Covariance
 __all__ = ["Dynamics", "Static"]
 
 
-class Dynamics:
+class Dynamics(ABC):
     """How N(mean, cov) moves in a time step. To add dynamics, write `move`, which must be traceable.
 
     It acts on the mean and, through the protocol of covariances, on any family. A subclass is a
@@ -34,6 +36,7 @@ class Dynamics:
     anchored: bool = False
     """Whether the dynamics return to the prior, so that beliefs must carry it."""
 
+    @abstractmethod
     def move(
         self, mean: Array, cov: Covariance | None, anchor: Anchor | None, t: Array, dt: ArrayLike | None
     ) -> tuple[Array, Covariance | None]:
@@ -49,7 +52,6 @@ class Dynamics:
         Returns:
             The mean (P,) and the covariance, which is None for a point belief.
         """
-        raise NotImplementedError
 
 
 @record
