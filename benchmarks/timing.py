@@ -9,6 +9,8 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+import numpy as np
+
 REPEATS = 3
 
 
@@ -125,3 +127,17 @@ def peak_megabytes() -> float:
         pass
 
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+
+def copy_seconds(size: int) -> float:
+    """The least time in which `size` bytes are read and written, by copies of an array of that size."""
+    source = np.ones(max(size // 4, 1), np.float32)
+    target = np.empty_like(source)
+    times = []
+    repeats = max(1, 20_000_000 // max(size, 1))
+    for _ in range(7):
+        started = time.perf_counter()
+        for _ in range(repeats):
+            np.copyto(target, source)
+        times.append((time.perf_counter() - started) / repeats)
+    return min(times)
