@@ -106,9 +106,9 @@ def test_weak_types_keys_special_numbers_and_odd_containers_come_back(tmp_path: 
     kept = Keeper(jnp.full(1, 0.1))
     odd = Oddments(tree | {"k": jax.random.key(3)}, jnp.zeros((), jnp.int32))
     assert credo.load(credo.save(tmp_path / "c.credo", kept, odd)) == (kept, odd)
-    learner = credo.extended_kalman(credo.Model(credo.Linear(), credo.Normal(jnp.full(1, 0.1))))
+    learner = credo.extended_kalman(credo.Model(linear, credo.Normal(jnp.full(1, 0.1))))
     belief = learner.init({"w": tree["w"]})
-    again, back = credo.load(credo.save(tmp_path / "c.credo", learner, belief))
+    again, back = credo.load(credo.save(tmp_path / "c.credo", learner, belief), learner)
     assert back == belief and again == learner
     structure: object = jax.tree.structure(back.params)
     assert structure == jax.tree.structure({"w": tree["w"]})

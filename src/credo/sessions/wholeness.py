@@ -76,9 +76,9 @@ def _require_whole(state: State) -> None:
         if expected:
             value = getattr(state.progress, field.name)
             _refuse(f"progress.{field.name}", f"must be {expected}; got {value!r}")
-    for field, value in (("prior_var", settings.prior_var), ("noise_var", settings.noise_var)):
-        if value is not None and not (value > 0 and np.isfinite(value)):
-            _refuse(f"settings.{field}", f"must be finite and above 0; got {value!r}")
+    for name, var in (("prior_var", settings.prior_var), ("noise_var", settings.noise_var)):
+        if var is not None and not (var > 0 and np.isfinite(var)):
+            _refuse(f"settings.{name}", f"must be finite and above 0; got {var!r}")
     if isinstance(encoding, TableEncoding):
         if not (encoding.encoder.clip > 0 and np.isfinite(encoding.encoder.clip)):
             _refuse("encoding.clip", f"must be finite and above 0; got {encoding.encoder.clip!r}")
@@ -141,9 +141,9 @@ def _require_fitting(state: State) -> None:
     x = jax.ShapeDtypeStruct(encoding.shape, np.float32)
     classes = len(encoding.classes)
     outputs = jax.eval_shape(
-        lambda believed, row: learner.forecast(believed, row).probs
-        if classes
-        else learner.forecast(believed, row).mean,
+        lambda believed, row: (
+            learner.forecast(believed, row).probs if classes else learner.forecast(believed, row).mean
+        ),
         belief,
         x,
     )

@@ -56,11 +56,7 @@ def _fits(value: object, hint: Any) -> bool:
         return any(value is arg or (isinstance(value, str) and value == arg) for arg in args)
     if origin is tuple:
         kinds = args[:1] * len(value) if args[-1:] == (...,) and isinstance(value, tuple) else args
-        return (
-            isinstance(value, tuple)
-            and len(kinds) == len(value)
-            and all(map(_fits, value, kinds))
-        )
+        return isinstance(value, tuple) and len(kinds) == len(value) and all(map(_fits, value, kinds))
     if origin is collections.abc.Callable or hint is collections.abc.Callable:
         return callable(value)
     if origin is collections.abc.Sequence:

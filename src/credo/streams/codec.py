@@ -98,6 +98,7 @@ def _encode_treedef(treedef: Any, path: str, functions: Functions | None) -> Jso
     """A structure of plain containers, or the mark of one that only a learner can lend."""
     skeleton = jax.tree.unflatten(treedef, range(treedef.num_leaves))
     foreign: Functions = {}
+    code: Json = None
     try:
         code = encode(skeleton, path, {}, foreign)
     except CredoError:
@@ -188,12 +189,12 @@ class Decoder:
         return {name: self(pair[1], f"{path}/{name}") for name, pair in zip(names, pairs, strict=True)}
 
     def _key(self, body: Json, path: str) -> Array:
+        data = self(body, f"{path}/key")
         try:
-            return jax.random.wrap_key_data(self(body, f"{path}/key"))
-        except (TypeError, ValueError, AttributeError) as error:
-            if isinstance(error, FormatError):
-                raise
+            key: Array = jax.random.wrap_key_data(data)
+        except (TypeError, ValueError, AttributeError):
             self._refuse(path, "no random key")
+        return key
 
     def _float(self, body: str, path: str) -> float:
         try:

@@ -103,7 +103,9 @@ def require_possible(value: object, path: str, weights: np.ndarray | None = None
         for name, child in value.items():
             require_possible(child, f"{path}.{name}", weights)
     elif dataclasses.is_dataclass(value) or hasattr(value, "_fields"):
-        names = [f.name for f in dataclasses.fields(value)] if dataclasses.is_dataclass(value) else value._fields
+        names = _fields(value)
+            [f.name for f in dataclasses.fields(value)] if dataclasses.is_dataclass(value) else value._fields
+        )
         rules = {"t": _NONNEGATIVE} | CONSTRAINTS.get(type(value).__name__, {})
         for name in names:
             child, rule = getattr(value, name), rules.get(name)
@@ -116,11 +118,18 @@ def require_possible(value: object, path: str, weights: np.ndarray | None = None
     elif isinstance(value, list | tuple):
         for i, child in enumerate(value):
             require_possible(child, f"{path}.{i}", weights)
-    elif isinstance(value, jax.Array | np.ndarray | float) and jnp.issubdtype(
-        jnp.asarray(value).dtype, jnp.floating
-    ):
-        if not np.isfinite(_kept(np.asarray(value), weights)).all():
+    elif isinstance(value, jax.Array | np.ndarray | float):
+        floating = jnp.issubdtype(jnp.asarray(value).dtype, jnp.floating)
+        if floating and not np.isfinite(_kept(np.asarray(value), weights)).all():
             _refuse(path, "must be finite")
+
+
+def _fields(value: object) -> tuple[str, ...]:
+    """The names of the fields of a record or of a named tuple."""
+    if dataclasses.is_dataclass(value):
+        return tuple(field.name for field in dataclasses.fields(value))
+    names: tuple[str, ...] = getattr(value, "_fields", ())
+    return names
 
 
 def _kept(array: np.ndarray, weights: np.ndarray | None) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""Whether a belief that was read from a file is one that its learner could have: its shapes and its numbers."""
+"""Whether a belief that was read from a file is one that its learner could have."""
 
 from __future__ import annotations
 
@@ -81,8 +81,9 @@ def _require_whole(belief: PyTree) -> None:
         leaves, count = layout.treedef.num_leaves, len(layout.shapes)
         if leaves != count or len(layout.dtypes) != count:
             _refuse(
-                "belief.unravel", f"must have one shape and dtype a leaf, {leaves}; got {count} shapes and "
-                f"{len(layout.dtypes)} dtypes"
+                "belief.unravel",
+                f"must have one shape and dtype a leaf, {leaves}; got {count} shapes and "
+                f"{len(layout.dtypes)} dtypes",
             )
         for shape, dtype in zip(layout.shapes, layout.dtypes, strict=True):
             if any(size < 0 for size in shape):
@@ -159,9 +160,7 @@ def _compare(value: Any, like: Any, path: str, batch: tuple[int, ...], dtypes: d
             _compare(value[name], other, f"{path}.{name}", batch, dtypes)
 
 
-def _compare_leaf(
-    value: Any, like: Any, path: str, batch: tuple[int, ...], dtypes: dict[Any, Any]
-) -> None:
+def _compare_leaf(value: Any, like: Any, path: str, batch: tuple[int, ...], dtypes: dict[Any, Any]) -> None:
     if not isinstance(value, jax.Array | np.ndarray | int | float):
         _refuse(path, f"must be an array {like.shape}; got a {type(value).__name__}")
     if np.shape(value) not in (like.shape, batch + like.shape):
