@@ -104,8 +104,6 @@ def require_possible(value: object, path: str, weights: np.ndarray | None = None
             require_possible(child, f"{path}.{name}", weights)
     elif dataclasses.is_dataclass(value) or hasattr(value, "_fields"):
         names = _fields(value)
-            [f.name for f in dataclasses.fields(value)] if dataclasses.is_dataclass(value) else value._fields
-        )
         rules = {"t": _NONNEGATIVE} | CONSTRAINTS.get(type(value).__name__, {})
         for name in names:
             child, rule = getattr(value, name), rules.get(name)
