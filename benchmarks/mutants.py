@@ -6,8 +6,8 @@
 Every mutant (see `mutations.py`) is applied in a copy of the package, which stands first on the PYTHONPATH.
 First the test files nearest to the changed file run, which are found by their names and by the names that
 they use; where the mutant survives, the other tests of its room and of the rooms that build on it; and where
-it survives those, the room's tests that run with optimised programs. The tests must pass without a mutant: run
-them first. Results are kept in a file, one line a mutant, from which a later call goes on. A survivor is
+it survives those, the room's tests that run with optimised programs. The tests must pass without a mutant:
+run them first. Results are kept in a file, one line a mutant, from which a later call goes on. A survivor is
 either a gap in the tests or a change that changes nothing; a person must tell these apart.
 """
 

@@ -151,4 +151,5 @@ def test_doubting_an_observation_costs_its_penalty() -> None:
     slope = (score(logit + 1e-6) - score(logit - 1e-6)) / 2e-6
     np.testing.assert_allclose(twice.logits, [logit + rate * slope, logit], atol=1e-8)
     weights = jax.nn.sigmoid(twice.logits)
-    np.testing.assert_allclose([twice.belief.a, twice.belief.b], 2.0 + jnp.stack([weights[0], 1.0 + weights[1]]))
+    inner: Any = twice.belief
+    np.testing.assert_allclose([inner.a, inner.b], [2.0 + weights[0], 3.0 + weights[1]], rtol=1e-12)
