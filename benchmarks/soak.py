@@ -201,7 +201,10 @@ def smallest(belief: Any) -> float:
     """The smallest eigenvalue or variance of a belief, relative to the largest."""
     cov = getattr(belief, "cov", None)
     if cov is not None:
-        values = np.linalg.eigvalsh(np.asarray(cov.dense(), np.float64))
+        matrix = np.asarray(cov.dense(), np.float64)
+        if not np.isfinite(matrix).all():
+            return float("nan")
+        values = np.linalg.eigvalsh(matrix)
         return float(values[0] / max(values[-1], np.finfo(float).tiny))
     var = getattr(belief, "var", None)
     return (

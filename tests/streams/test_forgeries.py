@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
+import optax
 import pytest
 from safetensors.numpy import save as to_bytes
 
 import credo
+import credo.adapt
 from credo.core.errors import CredoError, FormatError
 from credo.core.records import REGISTRY
+from credo.models.adapters import _Equinox
 from credo.sessions import Session
 from credo.streams.checkpoint import _digest, _open
 from credo.streams.constraints import CONSTRAINTS
@@ -210,27 +215,37 @@ def test_a_forged_session_is_refused_by_its_field(
 
 
 def test_every_constraint_is_on_a_field_that_exists() -> None:
-    import dataclasses
-
-    import optax
-
     for name, fields in CONSTRAINTS.items():
         cls = REGISTRY.get(name)
         known = getattr(optax, name)._fields if cls is None else [f.name for f in dataclasses.fields(cls)]
         assert set(fields) <= set(known), name
 
 
+def test_first_beliefs_of_every_kind_load(tmp_path: Path) -> None:
+    params, row = NET.init(0, (3,)), (jnp.ones(3), jnp.asarray(1.0))
+    piece = credo.adapt.LocalPolynomial(credo.extended_kalman(credo.Model(jnp.dot, credo.Normal(0.1))), 1)
+    memory = credo.WeightedPast(LEARNERS["low-rank"], 3)
+    returning = credo.enkf(MODEL, 5, dynamics=credo.OrnsteinUhlenbeck(0.9))
+    batches, replay = credo.lofi(credo.joint(MODEL), 2), credo.replay(MODEL, capacity=3)
+    beliefs: list[tuple[Any, Any]] = [
+        (batches, batches.init(params)),
+        (returning, returning.init(params, cov=jnp.eye(21))),
+        (replay, replay.init(params, example=row)),
+        (memory, memory.init(params, example=row)),
+        (piece, piece.init(jnp.zeros(2))),
+    ]
+    for learner, belief in beliefs:
+        path = credo.save(tmp_path / "first.credo", learner, belief)
+        assert credo.load(path, learner) == (learner, belief)
+
+
 def test_beliefs_that_were_computed_together_load(tmp_path: Path) -> None:
     learner = LEARNERS["dense"]
-    import jax
-
     many = jax.vmap(lambda var: learner.init(credo.Linear(3).init(0, (3,)), var=var))(jnp.ones(4))
     assert credo.load(credo.save(tmp_path / "many.credo", learner, many))[1] == many
 
 
 def test_parameters_whose_structure_no_learner_could_lend_are_not_saved(tmp_path: Path) -> None:
-    import jax
-
     class Layer:
         def __init__(self, weights: Any) -> None:
             self.weights = weights
@@ -244,8 +259,6 @@ def test_parameters_whose_structure_no_learner_could_lend_are_not_saved(tmp_path
         credo.save(tmp_path / "own.credo", own, own.init(Layer(jnp.zeros(2))))
 
     # an adapter that holds the structure lends it, as credo.from_equinox does
-    from credo.models.adapters import _Equinox
-
     params = Layer(jnp.zeros(2))
     lender = credo.extended_kalman(
         credo.Model(_Equinox(linear_layer, jax.tree.structure(params)), credo.Normal(0.1))

@@ -175,12 +175,13 @@ def _compare_leaf(value: Any, like: Any, path: str, batch: tuple[int, ...], dtyp
 def _require_outputs(learner: Learner[Any], belief: PyTree) -> None:
     """Refuse a network of dense layers whose parameters or outputs do not fit, by one abstract forecast."""
     layout = layout_of(belief)
-    layered = any(isinstance(model.apply, LAYERED) for model in _records(learner, Model))
-    if layout is None or not layered:
+    models = list(_records(learner, Model))
+    if layout is None or not any(isinstance(model.apply, LAYERED) for model in models):
         return
+    rows = (1,) if any(model.batched for model in models) else ()
     try:
         params = jax.tree.unflatten(layout.treedef, layout.shapes)
-        x = jax.ShapeDtypeStruct(params[0]["w"][:1], jnp.dtype(layout.dtypes[0]))
+        x = jax.ShapeDtypeStruct(rows + params[0]["w"][:1], jnp.dtype(layout.dtypes[0]))
         key = jax.random.key(0)
         jax.eval_shape(lambda one, row: learner.predictive(one, row, None, None, key), belief, x)
     except CredoError as error:
