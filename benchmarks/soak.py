@@ -308,7 +308,9 @@ def line(outcome: Outcome) -> str:
 
 
 def _row(learner: str, stream: str, *words: str) -> str:
-    return f"{learner:26} {stream:11}" + "".join(f"{word:>12}" for word in words[:-1]) + f"  {words[-1]}"
+    widths = (12, 9, 9, 9, 9, 24, 11)
+    numbers = "".join(f"{word:>{width}}" for word, width in zip(words, widths, strict=False))
+    return f"{learner:26} {stream:10} {numbers}  {words[-1]}"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
