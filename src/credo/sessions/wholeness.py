@@ -6,7 +6,7 @@ import dataclasses
 import functools
 import os
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, NoReturn, TypeAlias
+from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
 
 import jax
 import numpy as np
@@ -71,15 +71,14 @@ def _require_whole(state: State) -> None:
     if encoding.task != settings.task:
         _refuse("settings.task", f"must be that of the encoding, {encoding.task!r}; got {settings.task!r}")
     _require_numbers(dataclasses.asdict(state.counters), "counters")
-    for field in dataclasses.fields(state.progress):
-        expected = misfit(type(state.progress), field.name, getattr(state.progress, field.name))
-        if expected:
-            value = getattr(state.progress, field.name)
-            _refuse(f"progress.{field.name}", f"must be {expected}; got {value!r}")
+    _require_types(state.progress, "progress")
     for name, var in (("prior_var", settings.prior_var), ("noise_var", settings.noise_var)):
         if var is not None and not (var > 0 and np.isfinite(var)):
             _refuse(f"settings.{name}", f"must be finite and above 0; got {var!r}")
     if isinstance(encoding, TableEncoding):
+        _require_types(encoding.schema.target, "encoding.schema.target")
+        for number, column in enumerate(encoding.schema.columns):
+            _require_types(column, f"encoding.schema.columns.{number}")
         if not (encoding.encoder.clip > 0 and np.isfinite(encoding.encoder.clip)):
             _refuse("encoding.clip", f"must be finite and above 0; got {encoding.encoder.clip!r}")
         width = sum(one.kind in ("numeric", "datetime") for one in encoding.schema.columns)
@@ -90,6 +89,15 @@ def _require_whole(state: State) -> None:
     if state.changes is not None and fresh is not None:
         _require_like(state.changes.arrays(), fresh.arrays(), "changes")
     _require_fitting(state)
+
+
+def _require_types(record: Any, field: str) -> None:
+    """Refuse a part of a session one of whose fields has another type than its annotation."""
+    for one in dataclasses.fields(record):
+        value = getattr(record, one.name)
+        expected = misfit(type(record), one.name, value)
+        if expected:
+            _refuse(f"{field}.{one.name}", f"must be {expected}; got {value!r}")
 
 
 def _require_numbers(value: object, field: str) -> None:
@@ -123,8 +131,13 @@ def _require_like(arrays: Mapping[str, np.ndarray], fresh: Mapping[str, np.ndarr
         fixed = 0 if name in ("counts", "last", "latest", "largest", "size", "numbers") else 1
         if array.ndim != like.ndim or array.shape[fixed:] != like.shape[fixed:]:
             _refuse(f"{field}.{name}", f"must have the shape {like.shape}; got {array.shape}")
-        if name in ("bins", "counts", "size", "numbers", "grid") and not (array >= 0).all():
-            _refuse(f"{field}.{name}", "must be at least 0")
+        if (
+            name in ("bins", "counts", "size", "numbers", "grid")
+            and not ((array >= 0) & np.isfinite(array)).all()
+        ):
+            _refuse(f"{field}.{name}", "must be finite and at least 0")
+        if name in ("alarms", "curves", "latest", "largest") and not np.isfinite(array).all():
+            _refuse(f"{field}.{name}", "must be finite")
     if "size" in fresh:
         scored, size = (int(number) for number in arrays["size"])
         if size < 1 or len(arrays["sums"]) != -(-scored // size):

@@ -205,7 +205,11 @@ class Decoder:
     def _treedef(self, body: Json, path: str) -> Any:
         """A structure, which is the learner's own where it is of another library."""
         if not isinstance(body, dict) or "function" not in body:
-            return jax.tree.structure(self(body, path))
+            skeleton = self(body, path)
+            try:
+                return jax.tree.structure(skeleton)
+            except (TypeError, ValueError):
+                self._refuse(path, "no structure of parameters")
         lent = [value for value in self.functions.values() if isinstance(value, jax.tree_util.PyTreeDef)]
         fitting: list[Any] = [treedef for treedef in lent if treedef.num_leaves == body.get("leaves")]
         if not fitting:

@@ -15,6 +15,7 @@ from credo.core.errors import CredoError, FormatError
 from credo.core.records import record_name
 from credo.core.trees import Unravel
 from credo.core.types import PyTree
+from credo.covariances import Covariance
 from credo.learners import Learner
 from credo.models.model import LAYERED, Model
 from credo.streams.constraints import require_possible
@@ -78,6 +79,8 @@ def layout_of(belief: PyTree) -> Unravel | None:
 def _require_whole(belief: PyTree) -> None:
     """Refuse a layout of parameters whose parts disagree."""
     for layout in _records(belief, Unravel):
+        if not isinstance(layout.treedef, jax.tree_util.PyTreeDef):
+            _refuse("belief.unravel.treedef", f"must be a structure of parameters; got {layout.treedef!r}")
         leaves, count = layout.treedef.num_leaves, len(layout.shapes)
         if leaves != count or len(layout.dtypes) != count:
             _refuse(
@@ -142,8 +145,10 @@ def _compare(value: Any, like: Any, path: str, batch: tuple[int, ...], dtypes: d
         for field in dataclasses.fields(like):
             inner, other = getattr(value, field.name), getattr(like, field.name)
             where = f"{path}.{field.name}"
-            if isinstance(like, Anchor) and field.name == "cov" and inner is not None:
-                continue  # the prior may have been a matrix
+            if isinstance(like, Anchor) and isinstance(inner, Covariance) and type(inner) is not type(other):
+                if inner.size != other.size:  # a prior that was given as a matrix
+                    _refuse(where, f"must be of size {other.size}; got {inner.size}")
+                continue
             if not field.metadata.get("static"):
                 _compare(inner, other, where, batch, dtypes)
             elif inner != other:
@@ -163,7 +168,7 @@ def _compare(value: Any, like: Any, path: str, batch: tuple[int, ...], dtypes: d
 def _compare_leaf(value: Any, like: Any, path: str, batch: tuple[int, ...], dtypes: dict[Any, Any]) -> None:
     if not isinstance(value, jax.Array | np.ndarray | int | float):
         _refuse(path, f"must be an array {like.shape}; got a {type(value).__name__}")
-    if np.shape(value) not in (like.shape, batch + like.shape):
+    if np.shape(value) != batch + like.shape:
         _refuse(path, f"must have the shape {batch + like.shape}; got {np.shape(value)}")
     array = jnp.asarray(value)
     wide = jnp.issubdtype(like.dtype, jnp.floating) and jnp.issubdtype(array.dtype, jnp.floating)
