@@ -40,10 +40,11 @@ INPUTS, CLASSES = 4, 3
 APART = 0.1
 """Log densities are apart where they differ by more than this, relative to 1 + their size."""
 
-LIMITS = {"refused": 1e-3, "apart": 1e-3, "nlpd": 0.02, "eigenvalue": -1e-4}
+LIMITS = {"refused": 2e-3, "apart": 1e-3, "nlpd": 0.02, "eigenvalue": -1e-4}
 """What a case may have: the share of whole rows that are refused in either precision; the share of rows
 whose log densities are apart; the difference of the mean NLPD, relative to 1 + its size; and the smallest
-eigenvalue relative to the largest. All beliefs, forecasts and densities of learned rows must be finite."""
+eigenvalue relative to the largest. All beliefs and all densities of learned rows must be finite. One row in a
+thousand is an outlier, and a learner may refuse those: the rate of a Poisson with an input of 10^6 overflows."""
 
 
 @dataclass(frozen=True)
@@ -251,7 +252,8 @@ def compare(case: Case, stream: str, x: np.ndarray, y: np.ndarray) -> Outcome:
     left, right = (scores["density"][both].astype(float) for scores in (single, double))
     gap = np.abs(left - right) / (1.0 + np.abs(right))
     with np.errstate(all="ignore"):
-        moved = np.abs(single["centre"] - double["centre"])[both] / double["spread"][both]
+        near, far = single["centre"][both], double["centre"][both]
+        moved = np.where(near == far, 0.0, np.abs(near - far) / double["spread"][both])
     apart = np.flatnonzero(~(gap <= APART))
     nlpd = (-float(left.mean()), -float(right.mean())) if both.any() else (np.nan, np.nan)
     finite = sound and sound_too and bool(np.isfinite(left).all() and np.isfinite(right).all())
