@@ -44,7 +44,7 @@ LIMITS = {"refused": 2e-3, "apart": 1e-3, "nlpd": 0.02, "eigenvalue": -1e-4}
 """What a case may have: the share of whole rows that are refused in either precision; the share of rows
 whose log densities are apart; the difference of the mean NLPD, relative to 1 + its size; and the smallest
 eigenvalue relative to the largest. All beliefs and all densities of learned rows must be finite. One row in a
-thousand is an outlier, and a learner may refuse those: the rate of a Poisson with an input of 10^6 overflows."""
+thousand is an outlier, which a learner may refuse: the rate of a Poisson with an input of 10^6 overflows."""
 
 
 @dataclass(frozen=True)
