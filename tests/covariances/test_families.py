@@ -96,6 +96,25 @@ def test_low_rank_linear_projects_the_dense_result() -> None:
     close(np.diag(scaled.precision()), np.diag(4 * np.linalg.inv(dense(cov))))
 
 
+def test_a_collapsed_low_rank_mixture_has_its_variances_and_the_correlations_of_the_mean_precision() -> None:
+    rng, shares = np.random.default_rng(5), np.array([0.2, 0.8])
+    bases, gaps = rng.uniform(0.5, 2.0, (2, 5)), rng.normal(size=(2, 5))
+    gaps -= shares @ gaps
+    rows = np.zeros((2, 4, 5))
+    rows[:, :2] = rng.normal(size=(2, 2, 5))  # so that four directions hold both
+    family = LowRank(4)
+    both = jax.vmap(lambda base, factor: LowRankCovariance(base, factor, family))(
+        jnp.asarray(bases), jnp.asarray(rows)
+    )
+    precisions = [np.diag(base) + factor.T @ factor for base, factor in zip(bases, rows, strict=True)]
+    each = np.stack([np.diag(np.linalg.inv(one)) for one in precisions])
+    variances = shares @ (each + gaps**2)
+    mean = np.linalg.inv(np.tensordot(shares, precisions, 1))
+    stretch = np.sqrt(variances / np.diag(mean))
+    collapsed = both.collapse(jnp.asarray(shares), jnp.asarray(gaps))
+    np.testing.assert_allclose(collapsed.dense(), stretch[:, None] * mean * stretch[None, :], atol=1e-10)
+
+
 def test_diagonal_families_differ_in_what_they_keep() -> None:
     factor = jnp.ones((1, 3))
     kept_precision = Diagonal("precision").init(jnp.ones(3)).condition(factor)

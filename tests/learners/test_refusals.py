@@ -6,6 +6,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import pytest
 from tests.learners.reference import linear, regression
 
@@ -150,6 +151,64 @@ def test_outputs_and_observations_of_the_wrong_shape_are_refused() -> None:
     ]:
         with pytest.raises((CredoError, TypeError), match=message):
             made.step(made.init(two), x, y)
+
+
+LABELS = credo.extended_kalman(credo.Model(credo.Linear(3), credo.Categorical(3)))
+THREE = jnp.ones(3)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: UNTYPED.RunLength("x", 0.01), "learner must be a credo.Learner, such as .*; got 'x'"),
+        (lambda: UNTYPED.SoftReset(MODEL), "learner must be a credo.Learner"),
+        (lambda: UNTYPED.Experts(["x"]), r"learners\[0\] must be a credo.Learner"),
+        (lambda: UNTYPED.run("x", None, THREE, THREE), "learner must be a credo.Learner"),
+        (lambda: UNTYPED.evaluate("x", None, (THREE, THREE)), "learner must be a credo.Learner"),
+        (
+            lambda: UNTYPED.bong(MODEL, credo.Full(), dynamics=3).init(THREE),
+            "dynamics must be credo.Dynamics",
+        ),
+        (
+            lambda: EKF.step(EKF.init(THREE), jnp.ones(5), 1.0),
+            r"fails for x of shape \(5,\) and params .*\(3,\)",
+        ),
+        (lambda: EKF.forecast(EKF.init(THREE), jnp.ones(5)), r"fails for x of shape \(5,\)"),
+        (lambda: EKF.step(EKF.init(THREE), [1.0, 2.0, 3.0], 1.0), r"x of shape \[\(\), \(\), \(\)\]"),
+        (lambda: UNTYPED.run(EKF, EKF.init(THREE), [[1.0]], THREE), "xs must be an array; got a list: pass"),
+        (lambda: EKF.step(EKF.init(THREE), THREE, None), "y is missing: pass the observation, or NaN"),
+        (
+            lambda: EKF.step(EKF.init(THREE), THREE, "cat"),
+            "y must be a number; got 'cat': number the classes",
+        ),
+        (lambda: EKF.step(EKF.init(THREE), np.array(["a"]), 1.0), "x must be an array of numbers; got text"),
+        (
+            lambda: EKF.step(EKF.init(THREE), np.array([None]), 1.0),
+            "x must be an array of numbers; got dtype ob",
+        ),
+        (lambda: UNTYPED.run(EKF, EKF.init(THREE), THREE, ["a"] * 3), r"ys\[0\] must be a number; got 'a'"),
+        (lambda: EKF.init(["a"]), r"params\[0\] must be a number; got 'a'"),
+        (lambda: EKF.init(THREE, var="a"), "var must be a number; got 'a'"),
+    ],
+)
+def test_what_is_no_number_no_learner_or_too_wide_is_refused_in_a_sentence(make: Any, message: str) -> None:
+    with pytest.raises(CredoError, match=message):
+        make()
+
+
+def test_frames_of_pandas_are_refused_with_what_to_pass() -> None:
+    pandas = pytest.importorskip("pandas")
+    frame, belief = pandas.DataFrame(np.ones((2, 3))), EKF.init(THREE)
+    with pytest.raises(CredoError, match=r"x must be an array; got a pandas.Series: pass x.to_numpy\(\)"):
+        EKF.step(belief, frame.iloc[0], 1.0)
+    with pytest.raises(CredoError, match=r"xs must be an array; got a pandas.DataFrame: pass xs.to_numpy"):
+        credo.run(EKF, belief, frame, np.ones(2))
+
+
+def test_a_label_that_is_no_whole_number_counts_as_missing() -> None:
+    belief = LABELS.init(credo.Linear(3).init(0, (3,)))
+    oks = [bool(LABELS.step(belief, THREE, jnp.asarray(y))[1].ok) for y in (1.0, 1.5, 3.0, -1.0)]
+    assert oks == [True, False, False, False]
 
 
 def test_a_gradient_learner_forecasts_at_its_point_only() -> None:

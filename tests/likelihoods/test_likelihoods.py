@@ -11,6 +11,7 @@ import pytest
 import scipy.stats as st
 from scipy import integrate
 
+from credo.beliefs import InverseGamma
 from credo.core.errors import CredoError
 from credo.likelihoods import Bernoulli, Categorical, Likelihood, Normal, Poisson, StudentT
 from credo.likelihoods.joint import Rows
@@ -144,6 +145,26 @@ def test_rows_sum_and_stack_the_likelihoods_of_one_row() -> None:
     np.testing.assert_allclose(factor @ factor.T, -hessian, atol=1e-12)
     with pytest.raises(CredoError, match="y of a joint model must have a leading axis"):
         rows.rows(jnp.asarray(1.0))
+
+
+def test_rows_that_are_missing_are_taken_out_of_the_evidence() -> None:
+    rows, eta = Rows(Bernoulli()), jnp.asarray([0.3, -1.2, 2.0])
+    ys, observed = jnp.asarray([1.0, 0.0, 0.0]), jnp.asarray([True, False, True])
+    certain = rows.linearized(eta, jnp.zeros((3, 3)))
+    each = [Bernoulli().log_prob(e[None], y) for e, y in zip(eta, ys, strict=True)]
+    evidence = rows.log_evidence(certain, eta, ys, observed)
+    np.testing.assert_allclose(evidence, each[0] + each[2], atol=1e-12)
+
+
+@pytest.mark.parametrize("noise", [None, InverseGamma(3.0, 1.5)])
+def test_a_mixture_of_normals_is_the_mean_of_their_densities(noise: InverseGamma | None) -> None:
+    etas, y = np.array([[0.5], [-1.0], [2.0]]), 0.7
+    var = 0.4 if noise is None else 1.5 / (3.0 - 1)
+    mixture = Normal(0.4 if noise is None else noise).mixture(jnp.asarray(etas), noise)
+    densities = st.norm.pdf(y, etas[:, 0], np.sqrt(var))
+    np.testing.assert_allclose(mixture.log_prob(y), np.log(densities.mean()), atol=1e-12)
+    np.testing.assert_allclose(mixture.mean, etas.mean(axis=0)[0], atol=1e-12)
+    np.testing.assert_allclose(mixture.var, var + etas.var(), atol=1e-12)
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any, cast
 
 import jax
@@ -137,12 +138,16 @@ def test_any_callable_is_a_model_and_a_record_keeps_its_arrays() -> None:
     np.testing.assert_allclose(jax.grad(total)(1.0), slope, rtol=1e-6)
 
 
-def test_equinox_modules_are_adapted() -> None:
+def test_equinox_modules_are_adapted_and_lend_their_structure_to_a_saved_belief(tmp_path: Path) -> None:
     eqx = pytest.importorskip("equinox")
     apply, params = credo.from_equinox(eqx.nn.MLP(2, 1, 4, 1, key=jax.random.key(0)))
     learner = credo.lofi(credo.Model(apply, credo.Normal(0.1)), 2)
-    _, info = learner.step(learner.init(params), XS[0], 1.0)
+    belief, info = learner.step(learner.init(params), XS[0], 1.0)
     assert bool(info.ok)
+    path = credo.save(tmp_path / "equinox.credo", learner, belief)
+    another, _ = credo.from_equinox(eqx.nn.MLP(2, 1, 4, 1, key=jax.random.key(1)))
+    _, again = credo.load(path, credo.lofi(credo.Model(another, credo.Normal(1.0)), 2))
+    assert again == belief
 
 
 def test_flax_modules_are_adapted() -> None:

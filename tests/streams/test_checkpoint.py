@@ -71,16 +71,47 @@ def test_optimiser_states_buffers_and_noise_beliefs_come_back(tmp_path: Path) ->
         bitwise(credo.run(again, middle, xs, ys), credo.run(learner, belief, xs, ys))
 
 
+@record
+class Oddments:
+    """A belief of a user's own, with whatever can be saved."""
+
+    things: Any
+    t: Any
+
+
+@record
+class Keeper(credo.Learner[Oddments]):
+    """A learner of a user's own, which keeps them."""
+
+    var: Any = 1.0
+
+    def init(self, params: Any = None, *, var: Any = 1.0) -> Oddments:
+        return Oddments(params, jnp.zeros((), jnp.int32))
+
+    def time_update(self, belief: Any, dt: Any) -> Any:
+        return credo.replace(belief, t=belief.t + 1)
+
+    def predictive(self, belief: Any, x: Any, method: Any, samples: Any, key: Any) -> Any:
+        return credo.Normal(self.var).plugin(x)
+
+    def measurement_update(self, belief: Any, x: Any, y: Any, weight: Any, key: Any) -> Any:
+        return belief, credo.Info(jnp.zeros(()), jnp.asarray(True))
+
+    def draws(self, belief: Any, key: Any, shape: Any) -> Any:
+        return belief.things
+
+
 def test_weak_types_keys_special_numbers_and_odd_containers_come_back(tmp_path: Path) -> None:
-    tree = {"w": (jnp.ones(2), [jnp.zeros((1, 2)), None])}
-    learner = credo.extended_kalman(credo.Model(credo.Linear(), credo.Normal(jnp.full(1, 0.1))))
-    belief = credo.replace(
-        learner.init(tree), noise={"k": jax.random.key(3), "n": float("inf"), "i": 2**40, "b": True}
-    )
-    again, back = credo.load(credo.save(tmp_path / "c.credo", learner, belief))
+    tree = {"w": (jnp.ones(2), [jnp.zeros((1, 2)), None]), "n": float("1e300"), "i": 2**40, "b": True}
+    kept = Keeper(jnp.full(1, 0.1))
+    odd = Oddments(tree | {"k": jax.random.key(3)}, jnp.zeros((), jnp.int32))
+    assert credo.load(credo.save(tmp_path / "c.credo", kept, odd)) == (kept, odd)
+    learner = credo.extended_kalman(credo.Model(linear, credo.Normal(jnp.full(1, 0.1))))
+    belief = learner.init({"w": tree["w"]})
+    again, back = credo.load(credo.save(tmp_path / "c.credo", learner, belief), learner)
     assert back == belief and again == learner
     structure: object = jax.tree.structure(back.params)
-    assert structure == jax.tree.structure(tree)
+    assert structure == jax.tree.structure({"w": tree["w"]})
 
 
 def test_a_learner_with_functions_needs_them_back(tmp_path: Path) -> None:

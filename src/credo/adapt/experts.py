@@ -18,6 +18,7 @@ from credo.core.records import record, replace, static_field
 from credo.core.trees import as_like, select
 from credo.core.types import Array, ArrayLike, Key, PyTree
 from credo.learners import Info, Learner
+from credo.learners.base import require_learner
 from credo.likelihoods import Predictive, WeightedPredictive
 
 __all__ = ["Bank", "Experts", "bank"]
@@ -45,6 +46,8 @@ def bank(learners: Iterable[L]) -> L:
         (3,)
     """
     members = list(learners)
+    for index, member in enumerate(members):
+        require_learner(f"learners[{index}]", member)
     if not members:
         raise CredoError("learners must hold at least one learner; got none.")
     first = jax.tree.structure(members[0])

@@ -109,6 +109,7 @@ class ChangeProbability(Wrapper[Forgetting[B], B], Generic[B]):
     limit: ArrayLike = 10.0
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         for name in ("levels", "log_prior"):
             value = getattr(self, name)
             if isinstance(value, list | tuple | int | float):

@@ -85,6 +85,7 @@ class SoftReset(Wrapper[Resettable[B], B], Generic[B]):
     floor: ArrayLike = 0.5
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         hazard = as_hazard(self.hazard)
         object.__setattr__(self, "hazard", hazard)
         if hazard.counts:

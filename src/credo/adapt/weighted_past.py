@@ -95,6 +95,7 @@ class WeightedPast(Wrapper[Memory[B], B], Generic[B]):
     penalty: ArrayLike = 0.5
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if isinstance(self.memory, int):
             require_integer("memory", self.memory, 1)
             require_integer("iterations", self.iterations, 0)

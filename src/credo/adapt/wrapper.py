@@ -7,6 +7,7 @@ draws that are passed on, and the rule by which an update is accepted or refused
 from __future__ import annotations
 
 from abc import abstractmethod
+from types import NoneType
 from typing import Generic, TypeVar
 
 import jax.numpy as jnp
@@ -18,7 +19,7 @@ from credo.core.records import record, replace
 from credo.core.trees import select
 from credo.core.types import Array, ArrayLike, Key, PyTree
 from credo.learners import Info, Learner
-from credo.learners.base import Belief
+from credo.learners.base import Belief, require_learner
 from credo.likelihoods import Predictive
 
 __all__ = ["Proposal", "Proposing", "Wrapper"]
@@ -144,6 +145,10 @@ class Wrapper(Proposing[W], Generic[W, B]):
     """
 
     learner: Learner[B]
+
+    def __post_init__(self) -> None:
+        if type(self.learner) not in (int, NoneType, object):  # what JAX puts in the place of a tree
+            require_learner("learner", self.learner)
 
     def init(self, params: PyTree = None, *, var: PyTree = 1.0, **others: PyTree) -> W:
         """The belief before any data.

@@ -126,6 +126,14 @@ def _concrete(value: object) -> np.ndarray | None:
     return array if array.dtype != object else None
 
 
+def _numeric(field: str, value: object) -> np.ndarray | None:
+    """The value as `_concrete` gives it, or a refusal where it is text."""
+    array = _concrete(value)
+    if array is not None and array.dtype.kind in "USMm":
+        raise CredoError(f"{field} must be a number; got {value!r}.", field=field)
+    return array
+
+
 def require_positive(field: str, value: object) -> None:
     """Refuse a number, or an array with an entry, that is not above 0 and finite. Traced values pass.
 
@@ -144,7 +152,7 @@ def require_positive(field: str, value: object) -> None:
     """
     import numpy as np
 
-    array = _concrete(value)
+    array = _numeric(field, value)
     if array is not None and not bool(np.all((array > 0) & np.isfinite(array))):
         raise CredoError(f"{field} must be finite and above 0; got {_show(array)}.", field=field)
 
@@ -164,7 +172,7 @@ def require_nonnegative(field: str, value: object) -> None:
     """
     import numpy as np
 
-    array = _concrete(value)
+    array = _numeric(field, value)
     if array is not None and not bool(np.all((array >= 0) & np.isfinite(array))):
         raise CredoError(f"{field} must be finite and at least 0; got {_show(array)}.", field=field)
 
@@ -186,7 +194,7 @@ def require_interval(field: str, value: object, low: float, high: float, *, clos
     """
     import numpy as np
 
-    array = _concrete(value)
+    array = _numeric(field, value)
     if array is None:
         return
     inside = (array >= low) & (array <= high) if closed else (array > low) & (array < high)

@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from credo.core.errors import CredoError
+from credo.core.inputs import require_numbers
 from credo.core.records import record, static_field
 from credo.core.types import ArrayLike, DTypeLike, PyTree
 
@@ -65,6 +66,7 @@ def ravel(params: PyTree) -> tuple[jax.Array, Unravel]:
     leaves, treedef = jax.tree.flatten(params)
     if not leaves:
         raise CredoError("params must hold at least one array; got an empty tree.")
+    require_numbers("params", params)
     arrays = [jnp.asarray(leaf) for leaf in leaves]
     for path, leaf in zip(jax.tree_util.tree_leaves_with_path(params), arrays, strict=True):
         if not jnp.issubdtype(leaf.dtype, jnp.floating):

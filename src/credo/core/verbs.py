@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+import inspect
+from collections.abc import Callable, Mapping
 from typing import ParamSpec, TypeVar, cast, overload
 
 import jax
+
+from credo.core.errors import CredoError
+from credo.core.inputs import require_numbers
 
 __all__ = ["verb"]
 
@@ -52,4 +56,27 @@ def _compiled(function: Callable[P, R], static: tuple[str, ...]) -> Callable[P, 
         with jax.default_matmul_precision("highest"):
             return function(*args, **kwargs)
 
-    return cast(Callable[P, R], jax.jit(precise, static_argnames=static))
+    compiled = cast(Callable[P, R], jax.jit(precise, static_argnames=static))
+
+    @functools.wraps(function)
+    def explained(*args: P.args, **kwargs: P.kwargs) -> R:
+        try:
+            return compiled(*args, **kwargs)
+        except (TypeError, ValueError) as error:
+            if not isinstance(error, CredoError):
+                bound = inspect.signature(function).bind(*args, **kwargs).arguments
+                _explain({name: value for name, value in bound.items() if name not in static}, error)
+            raise
+
+    return explained
+
+
+def _explain(arguments: Mapping[str, object], cause: Exception) -> None:
+    """Refuse what JAX could not take for an array, in a sentence; JAX's own error is its cause."""
+    try:
+        for field, value in arguments.items():
+            require_numbers(field, value)
+    except CredoError as refusal:
+        raise refusal from cause
+    if arguments.get("y", 0) is None:
+        raise CredoError("y is missing: pass the observation, or NaN where there is none.") from cause

@@ -12,13 +12,14 @@ from typing import Generic, Protocol, TypeVar
 import jax
 import jax.numpy as jnp
 
+from credo.core.errors import CredoError
 from credo.core.names import ForecastName
 from credo.core.types import Array, ArrayLike, Key, PyTree
 from credo.core.verbs import verb
 from credo.learners.acceptance import Info, accept, clean, isolate, sound, usable
 from credo.likelihoods import Predictive, PredictiveRows
 
-__all__ = ["Belief", "Info", "Learner", "accept", "clean", "isolate", "sound", "usable"]
+__all__ = ["Belief", "Info", "Learner", "accept", "clean", "isolate", "require_learner", "sound", "usable"]
 
 B = TypeVar("B")
 """The kind of belief that a learner keeps."""
@@ -302,3 +303,25 @@ class Learner(ABC, Generic[B]):
         Returns:
             Parameter trees, with leading axes `shape`.
         """
+
+
+def require_learner(field: str, value: object) -> None:
+    """Refuse a value that is not a learner.
+
+    Arguments:
+        field: the argument's name, for the message.
+        value: the value.
+
+    Raises:
+        CredoError: it is not a learner.
+
+    Example:
+        >>> require_learner("learner", "ekf")
+        Traceback (most recent call last):
+        ...
+        credo.core.errors.CredoError: learner must be a credo.Learner, such as credo.bong(model); got 'ekf'.
+    """
+    if not isinstance(value, Learner):
+        raise CredoError(
+            f"{field} must be a credo.Learner, such as credo.bong(model); got {value!r}.", field=field
+        )

@@ -83,6 +83,10 @@ class RecursiveLearner(Learner[Gaussian]):
             CredoError: a variance is not above 0, a shape does not fit, or rank exceeds P.
         """
         as_model(self.model)
+        if not isinstance(self.dynamics, Dynamics):
+            raise CredoError(
+                f"dynamics must be credo.Dynamics, such as credo.Static(); got {self.dynamics!r}."
+            )
         mean, unravel = ravel(start(self.model, params))
         if cov is None:
             for leaf in jax.tree.leaves(var):

@@ -57,9 +57,9 @@ class Categorical(LikelihoodBase):
         return array.reshape(()).astype(jnp.int32)
 
     def observed(self, y: PyTree) -> Array:
-        """Whether y is a label in range."""
+        """Whether y is a label in range; a number that is not whole is none."""
         array = jnp.asarray(y)
-        return jnp.all((array >= 0) & (array < self.classes))
+        return jnp.all((array >= 0) & (array < self.classes) & (array == jnp.round(array)))
 
     def log_prob(self, eta: Array, y: PyTree) -> Array:
         """The log-softmax of the label's logit."""

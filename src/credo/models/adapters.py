@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Protocol
 
+import jax
+
 from credo.core.records import record, static_field
 from credo.core.types import Array, PyTree
 from credo.models.model import Apply
@@ -14,6 +16,7 @@ __all__ = ["from_equinox", "from_flax"]
 @record
 class _Equinox:
     structure: PyTree = static_field()
+    params: PyTree = static_field(default=None)
 
     def __call__(self, params: PyTree, x: PyTree) -> Array:
         import equinox as eqx  # pyright: ignore[reportMissingImports]  # an extra of the user's
@@ -41,7 +44,7 @@ def from_equinox(module: PyTree) -> tuple[Apply, PyTree]:
     import equinox as eqx  # pyright: ignore[reportMissingImports]  # an extra of the user's
 
     params, structure = eqx.partition(module, eqx.is_inexact_array)
-    return _Equinox(structure), params
+    return _Equinox(structure, jax.tree.structure(params)), params
 
 
 class FlaxModule(Protocol):

@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 
 from credo.core.errors import CredoError
+from credo.core.inputs import shapes_of
 from credo.core.records import REGISTRY, record, record_name, static_field
 from credo.core.trees import Unravel
 from credo.core.types import Array, PyTree
@@ -98,7 +99,15 @@ class Model:
         return eta
 
     def _row(self, params: PyTree, x: PyTree) -> Array:
-        eta = self.apply(params, x)
+        try:
+            eta = self.apply(params, x)
+        except (TypeError, ValueError, IndexError) as error:
+            if isinstance(error, CredoError):
+                raise
+            raise CredoError(
+                f"apply(params, x) fails for x of shape {shapes_of(x)} and params of shape "
+                f"{shapes_of(params)}: {str(error).splitlines()[0].rstrip('.')}."
+            ) from error
         if not isinstance(eta, Array) or eta.ndim > 1:
             shape = getattr(eta, "shape", type(eta).__name__)
             raise CredoError(f"apply must return a scalar or a vector (C,) for one row; got {shape}.")

@@ -15,6 +15,7 @@ from credo.sessions.change_tally import ChangeTally
 from credo.sessions.encoding import Encoding, restore
 from credo.sessions.settings import Settings
 from credo.sessions.tally import Tally
+from credo.sessions.wholeness import whole
 from credo.streams import checkpoint
 from credo.tables import Moments
 
@@ -95,6 +96,7 @@ def write(path: str | os.PathLike[str], state: State) -> Path:
     return checkpoint.save(path, state.learner, state.belief, meta=meta, arrays=arrays)
 
 
+@whole
 def read(path: str | os.PathLike[str]) -> State:
     """Read a session back.
 

@@ -19,12 +19,13 @@ import numpy as np
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save as to_bytes
 
-from credo.core.errors import DataError, FormatError
+from credo.core.errors import CredoError, DataError, FormatError
 from credo.core.files import write_atomically
 from credo.learners import Learner
 from credo.streams.codec import Decoder, Functions, Tensors, encode
 from credo.streams.outline import require_same
 from credo.streams.renamed import upgraded
+from credo.streams.soundness import require_sound
 
 __all__ = ["FORMAT", "Saved", "load", "read", "save"]
 
@@ -85,7 +86,18 @@ def save(
         True
     """
     tensors: Tensors = {}
-    tree = {"learner": encode(learner, "learner", tensors), "belief": encode(belief, "belief", tensors)}
+    lent: Functions = {}
+    kept: Functions = {}
+    tree = {
+        "learner": encode(learner, "learner", tensors, lent),
+        "belief": encode(belief, "belief", tensors, kept),
+    }
+    for place, value in kept.items():
+        if not any(value is one or value == one for one in lent.values()):
+            raise CredoError(
+                f"cannot save {place}: {value} is a structure that the learner does not hold, so no learner "
+                "could lend it to load; use dicts and lists of arrays, or credo.from_equinox."
+            )
     for name, array in (arrays or {}).items():
         tensors[f"extra/{name}"] = np.asarray(array, order="C")
     import credo
@@ -144,25 +156,33 @@ def read(path: str | os.PathLike[str], learner: Learner[Any] | None = None) -> S
         FormatError: the file was not written by `save`, is damaged, or has a newer format or another model.
     """
     header, tensors = _open(Path(path))
-    if header.get("format", 0) > FORMAT:
+    form = header.get("format", 0)
+    if isinstance(form, int) and form > FORMAT:
         raise FormatError(
-            f"{path} has format {header.get('format')}, written by credo {header.get('credo')}; "
+            f"{path} has format {form}, written by credo {header.get('credo')}; "
             f"this version reads up to {FORMAT}: upgrade credo."
         )
     if header.get("sha256") != _digest(header, tensors):
         raise FormatError(f"{path} is damaged: its contents do not match its checksum.")
     functions: Functions = {}
-    structure = upgraded(header["tree"])
-    assert isinstance(structure, dict)
+    structure, meta = upgraded(header.get("tree")), header.get("meta", {})
+    if not isinstance(structure, dict) or set(structure) != {"learner", "belief"}:
+        raise FormatError(f"{path} cannot be read: it must hold a learner and a belief.")
+    if not isinstance(meta, dict):
+        raise FormatError(f"{path} cannot be read: the notes beside the learner must be named.")
     if learner is not None:
         lender = encode(learner, "learner", {}, functions)
         require_same(structure["learner"], lender, "learner", str(path))
     decoder = Decoder(tensors, functions, str(path))
     tree = {part: decoder(structure[part], part) for part in ("learner", "belief")}
+    decoder.require_all_used()
+    if not isinstance(tree["learner"], Learner):
+        raise FormatError(f"{path} cannot be used: learner must be a Learner; got {tree['learner']!r}.")
+    require_sound(tree["learner"], tree["belief"], str(path))
     extra = {
         name.removeprefix("extra/"): value for name, value in tensors.items() if name.startswith("extra/")
     }
-    return Saved(tree["learner"], tree["belief"], header.get("meta", {}), extra)
+    return Saved(tree["learner"], tree["belief"], meta, extra)
 
 
 def _open(path: Path) -> tuple[dict[str, Any], Tensors]:
@@ -179,9 +199,12 @@ def _open(path: Path) -> tuple[dict[str, Any], Tensors]:
     if "credo" not in metadata:
         raise FormatError(f"{path} is a safetensors file, but not one that credo saved.")
     try:
-        return json.loads(metadata["credo"]), tensors
+        header = json.loads(metadata["credo"])
     except ValueError as error:
         raise FormatError(f"{path} is damaged: its header is not JSON ({error}).") from None
+    if not isinstance(header, dict):
+        raise FormatError(f"{path} is damaged: its header is no JSON object.")
+    return header, tensors
 
 
 def _digest(header: Mapping[str, object], tensors: Mapping[str, np.ndarray]) -> str:

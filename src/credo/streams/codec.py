@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import dataclasses
 import importlib
-from collections.abc import Callable, Iterable, Iterator
-from typing import Any, TypeAlias
+from collections.abc import Iterable, Iterator
+from typing import Any, NoReturn, TypeAlias
 
 import jax
 import jax.numpy as jnp
@@ -18,6 +18,7 @@ import optax
 from credo.core.errors import CredoError, FormatError
 from credo.core.records import REGISTRY, record_name
 from credo.core.types import Array
+from credo.streams.annotations import misfit
 
 __all__ = ["Decoder", "Functions", "Json", "Tensors", "encode"]
 
@@ -27,8 +28,8 @@ Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | Non
 Tensors: TypeAlias = dict[str, np.ndarray]
 """Arrays by the path at which they stand in the structure."""
 
-Functions: TypeAlias = dict[str, Callable[..., object]]
-"""A user's functions by their path, which are not stored."""
+Functions: TypeAlias = dict[str, Any]
+"""A user's functions by their path, which are not stored; and the structures of trees of other libraries."""
 
 _LATER = ("credo.adapt", "credo.ekf")
 """Rooms whose records are known only after they are imported."""
@@ -78,8 +79,7 @@ def encode(value: object, path: str, tensors: Tensors, functions: Functions | No
     if isinstance(value, tuple):
         return {"tuple": each(value)}
     if isinstance(value, jax.tree_util.PyTreeDef):
-        treedef: Any = value
-        return {"treedef": inner(jax.tree.unflatten(treedef, range(treedef.num_leaves)), "treedef")}
+        return {"treedef": _encode_treedef(value, f"{path}/treedef", functions)}
     cls = type(value)
     if REGISTRY.get(record_name(cls)) is cls and dataclasses.is_dataclass(cls):
         fields = {f.name: inner(getattr(value, f.name), f.name) for f in dataclasses.fields(cls)}
@@ -87,12 +87,28 @@ def encode(value: object, path: str, tensors: Tensors, functions: Functions | No
     if callable(value):
         if functions is not None:
             functions[path] = value
-        return {
-            "function": f"{getattr(value, '__module__', '?')}.{getattr(value, '__qualname__', repr(value))}"
-        }
+        name = getattr(value, "__qualname__", type(value).__qualname__)
+        return {"function": f"{getattr(value, '__module__', '?')}.{name}"}
     raise CredoError(
         f"cannot save {path}: {type(value).__name__} is neither an array, a number, a container nor a record."
     )
+
+
+def _encode_treedef(treedef: Any, path: str, functions: Functions | None) -> Json:
+    """A structure of plain containers, or the mark of one that only a learner can lend."""
+    skeleton = jax.tree.unflatten(treedef, range(treedef.num_leaves))
+    foreign: Functions = {}
+    code: Json = None
+    try:
+        code = encode(skeleton, path, {}, foreign)
+    except CredoError:
+        foreign[path] = skeleton
+    if not foreign:
+        return code
+    if functions is not None:
+        functions[path] = treedef
+    kind = type(skeleton)
+    return {"function": f"{kind.__module__}.{kind.__qualname__}", "leaves": int(treedef.num_leaves)}
 
 
 class Decoder:
@@ -106,50 +122,118 @@ class Decoder:
 
     def __init__(self, tensors: Tensors, functions: Functions, file: str) -> None:
         self.tensors, self.functions, self.file = tensors, functions, file
+        self.used: set[str] = set()
 
     def __call__(self, code: Json, path: str) -> Any:
         """The structure that stands at a path.
 
         Raises:
-            FormatError: it names a record, a field or a function that is not known.
+            FormatError: it names a record, a field, an array or a function that is not known, or a value has
+                another type than its field.
         """
         if not isinstance(code, dict):
+            if isinstance(code, list):
+                self._refuse(path, "a bare list")
             return code
-        kind = next(iter(code))
-        body = code[kind]
-        if isinstance(body, list):
+        kind = next(iter(code), "nothing")
+        body = code.get(kind)
+        if kind in ("dict", "tuple", "list") and isinstance(body, list):
             return self._container(kind, body, path)
         if kind == "key":
-            return jax.random.wrap_key_data(self(body, f"{path}/key"))
+            return self._key(body, path)
         if kind == "treedef":
-            return jax.tree.structure(self(body, f"{path}/treedef"))
-        assert isinstance(body, str)
+            return self._treedef(body, f"{path}/treedef")
+        if not isinstance(body, str):
+            self._refuse(path, f"an unknown {kind!r}")
         if kind == "float":
-            return float.fromhex(body)
+            return self._float(body, path)
         if kind == "array":
-            return self._array(body, bool(code.get("weak")))
+            return self._array(body, bool(code.get("weak")), path)
         if kind == "optax":
-            return getattr(optax, body)(*self._each(code["items"], path))
+            return self._optax(body, code.get("items"), path)
         if kind == "function":
             if path not in self.functions:
                 raise FormatError(
                     f"{self.file} uses your function {body}: pass the learner, as load(path, learner)."
                 )
             return self.functions[path]
-        return self._record(body, code["fields"], path)
+        if kind != "record":
+            self._refuse(path, f"an unknown {kind!r}")
+        return self._record(body, code.get("fields"), path)
+
+    def require_all_used(self) -> None:
+        """Refuse arrays that no field names.
+
+        Raises:
+            FormatError: there is such an array.
+        """
+        spare = sorted(name for name in set(self.tensors) - self.used if not name.startswith("extra/"))
+        if spare:
+            raise FormatError(f"{self.file} holds an array {_spell(spare[0])} that no field names.")
+
+    def _refuse(self, path: str, what: str) -> NoReturn:
+        raise FormatError(f"{self.file} cannot be read: {_spell(path)} is {what}.")
 
     def _each(self, children: Json, path: str) -> Iterator[Any]:
-        assert isinstance(children, list)
+        if not isinstance(children, list):
+            self._refuse(path, "no list")
         return (self(child, f"{path}/{i}") for i, child in enumerate(children))
 
     def _container(self, kind: str, body: list[Json], path: str) -> object:
-        if kind == "dict":
-            pairs = [(pair[0], pair[1]) for pair in body if isinstance(pair, list)]
-            return {self(key, path): self(child, f"{path}/{key}") for key, child in pairs}
-        return tuple(self._each(body, path)) if kind == "tuple" else list(self._each(body, path))
+        if kind != "dict":
+            return tuple(self._each(body, path)) if kind == "tuple" else list(self._each(body, path))
+        pairs = [pair for pair in body if isinstance(pair, list) and len(pair) == 2]
+        names = [self(pair[0], path) for pair in pairs]
+        if len(pairs) != len(body) or not all(isinstance(name, str | int | float) for name in names):
+            self._refuse(path, "a malformed dict")
+        return {name: self(pair[1], f"{path}/{name}") for name, pair in zip(names, pairs, strict=True)}
 
-    def _array(self, name: str, weak: bool) -> Array:
+    def _key(self, body: Json, path: str) -> Array:
+        data = self(body, f"{path}/key")
+        try:
+            key: Array = jax.random.wrap_key_data(data)
+        except (TypeError, ValueError, AttributeError):
+            self._refuse(path, "no random key")
+        return key
+
+    def _float(self, body: str, path: str) -> float:
+        try:
+            return float.fromhex(body)
+        except (ValueError, OverflowError):
+            self._refuse(path, f"no number but {body!r}")
+
+    def _treedef(self, body: Json, path: str) -> Any:
+        """A structure, which is the learner's own where it is of another library."""
+        if not isinstance(body, dict) or "function" not in body:
+            skeleton = self(body, path)
+            try:
+                return jax.tree.structure(skeleton)
+            except (TypeError, ValueError):
+                self._refuse(path, "no structure of parameters")
+        lent = [value for value in self.functions.values() if isinstance(value, jax.tree_util.PyTreeDef)]
+        fitting: list[Any] = [treedef for treedef in lent if treedef.num_leaves == body.get("leaves")]
+        if not fitting:
+            raise FormatError(
+                f"{self.file} has parameters in a {body['function']}: pass the learner, as "
+                "load(path, learner), with the same network."
+            )
+        return fitting[0]
+
+    def _optax(self, name: str, items: Json, path: str) -> object:
+        kind = getattr(optax, name, None)
+        if not isinstance(kind, type) or not hasattr(kind, "_fields"):
+            self._refuse(path, f"{name!r}, which is no state of optax")
+        values = list(self._each(items, path))
+        try:
+            return kind(*values)
+        except TypeError as error:
+            raise FormatError(f"{self.file} holds a {name} of another version of optax: {error}.") from None
+
+    def _array(self, name: str, weak: bool, path: str) -> Array:
+        if name not in self.tensors:
+            self._refuse(path, "an array that is not in the file")
         stored = self.tensors[name]
+        self.used.add(name)
         array = jnp.asarray(stored)
         if array.dtype != stored.dtype:
             raise FormatError(f"{self.file} holds {stored.dtype}: set jax_enable_x64 before loading it.")
@@ -166,9 +250,33 @@ class Decoder:
             raise FormatError(
                 f"{self.file} names the record {name!r}, which this version of credo does not know."
             )
-        assert isinstance(fields, dict)
+        cls = REGISTRY[name]
+        known = {f.name: f for f in dataclasses.fields(cls)}
+        if not isinstance(fields, dict):
+            self._refuse(path, f"a {name} without fields")
+        unknown = sorted(set(fields) - set(known))
+        absent = sorted(f.name for f in known.values() if _required(f) and f.name not in fields)
+        if unknown or absent:
+            what = f"it has no {absent[0]!r}" if absent else f"{unknown[0]!r} is unknown"
+            raise FormatError(f"{self.file} holds a {name} of another version at {_spell(path)}: {what}.")
         values = {field: self(child, f"{path}/{field}") for field, child in fields.items()}
+        for field, value in values.items():
+            expected = misfit(cls, field, value)
+            if expected:
+                raise FormatError(
+                    f"{self.file} cannot be used: {_spell(f'{path}/{field}')} must be {expected}; "
+                    f"got {type(value).__name__}."
+                )
         try:
-            return REGISTRY[name](**values)
-        except TypeError as error:
-            raise FormatError(f"{self.file} holds a {name} of another version: {error}.") from None
+            return cls(**values)
+        except (TypeError, ValueError, AttributeError, IndexError, OverflowError) as error:
+            reason = str(error).rstrip(".")
+            raise FormatError(f"{self.file} cannot be used: {_spell(path)} is no {name}: {reason}.") from None
+
+
+def _required(field: dataclasses.Field[Any]) -> bool:
+    return field.init and field.default is field.default_factory is dataclasses.MISSING
+
+
+def _spell(path: str) -> str:
+    return path.replace("/", ".")

@@ -19,6 +19,7 @@ from credo.core.keys import as_key
 from credo.core.names import ForecastName
 from credo.core.types import Array, ArrayLike, Key, PyTree
 from credo.learners import Learner
+from credo.learners.base import require_learner
 from credo.metrics import METRICS, LossName, Scores, running, summarize, windowed
 from credo.streams.late import as_delays, evaluate_late
 from credo.streams.run import leading
@@ -147,6 +148,7 @@ def evaluate(
     """
     xs, ys = data
     names = None if metrics is None else list(metrics)
+    require_learner("learner", learner)
     length = leading(xs=xs, ys=ys, weights=weights, dts=dts)
     if length == 0:
         raise CredoError("the stream must hold at least one observation; got length 0.")

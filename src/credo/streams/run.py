@@ -6,12 +6,15 @@ from typing import TypeAlias, TypeVar
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from credo.core.errors import CredoError, require_nonnegative
+from credo.core.inputs import require_numbers
 from credo.core.keys import as_key
 from credo.core.types import Array, ArrayLike, Key, PyTree
 from credo.core.verbs import verb
 from credo.learners import Info, Learner
+from credo.learners.base import require_learner
 
 __all__ = ["leading", "run"]
 
@@ -30,6 +33,9 @@ def leading(**trees: PyTree) -> int:
     """
     sizes: dict[str, int] = {}
     for name, tree in trees.items():
+        require_numbers(name, tree)
+        if isinstance(tree, list) and not any(np.ndim(leaf) for leaf in jax.tree.leaves(tree)):
+            raise CredoError(f"{name} must be an array; got a list: pass jnp.asarray({name}).", field=name)
         for path, leaf in jax.tree_util.tree_leaves_with_path(tree):
             label = name + jax.tree_util.keystr(path)
             if jnp.ndim(leaf) == 0:
@@ -81,6 +87,7 @@ def run(
         >>> trace.log_evidence.shape
         (5,)
     """
+    require_learner("learner", learner)
     length = leading(xs=xs, ys=ys, weights=weights, dts=dts)
     require_nonnegative("dts", dts)
     if length == 0:

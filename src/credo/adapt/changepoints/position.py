@@ -133,6 +133,7 @@ class LocalPolynomial(Wrapper[Piece, Gaussian]):
     degree: int = static_field(default=2)
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if isinstance(self.degree, int):
             require_integer("degree", self.degree, 0)
 

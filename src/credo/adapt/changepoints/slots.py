@@ -59,6 +59,7 @@ class Changepoints(Wrapper[Hypotheses[B], B], Generic[B]):
     separation: ArrayLike = 5
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if isinstance(self.capacity, int):
             require_integer("capacity", self.capacity, 1)
             require_integer("protect", self.protect, 0)

@@ -58,6 +58,7 @@ class RobustLearner(Wrapper[Gaussian, Gaussian]):
     iterations: int = 1
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         _require_normal(type(self).__name__, self.learner)
         require_integer("iterations", self.iterations, 1)
 

@@ -1,0 +1,56 @@
+"""What a caller passed in place of numbers, in words."""
+
+from __future__ import annotations
+
+import jax
+import numpy as np
+
+from credo.core.errors import CredoError
+from credo.core.types import PyTree
+
+__all__ = ["require_numbers", "shapes_of"]
+
+
+def require_numbers(field: str, tree: PyTree) -> None:
+    """Refuse a tree that holds text, a frame of another library, or anything else that is not numeric.
+
+    Arguments:
+        field: the argument's name, for the message.
+        tree: a pytree of arrays and numbers.
+
+    Raises:
+        CredoError: a leaf is not numeric; the message says what to pass.
+
+    Example:
+        >>> require_numbers("y", "cat")
+        Traceback (most recent call last):
+        ...
+        credo.core.errors.CredoError: y must be a number; got 'cat': number the classes, from 0.
+    """
+    hint = ": number the classes, from 0" if field in ("y", "ys") else ""
+    for path, leaf in jax.tree_util.tree_leaves_with_path(tree):
+        name = field + jax.tree_util.keystr(path)
+        room = type(leaf).__module__.split(".")[0]
+        if room in ("pandas", "polars"):
+            raise CredoError(
+                f"{name} must be an array; got a {room}.{type(leaf).__name__}: pass {name}.to_numpy(), or "
+                "learn from tables with credo.sessions.Session.",
+                field=field,
+            )
+        if isinstance(leaf, str | bytes):
+            raise CredoError(f"{name} must be a number; got {leaf!r}{hint}.", field=field)
+        if isinstance(leaf, np.ndarray | np.generic) and leaf.dtype.kind not in "biufcV":
+            kind = "text" if leaf.dtype.kind in "US" else f"dtype {leaf.dtype}"
+            raise CredoError(f"{name} must be an array of numbers; got {kind}{hint}.", field=field)
+        if not hasattr(leaf, "dtype") and not isinstance(leaf, bool | int | float | complex):
+            raise CredoError(f"{name} must be an array; got a {type(leaf).__name__}.", field=field)
+
+
+def shapes_of(tree: PyTree) -> str:
+    """The shapes of a tree of arrays, for the sentences of errors.
+
+    Example:
+        >>> shapes_of({"w": np.ones((2, 3)), "b": np.ones(3)})
+        "{'b': (3,), 'w': (2, 3)}"
+    """
+    return "None" if tree is None else str(jax.tree.map(np.shape, tree))

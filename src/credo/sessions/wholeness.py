@@ -1,0 +1,165 @@
+"""Whether the parts of a saved session fit together: its encoding, learner, scores and counts."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import os
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
+
+import jax
+import numpy as np
+
+from credo.core.errors import CredoError, FormatError
+from credo.sessions.assembly import build
+from credo.sessions.change_tally import ChangeTally
+from credo.sessions.encoding import TableEncoding
+from credo.sessions.tally import Tally
+from credo.streams.annotations import misfit
+from credo.streams.soundness import layout_of
+from credo.tables import Moments
+
+if TYPE_CHECKING:
+    from credo.sessions.storage import State
+
+__all__ = ["whole"]
+
+StatePath: TypeAlias = "str | os.PathLike[str]"
+"""Where a session is saved."""
+
+Reader: TypeAlias = "Callable[[StatePath], State]"
+"""A function that reads the state of a session from a file."""
+
+
+def whole(read: Reader) -> Reader:
+    """A reader of sessions that refuses a file whose parts are malformed or do not fit together.
+
+    Arguments:
+        read: the reader, which may fail in any way on a malformed file.
+
+    Returns:
+        A reader that fails only by a `DataError` or a `FormatError`.
+    """
+
+    @functools.wraps(read)
+    def checked(path: StatePath) -> State:
+        try:
+            state = read(path)
+            _require_whole(state)
+        except CredoError as error:
+            reason = str(error)
+            if str(path) in reason:
+                raise
+            raise FormatError(f"{path} cannot be used: {reason}", field=error.field) from None
+        except KeyError as error:
+            raise FormatError(f"{path} cannot be used: the session has no {error.args[0]!r}.") from None
+        except (TypeError, ValueError, AttributeError, IndexError, OverflowError) as error:
+            reason = str(error).rstrip(".")
+            raise FormatError(f"{path} cannot be used: the session is malformed ({reason}).") from None
+        return state
+
+    return checked
+
+
+def _refuse(field: str, what: str) -> NoReturn:
+    raise FormatError(f"{field} {what}.", field=field)
+
+
+def _require_whole(state: State) -> None:
+    encoding, settings = state.encoding, state.settings
+    if encoding.task != settings.task:
+        _refuse("settings.task", f"must be that of the encoding, {encoding.task!r}; got {settings.task!r}")
+    _require_numbers(dataclasses.asdict(state.counters), "counters")
+    _require_types(state.progress, "progress")
+    for name, var in (("prior_var", settings.prior_var), ("noise_var", settings.noise_var)):
+        if var is not None and not (var > 0 and np.isfinite(var)):
+            _refuse(f"settings.{name}", f"must be finite and above 0; got {var!r}")
+    if isinstance(encoding, TableEncoding):
+        _require_types(encoding.schema.target, "encoding.schema.target")
+        for number, column in enumerate(encoding.schema.columns):
+            _require_types(column, f"encoding.schema.columns.{number}")
+        if not (encoding.encoder.clip > 0 and np.isfinite(encoding.encoder.clip)):
+            _refuse("encoding.clip", f"must be finite and above 0; got {encoding.encoder.clip!r}")
+        width = sum(one.kind in ("numeric", "datetime") for one in encoding.schema.columns)
+        _require_moments(encoding.state.moments, "encoding", width)
+    _require_moments(state.scaler, "scaler", 1)
+    _require_like(state.tally.arrays(), Tally(settings.task, len(encoding.classes)).arrays(), "tally")
+    fresh = ChangeTally.of(settings.drift)
+    if state.changes is not None and fresh is not None:
+        _require_like(state.changes.arrays(), fresh.arrays(), "changes")
+    _require_fitting(state)
+
+
+def _require_types(record: Any, field: str) -> None:
+    """Refuse a part of a session one of whose fields has another type than its annotation."""
+    for one in dataclasses.fields(record):
+        value = getattr(record, one.name)
+        expected = misfit(type(record), one.name, value)
+        if expected:
+            _refuse(f"{field}.{one.name}", f"must be {expected}; got {value!r}")
+
+
+def _require_numbers(value: object, field: str) -> None:
+    """Refuse counts that are not whole numbers of at least 0."""
+    if isinstance(value, Mapping):
+        for name, child in value.items():
+            _require_numbers(child, f"{field}.{name}")
+    elif isinstance(value, bool) or not isinstance(value, int) or value < 0:
+        _refuse(field, f"must be a whole number at least 0; got {value!r}")
+
+
+def _require_moments(moments: Moments, field: str, width: int) -> None:
+    """Refuse running moments that no numbers have."""
+    count = moments.count
+    if count.shape != (width,):
+        _refuse(f"{field}.count", f"must have the shape {(width,)}; got {count.shape}")
+    if (count < 0).any() or (count > moments.rows).any():
+        _refuse(f"{field}.count", f"must be from 0 to the number of rows, {moments.rows}; got {count}")
+    seen = count > 0
+    for name in ("centre", "s1", "s2"):
+        if not np.isfinite(getattr(moments, name)[seen]).all():
+            _refuse(f"{field}.{name}", "must be finite")
+    if (moments.s2 < 0).any():
+        _refuse(f"{field}.s2", "must be at least 0")
+
+
+def _require_like(arrays: Mapping[str, np.ndarray], fresh: Mapping[str, np.ndarray], field: str) -> None:
+    """Refuse scores whose arrays are not those of new scores, but for the number of their rows."""
+    for name, like in fresh.items():
+        array = arrays[name]
+        fixed = 0 if name in ("counts", "last", "latest", "largest", "size", "numbers") else 1
+        if array.ndim != like.ndim or array.shape[fixed:] != like.shape[fixed:]:
+            _refuse(f"{field}.{name}", f"must have the shape {like.shape}; got {array.shape}")
+        if (
+            name in ("bins", "counts", "size", "numbers", "grid")
+            and not ((array >= 0) & np.isfinite(array)).all()
+        ):
+            _refuse(f"{field}.{name}", "must be finite and at least 0")
+        if name in ("alarms", "curves", "latest", "largest") and not np.isfinite(array).all():
+            _refuse(f"{field}.{name}", "must be finite")
+    if "size" in fresh:
+        scored, size = (int(number) for number in arrays["size"])
+        if size < 1 or len(arrays["sums"]) != -(-scored // size):
+            _refuse(f"{field}.sums", f"must be {scored} rows in blocks of {size}; got {len(arrays['sums'])}")
+
+
+def _require_fitting(state: State) -> None:
+    """Refuse a learner that was not built by the settings for the columns and classes of the encoding."""
+    encoding, belief, learner = state.encoding, state.belief, state.learner
+    like = jax.eval_shape(lambda: build(state.settings, encoding.shape, len(encoding.classes))[1])
+    ours, theirs = layout_of(belief), layout_of(like)
+    if ours is None or theirs is None or ours.shapes != theirs.shapes:
+        _refuse("settings", "do not fit the belief: they give a network of another size")
+    x = jax.ShapeDtypeStruct(encoding.shape, np.float32)
+    classes = len(encoding.classes)
+    outputs = jax.eval_shape(
+        lambda believed, row: (
+            learner.forecast(believed, row).probs if classes else learner.forecast(believed, row).mean
+        ),
+        belief,
+        x,
+    )
+    size = int(np.prod(outputs.shape))
+    if size != max(classes, 1):
+        _refuse("encoding.classes", f"must be as many as the learner's outputs, {size}; got {classes}")
