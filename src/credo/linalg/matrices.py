@@ -26,6 +26,7 @@ __all__ = [
     "log_det",
     "precision",
     "psd_root",
+    "rows_times",
     "safe_sqrt",
     "scale_rows",
     "solve",
@@ -43,6 +44,16 @@ def precision(dtype: DTypeLike) -> np.finfo[np.floating]:
 def scale_rows(rows: Array, scale: Array) -> Array:
     """Multiply every row of `rows` (..., P) elementwise by `scale`, a scalar or an array (P,)."""
     return rows * jnp.broadcast_to(scale, rows.shape)
+
+
+def rows_times(rows: Array, matrix: Array) -> Array:
+    """The product J M of rows (k, P) with a matrix (P, Q).
+
+    An entry of the matrix is tied to the rows, and counts for nothing. Where `jax.vmap` takes several
+    matrices and the same rows, each matrix then has rows of its own; otherwise XLA makes one product of all,
+    in a loop that is 20 times slower on a CPU.
+    """
+    return (rows + 0.0 * matrix[:1, :1]) @ matrix
 
 
 def column_sums(rows: Array) -> Array:
