@@ -255,8 +255,10 @@ def _put(slots: Array, free: Array, values: Array) -> Array:
 
     One slot is written in place, where a scatter would copy all of them.
     """
+    values = values.astype(slots.dtype)
     if free.shape[0] == 1:
-        return jax.lax.dynamic_update_index_in_dim(slots, values[0].astype(slots.dtype), free[0], 0)
+        written: Array = jax.lax.dynamic_update_index_in_dim(slots, values[0], free[0], 0)
+        return written
     return slots.at[free].set(values)
 
 
