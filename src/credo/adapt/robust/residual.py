@@ -58,7 +58,8 @@ class Residual:
         It is level g' inv(V + level I) g.
         """
         total = self.spread + level * jnp.eye(self.size, dtype=self.gap.dtype)
-        return level * (self.gap @ solve(total, self.gap))
+        share: Array = level * (self.gap @ solve(total, self.gap))
+        return share
 
     def log_prob(self, weight: Array) -> Array:
         """log N(y | yhat, H P H' + R / weight), for a weight above 0."""
