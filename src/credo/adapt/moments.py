@@ -80,7 +80,7 @@ def _(beliefs: Gaussian, weights: Array) -> Gaussian:
 def _matched_noise(noise: InverseGamma, weights: Array) -> InverseGamma:
     shape, scale = jnp.asarray(noise.shape), jnp.asarray(noise.scale)
     mean, var = _moments(weights, shape / scale, shape / scale**2)
-    return InverseGamma(mean**2 / var, mean / var, weights @ noise.forgetting)
+    return InverseGamma(mean**2 / var, mean / var, jnp.minimum(weights @ noise.forgetting, 1.0))
 
 
 def _moments(weights: Array, mean: Array, var: Array) -> tuple[Array, Array]:

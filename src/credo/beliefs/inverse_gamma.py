@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import jax
 import jax.numpy as jnp
 
 from credo.core.errors import require_interval, require_positive
 from credo.core.records import record
 from credo.core.trees import as_like
 from credo.core.types import Array, ArrayLike
+from credo.linalg.matrices import cholesky, solve_lower
 
 __all__ = ["InverseGamma"]
 
@@ -64,8 +64,7 @@ class InverseGamma:
         """
         shape, scale = jnp.asarray(self.shape), jnp.asarray(self.scale)
         forget = as_like(self.forgetting, shape)
-        chol = jnp.linalg.cholesky(unit_cov)
-        white = jax.scipy.linalg.solve_triangular(chol, gap, lower=True)
+        white = solve_lower(cholesky(unit_cov), gap)
         return InverseGamma(
             forget * shape + 0.5 * weight, forget * scale + 0.5 * jnp.sum(white**2), self.forgetting
         )

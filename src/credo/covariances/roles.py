@@ -24,6 +24,7 @@ import jax.numpy as jnp
 from credo.core.types import Array
 from credo.linalg.gains import kalman_weights
 from credo.linalg.jacobians import Crossed, DenseRows, Rows, as_rows
+from credo.linalg.matrices import log_det
 
 __all__ = [
     "Covariance",
@@ -107,8 +108,7 @@ class Readable(ABC):
 
     def logdet(self) -> Array:
         """The logarithm of the determinant of S. The cost is P^3 unless a class knows a cheaper way."""
-        log_det: Array = jnp.linalg.slogdet(self.dense())[1]
-        return log_det
+        return log_det(self.dense())
 
     @property
     def deviates(self) -> int:
@@ -161,6 +161,13 @@ class Updatable(Readable):
     Where it keeps all of it, the gain of the kept covariance equals the gain of the exact posterior.
     """
 
+    vouches: ClassVar[bool] = False
+    """Whether the move that `absorb` returns is NaN wherever the covariance beside it is not finite.
+
+    Then a learner looks at the mean alone to accept or refuse an observation. A covariance of P x P numbers
+    vouches for itself by the few rows that changed it; to read it again would cost as much as the update.
+    """
+
     @abstractmethod
     def condition(self, factor: Array | Rows) -> Covariance:
         """Add the precision B' B of the rows B (k, P), then reduce the result to what the family keeps."""
@@ -181,7 +188,8 @@ class Updatable(Readable):
             root: A (k, m), or the diagonal (k,) of a diagonal A.
 
         Returns:
-            The move of the mean (P,), and the covariance that is kept.
+            The move of the mean (P,), which is NaN where the covariance is not finite if the class `vouches`;
+            and the covariance that is kept.
         """
         jacobian = as_rows(rows)
         cross, inner = self.couple(jacobian)

@@ -111,7 +111,14 @@ def sound(
 
 
 def accept(
-    old: B, new: B, log_evidence: Array, observed: Array, x: PyTree, y: PyTree, weight: ArrayLike
+    old: B,
+    new: B,
+    log_evidence: Array,
+    observed: Array,
+    x: PyTree,
+    y: PyTree,
+    weight: ArrayLike,
+    witness: PyTree = None,
 ) -> tuple[B, Info]:
     """Take the new belief only where the data are present and finite and the result is finite.
 
@@ -121,10 +128,12 @@ def accept(
         observed: whether any of y was observed.
         x, y: the data, as the user passed them.
         weight: the weight, as `usable` returns it; all zero means no update.
+        witness: the part of the new belief that is finite only if all of it is; None for the whole. Where a
+            few numbers tell, the choice between the beliefs is made in the pass that writes the new one.
 
     Returns:
         The new belief, or the old one bit by bit, and the `Info` of the update.
     """
-    ok = sound(new, log_evidence, observed, x, y, weight)
+    ok = sound(new if witness is None else witness, log_evidence, observed, x, y, weight)
     belief = select(ok & jnp.any(jnp.asarray(weight) != 0), new, old)
     return belief, Info(jnp.where(ok, log_evidence, 0.0), ok)

@@ -22,7 +22,7 @@ from credo.learners.curvatures import Local
 from credo.likelihoods import Predictive, PredictiveRows, Rows
 from credo.linalg.gains import kalman_weights
 from credo.linalg.jacobians import DenseRows
-from credo.linalg.matrices import column_sums
+from credo.linalg.matrices import column_sums, solve
 from credo.models.model import Model, as_model
 from credo.models.partial import start
 
@@ -173,8 +173,7 @@ class EnsembleLearner(Learner[Ensemble]):
         noise = local.root[:, None] * draws if local.root.ndim == 1 else local.root @ draws
         residuals = noise - jnp.sqrt(count - 1).astype(inner.dtype) * local.bend(rows)
         system = jnp.eye(inner.shape[0], dtype=inner.dtype) + local.bend(inner)
-        moves: Array = jnp.linalg.solve(system, residuals).T @ (rows @ cov.unit)
-        return cov.deviations + moves
+        return cov.deviations + solve(system, residuals).T @ (rows @ cov.unit)
 
     def predictive(
         self, belief: Ensemble, x: PyTree, method: ForecastName | None, samples: int | None, key: Key | None

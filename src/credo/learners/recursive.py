@@ -146,7 +146,8 @@ class RecursiveLearner(Learner[Gaussian]):
             else:
                 log_evidence = predictive.log_prob(safe_y)
         log_evidence = jnp.where(jnp.any(used > 0), log_evidence, 0.0)
-        return accept(belief, new, log_evidence, jnp.any(observed), x, y, used)
+        witness = (step.mean, noise) if step.vouched else new
+        return accept(belief, new, log_evidence, jnp.any(observed), x, y, used, witness)
 
     def predictive(
         self, belief: Gaussian, x: PyTree, method: ForecastName | None, samples: int | None, key: Key | None

@@ -17,6 +17,7 @@ from credo.core.types import Array, ArrayLike, PyTree
 from credo.core.verbs import verb
 from credo.likelihoods.predictive import Predictive
 from credo.likelihoods.quantiles import bisect, student_cdf
+from credo.linalg.matrices import cholesky, solve_lower
 
 __all__ = ["NormalPredictive", "StudentTPredictive", "drop_one", "vector"]
 
@@ -61,7 +62,7 @@ class NormalPredictive(Predictive):
     def sample(self, key: Array, shape: tuple[int, ...] = ()) -> Array:
         """Draws of y."""
         noise = jax.random.normal(key, (*shape, self.loc.shape[0]), self.loc.dtype)
-        draws = noise @ jnp.linalg.cholesky(self.cov).T
+        draws = noise @ cholesky(self.cov).T
         draws = draws + jnp.broadcast_to(self.loc, draws.shape)
         return drop_last(draws)
 
@@ -123,10 +124,7 @@ class StudentTPredictive(Predictive):
     def sample(self, key: Array, shape: tuple[int, ...] = ()) -> Array:
         """Draws of y."""
         first, second = jax.random.split(key)
-        noise = (
-            jax.random.normal(first, (*shape, self.loc.shape[0]), self.loc.dtype)
-            @ jnp.linalg.cholesky(self.shape).T
-        )
+        noise = jax.random.normal(first, (*shape, self.loc.shape[0]), self.loc.dtype) @ cholesky(self.shape).T
         chi2 = 2.0 * jax.random.gamma(second, 0.5 * self.df, (*shape, 1), self.loc.dtype)
         draws = noise * jnp.sqrt(self.df / chi2)
         draws = draws + jnp.broadcast_to(self.loc, draws.shape)
@@ -169,10 +167,10 @@ def _whiten(y: PyTree, loc: Array, cov: Array, observed: ArrayLike) -> tuple[Arr
 
     With it come half the log determinant of their covariance, and their number.
     """
-    chol = jnp.linalg.cholesky(cov)
+    chol = cholesky(cov)
     seen = jnp.broadcast_to(jnp.asarray(observed), loc.shape)
     gap = jnp.where(seen, vector(y, loc) - loc, 0.0)
-    white = jax.scipy.linalg.solve_triangular(chol, gap, lower=True)
+    white = solve_lower(chol, gap)
     return white, jnp.sum(jnp.where(seen, jnp.log(jnp.diagonal(chol)), 0.0)), jnp.sum(seen.astype(loc.dtype))
 
 

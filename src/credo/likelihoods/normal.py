@@ -18,6 +18,7 @@ from credo.likelihoods.base import LikelihoodBase
 from credo.likelihoods.elliptical import NormalPredictive, StudentTPredictive, vector
 from credo.likelihoods.mixture import MixturePredictive
 from credo.likelihoods.predictive import Predictive
+from credo.linalg.matrices import cholesky, inverse, solve
 
 __all__ = ["Normal"]
 
@@ -83,15 +84,14 @@ class Normal(LikelihoodBase):
         """inv(var) (y - eta)."""
         gap = vector(y, eta) - eta
         var = self._var(eta)
-        return jnp.linalg.solve(var, gap) if var.ndim == 2 else gap / var
+        return solve(var, gap) if var.ndim == 2 else gap / var
 
     def fisher_root(self, eta: Array, y: PyTree) -> Array:
         """1 / sd on the diagonal (for a noise matrix R: inv(L)' with R = L L')."""
         var = self._var(eta)
         if var.ndim < 2:
             return jnp.diag(jnp.broadcast_to(jax.lax.rsqrt(var), eta.shape))
-        root: Array = jnp.linalg.inv(jnp.linalg.cholesky(var)).T
-        return root
+        return inverse(cholesky(var)).T
 
     def mean(self, eta: Array) -> Array:
         """eta."""

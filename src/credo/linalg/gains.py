@@ -8,6 +8,7 @@ from __future__ import annotations
 import jax.numpy as jnp
 
 from credo.core.types import Array
+from credo.linalg.matrices import solve
 
 __all__ = ["attenuate", "bend", "kalman_weights"]
 
@@ -42,4 +43,4 @@ def kalman_weights(root: Array, residual: Array, inner: Array) -> Array:
         w (k,). Cost k^3.
     """
     system = jnp.eye(inner.shape[0], dtype=inner.dtype) + bend(root, inner)
-    return residual / system[0] if inner.shape[0] == 1 else jnp.linalg.solve(system, residual)
+    return solve(system, residual)

@@ -2,6 +2,9 @@
 
 Matrices that act on data are stored by rows: a factor `B` (k, P) stands for the precision `B' B`, so that
 each row lies contiguously in memory.
+
+A system with one output has 1 x 1 matrices. They are factorised by plain arithmetic, because a call of LAPACK
+costs more than a whole step of a small filter, and keeps the compiler from merging what stands around it.
 """
 
 from __future__ import annotations
@@ -14,14 +17,19 @@ import numpy as np
 from credo.core.types import Array, DTypeLike
 
 __all__ = [
+    "cholesky",
     "column_sums",
     "crossed",
     "eigh",
+    "inverse",
     "inverse_gram",
+    "log_det",
     "precision",
     "psd_root",
+    "rows_times",
     "safe_sqrt",
     "scale_rows",
+    "solve",
     "solve_lower",
     "symmetric",
     "triangularize",
@@ -36,6 +44,16 @@ def precision(dtype: DTypeLike) -> np.finfo[np.floating]:
 def scale_rows(rows: Array, scale: Array) -> Array:
     """Multiply every row of `rows` (..., P) elementwise by `scale`, a scalar or an array (P,)."""
     return rows * jnp.broadcast_to(scale, rows.shape)
+
+
+def rows_times(rows: Array, matrix: Array) -> Array:
+    """The product J M of rows (k, P) with a matrix (P, Q).
+
+    An entry of the matrix is tied to the rows, and counts for nothing. Where `jax.vmap` takes several
+    matrices and the same rows, each matrix then has rows of its own; otherwise XLA makes one product of all,
+    in a loop that is 20 times slower on a CPU.
+    """
+    return (rows + 0.0 * matrix[:1, :1]) @ matrix
 
 
 def column_sums(rows: Array) -> Array:
@@ -57,7 +75,37 @@ def crossed(left: Array, right: Array) -> Array:
 
 def symmetric(matrix: Array) -> Array:
     """The symmetric part of a square matrix."""
-    return 0.5 * (matrix + matrix.T)
+    return matrix if matrix.shape[-1] == 1 else 0.5 * (matrix + matrix.T)
+
+
+def cholesky(matrix: Array) -> Array:
+    """The lower triangular L (n, n) with L L' = M, or NaN where M is not positive definite."""
+    if matrix.shape[-1] == 1:
+        return jnp.where(matrix > 0, jnp.sqrt(jnp.where(matrix > 0, matrix, 1.0)), jnp.nan)
+    chol: Array = jnp.linalg.cholesky(matrix)
+    return chol
+
+
+def solve(matrix: Array, right: Array) -> Array:
+    """Solve M X = R for a square M (n, n) and R (n,) or (n, k)."""
+    if matrix.shape[-1] == 1:
+        return right / matrix.reshape((1,) * right.ndim)
+    solution: Array = jnp.linalg.solve(matrix, right)
+    return solution
+
+
+def inverse(matrix: Array) -> Array:
+    """The inverse of a square matrix."""
+    inverted: Array = 1.0 / matrix if matrix.shape[-1] == 1 else jnp.linalg.inv(matrix)
+    return inverted
+
+
+def log_det(matrix: Array) -> Array:
+    """The logarithm of the absolute value of the determinant of a square matrix."""
+    if matrix.shape[-1] == 1:
+        return jnp.log(jnp.abs(matrix[0, 0]))
+    log_absolute: Array = jnp.linalg.slogdet(matrix)[1]
+    return log_absolute
 
 
 @jax.custom_jvp
@@ -82,6 +130,8 @@ def eigh(matrix: Array) -> tuple[Array, Array]:
     Results that do not depend on the choice of basis, such as a projector on a whole eigenspace, have their
     exact derivative.
     """
+    if matrix.shape[-1] == 1:
+        return jnp.diagonal(matrix), jnp.ones_like(matrix)
     values, vectors = jnp.linalg.eigh(matrix)
     return values, vectors
 
@@ -113,6 +163,10 @@ def triangularize(*blocks: Array) -> Array:
     It comes from a QR decomposition, which never squares the blocks.
     """
     columns = jnp.concatenate([block.T for block in blocks], axis=0)
+    if columns.shape[1] == 1:
+        largest = jnp.max(jnp.abs(columns))
+        unit = columns / jnp.where(largest > 0, largest, 1.0)
+        return largest * safe_sqrt(unit.T @ unit)
     return jnp.linalg.qr(columns, mode="r").T
 
 
@@ -123,6 +177,8 @@ def solve_lower(chol: Array, rows: Array, *, transpose: bool = False) -> Array:
     solve is 50 times slower than the product on a CPU. The factors that occur here, those of I + A A', are
     well conditioned.
     """
+    if chol.shape[-1] == 1:
+        return rows / chol.reshape((1,) * rows.ndim)
     mode = 1 if transpose else 0
     if rows.ndim == 2 and rows.shape[1] > 2 * rows.shape[0]:
         eye = jnp.eye(chol.shape[0], dtype=chol.dtype)
@@ -133,5 +189,5 @@ def solve_lower(chol: Array, rows: Array, *, transpose: bool = False) -> Array:
 def inverse_gram(gram: Array) -> Array:
     """inv(I + G) for a Gram matrix G (k, k)."""
     eye = jnp.eye(gram.shape[0], dtype=gram.dtype)
-    chol = jnp.linalg.cholesky(eye + symmetric(gram))
+    chol = cholesky(eye + symmetric(gram))
     return solve_lower(chol, solve_lower(chol, eye), transpose=True)

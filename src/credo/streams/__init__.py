@@ -2,14 +2,28 @@
 
 `run` is one compiled scan. `evaluate` predicts every observation before it learns from it (test-then-train)
 and reports how good and how calibrated the predictions were; labels may come late. `select` maximises the log
-evidence over hyper-parameters, on a vmapped grid or by its gradient. `save` and `load` keep a learner with
-its belief.
+evidence over hyper-parameters, on a vmapped grid or by its gradient. `pack` makes a loop in Python fast.
+`save` and `load` keep a learner with its belief.
 """
 
 from credo.streams.checkpoint import load, save
 from credo.streams.evaluate import Report, evaluate
+from credo.streams.pack import Pack, mean_and_sd, pack
 from credo.streams.run import run
 from credo.streams.scoring import score_chunk, to_scores
 from credo.streams.select import Selection, select
 
-__all__ = ["Report", "Selection", "evaluate", "load", "run", "save", "score_chunk", "select", "to_scores"]
+__all__ = [
+    "Pack",
+    "Report",
+    "Selection",
+    "evaluate",
+    "load",
+    "mean_and_sd",
+    "pack",
+    "run",
+    "save",
+    "score_chunk",
+    "select",
+    "to_scores",
+]

@@ -116,15 +116,15 @@ class Changepoints(Wrapper[Hypotheses[B], B], Generic[B]):
         best = jax.lax.stop_gradient(old.best + leave)
         likeliest = jnp.argmax(jnp.where(groups > -jnp.inf, best[None, :], -jnp.inf), axis=1)
         newborn = self._begin(belief, at_time(belief.prior, _first_clock(survivors)), groups, likeliest, dt)
-        beliefs = jax.tree.map(lambda a, b: a.at[free].set(b), survivors, newborn)
+        beliefs = jax.tree.map(lambda a, b: _put(a, free, b), survivors, newborn)
         started = jnp.broadcast_to(belief.t + 1, (births, 1))
         times = jnp.concatenate([started, old.times[likeliest]], axis=1)[:, : self._depth]
         segments = Segments(
-            (old.run_length + 1).at[free].set(0),
-            old.count.at[free].set(old.count[likeliest] + 1),
-            (old.best + jax.lax.stop_gradient(stay)).at[free].set(best[likeliest]),
-            old.parent.at[free].set(old.run_length[likeliest]),
-            old.times.at[free].set(times),
+            _put(old.run_length + 1, free, jnp.zeros_like(likeliest)),
+            _put(old.count, free, old.count[likeliest] + 1),
+            _put(old.best + jax.lax.stop_gradient(stay), free, best[likeliest]),
+            _put(old.parent, free, old.run_length[likeliest]),
+            _put(old.times, free, times),
         )
         weights, _ = normalized((alive + stay).at[free].set(log_sum(groups, axis=1)))
         return replace(belief, log_weights=weights, beliefs=beliefs, segments=segments)
@@ -249,6 +249,18 @@ class Changepoints(Wrapper[Hypotheses[B], B], Generic[B]):
             return self.learner.draws(inner, one_key, ())
 
         return belief.draws(key, shape, draw)
+
+
+def _put(slots: Array, free: Array, values: Array) -> Array:
+    """The slots (M, ...) with new values (births, ...) in those that are free (births,).
+
+    One slot is written in place, where a scatter would copy all of them.
+    """
+    values = values.astype(slots.dtype)
+    if free.shape[0] == 1:
+        written: Array = jax.lax.dynamic_update_index_in_dim(slots, values[0], free[0], 0)
+        return written
+    return slots.at[free].set(values)
 
 
 def _first_clock(beliefs: Belief) -> Array:

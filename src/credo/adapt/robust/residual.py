@@ -16,6 +16,7 @@ from credo.core.records import record
 from credo.core.types import Array, ArrayLike, PyTree
 from credo.likelihoods import NormalPredictive, Predictive
 from credo.likelihoods.base import LikelihoodBase
+from credo.linalg.matrices import log_det, solve
 
 __all__ = ["Residual", "WhiteNormal", "log_peak", "white_log_prob"]
 
@@ -57,7 +58,7 @@ class Residual:
         It is level g' inv(V + level I) g.
         """
         total = self.spread + level * jnp.eye(self.size, dtype=self.gap.dtype)
-        share: Array = level * (self.gap @ jnp.linalg.solve(total, self.gap))
+        share: Array = level * (self.gap @ solve(total, self.gap))
         return share
 
     def log_prob(self, weight: Array) -> Array:
@@ -68,8 +69,7 @@ class Residual:
     @property
     def log_scale(self) -> Array:
         """log |det A|, which turns a log density in units of the noise into one in the units of y."""
-        log_det: Array = jnp.linalg.slogdet(self.root)[1]
-        return log_det
+        return log_det(self.root)
 
 
 @record
@@ -111,8 +111,7 @@ class _WhitePredictive(Predictive):
 def white_log_prob(gap: Array, spread: Array, root: Array) -> Array:
     """log N(gap | 0, spread + inv(B B')) for the root B (C, C) of a precision, without an inverse of B."""
     inner = root.T @ spread @ root + jnp.eye(gap.shape[0], dtype=gap.dtype)
-    log_det: Array = jnp.linalg.slogdet(root)[1]
-    return NormalPredictive(jnp.zeros_like(gap), inner).log_prob(root.T @ gap) + log_det
+    return NormalPredictive(jnp.zeros_like(gap), inner).log_prob(root.T @ gap) + log_det(root)
 
 
 def log_peak(size: int) -> float:

@@ -111,7 +111,7 @@ class RobustLearner(Wrapper[Gaussian, Gaussian]):
             state = jax.lax.fori_loop(1, self.iterations, again, state)
         trust, new, info = state
         log_evidence = jnp.where(used > 0, self._evidence(residual, trust), 0.0)
-        ok = sound(new, log_evidence, observed, x, y, used) & info.ok
+        ok = sound((), log_evidence, observed, x, y, used) & info.ok
         return Proposal(new, log_evidence, ok, Trust(jnp.where(ok, trust.weight, 0.0)))
 
     def _residual(self, belief: Gaussian, x: PyTree, y: PyTree) -> Residual:

@@ -30,6 +30,7 @@ from credo.core.trees import as_like
 from credo.core.types import Array, ArrayLike, Key, PyTree
 from credo.likelihoods import MixturePredictive, Normal, NormalPredictive, Predictive, StudentTPredictive
 from credo.likelihoods.base import LikelihoodBase
+from credo.linalg.matrices import solve
 
 __all__ = ["EvidenceKind", "TailedLearner", "TailedNormal"]
 
@@ -130,7 +131,7 @@ class TailedLearner(RobustLearner):
         # log N(g | 0, V + inv(M)) - E log N(g | inv(M)), and M = B B' is the precision that was used.
         root = jnp.sqrt(trust.weight) * eye if trust.root is None else trust.root
         shrink = eye + residual.spread @ root @ root.T
-        gap, spread = jnp.linalg.solve(shrink, residual.gap), jnp.linalg.solve(shrink, residual.spread)
+        gap, spread = solve(shrink, residual.gap), solve(shrink, residual.spread)
         density = NormalPredictive(zero, root.T @ residual.spread @ root + eye).log_prob(
             root.T @ residual.gap
         )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
@@ -17,6 +16,7 @@ from credo.core.trees import as_like
 from credo.core.types import Array, ArrayLike
 from credo.learners import RecursiveLearner
 from credo.likelihoods import Normal
+from credo.linalg.matrices import cholesky, log_det, solve, solve_lower
 
 __all__ = ["InverseWishartNoise"]
 
@@ -85,9 +85,8 @@ class InverseWishartNoise(TailedLearner):
 
     def _log_tail(self, gap: Array, spread: Array) -> Array:
         base = jnp.eye(gap.shape[0], dtype=gap.dtype) + spread / as_like(self.df, gap)
-        along = gap @ jnp.linalg.solve(base, gap) / as_like(self.df, gap)
-        log_det: Array = jnp.linalg.slogdet(base)[1]
-        return log_det + jnp.log1p(along)
+        along = gap @ solve(base, gap) / as_like(self.df, gap)
+        return log_det(base) + jnp.log1p(along)
 
     def _weigh(self, residual: Residual, last: Trust | None) -> Trust:
         # inv((df I + V + g g') / (df + 1)) = B B' by B = sqrt(df + 1) inv(L)' (I - u u' / (q (q + 1))), where
@@ -101,9 +100,9 @@ class InverseWishartNoise(TailedLearner):
             gap = jnp.sqrt(jnp.where(apart, share, 1.0)) * gap
         else:
             base = base + residual.spread
-        lower = jnp.linalg.cholesky(base)
-        unit = jax.scipy.linalg.solve_triangular(lower, gap, lower=True)
+        lower = cholesky(base)
+        unit = solve_lower(lower, gap)
         long = jnp.sqrt(1.0 + unit @ unit)
         bend = eye - jnp.outer(unit / long, unit / (long + 1.0))
-        root = jnp.sqrt(df + 1.0) * jax.scipy.linalg.solve_triangular(lower, bend, lower=True, trans=1)
+        root = jnp.sqrt(df + 1.0) * solve_lower(lower, bend, transpose=True)
         return Trust(jnp.sum(root**2) / residual.size, root)

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import ClassVar, TypeAlias
 
-from credo.core.records import record
+from credo.core.records import record, static_field
 from credo.core.types import Array
 from credo.covariances import Covariance, Readable
 from credo.learners.curvatures import Local
@@ -25,6 +25,7 @@ class Step:
         mean, cov: the new mean (P,) and covariance.
         local: the first local model, at the prior.
         inner: J S0 J' (k, k), for the rows J of that local model and the prior covariance S0.
+        vouched: whether the mean is NaN wherever the covariance is not finite; see `Updatable.vouches`.
 
     Example:
         A step that leaves the prior as it was:
@@ -42,6 +43,7 @@ class Step:
     cov: Covariance
     local: Local
     inner: Array
+    vouched: bool = static_field(default=False)
 
 
 class Rule(ABC):

@@ -21,6 +21,7 @@ from credo.learners.rules.retraction import RETRACTIONS, Retraction
 from credo.learners.rules.row_space import FEW, RowSpace, start_row_space
 from credo.learners.rules.tempering import temper
 from credo.linalg.gains import kalman_weights
+from credo.linalg.matrices import solve
 
 __all__ = ["BLRRule"]
 
@@ -171,7 +172,7 @@ class BLRRule(Rule):
             here = jax.lax.dynamic_slice(space.inner, (i * each, 0), (each, count)) @ coefficients
             pull = part.residual + part.bend(here)
             dual = jax.lax.dynamic_update_slice((1.0 - rate) * dual, pull, (i * each,))
-            new_coefficients = jnp.linalg.solve(eye + roots.T @ (roots @ space.inner), dual)
+            new_coefficients = solve(eye + roots.T @ (roots @ space.inner), dual)
             return space, roots, dual, new_coefficients
 
         def advance(i: Array | int, state: _SpaceState) -> _SpaceState:

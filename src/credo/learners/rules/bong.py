@@ -62,11 +62,12 @@ class BONGRule(Rule):
         first = local = measure(mean, cov, 0)
         inner, shift = cov.push(first.rows), jnp.zeros_like(mean)
         new_cov: Covariance = cov
+        by_kept = self.gain == "kept" and cov.forgets
         for i in range(self.iterations):
             if i:
                 local = measure(mean + shift, cov, i)
             base = cov if local.diagonal is None else cov.add_precision(local.diagonal)
-            if self.gain == "kept" and cov.forgets:
+            if by_kept:
                 slope = local.gradient - inverse_of(cov)(shift) if i else local.gradient
                 new_cov = base.condition(local.factor)
                 shift = shift + new_cov.mv(slope)
@@ -76,4 +77,4 @@ class BONGRule(Rule):
             if i and local.diagonal is not None:
                 move = move + new_cov.mv(local.diagonal * shift)
             shift = move
-        return Step(mean + shift, new_cov, first, inner)
+        return Step(mean + shift, new_cov, first, inner, cov.vouches and not by_kept)

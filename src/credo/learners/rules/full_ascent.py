@@ -10,7 +10,7 @@ import jax.numpy as jnp
 
 from credo.core.types import Array
 from credo.learners.rules.retraction import Retraction, grown_root, retract_matrix
-from credo.linalg.matrices import eigh, precision
+from credo.linalg.matrices import eigh, inverse, precision, solve
 
 __all__ = ["ascend_moments", "ascend_naturals"]
 
@@ -62,11 +62,11 @@ def ascend_naturals(
     inside = -rows.T @ rows
     if prior_root is not None:
         gram = root.T @ root
-        ratio = jnp.linalg.solve(prior_root, root)  # W0^-1 W
+        ratio = solve(prior_root, root)  # W0^-1 W
         inside = inside + gram @ gram - gram @ (ratio.T @ ratio) @ gram
     change = first * (jnp.outer(sides[0], sides[1]) + jnp.outer(sides[1], sides[0]) + inside)
     shrink, turn = retract_matrix(change, retraction)
-    natural = turn.T @ (jnp.linalg.solve(root, mean) + rate * sides[0])
+    natural = turn.T @ (solve(root, mean) + rate * sides[0])
     new_axes = root @ turn
     return new_axes @ (natural / shrink), new_axes / jnp.sqrt(shrink)[None, :]
 
@@ -81,11 +81,11 @@ def ascend_moments(
     retraction: Retraction,
 ) -> tuple[Array, Array]:
     """A plain gradient step in (mu, S): mu + a u and S + a N / 2. Cost: P^3."""
-    white = jnp.linalg.solve(root, factor.T)  # W^-1 B'
+    white = solve(root, factor.T)  # W^-1 B'
     change = -white @ white.T
     if prior_root is not None:
-        inverse = jnp.linalg.inv(root)
-        ratio = jnp.linalg.solve(prior_root, inverse.T)  # W0^-1 W^-T
-        here = inverse @ inverse.T
+        inverted = inverse(root)
+        ratio = solve(prior_root, inverted.T)  # W0^-1 W^-T
+        here = inverted @ inverted.T
         change = change + here @ here - ratio.T @ ratio
     return mean + rate * slope, grown_root(root, 0.5 * rate * change, retraction)

@@ -13,7 +13,7 @@ from credo.core.types import Array, DTypeLike
 from credo.covariances import Covariance, FullCovariance, Readable
 from credo.learners.rules.iterates import Iterate, start_iterate
 from credo.linalg.jacobians import DenseRows, Rows, as_rows
-from credo.linalg.matrices import solve_lower, symmetric
+from credo.linalg.matrices import cholesky, solve_lower, symmetric
 from credo.linalg.normals import narrow
 
 __all__ = ["StackedCovariance", "StackedIterate", "WhitenedIterate"]
@@ -44,8 +44,7 @@ class StackedCovariance(Readable):
 
     def _chol(self) -> Array:
         eye = jnp.eye(self.inner.shape[0], dtype=self.inner.dtype)
-        chol: Array = jnp.linalg.cholesky(eye + self.inner)
-        return chol
+        return cholesky(eye + self.inner)
 
     def couple(self, rows: Array | Rows) -> tuple[DenseRows, Array]:
         """J S = J S0 - (J K') inv(I + G) K, and its product with J'. Cost: k P (n + P)."""
@@ -154,7 +153,7 @@ class WhitenedIterate(Iterate):
         return self._covariance((1.0 - share) * self.matrix)
 
     def _covariance(self, matrix: Array) -> FullCovariance:
-        chol = jnp.linalg.cholesky(jnp.eye(matrix.shape[0], dtype=matrix.dtype) + matrix)
+        chol = cholesky(jnp.eye(matrix.shape[0], dtype=matrix.dtype) + matrix)
         return self.current.with_root(jsl.solve_triangular(chol, self.prior.T, lower=True).T)
 
     def dual(self, shift: Array, tracked: Array) -> Array:

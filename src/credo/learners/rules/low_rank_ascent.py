@@ -10,7 +10,7 @@ import jax.numpy as jnp
 
 from credo.core.types import Array
 from credo.learners.rules.retraction import Retraction, retract
-from credo.linalg.matrices import column_sums, scale_rows, solve_lower
+from credo.linalg.matrices import cholesky, column_sums, scale_rows, solve_lower
 
 __all__ = ["ascend_factors"]
 
@@ -43,7 +43,7 @@ def ascend_factors(
     eye = jnp.eye(factor.shape[0], dtype=base.dtype)
     var = 1.0 / base
     spread = scale_rows(factor, var)
-    chol = jnp.linalg.cholesky(eye + spread @ factor.T)
+    chol = cholesky(eye + spread @ factor.T)
     arms = solve_lower(chol, spread)  # S = diag(1/y) - arms' arms
 
     def cover(block: Array) -> Array:

@@ -19,7 +19,7 @@ from credo.core.records import record, replace
 from credo.core.types import Array
 from credo.covariances import Covariance, LowRankCovariance
 from credo.linalg.jacobians import Rows
-from credo.linalg.matrices import scale_rows, solve_lower, symmetric
+from credo.linalg.matrices import cholesky, scale_rows, solve_lower, symmetric
 
 __all__ = ["FEW", "RowSpace", "start_row_space"]
 
@@ -52,7 +52,7 @@ class RowSpace:
         """No rows yet, with room for some groups of rows like the given ones. Cost: P R^2."""
         spread = scale_rows(prior.factor, 1.0 / prior.base)
         eye = jnp.eye(prior.rank, dtype=like.dtype)
-        chol = jnp.linalg.cholesky(eye + symmetric(spread @ prior.factor.T))
+        chol = cholesky(eye + symmetric(spread @ prior.factor.T))
         inverse = solve_lower(chol, solve_lower(chol, eye), transpose=True)
         count = groups * like.shape[0]
         along, inner = jnp.zeros((prior.rank, count), like.dtype), jnp.zeros((count, count), like.dtype)

@@ -12,6 +12,7 @@ from credo.covariances import Covariance, DiagonalCovariance, FullCovariance
 from credo.learners.rules.ascents import diagonal_bend, with_diagonal
 from credo.learners.rules.retraction import Retraction, grown_root, retract
 from credo.linalg.jacobians import Rows
+from credo.linalg.matrices import solve
 
 __all__ = ["temper", "temper_root"]
 
@@ -76,6 +77,6 @@ def _(
 def temper_root(root: Array, factor: Array, prior_root: Array, rate: Array, retraction: Retraction) -> Array:
     """The root of S + a S (L - L0 - B' B) S. Cost: P^3."""
     white = factor @ root
-    ratio = jnp.linalg.solve(prior_root, root)
+    ratio = solve(prior_root, root)
     eye = jnp.eye(root.shape[0], dtype=root.dtype)
     return grown_root(root, rate * (eye - ratio.T @ ratio - white.T @ white), retraction)

@@ -1,0 +1,148 @@
+"""Trees as one vector of 32-bit words, and back: in a compiled program and in NumPy.
+
+An array that goes into a compiled program or comes out of it costs a microsecond or more, however small it
+is. A belief has five to twenty; as words they are one.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from credo.core.types import Array, ArrayLike, PyTree
+
+__all__ = ["Parts", "WordLayout", "WordReader", "WordWriter"]
+
+LARGE = 4096
+"""The number of words from which an array stays as it is, because to copy it would cost more."""
+
+Parts: TypeAlias = tuple[Array, tuple[Array, ...]]
+"""A tree as words, beside the arrays that are not among them."""
+
+
+@dataclass(frozen=True)
+class WordLayout:
+    """Where each leaf of a tree stands among the words.
+
+    Attributes:
+        treedef: the structure of the tree.
+        shapes, dtypes: those of its leaves.
+        places: the first word of each leaf, or -1 for an array that stays as it is.
+        size: the number of words.
+    """
+
+    treedef: Any
+    shapes: tuple[tuple[int, ...], ...]
+    dtypes: tuple[np.dtype, ...]
+    places: tuple[int, ...]
+    size: int
+
+    @classmethod
+    def of(cls, tree: PyTree, large: int = LARGE) -> WordLayout:
+        """The layout of a tree of arrays, or of their shapes and dtypes."""
+        leaves, treedef = jax.tree.flatten(tree)
+        shapes = tuple(tuple(leaf.shape) for leaf in leaves)
+        places, size = [], 0
+        for leaf, shape in zip(leaves, shapes, strict=True):
+            count = _words(leaf.dtype) * math.prod(shape)
+            among = _words(leaf.dtype) > 0 and count < large
+            places.append(size if among else -1)
+            size += count if among else 0
+        return cls(treedef, shapes, tuple(leaf.dtype for leaf in leaves), tuple(places), size)
+
+    def pack(self, tree: PyTree) -> Parts:
+        """The words of a tree, and its large arrays, in a compiled program."""
+        words, others = [jnp.zeros(0, jnp.uint32)], []
+        for leaf, place in zip(jax.tree.leaves(tree), self.places, strict=True):
+            if place < 0:
+                others.append(leaf)
+            else:
+                words.append(_to_words(leaf))
+        return jnp.concatenate(words), tuple(others)
+
+    def unpack(self, parts: Parts) -> PyTree:
+        """The tree again, bit by bit, in a compiled program."""
+        words, others = parts[0], iter(parts[1])
+        leaves = []
+        for shape, dtype, place in zip(self.shapes, self.dtypes, self.places, strict=True):
+            if place < 0:
+                leaves.append(next(others))
+            else:
+                end = place + _words(dtype) * math.prod(shape)
+                leaves.append(_from_words(words[place:end], dtype).reshape(shape))
+        return jax.tree.unflatten(self.treedef, leaves)
+
+
+def _words(dtype: np.dtype) -> int:
+    """How many words a number has; 0 for what is no number, such as a typed key."""
+    if not isinstance(dtype, np.dtype) or dtype.kind not in "biuf":
+        return 0
+    return max(1, dtype.itemsize // 4)
+
+
+def _to_words(leaf: Array) -> Array:
+    if leaf.dtype.kind == "b":
+        return leaf.reshape(-1).astype(jnp.uint32)
+    return jax.lax.bitcast_convert_type(leaf, _bits(leaf.dtype)).reshape(-1).astype(jnp.uint32)
+
+
+def _from_words(words: Array, dtype: np.dtype) -> Array:
+    if dtype.kind == "b":
+        return words != 0
+    if dtype.itemsize < 4:
+        words = words.astype(_bits(dtype))
+    return jax.lax.bitcast_convert_type(words.reshape(-1, 2) if dtype.itemsize == 8 else words, dtype)
+
+
+class WordWriter:
+    """Writes the leaves of trees of one layout as words, in NumPy."""
+
+    def __init__(self, layout: WordLayout) -> None:
+        self._words = np.zeros(layout.size, np.uint32)
+        self._views, self._narrow = [], []
+        for shape, dtype, place in zip(layout.shapes, layout.dtypes, layout.places, strict=True):
+            own = self._words[place : place + _words(dtype) * math.prod(shape)]
+            wide = dtype.itemsize >= 4
+            view = own.view(dtype).reshape(shape) if wide else np.zeros(shape, dtype)
+            self._views.append(view)
+            if not wide:
+                self._narrow.append((own, view.view(_bits(dtype)).reshape(-1)))
+
+    def __call__(self, leaves: Sequence[ArrayLike]) -> np.ndarray:
+        """The words, in an array of their own."""
+        for view, leaf in zip(self._views, leaves, strict=True):
+            view[...] = leaf
+        for own, bits in self._narrow:
+            own[:] = bits
+        return self._words.copy()
+
+
+class WordReader:
+    """Reads trees of one layout from words, in NumPy, with plain numbers in place of scalars."""
+
+    def __init__(self, layout: WordLayout) -> None:
+        self._treedef = layout.treedef
+        self._leaves = [
+            (place, place + _words(dtype) * math.prod(shape), dtype, shape)
+            for shape, dtype, place in zip(layout.shapes, layout.dtypes, layout.places, strict=True)
+        ]
+
+    def __call__(self, words: np.ndarray) -> PyTree:
+        """The tree."""
+        leaves = []
+        for start, end, dtype, shape in self._leaves:
+            own = words[start:end]
+            values = own.view(dtype) if dtype.itemsize >= 4 else own.astype(_bits(dtype)).view(dtype)
+            leaves.append(values.reshape(shape) if shape else values.item())
+        return self._treedef.unflatten(leaves)
+
+
+def _bits(dtype: np.dtype) -> np.dtype:
+    """The unsigned integers of the same size, of at most a word."""
+    return np.dtype(f"uint{8 * min(dtype.itemsize, 4)}")

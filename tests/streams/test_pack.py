@@ -1,0 +1,94 @@
+"""A pack gives the bits of a loop and of a run, takes turns, and is not harmed by what it refuses."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from tests.streams.setups import T, begin, bitwise, data, make
+
+import credo
+from credo.core.errors import CredoError
+from credo.streams.words import WordLayout, WordReader, WordWriter
+
+
+def _learner(name: str) -> tuple[Any, Any, Any, Any]:
+    """A learner, its first belief, and its data."""
+    if name == "run length":
+        learner: Any = credo.RunLength(credo.GammaPoisson(), 0.1, 2, overflow="resample")
+        return learner, learner.init(), jnp.ones(T), jnp.arange(T) % 3
+    kind = jnp.float32 if name == "ensemble" else jnp.float64
+    network = credo.MLP(1, (13,), "tanh")
+    model = credo.Model(network, credo.Normal(0.1))
+    learner = credo.enkf(model, 5) if name == "ensemble" else credo.bong(model, credo.Full())
+    start = jax.tree.map(lambda v: v.astype(kind), network.init(0, (3,)))
+    return learner, learner.init(start), *data("normal", kind)
+
+
+@pytest.mark.optimised
+@pytest.mark.parametrize("name", ["large arrays", "run length", "ensemble"])
+def test_a_pack_gives_the_bits_of_a_run_and_forecasts_what_the_verbs_forecast(name: str) -> None:
+    learner, start, xs, ys = _learner(name)
+    weights = jnp.where(jnp.arange(T) == 4, 0.0, 1.0)
+    dts = jnp.linspace(0.5, 1.5, T)
+    whole, trace = credo.run(learner, start, xs, ys, key=3, weights=weights, dts=dts)
+    live = credo.pack(learner, start, key=3)
+    rows = zip(*(np.asarray(leaf) for leaf in (xs, ys, weights, dts)), strict=True)
+    infos = []
+    for i, (x, y, weight, dt) in enumerate(rows):
+        if i == T - 1:
+            predicted = learner.predict(live.belief, dt)
+            forecast = learner.forecast(predicted, x)
+            np.testing.assert_allclose(live.forecast(x, dt=dt)[0], forecast.mean, rtol=1e-5, atol=1e-6)
+        infos.append(live.step(x, y, weight=weight, dt=dt))
+    bitwise(live.belief, whole)
+    stacked = jax.tree.map(lambda *leaves: np.stack(leaves), *infos)
+    for ours, theirs in zip(jax.tree.leaves(stacked), jax.tree.leaves(trace), strict=True):
+        np.testing.assert_array_equal(ours, theirs)
+    credo.run(learner, start, xs, ys, key=3)  # the first belief is still there
+
+
+def test_what_is_refused_or_missing_changes_nothing_and_calls_take_turns() -> None:
+    learner = make("normal", "root", "lin-hess", "static")
+    live = credo.pack(learner, begin(learner, "normal"))
+    live.step(np.ones(3), 1.0)
+    before = live.belief
+    for call in (
+        lambda: live.step(np.ones(3), "warm"),
+        lambda: live.step(np.ones(3), 1.0, weight=-1.0),
+        lambda: live.forecast(np.ones(3), dt=-1.0),
+    ):
+        with pytest.raises(CredoError):
+            call()
+    bitwise(live.belief, before)
+    info = live.step(np.ones(3), np.nan)
+    assert float(info.log_evidence) == 0.0 and not info.ok
+    bitwise(live.belief, credo.replace(before, t=before.t + 1))
+    threads = [threading.Thread(target=lambda: [live.step(np.ones(3), 1.0) for _ in range(50)]) for _ in "ab"]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert int(live.belief.t) == 102
+
+
+def test_words_keep_every_bit_of_every_kind_of_number() -> None:
+    tree = {
+        "wide": np.array([-0.0, np.nan, 1e300]),
+        "narrow": np.array([1.5, -2.0], np.float16),
+        "flags": np.array([[True], [False]]),
+        "small": np.int8(-3),
+        "whole": np.array(7, np.int64),
+        "single": np.float32(0.1),
+    }
+    layout = WordLayout.of(tree)
+    leaves = jax.tree.leaves(tree)
+    words = WordWriter(layout)(leaves)
+    back = jax.jit(layout.unpack)((words, ()))
+    bitwise(jax.tree.map(np.asarray, back), jax.tree.map(np.asarray, tree))
+    np.testing.assert_array_equal(jax.jit(layout.pack)(back)[0], words)
+    bitwise(jax.tree.map(np.asarray, WordReader(layout)(words)["narrow"]), tree["narrow"])
