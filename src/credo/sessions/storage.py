@@ -13,6 +13,7 @@ from credo.core.errors import FormatError
 from credo.sessions.assembly import Belief, SessionLearner
 from credo.sessions.change_tally import ChangeTally
 from credo.sessions.encoding import Encoding, restore
+from credo.sessions.recovery import Recovery
 from credo.sessions.settings import Settings
 from credo.sessions.tally import Tally
 from credo.streams import checkpoint
@@ -67,6 +68,7 @@ class State:
     changes: ChangeTally | None
     counters: Counters
     progress: Progress
+    recovery: Recovery
 
 
 def write(path: str | os.PathLike[str], state: State) -> Path:
@@ -84,6 +86,7 @@ def write(path: str | os.PathLike[str], state: State) -> Path:
         "missing": dict(counters.missing),
         "unseen": dict(counters.unseen),
         "progress": dataclasses.asdict(state.progress),
+        "recovery": state.recovery.to_dict(),
     }
     parts = {
         "encoding": state.encoding.arrays(),
@@ -129,4 +132,5 @@ def read(path: str | os.PathLike[str]) -> State:
             Counter(meta["unseen"]),
         ),
         Progress(**meta["progress"]),
+        Recovery.from_dict(meta.get("recovery"), counts["used"]),
     )
