@@ -23,9 +23,9 @@ _WIDEST = 20.0
 class NormalSpread(LikelihoodBase):
     """Observations y ~ N(eta_0, exp(2 eta_1)): the model's outputs are the mean and the log of the noise sd.
 
-    The curvature is the expected (Fisher) one, diag(exp(-2 eta_1), 2). The Hessian itself is indefinite: after
-    an outlier it would make the spread almost certain, at a value that the outlier chose. eta_1 is cut off at
-    +-20, which is a spread of 5e8 in the units of y.
+    The curvature is the expected (Fisher) one, diag(exp(-2 eta_1), 2). The Hessian itself is indefinite:
+    after an outlier it would make the spread almost certain, at a value that the outlier chose. eta_1 is cut
+    off at +-20, which is a spread of 5e8 in the units of y.
 
     Example:
         Noise that grows with x, learned from the default prior:

@@ -21,10 +21,10 @@ class LinearizedGaussNewton(Curvature):
 
     There is one row for each output. It is exact for linear-Gaussian models, where the update is Kalman's.
 
-    A step of BONG from there may overshoot where the log-likelihood bends: a classifier that is sure and wrong
-    has almost no curvature, so that the step is as long as the prior is wide, and a network then runs away.
-    With `step_control` such a step, and no other, is shortened until the linearised posterior is higher than
-    where it started (a damped Gauss-Newton step; Bell & Cathey 1993, Skoglund et al. 2015).
+    A step of BONG from there may overshoot where the log-likelihood bends: a classifier that is sure and
+    wrong has almost no curvature, so that the step is as long as the prior is wide, and a network then runs
+    away. With `step_control` such a step, and no other, is shortened until the linearised posterior is higher
+    than where it started (a damped Gauss-Newton step; Bell & Cathey 1993, Skoglund et al. 2015).
 
     Cost: C reverse passes.
 
