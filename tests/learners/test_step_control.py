@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import scipy.optimize as so
@@ -19,7 +20,7 @@ def test_a_classifier_that_is_sure_and_wrong_goes_no_further_than_the_posterior_
     whole, damped = (float(one.update(start, x, 0)[0].mean[0]) for one in (PLAIN, LEARNER))
 
     def height(w: float) -> float:
-        return -np.logaddexp(0.0, w) - 0.5 * (w - 10.0) ** 2 / 100.0
+        return float(-np.logaddexp(0.0, w) - 0.5 * (w - 10.0) ** 2 / 100.0)
 
     top = so.minimize_scalar(lambda w: -height(float(w)))
     assert whole < -80 and height(whole) < height(10.0)
@@ -48,8 +49,6 @@ def test_a_mean_and_a_spread_are_learned_from_the_default_prior() -> None:
         return fisher.fisher_root(eta, 0.0) ** 2
 
     own = credo.Likelihood(log_prob, fisher=information)
-    import jax
-
     params = net.init(jax.random.key(0), (4,))
     beliefs = []
     for likelihood in (fisher, own):

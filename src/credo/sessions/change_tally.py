@@ -28,7 +28,8 @@ class ChangeSummary(TypedDict, total=False):
 
     A mixture gives the `weights` at the end and the `mean_weights`, by expert, and where an expert failed and
     began again (`reported`, `rows`). The other drifts give the number of `reported` changes, their `rows`,
-    the largest probability of a change and its row, and the expected `run_length` at the end. Run lengths also give the rows at which the reported segments `began`.
+    the largest probability of a change and its row, and the expected `run_length` at the end. Run lengths
+    also give the rows at which the reported segments `began`.
 
     Example:
         >>> tally = ChangeTally("run-length:0.01")
