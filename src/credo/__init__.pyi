@@ -56,6 +56,7 @@ from credo.dynamics import Dynamics as Dynamics
 from credo.dynamics import Inflation as Inflation
 from credo.dynamics import LinearGaussian as LinearGaussian
 from credo.dynamics import OrnsteinUhlenbeck as OrnsteinUhlenbeck
+from credo.dynamics import PriorBound as PriorBound
 from credo.dynamics import RandomWalk as RandomWalk
 from credo.dynamics import ShrinkPerturb as ShrinkPerturb
 from credo.dynamics import Static as Static
@@ -110,6 +111,7 @@ from credo.likelihoods import Categorical as Categorical
 from credo.likelihoods import Likelihood as Likelihood
 from credo.likelihoods import LikelihoodBase as LikelihoodBase
 from credo.likelihoods import Normal as Normal
+from credo.likelihoods import NormalSpread as NormalSpread
 from credo.likelihoods import Poisson as Poisson
 from credo.likelihoods import Predictive as Predictive
 from credo.likelihoods import StudentT as StudentT

@@ -93,3 +93,20 @@ def test_a_trace_without_changes_is_refused_in_a_sentence() -> None:
     for ask in (segmentation, alarms):
         with pytest.raises(credo.CredoError, match="reports no changes"):
             ask(trace)
+
+
+def test_a_member_that_has_run_away_does_not_spoil_the_mixture() -> None:
+    inner = credo.extended_kalman(credo.Model(lambda w, x: x @ w, credo.Normal(0.1)))
+    experts = credo.Experts([inner, inner])
+    belief = experts.predict(experts.init(jnp.zeros(2)))
+    sick = credo.replace(belief.beliefs, mean=belief.beliefs.mean.at[1].set(jnp.inf))
+    belief = credo.replace(belief, beliefs=sick)
+    sound = inner.forecast(inner.init(jnp.zeros(2)), jnp.ones(2))
+    forecast = experts.forecast(belief, jnp.ones(2))
+    np.testing.assert_allclose(forecast.mean, sound.mean)
+    np.testing.assert_allclose(forecast.log_prob(0.3), sound.log_prob(0.3), rtol=1e-6)
+    after, info = experts.update(belief, jnp.ones(2), 0.3)
+    assert bool(info.ok) and info.extras.tolist() == [1.0, 0.0]
+    np.testing.assert_array_equal(after.beliefs.mean[1], 0.0)  # it began again from its prior
+    assert bool(jnp.all(jnp.isfinite(belief.collapse().mean))) is False
+    assert bool(jnp.all(jnp.isfinite(after.collapse().mean)))

@@ -225,3 +225,32 @@ def test_extreme_factors_stand_still_or_reset() -> None:
 def test_impossible_dynamics_are_refused(make: Any, message: str) -> None:
     with pytest.raises(CredoError, match=message):
         make()
+
+
+@pytest.mark.parametrize("inner", [credo.RandomWalk(0.3), credo.Inflation(0.2, "simple")])
+def test_a_bound_keeps_variances_within_the_prior_and_correlations_as_they_are(inner: Any) -> None:
+    for family in FAMILIES.values():
+        cov, anchor = start(family)
+        mean, moved = MOVE(inner, jnp.asarray(MEAN), cov, None, 0, 1.4)
+        shrink = np.sqrt(np.minimum(1.0, PRIOR / np.asarray(moved.diag())))
+        got_mean, got = MOVE(credo.PriorBound(inner), jnp.asarray(MEAN), cov, anchor, 0, 1.4)
+        np.testing.assert_array_equal(got_mean, mean)
+        np.testing.assert_allclose(
+            got.dense(), shrink[:, None] * np.asarray(moved.dense()) * shrink, atol=1e-10
+        )
+        half = MOVE(credo.PriorBound(inner), jnp.asarray(MEAN), cov, anchor, 0, 0.7)
+        two = MOVE(credo.PriorBound(inner), *half, anchor, 1, 0.7)[1]
+        np.testing.assert_allclose(two.diag(), got.diag(), atol=1e-10)
+        if isinstance(inner, credo.Inflation):
+            np.testing.assert_allclose(two.dense(), got.dense(), atol=1e-10)
+
+
+def test_a_belief_carries_of_its_prior_only_what_its_dynamics_need() -> None:
+    model = credo.Model(lambda w, x: x @ w, credo.Normal(0.1))
+    for dynamics in (credo.PriorBound(credo.RandomWalk(0.1)), credo.Inflation(0.1)):
+        anchor = (
+            credo.extended_kalman(model, dynamics=dynamics).init(jnp.zeros(P), var=jnp.asarray(PRIOR)).anchor
+        )
+        assert anchor is not None and anchor.cov is not None
+        assert sum(leaf.size for leaf in jax.tree.leaves(anchor)) == 2 * P
+        np.testing.assert_allclose(anchor.cov.diag(), PRIOR)

@@ -8,7 +8,7 @@ from typing import Generic, TypeVar
 import jax
 import jax.numpy as jnp
 
-from credo.adapt.log_weights import log_sum, normalized
+from credo.adapt.log_weights import forecast_mixture, log_sum, normalized
 from credo.adapt.moments import collapse
 from credo.adapt.nested import B, Mixture, at_time, floating
 from credo.adapt.wrapper import Proposal, Proposing
@@ -19,7 +19,7 @@ from credo.core.trees import as_like, select
 from credo.core.types import Array, ArrayLike, Key, PyTree
 from credo.learners import Info, Learner
 from credo.learners.base import require_learner
-from credo.likelihoods import Predictive, WeightedPredictive
+from credo.likelihoods import Predictive
 
 __all__ = ["Bank", "Experts", "bank"]
 
@@ -111,8 +111,9 @@ class Experts(Proposing[Bank[B]], Generic[B]):
             fit.
 
     Without `mixing` and `loss`, the result is exact where every expert is and nothing switches between
-    beliefs. An expert that fails, with a belief that is not finite or an impossible observation, loses its
-    weight for this step and returns to its prior.
+    beliefs. An expert whose forecast is not finite has no part in the mixture's. One that cannot learn an
+    observation, with a belief that is not finite or an impossible observation, gets weight 0 for this step
+    and returns to its prior; its share of the evidence counts as lost. `Info.extras` are the weights.
 
     Cost: K inner updates, vmapped.
 
@@ -193,7 +194,7 @@ class Experts(Proposing[Bank[B]], Generic[B]):
     def predictive(
         self, belief: Bank[B], x: PyTree, method: ForecastName | None, samples: int | None, key: Key | None
     ) -> Predictive:
-        return WeightedPredictive(self._parts(belief, x, method, samples, key), belief.log_weights)
+        return forecast_mixture(self._parts(belief, x, method, samples, key), belief.log_weights)
 
     def _parts(
         self, belief: Bank[B], x: PyTree, method: ForecastName | None, samples: int | None, key: Key | None

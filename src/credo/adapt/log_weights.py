@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import jax
 import jax.numpy as jnp
 import jax.scipy.special as jss
 
+from credo.core.trees import all_finite
 from credo.core.types import Array
+from credo.likelihoods import Predictive, WeightedPredictive
 
-__all__ = ["log_sum", "normalized"]
+__all__ = ["forecast_mixture", "log_sum", "normalized"]
 
 
 def log_sum(logs: Array, axis: int | None = None) -> Array:
@@ -29,3 +32,23 @@ def normalized(log_weights: Array) -> tuple[Array, Array]:
     """Log weights whose weights sum to one, and the log of their sum before; all -inf stays all -inf."""
     total = log_sum(log_weights)
     return jnp.where(total > -jnp.inf, log_weights - total, log_weights), total
+
+
+def forecast_mixture(parts: Predictive, log_weights: Array) -> WeightedPredictive:
+    """The mixture of those forecasts that are finite, which share the weights of the others.
+
+    A hypothesis whose belief has run away forecasts infinities or NaN. With a weight of one in a million it
+    would still make the whole mixture NaN.
+
+    Arguments:
+        parts: forecasts, as one whose arrays have a leading axis K.
+        log_weights: the log weights (K,), which sum to one. They stay as they are, bit by bit, where all
+            forecasts that have a weight are finite, or none is.
+
+    Returns:
+        The mixture.
+    """
+    finite = jax.vmap(all_finite)(parts)
+    sick = ~finite & (log_weights > -jnp.inf)
+    rest, total = normalized(jnp.where(finite, log_weights, -jnp.inf))
+    return WeightedPredictive(parts, jnp.where(jnp.any(sick) & (total > -jnp.inf), rest, log_weights))

@@ -43,9 +43,20 @@ def collapse(log_weights: Array, beliefs: T) -> T:
     alive = jnp.max(log_weights) > -jnp.inf
     first = jnp.arange(log_weights.shape[0]) == 0
     weights = jax.nn.softmax(jnp.where(alive, log_weights, jnp.where(first, 0.0, -jnp.inf)))
-    belief = matched(beliefs, weights)
+    belief = matched(_without_dead(beliefs, weights), weights)
     assert isinstance(belief, type(beliefs))
     return belief
+
+
+def _without_dead(beliefs: T, weights: Array) -> T:
+    """The beliefs, with the heaviest in place of those of weight 0, which may be infinite: 0 inf is NaN."""
+    dead, heaviest = weights == 0, jnp.argmax(weights)
+
+    def fill(leaf: Array) -> Array:
+        return jnp.where(dead.reshape((-1,) + (1,) * (leaf.ndim - 1)), leaf[heaviest], leaf)
+
+    filled: T = jax.tree.map(fill, beliefs)
+    return filled
 
 
 @functools.singledispatch

@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from credo.adapt.log_weights import log_sum
+from credo.adapt.log_weights import forecast_mixture, log_sum
 from credo.adapt.moments import collapse
 from credo.adapt.nested import Around, B, floating
 from credo.adapt.priors import descend
@@ -26,7 +26,7 @@ from credo.core.records import record, replace, static_field
 from credo.core.trees import as_like, select
 from credo.core.types import Array, ArrayLike, Key, PyTree
 from credo.dynamics import Dynamics, OrnsteinUhlenbeck, RandomWalk
-from credo.likelihoods import Predictive, WeightedPredictive
+from credo.likelihoods import Predictive
 
 __all__ = ["ChangeProbability", "Forgetting", "LevelChoice", "LevelKind"]
 
@@ -174,7 +174,7 @@ class ChangeProbability(Wrapper[Forgetting[B], B], Generic[B]):
         def one(level: Array) -> Predictive:
             return self.learner.predictive(self._child(belief, level), x, method, samples, key)
 
-        return WeightedPredictive(jax.vmap(one)(levels), log_prior)
+        return forecast_mixture(jax.vmap(one)(levels), log_prior)
 
     def propose(
         self, belief: Forgetting[B], x: PyTree, y: PyTree, weight: ArrayLike, key: Key | None

@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 
 from credo.adapt.changepoints.hazards import ConstantHazard, Hazard, HazardLike, as_hazard
+from credo.adapt.log_weights import forecast_mixture
 from credo.adapt.nested import Around, B, at_time, floating
 from credo.adapt.priors import descend
 from credo.adapt.wrapper import Proposal, Wrapper
@@ -17,7 +18,7 @@ from credo.core.records import record, replace
 from credo.core.trees import as_like, select
 from credo.core.types import Array, ArrayLike, Key, PyTree
 from credo.dynamics import OrnsteinUhlenbeck
-from credo.likelihoods import Predictive, WeightedPredictive
+from credo.likelihoods import Predictive
 
 __all__ = ["Resettable", "SoftReset"]
 
@@ -123,7 +124,7 @@ class SoftReset(Wrapper[Resettable[B], B], Generic[B]):
         key: Key | None,
     ) -> Predictive:
         parts = jax.vmap(lambda one: self.learner.predictive(one, x, method, samples, key))(_both(belief))
-        return WeightedPredictive(parts, jnp.log(jnp.stack([1.0 - belief.change, belief.change])))
+        return forecast_mixture(parts, jnp.log(jnp.stack([1.0 - belief.change, belief.change])))
 
     def propose(
         self, belief: Resettable[B], x: PyTree, y: PyTree, weight: ArrayLike, key: Key | None

@@ -22,7 +22,7 @@ _EXAMPLES = """
 Examples:
 
   credo learn mnist
-  credo learn electricity --drift walk:1e-5
+  credo learn electricity --drift walk:3e-4
   credo learn prices.csv --target price --test new.csv
   cat log.jsonl | credo learn - --target clicked
   credo predict runs/prices/belief.credo new.csv --out p.csv

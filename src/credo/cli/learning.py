@@ -62,6 +62,7 @@ def learn_from(request: Request) -> int:
     with output.writing(path) as folder, Interruptible() as interrupt:
         clock = time.monotonic()
         rows_before = session.rows_used
+        session.recovery.notify = lambda sentence: note(f"credo: {in_flags(sentence)}")
         with DriftFile(folder.files / "drift.csv", session.changes, session.rows_used) as record:
             bad = _stream(request, session, source, interrupt, record)
         seconds = time.monotonic() - clock

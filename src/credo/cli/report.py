@@ -144,6 +144,11 @@ def _row_sentences(rows: RowCounts) -> list[str]:
     sentences += rows["bad"]
     if rows["refused"]:
         sentences.append(f"{rows['refused']:,} rows would have made the belief infinite and were left out")
+    if rows["restarts"]:
+        at = ", ".join(f"{row:,}" for row in rows["restarts"][:5])
+        sentences.append(
+            f"the belief began again from the prior {len(rows['restarts']):,} times, first after rows {at}"
+        )
     for cells, words in (
         (rows["missing_cells"], "missing or infinite cells"),
         (rows["unseen_categories"], "cells of an unseen category"),

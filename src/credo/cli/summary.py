@@ -22,6 +22,7 @@ class RowCounts(TypedDict):
     scored: int
     skipped: int
     refused: int
+    restarts: list[int]
     missing_cells: dict[str, int]
     unseen_categories: dict[str, int]
     bad: list[str]
@@ -124,6 +125,7 @@ def summary(results: Results) -> Summary:
             "scored": tally.scored,
             "skipped": session.rows_read - session.rows_used,
             "refused": session.rows_refused,
+            "restarts": session.recovery.rows,
             "missing_cells": dict(session.missing),
             "unseen_categories": dict(session.unseen),
             "bad": results.bad,

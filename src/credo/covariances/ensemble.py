@@ -113,6 +113,10 @@ class EnsembleCovariance(Covariance):
         """Exact. Cost: M P."""
         return EnsembleCovariance(self.deviations * jnp.sqrt(as_like(factor, self.deviations)), self.key)
 
+    def rescale(self, scale: Array) -> EnsembleCovariance:
+        """Exact: every deviation is multiplied, and nothing is drawn. Cost: M P."""
+        return EnsembleCovariance(scale_rows(self.deviations, scale), self.key)
+
     def linear(self, transition: Array, noise: Array) -> EnsembleCovariance:
         """F S F' + Q in expectation. Cost: M P^2, and P^3 for a root of Q."""
         deviations = self.deviations @ transition.T

@@ -240,6 +240,10 @@ class RootCovariance(FullCovariance):
         """W W'."""
         return self.root @ self.root.T
 
+    def rescale(self, scale: Array) -> RootCovariance:
+        """The root diag(a) W. Cost: P^2."""
+        return RootCovariance(scale[:, None] * self.root)
+
 
 @record
 class DenseCovariance(FullCovariance):

@@ -235,6 +235,11 @@ class LowRankCovariance(Covariance, Invertible, Collapsible):
         """The matrix (P, P). Cost: P^2 R."""
         return self.mv(jnp.eye(self.size, dtype=self.base.dtype))
 
+    def rescale(self, scale: Array) -> LowRankCovariance:
+        """The precision diag(y / a^2) + (W / a)' (W / a). Cost: P R."""
+        base = self.base / scale**2
+        return LowRankCovariance(base, scale_rows(self.factor, 1.0 / scale), self.family)
+
     def precision(self) -> Array:
         """The precision diag(y) + W' W as a matrix (P, P), for inspection and tests."""
         return jnp.diag(self.base) + self.factor.T @ self.factor

@@ -236,6 +236,14 @@ class Movable(Readable):
         """
         return self.affine(scale, share * other.diag())
 
+    def rescale(self, scale: Array) -> Covariance:
+        """The covariance diag(a) S diag(a), exactly; no noise is added.
+
+        Arguments:
+            scale: a, a positive array (P,).
+        """
+        return self.affine(scale, jnp.zeros_like(scale))
+
 
 class Covariance(Updatable, Movable):
     """The covariance of a belief, which can be read, updated and moved.

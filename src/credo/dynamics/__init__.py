@@ -6,6 +6,7 @@ of dt.
 """
 
 from credo.dynamics.base import Dynamics, Static
+from credo.dynamics.bound import PriorBound
 from credo.dynamics.inflation import Inflation, ShrinkPerturb
 from credo.dynamics.linear import Decay, LinearGaussian, OrnsteinUhlenbeck, RandomWalk
 
@@ -15,6 +16,7 @@ __all__ = [
     "Inflation",
     "LinearGaussian",
     "OrnsteinUhlenbeck",
+    "PriorBound",
     "RandomWalk",
     "ShrinkPerturb",
     "Static",

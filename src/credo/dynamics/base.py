@@ -36,6 +36,10 @@ class Dynamics(ABC):
     anchored: bool = False
     """Whether the dynamics return to the prior, so that beliefs must carry it."""
 
+    def anchor(self, mean: Array, prior: Covariance | None) -> Anchor | None:
+        """What a belief must carry of its prior N(mean, prior): all of it where `anchored`, else nothing."""
+        return Anchor(mean, prior) if self.anchored else None
+
     @abstractmethod
     def move(
         self, mean: Array, cov: Covariance | None, anchor: Anchor | None, t: Array, dt: ArrayLike | None

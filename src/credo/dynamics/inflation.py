@@ -14,6 +14,7 @@ from credo.core.trees import as_like
 from credo.core.types import Array, ArrayLike
 from credo.covariances import Covariance
 from credo.dynamics.base import Dynamics
+from credo.dynamics.bound import variances_of
 from credo.dynamics.linear import accumulated, duration
 
 __all__ = ["Inflation", "ShrinkPerturb"]
@@ -61,6 +62,10 @@ class Inflation(Dynamics):
     def anchored(self) -> bool:  # type: ignore[override]
         """Whether the prior is needed."""
         return self.kind != "simple"
+
+    def anchor(self, mean: Array, prior: Covariance | None) -> Anchor | None:
+        """The prior's mean and variances, where the prior is needed."""
+        return variances_of(mean, prior) if self.anchored else None
 
     def move(
         self, mean: Array, cov: Covariance | None, anchor: Anchor | None, t: Array, dt: ArrayLike | None

@@ -7,7 +7,7 @@ from typing import Literal, TypeAlias
 import jax
 import jax.numpy as jnp
 
-from credo.beliefs import Anchor, Ensemble
+from credo.beliefs import Ensemble
 from credo.core.errors import CredoError, require_choice, require_integer, require_positive
 from credo.core.keys import as_key, step_key
 from credo.core.names import ForecastName
@@ -118,7 +118,7 @@ class EnsembleLearner(Learner[Ensemble]):
             prior = Full().from_dense(dense)
         first, second = jax.random.split(as_key(key))
         deviations = centred(prior.sample(first, (self.members,)))
-        anchor = Anchor(mean, prior) if self.dynamics.anchored else None
+        anchor = self.dynamics.anchor(mean, prior)
         data = jax.random.key_data(second)
         return Ensemble(mean, deviations, data, jnp.zeros((), jnp.int32), unravel, anchor)
 

@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 import optax
 
-from credo.beliefs import Anchor, Point
+from credo.beliefs import Point
 from credo.core.errors import CredoError, require_choice, require_integer, require_positive
 from credo.core.names import ForecastName
 from credo.core.records import record, static_field
@@ -118,7 +118,7 @@ class GradientLearner(Learner[Point]):
             x, y = jax.tree.map(room, example)
             rows = (self.model.likelihood.rows(example[1]),) if self.model.batched else ()
             buffer = Buffer(x, y, jnp.zeros((self.capacity, *rows), mean.dtype), jnp.zeros((), jnp.int32))
-        anchor = Anchor(mean, None) if self.dynamics.anchored else None
+        anchor = self.dynamics.anchor(mean, None)
         state = _OPTIMIZERS[self.optimizer]().init(mean)
         return Point(mean, state, buffer, jnp.zeros((), jnp.int32), unravel, anchor)
 

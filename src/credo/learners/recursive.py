@@ -7,7 +7,7 @@ from typing import get_args
 import jax
 import jax.numpy as jnp
 
-from credo.beliefs import Anchor, Gaussian
+from credo.beliefs import Gaussian
 from credo.core.errors import CredoError, require_choice, require_integer, require_positive
 from credo.core.keys import as_key, require_key, step_key
 from credo.core.names import ForecastName
@@ -100,7 +100,7 @@ class RecursiveLearner(Learner[Gaussian]):
                     f"cov must be (P, P) = ({unravel.size}, {unravel.size}); got shape {dense.shape}."
                 )
             prior = self.family.from_dense(dense)
-        anchor = Anchor(mean, prior) if self.dynamics.anchored else None
+        anchor = self.dynamics.anchor(mean, prior)
         noise = self.model.likelihood.init_noise(mean.dtype)
         if noise is not None and not self.curvature.linear:
             raise CredoError(

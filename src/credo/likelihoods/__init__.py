@@ -17,6 +17,7 @@ from credo.likelihoods.mixture import MixturePredictive
 from credo.likelihoods.normal import Normal
 from credo.likelihoods.predictive import Predictive, PredictiveRows
 from credo.likelihoods.scalar import Bernoulli, Poisson, StudentT
+from credo.likelihoods.spread import NormalSpread
 from credo.likelihoods.weighted import WeightedPredictive
 
 __all__ = [
@@ -27,6 +28,7 @@ __all__ = [
     "MixturePredictive",
     "Normal",
     "NormalPredictive",
+    "NormalSpread",
     "Poisson",
     "Predictive",
     "PredictiveRows",

@@ -51,6 +51,9 @@ class LikelihoodBase:
     discrete: bool = False
     """Whether y takes whole-number values, so that quantiles are searched among them."""
 
+    quadratic: bool = False
+    """Whether log p is quadratic in eta, so that a Newton step never overshoots."""
+
     def log_prob(self, eta: Array, y: PyTree) -> Array:
         """log p(y | eta), a scalar."""
         raise NotImplementedError
@@ -150,6 +153,8 @@ class Likelihood(LikelihoodBase):
     Arguments:
         log_prob: `log_prob(eta, y)`, a scalar; eta is a scalar where the model has one output, else (C,). Its
             gradient and (PSD-projected, observed) Hessian in eta are taken by automatic differentiation.
+        fisher: `fisher(eta)`, the expected negative Hessian (C, C), positive semi-definite, in place of the
+            observed one. It is the better choice where the Hessian is indefinite, as for a mean and a spread.
         mean, var, sample, cdf: optional functions of `eta` (and of `key` or `y`). Where one is needed and
             missing, the error says so.
         discrete: whether y takes whole-number values.
@@ -169,11 +174,13 @@ class Likelihood(LikelihoodBase):
     sample_function: Callable[[Array, Array], Array] | None = static_field(default=None)
     cdf_function: Callable[[Array, Array], Array] | None = static_field(default=None)
     discrete: bool = static_field(default=False)
+    fisher_function: Callable[[Array], ArrayLike] | None = static_field(default=None)
 
     def __init__(
         self,
         log_prob: Callable[[Array, PyTree], ArrayLike] | None = None,
         *,
+        fisher: Callable[[Array], ArrayLike] | None = None,
         mean: Callable[[Array], ArrayLike] | None = None,
         var: Callable[[Array], ArrayLike] | None = None,
         sample: Callable[[Array, Array], Array] | None = None,
@@ -188,6 +195,7 @@ class Likelihood(LikelihoodBase):
             "sample_function": sample,
             "cdf_function": cdf,
             "discrete": discrete,
+            "fisher_function": fisher,
         } | fields
         if not callable(values["log_prob_function"]):
             raise CredoError(f"log_prob must be a function of (eta, y); got {values['log_prob_function']!r}.")
@@ -206,6 +214,15 @@ class Likelihood(LikelihoodBase):
                 f"log_prob must return a scalar; got shape {jnp.shape(value)} for eta of shape {eta.shape}."
             )
         return jnp.reshape(value, ())
+
+    def fisher_root(self, eta: Array, y: PyTree) -> Array:
+        """A factor of the Fisher information where it is given, else of the observed Hessian."""
+        if self.fisher_function is None:
+            return super().fisher_root(eta, y)
+        size = eta.shape[0]
+        return psd_root(
+            jnp.reshape(jnp.asarray(self.fisher_function(_scalar_if_one(eta)), eta.dtype), (size, size))
+        )
 
     def mean(self, eta: Array) -> Array:
         """E[y | eta], (C,)."""

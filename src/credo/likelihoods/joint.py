@@ -39,6 +39,11 @@ class Rows(LikelihoodBase):
         """Whether y takes whole-number values."""
         return self.each.discrete
 
+    @property
+    def quadratic(self) -> bool:  # type: ignore[override]
+        """Whether log p is quadratic in eta."""
+        return self.each.quadratic
+
     def _split(self, eta: Array, y: PyTree) -> Array:
         return eta.reshape(self.rows(y), -1)
 

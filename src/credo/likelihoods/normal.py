@@ -41,6 +41,7 @@ class Normal(LikelihoodBase):
         Array(1.25, dtype=float32)
     """
 
+    quadratic = True
     var: ArrayLike | Sequence[float] | InverseGamma = 1.0
 
     def __post_init__(self) -> None:

@@ -17,6 +17,7 @@ from credo.dynamics import (
     Dynamics,
     Inflation,
     OrnsteinUhlenbeck,
+    PriorBound,
     RandomWalk,
     ShrinkPerturb,
     Static,
@@ -86,7 +87,7 @@ def build(settings: Settings, shape: tuple[int, ...], classes: int) -> tuple[Ses
     rank = settings.posterior.rank
     learner = RecursiveLearner(
         model,
-        _family(settings.posterior),
+        _family(settings.posterior, defaults.dense(settings.method, settings.curvature, settings.drift.kind)),
         _curvature(settings, rank),
         _rule(settings),
         _dynamics(settings.drift),
@@ -102,7 +103,7 @@ def _posterior(drift: Drift, learner: RecursiveLearner, params: PyTree, var: PyT
         changing = _run_length(drift, learner)
         return changing, changing.init(params, var=var)
     if drift.kind == "mixture":
-        bank = [replace(learner, dynamics=RandomWalk(step)) for step in defaults.MIXTURE]
+        bank = [replace(learner, dynamics=PriorBound(RandomWalk(step))) for step in defaults.MIXTURE]
         experts = Experts(bank, drift.numbers[0])
         return experts, experts.init(params, var=var)
     if drift.kind == "soft-reset":
@@ -128,10 +129,10 @@ def _run_length(drift: Drift, learner: Learner[B]) -> RunLength[B]:
     return RunLength(learner, drift.numbers[0], int(drift.numbers[1]), threshold=defaults.ALARM)
 
 
-def _family(posterior: Posterior) -> Full | Diagonal | LowRank:
+def _family(posterior: Posterior, dense: bool) -> Full | Diagonal | LowRank:
     if posterior.rank is not None:
         return LowRank(posterior.rank)
-    return Full() if posterior.kind == "full" else Diagonal()
+    return Full("dense" if dense else "root") if posterior.kind == "full" else Diagonal()
 
 
 def _curvature(settings: Settings, rank: int | None) -> _Curvature:
@@ -174,7 +175,7 @@ def _likelihood(settings: Settings, classes: int) -> Bernoulli | Categorical | N
 def _dynamics(drift: Drift) -> Dynamics:
     numbers = drift.numbers
     if drift.kind == "walk":
-        return RandomWalk(numbers[0])
+        return PriorBound(RandomWalk(numbers[0]))
     if drift.kind == "ou":
         return OrnsteinUhlenbeck(numbers[0])
     if drift.kind == "inflation":

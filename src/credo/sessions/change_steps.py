@@ -24,7 +24,7 @@ class Steps:
         probs: the probability of each hypothesis or expert (n, K).
         lengths: the run length of each hypothesis, or the number of each expert (n, K).
         change: P(a segment began with the row) (n,), which is 0 for experts.
-        alarm: whether a change was reported (n,).
+        alarm: whether a change was reported, or an expert failed and began again from its prior (n,).
         began: how many rows before this one the reported segment began (n,).
 
     Example:
@@ -51,7 +51,7 @@ def collect(belief: Belief, info: Info) -> Steps:
         belief: the belief after the row.
         info: what its update reported, which may be traced.
     """
-    no, zero = jnp.zeros((), bool), jnp.zeros((), jnp.int32)
+    zero = jnp.zeros((), jnp.int32)
     if isinstance(belief, Hypotheses):
         lengths, report = belief.segments.run_length, info.extras
         assert isinstance(report, Changes)
@@ -62,7 +62,9 @@ def collect(belief: Belief, info: Info) -> Steps:
     if isinstance(belief, Bank):
         weights = belief.weights
         numbers = jnp.arange(len(weights), dtype=jnp.int32)
-        return Steps(weights, numbers, jnp.zeros((), weights.dtype), no, zero)
+        # Only an expert that failed, and began again, has no weight at all.
+        failed = info.ok & jnp.any(jnp.isneginf(belief.log_weights))
+        return Steps(weights, numbers, jnp.zeros((), weights.dtype), failed, zero)
     assert isinstance(belief, Resettable)
     reset = info.ok & (belief.run_length == 0) & (belief.retention == 0)
     change = jnp.where(info.ok, info.extras, 0.0)

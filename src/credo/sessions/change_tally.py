@@ -26,9 +26,10 @@ changes that a sentence names."""
 class ChangeSummary(TypedDict, total=False):
     """What was reported about changes, as JSON data.
 
-    A mixture gives the `weights` at the end and the `mean_weights`, by expert. The other drifts give the
-    number of `reported` changes, their `rows`, the largest probability of a change and its row, and the
-    expected `run_length` at the end. Run lengths also give the rows at which the reported segments `began`.
+    A mixture gives the `weights` at the end and the `mean_weights`, by expert, and where an expert failed and
+    began again (`reported`, `rows`). The other drifts give the number of `reported` changes, their `rows`,
+    the largest probability of a change and its row, and the expected `run_length` at the end. Run lengths
+    also give the rows at which the reported segments `began`.
 
     Example:
         >>> tally = ChangeTally("run-length:0.01")
@@ -151,6 +152,8 @@ class ChangeTally:
             return {
                 "weights": dict(zip(self.experts, self.latest.tolist(), strict=True)),
                 "mean_weights": dict(zip(self.experts, mean.tolist(), strict=True)),
+                "reported": self.reported,
+                "rows": self.alarms[:, 0].astype(int).tolist(),
             }
         summary: ChangeSummary = {
             "reported": self.reported,
@@ -170,7 +173,12 @@ class ChangeTally:
             return []
         if self.kind == "mixture":
             shares = [f"{share:.3f} {name}" for share, name in zip(self.latest, self.experts, strict=True)]
-            return [f"Weights of the experts at the end: {', '.join(shares)}."]
+            sentences = [f"Weights of the experts at the end: {', '.join(shares)}."]
+            if self.reported:
+                rows = [f"{int(row)}" for row in self.alarms[:SHOWN, 0]]
+                at = f"row{'s'[: self.reported > 1]} {_listed(rows, self.reported - len(rows))}"
+                sentences.append(f"An expert ran away and began again from its prior at {at}.")
+            return sentences
         soft, count = self.kind == "soft-reset", self.reported
         what, verb = ("full reset", "made") if soft else ("change", "reported")
         if count:

@@ -160,9 +160,9 @@ def _posterior(
             )
         return None
     if option is None:
-        cubic = method in ("bog", "bbb") or curvature == "mc-hess"
-        still = drift.kind in ("none", "run-length")
-        return Posterior.parse(defaults.posterior(size, images, not still or cubic))
+        return Posterior.parse(
+            defaults.posterior(size, images, defaults.cubic(method, curvature, drift.kind))
+        )
     posterior = Posterior.parse(option)
     if posterior.rank is not None and posterior.rank > size:
         raise CredoError(

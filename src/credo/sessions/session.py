@@ -11,10 +11,11 @@ import jax
 import numpy as np
 
 from credo.core.names import CurvatureName, ForecastName
+from credo.learners import Info
 from credo.metrics import Scores
 from credo.sessions import defaults, passes, storage
 from credo.sessions.architecture import Network
-from credo.sessions.assembly import build
+from credo.sessions.assembly import Belief, build
 from credo.sessions.change_steps import Steps, collect, join
 from credo.sessions.change_tally import ChangeTally
 from credo.sessions.drift import Drift
@@ -22,11 +23,13 @@ from credo.sessions.encoding import Block, Encoding, TableEncoding
 from credo.sessions.forecasts import Forecasts, forecast_blocks, judge
 from credo.sessions.intake import Rows, blocks_of, first_chunks
 from credo.sessions.posterior import Posterior
+from credo.sessions.recovery import Recovery
 from credo.sessions.resolution import resolve
 from credo.sessions.settings import MethodName, Options, Settings, TaskName
 from credo.sessions.tally import Tally
 from credo.sessions.targets import SCALER, number_baseline, own_units, standardise
-from credo.streams import score_chunk, to_scores
+from credo.streams import to_scores
+from credo.streams.scoring import Outcome
 from credo.tables import ScaledTarget, infer_schema
 
 __all__ = ["Session"]
@@ -54,6 +57,7 @@ class Session:
             because they would have given a belief that is not finite.
         missing, unseen: the numbers of cells without a value and of an unknown category, by column.
         progress: the position of a run over a file, which the caller sets.
+        recovery: where the belief began again because it refused row after row.
 
     Cost: a row costs what the learner costs (see `credo.RecursiveLearner`); the scores take constant memory.
 
@@ -77,6 +81,7 @@ class Session:
         self.missing: Counter[str] = Counter()
         self.unseen: Counter[str] = Counter()
         self.progress = storage.Progress()
+        self.recovery = Recovery()
 
     @staticmethod
     def create(
@@ -218,38 +223,32 @@ class Session:
         y: np.ndarray | None = None,
         scaling: ScaledTarget | None = None,
     ) -> tuple[Scores, Steps | None]:
-        """Forecast, score and learn n rows.
-
-        Arguments:
-            x: inputs (n, ...).
-            ys: targets (n,): class numbers, or numbers as they are learned.
-            keep: which rows are scored (n,).
-            y, scaling: numbers in their own units (n,), and how they were standardised.
-        """
-        count, chunk = len(x), self.chunk
-        ys = passes.pad(ys, chunk)
+        """Forecast, score and learn n rows; `keep` are scored, and `y` are targets in their own units."""
         targets = weights = None
         if y is not None and scaling is not None:
-            targets = passes.pad(standardise(y, scaling), chunk)
-            weights = passes.pad(scaling.known.astype(np.float32), chunk)
-        self.belief, outcome, info = score_chunk(
-            self.learner,
-            self.belief,
-            passes.pad(x, chunk),
-            ys,
-            targets=targets,
-            real=np.arange(chunk) < count,
-            weights=weights,
-            compare=self._compare,
-            key=self.key,
-            collect=None if self.changes is None else collect,
-        )
-        self.rows_refused += count - int(np.asarray(info.ok)[:count].sum())
-        steps = None
-        if self.changes is not None:
-            steps = jax.tree.map(lambda leaf: np.asarray(leaf)[:count], info.extras)
-        scored = np.concatenate([keep, np.zeros(chunk - count, bool)])
-        return to_scores(outcome, info, ys if y is None else passes.pad(y, chunk), scored), steps
+            targets, weights = standardise(y, scaling), scaling.known.astype(np.float32)
+
+        def learn(belief: Belief, start: int) -> tuple[Belief, Outcome, Info]:
+            return passes.learn_rows(
+                self.learner,
+                belief,
+                x[start:],
+                ys[start:],
+                self.chunk,
+                targets=None if targets is None else targets[start:],
+                weights=None if weights is None else weights[start:],
+                compare=self._compare,
+                key=self.key,
+                collect=None if self.changes is None else collect,
+            )
+
+        self.belief, outcome, info = self.recovery.learn(learn, self.belief, self._prior, len(x))
+        self.rows_refused += len(x) - int(info.ok.sum())
+        steps = None if self.changes is None else info.extras
+        return to_scores(outcome, info, ys if y is None else y, keep), steps
+
+    def _prior(self) -> Belief:
+        return build(self.settings, self.encoding.shape, len(self.encoding.classes))[1]
 
     @property
     def _compare(self) -> tuple[ForecastName, ...]:
@@ -323,6 +322,7 @@ class Session:
             self.changes,
             storage.Counters(self.rows_read, self.rows_used, self.rows_refused, self.missing, self.unseen),
             self.progress,
+            self.recovery,
         )
         return storage.write(path, state)
 
@@ -346,5 +346,5 @@ class Session:
         session.rows_read, session.rows_used = counters.read, counters.used
         session.rows_refused = counters.refused
         session.missing, session.unseen = counters.missing, counters.unseen
-        session.progress = state.progress
+        session.progress, session.recovery = state.progress, state.recovery
         return session

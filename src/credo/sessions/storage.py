@@ -13,6 +13,7 @@ from credo.core.errors import FormatError
 from credo.sessions.assembly import Belief, SessionLearner
 from credo.sessions.change_tally import ChangeTally
 from credo.sessions.encoding import Encoding, restore
+from credo.sessions.recovery import Recovery
 from credo.sessions.settings import Settings
 from credo.sessions.tally import Tally
 from credo.sessions.wholeness import whole
@@ -68,6 +69,7 @@ class State:
     changes: ChangeTally | None
     counters: Counters
     progress: Progress
+    recovery: Recovery
 
 
 def write(path: str | os.PathLike[str], state: State) -> Path:
@@ -85,6 +87,7 @@ def write(path: str | os.PathLike[str], state: State) -> Path:
         "missing": dict(counters.missing),
         "unseen": dict(counters.unseen),
         "progress": dataclasses.asdict(state.progress),
+        "recovery": state.recovery.to_dict(),
     }
     parts = {
         "encoding": state.encoding.arrays(),
@@ -131,4 +134,5 @@ def read(path: str | os.PathLike[str]) -> State:
             Counter(meta["unseen"]),
         ),
         Progress(**meta["progress"]),
+        Recovery.from_dict(meta.get("recovery"), counts["used"]),
     )

@@ -17,7 +17,7 @@ from credo.adapt.changepoints.hazards import Hazard, HazardLike, as_hazard
 from credo.adapt.changepoints.hypotheses import Changes, Hypotheses, Segments
 from credo.adapt.changepoints.overflow import OVERFLOWS, Overflow, thin
 from credo.adapt.changepoints.successors import SingleSuccessor, SuccessorByCount, Successors
-from credo.adapt.log_weights import log_sum, normalized
+from credo.adapt.log_weights import forecast_mixture, log_sum, normalized
 from credo.adapt.nested import B, at_time, floating
 from credo.adapt.priors import ConditionalPrior, PriorReset, Subset, descend, require_conditional_prior
 from credo.adapt.wrapper import Proposal, Wrapper
@@ -29,7 +29,7 @@ from credo.core.trees import as_like, select
 from credo.core.types import Array, ArrayLike, DTypeLike, Key, PyTree
 from credo.dynamics import Dynamics
 from credo.learners.base import Belief
-from credo.likelihoods import Predictive, WeightedPredictive
+from credo.likelihoods import Predictive
 
 __all__ = ["Changepoints"]
 
@@ -166,7 +166,7 @@ class Changepoints(Wrapper[Hypotheses[B], B], Generic[B]):
         def one(inner: B) -> Predictive:
             return self.learner.predictive(inner, x, method, samples, key)
 
-        return WeightedPredictive(jax.vmap(one)(self._facing(belief)), belief.log_weights)
+        return forecast_mixture(jax.vmap(one)(self._facing(belief)), belief.log_weights)
 
     def _facing(self, belief: Hypotheses[B]) -> B:
         """The beliefs that the next observation meets, which differ where a hypothesis leaves it out."""

@@ -19,7 +19,7 @@ from credo.core.records import record, replace
 from credo.core.trees import Unravel
 from credo.core.types import Array, PyTree
 from credo.covariances import Readable
-from credo.likelihoods import Rows as JointRows
+from credo.learners.curvatures.overshoot import Objective
 from credo.likelihoods.base import LikelihoodBase
 from credo.linalg.gains import bend
 from credo.linalg.jacobians import Rows, as_rows
@@ -63,14 +63,14 @@ class Site:
         """The outputs eta (C,) of the model at the parameters `vector` (P,)."""
         return self.model.outputs(vector, self.unravel, self.x)
 
+    @property
+    def objective(self) -> Objective:
+        """The weighted log-likelihood as a function of the outputs."""
+        return Objective(self.likelihood, self.y, self.weight)
+
     def log_likelihood(self, vector: Array) -> Array:
         """The weighted log p(y | theta, x), a scalar."""
-        eta = self.outputs(vector)
-        if self.weight.size == 1:
-            return self.weight.reshape(()) * self.likelihood.log_prob(eta, self.y)
-        assert isinstance(self.likelihood, JointRows)
-        values = jax.vmap(self.likelihood.each.log_prob)(eta.reshape(self.weight.size, -1), self.y)
-        return jnp.sum(jnp.where(self.weight > 0, self.weight * values, 0.0))
+        return self.objective.log_prob(self.outputs(vector))
 
     def key_of(self, iteration: Array | int, common: bool) -> Array:
         """The key of one inner iteration, or of all of them where draws are common.
@@ -92,6 +92,8 @@ class Local:
         root: A (k, m), or the diagonal (k,) of a diagonal A.
         eta: the model's outputs at that point (C,), or at M draws (M, C).
         diagonal: d (P,), or None for 0.
+        objective: the log-likelihood as a function of the outputs, where steps are to be kept from
+            overshooting; None where the whole step is always taken.
 
     Example:
         >>> from credo.learners import Local
@@ -106,6 +108,7 @@ class Local:
     root: Array
     eta: Array
     diagonal: Array | None = None
+    objective: Objective | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "rows", as_rows(self.rows))
@@ -138,6 +141,12 @@ class Local:
     def gradient(self) -> Array:
         """g = J' e (P,)."""
         return self.rows.pull(self.residual)
+
+    def share(self, inner: Array) -> Array:
+        """The share of Kalman's step that does not overshoot, given J S J'; see `Objective.share`."""
+        if self.objective is None:
+            return jnp.ones((), inner.dtype)
+        return self.objective.share(self.eta, self.root, self.residual, inner)
 
     def bend(self, outputs: Array) -> Array:
         """The product A A' z, for z (k,) or (k, n) in the space of the rows."""

@@ -6,7 +6,7 @@ from typing import ClassVar
 
 import jax.numpy as jnp
 
-from credo.core.records import record
+from credo.core.records import record, replace, static_field
 from credo.core.types import Array
 from credo.covariances import Readable
 from credo.learners.curvatures.base import Curvature, Local, Site
@@ -21,7 +21,15 @@ class LinearizedGaussNewton(Curvature):
 
     There is one row for each output. It is exact for linear-Gaussian models, where the update is Kalman's.
 
+    A step of BONG from there may overshoot where the log-likelihood bends: a classifier that is sure and
+    wrong has almost no curvature, so that the step is as long as the prior is wide, and a network then runs
+    away. With `step_control` such a step, and no other, is shortened until the linearised posterior is higher
+    than where it started (a damped Gauss-Newton step; Bell & Cathey 1993, Skoglund et al. 2015).
+
     Cost: C reverse passes.
+
+    Arguments:
+        step_control: whether a step that overshoots is shortened; False takes every step as it is.
 
     Example:
         >>> import credo, jax.numpy as jnp
@@ -32,13 +40,17 @@ class LinearizedGaussNewton(Curvature):
         True
     """
 
+    step_control: bool = static_field(default=True)
+
     linear: ClassVar[bool] = True
 
     def local(self, site: Site, mean: Array, cov: Readable, iteration: Array | int = 0) -> Local:
         """J = d eta / d theta, e = d log p / d eta, A A' = V."""
         eta, rows = site.model.linearize(mean, site.unravel, site.x)
         score, root = site.likelihood.score(eta, site.y), site.likelihood.fisher_root(eta, site.y)
-        return Local(cov.admit(rows), score, root, eta).weighted(site.weight)
+        local = Local(cov.admit(rows), score, root, eta).weighted(site.weight)
+        exact = site.likelihood.quadratic or not self.step_control
+        return local if exact else replace(local, objective=site.objective)
 
 
 @record

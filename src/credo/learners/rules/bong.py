@@ -74,6 +74,7 @@ class BONGRule(Rule):
                 continue
             residual = local.residual + local.bend(local.rows.push(shift)) if i else local.residual
             move, new_cov = base.absorb(local.rows, residual, local.root)
+            move = move if i or local.objective is None else local.share(inner) * move
             if i and local.diagonal is not None:
                 move = move + new_cov.mv(local.diagonal * shift)
             shift = move

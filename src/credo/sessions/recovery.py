@@ -1,0 +1,150 @@
+"""What happens when a learner refuses row after row: it begins again from its prior, and says so at once."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import TypedDict, TypeVar
+
+import jax
+import numpy as np
+
+from credo.core.errors import FormatError
+from credo.learners import Info
+
+__all__ = ["REFUSALS", "Recovery", "SavedRecovery"]
+
+REFUSALS = 10
+"""How many refusals in a row are taken as a sign that a belief is beyond repair."""
+
+SHOWN = 5
+"""The most rows that a sentence names."""
+
+B = TypeVar("B")
+Outcomes = TypeVar("Outcomes")
+
+
+class SavedRecovery(TypedDict):
+    """The state of a `Recovery` as JSON data."""
+
+    rows: list[int]
+    streak: int
+    seen: int
+
+
+class Recovery:
+    """A count of refusals, and a fresh start where there are too many in a row.
+
+    A row is refused where its update would have given a belief that is not finite. The data of a session are
+    finite, so that ten refusals in a row mean that the belief itself has run away, and would refuse for ever.
+
+    Attributes:
+        rows: the rows after which the belief began again from the prior.
+        streak: the number of refusals since the latest row that was learned.
+        seen: how many rows there were.
+        notify: what is done with the sentence about a fresh start; by default it is a warning.
+
+    Example:
+        >>> recovery = Recovery()
+        >>> recovery.broken(np.array([True] + [False] * 12))
+        10
+    """
+
+    def __init__(self, rows: list[int] | None = None, streak: int = 0, seen: int = 0) -> None:
+        self.rows, self.streak, self.seen = list(rows or []), streak, seen
+        self.notify: Callable[[str], None] = _warn
+
+    def broken(self, ok: np.ndarray) -> int | None:
+        """The first row at which there are ten refusals in a row, or None.
+
+        Arguments:
+            ok: which rows were learned (n,).
+        """
+        if ok.all():
+            self.streak = 0
+            return None
+        streak = self.streak
+        for row, learned in enumerate(ok):
+            streak = 0 if learned else streak + 1
+            if streak == REFUSALS:
+                return row
+        self.streak = streak
+        return None
+
+    def learn(
+        self,
+        learn: Callable[[B, int], tuple[B, Outcomes, Info]],
+        belief: B,
+        fresh: Callable[[], B],
+        size: int,
+    ) -> tuple[B, Outcomes, Info]:
+        """Learn a chunk of rows, with fresh starts where they are due. Results do not depend on the chunks.
+
+        Arguments:
+            learn: learn the rows of the chunk from a given one on: the belief, and the outcomes and infos,
+                with one entry a row.
+            belief: the belief before the chunk.
+            fresh: the prior.
+            size: the number of rows of the chunk.
+
+        Returns:
+            The belief after the chunk, and the outcomes and infos of its rows.
+        """
+        start, parts, before = 0, [], self.seen
+        self.seen += size
+        while True:
+            later, outcome, info = learn(belief, start)
+            end = self.broken(np.asarray(info.ok))
+            if end is None:
+                parts.append((outcome, info))
+                break
+            parts.append(jax.tree.map(lambda leaf, stop=end + 1: leaf[:stop], (outcome, info)))
+            start, later, self.streak = start + end + 1, fresh(), 0
+            self.rows.append(before + start)
+            self.notify(self.sentence)
+            belief = later
+            if start == size:
+                break
+        if len(parts) == 1:
+            return later, *parts[0]
+        outcomes, infos = jax.tree.map(lambda *leaves: np.concatenate(leaves), *parts)
+        return later, outcomes, infos
+
+    @property
+    def sentence(self) -> str:
+        """What was done, and what would help; nothing where nothing was done."""
+        if not self.rows:
+            return ""
+        named = ", ".join(f"{row:,}" for row in self.rows[:SHOWN])
+        more = f" and {len(self.rows) - SHOWN:,} more" if len(self.rows) > SHOWN else ""
+        return (
+            f"{REFUSALS} rows in a row would have made the belief infinite: it began again from the prior "
+            f"after row{'s'[: len(self.rows) > 1]} {named}{more}; a smaller `prior_var` or `drift` may help."
+        )
+
+    def to_dict(self) -> SavedRecovery:
+        """The state as JSON data."""
+        return {"rows": self.rows, "streak": self.streak, "seen": self.seen}
+
+    @staticmethod
+    def from_dict(saved: object, seen: int) -> Recovery:
+        """Restore what `to_dict` gave.
+
+        Arguments:
+            saved: the state, or None, as in files of earlier versions.
+            seen: how many rows there were, for those files.
+
+        Raises:
+            FormatError: the state is not what `to_dict` gave.
+        """
+        if saved is None:
+            return Recovery(seen=seen)
+        state = saved if isinstance(saved, dict) else {}
+        rows, numbers = state.get("rows"), [state.get("streak"), state.get("seen")]
+        if not isinstance(rows, list) or not all(isinstance(number, int) for number in [*rows, *numbers]):
+            raise FormatError("the saved count of refusals must be whole numbers.")
+        return Recovery(rows, state["streak"], state["seen"])
+
+
+def _warn(sentence: str) -> None:
+    warnings.warn(sentence, stacklevel=4)
