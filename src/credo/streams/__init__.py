@@ -7,9 +7,24 @@ its belief.
 """
 
 from credo.streams.checkpoint import load, save
+from credo.streams.decisions import Decision
 from credo.streams.evaluate import Report, evaluate
+from credo.streams.fit import BatchFit, fit
 from credo.streams.run import run
 from credo.streams.scoring import score_chunk, to_scores
 from credo.streams.select import Selection, select
 
-__all__ = ["Report", "Selection", "evaluate", "load", "run", "save", "score_chunk", "select", "to_scores"]
+__all__ = [
+    "BatchFit",
+    "Decision",
+    "Report",
+    "Selection",
+    "evaluate",
+    "fit",
+    "load",
+    "run",
+    "save",
+    "score_chunk",
+    "select",
+    "to_scores",
+]

@@ -27,6 +27,7 @@ class TableSource:
         chunks: its chunks. The first one with a row is read at once, so that a file that cannot be read fails
             here.
         close: the function that `close` calls.
+        share: the function that `share` calls.
 
     Raises:
         DataError: the table has no usable row.
@@ -38,12 +39,18 @@ class TableSource:
     """
 
     def __init__(
-        self, name: str, format: str, chunks: Iterator[Chunk], close: Callable[[], None] = lambda: None
+        self,
+        name: str,
+        format: str,
+        chunks: Iterator[Chunk],
+        close: Callable[[], None] = lambda: None,
+        share: Callable[[], float | None] = lambda: None,
     ) -> None:
         self.name = name
         self.format = format
         self._chunks = chunks
         self._close = close
+        self._share = share
         self._ahead: list[Chunk] = []
         self._begun = False
         try:
@@ -94,6 +101,10 @@ class TableSource:
             yield from self._chunks
         finally:
             self.close()
+
+    def share(self) -> float | None:
+        """The share of the table that was read, by bytes; None where its length is not known."""
+        return self._share()
 
     def close(self) -> None:
         """Close the file behind the table."""
@@ -162,7 +173,7 @@ def open_table(
         else:
             between = delimiter or ("\t" if kind == "tsv" else None)
             chunks = csv_chunks(text, stream.name, between, chunk_rows, strict)
-        return TableSource(stream.name, kind, chunks, text.close)
+        return TableSource(stream.name, kind, chunks, text.close, stream.share)
     except BaseException:
         stream.close()
         raise
