@@ -3,7 +3,15 @@
 Nothing here imports matplotlib until a figure is drawn; it comes with `pip install credo[plot]`.
 """
 
-from credo.plots.compact import COMPACT_PALETTE, CompactFigure, compact_figure, thousands
+from credo.plots.compact import (
+    COMPACT_PALETTE,
+    CompactFigure,
+    compact_figure,
+    count_rows,
+    legend_above,
+    shortened,
+    thousands,
+)
 from credo.plots.figures import MISSING, PALETTE, available, ellipse, new_figure, png, style
 
 __all__ = [
@@ -13,9 +21,12 @@ __all__ = [
     "CompactFigure",
     "available",
     "compact_figure",
+    "count_rows",
     "ellipse",
+    "legend_above",
     "new_figure",
     "png",
+    "shortened",
     "style",
     "thousands",
 ]

@@ -51,6 +51,7 @@ class TableSource:
         self._chunks = chunks
         self._close = close
         self._share = share
+        self._ahead_rows = self._given_rows = 0
         self._ahead: list[Chunk] = []
         self._begun = False
         try:
@@ -86,6 +87,7 @@ class TableSource:
             if chunk is None:
                 break
             self._ahead.append(chunk)
+            self._ahead_rows += len(chunk)
         return tuple(self._ahead)
 
     def __iter__(self) -> Iterator[Chunk]:
@@ -97,14 +99,18 @@ class TableSource:
     def _iterate(self) -> Iterator[Chunk]:
         try:
             while self._ahead:
+                self._given_rows += len(self._ahead[0])
                 yield self._ahead.pop(0)
-            yield from self._chunks
+            for chunk in self._chunks:
+                self._given_rows += len(chunk)
+                yield chunk
         finally:
             self.close()
 
     def share(self) -> float | None:
-        """The share of the table that was read, by bytes; None where its length is not known."""
-        return self._share()
+        """The share of the table that was given out, by bytes; None where its length is not known."""
+        share = self._share()
+        return None if share is None else share * min(1.0, self._given_rows / max(self._ahead_rows, 1))
 
     def close(self) -> None:
         """Close the file behind the table."""
