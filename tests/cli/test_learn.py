@@ -80,7 +80,10 @@ def test_a_messy_classification_and_its_self_contained_report(credo: Command, tm
     assert all(value.startswith("data:image/png;base64,") for value in page.refers)
     assert not re.search(r"https?://|<script|@import|url\(", text)
     assert "<b>.csv" not in text and "prefers-color-scheme" in text and "viewport" in text
+    assert "<h2>Classes</h2>" in text and "this run" not in outcome.out
     data = json.loads((tmp_path / "o" / "metrics.json").read_text())
+    high = data["by_class"]["high"]
+    assert high["auc"] > 0.7 and abs(high["auc"] - data["metrics"]["auc"]) < 0.01 and high["auc_error"] < 0.02
     assert data["classes"] == ["high", "low"] and data["rows"]["missing_cells"].keys() == {"a", "city"}
     assert data["metrics"]["error"] < data["baseline"]["error"]
 
@@ -177,6 +180,13 @@ def test_a_learner_that_diverges_is_said_to(credo: Command, tmp_path: Path) -> N
     assert "has diverged" in (tmp_path / "o" / "report.html").read_text()
 
 
+def test_the_verdict_is_by_the_log_score(credo: Command, tmp_path: Path) -> None:
+    rng = np.random.default_rng(3)
+    rows = [[f"{value:.4f}", "a" if rng.random() < 0.5 else "b"] for value in rng.normal(size=60)]
+    outcome = credo("learn", write(tmp_path / "t.csv", ["x", "y"], rows), "--target", "y", *LINEAR, "-q")
+    assert "The learner loses to the running majority by 0." in outcome.out.replace("\n", " ")
+
+
 @pytest.mark.optimised
 def test_resuming_is_bitwise_as_if_it_had_never_stopped(credo: Command, tmp_path: Path) -> None:
     lines = numbers(tmp_path / "all.csv", 210).read_text().splitlines(keepends=True)
@@ -186,6 +196,9 @@ def test_resuming_is_bitwise_as_if_it_had_never_stopped(credo: Command, tmp_path
     assert credo("learn", "all.csv", *model, "--save", "all.credo").status == 0
     assert credo("learn", "a.csv", *model, "--save", "a.credo", "--chunk", 17).status == 0
     outcome = credo("learn", "b.csv", "--resume", "a.credo", "--save", "b.credo", "--chunk", 40)
+    assert "this run (133)" in outcome.out and "all rows (200)" in outcome.out
+    scores = json.loads((tmp_path / "runs/b/metrics.json").read_text())
+    assert scores["this_run"]["rows"] == 133 and scores["this_run"]["metrics"] != scores["metrics"]
     assert outcome.status == 0 and "continuing a.credo, which has learned from 77 rows" in outcome.err
     whole, parts = Session.load(Path("all.credo")), Session.load(Path("b.credo"))
     assert whole.belief == parts.belief and whole.learner == parts.learner

@@ -78,17 +78,24 @@ class Decision:
         )
 
     def cost(self, action: Array, y: Array) -> Array:
-        """The loss of an action when y comes, a scalar; the sum over outputs where there are several."""
+        """The loss of an action when y comes, a scalar; the sum over outputs where there are several.
+
+        Arguments:
+            action: what `take` gave.
+            y: what came: a whole number for a classifier.
+        """
         if callable(self.loss):
             return jnp.reshape(self.loss(action, y), ())
+        same = jnp.asarray(y).astype(action.dtype)
         if self.loss == "zero-one":
-            return jnp.any(action != y).astype(jnp.result_type(float))
-        gap = y - action
+            return jnp.any(action != same).astype(jnp.result_type(float))
+        gap = same - action
         if self.loss == "squared":
             return jnp.sum(gap**2)
         if self.loss == "absolute":
             return jnp.sum(jnp.abs(gap))
-        return jnp.sum(jnp.maximum(self.level * gap, (self.level - 1.0) * gap))
+        level = jnp.asarray(self.level, gap.dtype)
+        return jnp.sum(jnp.maximum(level * gap, (level - 1.0) * gap))
 
 
 def as_decision(loss: LossName | Loss | Decision | None) -> Decision | None:

@@ -305,7 +305,7 @@ def _expected(
     likelihood = model.likelihood
     if method == "mc":
         assert key is not None
-        draws = mean + cov.sample(key, (samples,))
+        draws = mean[None, :] + cov.sample(key, (samples,))
 
     def one(x: PyTree, y: PyTree, weight: Array, number: Array) -> Array:
         used = _used(likelihood.observed(y), weight, x, y, mean)
@@ -316,7 +316,7 @@ def _expected(
         else:
             eta, jacobian = model.jacobian(mean, prior.unravel, x)
             nodes, shares = integration_nodes(eta.shape[0], eta.dtype)
-            etas = eta + nodes @ psd_root(cov.push(jacobian)).T
+            etas = eta[None, :] + nodes @ psd_root(cov.push(jacobian)).T
             each = jax.vmap(lambda eta: likelihood.log_prob(eta, y))(etas)
             values = (jnp.exp(shares) @ each)[None]
         return jnp.where(used > 0, used * values, 0.0)

@@ -100,7 +100,8 @@ def forecast_outcome(
     if decision is not None:
         action = decision.take(predictive, belief, salted(0))
         judge = jax.vmap(decision.cost) if log_prob.ndim else decision.cost
-        loss = judge(action, jnp.asarray(y))
+        kind = jnp.result_type(log_prob) if probs is None else jnp.int32
+        loss = judge(action, jnp.asarray(y).astype(kind))
     if probs is not None:
         return Outcome(None, None, log_prob, None, probs, others, loss, action)
     pit = _optional(lambda: predictive.cdf(jnp.asarray(y, jnp.result_type(log_prob))))
@@ -196,7 +197,8 @@ def to_scores(outcome: Outcome, info: Info, ys: ArrayLike, keep: np.ndarray | No
     Arguments:
         outcome, info: the results of `score_chunk` for N steps. The B rows of a step of a joint model are
             scored one by one, and share their step's log evidence equally.
-        ys: their observations (N,) or (N, C); (N, B, ...) for a joint model. A label below 0 is missing.
+        ys: their observations (N,) or (N, C); (N, B, ...) for a joint model. A label that is none of the
+            classes is missing.
         keep: booleans (N,), where False leaves a step out.
 
     Returns:
@@ -221,8 +223,9 @@ def to_scores(outcome: Outcome, info: Info, ys: ArrayLike, keep: np.ndarray | No
         ok, keep = np.repeat(ok, count), np.repeat(keep, count)
     if y.dtype.kind == "f":
         keep = keep & ~np.isnan(y.reshape(len(y), -1)).any(axis=1)
-    elif rows.probs is not None:
-        keep = keep & (y >= 0)
+    if rows.probs is not None:
+        label = y.reshape(len(y), -1)
+        keep = keep & ((label >= 0) & (label < rows.probs.shape[1])).all(axis=1)
     rows = jax.tree.map(lambda leaf: leaf[keep], rows)
     return Scores(
         y[keep],
