@@ -258,10 +258,14 @@ class _Measures:
                 kept = kept.add_precision(share * diagonal)
             return (kept.condition(jnp.sqrt(share) * factor), total + gradient), None
 
-        first = jax.tree.map(lambda leaf: leaf[0], self.rows)
-        rest = jax.tree.map(lambda leaf: leaf[1:], self.rows)
-        state, _ = body((cov, jnp.zeros_like(self.mean)), first)
-        return jax.lax.scan(body, state, rest)[0]
+        start, rows = (cov, jnp.zeros_like(self.mean)), self.rows
+        first = jax.tree.map(lambda leaf: leaf[0], rows)
+        if jax.eval_shape(lambda state: state, start) != jax.eval_shape(
+            lambda state: body(state, first)[0], start
+        ):
+            start, _ = body(start, first)  # a blend of two low-rank covariances has the rows of both
+            rows = jax.tree.map(lambda leaf: leaf[1:], rows)
+        return jax.lax.scan(body, start, rows)[0]
 
     def gather(self) -> tuple[Array, Array, Array | None]:
         """The gradient, and at most P rows with the precision of all rows, by QR decompositions."""
