@@ -136,6 +136,7 @@ def test_decisions_are_taken_before_the_label_and_judged_by_it(delay: int) -> No
     own = credo.Decision(cost, rule=lambda forecast, belief, key: forecast.quantile(0.9))
     for decision, factor in ((named, 10.0), (own, 1.0)):
         report = credo.evaluate(REGRESSION, REGRESSION.init(START), (X, Y), loss=decision, delay=delay)
+        assert report.scores.loss is not None
         np.testing.assert_allclose(factor * report.scores.loss, losses, atol=1e-9)
         np.testing.assert_allclose(factor * report.curve("loss")[-1], np.mean(losses), atol=1e-9)
         assert report.metrics["loss"] == pytest.approx(np.mean(losses) / factor)
@@ -148,6 +149,7 @@ def test_a_loss_over_classes_takes_the_exact_expectation() -> None:
     asking = credo.Decision(lambda action, truth: prices[truth, action], actions=jnp.arange(3))
     report = credo.evaluate(LOGISTIC, LOGISTIC.init(START), (X, LABELS), loss=asking)
     assert report.scores.probs is not None and report.scores.action is not None
+    assert report.scores.loss is not None
     expected = report.scores.probs @ np.asarray(prices)
     np.testing.assert_array_equal(report.scores.action, expected.argmin(axis=1))
     np.testing.assert_allclose(report.scores.loss, np.asarray(prices)[LABELS, report.scores.action])

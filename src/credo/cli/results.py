@@ -104,13 +104,15 @@ def _rarest(contents: Summary) -> str | None:
 def show(results: Results) -> None:
     """Print the table to standard output."""
     console, contents = Console(highlight=False), summary(results)
-    title = (
-        f"{results.source}: {results.rows:,} rows in {results.seconds:.1f} s "
-        f"({results.rows_per_second:,.0f} rows/s)"
-    )
+    parts = [
+        f"{results.source}:",
+        f"{results.rows:,} rows in {results.seconds:.1f} s ({results.rows_per_second:,.0f} rows/s)",
+    ]
     if "this_run" in contents:
-        title += f", after {contents['rows']['learned'] - results.rows:,} rows of earlier runs"
-    console.print(title, style="bold", markup=False, soft_wrap=True)
+        parts[-1] += ","
+        parts.append(f"after {contents['rows']['learned'] - results.rows:,} rows of earlier runs")
+    title = " ".join(parts)
+    console.print("\n".join(parts) if len(title) > console.width else title, style="bold", markup=False)
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, header_style="bold")
     grid = _scores(contents)
     table.add_column("metric", no_wrap=True)

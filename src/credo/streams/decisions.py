@@ -41,7 +41,7 @@ class Decision:
         >>> decision = Decision("pinball", level=0.9)
         >>> action = decision.take(credo.Normal(1.0).plugin(jnp.zeros(1)), None, None)
         >>> round(float(action), 3), round(float(decision.cost(action, jnp.asarray(2.0))), 3)
-        (1.282, 0.646)
+        (1.282, 0.647)
     """
 
     loss: LossName | Loss = static_field(default="squared")
