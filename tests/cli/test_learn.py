@@ -180,22 +180,6 @@ def test_a_learner_that_diverges_is_said_to(credo: Command, tmp_path: Path) -> N
     assert "has diverged" in (tmp_path / "o" / "report.html").read_text()
 
 
-def test_the_verdict_is_by_the_log_score(credo: Command, tmp_path: Path) -> None:
-    rng = np.random.default_rng(3)
-    rows = [[f"{value:.4f}", "a" if rng.random() < 0.5 else "b"] for value in rng.normal(size=60)]
-    outcome = credo(
-        "learn",
-        write(tmp_path / "t.csv", ["x", "y"], rows),
-        "--target",
-        "y",
-        *LINEAR,
-        "-q",
-        "--prior-var",
-        100,
-    )
-    assert "The learner loses to the running majority by 0." in outcome.out.replace("\n", " ")
-
-
 @pytest.mark.optimised
 def test_resuming_is_bitwise_as_if_it_had_never_stopped(credo: Command, tmp_path: Path) -> None:
     lines = numbers(tmp_path / "all.csv", 210).read_text().splitlines(keepends=True)

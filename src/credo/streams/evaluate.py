@@ -107,7 +107,7 @@ class Report(Generic[B]):
                 if name in METRICS
                 else f"NLPD of the {name.removeprefix('nlpd_')} forecast"
             )
-            table.add_row(name, f"{value:.4f}", meaning)
+            table.add_row(name, f"{value:.4f}" if abs(value) < 1e7 else f"{value:.2e}", meaning)
         console = Console(width=100, highlight=False)
         with console.capture() as captured:
             console.print(table)

@@ -307,6 +307,7 @@ def _expected(
 ) -> Array:
     """The expected log-likelihood of all rows (1,), or the log-likelihood at each of M draws (M,)."""
     likelihood = model.likelihood
+    draws = mean[None, :]
     if method == "mc":
         assert key is not None
         draws = mean[None, :] + cov.sample(key, (samples,))

@@ -78,7 +78,9 @@ def count_refusals(
         if found := int((left & rows).sum()):
             counts[reason] = found
         left = left & ~rows
-    return counts | {"update": int(left.sum())} if left.any() else counts
+    if left.any():
+        counts["update"] = int(left.sum())
+    return counts
 
 
 def sentence(refused: Mapping[Reason, int], length: int) -> str:
