@@ -127,10 +127,13 @@ from credo.models import last_layer as last_layer
 from credo.models import random_basis as random_basis
 from credo.models import subspace as subspace
 from credo.models import svd_basis as svd_basis
+from credo.streams import BatchFit as BatchFit
+from credo.streams import Decision as Decision
 from credo.streams import Pack as Pack
 from credo.streams import Report as Report
 from credo.streams import Selection as Selection
 from credo.streams import evaluate as evaluate
+from credo.streams import fit as fit
 from credo.streams import load as load
 from credo.streams import pack as pack
 from credo.streams import run as run

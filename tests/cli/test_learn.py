@@ -80,7 +80,10 @@ def test_a_messy_classification_and_its_self_contained_report(credo: Command, tm
     assert all(value.startswith("data:image/png;base64,") for value in page.refers)
     assert not re.search(r"https?://|<script|@import|url\(", text)
     assert "<b>.csv" not in text and "prefers-color-scheme" in text and "viewport" in text
+    assert "<h2>Classes</h2>" in text and "this run" not in outcome.out
     data = json.loads((tmp_path / "o" / "metrics.json").read_text())
+    high = data["by_class"]["high"]
+    assert high["auc"] > 0.7 and abs(high["auc"] - data["metrics"]["auc"]) < 0.01 and high["auc_error"] < 0.02
     assert data["classes"] == ["high", "low"] and data["rows"]["missing_cells"].keys() == {"a", "city"}
     assert data["metrics"]["error"] < data["baseline"]["error"]
 
@@ -186,6 +189,9 @@ def test_resuming_is_bitwise_as_if_it_had_never_stopped(credo: Command, tmp_path
     assert credo("learn", "all.csv", *model, "--save", "all.credo").status == 0
     assert credo("learn", "a.csv", *model, "--save", "a.credo", "--chunk", 17).status == 0
     outcome = credo("learn", "b.csv", "--resume", "a.credo", "--save", "b.credo", "--chunk", 40)
+    assert "this run (133)" in outcome.out and "all rows (200)" in outcome.out
+    scores = json.loads((tmp_path / "runs/b/metrics.json").read_text())
+    assert scores["this_run"]["rows"] == 133 and scores["this_run"]["metrics"] != scores["metrics"]
     assert outcome.status == 0 and "continuing a.credo, which has learned from 77 rows" in outcome.err
     whole, parts = Session.load(Path("all.credo")), Session.load(Path("b.credo"))
     assert whole.belief == parts.belief and whole.learner == parts.learner

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import hypothesis.strategies as hs
@@ -19,10 +20,12 @@ from credo.likelihoods import (
     Bernoulli,
     Categorical,
     Likelihood,
+    LikelihoodBase,
     MixturePredictive,
     Normal,
     NormalPredictive,
     Poisson,
+    Predictive,
     PredictiveRows,
     StudentT,
     StudentTPredictive,
@@ -198,3 +201,29 @@ def test_what_a_predictive_cannot_say_it_refuses() -> None:
         _ = DISCRETE["poisson"].probs
     with pytest.raises(CredoError, match="has no mean"):
         _ = Likelihood(lambda eta, y: -eta).plugin(jnp.zeros(1)).mean
+
+
+def test_what_a_likelihood_or_predictive_does_not_write_is_refused_in_a_sentence() -> None:
+    class Bare(LikelihoodBase):
+        pass
+
+    class Silent(Predictive):
+        pass
+
+    eta = jnp.zeros(1)
+    with pytest.raises(CredoError, match=r"log_prob\(eta, y\); write this method in Bare"):
+        Bare().log_prob(eta, eta)
+    with pytest.raises(CredoError, match=r"no cdf\(eta, y\); write this method in Bare"):
+        Bare().cdf(eta, eta)
+    silent = Silent()
+    asks: list[Callable[[], object]] = [
+        lambda: silent.mean,
+        lambda: silent.var,
+        lambda: silent.log_prob(1.0),
+        lambda: silent.sample(jax.random.key(0)),
+        lambda: silent.cdf(1.0),
+        lambda: silent.quantile(0.5),
+    ]
+    for ask in asks:
+        with pytest.raises(CredoError, match="the predictive distribution Silent has no"):
+            ask()

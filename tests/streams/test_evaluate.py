@@ -93,7 +93,66 @@ def test_missing_labels_are_forecast_but_not_scored() -> None:
     labels[[3, 8]] = np.nan
     report = credo.evaluate(LOGISTIC, LOGISTIC.init(START), (X, labels))
     assert len(report.scores) == 39 and report.skipped == 2
-    assert set(report.metrics) == {"nlpd", "error", "brier", "ece", "log_evidence"}
+    of_classes = {"error", "brier", "ece", "ece_classwise", "auc", "average_precision"}
+    assert set(report.metrics) == {"nlpd", "log_evidence"} | of_classes
+    assert report.missing == 2 and not report.refused and "2 rows without a target" in str(report)
+
+
+def test_refused_rows_are_counted_and_explained() -> None:
+    inputs, targets = X.copy(), Y.copy()
+    inputs[4], targets[6], targets[9] = np.inf, -np.inf, np.nan
+    with pytest.warns(UserWarning, match="2 of 41 rows were refused.*inputs that are not finite"):
+        report = credo.evaluate(REGRESSION, REGRESSION.init(START), (inputs, targets))
+    assert report.refused == {"inputs": 1, "targets": 1} and (report.missing, report.skipped) == (1, 3)
+    assert "2 of 41 rows were refused" in str(report)
+    with pytest.warns(UserWarning, match="a label that is none of the classes"):
+        report = credo.evaluate(LOGISTIC, LOGISTIC.init(START), (X, np.where(np.arange(41) == 3, 2, LABELS)))
+    assert report.refused == {"labels": 1}
+
+
+def test_a_likelihood_without_a_distribution_function_is_scored_by_what_it_has() -> None:
+    laplace = credo.Likelihood(lambda eta, y: -jnp.abs(y - eta) - jnp.log(2.0), mean=lambda eta: eta)
+    learner = credo.bong(credo.Model(linear, laplace), credo.Full(), "lin-ef")
+    report = credo.evaluate(learner, learner.init(START), (X, Y))
+    assert set(report.metrics) == {"nlpd", "rmse", "mae", "log_evidence"}
+    with pytest.raises(credo.CredoError, match="'coverage_90' needs a distribution function"):
+        credo.evaluate(learner, learner.init(START), (X, Y), metrics=["coverage_90"])
+
+
+def cost(stock: Any, demand: Any) -> Any:
+    return 9.0 * jnp.maximum(demand - stock, 0.0) + jnp.maximum(stock - demand, 0.0)
+
+
+@pytest.mark.parametrize("delay", [0, 2])
+def test_decisions_are_taken_before_the_label_and_judged_by_it(delay: int) -> None:
+    belief, losses = REGRESSION.init(START), []
+    for i in range(len(Y)):
+        belief = REGRESSION.predict(belief)
+        action = credo.decide(REGRESSION.forecast(belief, X[i]), "pinball", level=0.9)
+        losses.append(float(cost(action, Y[i])))
+        if i >= delay:
+            belief, _ = REGRESSION.update(belief, X[i - delay], Y[i - delay])
+    named = credo.Decision("pinball", level=0.9)
+    own = credo.Decision(cost, rule=lambda forecast, belief, key: forecast.quantile(0.9))
+    for decision, factor in ((named, 10.0), (own, 1.0)):
+        report = credo.evaluate(REGRESSION, REGRESSION.init(START), (X, Y), loss=decision, delay=delay)
+        assert report.scores.loss is not None
+        np.testing.assert_allclose(factor * report.scores.loss, losses, atol=1e-9)
+        np.testing.assert_allclose(factor * report.curve("loss")[-1], np.mean(losses), atol=1e-9)
+        assert report.metrics["loss"] == pytest.approx(np.mean(losses) / factor)
+
+
+def test_a_loss_over_classes_takes_the_exact_expectation() -> None:
+    report = credo.evaluate(LOGISTIC, LOGISTIC.init(START), (X, LABELS), loss="zero-one")
+    assert report.metrics["loss"] == pytest.approx(report.metrics["error"])
+    prices = jnp.array([[0.0, 1.0, 0.2], [10.0, 0.0, 0.2]])
+    asking = credo.Decision(lambda action, truth: prices[truth, action], actions=jnp.arange(3))
+    report = credo.evaluate(LOGISTIC, LOGISTIC.init(START), (X, LABELS), loss=asking)
+    assert report.scores.probs is not None and report.scores.action is not None
+    assert report.scores.loss is not None
+    expected = report.scores.probs @ np.asarray(prices)
+    np.testing.assert_array_equal(report.scores.action, expected.argmin(axis=1))
+    np.testing.assert_allclose(report.scores.loss, np.asarray(prices)[LABELS, report.scores.action])
 
 
 def test_negative_whole_numbers_of_a_regression_are_scored() -> None:

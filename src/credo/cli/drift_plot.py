@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from credo.cli.report import Picture
-from credo.plots import COMPACT_PALETTE, compact_figure, thousands
+from credo.plots import COMPACT_PALETTE, compact_figure, count_rows, legend_above, thousands
 from credo.sessions import ChangeTally
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ def _run_lengths(changes: ChangeTally) -> Picture:
         below.set_ylabel("P(change)")
         below.set_xlabel("rows")
         below.set_xlim(edges[0], edges[-1])
-        below.xaxis.set_major_formatter(thousands())
+        count_rows(below)
         _mark(axes, below, changes.alarms[:, 0], "full reset" if soft else "change reported")
     if soft:
         return Picture(
@@ -112,8 +112,8 @@ def _experts(changes: ChangeTally) -> Picture:
         axes.set_xlim(edges[0], edges[-1])
         axes.set_xlabel("rows")
         axes.set_ylabel("weight of each expert")
-        axes.xaxis.set_major_formatter(thousands())
-        axes.legend(loc="lower left", bbox_to_anchor=(0.0, 1.0), ncols=3, fontsize=9)
+        count_rows(axes)
+        legend_above(axes, 3)
     return Picture(
         drawing.png,
         "Experts: how much each is believed after each row" + _blocks(changes, "the mean of each block"),

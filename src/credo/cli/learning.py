@@ -61,8 +61,8 @@ def learn_from(request: Request) -> int:
         note(sentence, request.run.quiet)
     with output.writing(path) as folder, Interruptible() as interrupt:
         clock = time.monotonic()
-        rows_before = session.rows_used
         session.recovery.notify = lambda sentence: note(f"credo: {in_flags(sentence)}")
+        rows_before, scored_before = session.rows_used, session.tally.snapshot()
         with DriftFile(folder.files / "drift.csv", session.changes, session.rows_used) as record:
             bad = _stream(request, session, source, interrupt, record)
         seconds = time.monotonic() - clock
@@ -80,6 +80,7 @@ def learn_from(request: Request) -> int:
             session.rows_used - rows_before,
             interrupt.stopped,
             source.ordered,
+            None if earlier is None else scored_before,
         )
         session.save(folder.files / "belief.credo")
         hints = results.write(folder.files, result, plots=not interrupt.stopped)
@@ -150,7 +151,7 @@ def _stream(
     bad: list[str] = []
     bad_rows, rows_read = 0, 0
     session.progress = Progress(request.source, session.progress.line, interrupted=True)
-    with Watch(source.total, request.run.quiet) as watch:
+    with Watch(source.total, request.run.quiet, source.share) as watch:
         try:
             for rows in source.rows:
                 interrupt.busy = True

@@ -3,17 +3,10 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 
 from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    Progress,
-    ProgressColumn,
-    SpinnerColumn,
-    TaskID,
-    TextColumn,
-    TimeRemainingColumn,
-)
+from rich.progress import BarColumn, Progress, ProgressColumn, SpinnerColumn, TaskID, TextColumn
 
 from credo.sessions import Tally
 
@@ -33,16 +26,31 @@ def note(sentence: str, quiet: bool = False) -> None:
         stderr().print(sentence, markup=False)
 
 
+def duration(seconds: float) -> str:
+    """A length of time in words.
+
+    >>> duration(42.4), duration(600.0), duration(7500.0)
+    ('42 s', '10 min', '2 h 5 min')
+    """
+    if seconds < 100:
+        return f"{seconds:.0f} s"
+    minutes = round(seconds / 60)
+    return f"{minutes} min" if minutes < 100 else f"{minutes // 60} h {minutes % 60} min"
+
+
 class Watch:
     """A progress line, as a context.
 
     Arguments:
         total: how many rows there will be, None where that is not known.
         quiet: say nothing.
+        share: how much of the source was read, where only its bytes can be counted.
     """
 
-    def __init__(self, total: int | None, quiet: bool) -> None:
-        self.total, self.quiet = total, quiet
+    def __init__(
+        self, total: int | None, quiet: bool, share: Callable[[], float | None] = lambda: None
+    ) -> None:
+        self.total, self.quiet, self.share = total, quiet, share
         self.console = stderr()
         self.bar: Progress | None = None
         self.started = self.last = time.monotonic()
@@ -51,11 +59,11 @@ class Watch:
     def __enter__(self) -> Watch:
         if not self.quiet and self.console.is_terminal:
             columns: list[ProgressColumn] = [SpinnerColumn(), TextColumn("{task.description}")]
-            if self.total:
-                columns += [BarColumn(bar_width=24), TimeRemainingColumn(compact=True)]
+            if self._done(0) is not None:
+                columns.append(BarColumn(bar_width=24))
             self.bar = Progress(*columns, console=self.console, transient=True, refresh_per_second=6)
             self.bar.start()
-            self.task = self.bar.add_task("compiling", total=self.total)
+            self.task = self.bar.add_task("compiling", total=1.0)
         return self
 
     def __exit__(self, *error: object) -> None:
@@ -74,10 +82,15 @@ class Watch:
             return
         now = time.monotonic()
         if self.bar is not None and self.task is not None:
-            self.bar.update(self.task, completed=count, description=self._line(count, tally, bad, now))
+            line = self._line(count, tally, bad, now)
+            self.bar.update(self.task, completed=self._done(count) or 0.0, description=line)
         elif now - self.last >= PLAIN_SECONDS:
             self.last = now
             self.console.print(self._line(count, tally, bad, now), markup=False)
+
+    def _done(self, count: int) -> float | None:
+        """The share of the rows that are done, by their number or by the bytes that were read."""
+        return min(count / self.total, 1.0) if self.total else self.share()
 
     def _line(self, count: int, tally: Tally, bad: int, now: float) -> str:
         rate = count / max(now - self.started, 1e-9)
@@ -92,6 +105,9 @@ class Watch:
             ]
         if bad:
             parts.append(f"{bad:,} skipped")
-        if self.bar is None and self.total and rate > 0:
-            parts.append(f"{(self.total - count) / rate:,.0f} s left")
+        done = self._done(count)
+        if done is not None and not self.total:
+            parts.insert(1, f"{done:.0%}")
+        if done and count:
+            parts.append(f"{duration((now - self.started) * (1.0 - done) / done)} left")
         return "  ".join(parts)

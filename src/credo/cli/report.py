@@ -6,19 +6,30 @@ import base64
 from html import escape
 from typing import NamedTuple
 
-from credo.cli.summary import RowCounts, Scored, Summary
+from credo.cli.summary import RowCounts, Summary
 
-__all__ = ["Line", "Picture", "page"]
+__all__ = ["Grid", "Line", "Picture", "page"]
+
+CLASSES = (
+    "Each class against all others. By chance the AUC is 0.5, and the average precision is the share of the "
+    "class; the log loss is the NLPD of the rows of the class. AUC and average precision are computed from "
+    "bins of the probability; ± is the most by which the AUC can be wrong."
+)
 
 
 class Line(NamedTuple):
-    """A line of the table of scores, as text."""
+    """A line of a table, as text: its name, its numbers, and what it means."""
 
     name: str
-    ours: str
-    baseline: str
-    test: str
-    meaning: str
+    numbers: tuple[str, ...]
+    meaning: str = ""
+
+
+class Grid(NamedTuple):
+    """A table: the heads of its columns of numbers, and its lines."""
+
+    heads: tuple[str, ...]
+    lines: list[Line]
 
 
 class Picture(NamedTuple):
@@ -56,21 +67,24 @@ footer { margin-top: 2.5rem; color: var(--soft); font-size: .85rem;
 """
 
 
-def page(data: Summary, lines: list[Line], pictures: dict[str, Picture], hints: list[str]) -> str:
+def page(
+    data: Summary, scores: Grid, classes: Grid | None, pictures: dict[str, Picture], hints: list[str]
+) -> str:
     """The page.
 
     Arguments:
         data: what metrics.json holds.
-        lines: of the table of scores.
+        scores: the table of scores.
+        classes: the table of the scores of each class, where there are classes.
         pictures: the plots, by name.
         hints: further sentences, such as on missing plots.
     """
-    test = data.get("test")
     source, target = escape(data["source"]), escape(data["target"])
     rows = data["rows"]
     verdict = data["verdict"][0].upper() + data["verdict"][1:] + "."
     speed = (
-        f"{rows['learned']:,} rows learned, {data['seconds']:.1f} s ({data['rows_per_second']:,.0f} rows/s)"
+        f"{rows['learned']:,} rows learned in all; this run took {data['seconds']:.1f} s "
+        f"({data['rows_per_second']:,.0f} rows/s)"
     )
     parts = [
         "<!doctype html>",
@@ -82,7 +96,7 @@ def page(data: Summary, lines: list[Line], pictures: dict[str, Picture], hints: 
         f'<p class="verdict">{escape(verdict)}</p>',
         "<h2>Scores</h2>",
         "<p>Every row was predicted before it was learned from: these numbers are about unseen rows.</p>",
-        _table(lines, str(data["baseline"]["name"]), test),
+        _table(scores, "metric", "meaning"),
     ]
     if "last_value_baseline" in data:
         word, value = next(iter(data["last_value_baseline"].items()))
@@ -90,6 +104,8 @@ def page(data: Summary, lines: list[Line], pictures: dict[str, Picture], hints: 
             parts.append(
                 f'<p class="soft">For information: repeating the last value has {word} {value:.4g}.</p>'
             )
+    if classes is not None:
+        parts += ["<h2>Classes</h2>", f"<p>{escape(CLASSES)}</p>", _table(classes, "class")]
     if "changes" in data:
         parts.append(_list("Changes", data["changes"]["sentences"]))
     parts.append(_gallery(pictures))
@@ -119,18 +135,14 @@ def _gallery(pictures: dict[str, Picture]) -> str:
     return "\n".join([*parts, "</div>"])
 
 
-def _table(lines: list[Line], baseline: str, test: Scored | None) -> str:
-    heads = ["metric", "credo", baseline]
-    heads += [f"credo, {test['rows']:,} held-out rows"] if test else []
-    heads += ["meaning"]
-    top = "".join(
-        f'<th class="{"n" if 0 < i < len(heads) - 1 else ""}">{escape(h)}</th>' for i, h in enumerate(heads)
-    )
+def _table(grid: Grid, first: str, last: str = "") -> str:
+    heads = "".join(f'<th class="n">{escape(head)}</th>' for head in grid.heads)
+    top = f"<th>{escape(first)}</th>{heads}" + (f"<th>{escape(last)}</th>" if last else "")
     body = ""
-    for line in lines:
-        cells = [line.ours, line.baseline] + ([line.test] if test else [])
-        numbers = "".join(f'<td class="n">{escape(cell)}</td>' for cell in cells)
-        body += f"<tr><td><code>{escape(line.name)}</code></td>{numbers}<td>{escape(line.meaning)}</td></tr>"
+    for line in grid.lines:
+        numbers = "".join(f'<td class="n">{escape(cell)}</td>' for cell in line.numbers)
+        meaning = f"<td>{escape(line.meaning)}</td>" if last else ""
+        body += f"<tr><td><code>{escape(line.name)}</code></td>{numbers}{meaning}</tr>"
     return f'<div class="wide"><table><thead><tr>{top}</tr></thead><tbody>{body}</tbody></table></div>'
 
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
+import numpy as np
 from rich import box
 from rich.console import Console
 from rich.table import Table
 
 from credo import plots as drawing
-from credo.cli import drift_plot, report, score_plots
+from credo.cli import class_plot, drift_plot, report, score_plots
 from credo.cli.summary import Results, Summary, number, summary
 from credo.core.files import json_bytes, write_atomically
 
@@ -23,57 +25,110 @@ MEANING = {
     "nlpd": "negative log predictive density (nats)",
     "nlpd_plugin": "the same, ignoring the uncertainty of the parameters",
     "brier": "squared distance of the probabilities to the label",
-    "ece": "expected calibration error (0 is calibrated)",
+    "ece": "calibration error of the predicted class (0 is calibrated)",
+    "ece_classwise": "calibration error of every class, averaged",
+    "auc": "area under the ROC curve, mean over classes (0.5 is chance)",
+    "average_precision": "average precision, mean over classes",
     "mae": "mean absolute error",
     "coverage_90": "share inside the 90% interval (0.90 is right)",
 }
 """The metrics in the order of the table."""
 
 
-def _lines(contents: Summary) -> list[report.Line]:
-    """The lines of the table; a cell is blank where there is nothing."""
-    test: dict[str, float] = contents["test"]["metrics"] if "test" in contents else {}
+SHOWN_CLASSES, RARE = 40, 0.1
+"""The most classes in the table of classes, and the share of rows below which a class is rare (among many
+classes, half of an equal share)."""
+
+
+def _columns(contents: Summary) -> dict[str, Mapping[str, object]]:
+    """The columns of numbers of the table of scores, by their heads."""
+    learned = "credo"
+    columns: dict[str, Mapping[str, object]] = {}
+    if "this_run" in contents:
+        run = contents["this_run"]
+        columns[f"credo, this run ({run['rows']:,})"] = run["metrics"]
+        learned = f"credo, all rows ({contents['rows']['scored']:,})"
+    columns |= {learned: contents["metrics"], str(contents["baseline"]["name"]): contents["baseline"]}
+    if "test" in contents:
+        columns[f"held out ({contents['test']['rows']:,})"] = contents["test"]["metrics"]
+    return columns
+
+
+def _scores(contents: Summary) -> report.Grid:
+    """The table of scores; a cell is blank where there is nothing."""
+    columns = _columns(contents)
     lines: list[report.Line] = []
     for name, meaning in MEANING.items():
         if name in contents["metrics"]:
-            base = contents["baseline"].get(name)
-            beside = number(base) if isinstance(base, float) else ""
-            held_out = number(test[name]) if name in test else ""
-            lines.append(report.Line(name, number(contents["metrics"][name]), beside, held_out, meaning))
-    return lines
+            cells = (column.get(name) for column in columns.values())
+            numbers = tuple(number(cell) if isinstance(cell, float) else "" for cell in cells)
+            lines.append(report.Line(name, numbers, meaning))
+    return report.Grid(tuple(columns), lines)
+
+
+def _classes(contents: Summary) -> report.Grid | None:
+    """The table of the classes by falling numbers of rows; of many classes, the most frequent and rarest."""
+    classes = contents.get("by_class")
+    if not classes:
+        return None
+    rows = np.array([scores["rows"] for scores in classes.values()])
+    names, lines = list(classes), []
+    for c in class_plot.select_classes(rows, SHOWN_CLASSES):
+        scores = classes[names[c]]
+        auc = f"{number(scores['auc'])} ± {scores['auc_error']:.1g}"
+        others = (number(scores["average_precision"]), number(scores["log_loss"]), number(scores["ece"]))
+        lines.append(report.Line(names[c], (f"{rows[c]:,}", f"{rows[c] / rows.sum():.2%}", auc, *others)))
+    heads = ("rows", "share", "AUC", "average precision", "log loss (nats)", "calibration error")
+    return report.Grid(heads, lines)
+
+
+def _rarest(contents: Summary) -> str | None:
+    """A sentence on the rarest class, where it is rare."""
+    classes = contents.get("by_class", {})
+    present = {name: scores for name, scores in classes.items() if scores["rows"]}
+    if len(present) < 2:
+        return None
+    name = min(present, key=lambda one: present[one]["rows"])
+    scores, total = present[name], sum(one["rows"] for one in present.values())
+    share = scores["rows"] / total
+    if share >= min(RARE, 0.5 / len(present)):
+        return None
+    rows = "row" if scores["rows"] == 1 else "rows"
+    return (
+        f"The rarest class, {name!r} ({scores['rows']:,} {rows}, {share:.2%}), has AUC {scores['auc']:.3f}, "
+        f"average precision {scores['average_precision']:.3f} and log loss {scores['log_loss']:.3f}; "
+        "the report has those of every class."
+    )
 
 
 def show(results: Results) -> None:
     """Print the table to standard output."""
     console, contents = Console(highlight=False), summary(results)
-    title = (
-        f"{results.source}: {results.rows:,} rows in {results.seconds:.1f} s "
-        f"({results.rows_per_second:,.0f} rows/s)"
-    )
-    table = Table(
-        title=title,
-        box=box.SIMPLE_HEAD,
-        pad_edge=False,
-        title_justify="left",
-        title_style="bold",
-        header_style="bold",
-    )
+    parts = [
+        f"{results.source}:",
+        f"{results.rows:,} rows in {results.seconds:.1f} s ({results.rows_per_second:,.0f} rows/s)",
+    ]
+    if "this_run" in contents:
+        parts[-1] += ","
+        parts.append(f"after {contents['rows']['learned'] - results.rows:,} rows of earlier runs")
+    title = " ".join(parts)
+    console.print("\n".join(parts) if len(title) > console.width else title, style="bold", markup=False)
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, header_style="bold")
+    grid = _scores(contents)
     table.add_column("metric", no_wrap=True)
-    table.add_column("credo", justify="right", no_wrap=True)
-    table.add_column(results.baseline_name, justify="right", no_wrap=True)
-    tested = "test" in contents
-    if tested:
-        table.add_column(f"held out ({contents['test']['rows']:,})", justify="right", no_wrap=True)
+    for head in grid.heads:
+        table.add_column(head, justify="right")
     wide = console.width >= 100
     if wide:
         table.add_column("meaning")
-    for line in _lines(contents):
-        cells = [line.name, line.ours, line.baseline]
-        cells += ([line.test] if tested else []) + ([line.meaning] if wide else [])
-        table.add_row(*cells)
+    for line in grid.lines:
+        table.add_row(line.name, *line.numbers, *([line.meaning] if wide else []))
     console.print(table)
     words = contents["verdict"]
     console.print(words[0].upper() + words[1:] + ".", markup=False)
+    rarest = _rarest(contents)
+    if rarest is not None:
+        console.print(rarest, markup=False)
     if "last_value_baseline" in contents and results.session.tally.scored:
         word, value = next(iter(contents["last_value_baseline"].items()))
         console.print(f"For information: repeating the last value has {word} {number(value)}.", markup=False)
@@ -100,7 +155,7 @@ def write(folder: Path, results: Results, *, plots: bool) -> list[str]:
     pictures = {} if hints else _draw(results)
     for name, picture in pictures.items():
         write_atomically(folder / "plots" / f"{name}.png", picture.png)
-    page = report.page(contents, _lines(contents), pictures, hints)
+    page = report.page(contents, _scores(contents), _classes(contents), pictures, hints)
     write_atomically(folder / "report.html", page.encode())
     return hints
 
@@ -114,6 +169,8 @@ def _draw(results: Results) -> dict[str, report.Picture]:
         ordered=results.ordered,
         uncertain=session.uncertain,
     )
+    if session.tally.scored and not session.regression:
+        pictures["classes"] = class_plot.draw(session.tally, session.encoding.classes)
     if session.changes is not None and session.changes.rows:
         pictures["drift"] = drift_plot.draw(session.changes)
     return pictures

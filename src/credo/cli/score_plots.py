@@ -7,7 +7,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from credo.cli.report import Picture
-from credo.plots import COMPACT_PALETTE, compact_figure, thousands
+from credo.plots import (
+    COMPACT_PALETTE,
+    compact_figure,
+    count_rows,
+    legend_above,
+    shortened,
+    thousands,
+)
 from credo.sessions import Tally
 from credo.sessions.tally import ColumnName
 
@@ -15,6 +22,9 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 __all__ = ["draw"]
+
+LONGEST = 36
+"""The longest name of a target that fits beside an axis."""
 
 BLUE, ORANGE, GREY, SKY = (COMPACT_PALETTE[name] for name in ("blue", "orange", "grey", "sky"))
 
@@ -31,14 +41,16 @@ def draw(tally: Tally, *, target: str, baseline: str, ordered: bool, uncertain: 
     """
     numbers = tally.task == "regression"
     pictures: dict[str, Picture] = {}
+    target = shortened(target, LONGEST)
     if tally.scored:
         window = int(max(20, min(1000, tally.scored // 10)))
         label = f"RMSE ({target})" if numbers else "error (share of wrong classes)"
         last: ColumnName | None = "last_loss" if ordered else None
         pictures["rmse" if numbers else "error"] = Picture(
             _curves(tally, "loss", "base_loss", label, baseline, window, last),
-            f"Each row is predicted before it is learned from. Thin: over the latest {window:,} rows; "
-            "thick: over all rows so far; dashed: the baseline on the same rows.",
+            "Each row is predicted before it is learned from. "
+            + (f"Thin: over the latest {window:,} rows; t" if tally.scored > window else "T")
+            + "hick: over all rows so far; dashed: the baseline on the same rows.",
         )
         pictures["nlpd"] = Picture(
             _curves(tally, "nlpd", "base_nlpd", "NLPD (nats a row)", baseline, window, None),
@@ -76,7 +88,8 @@ def _curves(
         rows, recent = tally.curve(ours, window)
         _, overall = tally.curve(ours)
         _, floor = tally.curve(base)
-        axes.plot(rows, recent, color=SKY, linewidth=0.9, label=f"credo, latest {window:,} rows")
+        if tally.scored > window:
+            axes.plot(rows, recent, color=SKY, linewidth=0.9, label=f"credo, latest {window:,} rows")
         axes.plot(rows, overall, color=BLUE, linewidth=2.2, label="credo, all rows so far")
         axes.plot(rows, floor, color=ORANGE, linestyle="--", label=baseline)
         curves = [recent, overall, floor]
@@ -86,14 +99,14 @@ def _curves(
         _limits(axes, curves, rows, bottom=0.0 if ours == "loss" else None)
         axes.set_xlabel("rows")
         axes.set_ylabel(label)
-        axes.xaxis.set_major_formatter(thousands())
-        axes.legend(loc="best", fontsize=9)
+        count_rows(axes)
+        legend_above(axes, 4 if last is None else 2)
     return drawing.png
 
 
 def _limits(axes: Axes, curves: list[np.ndarray], rows: np.ndarray, bottom: float | None) -> None:
     """Limits that the first few rows, whose means jump about, do not set."""
-    skip = int(np.searchsorted(rows, max(10.0, 0.02 * rows[-1])))
+    skip = int(np.searchsorted(rows, max(min(10.0, 0.1 * rows[-1]), 0.02 * rows[-1])))
     values = np.concatenate([curve[skip:] if skip < len(curve) else curve[-1:] for curve in curves])
     values = values[np.isfinite(values)]
     if not values.size:
@@ -153,7 +166,7 @@ def _coverage(tally: Tally) -> Picture:
 def _finish(axes: Axes, below: Axes) -> None:
     """What the two diagrams of calibration share."""
     axes.set_ylim(-0.03, 1.05)
-    axes.legend(loc="upper left")
+    legend_above(axes, 2)
     below.set_ylabel("rows")
     below.yaxis.set_major_formatter(thousands())
     below.set_xlim(0, 1.02)
@@ -174,10 +187,8 @@ def _bands(tally: Tally, target: str, ordered: bool) -> bytes:
         axes.set_xlabel("scored row" if ordered else "rows, sorted by predicted mean")
         axes.set_ylabel(target)
         axes.set_xlim(rows[0], max(rows[-1], rows[0] + 1))
-        axes.xaxis.set_major_formatter(thousands())
-        bottom, top = axes.get_ylim()
-        axes.set_ylim(bottom, top + 0.18 * (top - bottom))
-        axes.legend(loc="upper center", ncols=4, fontsize=9)
+        count_rows(axes)
+        legend_above(axes, 4)
     return drawing.png
 
 
@@ -188,7 +199,7 @@ def _trace(tally: Tally, uncertain: bool) -> bytes:
         axes.plot(rows, norm, color=BLUE)
         axes.set_xlabel("rows")
         axes.set_ylabel("norm of the mean weights", color=BLUE)
-        axes.xaxis.set_major_formatter(thousands())
+        count_rows(axes)
         if uncertain:
             other = axes.twinx()
             other.spines["right"].set_visible(True)

@@ -13,6 +13,9 @@ __all__ = ["Results", "Summary", "number", "summary", "verdict"]
 DIVERGED = 100.0
 """A learner that loses so many nats a row against the baseline has diverged."""
 
+LEVEL = 5e-4
+"""Fewer nats a row are no difference."""
+
 
 class RowCounts(TypedDict):
     """How many rows there were, and what was wrong with some."""
@@ -36,6 +39,25 @@ class Scored(TypedDict):
     baseline: dict[str, float]
 
 
+class ThisRun(TypedDict):
+    """The scores of the rows of this run alone, where it went on from an earlier one."""
+
+    rows: int
+    metrics: dict[str, float]
+    baseline: dict[str, float]
+
+
+class OfClass(TypedDict):
+    """The scores of one class against the rest; `auc_error` is the most by which `auc` can be wrong."""
+
+    rows: int
+    auc: float
+    auc_error: float
+    average_precision: float
+    log_loss: float
+    ece: float
+
+
 class ReportedChanges(ChangeSummary):
     """What was reported about changes, in numbers and in words."""
 
@@ -49,7 +71,7 @@ class ResolvedSettings(SavedSettings):
 
 
 class Summary(TypedDict):
-    """The contents of metrics.json. The last three are present where they apply."""
+    """The contents of metrics.json. The last five are present where they apply."""
 
     format: int
     source: str
@@ -67,6 +89,8 @@ class Summary(TypedDict):
     rows_per_second: float
     versions: dict[str, str]
     last_value_baseline: NotRequired[dict[str, float]]
+    this_run: NotRequired[ThisRun]
+    by_class: NotRequired[dict[str, OfClass]]
     changes: NotRequired[ReportedChanges]
     test: NotRequired[Scored]
 
@@ -85,6 +109,7 @@ class Results:
         rows: the number of rows learned from in this run.
         interrupted: whether Ctrl-C stopped the run.
         ordered: whether the rows are one stream.
+        before: the scores before this run, where it went on from an earlier one.
     """
 
     source: str
@@ -96,6 +121,14 @@ class Results:
     rows: int
     interrupted: bool
     ordered: bool
+    before: Tally | None = None
+
+    @property
+    def this_run(self) -> Tally | None:
+        """The scores of this run alone; None where there was none before it."""
+        if self.before is None or not self.before.scored:
+            return None
+        return self.session.tally.since(self.before)
 
     @property
     def baseline_name(self) -> str:
@@ -141,6 +174,15 @@ def summary(results: Results) -> Summary:
     if results.ordered:
         word = "rmse" if session.regression else "error"
         contents["last_value_baseline"] = {word: tally.latest("last_loss")}
+    recent = results.this_run
+    if recent is not None:
+        contents["this_run"] = {
+            "rows": recent.scored,
+            "metrics": recent.metrics(session.uncertain),
+            "baseline": recent.baseline(),
+        }
+    if tally.scored and not session.regression:
+        contents["by_class"] = _by_class(session)
     if session.changes is not None and session.changes.rows:
         contents["changes"] = {**session.changes.summary(), "sentences": session.changes.sentences()}
     if results.test is not None and results.test.scored:
@@ -153,22 +195,42 @@ def summary(results: Results) -> Summary:
     return contents
 
 
+def _by_class(session: Session) -> dict[str, OfClass]:
+    scores = session.tally.by_class.scores()
+    return {
+        name: {
+            "rows": int(scores.rows[c]),
+            "auc": float(scores.auc[c]),
+            "auc_error": float(scores.auc_error[c]),
+            "average_precision": float(scores.average_precision[c]),
+            "log_loss": float(scores.log_loss[c]),
+            "ece": float(scores.ece[c]),
+        }
+        for c, name in enumerate(session.encoding.classes)
+    }
+
+
 def verdict(results: Results) -> str:
-    """Whether the learner beats the baseline, in words."""
+    """Whether the learner beats the baseline by its log score, in words, over all rows that were scored."""
     tally = results.session.tally
     if not tally.scored:
         return "too few rows to score: a regression is scored once 10 targets with some spread were seen"
-    word = "error" if tally.task == "classification" else "RMSE"
-    ours, base = tally.latest("loss"), tally.latest("base_loss")
-    nats = tally.latest("base_nlpd") - tally.latest("nlpd")
-    if not nats > -DIVERGED:
+    ours, base = tally.latest("nlpd"), tally.latest("base_nlpd")
+    gain = base - ours
+    if not gain > -DIVERGED:
         rate = results.session.settings.learning_rate
         advice = "" if rate is None else f"; try a --learning-rate below {rate:g}"
-        return f"the learner has diverged: its NLPD is {number(tally.latest('nlpd'))} nats a row{advice}"
-    better = ours < base and nats > 0
-    start = "beats" if better else "does not clearly beat" if ours < base or nats > 0 else "does not beat"
-    gain = f"by {nats:.3f} nats a row" if nats > 0 else f"and loses {-nats:.3f} nats a row"
-    return f"the learner {start} the {results.baseline_name}: {word} {ours:.4g} against {base:.4g}, {gain}"
+        return f"the learner has diverged: its NLPD is {number(ours)} nats a row{advice}"
+    verb = "beats" if gain > LEVEL else "loses to" if gain < -LEVEL else "draws level with"
+    by = f" by {abs(gain):.3f} nats a row" if abs(gain) > LEVEL else ""
+    word = "error" if tally.task == "classification" else "RMSE"
+    loss, floor = tally.latest("loss"), tally.latest("base_loss")
+    against = (gain > LEVEL and loss > floor) or (gain < -LEVEL and loss < floor)
+    mark = ", although its" if against else "; its"
+    return (
+        f"the learner {verb} the {results.baseline_name}{by} (NLPD {ours:.3f} against {base:.3f})"
+        f"{mark} {word} is {loss:.4g} against {floor:.4g}"
+    )
 
 
 def number(value: float) -> str:

@@ -20,6 +20,7 @@ precision. Factors are stored by rows (k, P), so `B' B` is a precision. Rows may
 """
 
 from credo.covariances.diagonal import Diagonal, DiagonalCovariance
+from credo.covariances.divergence import divergence, precision_trace
 from credo.covariances.ensemble import EnsembleCovariance
 from credo.covariances.extra_roles import Collapsible, Invertible, collapse_mixture, inverse_of
 from credo.covariances.family import Family
@@ -46,5 +47,7 @@ __all__ = [
     "RootCovariance",
     "Updatable",
     "collapse_mixture",
+    "divergence",
     "inverse_of",
+    "precision_trace",
 ]

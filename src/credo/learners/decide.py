@@ -29,7 +29,7 @@ def decide(
     loss: LossName | Loss = "squared",
     *,
     actions: ArrayLike | None = None,
-    level: float = 0.5,
+    level: ArrayLike = 0.5,
     samples: int = 1000,
     key: Key | None = None,
 ) -> Array:

@@ -55,8 +55,12 @@ class LikelihoodBase:
     """Whether log p is quadratic in eta, so that a Newton step never overshoots."""
 
     def log_prob(self, eta: Array, y: PyTree) -> Array:
-        """log p(y | eta), a scalar."""
-        raise NotImplementedError
+        """log p(y | eta), a scalar.
+
+        Raises:
+            CredoError: the subclass does not write it.
+        """
+        raise self._missing("log_prob(eta, y)", "")
 
     def score(self, eta: Array, y: PyTree) -> Array:
         """d log p(y | eta) / d eta, (C,)."""
@@ -76,7 +80,7 @@ class LikelihoodBase:
         Raises:
             CredoError: the likelihood has no mean of its own.
         """
-        raise CredoError(f"{self!r} has no mean(eta); give one with Likelihood(log_prob, mean=...).")
+        raise self._missing("mean(eta)", "mean=...")
 
     def variance(self, eta: Array) -> Array:
         """Var[y | eta], (C,).
@@ -84,9 +88,7 @@ class LikelihoodBase:
         Raises:
             CredoError: the likelihood has no variance of its own.
         """
-        raise CredoError(
-            f"{self!r} has no variance(eta); give one with Likelihood(log_prob, mean=..., var=...)."
-        )
+        raise self._missing("variance(eta)", "mean=..., var=...")
 
     def sample(self, eta: Array, key: Array) -> Array:
         """One draw of y given eta.
@@ -94,7 +96,7 @@ class LikelihoodBase:
         Raises:
             CredoError: the likelihood has no draws of its own.
         """
-        raise CredoError(f"{self!r} has no sample(eta, key); give one with Likelihood(log_prob, sample=...).")
+        raise self._missing("sample(eta, key)", "sample=...")
 
     def cdf(self, eta: Array, y: Array) -> Array:
         """P(Y <= y | eta) for a scalar y.
@@ -102,7 +104,13 @@ class LikelihoodBase:
         Raises:
             CredoError: the likelihood has no distribution function of its own.
         """
-        raise CredoError(f"{self!r} has no cdf(eta, y); give one with Likelihood(log_prob, cdf=...).")
+        raise self._missing("cdf(eta, y)", "cdf=...")
+
+    def _missing(self, method: str, keyword: str) -> CredoError:
+        """The refusal of a method that nobody wrote: a subclass writes it, a `Likelihood` takes it."""
+        if isinstance(self, Likelihood):
+            return CredoError(f"{self!r} has no {method}; give one with Likelihood(log_prob, {keyword}).")
+        return CredoError(f"{self!r} has no {method}; write this method in {type(self).__name__}.")
 
     def observed(self, y: PyTree) -> Array:
         """Whether y holds no NaN: a boolean scalar."""

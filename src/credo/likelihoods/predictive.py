@@ -20,7 +20,8 @@ __all__ = ["Predictive", "PredictiveRows"]
 class Predictive:
     """The base of all predictive distributions p(y | x, past), one of which every `forecast` returns.
 
-    With one output every answer is a scalar; with C outputs it has the shape (C,).
+    With one output every answer is a scalar; with C outputs it has the shape (C,). A subclass writes what its
+    learner is asked for; whatever it does not write is refused in a sentence.
 
     Example:
         >>> import credo, jax.numpy as jnp
@@ -37,13 +38,17 @@ class Predictive:
 
     @property
     def mean(self) -> Array:
-        """E[y]: a scalar for one output, else (C,)."""
-        raise NotImplementedError
+        """E[y]: a scalar for one output, else (C,).
+
+        Raises:
+            CredoError: the distribution has no mean of its own; so for all members below.
+        """
+        raise self._missing("mean")
 
     @property
     def var(self) -> Array:
         """Var[y] of each output: a scalar for one output, else (C,)."""
-        raise NotImplementedError
+        raise self._missing("var")
 
     @property
     def sd(self) -> Array:
@@ -61,15 +66,15 @@ class Predictive:
 
     def log_prob(self, y: PyTree) -> Array:
         """log p(y), a scalar."""
-        raise NotImplementedError
+        raise self._missing("log_prob(y)")
 
     def sample(self, key: Array, shape: tuple[int, ...] = ()) -> Array:
         """Draws of y with leading axes `shape`."""
-        raise NotImplementedError
+        raise self._missing("sample(key, shape)")
 
     def cdf(self, y: PyTree) -> Array:
         """P(Y <= y), for each output."""
-        raise NotImplementedError
+        raise self._missing("cdf(y)")
 
     def quantile(self, p: ArrayLike) -> Array:
         """The smallest y with P(Y <= y) >= p.
@@ -83,7 +88,12 @@ class Predictive:
         Raises:
             CredoError: y has no quantiles, as where several outputs are not normal.
         """
-        raise NotImplementedError
+        raise self._missing("quantile(p)")
+
+    def _missing(self, member: str) -> CredoError:
+        """The refusal of a member that the subclass does not write."""
+        name = type(self).__name__
+        return CredoError(f"the predictive distribution {name} has no {member}; write this member in {name}.")
 
     def interval(self, level: float = 0.9) -> tuple[Array, Array]:
         """The central interval that holds y with probability `level`.

@@ -19,17 +19,21 @@ from credo.metrics.calibration import (
     ece,
     ece_of,
 )
+from credo.metrics.classes import ClassScores, ClassTable, by_class
 from credo.metrics.curves import reliability, running, windowed
 from credo.metrics.losses import LossName, row_losses
-from credo.metrics.scores import METRICS, Metric, Scores, metric_names, summarize
+from credo.metrics.scores import METRICS, Metric, Scores, metric_names, require_metrics, summarize
 
 __all__ = [
     "BINS",
     "LEVELS",
     "METRICS",
+    "ClassScores",
+    "ClassTable",
     "LossName",
     "Metric",
     "Scores",
+    "by_class",
     "central",
     "count_bins",
     "coverage",
@@ -38,6 +42,7 @@ __all__ = [
     "ece_of",
     "metric_names",
     "reliability",
+    "require_metrics",
     "row_losses",
     "running",
     "summarize",

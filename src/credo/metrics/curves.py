@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from credo.core.errors import CredoError
 from credo.metrics.calibration import BINS, LEVELS, central, count_bins
 from credo.metrics.losses import LossName, row_losses
 from credo.metrics.scores import Scores
@@ -22,7 +23,7 @@ def running(scores: Scores, name: LossName) -> np.ndarray:
 
     Arguments:
         scores: the scores of N rows.
-        name: "nlpd", "error", "brier", "rmse" or "mae".
+        name: "nlpd", "error", "brier", "rmse", "mae" or "loss".
 
     Returns:
         The curve (N,), whose entry n is the metric of the rows up to n.
@@ -73,6 +74,9 @@ def reliability(scores: Scores, bins: int = BINS) -> dict[str, np.ndarray]:
         `count`, each (bins,); empty bins are NaN. For a regression `predicted`, the levels 0.05 to 0.95 of
         central intervals, `observed`, the shares of y inside them, and `count`, each (19,).
 
+    Raises:
+        CredoError: the likelihood of a regression has no distribution function.
+
     Example:
         >>> probs, one = np.array([[0.9, 0.1], [0.2, 0.8]]), np.ones(2)
         >>> scores = Scores(np.array([0, 1]), None, None, np.log([0.9, 0.8]), None, probs, {}, one, one > 0)
@@ -83,7 +87,8 @@ def reliability(scores: Scores, bins: int = BINS) -> dict[str, np.ndarray]:
         count, confidence, correct = count_bins(scores.probs.max(axis=1), scores.correct, bins).T
         safe = np.where(count > 0, count, np.nan)
         return {"predicted": confidence / safe, "observed": correct / safe, "count": count.astype(int)}
-    assert scores.pit is not None
+    if scores.pit is None:
+        raise CredoError("a reliability diagram needs a distribution function, and the likelihood has none.")
     inside = central(scores.pit).reshape(-1)
     count = count_bins(inside, np.ones(len(inside)), LEVELS)[:, 0]
     levels = np.arange(1, LEVELS) / LEVELS

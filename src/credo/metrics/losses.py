@@ -2,18 +2,29 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 
 import numpy as np
 from numpy.typing import DTypeLike
+
+from credo.core.errors import CredoError, require_choice
 
 if TYPE_CHECKING:
     from credo.metrics.scores import Scores
 
 __all__ = ["LossName", "row_losses"]
 
-LossName: TypeAlias = Literal["nlpd", "error", "brier", "rmse", "mae"]
+LossName: TypeAlias = Literal["nlpd", "error", "brier", "rmse", "mae", "loss"]
 """The metrics that are means over rows; for the root mean squared error, its square is."""
+
+_NEEDS: dict[LossName, tuple[str, str]] = {
+    "error": ("probs", "class probabilities"),
+    "brier": ("probs", "class probabilities"),
+    "rmse": ("mean", "predictive means"),
+    "mae": ("mean", "predictive means"),
+    "loss": ("loss", "the losses of decisions"),
+}
+"""The field of `Scores` that a metric needs, and what it holds."""
 
 
 def row_losses(scores: Scores, name: LossName, dtype: DTypeLike | None = None) -> np.ndarray:
@@ -22,11 +33,14 @@ def row_losses(scores: Scores, name: LossName, dtype: DTypeLike | None = None) -
     Arguments:
         scores: the scores of N rows.
         name: "nlpd", -log p(y); "error", whether the class was wrong; "brier", |p - onehot(y)|^2; "rmse",
-            (y - mean)^2; "mae", |y - mean|.
+            (y - mean)^2; "mae", |y - mean|; "loss", the loss of the decision.
         dtype: the precision of the distances of a regression; by default that of the forecasts.
 
     Returns:
         The losses (N,), or (N, C) for a regression with C outputs.
+
+    Raises:
+        CredoError: the metric is unknown, or the scores lack what it needs.
 
     Example:
         >>> from credo.metrics import Scores
@@ -35,8 +49,14 @@ def row_losses(scores: Scores, name: LossName, dtype: DTypeLike | None = None) -
         >>> row_losses(scores, "rmse").tolist()
         [0.0, 9.0]
     """
+    require_choice("name", name, get_args(LossName))
+    field, words = _NEEDS.get(name, ("log_prob", ""))
+    if getattr(scores, field) is None:
+        raise CredoError(f"{name!r} needs {words}, and these scores have none.", field="name")
     if name == "nlpd":
         return -scores.log_prob
+    if name == "loss":
+        return np.asarray(scores.loss, float)
     if name == "error":
         return 1.0 - scores.correct
     if name == "brier":

@@ -10,9 +10,10 @@ import numpy as np
 
 from credo.core.errors import CredoError, suggest
 from credo.metrics.calibration import BINS, coverage, ece
+from credo.metrics.classes import by_class
 from credo.metrics.losses import LossName, row_losses
 
-__all__ = ["METRICS", "Metric", "Scores", "metric_names", "summarize"]
+__all__ = ["METRICS", "Metric", "Scores", "metric_names", "require_metrics", "summarize"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -21,14 +22,17 @@ class Scores:
 
     Attributes:
         y: the observations (N,), or (N, C) for several outputs.
-        mean, sd: the predictive mean and standard deviation, shaped as y (regression; class probabilities
-            have none).
+        mean, sd: the predictive mean and standard deviation, shaped as y (regression); None for class
+            probabilities, and where the likelihood has none.
         log_prob: log p(y | x, past) of each row (N,), in nats.
-        pit: P(Y <= y | x, past) (N,) or (N, C); uniform where the predictive is calibrated (regression).
+        pit: P(Y <= y | x, past) (N,) or (N, C); uniform where the predictive is calibrated (regression). None
+            where the likelihood has no distribution function.
         probs: class probabilities (N, C), or None for regression.
         others: log p(y | x, past) under other forecast methods, by their names.
         log_evidence: the log evidence that updates reported (N,).
         ok: whether the row was taken in (N,).
+        loss: what the decision on each row cost (N,), where decisions were taken; see `credo.Decision`.
+        action: these decisions, with a leading axis N.
 
     Example:
         >>> one = np.ones(2)
@@ -46,6 +50,8 @@ class Scores:
     others: dict[str, np.ndarray]
     log_evidence: np.ndarray
     ok: np.ndarray
+    loss: np.ndarray | None = None
+    action: np.ndarray | None = None
 
     def __len__(self) -> int:
         return len(self.log_prob)
@@ -86,6 +92,8 @@ class Scores:
             {name: np.concatenate([part.others[name] for part in parts]) for name in parts[0].others},
             np.concatenate([part.log_evidence for part in parts]),
             np.concatenate([part.ok for part in parts]),
+            _joined([part.loss for part in parts]),
+            _joined([part.action for part in parts]),
         )
 
     def _each(self, function: Callable[[np.ndarray], np.ndarray]) -> Scores:
@@ -102,6 +110,8 @@ class Scores:
             {name: function(column) for name, column in self.others.items()},
             function(self.log_evidence),
             function(self.ok),
+            optional(self.loss),
+            optional(self.action),
         )
 
 
@@ -111,7 +121,7 @@ def _joined(columns: Sequence[np.ndarray | None]) -> np.ndarray | None:
 
 
 class Metric(NamedTuple):
-    """A metric: its function, the tasks that it is for, and its meaning.
+    """A metric: its function, the tasks that it is for, its meaning, and the field of `Scores` that it needs.
 
     Example:
         >>> METRICS["rmse"].tasks
@@ -121,6 +131,7 @@ class Metric(NamedTuple):
     function: Callable[[Scores], float]
     tasks: tuple[str, ...]
     meaning: str
+    needs: str = "log_prob"
 
 
 _BOTH, _CLASS, _NUMBER = ("classification", "regression"), ("classification",), ("regression",)
@@ -144,6 +155,10 @@ def _coverage(scores: Scores) -> float:
     return coverage(scores.pit)
 
 
+def _class_mean(name: str) -> Callable[[Scores], float]:
+    return lambda scores: by_class(scores).mean(name)
+
+
 def _evidence(scores: Scores) -> float:
     return float(scores.log_evidence.sum())
 
@@ -152,10 +167,18 @@ METRICS: dict[str, Metric] = {
     "nlpd": Metric(_mean("nlpd"), _BOTH, "mean negative log predictive density (nats; lower)"),
     "error": Metric(_mean("error"), _CLASS, "share of wrong classes (lower)"),
     "brier": Metric(_mean("brier"), _CLASS, "squared distance of probabilities to the one-hot label (lower)"),
-    "ece": Metric(_ece, _CLASS, f"expected calibration error, {BINS} bins (lower)"),
-    "rmse": Metric(_rmse, _NUMBER, "root mean squared error (lower)"),
-    "mae": Metric(_mean("mae"), _NUMBER, "mean absolute error (lower)"),
-    "coverage": Metric(_coverage, _NUMBER, "share of y inside the central 90% interval (0.90 is right)"),
+    "ece": Metric(_ece, _CLASS, f"calibration error of the predicted class, {BINS} bins (lower)"),
+    "ece_classwise": Metric(_class_mean("ece"), _CLASS, "calibration error of every class, averaged (lower)"),
+    "auc": Metric(_class_mean("auc"), _CLASS, "area under the ROC curve, mean over classes (0.5 is chance)"),
+    "average_precision": Metric(
+        _class_mean("average_precision"), _CLASS, "average precision, mean over classes (higher)"
+    ),
+    "rmse": Metric(_rmse, _NUMBER, "root mean squared error (lower)", "mean"),
+    "mae": Metric(_mean("mae"), _NUMBER, "mean absolute error (lower)", "mean"),
+    "coverage_90": Metric(
+        _coverage, _NUMBER, "share of y inside the central 90% interval (0.90 is right)", "pit"
+    ),
+    "loss": Metric(_mean("loss"), _BOTH, "mean loss of the decisions (lower)", "loss"),
     "log_evidence": Metric(_evidence, _BOTH, "total log evidence (nats; higher)"),
 }
 """Every metric by its name."""
@@ -169,10 +192,39 @@ def metric_names(classification: bool) -> list[str]:
 
     Example:
         >>> metric_names(classification=True)
-        ['nlpd', 'error', 'brier', 'ece', 'log_evidence']
+        ['nlpd', 'error', 'brier', 'ece', 'ece_classwise', 'auc', 'average_precision', 'loss', 'log_evidence']
     """
     task = "classification" if classification else "regression"
     return [name for name, metric in METRICS.items() if task in metric.tasks]
+
+
+_MISSING = {
+    "mean": "a mean, and the likelihood has none: give it one, as in Likelihood(log_prob, mean=..., var=...)",
+    "pit": "a distribution function, and the likelihood has none for its outputs: give it one, as in "
+    "Likelihood(log_prob, cdf=...)",
+    "loss": "decisions, and none were taken: pass a loss",
+}
+"""What is missing where a field of `Scores` is None."""
+
+
+def require_metrics(names: Iterable[str]) -> None:
+    """Refuse a name that is no metric.
+
+    Arguments:
+        names: the names.
+
+    Raises:
+        CredoError: a metric is unknown.
+
+    Example:
+        >>> require_metrics(["nlpd", "rmse"])
+    """
+    for name in names:
+        if name not in METRICS:
+            hint = suggest(name, METRICS)
+            raise CredoError(
+                f"metrics must be among {', '.join(METRICS)}; got {name!r}" + (f" ({hint})." if hint else ".")
+            )
 
 
 def summarize(scores: Scores, names: Iterable[str] | None = None) -> dict[str, float]:
@@ -187,7 +239,8 @@ def summarize(scores: Scores, names: Iterable[str] | None = None) -> dict[str, f
         Numbers by name; NaN where there are no rows.
 
     Raises:
-        CredoError: a metric is unknown, or does not apply to this task.
+        CredoError: a metric is unknown, does not apply to this task, or needs something that the likelihood
+            does not have, such as a distribution function.
 
     Example:
         >>> probs = np.array([[0.9, 0.1], [0.2, 0.8]])
@@ -196,17 +249,16 @@ def summarize(scores: Scores, names: Iterable[str] | None = None) -> dict[str, f
         >>> summarize(scores, ["error"])
         {'error': 0.0}
     """
-    possible = metric_names(scores.classification)
+    ours = metric_names(scores.classification)
+    possible = [name for name in ours if getattr(scores, METRICS[name].needs) is not None]
     selection = possible if names is None else list(names)
+    require_metrics(selection)
     for name in selection:
-        if name not in METRICS:
-            hint = suggest(name, METRICS)
-            raise CredoError(
-                f"metrics must be among {', '.join(METRICS)}; got {name!r}" + (f" ({hint})." if hint else ".")
-            )
-        if name not in possible:
+        if name not in ours:
             task = "classification" if scores.classification else "regression"
             raise CredoError(f"the metric {name!r} is not for {task}; these are: {', '.join(possible)}.")
+        if name not in possible:
+            raise CredoError(f"the metric {name!r} needs {_MISSING[METRICS[name].needs]}.", field="metrics")
     if len(scores) == 0:
         return {name: float("nan") for name in selection}
     result = {name: METRICS[name].function(scores) for name in selection}

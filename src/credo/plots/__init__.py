@@ -3,19 +3,31 @@
 Nothing here imports matplotlib until a figure is drawn; it comes with `pip install credo[plot]`.
 """
 
-from credo.plots.compact import COMPACT_PALETTE, CompactFigure, compact_figure, thousands
-from credo.plots.figures import MISSING, PALETTE, available, ellipse, new_figure, png, style
+from credo.plots.compact import (
+    COMPACT_PALETTE,
+    CompactFigure,
+    compact_figure,
+    count_rows,
+    legend_above,
+    shortened,
+    thousands,
+)
+from credo.plots.figures import MISSING, PALETTE, animation, available, ellipse, new_figure, png, style
 
 __all__ = [
     "COMPACT_PALETTE",
     "MISSING",
     "PALETTE",
     "CompactFigure",
+    "animation",
     "available",
     "compact_figure",
+    "count_rows",
     "ellipse",
+    "legend_above",
     "new_figure",
     "png",
+    "shortened",
     "style",
     "thousands",
 ]

@@ -18,7 +18,15 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from matplotlib.ticker import FuncFormatter
 
-__all__ = ["COMPACT_PALETTE", "CompactFigure", "compact_figure", "thousands"]
+__all__ = [
+    "COMPACT_PALETTE",
+    "CompactFigure",
+    "compact_figure",
+    "count_rows",
+    "legend_above",
+    "shortened",
+    "thousands",
+]
 
 COMPACT_PALETTE = {**PALETTE, "grey": "#666666"}
 """The colours of `PALETTE`, with a darker grey for thinner lines."""
@@ -97,6 +105,59 @@ def compact_figure(height_ratios: Sequence[float] = (1.0,)) -> Iterator[CompactF
         yield drawing
         figure.savefig(buffer, format="png")
     drawing.png = buffer.getvalue()
+
+
+def legend_above(axes: Axes, columns: int) -> None:
+    """Put the legend above the panel, where it covers no curve.
+
+    Arguments:
+        axes: the panel.
+        columns: how many entries stand side by side.
+
+    Example:
+        >>> with compact_figure() as drawing:
+        ...     _ = drawing.panels[0].plot([1, 2], label="credo")
+        ...     legend_above(drawing.panels[0], 1)
+        >>> drawing.panels[0].get_legend().get_texts()[0].get_text()
+        'credo'
+    """
+    axes.legend(loc="lower left", bbox_to_anchor=(0.0, 1.0), ncols=columns, borderaxespad=0.3, fontsize=9)
+
+
+def count_rows(axes: Axes) -> None:
+    """Label the horizontal axis by whole numbers of rows, with commas between the thousands.
+
+    Arguments:
+        axes: the panel.
+
+    Example:
+        >>> with compact_figure() as drawing:
+        ...     _ = drawing.panels[0].plot([0, 5], [0, 1])
+        ...     count_rows(drawing.panels[0])
+        >>> [float(place) % 1.0 for place in drawing.panels[0].get_xticks()][:3]
+        [0.0, 0.0, 0.0]
+    """
+    from matplotlib.ticker import MaxNLocator
+
+    axes.xaxis.set_major_locator(MaxNLocator("auto", integer=True, steps=[1, 2, 5, 10]))
+    axes.xaxis.set_major_formatter(thousands())
+
+
+def shortened(name: str, length: int) -> str:
+    """A name that fits into a figure: where it is longer, its middle is left out.
+
+    Arguments:
+        name: the name.
+        length: the most characters, at least 3.
+
+    Example:
+        >>> shortened("annual income of the household", 15)
+        'annual …usehold'
+    """
+    if len(name) <= length:
+        return name
+    ahead = (length - 1) // 2
+    return f"{name[:ahead]}…{name[len(name) - (length - 1 - ahead) :]}"
 
 
 def thousands() -> FuncFormatter:

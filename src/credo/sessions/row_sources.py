@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import numpy as np
 
@@ -56,6 +56,7 @@ class RowSource:
         sentences: what the user should know about the source.
         shuffled: whether the rows were shuffled by the seed.
         chunk: the number of rows in a chunk.
+        share: how much of the source was read, from 0 to 1; None where that is not known.
 
     Example:
         >>> source = open_dataset("wine")
@@ -72,6 +73,7 @@ class RowSource:
     sentences: list[str] = dataclasses.field(default_factory=list)
     shuffled: bool = False
     chunk: int = defaults.TABLE_CHUNK
+    share: Callable[[], float | None] = lambda: None
 
 
 def open_dataset(
@@ -240,7 +242,8 @@ def open_file(
         encoding = TableEncoding(schema)
     elif not isinstance(encoding, TableEncoding):
         raise DataError(f"the model was saved for images of shape {encoding.shape}; {table.name} is a table.")
-    return RowSource(table.name, _limited(iter(table), limit or 0), encoding, chunk=chunk)
+    rows = _limited(iter(table), limit or 0)
+    return RowSource(table.name, rows, encoding, chunk=chunk, share=lambda: None if limit else table.share())
 
 
 def _limited(chunks: Iterator[Chunk], limit: int) -> Iterator[Chunk]:

@@ -7,12 +7,23 @@ resumed run continues its curves.
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping
 from typing import Literal, TypeAlias, get_args
 
 import numpy as np
 
-from credo.metrics import BINS, LEVELS, Scores, central, count_bins, coverage_of, ece_of, row_losses
+from credo.metrics import (
+    BINS,
+    LEVELS,
+    ClassTable,
+    Scores,
+    central,
+    count_bins,
+    coverage_of,
+    ece_of,
+    row_losses,
+)
 from credo.sessions.settings import TaskName
 
 __all__ = ["ColumnName", "Tally"]
@@ -47,6 +58,8 @@ class Tally:
             (regression), see `credo.metrics.count_bins`. Files from before version 0.1.0 have 20 bins of the
             confidence, and such a tally continues with 20.
         counts: rows of each class (classes,).
+        by_class: the rows of each class counted in bins of its probability (classification). It is empty in
+            files of before version 0.2, and then counts the rows from there on.
         last: the latest target (1,).
         recent: the latest rows of a regression (n, 4): row, target, mean and standard deviation.
         trace: how the weights settle (n, 3): rows, the norm of their mean, and their mean posterior sd.
@@ -66,6 +79,7 @@ class Tally:
         self.sums = np.zeros((0, len(_COLUMNS)))
         self.bins = np.zeros((BINS if task == "classification" else LEVELS, 3))
         self.counts = np.zeros(classes)
+        self.by_class = ClassTable(classes)
         self.last = np.full(1, np.nan)
         self.recent = np.zeros((0, 4))
         self.trace = np.zeros((0, 3))
@@ -106,6 +120,7 @@ class Tally:
             loss, extra = row_losses(scores, "error"), row_losses(scores, "brier")
             last_loss = (before != y).astype(float)
             self.bins += count_bins(scores.probs.max(axis=1), scores.correct, len(self.bins))
+            self.by_class.add(scores.probs, scores.y, scores.log_prob)
         else:
             assert scores.mean is not None and scores.sd is not None and scores.pit is not None
             mean, sd = np.asarray(scores.mean, float), np.asarray(scores.sd, float)
@@ -188,6 +203,10 @@ class Tally:
             table["nlpd_plugin"] = self.latest("plugin")
         if self.scored and self.task == "classification":
             table["ece"] = ece_of(self.bins)
+            classes = self.by_class.scores()
+            table["ece_classwise"] = classes.mean("ece")
+            table["auc"] = classes.mean("auc")
+            table["average_precision"] = classes.mean("average_precision")
         elif self.scored:
             table["coverage_90"] = coverage_of(self.bins)
         return table
@@ -197,10 +216,39 @@ class Tally:
         word = "error" if self.task == "classification" else "rmse"
         return {"nlpd": self.latest("base_nlpd"), word: self.latest("base_loss")}
 
+    def snapshot(self) -> Tally:
+        """A copy, to which later rows are not added."""
+        return copy.deepcopy(self)
+
+    def since(self, before: Tally) -> Tally:
+        """The scores of the rows after a snapshot, without their curves.
+
+        Arguments:
+            before: an earlier snapshot of this tally.
+
+        Example:
+            >>> tally, one = Tally("regression"), np.ones(2)
+            >>> scores = Scores(np.array([1.0, 3.0]), one, one, -one, one / 2, None, {}, one, one > 0)
+            >>> tally.add(scores, -one, one)
+            >>> before = tally.snapshot()
+            >>> tally.add(scores, -one, one)
+            >>> tally.since(before).scored
+            2
+        """
+        part = Tally(self.task, len(self.counts))
+        part.scored = self.scored - before.scored
+        with np.errstate(invalid="ignore"):  # a learner that has diverged has infinite sums
+            part.sums = self.sums.sum(axis=0, keepdims=True) - before.sums.sum(axis=0)
+        part.bins = self.bins - before.bins
+        part.counts = self.counts - before.counts
+        part.by_class = self.by_class.since(before.by_class)
+        return part
+
     def arrays(self) -> dict[str, np.ndarray]:
         """The state as arrays."""
         columns = (self.sums, self.bins, self.counts, self.last, self.recent, self.trace)
         state = dict(zip(_STATE, columns, strict=True))
+        state |= {f"by_class_{name}": array for name, array in self.by_class.arrays().items()}
         return state | {"size": np.array([self.scored, self.size])}
 
     @staticmethod
@@ -214,5 +262,8 @@ class Tally:
         tally = Tally(task)
         state = (np.array(arrays[name], float) for name in _STATE)
         tally.sums, tally.bins, tally.counts, tally.last, tally.recent, tally.trace = state
+        tally.by_class = ClassTable(len(tally.counts))
+        for name, array in tally.by_class.arrays().items():
+            array += arrays.get(f"by_class_{name}", 0.0)
         tally.scored, tally.size = (int(number) for number in arrays["size"])
         return tally

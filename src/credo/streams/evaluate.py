@@ -5,7 +5,8 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import time
-from collections.abc import Callable, Iterable, Iterator
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Generic, TypeAlias, TypedDict, TypeVar
 
 import jax
@@ -20,8 +21,12 @@ from credo.core.names import ForecastName
 from credo.core.types import Array, ArrayLike, Key, PyTree
 from credo.learners import Learner
 from credo.learners.base import require_learner
-from credo.metrics import METRICS, LossName, Scores, running, summarize, windowed
+from credo.learners.decide import Loss
+from credo.learners.decide import LossName as DecisionName
+from credo.metrics import METRICS, LossName, Scores, require_metrics, running, summarize, windowed
+from credo.streams.decisions import Decision, as_decision
 from credo.streams.late import as_delays, evaluate_late
+from credo.streams.refusals import FEW, Reason, count_refusals, sentence
 from credo.streams.run import leading
 from credo.streams.scoring import score_chunk, to_scores
 
@@ -40,6 +45,7 @@ class Settings(TypedDict):
     key: Array | None
     method: ForecastName | None
     compare: tuple[ForecastName, ...]
+    decision: Decision | None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -51,7 +57,10 @@ class Report(Generic[B]):
         scores: predictions and observations, row by row.
         belief: the belief after the stream.
         seconds: the time it took, compilation included.
-        skipped: the number of rows that were not taken in (missing or not finite).
+        skipped: the number of rows that were not taken in, whether they were missing or refused.
+        rows: the number of rows of the stream.
+        refused: how many of the skipped rows were refused, by reason: "inputs", "targets" or "weights" that
+            are not finite, "labels" outside the classes, or an "update" that would not have been finite.
 
     Example:
         >>> import credo, jax.numpy as jnp
@@ -66,12 +75,19 @@ class Report(Generic[B]):
     belief: B
     seconds: float
     skipped: int
+    rows: int = 0
+    refused: Mapping[Reason, int] = dataclasses.field(default_factory=dict)
+
+    @property
+    def missing(self) -> int:
+        """How many rows had no target."""
+        return self.skipped - sum(self.refused.values())
 
     def curve(self, name: LossName, window: int | None = None) -> np.ndarray:
         """A metric over the rows so far.
 
         Arguments:
-            name: "nlpd", "error", "brier", "rmse" or "mae".
+            name: "nlpd", "error", "brier", "rmse", "mae", or "loss" where decisions were taken.
             window: how many of the latest rows count; None for all.
 
         Returns:
@@ -92,10 +108,15 @@ class Report(Generic[B]):
                 if name in METRICS
                 else f"NLPD of the {name.removeprefix('nlpd_')} forecast"
             )
-            table.add_row(name, f"{value:.4f}", meaning)
-        console = Console(width=100)
+            table.add_row(name, f"{value:.4f}" if abs(value) < 1e7 else f"{value:.2e}", meaning)
+        console = Console(width=100, highlight=False)
         with console.capture() as captured:
             console.print(table)
+            if self.missing:
+                noun = "row" if self.missing == 1 else "rows"
+                console.print(f"{self.missing:,} {noun} without a target: neither scored nor learned from.")
+            if self.refused:
+                console.print(sentence(self.refused, self.rows), soft_wrap=True)
         return captured.get()
 
 
@@ -111,6 +132,7 @@ def evaluate(
     weights: ArrayLike | None = None,
     dts: ArrayLike | None = None,
     delay: ArrayLike = 0,
+    loss: DecisionName | Loss | Decision | None = None,
     chunk: int = 1000,
     progress: bool | Progress = False,
 ) -> Report[B]:
@@ -122,16 +144,23 @@ def evaluate(
         metrics: the names of metrics, see `credo.metrics.METRICS`; by default all that apply.
         method: the forecast method ("linearized", "plugin", "mc", "linearized-mc"; None: the learner's own).
         compare: further methods whose NLPD is reported as `nlpd_<method>`.
-        key: a key, for Monte Carlo forecasts and learners that draw.
+        key: a key, for Monte Carlo forecasts, decisions by draws and learners that draw.
         weights, dts: see `run`.
         delay: how many rows later the label of a row arrives: one number, or one number a row (N,). A label
             is learned from at the belief of its arrival, after that step's forecast; labels that never come
             within the stream are taken in at its end.
+        loss: a loss under which a decision is taken for every row, from the forecast before its label is
+            known: a name or a function of `credo.decide`, or a `credo.Decision` with candidate actions or a
+            decision rule of your own. The mean loss is the metric "loss", and the running mean is
+            `report.curve("loss")`.
         chunk: the number of rows in a compiled call; results do not depend on it.
         progress: True for a progress bar, or a function of (rows done, rows in all, scores of the chunk).
 
     Returns:
         A `Report`.
+
+    Warns:
+        UserWarning: more than 3 rows in a thousand were refused; the sentence says why.
 
     Raises:
         CredoError: there is no observation, lengths differ, a metric or a method does not apply, or `delay`
@@ -149,6 +178,7 @@ def evaluate(
     xs, ys = data
     names = None if metrics is None else list(metrics)
     require_learner("learner", learner)
+    require_metrics(names or ())
     length = leading(xs=xs, ys=ys, weights=weights, dts=dts)
     if length == 0:
         raise CredoError("the stream must hold at least one observation; got length 0.")
@@ -160,17 +190,23 @@ def evaluate(
         "key": None if key is None else as_key(key),
         "method": method,
         "compare": tuple(compare),
+        "decision": as_decision(loss),
     }
     with _watch(progress, length) as show:
         if delays is None:
-            belief, scores, skipped = _on_time(
+            belief, scores, ok = _on_time(
                 learner, belief, (xs, ys, weights, dts), length, chunk, settings, show
             )
         else:
             if dts is not None or weights is not None:
                 raise CredoError("delay cannot be combined with dts or weights.")
-            belief, scores, skipped = evaluate_late(learner, belief, xs, ys, delays, **settings)
-    return Report(summarize(scores, names), scores, belief, time.perf_counter() - started, skipped)
+            belief, scores, ok = evaluate_late(learner, belief, xs, ys, delays, **settings)
+    seconds = time.perf_counter() - started
+    refused = count_refusals(xs, ys, weights, ok, scores)
+    if 1000 * sum(refused.values()) > FEW * length:
+        warnings.warn(sentence(refused, length), stacklevel=2)
+    skipped = length - int(ok.sum())
+    return Report(summarize(scores, names), scores, belief, seconds, skipped, length, refused)
 
 
 def _on_time(
@@ -181,10 +217,10 @@ def _on_time(
     chunk: int,
     settings: Settings,
     show: Callable[[int, Scores], None],
-) -> tuple[B, Scores, int]:
+) -> tuple[B, Scores, np.ndarray]:
     chunk = min(chunk, length)
     parts: list[Scores] = []
-    skipped = 0
+    taken: list[np.ndarray] = []
     for start in range(0, length, chunk):
         count = min(chunk, length - start)
 
@@ -200,9 +236,9 @@ def _on_time(
         )
         part = to_scores(outcome, info, ys, real)
         parts.append(part)
-        skipped += count - int(np.asarray(info.ok)[:count].sum())
+        taken.append(np.asarray(info.ok)[:count])
         show(start + count, part)
-    return belief, Scores.concatenate(parts), skipped
+    return belief, Scores.concatenate(parts), np.concatenate(taken)
 
 
 @contextlib.contextmanager

@@ -15,6 +15,7 @@ from credo.core.types import Array, ArrayLike, PyTree
 from credo.core.verbs import verb
 from credo.learners import Info, Learner
 from credo.metrics import Scores
+from credo.streams.decisions import Decision
 from credo.streams.scoring import Outcome, forecast_outcome, to_scores
 
 __all__ = ["as_delays", "evaluate_late"]
@@ -54,11 +55,12 @@ def evaluate_late(
     key: Array | None,
     method: ForecastName | None,
     compare: tuple[ForecastName, ...],
-) -> tuple[B, Scores, int]:
+    decision: Decision | None = None,
+) -> tuple[B, Scores, np.ndarray]:
     """Turn the stream into events, ask(i) at time i and tell(i) at time i + delay, and scan over them.
 
     Returns:
-        The last belief, the scores, and the number of rows that were not taken in.
+        The last belief, the scores, and which rows were taken in (N,).
     """
     length = len(delays)
     when = np.concatenate([np.arange(length), np.arange(length) + delays])
@@ -67,12 +69,21 @@ def evaluate_late(
     order = np.lexsort((index, kind, when))
     tells = kind[order] == 1
     belief, outcome, info = _events(
-        learner, belief, xs, ys, tells, index[order], key=key, method=method, compare=compare
+        learner,
+        belief,
+        xs,
+        ys,
+        tells,
+        index[order],
+        key=key,
+        method=method,
+        compare=compare,
+        decision=decision,
     )
     outcome = jax.tree.map(lambda leaf: np.asarray(leaf)[~tells], outcome)
     back = np.argsort(index[order][tells])
     info = jax.tree.map(lambda leaf: np.asarray(leaf)[tells][back], info)
-    return belief, to_scores(outcome, info, np.asarray(ys)), length - int(info.ok.sum())
+    return belief, to_scores(outcome, info, np.asarray(ys)), info.ok
 
 
 @verb(static=("method", "compare"))
@@ -87,6 +98,7 @@ def _events(
     key: Array | None,
     method: ForecastName | None,
     compare: tuple[ForecastName, ...],
+    decision: Decision | None,
 ) -> tuple[B, Outcome, Info]:
     xs, ys = jax.tree.map(jnp.asarray, (xs, ys))
 
@@ -97,7 +109,8 @@ def _events(
     def ask(belief: B, i: Array) -> tuple[B, Outcome]:
         x, y = row(i)
         predicted = learner.predict(belief)
-        return predicted, forecast_outcome(learner, predicted, x, jnp.nan_to_num(y), method, compare, key)
+        seen = jnp.nan_to_num(y)
+        return predicted, forecast_outcome(learner, predicted, x, seen, method, compare, key, decision)
 
     def tell(belief: B, i: Array) -> tuple[B, Info]:
         return learner.update(belief, *row(i), key=None if key is None else jax.random.fold_in(key, i))

@@ -75,7 +75,8 @@ def run(
         dts: the lengths of the time steps (T,), or None for 1.
 
     Returns:
-        The last belief, and the trace: an `Info` whose arrays have a leading axis T.
+        The last belief, and the trace: an `Info` whose arrays have a leading axis T. Its `ok` is False where
+        a row was missing or refused; `evaluate` counts such rows, and says why.
 
     Raises:
         CredoError: there is no observation, lengths differ, or a time step is below 0.

@@ -18,6 +18,7 @@ from credo.learners import Info, Learner
 from credo.learners.base import clean, isolate
 from credo.likelihoods import Predictive
 from credo.metrics import Scores
+from credo.streams.decisions import Decision
 
 __all__ = ["Outcome", "forecast_outcome", "score_chunk", "to_scores"]
 
@@ -43,11 +44,12 @@ class Outcome:
     """The forecast of one row with its observation. The fields are those of `Scores`.
 
     Attributes:
-        mean, sd: the predictive mean and standard deviation; None for a classifier.
+        mean, sd: the predictive mean and standard deviation; None for a classifier, and where there is none.
         log_prob: log p(y | x, past), in nats.
         pit: P(Y <= y | x, past); None for a classifier, and where there is no distribution function.
         probs: the class probabilities (C,) of a classifier, or None.
         others: log p(y | x, past) by the other forecast methods, by their names.
+        loss, action: what the decision cost, and the decision; None where none is taken.
     """
 
     mean: Array | None
@@ -56,6 +58,8 @@ class Outcome:
     pit: Array | None
     probs: Array | None
     others: dict[str, Array]
+    loss: Array | None = None
+    action: Array | None = None
 
 
 def forecast_outcome(
@@ -66,6 +70,7 @@ def forecast_outcome(
     method: ForecastName | None,
     compare: Sequence[ForecastName],
     key: Array | None,
+    decision: Decision | None = None,
 ) -> Outcome:
     """Forecast one row and score the forecast.
 
@@ -74,30 +79,42 @@ def forecast_outcome(
         x, y: one row of inputs and its observation, which may be NaN.
         method: the forecast method; None for the learner's own.
         compare: further methods whose log p(y) is reported.
-        key: the key of Monte Carlo forecasts.
+        key: the key of Monte Carlo forecasts and decisions.
+        decision: the decision to take from the forecast, where there is one.
     """
 
-    def forecast(name: ForecastName | None, salt: int) -> Predictive:
+    def salted(salt: int) -> Array | None:
         if key is None:
-            return learner.forecast(belief, x, method=name)
+            return None
         assert isinstance(belief, Clocked)
-        one_key = jax.random.fold_in(jax.random.fold_in(key, belief.t), salt)
-        return learner.forecast(belief, x, method=name, key=one_key)
+        return jax.random.fold_in(jax.random.fold_in(key, belief.t), salt)
+
+    def forecast(name: ForecastName | None, salt: int) -> Predictive:
+        return learner.forecast(belief, x, method=name, key=salted(salt))
 
     predictive = forecast(method, 1)
-    try:
-        probs = predictive.probs
-    except CredoError:
-        probs = None
+    probs = _optional(lambda: predictive.probs)
     others: dict[str, Array] = {name: forecast(name, 2 + i).log_prob(y) for i, name in enumerate(compare)}
     log_prob = predictive.log_prob(y)
+    action = loss = None
+    if decision is not None:
+        action = decision.take(predictive, belief, salted(0))
+        judge = jax.vmap(decision.cost) if log_prob.ndim else decision.cost
+        kind = jnp.result_type(log_prob) if probs is None else jnp.int32
+        loss = judge(action, jnp.asarray(y).astype(kind))
     if probs is not None:
-        return Outcome(None, None, log_prob, None, probs, others)
+        return Outcome(None, None, log_prob, None, probs, others, loss, action)
+    pit = _optional(lambda: predictive.cdf(jnp.asarray(y, jnp.result_type(log_prob))))
+    mean, sd = _optional(lambda: predictive.mean), _optional(lambda: predictive.sd)
+    return Outcome(mean, sd, log_prob, pit, None, others, loss, action)
+
+
+def _optional(member: Callable[[], Array]) -> Array | None:
+    """What a predictive answers, or None where it has no such answer."""
     try:
-        pit = predictive.cdf(jnp.asarray(y, jnp.result_type(log_prob)))
+        return member()
     except CredoError:
-        pit = None
-    return Outcome(predictive.mean, predictive.sd, log_prob, pit, None, others)
+        return None
 
 
 @verb(static=("method", "compare", "collect"))
@@ -115,6 +132,7 @@ def score_chunk(
     method: ForecastName | None = None,
     compare: tuple[ForecastName, ...] = (),
     collect: Callable[[B, Info], PyTree] | None = None,
+    decision: Decision | None = None,
 ) -> tuple[B, Outcome, Info]:
     """Predict, forecast, score and update for every row of a chunk.
 
@@ -129,6 +147,7 @@ def score_chunk(
         compare: further methods whose log_prob is reported.
         collect: a traceable function of the belief after each row and of its `Info`; what it returns takes
             the place of the `extras` of that `Info`, which are then stacked without keeping the beliefs.
+        decision: the decision to take for every row, and to judge when y comes.
 
     Returns:
         The belief after the chunk, and the outcomes and infos of its rows.
@@ -144,12 +163,14 @@ def score_chunk(
 
     def learn(belief: B, row: Row) -> tuple[B, tuple[Outcome, Info]]:
         x, y, target, _, weight, dt = row
-        outer, belief, x, y, target, weight, dt, one_key = isolate(
-            (learner, belief, x, y, target, weight, dt, key)
+        outer, belief, x, y, target, weight, dt, one_key, choice = isolate(
+            (learner, belief, x, y, target, weight, dt, key, decision)
         )
         predicted = outer.predict(belief, dt)
         scored = y if target is None else target
-        outcome = forecast_outcome(outer, predicted, clean(x), clean(scored), method, compare, one_key)
+        outcome = forecast_outcome(
+            outer, predicted, clean(x), clean(scored), method, compare, one_key, choice
+        )
         new, info = outer.update(predicted, x, y, weight=1.0 if weight is None else weight, key=one_key)
         if collect is not None:
             info = replace(info, extras=collect(new, info))
@@ -176,7 +197,8 @@ def to_scores(outcome: Outcome, info: Info, ys: ArrayLike, keep: np.ndarray | No
     Arguments:
         outcome, info: the results of `score_chunk` for N steps. The B rows of a step of a joint model are
             scored one by one, and share their step's log evidence equally.
-        ys: their observations (N,) or (N, C); (N, B, ...) for a joint model. A label below 0 is missing.
+        ys: their observations (N,) or (N, C); (N, B, ...) for a joint model. A label that is none of the
+            classes is missing.
         keep: booleans (N,), where False leaves a step out.
 
     Returns:
@@ -201,8 +223,9 @@ def to_scores(outcome: Outcome, info: Info, ys: ArrayLike, keep: np.ndarray | No
         ok, keep = np.repeat(ok, count), np.repeat(keep, count)
     if y.dtype.kind == "f":
         keep = keep & ~np.isnan(y.reshape(len(y), -1)).any(axis=1)
-    elif rows.probs is not None:
-        keep = keep & (y >= 0)
+    if rows.probs is not None:
+        label = y.reshape(len(y), -1)
+        keep = keep & ((label >= 0) & (label < rows.probs.shape[1])).all(axis=1)
     rows = jax.tree.map(lambda leaf: leaf[keep], rows)
     return Scores(
         y[keep],
@@ -214,4 +237,6 @@ def to_scores(outcome: Outcome, info: Info, ys: ArrayLike, keep: np.ndarray | No
         rows.others,
         log_evidence[keep],
         ok[keep],
+        rows.loss,
+        rows.action,
     )

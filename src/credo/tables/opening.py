@@ -98,6 +98,17 @@ class ByteStream(io.RawIOBase):
         buffer[: len(part)] = part
         return len(part)
 
+    def share(self) -> float | None:
+        """The share of the bytes on disk that were read; None where they cannot be counted, as in a pipe."""
+        packed = self.stream.fileobj if isinstance(self.stream, gzip.GzipFile) else None
+        if isinstance(packed, ByteStream):
+            return packed.share()
+        try:
+            size = os.fstat(self.stream.fileno()).st_size
+            return min(self.stream.tell() / size, 1.0) if size and self.stream.seekable() else None
+        except (AttributeError, OSError, ValueError):
+            return None
+
     def close(self) -> None:
         """Close this and the stream it reads, standard input excepted."""
         if not self.closed and self.stream not in (sys.stdin, getattr(sys.stdin, "buffer", None)):

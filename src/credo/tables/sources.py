@@ -27,6 +27,7 @@ class TableSource:
         chunks: its chunks. The first one with a row is read at once, so that a file that cannot be read fails
             here.
         close: the function that `close` calls.
+        share: the function that `share` calls.
 
     Raises:
         DataError: the table has no usable row.
@@ -38,12 +39,19 @@ class TableSource:
     """
 
     def __init__(
-        self, name: str, format: str, chunks: Iterator[Chunk], close: Callable[[], None] = lambda: None
+        self,
+        name: str,
+        format: str,
+        chunks: Iterator[Chunk],
+        close: Callable[[], None] = lambda: None,
+        share: Callable[[], float | None] = lambda: None,
     ) -> None:
         self.name = name
         self.format = format
         self._chunks = chunks
         self._close = close
+        self._share = share
+        self._ahead_rows = self._given_rows = 0
         self._ahead: list[Chunk] = []
         self._begun = False
         try:
@@ -79,6 +87,7 @@ class TableSource:
             if chunk is None:
                 break
             self._ahead.append(chunk)
+            self._ahead_rows += len(chunk)
         return tuple(self._ahead)
 
     def __iter__(self) -> Iterator[Chunk]:
@@ -90,10 +99,18 @@ class TableSource:
     def _iterate(self) -> Iterator[Chunk]:
         try:
             while self._ahead:
+                self._given_rows += len(self._ahead[0])
                 yield self._ahead.pop(0)
-            yield from self._chunks
+            for chunk in self._chunks:
+                self._given_rows += len(chunk)
+                yield chunk
         finally:
             self.close()
+
+    def share(self) -> float | None:
+        """The share of the table that was given out, by bytes; None where its length is not known."""
+        share = self._share()
+        return None if share is None else share * min(1.0, self._given_rows / max(self._ahead_rows, 1))
 
     def close(self) -> None:
         """Close the file behind the table."""
@@ -162,7 +179,7 @@ def open_table(
         else:
             between = delimiter or ("\t" if kind == "tsv" else None)
             chunks = csv_chunks(text, stream.name, between, chunk_rows, strict)
-        return TableSource(stream.name, kind, chunks, text.close)
+        return TableSource(stream.name, kind, chunks, text.close, stream.share)
     except BaseException:
         stream.close()
         raise

@@ -21,7 +21,8 @@ from credo.plots import figures
 @pytest.mark.parametrize("name", ["kf-tracking", "kf-linreg", "moons"])
 def test_files_are_written(results: dict[str, Result], name: str) -> None:
     result = results[name]
-    assert set(result.files) == {"data.csv", "data.npz", f"{name}.png", "results.json"}
+    moving = {"moons.gif"} if name == "moons" else set()
+    assert set(result.files) == {"data.csv", "data.npz", f"{name}.png", "results.json"} | moving
     assert {path.name for path in result.folder.iterdir()} == set(result.files)
     assert (result.folder / f"{name}.png").read_bytes().startswith(b"\x89PNG")
     stored = json.loads((result.folder / "results.json").read_text())

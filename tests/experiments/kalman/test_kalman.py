@@ -15,6 +15,7 @@ from credo.experiments.kalman import (
     kf_linreg_world,
     kf_tracking_learner,
     kf_tracking_world,
+    moons_plan,
     moons_world,
 )
 
@@ -95,6 +96,15 @@ def test_moons_agrees_with_a_correct_filter(results: dict[str, Result]) -> None:
     untuned = row(result, "NLL in nats, before learning")
     assert tuned.se is not None and tuned.ours < untuned.ours + 2 * tuned.se
     assert row(result, "test accuracy at T, tuned").ours > 0.9
+
+
+def test_the_moons_move(results: dict[str, Result]) -> None:
+    from PIL import Image
+
+    path = results["moons"].folder / "moons.gif"
+    with Image.open(path) as picture:
+        assert getattr(picture, "n_frames", 1) == len(moons_plan.FRAMES) and picture.size[0] >= 600
+    assert path.stat().st_size < 1e6
 
 
 def test_moons_never_scores_what_it_tuned_on() -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from credo.experiments.bone.bone_plan import Plan
-from credo.plots import PALETTE, new_figure
+from credo.plots import PALETTE, legend_above, new_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -79,7 +79,7 @@ def _scores(
     axes.invert_yaxis()
     goal = "" if plan.binary else " to y" if plan.to_observation else " to the true mean"
     axes.set(xlabel=measure + goal)
-    axes.legend(loc="best")
+    legend_above(axes, 2)
     return ordered
 
 
@@ -89,7 +89,7 @@ def _curves(axes: Axes, plan: Plan, series: Mapping[str, np.ndarray], ordered: l
         axes.plot(series["t"], smooth(series[label], window), label=label, lw=1.5)
     ylabel = "accuracy" if plan.binary else "absolute error to the true mean"
     axes.set(xlabel="step t", ylabel=f"{ylabel}, mean of {window} steps")
-    axes.legend(loc="best")
+    legend_above(axes, 2)
 
 
 def draw_run_lengths(

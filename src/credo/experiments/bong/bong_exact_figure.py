@@ -43,5 +43,6 @@ def draw(task: Task, series: Mapping[str, np.ndarray]) -> Figure:
             axes.fill_between(t, low, mean + 2 * se, color=colour, alpha=0.12, lw=0)
         axes.set(yscale="log", title=family, xlabel="observations t")
     panels[0].set_ylabel("KL from belief to exact posterior, nats")
-    panels[0].legend(fontsize=7, ncols=2)
+    entries = panels[0].get_legend_handles_labels()
+    figure.legend(*entries, loc="outside lower center", ncols=4, fontsize=10)
     return figure

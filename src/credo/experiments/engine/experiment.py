@@ -33,6 +33,7 @@ class Outcome:
         series: columns of equal length with one number for each time step; they become `data.csv`.
         arrays: everything behind the figure; together with `series` they become `data.npz`.
         figure: draws the figure; it is called only where matplotlib is installed.
+        animation: draws an animated GIF and gives its bytes, where the experiment has one.
 
     Example:
         >>> from credo.experiments import find
@@ -47,6 +48,7 @@ class Outcome:
     series: Mapping[str, np.ndarray]
     arrays: Mapping[str, np.ndarray]
     figure: Callable[[], Figure]
+    animation: Callable[[], bytes] | None = None
 
 
 class Run(Protocol):

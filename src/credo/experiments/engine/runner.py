@@ -43,9 +43,10 @@ def reproduce(
         progress: whether to show a bar on standard error, where that is a terminal.
 
     Returns:
-        The table, and where the files lie: `results.json`, `data.csv`, `data.npz` and NAME`.png`, each of
-        which is replaced at once or not at all. `show()` prints the table. A long experiment keeps its
-        finished pieces in a folder `cells` beside these files, and goes on from there when it runs again.
+        The table, and where the files lie: `results.json`, `data.csv`, `data.npz`, NAME`.png` and, for the
+        moons, the animation NAME`.gif`, each of which is replaced at once or not at all. `show()` prints the
+        table. A long experiment keeps its finished pieces in a folder `cells` beside these files, and goes on
+        from there when it runs again.
 
     Raises:
         CredoError: there is no experiment, size or seed of this name or number.
@@ -72,6 +73,8 @@ def reproduce(
         if figures.available():
             with figures.style():
                 files[f"{name}.png"] = figures.png(outcome.figure())
+                if outcome.animation is not None:
+                    files[f"{name}.gif"] = outcome.animation()
         else:
             messages.append(figures.MISSING)
         result = Result(

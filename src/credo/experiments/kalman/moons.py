@@ -12,6 +12,7 @@ are not scored.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import jax
 import numpy as np
@@ -22,10 +23,12 @@ from credo.experiments.engine.plain_data import Arrays, Json
 from credo.experiments.engine.portions import Progress
 from credo.experiments.engine.purposes import SCORED, TEST, TUNING
 from credo.experiments.engine.quantities import Row, mean_se
+from credo.experiments.kalman.moons_animation import animate
 from credo.experiments.kalman.moons_figure import draw
-from credo.experiments.kalman.moons_learner import score, surface, tune
+from credo.experiments.kalman.moons_learner import Scores, score, surface, tune
 from credo.experiments.kalman.moons_plan import (
     EVERY,
+    FRAMES,
     GRID,
     PANELS,
     PUBLISHED,
@@ -58,10 +61,9 @@ def run(size: Size, seed: int, progress: Progress, cells: Cells | None = None) -
 
     progress(0.9, "mapping the decision surface")
     side = np.stack([np.linspace(-1.75, 2.75, 100), np.linspace(-1.5, 2.0, 100)]).astype(np.float32)
-    points = np.stack(np.meshgrid(*side), axis=-1).reshape(-1, 2)
-    places = np.array(PANELS) // EVERY - 1
-    beliefs = jax.tree.map(lambda leaf: leaf[1, 0][places], scores.belief)
-    chances = np.asarray(surface(beliefs, points)).reshape(len(PANELS), 100, 100)
+    chances, _ = _surfaces(scores, PANELS, side)
+    coarse = side[:, ::2]
+    moving, spread = _surfaces(scores, FRAMES, coarse)
 
     arrays = {
         "test_accuracy": accuracy,
@@ -73,11 +75,27 @@ def run(size: Size, seed: int, progress: Progress, cells: Cells | None = None) -
         "y": streams.y[0],
         "grid": grid,
         "tuning_nll": tuning_nll,
+        "frames": np.array(FRAMES),
+        "frame_surface": moving,
+        "frame_logit_sd": spread,
+        "frame_x": coarse[0],
+        "frame_y": coarse[1],
     }
     series = _series(hits, accuracy, nll)
     rows = _table(GRID[best], hits, evidence, accuracy, nll)
     settings, seeds = _settings(GRID[best], tuning_nll.tolist()), _seeds(seed, count)
-    return Outcome(rows, settings, seeds, series, arrays, lambda: draw(series, arrays))
+    return Outcome(
+        rows, settings, seeds, series, arrays, lambda: draw(series, arrays), lambda: animate(arrays)
+    )
+
+
+def _surfaces(scores: Scores, steps: Sequence[int], side: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The probability of label 1 and the sd of its logit, on a grid, as one stream goes on."""
+    points = np.stack(np.meshgrid(*side), axis=-1).reshape(-1, 2)
+    beliefs = jax.tree.map(lambda leaf: leaf[1, 0][np.array(steps) // EVERY - 1], scores.belief)
+    shape = (len(steps), *side.shape[1:], *side.shape[1:])
+    chances, spread = surface(beliefs, points)
+    return np.asarray(chances).reshape(shape), np.asarray(spread).reshape(shape)
 
 
 def _table(

@@ -83,12 +83,20 @@ def score(settings: Array, streams: Streams, test: tuple[Array, Array]) -> Score
 
 
 @jax.jit
-def surface(beliefs: Gaussian, points: Array) -> Array:
-    """Return the predictive probability of label 1 at each point (B, N).
+def surface(beliefs: Gaussian, points: Array) -> tuple[Array, Array]:
+    """Return the predictive probability of label 1 at each point, and the sd of its logit, each (B, N).
 
     Arguments:
         beliefs: beliefs with a leading axis B.
         points: (N, 2).
     """
-    chances: Array = jax.vmap(lambda belief: LEARNER.forecast_rows(belief, points).probs[:, 1])(beliefs)
-    return chances
+
+    def one(belief: Gaussian) -> tuple[Array, Array]:
+        def spread(point: Array) -> Array:
+            _, rows = LEARNER.model.jacobian(belief.mean, belief.unravel, point)
+            return jnp.sqrt(belief.cov.push(rows)[0, 0])
+
+        return LEARNER.forecast_rows(belief, points).probs[:, 1], jax.lax.map(spread, points, batch_size=16)
+
+    surfaces: tuple[Array, Array] = jax.lax.map(one, beliefs)
+    return surfaces

@@ -24,6 +24,8 @@ def draw(sets: Sequence[str], learners: Sequence[str], table: np.ndarray, publis
         table: our mean RMSE and its standard error (sets, learners, 2).
         published: the published RMSE (sets, learners); NaN where there is none.
     """
+    from matplotlib.ticker import LogLocator, NullFormatter
+
     columns = min(3, len(sets))
     lines = -(-len(sets) // columns)
     figure = new_figure(6.0 + 4.0 * (columns - 1), max(5.0, 4.6 * lines))
@@ -42,8 +44,12 @@ def draw(sets: Sequence[str], learners: Sequence[str], table: np.ndarray, publis
         axes.set_yticks(place, learners)
         axes.xaxis.set_major_formatter("{x:.3g}")
         axes.xaxis.set_minor_formatter("{x:.3g}")
+        low, high = axes.get_xlim()
+        if high > 4 * low:  # a label at every unit would run into the next
+            axes.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+            axes.xaxis.set_minor_formatter(NullFormatter())
         axes.tick_params(axis="x", which="both", labelsize=9)
     for axes in panels[len(sets) :]:
         axes.remove()
-    panels[0].legend(loc="best", fontsize=10)
+    figure.legend(*panels[0].get_legend_handles_labels(), loc="outside lower center", ncols=2, fontsize=10)
     return figure

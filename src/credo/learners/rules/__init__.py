@@ -20,6 +20,7 @@ A family that registers none of them works with BONG. Equations: Jones, Chang & 
 
 from credo.learners.rules.ascents import Ascent, ascend
 from credo.learners.rules.base import Measure, Rule, Step
+from credo.learners.rules.batch import Batch, iterate_batch
 from credo.learners.rules.blr import BLRRule
 from credo.learners.rules.bong import BONGRule
 from credo.learners.rules.full_iterates import StackedCovariance, StackedIterate, WhitenedIterate
@@ -35,6 +36,7 @@ __all__ = [
     "BLRRule",
     "BOGRule",
     "BONGRule",
+    "Batch",
     "BlendedIterate",
     "Iterate",
     "Measure",
@@ -48,6 +50,7 @@ __all__ = [
     "WhitenedIterate",
     "ascend",
     "blend_precisions",
+    "iterate_batch",
     "start_iterate",
     "start_row_space",
     "temper",

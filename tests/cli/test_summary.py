@@ -1,0 +1,70 @@
+"""What a person reads: the verdict, and how much of a file is left."""
+
+from __future__ import annotations
+
+import types
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from credo.cli import progress
+from credo.cli.summary import verdict
+from credo.sessions import ColumnOptions, Tally, open_file
+
+
+def judged(nlpd: float, base_nlpd: float, loss: float, base_loss: float) -> str:
+    tally = Tally("regression")
+    tally.scored = 10
+    tally.sums = 10 * np.array([[1.0, nlpd, loss**2, nlpd, loss, base_nlpd, base_loss**2, 0.0]])
+    settings = types.SimpleNamespace(learning_rate=None)
+    session = types.SimpleNamespace(tally=tally, settings=settings)
+    results: Any = types.SimpleNamespace(session=session, baseline_name="running mean")
+    return verdict(results)
+
+
+@pytest.mark.parametrize(
+    ("numbers", "words"),
+    [
+        (
+            (1.0, 1.5, 0.2, 0.4),
+            "beats the running mean by 0.500 nats a row (NLPD 1.000 against 1.500); its RMSE",
+        ),
+        (
+            (1.0, 1.5, 0.5, 0.4),
+            "beats the running mean by 0.500 nats a row (NLPD 1.000 against 1.500), although",
+        ),
+        (
+            (1.5, 1.0, 0.5, 0.4),
+            "loses to the running mean by 0.500 nats a row (NLPD 1.500 against 1.000); its",
+        ),
+        (
+            (1.5, 1.0, 0.2, 0.4),
+            "loses to the running mean by 0.500 nats a row (NLPD 1.500 against 1.000), although",
+        ),
+        ((1.0, 1.0, 0.4, 0.4), "draws level with the running mean (NLPD 1.000 against 1.000)"),
+        ((200.0, 1.0, 0.4, 0.4), "has diverged"),
+    ],
+)
+def test_the_verdict_is_by_the_log_score(numbers: tuple[float, float, float, float], words: str) -> None:
+    assert words in judged(*numbers)
+
+
+def test_the_time_left_of_a_file_comes_from_its_bytes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text("a,y\n" + "".join(f"{i / 7:.6f},{i / 3:.6f}\n" for i in range(20000)))
+    source = open_file(str(path), ColumnOptions("y"))
+    shares = [source.share() for rows in source.rows if len(rows)]
+    known = [share for share in shares if share is not None]
+    assert len(known) == len(shares) and known == sorted(known)
+    assert known[0] < 0.15 and known[-1] == 1.0
+    assert open_file(str(path), ColumnOptions("y"), limit=100).share() is None
+    monkeypatch.setattr(progress, "PLAIN_SECONDS", 0.0)
+    with progress.Watch(None, False, lambda: 0.25) as watch:
+        watch.started -= 30.0
+        watch.tell(500, Tally("regression"), 0)
+    line = capsys.readouterr().err
+    assert "500 rows" in line and "25%" in line and "90 s left" in line
