@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
 
 import jax
@@ -10,7 +11,6 @@ import numpy as np
 from credo.adapt import Experts, RunLength, SoftReset
 from credo.beliefs import Gaussian, InverseGamma, Point
 from credo.core.records import replace
-from credo.core.types import PyTree
 from credo.covariances import Diagonal, Full, LowRank
 from credo.dynamics import (
     Decay,
@@ -64,7 +64,6 @@ _OPTIMIZERS: dict[MethodName, Literal["sgd", "momentum", "adam"]] = {
     "replay": "sgd",
 }
 
-_Start: TypeAlias = tuple[SessionLearner, Belief]
 _Curvature: TypeAlias = (
     LinearizedGaussNewton | LinearizedEmpiricalFisher | MonteCarloHessian | MonteCarloEmpiricalFisher
 )
@@ -78,50 +77,55 @@ def build(settings: Settings, shape: tuple[int, ...], classes: int) -> tuple[Ses
         shape: the shape of one row of inputs.
         classes: the number of classes, 0 for a regression.
     """
+    learner = _learner(settings, _model(settings, shape, classes))
+    return learner, _prior(settings, shape, classes)
+
+
+def _model(settings: Settings, shape: tuple[int, ...], classes: int) -> Model:
+    net = network(settings.model, outputs_of(settings.task, classes), shape)
+    return Model(net, _likelihood(settings, classes))
+
+
+@functools.partial(jax.jit, static_argnums=(0, 1, 2))
+def _prior(settings: Settings, shape: tuple[int, ...], classes: int) -> Belief:
+    """The prior belief, by one compiled program in place of some twenty small ones."""
     net = network(settings.model, outputs_of(settings.task, classes), shape)
     params = net.init(jax.random.key(settings.seed), shape)
-    model = Model(net, _likelihood(settings, classes))
+    learner = _learner(settings, _model(settings, shape, classes))
+    belief: Belief
     if settings.posterior is None:
-        return _gradient(settings, model, params, shape)
-    rank = settings.posterior.rank
+        label = np.float32(0) if settings.task == "regression" else np.int32(0)
+        belief = learner.init(params, example=(np.zeros(shape, np.float32), label))
+        return belief
+    images = len(shape) > 1
+    belief = learner.init(
+        params, var=settings.prior_var if images else net.prior_var(params, settings.prior_var)
+    )
+    return belief
+
+
+def _learner(settings: Settings, model: Model) -> SessionLearner:
+    """The learner, in the wrapper that its drift asks for, if any."""
+    drift = settings.drift
+    if settings.posterior is None:
+        optimizer, rate = _OPTIMIZERS[settings.method], settings.learning_rate
+        assert rate is not None
+        capacity = defaults.REPLAYED if settings.method == "replay" else 1
+        gradient = GradientLearner(model, rate, optimizer, 1, capacity, _dynamics(drift))
+        return _run_length(drift, gradient) if drift.kind == "run-length" else gradient
     learner = RecursiveLearner(
         model,
         _family(settings.posterior),
-        _curvature(settings, rank),
+        _curvature(settings, settings.posterior.rank),
         _rule(settings),
-        _dynamics(settings.drift),
+        _dynamics(drift),
     )
-    images = len(shape) > 1
-    var = settings.prior_var if images else net.prior_var(params, settings.prior_var)
-    return _posterior(settings.drift, learner, params, var)
-
-
-def _posterior(drift: Drift, learner: RecursiveLearner, params: PyTree, var: PyTree) -> _Start:
-    """The learner in the wrapper that a drift asks for, if any, with its prior."""
     if drift.kind == "run-length":
-        changing = _run_length(drift, learner)
-        return changing, changing.init(params, var=var)
+        return _run_length(drift, learner)
     if drift.kind == "mixture":
         bank = [replace(learner, dynamics=RandomWalk(step)) for step in defaults.MIXTURE]
-        experts = Experts(bank, drift.numbers[0])
-        return experts, experts.init(params, var=var)
-    if drift.kind == "soft-reset":
-        resetting = SoftReset(learner, drift.numbers[0])
-        return resetting, resetting.init(params, var=var)
-    return learner, learner.init(params, var=var)
-
-
-def _gradient(settings: Settings, model: Model, params: PyTree, shape: tuple[int, ...]) -> _Start:
-    optimizer, rate = _OPTIMIZERS[settings.method], settings.learning_rate
-    assert rate is not None
-    capacity = defaults.REPLAYED if settings.method == "replay" else 1
-    learner = GradientLearner(model, rate, optimizer, 1, capacity, _dynamics(settings.drift))
-    label = np.float32(0) if settings.task == "regression" else np.int32(0)
-    example = (np.zeros(shape, np.float32), label)
-    if settings.drift.kind == "run-length":
-        changing = _run_length(settings.drift, learner)
-        return changing, changing.init(params, example=example)
-    return learner, learner.init(params, example=example)
+        return Experts(bank, drift.numbers[0])
+    return SoftReset(learner, drift.numbers[0]) if drift.kind == "soft-reset" else learner
 
 
 def _run_length(drift: Drift, learner: Learner[B]) -> RunLength[B]:
