@@ -92,15 +92,14 @@ def _prior(settings: Settings, shape: tuple[int, ...], classes: int) -> Belief:
     net = network(settings.model, outputs_of(settings.task, classes), shape)
     params = net.init(jax.random.key(settings.seed), shape)
     learner = _learner(settings, _model(settings, shape, classes))
-    belief: Belief
+    start: dict[str, Any]
     if settings.posterior is None:
         label = np.float32(0) if settings.task == "regression" else np.int32(0)
-        belief = learner.init(params, example=(np.zeros(shape, np.float32), label))
-        return belief
-    images = len(shape) > 1
-    belief = learner.init(
-        params, var=settings.prior_var if images else net.prior_var(params, settings.prior_var)
-    )
+        start = {"example": (np.zeros(shape, np.float32), label)}
+    else:
+        images = len(shape) > 1
+        start = {"var": settings.prior_var if images else net.prior_var(params, settings.prior_var)}
+    belief: Belief = learner.init(params, **start)
     return belief
 
 
