@@ -125,8 +125,9 @@ class ByteStream(io.RawIOBase):
         except zipfile.BadZipFile as error:
             raise DataError(f"{self.name} holds damaged zip data ({str(error).rstrip('.')}).") from None
         except (gzip.BadGzipFile, zlib.error) as error:
+            kind = "zip" if isinstance(self.stream, zipfile.ZipExtFile) else "gzip"
             raise DataError(
-                f"{self.name} holds damaged gzip data after {self._passed} bytes ({error})."
+                f"{self.name} holds damaged {kind} data after {self._passed} bytes ({error})."
             ) from None
         except OSError as error:
             raise DataError(f"{self.name} cannot be read: {error.strerror or error}.") from None
