@@ -91,7 +91,7 @@ def refused(credo: Command, tmp_path: Path) -> Refused:
         (("wine", "--prior-var", "wide"), "--prior-var must be a number; got 'wide'"),
         (
             ("wine", "--model", "mlp:1e8"),
-            "--model mlp:100000000 has 1,800,000,003 parameters, for which --posterior low-rank:20 would need",
+            "has 1,800,000,003 parameters, for which --posterior low-rank:20 would need",
         ),
         (("wine", "--model", "mlp:1e8", "--method", "adam"), "for which --method adam would need"),
         (("wine", "--target", "y"), "--target is for files"),

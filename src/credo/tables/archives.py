@@ -67,6 +67,4 @@ def open_member(path: str) -> tuple[IO[bytes], str]:
     except (RuntimeError, NotImplementedError, zipfile.BadZipFile) as error:
         archive.close()
         why = str(error).split(",")[0].rstrip(".")
-        raise DataError(
-            f"{path} cannot be unpacked ({why}); unpack it yourself, and name the file."
-        ) from None
+        raise DataError(f"{path} cannot be unpacked ({why}); name the file inside it.") from None

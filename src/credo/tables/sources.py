@@ -147,12 +147,11 @@ def open_table(
         raise DataError(f"delimiter must be one character; got {delimiter!r}.")
     promised = format
     path = os.fspath(source) if isinstance(source, str | os.PathLike) and source != "-" else None
-    if path is not None and not os.path.isdir(path):
-        promised, _ = format_of_name(member_name(path) if is_archive(path) else path, format)
-        if promised == "parquet" and is_archive(path):
-            raise DataError(
-                f"{path} holds parquet data, which cannot be read inside a zip archive; unpack it."
-            )
+    if path is not None and os.path.isfile(path):
+        packed = is_archive(path)
+        promised, _ = format_of_name(f"{path}/{member_name(path)}" if packed else path, format)
+        if promised == "parquet" and packed:
+            raise DataError(f"{path} holds parquet data, which must be unpacked from its archive first.")
     stream = open_bytes(source)
     try:
         kind = sniff(stream.head(), stream.name, promised)
