@@ -15,6 +15,7 @@ from credo.likelihoods.elliptical import NormalPredictive, StudentTPredictive
 from credo.likelihoods.joint import Rows
 from credo.likelihoods.mixture import MixturePredictive
 from credo.likelihoods.normal import Normal
+from credo.likelihoods.open import OpenCategorical
 from credo.likelihoods.predictive import Predictive, PredictiveRows
 from credo.likelihoods.scalar import Bernoulli, Poisson, StudentT
 from credo.likelihoods.weighted import WeightedPredictive
@@ -27,6 +28,7 @@ __all__ = [
     "MixturePredictive",
     "Normal",
     "NormalPredictive",
+    "OpenCategorical",
     "Poisson",
     "Predictive",
     "PredictiveRows",

@@ -10,7 +10,9 @@ import numpy as np
 
 from credo.adapt import Experts, RunLength, SoftReset
 from credo.beliefs import Gaussian, InverseGamma, Point
+from credo.core.errors import CredoError
 from credo.core.records import replace
+from credo.core.types import PyTree
 from credo.covariances import Diagonal, Full, LowRank
 from credo.dynamics import (
     Decay,
@@ -34,18 +36,21 @@ from credo.learners import (
     MonteCarloHessian,
     RecursiveLearner,
 )
-from credo.likelihoods import Bernoulli, Categorical, Normal
+from credo.likelihoods import Bernoulli, Categorical, Normal, OpenCategorical
 from credo.models import Model
 from credo.sessions import defaults
 from credo.sessions.drift import Drift
+from credo.sessions.encoding import Encoding
+from credo.sessions.growth import embed, positions, slots
 from credo.sessions.posterior import Posterior
-from credo.sessions.resolution import network, outputs_of
+from credo.sessions.resolution import count_parameters, network, outputs_of, require_memory
 from credo.sessions.settings import MethodName, Settings
+from credo.tables.infer import MOST_CLASSES
 
 if TYPE_CHECKING:
     from credo.adapt import Bank, Hypotheses, Resettable
 
-__all__ = ["Belief", "SessionLearner", "build"]
+__all__ = ["Belief", "SessionLearner", "build", "fits", "widen"]
 
 B = TypeVar("B", Gaussian, Point)
 
@@ -69,29 +74,76 @@ _Curvature: TypeAlias = (
 )
 
 
-def build(settings: Settings, shape: tuple[int, ...], classes: int) -> tuple[SessionLearner, Belief]:
+def build(
+    settings: Settings, shape: tuple[int, ...], classes: int, first: int = 0
+) -> tuple[SessionLearner, Belief]:
     """The learner and its prior belief.
 
     Arguments:
         settings: resolved settings.
         shape: the shape of one row of inputs.
         classes: the number of classes, 0 for a regression.
+        first: how many classes the first rows showed, where new ones get room; 0 where they are fixed.
     """
-    learner = _learner(settings, _model(settings, shape, classes))
-    return learner, _prior(settings, shape, classes)
+    learner = _learner(settings, _model(settings, shape, classes, first))
+    return learner, _prior(settings, shape, slots(first, classes), first)
 
 
-def _model(settings: Settings, shape: tuple[int, ...], classes: int) -> Model:
-    net = network(settings.model, outputs_of(settings.task, classes), shape)
-    return Model(net, _likelihood(settings, classes))
+def widen(
+    belief: Belief, settings: Settings, encoding: Encoding, before: int, after: int
+) -> tuple[SessionLearner, Belief]:
+    """The learner with room for new classes, and the belief with all that it has learned.
+
+    Arguments:
+        belief: the belief so far.
+        settings: resolved settings.
+        encoding: how rows become arrays.
+        before, after: the number of classes so far, and that with the new ones.
+    """
+    shape, first = encoding.shape, encoding.first
+    learner, fresh = build(settings, shape, after, first)
+    if slots(first, before) == slots(first, after):
+        return learner, belief
+
+    def parameters(classes: int) -> PyTree:
+        net = network(settings.model, outputs_of(settings.task, classes, first), shape)
+        return jax.eval_shape(lambda: net.init(jax.random.key(0), shape))
+
+    return learner, embed(belief, fresh, positions(parameters(before), parameters(after)))
 
 
-@functools.partial(jax.jit, static_argnums=(0, 1, 2))
-def _prior(settings: Settings, shape: tuple[int, ...], classes: int) -> Belief:
+def fits(settings: Settings, encoding: Encoding, classes: int) -> bool:
+    """Whether a network with room for so many classes fits in memory, and there are not too many of them."""
+    first = encoding.first
+    outputs = outputs_of(settings.task, classes, first)
+    if classes > MOST_CLASSES:
+        return False
+    if slots(first, classes) == slots(first, classes - 1):
+        return True
+    try:
+        require_memory(
+            settings.posterior,
+            count_parameters(settings.model, outputs, encoding.shape),
+            settings.drift,
+            outputs=outputs,
+            method=settings.method,
+        )
+    except CredoError:
+        return False
+    return True
+
+
+def _model(settings: Settings, shape: tuple[int, ...], classes: int, first: int) -> Model:
+    net = network(settings.model, outputs_of(settings.task, classes, first), shape)
+    return Model(net, _likelihood(settings, classes, first))
+
+
+@functools.partial(jax.jit, static_argnums=(0, 1, 2, 3))
+def _prior(settings: Settings, shape: tuple[int, ...], classes: int, first: int) -> Belief:
     """The prior belief, by one compiled program in place of some twenty small ones."""
-    net = network(settings.model, outputs_of(settings.task, classes), shape)
+    net = network(settings.model, outputs_of(settings.task, classes, first), shape)
     params = net.init(jax.random.key(settings.seed), shape)
-    learner = _learner(settings, _model(settings, shape, classes))
+    learner = _learner(settings, _model(settings, shape, classes, first))
     start: dict[str, Any]
     if settings.posterior is None:
         label = np.float32(0) if settings.task == "regression" else np.int32(0)
@@ -164,7 +216,11 @@ def _rule(settings: Settings) -> BONGRule | BLRRule | BOGRule | BBBRule:
     return BOGRule(rate, parameters)
 
 
-def _likelihood(settings: Settings, classes: int) -> Bernoulli | Categorical | Normal:
+def _likelihood(
+    settings: Settings, classes: int, first: int
+) -> Bernoulli | Categorical | OpenCategorical | Normal:
+    if settings.task == "classification" and classes > first > 0:
+        return OpenCategorical(slots(first, classes), classes, reference=first == 2)
     if settings.task == "classification":
         return Bernoulli() if classes == 2 else Categorical(classes)
     if settings.noise_var is not None:

@@ -15,10 +15,11 @@ from credo.models import CNN, MLP, Linear
 from credo.sessions import defaults
 from credo.sessions.architecture import Network
 from credo.sessions.drift import Drift
+from credo.sessions.growth import slots
 from credo.sessions.posterior import Posterior
 from credo.sessions.settings import METHODS, MethodName, Options, Settings, TaskName
 
-__all__ = ["network", "outputs_of", "require_memory", "resolve"]
+__all__ = ["count_parameters", "network", "outputs_of", "require_memory", "resolve"]
 
 _RATED = tuple(method for method in METHODS if method in defaults.LEARNING_RATE)
 _ITERATED = tuple(method for method in METHODS if method in defaults.ITERATIONS)
@@ -59,12 +60,13 @@ def resolve(
     rate = _learning_rate(options, method)
     images = len(shape) > 1
     model = Network.parse(_chosen(options.model) or defaults.model(images))
-    size = _count_parameters(model, task, shape, classes)
+    outputs = outputs_of(task, classes)
+    size = count_parameters(model, outputs, shape)
     usual = defaults.drift(images, ordered) if method in RULES else "none"
     drift = Drift.parse(_chosen(options.drift) or usual)
     _require_wrapping(drift, method)
     posterior = _posterior(_chosen(options.posterior), method, curvature, drift, size, images)
-    require_memory(posterior, size, drift, model=model, outputs=outputs_of(task, classes), method=method)
+    require_memory(posterior, size, drift, model=model, outputs=outputs, method=method)
     return Settings(
         task,
         model,
@@ -292,13 +294,22 @@ def network(model: Network, outputs: int, shape: tuple[int, ...]) -> Linear | ML
     return MLP(outputs, model.widths, defaults.activation(images))
 
 
-def outputs_of(task: TaskName, classes: int) -> int:
-    """How many outputs a model has: one for numbers and for two classes, else one a class."""
-    return 1 if task == "regression" or classes == 2 else classes
+def outputs_of(task: TaskName, classes: int, first: int = 0) -> int:
+    """How many outputs a model has: one for numbers and for two classes, else one a class.
+
+    Arguments:
+        task: what is predicted.
+        classes: the number of classes.
+        first: how many classes the first rows showed, where new ones get room; 0 where they are fixed.
+    """
+    if task == "regression":
+        return 1
+    room = slots(first, classes)
+    return room - 1 if 2 in (first, room) else room
 
 
-def _count_parameters(model: Network, task: TaskName, shape: tuple[int, ...], classes: int) -> int:
+def count_parameters(model: Network, outputs: int, shape: tuple[int, ...]) -> int:
     """The number P of parameters, without any computation."""
-    net = network(model, outputs_of(task, classes), shape)
+    net = network(model, outputs, shape)
     params = jax.eval_shape(lambda: net.init(jax.random.key(0), shape))
     return sum(int(np.prod(leaf.shape)) for leaf in jax.tree.leaves(params))

@@ -70,6 +70,10 @@ class Tally:
         self.recent = np.zeros((0, 4))
         self.trace = np.zeros((0, 3))
 
+    def widen(self, classes: int) -> None:
+        """Make room for new classes, of which no row has been counted."""
+        self.counts = np.concatenate([self.counts, np.zeros(classes - len(self.counts))])
+
     def class_baseline(self, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """How the class frequencies so far predict each label, which is then counted.
 
