@@ -7,6 +7,7 @@ import gzip
 import io
 import json
 import re
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,15 @@ from credo.tables import from_frame, open_table
 
 CSV = b"a,b\n" + b"".join(b"%d,%d\n" % (i, i * i) for i in range(2000))
 JSONL = b"".join(b'{"a": %d, "b": %d}\n' % (i, i * i) for i in range(100))
+
+
+def packed(files: dict[str, bytes]) -> bytes:
+    """A zip archive."""
+    sink = io.BytesIO()
+    with zipfile.ZipFile(sink, "w") as archive:
+        for name, content in files.items():
+            archive.writestr(name, content)
+    return sink.getvalue()
 
 
 def parquet_bytes() -> Any:
@@ -80,7 +90,17 @@ CASES = {
     ),
     "not json": ("a.jsonl", JSONL + b"oops\n" * 50, "changes at line 101: 26 of the 50 rows up to line 126"),
     "new keys": ("a.jsonl", JSONL * 11 + b'{"c": 1}\n' * 50, "changes at line 1101"),
-    "unknown suffix": ("a.xlsx", CSV, "has the unknown suffix '.xlsx': allowed are .csv"),
+    "unknown suffix": ("a.sav", CSV, "has the unknown suffix '.sav': allowed are .csv"),
+    "workbook": ("a.xlsx", CSV, "is an Excel workbook; save its sheet as CSV"),
+    "no archive": ("a.zip", CSV, "is no zip archive, or is cut short"),
+    "empty archive": ("a.zip", packed({}), "holds no file"),
+    "several files": ("a.zip", packed({"a.csv": CSV, "b.csv": CSV}), "holds 2 files (a.csv, b.csv); unpack"),
+    "no table": ("a.zip", packed({"a.sav": CSV}), "a.zip/a.sav has the unknown suffix '.sav'"),
+    "cut archive": (
+        "a.zip",
+        packed({"a.csv": CSV}).replace(CSV[:3], b"zzz", 1),
+        "holds damaged zip data",
+    ),
 }
 
 
@@ -188,3 +208,12 @@ def test_deep_json_is_a_bad_row() -> None:
         "a": 0,
         "b": 0,
     }
+
+
+def test_the_only_table_in_an_archive_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "a.zip"
+    path.write_bytes(
+        packed({"d/": b"", "d/a.csv.gz": gzip.compress(CSV), "__MACOSX/._a.csv": b"x", ".x": b""})
+    )
+    with open_table(path) as source:
+        assert sum(len(chunk) for chunk in source) == 2000

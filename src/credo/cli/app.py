@@ -11,8 +11,9 @@ from typing import Annotated, TypeVar
 from cyclopts import App, CycloptsError, Parameter
 
 import credo
-from credo.cli.flags import DATA, DataFlags, LearnerFlags, RunFlags
+from credo.cli.flags import DATA, DataFlags, LearnerFlags, RunFlags, whole
 from credo.core.errors import CredoError, require_integer
+from credo.core.integers import LARGEST_CHUNK, LARGEST_SEED
 
 __all__ = ["app", "run"]
 
@@ -77,14 +78,14 @@ def learn(
     source
         A named data set, a file, or - for standard input.
     """
-    for option, value, least in (
-        ("--limit", data.limit, 0),
-        ("--seed", learner.seed, 0),
-        ("--chunk", run.chunk, 1),
-        ("--test-rows", data.test_rows, -1),
+    for option, value, least, most in (
+        ("--limit", data.limit, 0, None),
+        ("--seed", learner.seed, 0, LARGEST_SEED),
+        ("--chunk", run.chunk, 1, LARGEST_CHUNK),
+        ("--test-rows", data.test_rows, -1, None),
     ):
         if value is not None:
-            require_integer(option, value, least)
+            require_integer(option, value, least, most)
     from credo.cli.learning import learn_from
     from credo.cli.request import Request
 
@@ -101,7 +102,7 @@ def predict(
     out: str = "-",
     level: float = 0.9,
     strict: Annotated[bool, Parameter(negative="")] = False,
-    chunk: int = 500,
+    chunk: Annotated[int, Parameter(converter=whole)] = 500,
 ) -> int:
     """Predict the rows of a file with a saved belief; nothing is learned.
 
@@ -124,7 +125,7 @@ def predict(
     chunk
         Rows per compiled call.
     """
-    require_integer("--chunk", chunk, 1)
+    require_integer("--chunk", chunk, 1, LARGEST_CHUNK)
     if not 0 < level < 1:
         raise CredoError(f"--level must be between 0 and 1, such as 0.9; got {level:g}.")
     from credo.cli.prediction import predict_file
@@ -140,7 +141,7 @@ def reproduce(
     *,
     quick: Annotated[bool, Parameter(negative="")] = False,
     full: Annotated[bool, Parameter(negative="")] = False,
-    seed: int = 0,
+    seed: Annotated[int, Parameter(converter=whole)] = 0,
     out: Path | None = None,
 ) -> int:
     """Run a published experiment again, beside the published numbers; lists them when none is named.
@@ -160,6 +161,7 @@ def reproduce(
     """
     if quick and full:
         raise CredoError("--quick and --full exclude each other; give one of them.")
+    require_integer("--seed", seed, 0, LARGEST_SEED)
     from credo import experiments
 
     if name is None:
@@ -206,6 +208,8 @@ def run(words: Sequence[str]) -> int:
             result_action="return_value",
         )
     except CycloptsError as error:
+        if isinstance(error.__cause__, CredoError):
+            raise error.__cause__ from None
         command = " ".join(error.command_chain or ())
         where = f"credo {command}".strip()
         raise CredoError(f"{_sentence(error).replace(_STREAM, '-')} See {where} --help.") from None

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import dataclasses
 import re
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, TypeAlias
 
-from cyclopts import Group, Parameter
+from cyclopts import Group, Parameter, Token
 
 from credo.core.errors import CredoError
+from credo.core.integers import read_integer
 
-__all__ = ["DATA", "DataFlags", "LearnerFlags", "RunFlags", "in_flags", "refusal"]
+__all__ = ["DATA", "DataFlags", "LearnerFlags", "RunFlags", "in_flags", "refusal", "whole"]
 
 DATA = Group("Data", sort_key=1)
 """The group of the flags that say what the data are."""
@@ -21,17 +23,39 @@ _LEARNER = Group("Learner (all of it has defaults)", sort_key=2)
 _RUN = Group("Output and resuming", sort_key=3)
 
 
-def _data(help: str) -> Parameter:
-    return Parameter(group=DATA, help=help)
+def whole(_: object, tokens: Sequence[Token]) -> int:
+    """Read a whole number, such as 1000 or 1e3.
+
+    Raises:
+        CredoError: the text is no whole number.
+    """
+    number = read_integer(tokens[0].value)
+    if number is None:
+        raise CredoError(f"{tokens[0].keyword} must be a whole number; got {tokens[0].value!r}.")
+    return number
 
 
-def _learner(help: str, *, signed: bool = False) -> Parameter:
-    """A setting of the learner; `signed` lets a negative number reach the check that refuses it in words."""
-    return Parameter(group=_LEARNER, help=help, allow_leading_hyphen=signed)
+def _number(_: object, tokens: Sequence[Token]) -> float:
+    try:
+        return float(tokens[0].value)
+    except ValueError:
+        raise CredoError(f"{tokens[0].keyword} must be a number; got {tokens[0].value!r}.") from None
 
 
-def _run(help: str) -> Parameter:
-    return Parameter(group=_RUN, help=help)
+_Reader: TypeAlias = Callable[[object, Sequence[Token]], object]
+
+
+def _data(help: str, read: _Reader | None = None) -> Parameter:
+    return Parameter(group=DATA, help=help, converter=read, allow_leading_hyphen=read is not None)
+
+
+def _learner(help: str, read: _Reader | None = None) -> Parameter:
+    """A setting of the learner. A negative number reaches the check that refuses it in words."""
+    return Parameter(group=_LEARNER, help=help, converter=read, allow_leading_hyphen=read is not None)
+
+
+def _run(help: str, read: _Reader | None = None) -> Parameter:
+    return Parameter(group=_RUN, help=help, converter=read, allow_leading_hyphen=read is not None)
 
 
 @Parameter(name="*")
@@ -58,11 +82,12 @@ class DataFlags:
         int | None,
         _data(
             "How many held-out rows of a named data set are scored; 0 for all, -1 for none. Images: 1000, "
-            "others: all."
+            "others: all.",
+            whole,
         ),
     ] = None
     limit: Annotated[
-        int | None, _data("The most rows to learn from; 0 for all. Images: 2000, others: all.")
+        int | None, _data("The most rows to learn from; 0 for all. Images: 2000, others: all.", whole)
     ] = None
     shuffle: Annotated[
         bool | None,
@@ -115,34 +140,32 @@ class LearnerFlags:
     ] = None
     prior_var: Annotated[
         float | None,
-        _learner(
-            "The scale of the prior variances: a weight's variance is this over its fan-in.", signed=True
-        ),
+        _learner("The scale of the prior variances: a weight's variance is this over its fan-in.", _number),
     ] = None
     noise_var: Annotated[
         float | None,
         _learner(
             "The noise variance of a regression, in units of the target's variance; by default it is "
             "learned.",
-            signed=True,
+            _number,
         ),
     ] = None
     learning_rate: Annotated[
         float | None,
         _learner(
             "Of blr (at most 1; 0.5 by default), bog (0.01), bbb (0.001) and the gradient baselines.",
-            signed=True,
+            _number,
         ),
     ] = None
     iterations: Annotated[
         int | None,
         _learner(
-            "Steps for each row, of blr and bbb (5 by default), or relinearisations of bong (1).", signed=True
+            "Steps for each row, of blr and bbb (5 by default), or relinearisations of bong (1).", whole
         ),
     ] = None
     seed: Annotated[
         int | None,
-        _learner("Of the initial weights, of the order of the rows and of draws; 0 by default."),
+        _learner("Of the initial weights, of the order of the rows and of draws; 0 by default.", whole),
     ] = None
 
 
@@ -161,7 +184,10 @@ class RunFlags:
     ] = None
     chunk: Annotated[
         int | None,
-        _run("Rows per compiled call, and between two looks at the progress; results do not depend on it."),
+        _run(
+            "Rows per compiled call, and between two looks at the progress; results do not depend on it.",
+            whole,
+        ),
     ] = None
     quiet: Annotated[
         bool,

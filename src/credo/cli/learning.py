@@ -158,6 +158,8 @@ def _stream(
                 block = session.encoding.encode(rows, learn=True)
                 _strict(request, source.name, block)
                 record.add(block.lines, session.learn(block))
+                for label, line in block.classes.items():
+                    note(f"line {line:,} has the new class {label!r}; it is learned too", request.run.quiet)
                 bad_rows += len(block.bad)
                 few = block.bad[: max(0, SHOWN_BAD - len(bad))]
                 bad += [f"{source.name}: {in_flags(str(row))}" for row in few]

@@ -14,6 +14,8 @@ __all__ = ["INTERRUPTED", "USAGE", "main"]
 
 USAGE = 2
 INTERRUPTED = 130
+COMPILING = ("learn", "predict", "reproduce")
+"""The commands that compile programs."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -30,6 +32,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     debug = "--debug" in words
     words = [word for word in words if word != "--debug"]
     try:
+        if words and words[0] in COMPILING:
+            from credo.cli.compile_cache import keep_compiled_programs
+
+            keep_compiled_programs()
         from credo.cli.app import run
 
         return run(words)

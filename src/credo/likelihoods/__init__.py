@@ -15,6 +15,7 @@ from credo.likelihoods.elliptical import NormalPredictive, StudentTPredictive
 from credo.likelihoods.joint import Rows
 from credo.likelihoods.mixture import MixturePredictive
 from credo.likelihoods.normal import Normal
+from credo.likelihoods.open import OpenCategorical
 from credo.likelihoods.predictive import Predictive, PredictiveRows
 from credo.likelihoods.scalar import Bernoulli, Poisson, StudentT
 from credo.likelihoods.spread import NormalSpread
@@ -29,6 +30,7 @@ __all__ = [
     "Normal",
     "NormalPredictive",
     "NormalSpread",
+    "OpenCategorical",
     "Poisson",
     "Predictive",
     "PredictiveRows",

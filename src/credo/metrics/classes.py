@@ -133,15 +133,27 @@ class ClassTable:
         ]
         self.bins += np.stack(columns, axis=1).reshape(self.bins.shape)
 
+    def widen(self, classes: int) -> None:
+        """Make room for new classes, which are compared with the rows from here on.
+
+        Arguments:
+            classes: the number of classes, at least as many as so far.
+        """
+        wider = ClassTable(classes)
+        for name, array in wider.arrays().items():
+            array[: len(self.losses)] = getattr(self, name)
+            setattr(self, name, array)
+
     def since(self, before: ClassTable) -> ClassTable:
-        """The rows that came after those of an earlier state of this table.
+        """The rows that came after those of an earlier state of this table, which may have had fewer classes.
 
         Arguments:
             before: the earlier state.
         """
         part = ClassTable(len(self.losses))
         for name, array in part.arrays().items():
-            array += getattr(self, name) - getattr(before, name)
+            array += getattr(self, name)
+            array[: len(before.losses)] -= getattr(before, name)
         return part
 
     def arrays(self) -> dict[str, np.ndarray]:

@@ -52,7 +52,9 @@ class _Network:
 
 
 def _dense(key: Array, fan_in: int, fan_out: int, gain: float) -> dict[str, Array]:
-    weights = jax.random.normal(key, (fan_in, fan_out), jnp.float32) * (gain / math.sqrt(fan_in))
+    # fenced, so that a program that draws a whole network has the bits of one draw after the other
+    draws = jax.lax.optimization_barrier(jax.random.normal(key, (fan_in, fan_out), jnp.float32))
+    weights = draws * (gain / math.sqrt(fan_in))
     return {"w": weights, "b": jnp.zeros(fan_out, jnp.float32)}
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias, get_args
 
 from credo.core.errors import CredoError, require_integer
+from credo.core.integers import read_integer
 from credo.sessions.language import choose, split
 
 __all__ = ["Network", "NetworkKind"]
@@ -60,13 +61,13 @@ class Network:
             if rest:
                 raise CredoError(f"`model={kind!r}` takes nothing after a colon; got {text!r}.")
             return Network(kind)
-        try:
-            widths = tuple(int(width) for width in rest.split(",")) if rest else (50,)
-        except ValueError:
+        widths = [read_integer(width) for width in rest.split(",")] if rest else [50]
+        whole = tuple(width for width in widths if width is not None)
+        if len(whole) < len(widths):
             raise CredoError(
                 f"model must be {_FORMS}, with whole numbers for the widths; got {text!r}.", field="model"
-            ) from None
-        return Network(kind, widths)
+            )
+        return Network(kind, whole)
 
     def __str__(self) -> str:
         return f"{self.kind}:{','.join(map(str, self.widths))}" if self.kind == "mlp" else self.kind

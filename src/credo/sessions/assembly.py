@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
 
 import jax
@@ -9,6 +10,7 @@ import numpy as np
 
 from credo.adapt import Experts, RunLength, SoftReset
 from credo.beliefs import Gaussian, InverseGamma, Point
+from credo.core.errors import CredoError
 from credo.core.records import replace
 from credo.core.types import PyTree
 from credo.covariances import Diagonal, Full, LowRank
@@ -35,18 +37,21 @@ from credo.learners import (
     MonteCarloHessian,
     RecursiveLearner,
 )
-from credo.likelihoods import Bernoulli, Categorical, Normal
+from credo.likelihoods import Bernoulli, Categorical, Normal, OpenCategorical
 from credo.models import Model
 from credo.sessions import defaults
 from credo.sessions.drift import Drift
+from credo.sessions.encoding import Encoding
+from credo.sessions.growth import embed, positions, slots
 from credo.sessions.posterior import Posterior
-from credo.sessions.resolution import network, outputs_of
+from credo.sessions.resolution import count_parameters, network, outputs_of, require_memory
 from credo.sessions.settings import MethodName, Settings
+from credo.tables.infer import MOST_CLASSES
 
 if TYPE_CHECKING:
     from credo.adapt import Bank, Hypotheses, Resettable
 
-__all__ = ["Belief", "SessionLearner", "build"]
+__all__ = ["Belief", "SessionLearner", "build", "fits", "widen"]
 
 B = TypeVar("B", Gaussian, Point)
 
@@ -65,64 +70,114 @@ _OPTIMIZERS: dict[MethodName, Literal["sgd", "momentum", "adam"]] = {
     "replay": "sgd",
 }
 
-_Start: TypeAlias = tuple[SessionLearner, Belief]
 _Curvature: TypeAlias = (
     LinearizedGaussNewton | LinearizedEmpiricalFisher | MonteCarloHessian | MonteCarloEmpiricalFisher
 )
 
 
-def build(settings: Settings, shape: tuple[int, ...], classes: int) -> tuple[SessionLearner, Belief]:
+def build(
+    settings: Settings, shape: tuple[int, ...], classes: int, first: int = 0
+) -> tuple[SessionLearner, Belief]:
     """The learner and its prior belief.
 
     Arguments:
         settings: resolved settings.
         shape: the shape of one row of inputs.
         classes: the number of classes, 0 for a regression.
+        first: how many classes the first rows showed, where new ones get room; 0 where they are fixed.
     """
-    net = network(settings.model, outputs_of(settings.task, classes), shape)
+    learner = _learner(settings, _model(settings, shape, classes, first))
+    return learner, _prior(settings, shape, slots(first, classes), first)
+
+
+def widen(
+    belief: Belief, settings: Settings, encoding: Encoding, before: int, after: int
+) -> tuple[SessionLearner, Belief]:
+    """The learner with room for new classes, and the belief with all that it has learned.
+
+    Arguments:
+        belief: the belief so far.
+        settings: resolved settings.
+        encoding: how rows become arrays.
+        before, after: the number of classes so far, and that with the new ones.
+    """
+    shape, first = encoding.shape, encoding.first
+    learner, fresh = build(settings, shape, after, first)
+    if slots(first, before) == slots(first, after):
+        return learner, belief
+
+    def parameters(classes: int) -> PyTree:
+        net = network(settings.model, outputs_of(settings.task, classes, first), shape)
+        return jax.eval_shape(lambda: net.init(jax.random.key(0), shape))
+
+    return learner, embed(belief, fresh, positions(parameters(before), parameters(after)))
+
+
+def fits(settings: Settings, encoding: Encoding, classes: int) -> bool:
+    """Whether a network with room for so many classes fits in memory, and there are not too many of them."""
+    first = encoding.first
+    outputs = outputs_of(settings.task, classes, first)
+    if classes > MOST_CLASSES:
+        return False
+    if slots(first, classes) == slots(first, classes - 1):
+        return True
+    try:
+        require_memory(
+            settings.posterior,
+            count_parameters(settings.model, outputs, encoding.shape),
+            settings.drift,
+            outputs=outputs,
+            method=settings.method,
+        )
+    except CredoError:
+        return False
+    return True
+
+
+def _model(settings: Settings, shape: tuple[int, ...], classes: int, first: int) -> Model:
+    net = network(settings.model, outputs_of(settings.task, classes, first), shape)
+    return Model(net, _likelihood(settings, classes, first))
+
+
+@functools.partial(jax.jit, static_argnums=(0, 1, 2, 3))
+def _prior(settings: Settings, shape: tuple[int, ...], classes: int, first: int) -> Belief:
+    """The prior belief, by one compiled program in place of some twenty small ones."""
+    net = network(settings.model, outputs_of(settings.task, classes, first), shape)
     params = net.init(jax.random.key(settings.seed), shape)
-    model = Model(net, _likelihood(settings, classes))
+    learner = _learner(settings, _model(settings, shape, classes, first))
+    start: dict[str, Any]
     if settings.posterior is None:
-        return _gradient(settings, model, params, shape)
-    rank = settings.posterior.rank
+        label = np.float32(0) if settings.task == "regression" else np.int32(0)
+        start = {"example": (np.zeros(shape, np.float32), label)}
+    else:
+        images = len(shape) > 1
+        start = {"var": settings.prior_var if images else net.prior_var(params, settings.prior_var)}
+    belief: Belief = learner.init(params, **start)
+    return belief
+
+
+def _learner(settings: Settings, model: Model) -> SessionLearner:
+    """The learner, in the wrapper that its drift asks for, if any."""
+    drift = settings.drift
+    if settings.posterior is None:
+        optimizer, rate = _OPTIMIZERS[settings.method], settings.learning_rate
+        assert rate is not None
+        capacity = defaults.REPLAYED if settings.method == "replay" else 1
+        gradient = GradientLearner(model, rate, optimizer, 1, capacity, _dynamics(drift))
+        return _run_length(drift, gradient) if drift.kind == "run-length" else gradient
     learner = RecursiveLearner(
         model,
-        _family(settings.posterior, defaults.dense(settings.method, settings.curvature, settings.drift.kind)),
-        _curvature(settings, rank),
+        _family(settings.posterior, defaults.dense(settings.method, settings.curvature, drift.kind)),
+        _curvature(settings, settings.posterior.rank),
         _rule(settings),
-        _dynamics(settings.drift),
+        _dynamics(drift),
     )
-    images = len(shape) > 1
-    var = settings.prior_var if images else net.prior_var(params, settings.prior_var)
-    return _posterior(settings.drift, learner, params, var)
-
-
-def _posterior(drift: Drift, learner: RecursiveLearner, params: PyTree, var: PyTree) -> _Start:
-    """The learner in the wrapper that a drift asks for, if any, with its prior."""
     if drift.kind == "run-length":
-        changing = _run_length(drift, learner)
-        return changing, changing.init(params, var=var)
+        return _run_length(drift, learner)
     if drift.kind == "mixture":
         bank = [replace(learner, dynamics=PriorBound(RandomWalk(step))) for step in defaults.MIXTURE]
-        experts = Experts(bank, drift.numbers[0])
-        return experts, experts.init(params, var=var)
-    if drift.kind == "soft-reset":
-        resetting = SoftReset(learner, drift.numbers[0])
-        return resetting, resetting.init(params, var=var)
-    return learner, learner.init(params, var=var)
-
-
-def _gradient(settings: Settings, model: Model, params: PyTree, shape: tuple[int, ...]) -> _Start:
-    optimizer, rate = _OPTIMIZERS[settings.method], settings.learning_rate
-    assert rate is not None
-    capacity = defaults.REPLAYED if settings.method == "replay" else 1
-    learner = GradientLearner(model, rate, optimizer, 1, capacity, _dynamics(settings.drift))
-    label = np.float32(0) if settings.task == "regression" else np.int32(0)
-    example = (np.zeros(shape, np.float32), label)
-    if settings.drift.kind == "run-length":
-        changing = _run_length(settings.drift, learner)
-        return changing, changing.init(params, example=example)
-    return learner, learner.init(params, example=example)
+        return Experts(bank, drift.numbers[0])
+    return SoftReset(learner, drift.numbers[0]) if drift.kind == "soft-reset" else learner
 
 
 def _run_length(drift: Drift, learner: Learner[B]) -> RunLength[B]:
@@ -162,7 +217,11 @@ def _rule(settings: Settings) -> BONGRule | BLRRule | BOGRule | BBBRule:
     return BOGRule(rate, parameters)
 
 
-def _likelihood(settings: Settings, classes: int) -> Bernoulli | Categorical | Normal:
+def _likelihood(
+    settings: Settings, classes: int, first: int
+) -> Bernoulli | Categorical | OpenCategorical | Normal:
+    if settings.task == "classification" and classes > first > 0:
+        return OpenCategorical(slots(first, classes), classes, reference=first == 2)
     if settings.task == "classification":
         return Bernoulli() if classes == 2 else Categorical(classes)
     if settings.noise_var is not None:

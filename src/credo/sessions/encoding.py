@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Literal, Protocol, TypedDict
 
 import numpy as np
@@ -12,6 +12,7 @@ from credo.core.errors import DataError, FormatError
 from credo.sessions import defaults
 from credo.sessions.settings import TaskName
 from credo.tables import BadRow, Chunk, Encoder, EncoderState, Schema
+from credo.tables.infer import MOST_CLASSES
 from credo.tables.schema import TASKS
 
 __all__ = ["Block", "Encoding", "ImageEncoding", "Images", "TableEncoding", "restore"]
@@ -51,6 +52,7 @@ class Block:
         bad: the bad rows.
         missing: the number of cells without a value, by column.
         unseen: the number of cells of an unknown category, by column.
+        classes: the new classes, with the line of the first row of each.
 
     Example:
         >>> len(Block(np.zeros((2, 3), np.float32), np.zeros(2), np.arange(1, 3), read=2))
@@ -64,6 +66,7 @@ class Block:
     bad: list[BadRow] = dataclasses.field(default_factory=list)
     missing: dict[str, int] = dataclasses.field(default_factory=dict)
     unseen: dict[str, int] = dataclasses.field(default_factory=dict)
+    classes: dict[str, int] = dataclasses.field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.lines)
@@ -92,6 +95,8 @@ class Encoding(Protocol):
     Attributes:
         task: what is predicted.
         classes: the class labels; empty for a regression.
+        first: how many classes the first rows showed, where later rows may bring new ones; 0 where they are
+            fixed.
         shape: the shape of one row of inputs.
         target: the name of the target.
         sentences: what was inferred from the first rows.
@@ -104,6 +109,7 @@ class Encoding(Protocol):
 
     task: TaskName
     classes: tuple[str, ...]
+    first: int
     shape: tuple[int, ...]
     target: str
     sentences: tuple[str, ...]
@@ -129,6 +135,9 @@ class TableEncoding:
         state: the running statistics; by default those of no rows.
         clip: the largest size of a standardised number.
 
+    Attributes:
+        admit: whether there may be so many classes, asked where a row that is learned from has a new one.
+
     Example:
         >>> from credo.tables import infer_schema
         >>> chunk = Chunk({"a": [1.0, 2.0, 4.0], "y": [0.5, 1.5, 2.5]}, np.arange(1, 4))
@@ -145,6 +154,8 @@ class TableEncoding:
         self.state = self.encoder.initial() if state is None else state
         self.task: TaskName = schema.target.task
         self.classes, self.target = schema.target.classes, schema.target.name
+        self.first = schema.target.first
+        self.admit: Callable[[int], bool] = lambda classes: classes <= MOST_CLASSES
         self.shape: tuple[int, ...] = (schema.width,)
         self.sentences = schema.sentences
 
@@ -158,10 +169,24 @@ class TableEncoding:
             raise DataError(
                 f"the model was saved for a table with the target {self.target!r}; this data is images."
             )
-        after, x, y, report = self.encoder.encode(self.state, rows, learn, need_target=need_target)
+        admit = self.admit if learn else None
+        after, x, y, report = self.encoder.encode(
+            self.state, rows, learn, need_target=need_target, admit=admit
+        )
         if learn:
             self.state = after
-        return Block(x, y, report.lines, report.read, report.bad, report.missing, report.unseen)
+        new: dict[str, int] = {}
+        if report.labels:
+            new = {label: int(report.lines[y == self._extend(label)][0]) for label in report.labels}
+        return Block(x, y, report.lines, report.read, report.bad, report.missing, report.unseen, new)
+
+    def _extend(self, label: str) -> int:
+        """Take in a new class, and return its number."""
+        target = dataclasses.replace(self.schema.target, classes=(*self.classes, label))
+        self.schema = dataclasses.replace(self.schema, target=target)
+        self.encoder = Encoder(self.schema, clip=self.encoder.clip)
+        self.classes = target.classes
+        return len(self.classes) - 1
 
     def to_dict(self) -> SavedTable:
         """The schema."""
@@ -193,7 +218,7 @@ class ImageEncoding:
     ) -> None:
         self.target = "label"
         self.task: TaskName = task
-        self.shape, self.classes = tuple(shape), tuple(classes)
+        self.shape, self.classes, self.first = tuple(shape), tuple(classes), 0
         size = " x ".join(map(str, shape))
         self.sentences: tuple[str, ...] = (
             f"images of {size} pixels in {len(classes)} classes: classification",

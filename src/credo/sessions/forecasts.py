@@ -85,7 +85,7 @@ def forecast_blocks(
         for column in zip(*parts, strict=True)
     ]
     if classes:
-        return Forecasts(lines, classes, columns[0])
+        return Forecasts(lines, classes, columns[0][:, : len(classes)])
     mean, sd = SCALER.inverse(moments, columns[0], columns[1])
     quantiles, _ = SCALER.inverse(moments, columns[2], columns[2])
     return Forecasts(lines, (), None, mean, sd, quantiles if len(levels) else None)

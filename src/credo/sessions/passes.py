@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+import itertools
 from collections.abc import Callable
 from typing import Any
 
@@ -15,10 +17,20 @@ from credo.core.names import ForecastName
 from credo.core.types import Array
 from credo.core.verbs import verb
 from credo.learners import Info
+from credo.metrics import Scores
 from credo.sessions.assembly import Belief, SessionLearner
 from credo.streams.scoring import Outcome, forecast_outcome, score_chunk
 
-__all__ = ["forecast_rows", "judge_rows", "learn_rows", "pad", "parameter_count", "spread"]
+__all__ = [
+    "cuts",
+    "forecast_rows",
+    "judge_rows",
+    "learn_rows",
+    "of_classes",
+    "pad",
+    "parameter_count",
+    "spread",
+]
 
 
 def pad(rows: np.ndarray, length: int) -> np.ndarray:
@@ -72,6 +84,40 @@ def learn_rows(
     )
     outcome, info = jax.tree.map(lambda leaf: np.asarray(leaf)[:count], (outcome, info))
     return belief, outcome, info
+
+
+def cuts(y: np.ndarray, chunk: int, known: int | None) -> list[tuple[int, int]]:
+    """Where to cut rows into chunks, which begin anew at the first row of every new class.
+
+    Arguments:
+        y: the targets (n,).
+        chunk: the most rows in a chunk.
+        known: how many classes are known; None for a regression.
+
+    >>> cuts(np.array([0, 1, 1, 0, 1, 2, 2, 0, 1, 2]), 4, 2)
+    [(0, 4), (4, 5), (5, 9), (9, 10)]
+    """
+    ends = [0, len(y)]
+    if known is not None and (y >= known).any():
+        numbers, rows = np.unique(y, return_index=True)
+        ends = sorted({*ends, *rows[numbers >= known].tolist()})
+    return [
+        (start, min(start + chunk, stop))
+        for begin, stop in itertools.pairwise(ends)
+        for start in range(begin, stop, chunk)
+    ]
+
+
+def of_classes(scores: Scores, known: int | None) -> Scores:
+    """Scores without the columns of classes that there is room for and that have not come.
+
+    Arguments:
+        scores: the scores.
+        known: how many classes have come; None for a regression.
+    """
+    if scores.probs is None or scores.probs.shape[1] == known:
+        return scores
+    return dataclasses.replace(scores, probs=scores.probs[:, :known])
 
 
 @verb

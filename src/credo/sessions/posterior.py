@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias, get_args
 
 from credo.core.errors import CredoError, require_integer
+from credo.core.integers import read_integer
 from credo.sessions.language import choose, split
 
 __all__ = ["Posterior", "PosteriorKind"]
@@ -64,13 +65,12 @@ class Posterior:
             if rest:
                 raise CredoError(f"`posterior={kind!r}` takes nothing after a colon; got {text!r}.")
             return Posterior(kind)
-        try:
-            rank = int(rest) if rest else None
-        except ValueError:
+        rank = read_integer(rest) if rest else None
+        if rest and rank is None:
             raise CredoError(
                 f"posterior must be {_FORMS}, with a whole number for the rank; got {text!r}.",
                 field="posterior",
-            ) from None
+            )
         return Posterior(kind, rank)
 
     def numbers(self, size: int) -> int:

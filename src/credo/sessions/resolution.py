@@ -9,18 +9,23 @@ import jax
 import numpy as np
 
 from credo.core.errors import CredoError, require_choice, require_integer, require_positive
+from credo.core.integers import LARGEST_SEED
 from credo.core.names import CURVATURES, RULES, CurvatureName
 from credo.models import CNN, MLP, Linear
 from credo.sessions import defaults
 from credo.sessions.architecture import Network
 from credo.sessions.drift import Drift
+from credo.sessions.growth import slots
 from credo.sessions.posterior import Posterior
 from credo.sessions.settings import METHODS, MethodName, Options, Settings, TaskName
 
-__all__ = ["network", "outputs_of", "require_memory", "resolve"]
+__all__ = ["count_parameters", "network", "outputs_of", "require_memory", "resolve"]
 
 _RATED = tuple(method for method in METHODS if method in defaults.LEARNING_RATE)
 _ITERATED = tuple(method for method in METHODS if method in defaults.ITERATIONS)
+
+_OPTIMIZER_NUMBERS: dict[MethodName, int] = {"sgd": 2, "momentum": 3, "adam": 4, "replay": 2}
+"""The numbers that a gradient method keeps for each parameter, with its gradient."""
 
 Name = TypeVar("Name", bound=str)
 
@@ -55,12 +60,13 @@ def resolve(
     rate = _learning_rate(options, method)
     images = len(shape) > 1
     model = Network.parse(_chosen(options.model) or defaults.model(images))
-    size = _count_parameters(model, task, shape, classes)
+    outputs = outputs_of(task, classes)
+    size = count_parameters(model, outputs, shape)
     usual = defaults.drift(images, ordered) if method in RULES else "none"
     drift = Drift.parse(_chosen(options.drift) or usual)
     _require_wrapping(drift, method)
     posterior = _posterior(_chosen(options.posterior), method, curvature, drift, size, images)
-    require_memory(posterior, size, drift)
+    require_memory(posterior, size, drift, model=model, outputs=outputs, method=method)
     return Settings(
         task,
         model,
@@ -71,7 +77,7 @@ def resolve(
         _prior_var(options, images),
         _noise_var(options, task),
         rate,
-        options.seed or 0,
+        _seed(options),
         iterations,
     )
 
@@ -190,6 +196,13 @@ def _noise_var(options: Options, task: TaskName) -> float | None:
     return options.noise_var
 
 
+def _seed(options: Options) -> int:
+    if options.seed is None:
+        return 0
+    require_integer("seed", options.seed, 0, LARGEST_SEED)
+    return int(options.seed)
+
+
 def _require_wrapping(drift: Drift, method: MethodName) -> None:
     """Refuse wrappers that need a posterior for methods that keep none."""
     if drift.wrapped and drift.kind != "run-length" and method not in RULES:
@@ -199,13 +212,27 @@ def _require_wrapping(drift: Drift, method: MethodName) -> None:
         )
 
 
-def require_memory(posterior: Posterior | None, size: int, drift: Drift) -> None:
-    """Refuse a belief that would not fit in memory.
+def require_memory(
+    posterior: Posterior | None,
+    size: int,
+    drift: Drift,
+    *,
+    model: Network | None = None,
+    outputs: int = 1,
+    method: MethodName = "bong",
+) -> None:
+    """Refuse a learner that would not fit in memory.
+
+    Counted are the numbers of each belief that the drift keeps, and beside it the Jacobian of a row, which
+    has C P numbers (a full covariance of P^2 is much larger).
 
     Arguments:
         posterior: the family; None keeps the parameters and the state of an optimiser.
         size: the number P of parameters.
         drift: the drift, since some drifts keep several beliefs.
+        model: the network, for the message.
+        outputs: the number C of outputs.
+        method: the method, whose optimiser may keep further numbers.
 
     Raises:
         CredoError: more than `credo.sessions.defaults.MEMORY_LIMIT` bytes would be needed.
@@ -215,23 +242,32 @@ def require_memory(posterior: Posterior | None, size: int, drift: Drift) -> None
     """
     beliefs = {"run-length": 1 + int(drift.numbers[-1]) if drift.numbers else 1}
     copies = (beliefs | {"mixture": len(defaults.MIXTURE)}).get(drift.kind, 1)
-    floats = 2 * size if posterior is None else posterior.numbers(size)
-    total = 4 * floats * copies
+    kept = _OPTIMIZER_NUMBERS.get(method, 2) * size if posterior is None else posterior.numbers(size)
+    full = posterior is not None and posterior.kind == "full"
+    total = 4 * copies * (kept if full else kept + outputs * size)
     if total <= defaults.MEMORY_LIMIT:
         return
-    gib = f"{total / 2**30:.0f} GiB" if total > 2**33 else f"{total / 2**30:.1f} GiB"
-    if posterior is not None and posterior.kind == "full":
+    gib = f"{total / 2**30:,.0f} GiB" if total > 2**33 else f"{total / 2**30:.1f} GiB"
+    alone = 4 * (2 + outputs) * size > defaults.MEMORY_LIMIT
+    if full and not alone:
         square = f"{size} x {size}"
         what = f"a {square} covariance" if copies == 1 else f"{copies} covariances of {square}"
         with_drift = "" if copies == 1 else f" with `drift={str(drift)!r}`"
         raise CredoError(
             f"`posterior='full'` would keep {what}{with_drift}, {gib}; use low-rank:10 or diagonal."
         )
-    if copies > 1:
+    if copies > 1 and not alone:
         raise CredoError(
             f"`drift={str(drift)!r}` would keep {copies:,} beliefs of {size:,} parameters, {gib}; "
             "use a smaller CAPACITY."
         )
+    name = "the network" if model is None else f"`model={str(model)!r}`"
+    belief = f"`method={method!r}`" if posterior is None else f"`posterior={str(posterior)!r}`"
+    advice = "a smaller model" if alone or posterior is None else "a smaller model, or `posterior='diagonal'`"
+    raise CredoError(
+        f"{name} has {size:,} parameters, for which {belief} would need {gib}, "
+        f"more than the {defaults.MEMORY_LIMIT / 2**30:.1f} GiB allowed; use {advice}."
+    )
 
 
 def network(model: Network, outputs: int, shape: tuple[int, ...]) -> Linear | MLP | CNN:
@@ -258,13 +294,22 @@ def network(model: Network, outputs: int, shape: tuple[int, ...]) -> Linear | ML
     return MLP(outputs, model.widths, defaults.activation(images))
 
 
-def outputs_of(task: TaskName, classes: int) -> int:
-    """How many outputs a model has: one for numbers and for two classes, else one a class."""
-    return 1 if task == "regression" or classes == 2 else classes
+def outputs_of(task: TaskName, classes: int, first: int = 0) -> int:
+    """How many outputs a model has: one for numbers and for two classes, else one a class.
+
+    Arguments:
+        task: what is predicted.
+        classes: the number of classes.
+        first: how many classes the first rows showed, where new ones get room; 0 where they are fixed.
+    """
+    if task == "regression":
+        return 1
+    room = slots(first, classes)
+    return room - 1 if 2 in (first, room) else room
 
 
-def _count_parameters(model: Network, task: TaskName, shape: tuple[int, ...], classes: int) -> int:
+def count_parameters(model: Network, outputs: int, shape: tuple[int, ...]) -> int:
     """The number P of parameters, without any computation."""
-    net = network(model, outputs_of(task, classes), shape)
+    net = network(model, outputs, shape)
     params = jax.eval_shape(lambda: net.init(jax.random.key(0), shape))
     return sum(int(np.prod(leaf.shape)) for leaf in jax.tree.leaves(params))

@@ -15,7 +15,7 @@ from credo.learners import Info
 from credo.metrics import Scores
 from credo.sessions import defaults, passes, storage
 from credo.sessions.architecture import Network
-from credo.sessions.assembly import Belief, build
+from credo.sessions.assembly import Belief, build, fits, widen
 from credo.sessions.change_steps import Steps, collect, join
 from credo.sessions.change_tally import ChangeTally
 from credo.sessions.drift import Drift
@@ -72,7 +72,9 @@ class Session:
 
     def __init__(self, settings: Settings, encoding: Encoding, chunk: int = CHUNK) -> None:
         self.settings, self.encoding, self.chunk = settings, encoding, chunk
-        self.learner, self.belief = build(settings, encoding.shape, len(encoding.classes))
+        self.learner, self.belief = build(settings, encoding.shape, len(encoding.classes), encoding.first)
+        if isinstance(encoding, TableEncoding) and encoding.first:
+            encoding.admit = lambda classes: fits(settings, encoding, classes)
         self.key = jax.random.key(settings.seed) if settings.draws else None
         self.tally = Tally(settings.task, len(encoding.classes))
         self.changes = ChangeTally.of(settings.drift)
@@ -189,15 +191,30 @@ class Session:
         self.unseen.update(block.unseen)
         if not len(block):
             return None
-        chunks = [slice(start, start + self.chunk) for start in range(0, len(block), self.chunk)]
         learn = self._learn_numbers if self.regression else self._learn_classes
-        parts = [learn(block.x[rows], block.y[rows]) for rows in chunks]
+        parts: list[Steps | None] = []
+        for start, stop in passes.cuts(block.y, self.chunk, self._known):
+            self._widen(0 if self.regression else int(block.y[start]) + 1)
+            parts.append(learn(block.x[start:stop], block.y[start:stop]))
         self.tally.mark(self.rows_used, *(float(number) for number in passes.spread(self.belief)))
         if self.changes is None:
             return None
         steps = join([part for part in parts if part is not None])
         self.changes.add(steps)
         return steps
+
+    def _widen(self, classes: int) -> None:
+        """Make room for so many classes, where there are fewer: a new class begins at the prior."""
+        if classes > len(self.tally.counts):
+            self.learner, self.belief = widen(
+                self.belief, self.settings, self.encoding, len(self.tally.counts), classes
+            )
+            self.tally.widen(classes)
+
+    @property
+    def _known(self) -> int | None:
+        """How many classes the learner knows; None for a regression."""
+        return None if self.regression else len(self.tally.counts)
 
     def _learn_classes(self, x: np.ndarray, y: np.ndarray) -> Steps | None:
         scores, steps = self._score(x, y.astype(np.int32), np.ones(len(y), bool))
@@ -245,10 +262,12 @@ class Session:
         self.belief, outcome, info = self.recovery.learn(learn, self.belief, self._prior, len(x))
         self.rows_refused += len(x) - int(info.ok.sum())
         steps = None if self.changes is None else info.extras
-        return to_scores(outcome, info, ys if y is None else y, keep), steps
+        scores = to_scores(outcome, info, ys if y is None else y, keep)
+        return passes.of_classes(scores, self._known), steps
 
     def _prior(self) -> Belief:
-        return build(self.settings, self.encoding.shape, len(self.encoding.classes))[1]
+        encoding = self.encoding
+        return build(self.settings, encoding.shape, len(encoding.classes), encoding.first)[1]
 
     @property
     def _compare(self) -> tuple[ForecastName, ...]:
@@ -266,6 +285,7 @@ class Session:
             DataError: a column is missing.
         """
         blocks = list(blocks_of(rows, self.encoding, learn=False, need_target=False))
+        self._widen(len(self.encoding.classes))
         classes = () if self.regression else self.encoding.classes
         return forecast_blocks(self.learner, self.belief, blocks, self.chunk, classes, self.scaler, levels)
 
@@ -279,6 +299,7 @@ class Session:
         Returns:
             The scores.
         """
+        self._widen(len(self.encoding.classes))
         tally = Tally(self.settings.task, len(self.encoding.classes)) if tally is None else tally
         for block in blocks_of(rows, self.encoding, learn=False):
             for start in range(0, len(block), self.chunk):
@@ -298,7 +319,8 @@ class Session:
         tally.add(scores, *number_baseline(y, scaling.location, scaling.scale, count))
 
     def _judge(self, x: np.ndarray, y: np.ndarray, ys: np.ndarray) -> Scores:
-        return judge(self.learner, self.belief, x, y, ys, self.chunk, self._compare)
+        scores = judge(self.learner, self.belief, x, y, ys, self.chunk, self._compare)
+        return passes.of_classes(scores, self._known)
 
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write the session to a file, completely or not at all.

@@ -84,6 +84,11 @@ class Tally:
         self.recent = np.zeros((0, 4))
         self.trace = np.zeros((0, 3))
 
+    def widen(self, classes: int) -> None:
+        """Make room for new classes, of which no row has been counted."""
+        self.counts = np.concatenate([self.counts, np.zeros(classes - len(self.counts))])
+        self.by_class.widen(classes)
+
     def class_baseline(self, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """How the class frequencies so far predict each label, which is then counted.
 
@@ -240,7 +245,8 @@ class Tally:
         with np.errstate(invalid="ignore"):  # a learner that has diverged has infinite sums
             part.sums = self.sums.sum(axis=0, keepdims=True) - before.sums.sum(axis=0)
         part.bins = self.bins - before.bins
-        part.counts = self.counts - before.counts
+        part.counts = self.counts.copy()
+        part.counts[: len(before.counts)] -= before.counts
         part.by_class = self.by_class.since(before.by_class)
         return part
 

@@ -15,6 +15,7 @@ from credo.core.errors import CredoError, FormatError
 from credo.sessions.assembly import build
 from credo.sessions.change_tally import ChangeTally
 from credo.sessions.encoding import TableEncoding
+from credo.sessions.growth import slots
 from credo.sessions.tally import Tally
 from credo.streams.annotations import misfit
 from credo.streams.soundness import layout_of
@@ -147,7 +148,9 @@ def _require_like(arrays: Mapping[str, np.ndarray], fresh: Mapping[str, np.ndarr
 def _require_fitting(state: State) -> None:
     """Refuse a learner that was not built by the settings for the columns and classes of the encoding."""
     encoding, belief, learner = state.encoding, state.belief, state.learner
-    like = jax.eval_shape(lambda: build(state.settings, encoding.shape, len(encoding.classes))[1])
+    like = jax.eval_shape(
+        lambda: build(state.settings, encoding.shape, len(encoding.classes), encoding.first)[1]
+    )
     ours, theirs = layout_of(belief), layout_of(like)
     if ours is None or theirs is None or ours.shapes != theirs.shapes:
         _refuse("settings", "do not fit the belief: they give a network of another size")
@@ -161,5 +164,5 @@ def _require_fitting(state: State) -> None:
         x,
     )
     size = int(np.prod(outputs.shape))
-    if size != max(classes, 1):
+    if size != max(slots(encoding.first, classes), 1):
         _refuse("encoding.classes", f"must be as many as the learner's outputs, {size}; got {classes}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -59,6 +59,7 @@ class EncodeReport:
         bad: the skipped rows, including those that the chunk came with, in the order of the source.
         missing: the number of missing or infinite cells in used rows, by column.
         unseen: the number of cells of an unknown category in used rows, by column.
+        labels: the labels that became new classes, in the order in which they came.
 
     Example:
         >>> EncodeReport(read=2, used=1, kept=np.array([1]), lines=np.array([3])).missing
@@ -72,6 +73,7 @@ class EncodeReport:
     bad: list[BadRow] = field(default_factory=list)
     missing: dict[str, int] = field(default_factory=dict)
     unseen: dict[str, int] = field(default_factory=dict)
+    labels: tuple[str, ...] = ()
 
 
 class Encoder:
@@ -123,7 +125,13 @@ class Encoder:
         return EncoderState(Moments.empty(len(self._scaled)))
 
     def encode(
-        self, state: EncoderState, chunk: Chunk, learn: bool = True, *, need_target: bool = True
+        self,
+        state: EncoderState,
+        chunk: Chunk,
+        learn: bool = True,
+        *,
+        need_target: bool = True,
+        admit: Callable[[int], bool] | None = None,
     ) -> tuple[EncoderState, np.ndarray, np.ndarray, EncodeReport]:
         """Encode the rows of a chunk.
 
@@ -134,6 +142,8 @@ class Encoder:
                 unchanged.
             need_target: whether a row without a usable target is bad; otherwise its y is NaN (regression) or
                 -1, and the target's column may be absent.
+            admit: whether there may be so many classes; with it, a label that is not in the schema becomes
+                the next class, where `TargetSpec.admits` allows. Otherwise its row is bad.
 
         Returns:
             The next state; x (m, D) float32, finite; y (m,) float64 in the target's own units, or (m,) int32
@@ -150,7 +160,7 @@ class Encoder:
                 f"{state.moments.count.size}."
             )
         why: dict[int, str] = {}
-        y = self._targets(chunk, need_target, why)
+        y, unknown = self._targets(chunk, need_target, why)
         x = np.zeros((count, self.width), np.float32)
         numbers = np.empty((count, len(self._scaled)))
         places: list[int] = []
@@ -171,6 +181,7 @@ class Encoder:
             if lost.any():
                 missing[column.name] = lost
                 x[lost, at - 1 if column.has_missing else -1] = 1.0
+        labels = self._admitted(unknown, y, why, admit) if unknown else ()
         kept = np.ones(count, bool)
         kept[list(why)] = False
         if why:
@@ -191,6 +202,7 @@ class Encoder:
             sorted(bad, key=lambda row: row.line),
             _totals(missing, kept),
             _totals(unseen, kept),
+            labels,
         )
         return after, x, y, report
 
@@ -245,7 +257,37 @@ class Encoder:
         z = np.clip((values - mean) / np.where(spread, sd, 1.0), -limit, limit)
         return after, np.where(spread, z, 0.0)
 
-    def _targets(self, chunk: Chunk, need: bool, why: dict[int, str]) -> np.ndarray:
+    def _admitted(
+        self, unknown: dict[int, str], y: np.ndarray, why: dict[int, str], admit: Callable[[int], bool] | None
+    ) -> tuple[str, ...]:
+        """Number the rows of new classes, and say why the other rows of unknown labels are skipped."""
+        target, fresh = self.schema.target, dict[str, int]()
+        known = len(target.classes)
+        for row, label in unknown.items():
+            if row in why:
+                continue
+            if label not in fresh and admit is not None and target.admits(label):
+                if admit(known + len(fresh) + 1):
+                    fresh[label] = known + len(fresh)
+                else:
+                    why[row] = f"has the new class {label[:40]!r}, for which no room is left"
+                    continue
+            if label in fresh:
+                y[row] = fresh[label]
+                continue
+            shown = f"({', '.join(target.classes[:10])}{', ...' if known > 10 else ''})"
+            if target.first and admit is not None:
+                kind = "whole number" if target.whole else "number"
+                why[row] = f"has the target {label[:40]!r}, which is no {kind} as the classes {shown} are"
+            else:
+                why[row] = (
+                    f"has the target {label[:40]!r}, which is none of the classes {shown}; "
+                    "give all classes with `classes`"
+                )
+        return tuple(fresh)
+
+    def _targets(self, chunk: Chunk, need: bool, why: dict[int, str]) -> tuple[np.ndarray, dict[int, str]]:
+        """The targets, and the labels that are no class, by row."""
         target = self.schema.target
         if not need and target.name not in chunk.columns:
             cells: Cells = [None] * len(chunk)
@@ -260,24 +302,21 @@ class Encoder:
                     why[row] = (
                         shown if wrong[row] else f"has no target: {target.name!r} is missing or infinite"
                     )
-            return values
+            return values, {}
         cells = to_list(cells)
         index = self._labels
         y = np.array([index.get(cell, -1) if type(cell) is str else -1 for cell in cells], np.int32)
         y = y.reshape(len(cells))
         for row in np.flatnonzero(y < 0).tolist():
             y[row] = index.get(label_text(cells[row], target.whole), -1)
+        unknown: dict[int, str] = {}
         if need:
             for row in np.flatnonzero(y < 0).tolist():
                 if is_missing(cells[row]):
                     why[row] = f"has no target: {target.name!r} is missing"
                 else:
-                    label = label_text(cells[row], target.whole)[:40]
-                    why[row] = (
-                        f"has the target {label!r}, which was not among the first rows' classes "
-                        f"({', '.join(target.classes[:10])}); give all classes with `classes`"
-                    )
-        return y
+                    unknown[row] = label_text(cells[row], target.whole)
+        return y, unknown
 
 
 def _one_hot(column: ColumnSpec, cells: Cells, x: np.ndarray, at: int) -> tuple[np.ndarray, np.ndarray]:

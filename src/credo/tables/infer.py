@@ -171,7 +171,7 @@ def _infer_target(
         raise DataError(
             f"target {name!r} holds a different text in each of {count} rows, so there is no class to learn."
         )
-    return TargetSpec(name, "classification", tuple(labels), whole, why)
+    return TargetSpec(name, "classification", tuple(labels), whole, why, len(labels))
 
 
 def _labels(present: list[object], wrong: np.ndarray | None, whole: bool) -> list[str]:

@@ -7,11 +7,13 @@ import io
 import json
 import os
 import sys
+import zipfile
 import zlib
 from pathlib import Path
 from typing import IO, Any, Literal, TypeAlias, get_args
 
 from credo.core.errors import DataError, suggest
+from credo.tables.archives import is_archive, open_member
 
 __all__ = ["FORMATS", "ByteStream", "Format", "Source", "format_of_name", "open_bytes", "sniff"]
 
@@ -35,6 +37,7 @@ _SUFFIXES: dict[str, Format] = {
     ".pq": "parquet",
 }
 _SNIFFED = ("", ".txt", ".data", ".dat")
+_WORKBOOKS = (".xls", ".xlsx", ".xlsm", ".ods")
 _HEAD = 65536
 _MAGIC = (
     (b"\x89PNG", "a PNG image"),
@@ -130,9 +133,12 @@ class ByteStream(io.RawIOBase):
                 f"{self.name} ends in the middle of its gzip data, after {self._passed} bytes of text: "
                 "it was cut short; copy or download it again."
             ) from None
+        except zipfile.BadZipFile as error:
+            raise DataError(f"{self.name} holds damaged zip data ({str(error).rstrip('.')}).") from None
         except (gzip.BadGzipFile, zlib.error) as error:
+            kind = "zip" if isinstance(self.stream, zipfile.ZipExtFile) else "gzip"
             raise DataError(
-                f"{self.name} holds damaged gzip data after {self._passed} bytes ({error})."
+                f"{self.name} holds damaged {kind} data after {self._passed} bytes ({error})."
             ) from None
         except OSError as error:
             raise DataError(f"{self.name} cannot be read: {error.strerror or error}.") from None
@@ -149,7 +155,7 @@ def format_of_name(path: str, wanted: Format | None) -> tuple[Format | None, boo
     """Find the format of a file by its suffix.
 
     Arguments:
-        path: the file's path.
+        path: the file's path, or the name of the file in a zip archive.
         wanted: a format that goes before the suffix, or None.
 
     Returns:
@@ -171,6 +177,8 @@ def format_of_name(path: str, wanted: Format | None) -> tuple[Format | None, boo
         return _SUFFIXES[suffix], gz
     if suffix in _SNIFFED:
         return None, gz
+    if suffix in _WORKBOOKS:
+        raise DataError(f"{path} is an Excel workbook; save its sheet as CSV, and name that file.")
     raise DataError(
         f"{path} has the unknown suffix {suffix!r}: allowed are {', '.join(_SUFFIXES)} (and .gz after a text "
         f"one), or name its format, one of {', '.join(FORMATS)}."
@@ -196,7 +204,8 @@ def open_bytes(source: Source) -> ByteStream:
     if isinstance(source, str) and source == "-":
         raw = ByteStream(getattr(sys.stdin, "buffer", sys.stdin), "standard input")
     elif isinstance(source, (str, os.PathLike)):
-        raw = ByteStream(_open_path(os.fspath(source)), str(source))
+        path = os.fspath(source)
+        raw = ByteStream(open_member(path)[0] if is_archive(path) else _open_path(path), str(source))
     elif hasattr(source, "read"):
         name = getattr(source, "name", None)
         raw = ByteStream(getattr(source, "buffer", source), name if isinstance(name, str) else "the stream")

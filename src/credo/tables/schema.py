@@ -86,6 +86,8 @@ class TargetSpec:
         classes: the class labels, in the order of their numbers; empty for regression.
         whole: whether the labels are whole numbers, so that "1", "1.0" and 1 are one label.
         why: a sentence that says what was inferred, and from what.
+        first: how many classes the first rows showed, where later rows may bring new ones; 0 where the
+            classes are fixed, and in files from before version 0.2.
 
     Example:
         >>> TargetSpec("colour", "classification", ("blue", "red")).whole
@@ -97,6 +99,19 @@ class TargetSpec:
     classes: tuple[str, ...] = ()
     whole: bool = False
     why: str = ""
+    first: int = 0
+
+    def admits(self, label: str) -> bool:
+        """Whether a label may become a class: where all classes so far are numbers, it must be one.
+
+        >>> TargetSpec("y", "classification", ("1", "2"), whole=True, first=2).admits("x")
+        False
+        """
+        if not self.first:
+            return False
+        if self.whole:
+            return label.lstrip("-").isdecimal()
+        return _is_number(label) or not all(map(_is_number, self.classes))
 
 
 @dataclass(frozen=True)
@@ -171,6 +186,14 @@ class Schema:
                 f"a saved schema must hold kinds {', '.join((*KINDS, *TASKS))}; got {wrong[0]!r}."
             )
         return schema
+
+
+def _is_number(label: str) -> bool:
+    try:
+        float(label)
+    except ValueError:
+        return False
+    return True
 
 
 def _listed(value: object) -> Any:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from credo.core.errors import DataError, require_choice, require_integer
+from credo.tables.archives import is_archive, member_name
 from credo.tables.chunks import BadRow, Chunk
 from credo.tables.opening import FORMATS, ByteStream, Format, Source, format_of_name, open_bytes, sniff
 from credo.tables.readers import csv_chunks, jsonl_chunks, unique_names
@@ -134,8 +135,8 @@ def open_table(
     """Open a CSV, TSV, JSON lines or parquet table that need not fit in memory.
 
     Arguments:
-        source: a path, "-" for standard input, or a readable stream; .csv.gz, .tsv.gz and .jsonl.gz are
-            unpacked.
+        source: a path, "-" for standard input, or a readable stream; .csv.gz, .tsv.gz, .jsonl.gz and a .zip
+            of one such file are unpacked.
         format: "csv", "tsv", "jsonl" or "parquet"; None takes it from the suffix, or from the first line
             of a stream.
         chunk_rows: the largest number of rows in a chunk.
@@ -163,8 +164,11 @@ def open_table(
         raise DataError(f"delimiter must be one character; got {delimiter!r}.")
     promised = format
     path = os.fspath(source) if isinstance(source, str | os.PathLike) and source != "-" else None
-    if path is not None and not os.path.isdir(path):
-        promised, _ = format_of_name(path, format)
+    if path is not None and os.path.isfile(path):
+        packed = is_archive(path)
+        promised, _ = format_of_name(f"{path}/{member_name(path)}" if packed else path, format)
+        if promised == "parquet" and packed:
+            raise DataError(f"{path} holds parquet data, which must be unpacked from its archive first.")
     stream = open_bytes(source)
     try:
         kind = sniff(stream.head(), stream.name, promised)

@@ -1,0 +1,29 @@
+"""Whole numbers: how they are read from text, and how large some may be."""
+
+from __future__ import annotations
+
+__all__ = ["LARGEST_CHUNK", "LARGEST_SEED", "read_integer"]
+
+LARGEST_SEED = 2**32 - 1
+"""The largest seed: in single precision, the numbers behind draws have 32 bits."""
+
+LARGEST_CHUNK = 2**16
+"""The most rows in a compiled call, which takes memory for all of them at once."""
+
+
+def read_integer(text: str) -> int | None:
+    """The whole number that a text spells, "1e3" and "20.0" included; None for any other text.
+
+    Example:
+        >>> [read_integer(text) for text in ("12", " 1e3", "20.0", "1.5", "inf", "x")]
+        [12, 1000, 20, None, None, None]
+    """
+    try:
+        return int(text)
+    except ValueError:
+        pass
+    try:
+        number = float(text)
+    except ValueError:
+        return None
+    return int(number) if number.is_integer() else None
