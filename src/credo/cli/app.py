@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 import inspect
+import math
 import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -24,7 +26,8 @@ Examples:
   credo learn mnist
   credo learn electricity --drift walk:1e-5
   credo learn prices.csv --target price --test new.csv
-  cat log.jsonl | credo learn - --target clicked
+  cat log.jsonl | credo learn - --target clicked --predictions -
+  credo learn prices.csv --resume runs/prices
   credo predict runs/prices/belief.credo new.csv --out p.csv
 
 Any command takes --debug, which shows where an error came from.
@@ -85,10 +88,17 @@ def learn(
     ):
         if value is not None:
             require_integer(option, value, least)
+    if not 0 <= run.checkpoint < math.inf:
+        raise CredoError(f"--checkpoint must be a number of seconds, 0 or more; got {run.checkpoint:g}.")
+    if run.again and run.resume is None:
+        raise CredoError("--again is for --resume; a new belief has learned from no row yet.")
     from credo.cli.learning import learn_from
     from credo.cli.request import Request
 
-    return learn_from(Request(_source(source), data, learner, run))
+    predictions = None if run.predictions is None else _source(run.predictions)
+    return learn_from(
+        Request(_source(source), data, learner, dataclasses.replace(run, predictions=predictions))
+    )
 
 
 @app.command(sort_key=2)

@@ -51,6 +51,7 @@ class Block:
         bad: the bad rows.
         missing: the number of cells without a value, by column.
         unseen: the number of cells of an unknown category, by column.
+        labelled: whether the rows have targets.
 
     Example:
         >>> len(Block(np.zeros((2, 3), np.float32), np.zeros(2), np.arange(1, 3), read=2))
@@ -64,6 +65,7 @@ class Block:
     bad: list[BadRow] = dataclasses.field(default_factory=list)
     missing: dict[str, int] = dataclasses.field(default_factory=dict)
     unseen: dict[str, int] = dataclasses.field(default_factory=dict)
+    labelled: bool = True
 
     def __len__(self) -> int:
         return len(self.lines)

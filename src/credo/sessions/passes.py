@@ -1,6 +1,9 @@
-"""The compiled passes over encoded rows: forecast, judge, and the size of a belief."""
+"""The compiled passes over encoded rows: learn, forecast, judge, and the size of a belief."""
 
 from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -11,10 +14,11 @@ from credo.beliefs import Gaussian
 from credo.core.names import ForecastName
 from credo.core.types import Array
 from credo.core.verbs import verb
+from credo.learners import Info
 from credo.sessions.assembly import Belief, SessionLearner
-from credo.streams.scoring import Outcome, forecast_outcome
+from credo.streams.scoring import Outcome, forecast_outcome, score_chunk
 
-__all__ = ["forecast_rows", "judge_rows", "pad", "parameter_count", "spread"]
+__all__ = ["forecast_rows", "judge_rows", "learn_rows", "pad", "parameter_count", "spread"]
 
 
 def pad(rows: np.ndarray, length: int) -> np.ndarray:
@@ -26,6 +30,50 @@ def pad(rows: np.ndarray, length: int) -> np.ndarray:
     if len(rows) == length:
         return rows
     return np.concatenate([rows, np.repeat(rows[-1:], length - len(rows), axis=0)])
+
+
+def learn_rows(
+    learner: SessionLearner,
+    belief: Belief,
+    xs: np.ndarray,
+    ys: np.ndarray,
+    chunk: int,
+    *,
+    targets: np.ndarray | None = None,
+    weights: np.ndarray | None = None,
+    compare: tuple[ForecastName, ...] = (),
+    key: Array | None = None,
+    collect: Callable[[Any, Info], Any] | None = None,
+    levels: np.ndarray | None = None,
+) -> tuple[Belief, Outcome, Info]:
+    """Forecast, score and learn N rows, padded to one chunk; the arguments are those of `score_chunk`.
+
+    Arguments:
+        learner, belief: the learner and the belief to start from.
+        xs, ys: the rows (N, ...) and (N,), with N at most a chunk.
+        chunk: the number of rows in a compiled call.
+        targets, weights: see `score_chunk` (N,).
+        compare, key, collect, levels: see `score_chunk`.
+
+    Returns:
+        The belief after the rows, and the outcomes and infos of the N rows, as NumPy arrays.
+    """
+    count = len(xs)
+    belief, outcome, info = score_chunk(
+        learner,
+        belief,
+        pad(xs, chunk),
+        pad(ys, chunk),
+        targets=None if targets is None else pad(targets, chunk),
+        real=np.arange(chunk) < count,
+        weights=None if weights is None else pad(weights, chunk),
+        compare=compare,
+        key=key,
+        collect=collect,
+        levels=levels,
+    )
+    outcome, info = jax.tree.map(lambda leaf: np.asarray(leaf)[:count], (outcome, info))
+    return belief, outcome, info
 
 
 @verb

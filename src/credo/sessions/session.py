@@ -11,7 +11,7 @@ import jax
 import numpy as np
 
 from credo.core.names import CurvatureName, ForecastName
-from credo.metrics import Scores
+from credo.learners import Info
 from credo.sessions import defaults, passes, storage
 from credo.sessions.architecture import Network
 from credo.sessions.assembly import build
@@ -19,15 +19,18 @@ from credo.sessions.change_steps import Steps, collect, join
 from credo.sessions.change_tally import ChangeTally
 from credo.sessions.drift import Drift
 from credo.sessions.encoding import Block, Encoding, TableEncoding
-from credo.sessions.forecasts import Forecasts, forecast_blocks, judge
-from credo.sessions.intake import Rows, blocks_of, first_chunks
+from credo.sessions.forecasts import Columns, Forecasts, forecast_blocks, in_columns, inverse
+from credo.sessions.held_out import add_held_out
+from credo.sessions.intake import Rows, blocks_of, first_chunks, segments
+from credo.sessions.places import Progress
 from credo.sessions.posterior import Posterior
 from credo.sessions.resolution import resolve
 from credo.sessions.settings import MethodName, Options, Settings, TaskName
 from credo.sessions.tally import Tally
-from credo.sessions.targets import SCALER, number_baseline, own_units, standardise
-from credo.streams import score_chunk, to_scores
-from credo.tables import ScaledTarget, infer_schema
+from credo.sessions.targets import SCALER, judged_numbers, standardise
+from credo.streams import to_scores
+from credo.streams.scoring import Outcome
+from credo.tables import infer_schema
 
 __all__ = ["Session"]
 
@@ -53,7 +56,8 @@ class Session:
         rows_read, rows_used, rows_refused: how many rows were read, were learned from, and were refused
             because they would have given a belief that is not finite.
         missing, unseen: the numbers of cells without a value and of an unknown category, by column.
-        progress: the position of a run over a file, which the caller sets.
+        progress: the position of the latest run over a source, which the caller sets.
+        places: the positions of earlier runs over other sources.
 
     Cost: a row costs what the learner costs (see `credo.RecursiveLearner`); the scores take constant memory.
 
@@ -76,7 +80,8 @@ class Session:
         self.rows_read = self.rows_used = self.rows_refused = 0
         self.missing: Counter[str] = Counter()
         self.unseen: Counter[str] = Counter()
-        self.progress = storage.Progress()
+        self.progress = Progress()
+        self.places: list[Progress] = []
 
     @staticmethod
     def create(
@@ -126,8 +131,8 @@ class Session:
             target: the column to predict.
             task, classes, drop, categorical: see `credo.tables.infer_schema`.
             ordered: whether the rows are one stream, in which the past fades by default.
-            model, posterior, method, curvature, drift: see `Options`.
-            prior_var, noise_var, learning_rate, iterations, seed: see `Options`.
+            model, posterior, method, curvature, drift, prior_var, noise_var, learning_rate, iterations, seed:
+                see `Options`.
             chunk: rows in a compiled call.
 
         Raises:
@@ -173,83 +178,99 @@ class Session:
         Raises:
             DataError: a column is missing.
         """
-        steps = [self._learn_block(block) for block in blocks_of(rows, self.encoding, learn=True)]
-        present = [part for part in steps if part is not None]
-        return join(present) if present else None
+        return join([self._learn(block, None)[0] for block in blocks_of(rows, self.encoding, learn=True)])
 
-    def _learn_block(self, block: Block) -> Steps | None:
+    def forecast_then_learn(
+        self, rows: Rows, levels: Sequence[float] = ()
+    ) -> tuple[list[Forecasts], Steps | None]:
+        """`learn`, which also gives the forecast of each row, made before the row was learned from.
+
+        These are the forecasts that are scored. A row without a usable target is forecast, too, as `predict`
+        would do after the rows before it. Belief and scores are those of `learn`.
+
+        Arguments:
+            rows: see `Rows`.
+            levels: the probabilities of the quantiles to give (regression).
+
+        Returns:
+            The forecasts, in the order of the rows, and what `learn` returns.
+
+        Raises:
+            DataError: a column is missing.
+
+        Example:
+            >>> rows = [{"a": float(i % 7), "y": 2.0 * (i % 7)} for i in range(60)]
+            >>> session = Session.from_rows(rows, "y", model="linear")
+            >>> (forecasts,), _ = session.forecast_then_learn(rows)
+            >>> len(forecasts.lines), session.rows_used
+            (60, 60)
+        """
+        forecasts: list[Forecasts] = []
+        steps: list[Steps | None] = []
+        for block in segments(rows, self.encoding):
+            if block.labelled:
+                reported, forecast = self._learn(block, np.asarray(levels, np.float32))
+                steps.append(reported)
+            else:
+                forecast = self.predict(block, levels)
+            forecasts.append(forecast)
+        return [one for one in forecasts if len(one.lines)], join(steps)
+
+    def _learn(self, block: Block, levels: np.ndarray | None) -> tuple[Steps | None, Forecasts]:
+        """Learn a block. Quantiles are given with the forecasts where there are levels."""
         self.rows_read += block.read
         self.rows_used += len(block.y)
         self.missing.update(block.missing)
         self.unseen.update(block.unseen)
         if not len(block):
-            return None
+            return None, Forecasts(block.lines)
         chunks = [slice(start, start + self.chunk) for start in range(0, len(block), self.chunk)]
         learn = self._learn_numbers if self.regression else self._learn_classes
-        parts = [learn(block.x[rows], block.y[rows]) for rows in chunks]
+        parts = [learn(block.x[rows], block.y[rows], levels) for rows in chunks]
         self.tally.mark(self.rows_used, *(float(number) for number in passes.spread(self.belief)))
-        if self.changes is None:
-            return None
-        steps = join([part for part in parts if part is not None])
-        self.changes.add(steps)
-        return steps
+        steps = None if self.changes is None else join([steps for _, steps in parts])
+        if self.changes is not None and steps is not None:
+            self.changes.add(steps)
+        classes = () if self.regression else self.encoding.classes
+        return steps, in_columns(block.lines, classes, [columns for columns, _ in parts], block.y)
 
-    def _learn_classes(self, x: np.ndarray, y: np.ndarray) -> Steps | None:
-        scores, steps = self._score(x, y.astype(np.int32), np.ones(len(y), bool))
-        self.tally.add(scores, *self.tally.class_baseline(y))
-        return steps
+    def _learn_classes(
+        self, x: np.ndarray, y: np.ndarray, levels: np.ndarray | None
+    ) -> tuple[Columns, Steps | None]:
+        outcome, info = self._score(x, y.astype(np.int32))
+        self.tally.add(to_scores(outcome, info, y), *self.tally.class_baseline(y))
+        return (np.asarray(outcome.probs), None, None, None), info.extras
 
-    def _learn_numbers(self, x: np.ndarray, y: np.ndarray) -> Steps | None:
+    def _learn_numbers(
+        self, x: np.ndarray, y: np.ndarray, levels: np.ndarray | None
+    ) -> tuple[Columns, Steps | None]:
         before = self.scaler
         self.scaler, scaling = SCALER.encode(before, y)
-        known = scaling.known
-        scores, steps = self._score(x, scaling.z.astype(np.float32), known, y, scaling)
-        location, scale = scaling.location[known], scaling.scale[known]
-        counted = (before.count[0] + np.arange(len(y)))[known]
-        own = own_units(scores, location, scale)
-        self.tally.add(own, *number_baseline(scores.y, location, scale, counted))
-        return steps
+        outcome, info = self._score(
+            x,
+            scaling.z.astype(np.float32),
+            targets=standardise(y, scaling),
+            weights=scaling.known.astype(np.float32),
+            levels=levels if levels is not None and len(levels) else None,
+        )
+        self.tally.add(*judged_numbers(outcome, info, y, scaling, before.count[0]))
+        return (None, *inverse(outcome, scaling)), info.extras
 
-    def _score(
-        self,
-        x: np.ndarray,
-        ys: np.ndarray,
-        keep: np.ndarray,
-        y: np.ndarray | None = None,
-        scaling: ScaledTarget | None = None,
-    ) -> tuple[Scores, Steps | None]:
-        """Forecast, score and learn n rows.
-
-        Arguments:
-            x: inputs (n, ...).
-            ys: targets (n,): class numbers, or numbers as they are learned.
-            keep: which rows are scored (n,).
-            y, scaling: numbers in their own units (n,), and how they were standardised.
-        """
-        count, chunk = len(x), self.chunk
-        ys = passes.pad(ys, chunk)
-        targets = weights = None
-        if y is not None and scaling is not None:
-            targets = passes.pad(standardise(y, scaling), chunk)
-            weights = passes.pad(scaling.known.astype(np.float32), chunk)
-        self.belief, outcome, info = score_chunk(
+    def _score(self, x: np.ndarray, y: np.ndarray, **rows: np.ndarray | None) -> tuple[Outcome, Info]:
+        """Forecast, score and learn n rows; the arguments are those of `learn_rows`."""
+        self.belief, outcome, info = passes.learn_rows(
             self.learner,
             self.belief,
-            passes.pad(x, chunk),
-            ys,
-            targets=targets,
-            real=np.arange(chunk) < count,
-            weights=weights,
+            x,
+            y,
+            self.chunk,
             compare=self._compare,
             key=self.key,
             collect=None if self.changes is None else collect,
+            **rows,
         )
-        self.rows_refused += count - int(np.asarray(info.ok)[:count].sum())
-        steps = None
-        if self.changes is not None:
-            steps = jax.tree.map(lambda leaf: np.asarray(leaf)[:count], info.extras)
-        scored = np.concatenate([keep, np.zeros(chunk - count, bool)])
-        return to_scores(outcome, info, ys if y is None else passes.pad(y, chunk), scored), steps
+        self.rows_refused += len(x) - int(info.ok.sum())
+        return outcome, info
 
     @property
     def _compare(self) -> tuple[ForecastName, ...]:
@@ -282,24 +303,17 @@ class Session:
         """
         tally = Tally(self.settings.task, len(self.encoding.classes)) if tally is None else tally
         for block in blocks_of(rows, self.encoding, learn=False):
-            for start in range(0, len(block), self.chunk):
-                chunk = slice(start, start + self.chunk)
-                self._test(block.x[chunk], block.y[chunk], tally)
+            add_held_out(
+                tally,
+                block,
+                self.learner,
+                self.belief,
+                moments=self.scaler if self.regression else None,
+                counts=self.tally.counts,
+                chunk=self.chunk,
+                compare=self._compare,
+            )
         return tally
-
-    def _test(self, x: np.ndarray, y: np.ndarray, tally: Tally) -> None:
-        if not self.regression:
-            share = (self.tally.counts + 1) / (self.tally.counts + 1).sum()
-            scores = self._judge(x, y, y.astype(np.int32))
-            tally.add(scores, np.log(share[y]), (share.argmax() != y).astype(float))
-            return
-        _, scaling = SCALER.encode(self.scaler, y, learn=False)
-        scores = own_units(self._judge(x, y, standardise(y, scaling)), scaling.location, scaling.scale)
-        count = np.full(len(y), self.scaler.count[0])
-        tally.add(scores, *number_baseline(y, scaling.location, scaling.scale, count))
-
-    def _judge(self, x: np.ndarray, y: np.ndarray, ys: np.ndarray) -> Scores:
-        return judge(self.learner, self.belief, x, y, ys, self.chunk, self._compare)
 
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write the session to a file, completely or not at all.
@@ -313,18 +327,9 @@ class Session:
         Raises:
             DataError: the file cannot be written.
         """
-        state = storage.State(
-            self.settings,
-            self.encoding,
-            self.learner,
-            self.belief,
-            self.scaler,
-            self.tally,
-            self.changes,
-            storage.Counters(self.rows_read, self.rows_used, self.rows_refused, self.missing, self.unseen),
-            self.progress,
-        )
-        return storage.write(path, state)
+        counts = (self.rows_read, self.rows_used, self.rows_refused, self.missing, self.unseen)
+        state = {name: getattr(self, name) for name in storage.NAMES}
+        return storage.write(path, storage.State(counters=storage.Counters(*counts), **state))
 
     @staticmethod
     def load(path: str | os.PathLike[str], chunk: int = CHUNK) -> Session:
@@ -340,11 +345,8 @@ class Session:
         """
         state = storage.read(path)
         session = Session(state.settings, state.encoding, chunk)
-        session.learner, session.belief = state.learner, state.belief
-        session.scaler, session.tally, session.changes = state.scaler, state.tally, state.changes
-        counters = state.counters
-        session.rows_read, session.rows_used = counters.read, counters.used
-        session.rows_refused = counters.refused
-        session.missing, session.unseen = counters.missing, counters.unseen
-        session.progress = state.progress
+        for name in storage.NAMES:
+            setattr(session, name, getattr(state, name))
+        session.rows_read, session.rows_used, session.rows_refused = state.counters[:3]
+        session.missing, session.unseen = state.counters[3:]
         return session

@@ -48,6 +48,7 @@ class Outcome:
         pit: P(Y <= y | x, past); None for a classifier, and where there is no distribution function.
         probs: the class probabilities (C,) of a classifier, or None.
         others: log p(y | x, past) by the other forecast methods, by their names.
+        quantiles: the predictive quantiles (L,); None for a classifier, and where no levels are asked for.
     """
 
     mean: Array | None
@@ -56,6 +57,7 @@ class Outcome:
     pit: Array | None
     probs: Array | None
     others: dict[str, Array]
+    quantiles: Array | None = None
 
 
 def forecast_outcome(
@@ -66,6 +68,7 @@ def forecast_outcome(
     method: ForecastName | None,
     compare: Sequence[ForecastName],
     key: Array | None,
+    levels: ArrayLike | None = None,
 ) -> Outcome:
     """Forecast one row and score the forecast.
 
@@ -75,6 +78,7 @@ def forecast_outcome(
         method: the forecast method; None for the learner's own.
         compare: further methods whose log p(y) is reported.
         key: the key of Monte Carlo forecasts.
+        levels: the probabilities of the quantiles to give (L,), where y is a number.
     """
 
     def forecast(name: ForecastName | None, salt: int) -> Predictive:
@@ -97,7 +101,8 @@ def forecast_outcome(
         pit = predictive.cdf(jnp.asarray(y, jnp.result_type(log_prob)))
     except CredoError:
         pit = None
-    return Outcome(predictive.mean, predictive.sd, log_prob, pit, None, others)
+    quantiles = None if levels is None else predictive.quantile(jnp.asarray(levels))
+    return Outcome(predictive.mean, predictive.sd, log_prob, pit, None, others, quantiles=quantiles)
 
 
 @verb(static=("method", "compare", "collect"))
@@ -115,6 +120,7 @@ def score_chunk(
     method: ForecastName | None = None,
     compare: tuple[ForecastName, ...] = (),
     collect: Callable[[B, Info], PyTree] | None = None,
+    levels: ArrayLike | None = None,
 ) -> tuple[B, Outcome, Info]:
     """Predict, forecast, score and update for every row of a chunk.
 
@@ -129,6 +135,7 @@ def score_chunk(
         compare: further methods whose log_prob is reported.
         collect: a traceable function of the belief after each row and of its `Info`; what it returns takes
             the place of the `extras` of that `Info`, which are then stacked without keeping the beliefs.
+        levels: the probabilities of the quantiles to give with each outcome (L,), where ys are numbers.
 
     Returns:
         The belief after the chunk, and the outcomes and infos of its rows.
@@ -149,7 +156,9 @@ def score_chunk(
         )
         predicted = outer.predict(belief, dt)
         scored = y if target is None else target
-        outcome = forecast_outcome(outer, predicted, clean(x), clean(scored), method, compare, one_key)
+        outcome = forecast_outcome(
+            outer, predicted, clean(x), clean(scored), method, compare, one_key, levels
+        )
         new, info = outer.update(predicted, x, y, weight=1.0 if weight is None else weight, key=one_key)
         if collect is not None:
             info = replace(info, extras=collect(new, info))
