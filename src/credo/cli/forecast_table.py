@@ -86,7 +86,8 @@ def cells(forecasts: Forecasts, *, target: bool) -> list[list[Cell]]:
 
     Arguments:
         forecasts: forecasts of classes, or of numbers with two quantiles.
-        target: whether the observations are among the columns; an unknown one is None.
+        target: whether the observations are among the columns; an unknown one is None, as is a number that
+            is not finite.
     """
     rows: list[list[Cell]]
     if forecasts.probs is not None:
@@ -109,8 +110,8 @@ def _targets(forecasts: Forecasts) -> list[Cell]:
     return [forecasts.classes[number] for number in forecasts.targets]
 
 
-def _digits(number: float, count: int) -> float:
-    return float(f"{number:.{count}g}")
+def _digits(number: float, count: int) -> float | None:
+    return float(f"{number:.{count}g}") if math.isfinite(number) else None
 
 
 def as_csv(rows: Iterable[Sequence[Cell]]) -> str:
@@ -133,20 +134,13 @@ def _short(cell: Cell) -> Cell:
 
 
 def as_json_lines(names: Sequence[str], rows: Iterable[Sequence[Cell]]) -> str:
-    """The rows as JSON objects, one a line; a number that JSON does not know is null.
+    """The rows as JSON objects, one a line.
 
-    >>> as_json_lines(["row", "mean"], [[2, 0.5], [3, math.nan]])
+    >>> as_json_lines(["row", "mean"], [[2, 0.5], [3, None]])
     '{"row": 2, "mean": 0.5}\\n{"row": 3, "mean": null}\\n'
     """
-    return "".join(
-        json.dumps({name: _legal(cell) for name, cell in zip(names, row, strict=True)}, ensure_ascii=False)
-        + "\n"
-        for row in rows
-    )
-
-
-def _legal(cell: Cell) -> Cell:
-    return None if isinstance(cell, float) and not math.isfinite(cell) else cell
+    objects = (dict(zip(names, row, strict=True)) for row in rows)
+    return "".join(f"{json.dumps(one, ensure_ascii=False)}\n" for one in objects)
 
 
 def write_parquet(path: Path, names: Sequence[str], lines: Iterable[str], *, classes: bool) -> None:

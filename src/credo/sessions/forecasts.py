@@ -103,15 +103,19 @@ def forecast_blocks(
 def inverse(outcome: Outcome, scaling: ScaledTarget) -> tuple[Column, Column, Column]:
     """Mean, standard deviation and quantiles of standardised targets, in the target's own units.
 
+    They are NaN for the first rows, which are not scored, since there are no units yet.
+
     Arguments:
         outcome: the forecasts of n rows.
         scaling: how their targets were standardised.
     """
+    known = scaling.known
+    mean, sd = scaling.inverse(np.asarray(outcome.mean), np.asarray(outcome.sd))
     quantiles = None
     if outcome.quantiles is not None:
         location, scale = scaling.location[:, None], scaling.scale[:, None]
-        quantiles = location + scale * np.asarray(outcome.quantiles, float)
-    return *scaling.inverse(np.asarray(outcome.mean), np.asarray(outcome.sd)), quantiles
+        quantiles = np.where(known[:, None], location + scale * np.asarray(outcome.quantiles, float), np.nan)
+    return np.where(known, mean, np.nan), np.where(known, sd, np.nan), quantiles
 
 
 def in_columns(
