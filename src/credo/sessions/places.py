@@ -98,7 +98,7 @@ class Prefix:
         return self._hash.hexdigest()
 
     def _read(self) -> Iterator[bytes]:
-        """The bytes of the file, in which the last line always has an end."""
+        """The bytes of the file. Every line has an end, also the last one, and of one byte."""
         stream = open_bytes(self.path)
         with stream:
             head = stream.head()
@@ -106,11 +106,13 @@ class Prefix:
                 if b"\r" in head and b"\n" not in head:
                     self._end = ord("\r")
                 last = b""
+                end = bytes([self._end])
                 while block := stream.read(_BLOCK):
-                    yield block
+                    if piece := block if end == b"\r" else block.replace(b"\r", b""):
+                        yield piece
                     last = block[-1:]
-                if last != bytes([self._end]):
-                    yield bytes([self._end])
+                if last != end:
+                    yield end
                 return
         with open_table(self.path) as table:
             for chunk in table:
