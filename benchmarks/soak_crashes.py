@@ -49,6 +49,7 @@ def main() -> int:
         wrong: list[str] = []
         while sum(counts.values()) < words.kills and not wrong:
             shutil.rmtree(folder / "parts", ignore_errors=True)
+            (folder / "parts.jsonl").unlink(missing_ok=True)
             counts += crash(folder, words.options, words.kills - sum(counts.values()), words.rows, chance)
             wrong = differences(folder)
     print(f"stopped {sum(counts.values())} times: {dict(counts)}")

@@ -14,6 +14,7 @@ from cyclopts import App, CycloptsError, Parameter
 
 import credo
 from credo.cli.flags import DATA, DataFlags, LearnerFlags, RunFlags
+from credo.cli.starting import starting
 from credo.core.errors import CredoError, require_integer
 
 __all__ = ["app", "run"]
@@ -92,8 +93,9 @@ def learn(
         raise CredoError(f"--checkpoint must be a number of seconds, 0 or more; got {run.checkpoint:g}.")
     if run.again and run.resume is None:
         raise CredoError("--again is for --resume; a new belief has learned from no row yet.")
-    from credo.cli.learning import learn_from
-    from credo.cli.request import Request
+    with starting():
+        from credo.cli.learning import learn_from
+        from credo.cli.request import Request
 
     predictions = None if run.predictions is None else _source(run.predictions)
     return learn_from(

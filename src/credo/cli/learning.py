@@ -105,7 +105,8 @@ def _run(
             raise KeyboardInterrupt
         if session.rows_used == 0:
             raise DataError(_nothing(source.name, bad))
-        if session.rows_read == read_before and source.after and not place.belief.is_file():
+        finishing = saved is not None and saved.parent.name == output.UNFINISHED
+        if session.rows_read == read_before and source.after and not finishing:
             raise DataError(
                 f"{source.name} has no row after {source.after:,}, up to which {request.run.resume} has "
                 "learned; --again learns from its rows once more."

@@ -12,11 +12,12 @@ import numpy as np
 
 from credo.core.names import CurvatureName, ForecastName
 from credo.learners import Info
-from credo.sessions import defaults, passes, storage
+from credo.sessions import passes, storage
 from credo.sessions.architecture import Network
 from credo.sessions.assembly import build
 from credo.sessions.change_steps import Steps, collect, join
 from credo.sessions.change_tally import ChangeTally
+from credo.sessions.defaults import TABLE_CHUNK
 from credo.sessions.drift import Drift
 from credo.sessions.encoding import Block, Encoding, TableEncoding
 from credo.sessions.forecasts import Columns, Forecasts, forecast_blocks, in_columns, inverse
@@ -33,8 +34,6 @@ from credo.streams.scoring import Outcome
 from credo.tables import infer_schema
 
 __all__ = ["Session"]
-
-CHUNK = defaults.TABLE_CHUNK
 
 
 class Session:
@@ -56,8 +55,7 @@ class Session:
         rows_read, rows_used, rows_refused: how many rows were read, were learned from, and were refused
             because they would have given a belief that is not finite.
         missing, unseen: the numbers of cells without a value and of an unknown category, by column.
-        progress: the position of the latest run over a source, which the caller sets.
-        places: the positions of earlier runs over other sources.
+        progress, places: the places in the latest source and in earlier ones, which the caller sets.
 
     Cost: a row costs what the learner costs (see `credo.RecursiveLearner`); the scores take constant memory.
 
@@ -70,7 +68,7 @@ class Session:
         (True, 60)
     """
 
-    def __init__(self, settings: Settings, encoding: Encoding, chunk: int = CHUNK) -> None:
+    def __init__(self, settings: Settings, encoding: Encoding, chunk: int = TABLE_CHUNK) -> None:
         self.settings, self.encoding, self.chunk = settings, encoding, chunk
         self.learner, self.belief = build(settings, encoding.shape, len(encoding.classes))
         self.key = jax.random.key(settings.seed) if settings.draws else None
@@ -85,7 +83,7 @@ class Session:
 
     @staticmethod
     def create(
-        encoding: Encoding, options: Options | None = None, *, ordered: bool = True, chunk: int = CHUNK
+        encoding: Encoding, options: Options | None = None, *, ordered: bool = True, chunk: int = TABLE_CHUNK
     ) -> Session:
         """A session for data of a known encoding.
 
@@ -122,7 +120,7 @@ class Session:
         learning_rate: float | None = None,
         iterations: int | None = None,
         seed: int = 0,
-        chunk: int = CHUNK,
+        chunk: int = TABLE_CHUNK,
     ) -> Session:
         """A session for a table, whose meaning is inferred from its first rows. Nothing is learned yet.
 
@@ -208,12 +206,10 @@ class Session:
         forecasts: list[Forecasts] = []
         steps: list[Steps | None] = []
         for block in segments(rows, self.encoding):
-            if block.labelled:
-                reported, forecast = self._learn(block, np.asarray(levels, np.float32))
-                steps.append(reported)
-            else:
-                forecast = self.predict(block, levels)
-            forecasts.append(forecast)
+            known, probabilities = block.labelled, np.asarray(levels, np.float32)
+            one = self._learn(block, probabilities) if known else (None, self.predict(block, levels))
+            steps.append(one[0])
+            forecasts.append(one[1])
         return [one for one in forecasts if len(one.lines)], join(steps)
 
     def _learn(self, block: Block, levels: np.ndarray | None) -> tuple[Steps | None, Forecasts]:
@@ -332,7 +328,7 @@ class Session:
         return storage.write(path, storage.State(counters=storage.Counters(*counts), **state))
 
     @staticmethod
-    def load(path: str | os.PathLike[str], chunk: int = CHUNK) -> Session:
+    def load(path: str | os.PathLike[str], chunk: int = TABLE_CHUNK) -> Session:
         """Read a session back. It continues bit by bit as if it had never stopped.
 
         Arguments:

@@ -14,7 +14,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
-from typing import TypeVar
+from typing import Any, TypeVar
 
 __all__ = ["LiveText", "Pipe", "is_prompt", "open_pipe", "until_idle"]
 
@@ -133,6 +133,12 @@ class Pipe(io.RawIOBase):
             self._ready = None
         self.given += data.count(b"\n")
         return data
+
+    def readinto(self, buffer: Any) -> int:
+        """Fill the buffer with the next bytes, and return their number: 0 at the end."""
+        data = self.read1(len(buffer))
+        buffer[: len(data)] = data
+        return len(data)
 
     def idle(self) -> bool:
         """Whether a chunk should end here: all lines were taken, and no further one is there."""
