@@ -32,6 +32,7 @@ def test_a_regression_beats_the_running_mean_and_writes_its_folder(credo: Comman
         "scored": 240,
         "skipped": 0,
         "refused": 0,
+        "restarts": [],
         "missing_cells": {},
         "unseen_categories": {},
         "bad": [],

@@ -5,10 +5,8 @@ from __future__ import annotations
 import csv
 import io
 import os
-import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -81,29 +79,6 @@ def test_help_imports_no_jax() -> None:
     done = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr
     assert "credo learn mnist" in done.stdout
-
-
-def test_ctrl_c_saves_the_state_and_the_run_goes_on_from_there(tmp_path: Path) -> None:
-    pipe: dict[str, Any] = {
-        "stdin": subprocess.PIPE,
-        "stdout": subprocess.PIPE,
-        "stderr": subprocess.PIPE,
-        "cwd": tmp_path,
-    }
-    lines = numbers(tmp_path / "t.csv", 1400).read_text()
-    outcome = run("learn", "-", "--target", "y", "--model", "linear", "--out", "o", **pipe)
-    assert outcome.stdin is not None
-    outcome.stdin.write(lines)
-    outcome.stdin.flush()  # and is left open: the run waits for more
-    deadline = time.monotonic() + 60
-    while time.monotonic() < deadline and not list(tmp_path.glob(".o.*")):
-        time.sleep(0.1)
-    time.sleep(6)
-    outcome.send_signal(signal.SIGINT)
-    _, err = outcome.communicate(timeout=60)
-    assert outcome.returncode == 130, err
-    assert "the state is saved" in err and "--resume o/belief.credo" in err and "Traceback" not in err
-    assert sorted(path.name for path in (tmp_path / "o").iterdir()) == ["belief.credo", "metrics.json"]
 
 
 def test_a_closed_pipe_is_quiet(tmp_path: Path) -> None:

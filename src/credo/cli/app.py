@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 import inspect
+import math
 import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -12,6 +14,7 @@ from cyclopts import App, CycloptsError, Parameter
 
 import credo
 from credo.cli.flags import DATA, DataFlags, LearnerFlags, RunFlags, whole
+from credo.cli.starting import starting
 from credo.core.errors import CredoError, require_integer
 from credo.core.integers import LARGEST_CHUNK, LARGEST_SEED
 
@@ -25,7 +28,8 @@ Examples:
   credo learn mnist
   credo learn electricity --drift walk:3e-4
   credo learn prices.csv --target price --test new.csv
-  cat log.jsonl | credo learn - --target clicked
+  cat log.jsonl | credo learn - --target clicked --predictions -
+  credo learn prices.csv --resume runs/prices
   credo predict runs/prices/belief.credo new.csv --out p.csv
 
 Any command takes --debug, which shows where an error came from.
@@ -86,10 +90,18 @@ def learn(
     ):
         if value is not None:
             require_integer(option, value, least, most)
-    from credo.cli.learning import learn_from
-    from credo.cli.request import Request
+    if not 0 <= run.checkpoint < math.inf:
+        raise CredoError(f"--checkpoint must be a number of seconds, 0 or more; got {run.checkpoint:g}.")
+    if run.again and run.resume is None:
+        raise CredoError("--again is for --resume; a new belief has learned from no row yet.")
+    with starting():
+        from credo.cli.learning import learn_from
+        from credo.cli.request import Request
 
-    return learn_from(Request(_source(source), data, learner, run))
+    predictions = None if run.predictions is None else _source(run.predictions)
+    return learn_from(
+        Request(_source(source), data, learner, dataclasses.replace(run, predictions=predictions))
+    )
 
 
 @app.command(sort_key=2)

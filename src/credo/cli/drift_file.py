@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TextIO
@@ -10,6 +11,7 @@ from typing import TextIO
 import numpy as np
 
 from credo.core.errors import DataError
+from credo.core.files import write_atomically
 from credo.sessions import ChangeTally, Steps
 
 __all__ = ["DriftFile"]
@@ -22,10 +24,12 @@ class DriftFile:
         path: the file.
         tally: the tally of the drift; None writes nothing.
         row: how many rows were learned from before.
+        resumed: the belief from which the run goes on, or None. The rows up to it are taken from the file
+            beside it, where all of them are there.
     """
 
-    def __init__(self, path: Path, tally: ChangeTally | None, row: int) -> None:
-        self.path, self.tally, self.row = path, tally, row
+    def __init__(self, path: Path, tally: ChangeTally | None, row: int, resumed: Path | None = None) -> None:
+        self.path, self.tally, self.row, self.resumed = path, tally, row, resumed
         self.file: TextIO | None = None
 
     def __enter__(self) -> DriftFile:
@@ -36,11 +40,31 @@ class DriftFile:
             else:
                 heads += ["change", "run_length", "likeliest_run_length", "alarm"]
             try:
-                self.file = self.path.open("w", newline="")
+                before = self._before(heads)
+                write_atomically(self.path, before.encode())
+                self.file = self.path.open("a", newline="")
             except OSError as error:
                 raise self._refusal(error) from None
-            self._write([heads])
+            if not before:
+                self._write([heads])
         return self
+
+    def _before(self, heads: list[str]) -> str:
+        """The lines up to the place from which the run goes on; empty where they are not there."""
+        beside = None if self.resumed is None else self.resumed.parent / self.path.name
+        if beside is None or not beside.is_file():
+            return ""
+        lines = beside.read_text().splitlines(keepends=True)[: self.row + 1]
+        whole = [f"{number}," for number in range(1, self.row + 1)]
+        if len(lines) <= self.row or lines[0] != ",".join(heads) + "\n" or not lines[-1].endswith("\n"):
+            return ""
+        return "".join(lines) if all(map(str.startswith, lines[1:], whole)) else ""
+
+    def flush(self) -> None:
+        """Bring what was written to the disk."""
+        if self.file is not None:
+            self.file.flush()
+            os.fsync(self.file.fileno())
 
     def __exit__(self, *error: object) -> None:
         if self.file is not None:

@@ -81,13 +81,18 @@ class DataFlags:
     test_rows: Annotated[
         int | None,
         _data(
-            "How many held-out rows of a named data set are scored; 0 for all, -1 for none. Images: 1000, "
+            "How many held-out rows of a named data set are scored; 0 for all, -1 for none. Images: 4000, "
             "others: all.",
             whole,
         ),
     ] = None
     limit: Annotated[
-        int | None, _data("The most rows to learn from; 0 for all. Images: 2000, others: all.", whole)
+        int | None,
+        _data(
+            "The most rows to learn from in this run, counted from where it starts; 0 for all. Images: 2000, "
+            "others: all.",
+            whole,
+        ),
     ] = None
     shuffle: Annotated[
         bool | None,
@@ -175,13 +180,38 @@ class RunFlags:
     """The flags about where results go, and how a run continues."""
 
     out: Annotated[
-        Path | None, _run("The folder for the results; by default runs/SOURCE, or the next free number.")
+        Path | None,
+        _run(
+            "The folder for the results; by default runs/SOURCE, or the next free number, or the folder that "
+            "is resumed."
+        ),
     ] = None
     save: Annotated[Path | None, _run("A further file for the saved belief.")] = None
     resume: Annotated[
         Path | None,
-        _run("A saved belief to go on from; the learner's options are those it was saved with."),
+        _run(
+            "A saved belief to go on from, or the folder of a run, also of one that was killed. The learner "
+            "is the one that was saved, and rows that it has learned from are left out."
+        ),
     ] = None
+    again: Annotated[
+        bool,
+        Parameter(group=_RUN, negative="", help="With --resume: learn from all rows, also from known ones."),
+    ] = False
+    predictions: Annotated[
+        str | None,
+        _run(
+            "A file (.jsonl, .csv or .parquet) for the forecast of each row, made before the row was learned "
+            "from and written at once (Parquet: at the end); - is JSON lines on standard output."
+        ),
+    ] = None
+    checkpoint: Annotated[
+        float,
+        _run(
+            "Save the belief every so many seconds into the folder for the results, so that a run that is "
+            "killed loses no more; 0 saves it at the end only.",
+        ),
+    ] = 30.0
     chunk: Annotated[
         int | None,
         _run(

@@ -2,129 +2,211 @@
 
 from __future__ import annotations
 
+import contextlib
+import sys
 import time
+from pathlib import Path
 
 from credo.cli import output, results
+from credo.cli.checkpoints import Checkpoints, go_on
 from credo.cli.drift_file import DriftFile
 from credo.cli.flags import in_flags
+from credo.cli.forecast_file import ForecastFile
 from credo.cli.interrupt import Interruptible
-from credo.cli.progress import Watch, note
-from credo.cli.request import Request, is_named, slug
-from credo.cli.resuming import resume, skip_known
+from credo.cli.progress import note
+from credo.cli.request import Request
+from credo.cli.resuming import find_start, resume
+from credo.cli.streaming import require_good, stream, waiting_for_rows
 from credo.cli.summary import Results
 from credo.core.errors import CredoError, DataError
-from credo.sessions import (
-    Block,
-    ColumnOptions,
-    Progress,
-    RowSource,
-    Session,
-    Tally,
-    open_dataset,
-    open_file,
-)
+from credo.sessions import ColumnOptions, RowSource, Session, Tally, open_dataset, open_file
+from credo.tables.live import Pipe, open_pipe
 
 __all__ = ["learn_from"]
-
-SHOWN_BAD = 3
 
 
 def learn_from(request: Request) -> int:
     """Learn from a source, and write the results.
 
     Returns:
-        The exit status: 0, or 130 where the run was interrupted.
+        The exit status: 0, or 128 and the number of the signal that stopped the run (130 after Ctrl-C).
 
     Raises:
         DataError: the test file does not exist, or there is no row to learn from.
     """
-    path = request.run.resume
-    earlier = None if path is None else resume(request, path)
-    source = _open(request, earlier)
-    if earlier is None:
-        session, prepared = _fresh(request, source)
-    else:
-        session = earlier
-        prepared = [f"continuing {request.run.resume}, which has learned from {earlier.rows_used:,} rows"]
-    session.chunk = source.chunk
+    _require_files(request)
+    named = request.named  # which refuses what is neither a file nor a data set
+    saved = None if request.run.resume is None else output.saved_in(request.run.resume)
+    folder = request.run.out
+    if (
+        folder is None
+        and saved is not None
+        and request.run.resume is not None
+        and request.run.resume.is_dir()
+    ):
+        folder = request.run.resume
+    with Interruptible() as interrupt, output.writing(folder, request.output_name, saved) as place:
+        try:
+            pipe = None if named else open_pipe(request.source)
+            return _run(request, place, interrupt, saved, pipe)
+        except KeyboardInterrupt:
+            note(
+                "credo: interrupted; nothing was written."
+                if not place.belief.is_file()
+                else "credo: stopped."
+            )
+            return interrupt.status
+        finally:
+            if place.belief.is_file() and not place.complete:
+                words = go_on(request, place)
+                note(f"credo: what was learned is saved in {place.belief}; go on with: {words}")
+
+
+def _require_files(request: Request) -> None:
+    """Refuse files that are not there, or cannot be written, before anything is computed."""
     if request.data.test is not None and not request.data.test.is_file():
         raise DataError(f"--test {request.data.test} does not exist, or is no file.")
-    path, about_folder = output.choose(
-        request.run.out, request.source if source.total is not None else slug(request.source)
-    )
     if request.run.save is not None:
         output.require_writable_file(request.run.save, "--save")
-    sentences = [in_flags(sentence) for sentence in source.sentences] + prepared
-    if earlier is None:
-        sentences += [in_flags(sentence) for sentence in session.encoding.sentences]
-    for sentence in [*sentences, about_folder] if about_folder else sentences:
-        note(sentence, request.run.quiet)
-    with output.writing(path) as folder, Interruptible() as interrupt:
-        clock = time.monotonic()
-        session.recovery.notify = lambda sentence: note(f"credo: {in_flags(sentence)}")
-        rows_before, scored_before = session.rows_used, session.tally.snapshot()
-        with DriftFile(folder.files / "drift.csv", session.changes, session.rows_used) as record:
-            bad = _stream(request, session, source, interrupt, record)
-        seconds = time.monotonic() - clock
-        if interrupt.stopped and session.rows_used == rows_before:
-            raise KeyboardInterrupt
-        if session.rows_used == 0:
-            raise DataError(_nothing(source.name, bad))
-        result = Results(
-            request.source,
-            session,
-            tuple(sentences),
-            bad,
-            None if interrupt.stopped else _score_held_out(request, session, source),
-            seconds,
-            session.rows_used - rows_before,
-            interrupt.stopped,
-            source.ordered,
-            None if earlier is None else scored_before,
-        )
-        session.save(folder.files / "belief.credo")
-        hints = results.write(folder.files, result, plots=not interrupt.stopped)
-        if request.run.save is not None:
-            session.save(request.run.save)
-        folder.commit()
-    saved = request.run.save or path / "belief.credo"
-    if interrupt.stopped:
-        again = f"credo learn {request.source} --resume {saved}"
-        note(f"credo: interrupted after {session.rows_used:,} rows; the state is saved, go on with: {again}")
-        return 130
-    results.show(result)
-    for hint in hints:
-        note(hint, request.run.quiet)
-    note(f"report: {path}/report.html   saved belief: {saved}", request.run.quiet)
-    return 0
-
-
-def _open(request: Request, earlier: Session | None) -> RowSource:
-    data, chunk = request.data, request.run.chunk
-    if is_named(request.source):
-        seed = request.learner.seed
-        if seed is None:
-            seed = 0 if earlier is None else earlier.settings.seed
-        source = open_dataset(
-            request.source,
-            request.columns,
-            limit=data.limit,
-            shuffle=data.shuffle,
-            seed=seed,
-            test_rows=data.test_rows,
-            chunk=chunk,
-        )
-    else:
-        if data.shuffle:
+    if not request.named:
+        if request.data.shuffle:
             raise CredoError("--shuffle is for named data sets; a file is read in its own order.")
-        if data.test_rows is not None:
+        if request.data.test_rows is not None:
             raise CredoError(
                 "--test-rows is for named data sets; give held-out rows of your own with --test FILE."
             )
-        encoding = None if earlier is None else earlier.encoding
-        source = open_file(request.source, request.columns, encoding=encoding, chunk=chunk, limit=data.limit)
-    if earlier is not None:
-        skip_known(source, earlier.progress, request.source)
+
+
+def _run(
+    request: Request, place: output.Folder, interrupt: Interruptible, saved: Path | None, pipe: Pipe | None
+) -> int:
+    earlier = None if saved is None else resume(request, saved)
+    try:
+        source = _open(request, earlier, pipe, interrupt)
+    except DataError as error:
+        if interrupt.stopped:  # too few rows had come
+            note(f"credo: {error}")
+            raise KeyboardInterrupt from None
+        raise
+    session, sentences = _begin(request, source, earlier)
+    if place.sentence and (saved is None or saved.parent not in (place.path, place.files)):
+        sentences.append(place.sentence)
+    for sentence in sentences:
+        note(sentence, request.run.quiet)
+    session.recovery.notify = lambda sentence: note(f"credo: {in_flags(sentence)}")
+    clock, rows_before, read_before = time.monotonic(), session.rows_used, session.rows_read
+    scored_before = None if earlier is None else session.tally.snapshot()
+    with (
+        DriftFile(place.files / "drift.csv", session.changes, session.rows_used, saved) as record,
+        ForecastFile(request.run.predictions, session, place.files, saved) as forecasts,
+    ):
+        checkpoints = Checkpoints(request, session, place, record, forecasts)
+        bad = stream(request, session, source, interrupt, record, forecasts, checkpoints)
+        seconds = time.monotonic() - clock
+        if interrupt.stopped and session.rows_read == read_before and not place.belief.is_file():
+            raise KeyboardInterrupt
+        if session.rows_used == 0:
+            raise DataError(_nothing(source.name, bad))
+        finishing = saved is not None and saved.parent.name == output.UNFINISHED
+        if session.rows_read == read_before and source.after and not finishing:
+            raise DataError(
+                f"{source.name} has no row after {source.after:,}, up to which {request.run.resume} has "
+                "learned; --again learns from its rows once more."
+            )
+        checkpoints.save()
+        forecasts.finish()
+    if request.run.save is not None:
+        session.save(request.run.save)
+    result = Results(
+        request.source,
+        session,
+        tuple(sentences),
+        bad,
+        None if interrupt.stopped else _score_held_out(request, session, source),
+        seconds,
+        session.rows_used - rows_before,
+        interrupt.stopped,
+        source.ordered,
+        scored_before,
+    )
+    hints = results.write(place.files, result, plots=not interrupt.stopped)
+    place.commit()
+    if interrupt.stopped:
+        note(
+            f"credo: interrupted after {session.rows_used:,} rows; the state is saved, go on with: "
+            f"{checkpoints.command}"
+        )
+        return interrupt.status
+    with contextlib.redirect_stdout(sys.stderr if request.run.predictions == "-" else sys.stdout):
+        results.show(result)
+    for hint in hints:
+        note(hint, request.run.quiet)
+    belief = request.run.save or place.path / output.BELIEF
+    note(f"report: {place.path}/report.html   saved belief: {belief}", request.run.quiet)
+    return 0
+
+
+def _begin(request: Request, source: RowSource, earlier: Session | None) -> tuple[Session, list[str]]:
+    """The session, and what there is to say about source and learner."""
+    sentences = [in_flags(sentence) for sentence in source.sentences]
+    if earlier is None:
+        session, prepared = _fresh(request, source)
+        session.progress.source, session.progress.order = request.source, source.order
+        sentences += [*prepared, *map(in_flags, session.encoding.sentences)]
+    else:
+        session = earlier
+        sentences.append(
+            f"continuing {request.run.resume}, which has learned from {session.rows_used:,} rows"
+        )
+    session.chunk = source.chunk
+    return session, sentences
+
+
+def _open(
+    request: Request, earlier: Session | None, pipe: Pipe | None, interrupt: Interruptible
+) -> RowSource:
+    data, chunk = request.data, request.run.chunk
+    encoding = None if earlier is None else earlier.encoding
+    if request.named:
+        seed = request.learner.seed
+        if seed is None:
+            seed = 0 if earlier is None else earlier.settings.seed
+
+        def opened(after: int) -> RowSource:
+            return open_dataset(
+                request.source,
+                request.columns,
+                limit=data.limit,
+                shuffle=data.shuffle,
+                seed=seed,
+                test_rows=data.test_rows,
+                chunk=chunk,
+                after=after,
+                encoding=encoding,
+            )
+
+        source = opened(0)
+        start = 0 if earlier is None else find_start(earlier, request, source.order)
+        source = opened(start) if start else source
+    else:
+        start = 0 if earlier is None else find_start(earlier, request, "")
+        if pipe is not None:
+            interrupt.pipe = pipe
+            pipe.on_wait = waiting_for_rows(pipe, request.run.quiet)
+        source = open_file(
+            request.source,
+            request.columns,
+            encoding=encoding,
+            chunk=chunk,
+            limit=data.limit,
+            after=start,
+            pipe=pipe,
+        )
+    source.after = start
+    if start:
+        source.sentences.append(
+            f"going on after row {start:,} of {request.source}, up to which the belief has learned from it"
+        )
     return source
 
 
@@ -144,49 +226,6 @@ def _fresh(request: Request, source: RowSource) -> tuple[Session, list[str]]:
     return session, sentences
 
 
-def _stream(
-    request: Request, session: Session, source: RowSource, interrupt: Interruptible, record: DriftFile
-) -> list[str]:
-    """Learn from all rows, and return sentences about the bad ones."""
-    bad: list[str] = []
-    bad_rows, rows_read = 0, 0
-    session.progress = Progress(request.source, session.progress.line, interrupted=True)
-    with Watch(source.total, request.run.quiet, source.share) as watch:
-        try:
-            for rows in source.rows:
-                interrupt.busy = True
-                block = session.encoding.encode(rows, learn=True)
-                _strict(request, source.name, block)
-                record.add(block.lines, session.learn(block))
-                for label, line in block.classes.items():
-                    note(f"line {line:,} has the new class {label!r}; it is learned too", request.run.quiet)
-                bad_rows += len(block.bad)
-                few = block.bad[: max(0, SHOWN_BAD - len(bad))]
-                bad += [f"{source.name}: {in_flags(str(row))}" for row in few]
-                rows_read += block.read
-                if len(rows.lines):
-                    session.progress.line = int(rows.lines[-1])
-                watch.tell(rows_read, session.tally, bad_rows)
-                interrupt.busy = False
-                if interrupt.stopped:
-                    break
-        except KeyboardInterrupt:
-            if interrupt.busy:
-                raise
-            interrupt.stopped = True
-    session.progress.interrupted = interrupt.stopped
-    if bad_rows:
-        more = "" if bad_rows <= len(bad) else f", and {bad_rows - len(bad):,} more"
-        bad = [f"{bad_rows:,} bad row{'s'[: bad_rows != 1]} skipped: {'; '.join(bad)}{more}"]
-        note(bad[0], request.run.quiet)
-    return bad
-
-
-def _strict(request: Request, name: str, block: Block) -> None:
-    if request.data.strict and block.bad:
-        raise DataError(f"{name}: {block.bad[0]} (--strict stops at the first bad row).")
-
-
 def _nothing(name: str, bad: list[str]) -> str:
     return f"{name} has no row that can be learned from" + (f"; {bad[0]}." if bad else ".")
 
@@ -202,6 +241,6 @@ def _score_held_out(request: Request, session: Session, source: RowSource) -> Ta
     tally = Tally(session.settings.task, len(session.encoding.classes))
     for rows in chunks:
         block = session.encoding.encode(rows, learn=False)
-        _strict(request, str(request.data.test), block)
+        require_good(request, str(request.data.test), block)
         session.test(block, tally)
     return tally

@@ -1,4 +1,9 @@
-"""The output folder of a run: chosen, checked before anything is computed, and filled all at once."""
+"""The output folder of a run: chosen, locked, and filled when the run ends.
+
+While a run goes on, its files gather in the folder `unfinished` inside its output folder, and the belief is
+saved there every now and then. At the end they move up to their places. So an earlier run's files stay as
+they are until the new one is complete, and what a killed run has learned lies in `unfinished`.
+"""
 
 from __future__ import annotations
 
@@ -9,100 +14,195 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
+from credo.cli import locking
 from credo.core.errors import DataError
 
-__all__ = ["Folder", "choose", "require_writable_file", "writing"]
+__all__ = ["BELIEF", "UNFINISHED", "Folder", "require_writable_file", "saved_in", "writing"]
 
-OURS = ("metrics.json", "belief.credo", "report.html")
+BELIEF, UNFINISHED = "belief.credo", "unfinished"
+"""The saved belief, and the folder of a run that is not complete."""
+
+_RESULTS = (BELIEF, "metrics.json", "report.html", "drift.csv")
+_OURS = (*_RESULTS, UNFINISHED)
+_LOCK = "lock"
 
 
 class Folder:
-    """Where a run is written to: files gather in a hidden sibling folder and appear together at the end."""
+    """Where a run is written to, as a context of `writing`.
 
-    def __init__(self, path: Path, files: Path) -> None:
-        self.path, self.files = path, files
+    Arguments:
+        path: the output folder.
+        sentence: what there is to say about it.
+
+    Attributes:
+        files: the folder in which files gather.
+        belief: the file in it for the belief.
+        complete: whether the files have moved to their places.
+    """
+
+    def __init__(self, path: Path, sentence: str) -> None:
+        self.path, self.sentence = path, sentence
+        self.files = path / UNFINISHED
+        self.belief = self.files / BELIEF
+        self.complete = False
 
     def commit(self) -> None:
-        """Move the files to their place; an earlier run's files of the same names are replaced one by one.
+        """Move the files to their places, the belief last, and remove those of an earlier run that have none.
 
         Raises:
             DataError: a file cannot be written.
         """
+        files = [file for file in self.files.rglob("*") if file.is_file() and file.name != _LOCK]
+        files.sort(key=lambda file: (file == self.belief, file))
+        places = [self.path / file.relative_to(self.files) for file in files]
         try:
-            if not self.path.exists():
-                os.chmod(self.files, 0o755)
-                os.rename(self.files, self.path)
-                return
-            for file in sorted(self.files.rglob("*")):
-                if file.is_file():
-                    target = self.path / file.relative_to(self.files)
-                    target.parent.mkdir(parents=True, exist_ok=True)
-                    os.replace(file, target)
+            for file, place in zip(files, places, strict=True):
+                place.parent.mkdir(parents=True, exist_ok=True)
+                os.replace(file, place)
+            self.complete = True
+            pictures = (self.path / "plots").glob("*.png")
+            for old in {self.path / name for name in _RESULTS} | set(pictures):
+                if old not in places:
+                    old.unlink(missing_ok=True)
+            with contextlib.suppress(OSError):
+                (self.path / "plots").rmdir()
         except OSError as error:
             raise _refusal(self.path, error) from None
+
+
+def saved_in(path: Path) -> Path:
+    """The belief of a run: of an unfinished one where there is one, and otherwise of the complete one.
+
+    Arguments:
+        path: the folder of a run; a file is returned as it is.
+
+    Raises:
+        DataError: the folder holds no belief.
+    """
+    if not path.is_dir():
+        return path
+    for belief in (path / UNFINISHED / BELIEF, path / BELIEF):
+        if belief.is_file():
+            return belief
+    raise DataError(f"{path} holds no saved belief; name a file, or the folder of an earlier run.")
 
 
 def _refusal(path: Path, error: OSError) -> DataError:
     return DataError(f"cannot write to {path}: {(error.strerror or str(error)).lower()}.")
 
 
-def choose(folder: Path | None, name: str) -> tuple[Path, str]:
-    """The folder of a run and a sentence on it where there is something to say.
+@contextlib.contextmanager
+def writing(folder: Path | None, name: str, resumed: Path | None) -> Iterator[Folder]:
+    """The locked folder of a run. Without a belief in it, what was begun is removed at the end.
 
     Arguments:
-        folder: the one that the user named, or None.
+        folder: the output folder that the user named, or None for a new one.
         name: the name of the source.
+        resumed: the belief from which the run goes on, or None.
 
     Raises:
-        DataError: the named folder holds files that no run of credo wrote, or is no folder.
+        DataError: the named folder holds files that no run of credo wrote, another run is writing there, a
+            run that was cut short lies there, or it cannot be written to.
     """
-    if folder is None:
-        path, number = Path("runs") / name, 1
-        while path.exists():
-            number += 1
-            path = Path("runs") / f"{name}-{number}"
-        return path, f"runs/{name} holds an earlier run, so this one goes to {path}" if number > 1 else ""
-    if folder.exists() and not folder.is_dir():
-        raise DataError(f"--out {folder} is a file; name a folder.")
+    created: list[Path] = []
     try:
-        entries = [entry.name for entry in folder.iterdir()] if folder.exists() else []
+        path, sentence, lock = _claim(folder, name, created)
     except OSError as error:
-        raise _refusal(folder, error) from None
-    if not entries:
-        return folder, ""
-    if not any(file in entries for file in OURS):
-        raise DataError(
-            f"--out {folder} holds other files ({sorted(entries)[0]}, ...) and no earlier run; "
-            "name another folder."
-        )
-    return folder, f"the earlier run in {folder} is replaced"
-
-
-@contextlib.contextmanager
-def writing(path: Path) -> Iterator[Folder]:
-    """A folder to fill, which is removed where anything goes wrong. It must be writable from the start.
-
-    Raises:
-        DataError: the file cannot be written.
-    """
-    created = [parent for parent in (path.parent, *path.parent.parents) if not parent.exists()]
-    files = None
+        _remove(created)
+        raise _refusal(folder or Path("runs") / name, error) from None
+    except DataError:
+        _remove(created)
+        raise
+    place = Folder(path, sentence)
     try:
+        for rest in place.files.glob(".*"):  # what a killed run was writing
+            rest.unlink()
+        if place.belief.is_file() and (resumed is None or not resumed.samefile(place.belief)):
+            raise DataError(
+                f"--out {path} holds a run that was cut short; go on with it by --resume {path}, or name "
+                "another folder."
+            )
+        if not place.belief.is_file():
+            _clear(place.files)
         try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            files = Path(tempfile.mkdtemp(dir=path.parent, prefix=f".{path.name}."))
-            if path.exists():
-                with tempfile.TemporaryFile(dir=path):
-                    pass
+            with tempfile.TemporaryFile(dir=path):
+                pass
         except OSError as error:
             raise _refusal(path, error) from None
-        yield Folder(path, files)
+        yield place
     finally:
-        if files is not None:
-            shutil.rmtree(files, ignore_errors=True)
-        for parent in created:
-            with contextlib.suppress(OSError):
-                parent.rmdir()
+        if place.complete or not place.belief.is_file():
+            shutil.rmtree(place.files, ignore_errors=True)
+        locking.let_go(lock)
+        if os.name == "nt" and not place.belief.is_file():
+            shutil.rmtree(place.files, ignore_errors=True)  # where an open file cannot be removed
+        _remove(created)
+
+
+def _claim(folder: Path | None, name: str, created: list[Path]) -> tuple[Path, str, int]:
+    """An output folder that is locked, a sentence about it, and its lock."""
+    if folder is not None:
+        sentence = _about(folder)
+        lock = _lock(folder, created)
+        if lock is None:
+            raise DataError(f"another run is writing into {folder} just now; name another folder by --out.")
+        return folder, sentence, lock
+    number, first = 1, Path("runs") / name
+    path, sentence = first, ""
+    while True:
+        entries = set(os.listdir(path)) if path.is_dir() else set()
+        if not path.exists() or entries <= {UNFINISHED}:
+            lock = _lock(path, created)
+            if lock is not None and not (path / UNFINISHED / BELIEF).exists():
+                return path, sentence, lock
+            state = "a run that is going on" if lock is None else "a run that was cut short"
+            if lock is not None:
+                locking.let_go(lock)
+                state += f" (go on with it by --resume {path})"
+        else:
+            state = "an earlier run"
+        number += 1
+        path = Path("runs") / f"{name}-{number}"
+        sentence = sentence or f"{first} holds {state}, so this one goes to "
+        sentence = f"{sentence.partition(' goes to ')[0]} goes to {path}"
+
+
+def _about(folder: Path) -> str:
+    if folder.exists() and not folder.is_dir():
+        raise DataError(f"--out {folder} is a file; name a folder.")
+    entries = sorted(os.listdir(folder)) if folder.exists() else []
+    if not entries or entries == [UNFINISHED]:
+        return ""
+    if not any(entry in _OURS for entry in entries):
+        raise DataError(
+            f"--out {folder} holds other files ({entries[0]}, ...) and no earlier run; name another folder."
+        )
+    return f"the earlier run in {folder} is replaced"
+
+
+def _lock(path: Path, created: list[Path]) -> int | None:
+    """Lock a folder, which is created where it is missing."""
+    files = path / UNFINISHED
+    created += [one for one in (path, *path.parents) if not one.exists()]
+    while True:
+        files.mkdir(parents=True, exist_ok=True)
+        with contextlib.suppress(FileNotFoundError):  # another run has just ended, and removed the folder
+            return locking.hold(files / _LOCK)
+
+
+def _clear(files: Path) -> None:
+    for entry in files.iterdir():
+        if entry.is_dir():
+            shutil.rmtree(entry)
+        elif entry.name != _LOCK:
+            entry.unlink()
+
+
+def _remove(created: list[Path]) -> None:
+    """Remove folders that nothing was written to."""
+    for path in created:
+        with contextlib.suppress(OSError):
+            path.rmdir()
 
 
 def require_writable_file(path: Path, option: str) -> None:

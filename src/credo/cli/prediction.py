@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 
 from credo.cli.flags import in_flags
+from credo.cli.forecast_table import (
+    SUFFIXES,
+    Cell,
+    as_csv,
+    as_json_lines,
+    cells,
+    format_of,
+    heads,
+    write_parquet,
+)
 from credo.cli.output import require_writable_file
 from credo.cli.progress import note
 from credo.core.errors import CredoError, DataError
 from credo.core.files import write_atomically
-from credo.sessions import Forecasts, Session, TableEncoding
+from credo.sessions import Session, TableEncoding
 from credo.tables import BadRow, open_table
+from credo.tables.live import open_pipe
 
 __all__ = ["predict_file"]
 
@@ -49,18 +58,23 @@ def predict_file(saved: Path, file: str, out: str, level: float, strict: bool, c
     if out != "-":
         require_writable_file(Path(out), "--out")
     bad: list[BadRow] = []
+    names = heads(session.encoding.classes, target=False)
+    kind = "csv" if out == "-" or Path(out).suffix.lower() not in SUFFIXES else format_of(Path(out), "--out")
     parts = _parts(session, file, level, strict, chunk, bad)
     rows = 0
-    if out == "-":
-        for text, count in parts:
-            sys.stdout.write(text)
-            rows += count
-        sys.stdout.flush()
-    else:
-        texts = []
-        for text, count in parts:
-            texts.append(text)
-            rows += count
+    texts = [as_csv([names])] if kind == "csv" else []
+    for part in parts:
+        texts.append(as_csv(part) if kind == "csv" else as_json_lines(names, part))
+        rows += len(part)
+        if out == "-":
+            sys.stdout.write("".join(texts))
+            sys.stdout.flush()
+            texts = []
+    if kind == "parquet":
+        write_parquet(
+            Path(out), names, "".join(texts).split("\n")[:-1], classes=bool(session.encoding.classes)
+        )
+    elif out != "-":
         write_atomically(Path(out), "".join(texts).encode())
     if bad:
         examples = in_flags("; ".join(map(str, bad[:SHOWN_BAD]))) + (
@@ -76,33 +90,17 @@ def predict_file(saved: Path, file: str, out: str, level: float, strict: bool, c
 
 def _parts(
     session: Session, file: str, level: float, strict: bool, chunk: int, bad: list[BadRow]
-) -> Iterator[tuple[str, int]]:
-    """The CSV text of the header and of each chunk, and how many rows it holds."""
-    classes = session.encoding.classes
-    names = [f"p({label})" for label in classes] or ["sd", "lower", "upper"]
-    with open_table(file, chunk_rows=chunk, strict=strict) as source:
-        yield _csv([["row", "prediction" if classes else "mean", *names]]), 0
+) -> Iterator[list[list[Cell]]]:
+    """The rows of the table, chunk by chunk."""
+    pipe = open_pipe(file)
+    if pipe is not None:
+        pipe.prompt()
+    with open_table(file if pipe is None else pipe, chunk_rows=chunk, strict=strict) as source:
         for raw in source:
             block = session.encoding.encode(raw, learn=False, need_target=False)
             if strict and block.bad:
                 raise DataError(f"{file}: {block.bad[0]} (--strict stops at the first bad row).")
             bad += block.bad
-            if not len(block.lines):
-                continue
-            forecasts = session.predict(block, (0.5 - level / 2, 0.5 + level / 2))
-            yield _csv(_cells(forecasts)), len(block)
-
-
-def _cells(forecasts: Forecasts) -> list[list[object]]:
-    if forecasts.probs is not None:
-        columns = zip(forecasts.lines, forecasts.labels, forecasts.probs, strict=True)
-        return [[int(line), label, *(f"{p:.6g}" for p in probs)] for line, label, probs in columns]
-    assert forecasts.mean is not None and forecasts.sd is not None and forecasts.quantiles is not None
-    moments = zip(forecasts.lines, forecasts.mean, forecasts.sd, forecasts.quantiles, strict=True)
-    return [[int(line), *(f"{value:.8g}" for value in (mean, sd, *ends))] for line, mean, sd, ends in moments]
-
-
-def _csv(rows: Iterable[Sequence[object]]) -> str:
-    text = io.StringIO()
-    csv.writer(text, lineterminator="\n").writerows(rows)
-    return text.getvalue()
+            if len(block.lines):
+                forecasts = session.predict(block, (0.5 - level / 2, 0.5 + level / 2))
+                yield cells(forecasts, target=False)

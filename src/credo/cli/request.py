@@ -53,6 +53,21 @@ class Request:
             flags.seed,
         )
 
+    @property
+    def named(self) -> bool:
+        """Whether the source is a named data set."""
+        return is_named(self.source)
+
+    @property
+    def rereadable(self) -> bool:
+        """Whether the source is a file that can be read twice."""
+        return not self.named and self.source != "-" and Path(self.source).is_file()
+
+    @property
+    def output_name(self) -> str:
+        """The name of the output folder, where none is given."""
+        return self.source if self.named else slug(self.source)
+
 
 def _task(text: str | None) -> TaskName | None:
     if text is None:

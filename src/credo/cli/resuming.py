@@ -1,4 +1,4 @@
-"""`--resume`: continue a saved session with the learner that was saved in it."""
+"""`--resume`: continue a saved session with the learner that was saved in it, where it was."""
 
 from __future__ import annotations
 
@@ -6,10 +6,11 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from credo.cli.request import Request
-from credo.core.errors import CredoError
-from credo.sessions import Drift, Network, Posterior, Progress, RowSource, Session, after_line
+from credo.core.errors import CredoError, DataError
+from credo.sessions import Drift, Network, Posterior, Progress, Session
+from credo.sessions.places import find_place
 
-__all__ = ["resume", "skip_known"]
+__all__ = ["find_start", "resume"]
 
 
 def resume(request: Request, path: Path) -> Session:
@@ -74,17 +75,50 @@ def _same(name: str, choice: object, present: object) -> bool:
     return name == "drift" and Drift.parse(choice) == Drift.parse(present)
 
 
-def skip_known(source: RowSource, progress: Progress, name: str) -> None:
-    """Leave out the rows that an interrupted run over the same source has learned from.
+def find_start(session: Session, request: Request, order: str) -> int:
+    """The line after which a run goes on in its source, and 0 where the belief has not learned from it.
+
+    The session's progress becomes that in this source.
 
     Arguments:
-        source: the source, which is changed in place.
-        progress: the progress of the earlier run.
-        name: the SOURCE of the present run.
+        session: the session, which is changed in place.
+        request: what the command was called with.
+        order: the order of the rows of a named data set; empty for a file or a pipe.
+
+    Raises:
+        DataError: the source holds rows that were learned from, in another order or beside others, and they
+            were not asked for again.
     """
-    if not progress.interrupted or progress.source != name or name == "-":
-        return
-    line = progress.line
-    source.rows = after_line(source.rows, line)
-    source.sentences.append(f"going on after row {line:,} of {name}, where the earlier run was stopped")
-    source.total = None if source.total is None else max(source.total - line, 1)
+    name, latest = request.source, session.progress
+    places = [*session.places, latest] if latest.line else session.places
+    place = None
+    if order:
+        place = next((one for one in reversed(places) if one.source == name and one.order), None)
+        if place is not None and place.order != order and not request.run.again:
+            raise DataError(
+                f"{request.run.resume} has learned from {place.line:,} rows of {name}, {place.order}, which "
+                f"cannot be told from the rest {order}; --again learns from all of them."
+            )
+    elif request.rereadable:
+        place, changed = find_place(name, places)
+        if changed and place is None and not request.run.again:
+            raise DataError(
+                f"{name} begins with rows that {request.run.resume} has learned from, and then differs; "
+                "--again learns from all of them."
+            )
+    if place is None and name != "-":  # files of earlier versions know neither order nor digest
+        place = next((one for one in places if one.source == name and _unnamed(one)), None)
+    session.places = [one for one in places if one is not place]
+    start = 0 if place is None or request.run.again else place.line
+    session.progress = Progress(
+        name,
+        start,
+        order=order,
+        forecast_bytes=latest.forecast_bytes,
+        forecast_tail=latest.forecast_tail,
+    )
+    return start
+
+
+def _unnamed(place: Progress) -> bool:
+    return place.interrupted and not place.order and not place.digest

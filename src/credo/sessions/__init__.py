@@ -13,16 +13,17 @@ Settings with numbers are records, `Network`, `Posterior` and `Drift`, which are
 from credo.sessions.architecture import Network, NetworkKind
 from credo.sessions.change_steps import Steps
 from credo.sessions.change_tally import ChangeSummary, ChangeTally
+from credo.sessions.cutting import after_line
 from credo.sessions.drift import Drift, DriftKind
 from credo.sessions.encoding import Block, Encoding, ImageEncoding, Images, TableEncoding
 from credo.sessions.forecasts import Forecasts
 from credo.sessions.intake import Rows
+from credo.sessions.places import Progress
 from credo.sessions.posterior import Posterior, PosteriorKind
 from credo.sessions.resolution import resolve
-from credo.sessions.row_sources import ColumnOptions, RowSource, after_line, open_dataset, open_file
+from credo.sessions.row_sources import ColumnOptions, RowSource, open_dataset, open_file
 from credo.sessions.session import Session
 from credo.sessions.settings import METHODS, MethodName, Options, SavedSettings, Settings, TaskName
-from credo.sessions.storage import Progress
 from credo.sessions.tally import Tally
 
 __all__ = [

@@ -71,12 +71,18 @@ def collect(belief: Belief, info: Info) -> Steps:
     return Steps(jnp.ones(1, change.dtype), belief.run_length[None], change, reset, zero)
 
 
-def join(parts: Sequence[Steps]) -> Steps:
+def join(chunks: Sequence[Steps | None]) -> Steps | None:
     """The steps of several chunks, one after the other.
 
     Arguments:
-        parts: the steps of the chunks, at least one.
+        chunks: the steps of the chunks; None for a chunk without any.
+
+    Returns:
+        All steps, or None where there are none.
     """
+    parts = [steps for steps in chunks if steps is not None]
+    if not parts:
+        return None
     return Steps(
         np.concatenate([part.probs for part in parts]),
         np.concatenate([part.lengths for part in parts]),

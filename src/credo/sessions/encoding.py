@@ -53,6 +53,7 @@ class Block:
         missing: the number of cells without a value, by column.
         unseen: the number of cells of an unknown category, by column.
         classes: the new classes, with the line of the first row of each.
+        labelled: whether the rows have targets.
 
     Example:
         >>> len(Block(np.zeros((2, 3), np.float32), np.zeros(2), np.arange(1, 3), read=2))
@@ -67,6 +68,7 @@ class Block:
     missing: dict[str, int] = dataclasses.field(default_factory=dict)
     unseen: dict[str, int] = dataclasses.field(default_factory=dict)
     classes: dict[str, int] = dataclasses.field(default_factory=dict)
+    labelled: bool = True
 
     def __len__(self) -> int:
         return len(self.lines)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import jax
 import numpy as np
@@ -15,9 +15,16 @@ from credo.sessions.assembly import Belief, SessionLearner
 from credo.sessions.encoding import Block
 from credo.sessions.passes import forecast_rows, judge_rows, pad
 from credo.sessions.targets import SCALER
-from credo.tables import Moments
+from credo.streams.scoring import Outcome
+from credo.tables import Moments, ScaledTarget
 
-__all__ = ["Forecasts", "forecast_blocks", "judge"]
+__all__ = ["Columns", "Forecasts", "forecast_blocks", "in_columns", "inverse", "judge"]
+
+Column: TypeAlias = np.ndarray | None
+"""The numbers of n rows, or None where there are none."""
+
+Columns: TypeAlias = tuple[Column, Column, Column, Column]
+"""The columns of a forecast: `probs`, `mean`, `sd` and `quantiles`."""
 
 
 class Forecasts(NamedTuple):
@@ -30,6 +37,7 @@ class Forecasts(NamedTuple):
         mean: the predictive means (n,).
         sd: the predictive standard deviations (n,).
         quantiles: the quantiles (n, levels), or None where no levels were asked for.
+        targets: what was observed (n,), class numbers or numbers, where the rows were learned from.
 
     Example:
         >>> Forecasts(np.array([1]), ("no", "yes"), np.array([[0.2, 0.8]])).labels
@@ -42,6 +50,7 @@ class Forecasts(NamedTuple):
     mean: np.ndarray | None = None
     sd: np.ndarray | None = None
     quantiles: np.ndarray | None = None
+    targets: np.ndarray | None = None
 
     @property
     def labels(self) -> list[str]:
@@ -89,6 +98,49 @@ def forecast_blocks(
     mean, sd = SCALER.inverse(moments, columns[0], columns[1])
     quantiles, _ = SCALER.inverse(moments, columns[2], columns[2])
     return Forecasts(lines, (), None, mean, sd, quantiles if len(levels) else None)
+
+
+def inverse(outcome: Outcome, scaling: ScaledTarget) -> tuple[Column, Column, Column]:
+    """Mean, standard deviation and quantiles of standardised targets, in the target's own units.
+
+    They are NaN for the first rows, which are not scored, since there are no units yet.
+
+    Arguments:
+        outcome: the forecasts of n rows.
+        scaling: how their targets were standardised.
+    """
+    known = scaling.known
+    mean, sd = scaling.inverse(np.asarray(outcome.mean), np.asarray(outcome.sd))
+    quantiles = None
+    if outcome.quantiles is not None:
+        location, scale = scaling.location[:, None], scaling.scale[:, None]
+        quantiles = np.where(known[:, None], location + scale * np.asarray(outcome.quantiles, float), np.nan)
+    return np.where(known, mean, np.nan), np.where(known, sd, np.nan), quantiles
+
+
+def in_columns(
+    lines: np.ndarray, classes: tuple[str, ...], parts: Sequence[Columns], targets: np.ndarray
+) -> Forecasts:
+    """The forecasts of several chunks, one after the other.
+
+    Arguments:
+        lines, classes, targets: see `Forecasts`.
+        parts: the columns of each chunk.
+    """
+
+    def joined(parts: Sequence[Column]) -> Column:
+        present = [part for part in parts if part is not None]
+        return np.concatenate(present) if present else None
+
+    probs, mean, sd, quantiles = map(
+        joined, zip(*((_wide(p, len(classes)), *rest) for p, *rest in parts), strict=True)
+    )
+    return Forecasts(lines, classes, probs, mean, sd, quantiles, targets)
+
+
+def _wide(probs: Column, classes: int) -> Column:
+    """Probabilities with a column for every class; those of a class that had not come are 0."""
+    return None if probs is None else np.pad(probs, ((0, 0), (0, classes - probs.shape[1])))
 
 
 def judge(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TypeAlias
 
@@ -10,10 +11,11 @@ from narwhals.typing import IntoFrame
 
 from credo.core.errors import DataError
 from credo.sessions import defaults
+from credo.sessions.cutting import part
 from credo.sessions.encoding import Block, Encoding, Images
 from credo.tables import Chunk, from_frame
 
-__all__ = ["Rows", "blocks_of", "chunks_of", "first_chunks"]
+__all__ = ["Rows", "blocks_of", "chunks_of", "first_chunks", "segments"]
 
 Rows: TypeAlias = (
     IntoFrame
@@ -85,6 +87,37 @@ def blocks_of(rows: Rows, encoding: Encoding, *, learn: bool, need_target: bool 
         return
     for chunk in chunks_of(rows):
         yield encoding.encode(chunk, learn=learn, need_target=need_target)
+
+
+def segments(rows: Rows, encoding: Encoding) -> Iterator[Block]:
+    """Encoded rows to learn from, and between them blocks of rows without a usable target, to be forecast.
+
+    Rows without a target are encoded by the rows before them, and are not taken into the statistics. The
+    blocks to learn from, with their bad rows, are those of `blocks_of`, cut where such rows lie.
+
+    Arguments:
+        rows: see `Rows`; a `Block` is returned unchanged.
+        encoding: how rows become arrays.
+
+    Cost: rows of a table are encoded twice.
+    """
+    if isinstance(rows, Block):
+        yield rows
+        return
+    for chunk in chunks_of(rows):
+        if isinstance(chunk, Images):
+            yield encoding.encode(chunk, learn=True)
+            continue
+        plain = encoding.encode(chunk, learn=False, need_target=False)
+        known = plain.y >= 0 if plain.y.dtype.kind == "i" else np.isfinite(plain.y)
+        blank = np.isin(chunk.lines, plain.lines[~known])
+        ends = [*(np.flatnonzero(np.diff(blank)) + 1).tolist(), len(chunk)]
+        for start, stop in zip([0, *ends], ends, strict=False):
+            some = part(chunk, start, stop)
+            yield encoding.encode(some, learn=True)
+            if len(some) and blank[start]:
+                forecast = encoding.encode(some, learn=False, need_target=False)
+                yield dataclasses.replace(forecast, labelled=False)
 
 
 def _columns(columns: Mapping[str, Sequence[object] | np.ndarray]) -> Chunk:

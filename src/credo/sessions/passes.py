@@ -56,6 +56,7 @@ def learn_rows(
     compare: tuple[ForecastName, ...] = (),
     key: Array | None = None,
     collect: Callable[[Any, Info], Any] | None = None,
+    levels: np.ndarray | None = None,
 ) -> tuple[Belief, Outcome, Info]:
     """Forecast, score and learn N rows, padded to one chunk; the arguments are those of `score_chunk`.
 
@@ -64,7 +65,7 @@ def learn_rows(
         xs, ys: the rows (N, ...) and (N,), with N at most a chunk.
         chunk: the number of rows in a compiled call.
         targets, weights: see `score_chunk` (N,).
-        compare, key, collect: see `score_chunk`.
+        compare, key, collect, levels: see `score_chunk`.
 
     Returns:
         The belief after the rows, and the outcomes and infos of the N rows, as NumPy arrays.
@@ -81,6 +82,7 @@ def learn_rows(
         compare=compare,
         key=key,
         collect=collect,
+        levels=levels,
     )
     outcome, info = jax.tree.map(lambda leaf: np.asarray(leaf)[:count], (outcome, info))
     return belief, outcome, info

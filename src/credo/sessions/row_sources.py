@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
 from credo.core.errors import CredoError, DataError
 from credo.datasets import Dataset, load, splits
 from credo.sessions import defaults
+from credo.sessions.cutting import after_line, at_most
 from credo.sessions.encoding import Encoding, ImageEncoding, Images, TableEncoding
 from credo.sessions.settings import TaskName
-from credo.tables import Chunk, infer_schema, open_table
+from credo.tables import Chunk, Schema, TableSource, infer_schema, open_table
+from credo.tables.live import Pipe
 
-__all__ = ["ColumnOptions", "RowSource", "after_line", "open_dataset", "open_file"]
+__all__ = ["ColumnOptions", "RowSource", "open_dataset", "open_file", "order_of"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -56,6 +58,8 @@ class RowSource:
         sentences: what the user should know about the source.
         shuffled: whether the rows were shuffled by the seed.
         chunk: the number of rows in a chunk.
+        order: the order of the rows of a named data set.
+        after: the line up to which rows were left out.
         share: how much of the source was read, from 0 to 1; None where that is not known.
 
     Example:
@@ -73,6 +77,8 @@ class RowSource:
     sentences: list[str] = dataclasses.field(default_factory=list)
     shuffled: bool = False
     chunk: int = defaults.TABLE_CHUNK
+    order: str = ""
+    after: int = 0
     share: Callable[[], float | None] = lambda: None
 
 
@@ -85,6 +91,8 @@ def open_dataset(
     seed: int = 0,
     test_rows: int | None = None,
     chunk: int | None = None,
+    after: int = 0,
+    encoding: Encoding | None = None,
 ) -> RowSource:
     """Open a named data set and its held-out rows.
 
@@ -96,6 +104,8 @@ def open_dataset(
         seed: the seed of the order.
         test_rows: how many held-out rows to keep, 0 for all or -1 for none; by default all, except of images.
         chunk: the number of rows in a chunk.
+        after: how many rows to leave out, in the order of the rows; the limit counts those after them.
+        encoding: how rows become arrays, where that is known.
 
     Returns:
         The rows, ready to learn from.
@@ -116,31 +126,50 @@ def open_dataset(
     total, images = len(whole), whole.x.ndim > 2
     chunk = chunk or (defaults.IMAGE_CHUNK if images else defaults.TABLE_CHUNK)
     most = (defaults.IMAGE_ROWS if images else 0) if limit is None else limit
-    count = min(total, most) if most else total
+    rest = max(total - after, 0)
+    count = min(rest, most) if most else rest
     shuffled = (not whole.ordered) if shuffle is None else shuffle
     order = np.random.default_rng(seed).permutation(total) if shuffled else np.arange(total)
     sentences = [f"{name}: {whole.note}" if whole.note else name]
     how = "shuffled by the seed" if shuffled else "in their own order"
     if count < total:
-        more = "" if limit else "; `limit=0` for all"
-        sentences.append(f"{count:,} of its {total:,} training rows, {how}{more}")
+        more = "" if limit or count == rest else "; `limit=0` for all"
+        from_row = f", from row {after + 1:,} on" if after else ""
+        sentences.append(f"{count:,} of its {total:,} training rows, {how}{from_row}{more}")
     else:
         sentences.append(f"all {total:,} rows, {how}")
-    data = whole.rows(order[:count])
+    data = whole.rows(order[after : after + count])
     test: list[Chunk | Images] = []
     if "test" in splits(name) and test_rows != -1:
-        rest = load(name, split="test")
+        held = load(name, split="test")
         most = (defaults.TEST_ROWS if images else 0) if test_rows is None else test_rows
-        if most and most < len(rest):
+        if most and most < len(held):
             sentences.append(
-                f"{most:,} of its {len(rest):,} test rows, drawn by the seed, are scored at the end"
+                f"{most:,} of its {len(held):,} test rows, drawn by the seed, are scored at the end"
             )
-            rest = rest.rows(np.sort(np.random.default_rng(seed).permutation(len(rest))[:most]))
-        test = list(_chunks(rest, chunk))
-    encoding = _encoding(data, columns)
+            held = held.rows(np.sort(np.random.default_rng(seed).permutation(len(held))[:most]))
+        test = list(_chunks(held, chunk))
     return RowSource(
-        name, _chunks(data, chunk), encoding, count, not shuffled, test, sentences, shuffled, chunk
+        name,
+        _chunks(data, chunk, after),
+        encoding or _encoding(data, columns),
+        count,
+        not shuffled,
+        test,
+        sentences,
+        shuffled,
+        chunk,
+        order_of(shuffled, seed),
     )
+
+
+def order_of(shuffled: bool, seed: int) -> str:
+    """The order of the rows of a named data set, in words.
+
+    >>> order_of(True, 0), order_of(False, 0)
+    ('shuffled by seed 0', 'in their own order')
+    """
+    return f"shuffled by seed {seed}" if shuffled else "in their own order"
 
 
 def _encoding(data: Dataset, columns: ColumnOptions) -> TableEncoding | ImageEncoding:
@@ -165,24 +194,30 @@ def _target_name(data: Dataset) -> str:
     return rest[0] if len(rest) == 1 else "target"
 
 
-def _chunks(data: Dataset, size: int) -> Iterator[Chunk | Images]:
-    yield from _table_chunks(data, size) if data.x.ndim == 2 else _image_chunks(data, size)
+def _chunks(data: Dataset, size: int, after: int = 0) -> Iterator[Chunk | Images]:
+    """The rows in chunks that end at multiples of their size in the whole set, of which these are a part."""
+    yield from _table_chunks(data, size, after) if data.x.ndim == 2 else _image_chunks(data, size, after)
 
 
-def _image_chunks(data: Dataset, size: int) -> Iterator[Images]:
-    for start in range(0, len(data), size):
-        stop = min(start + size, len(data))
-        yield Images(data.x[start:stop], data.y[start:stop], np.arange(start + 1, stop + 1))
+def _slices(count: int, size: int, after: int) -> Iterator[slice]:
+    ends = [*range(size - after % size, count, size), count] if count else []
+    for start, stop in zip([0, *ends], ends, strict=False):
+        yield slice(start, stop)
 
 
-def _table_chunks(data: Dataset, size: int) -> Iterator[Chunk]:
+def _image_chunks(data: Dataset, size: int, after: int) -> Iterator[Images]:
+    for rows in _slices(len(data), size, after):
+        lines = np.arange(rows.start + 1, rows.stop + 1) + after
+        yield Images(data.x[rows], data.y[rows], lines)
+
+
+def _table_chunks(data: Dataset, size: int, after: int = 0) -> Iterator[Chunk]:
     names = data.feature_names or tuple(f"x{i}" for i in range(data.x.shape[1]))
     target = _target_name(data)
     labels = data.y if data.task == "regression" else np.asarray(data.class_names, object)[data.y]
-    for start in range(0, len(data), size):
-        rows = slice(start, min(start + size, len(data)))
+    for rows in _slices(len(data), size, after):
         columns = {name: data.x[rows, i] for i, name in enumerate(names)} | {target: labels[rows]}
-        yield Chunk(columns, np.arange(rows.start + 1, rows.stop + 1), unit="row")
+        yield Chunk(columns, np.arange(rows.start + 1, rows.stop + 1) + after, unit="row")
 
 
 def open_file(
@@ -192,6 +227,8 @@ def open_file(
     encoding: Encoding | None = None,
     chunk: int | None = None,
     limit: int | None = None,
+    after: int = 0,
+    pipe: Pipe | None = None,
 ) -> RowSource:
     """Stream a file or standard input. Its schema is inferred from its first rows unless one is given.
 
@@ -201,6 +238,9 @@ def open_file(
         encoding: how rows become arrays, where that is known.
         chunk: the number of rows in a chunk.
         limit: the largest number of rows to learn from; 0 or None for all.
+        after: the line up to which rows are left out; the limit counts those after it.
+        pipe: the pipe behind the path, where it is one. Its rows are read as they come, and its schema is
+            inferred from fewer rows where they come slowly.
 
     Returns:
         The rows, ready to learn from.
@@ -218,75 +258,66 @@ def open_file(
         'regression'
     """
     chunk = chunk or defaults.TABLE_CHUNK
+    rows = path if pipe is None else pipe
     if encoding is None and columns.target is None:
-        with open_table(path, chunk_rows=chunk) as table:
+        with open_table(rows, chunk_rows=chunk) as table:
             listing = ", ".join(table.columns[:30])
         raise CredoError(
             f"target is missing: name the column of {table.name} to predict, one of {listing}.",
             field="target",
         )
-    table = open_table(path, chunk_rows=chunk, strict=columns.strict)
+    if pipe is not None and encoding is not None:
+        pipe.prompt()
+    table = open_table(rows, chunk_rows=chunk, strict=columns.strict)
+    sentences: list[str] = []
     if encoding is None:
         try:
+            schema, count = _first_schema(table, columns, pipe)
+        except BaseException:
+            table.close()
+            raise
+        encoding = TableEncoding(schema)
+        if pipe is not None and pipe.slow:
+            sentences.append(
+                f"what the columns mean is inferred from the first {count:,} rows, since they come slowly"
+            )
+    elif not isinstance(encoding, TableEncoding):
+        raise DataError(f"the model was saved for images of shape {encoding.shape}; {table.name} is a table.")
+    if pipe is not None:
+        pipe.prompt()
+    chunks = at_most(after_line(iter(table), after), limit or 0)
+    return RowSource(
+        table.name,
+        chunks,
+        encoding,
+        sentences=sentences,
+        chunk=chunk,
+        share=lambda: None if limit else table.share(),
+    )
+
+
+def _first_schema(table: TableSource, columns: ColumnOptions, pipe: Pipe | None) -> tuple[Schema, int]:
+    """The schema, and the number of rows that it was inferred from."""
+    while True:
+        first = table.peek(1)
+        while sum(map(len, first)) < defaults.SCHEMA_ROWS and not (pipe is not None and pipe.slow):
+            before, first = first, table.peek(sum(map(len, first)) + 1)
+            if len(first) == len(before):
+                break
+        count = sum(map(len, first))
+        try:
             schema = infer_schema(
-                table.peek(defaults.SCHEMA_ROWS),
+                first,
                 str(columns.target),
                 task=columns.task,
                 classes=columns.classes,
                 drop=columns.drop,
                 categorical=columns.categorical,
             )
-        except BaseException:
-            table.close()
-            raise
-        encoding = TableEncoding(schema)
-    elif not isinstance(encoding, TableEncoding):
-        raise DataError(f"the model was saved for images of shape {encoding.shape}; {table.name} is a table.")
-    rows = _limited(iter(table), limit or 0)
-    return RowSource(table.name, rows, encoding, chunk=chunk, share=lambda: None if limit else table.share())
-
-
-def _limited(chunks: Iterator[Chunk], limit: int) -> Iterator[Chunk]:
-    left = limit
-    for chunk in chunks:
-        if not limit:
-            yield chunk
+        except DataError:
+            if pipe is None or not pipe.slow:
+                raise
+            pipe.gather()
+            table.peek(count + 1)
             continue
-        yield _cut(chunk, 0, left)
-        left -= min(left, len(chunk))
-        if left <= 0:
-            return
-
-
-def _cut(chunk: Chunk, start: int, stop: int) -> Chunk:
-    """Rows start..stop of a chunk, with the bad rows met among them."""
-    rows = slice(start, stop)
-    lines = chunk.lines[rows]
-    after = int(chunk.lines[start - 1]) if start else -1
-    upto = int(chunk.lines[stop]) if stop < len(chunk) else 1 << 62
-    bad = [row for row in chunk.bad if after < row.line < upto]
-    columns = {name: cells[rows] for name, cells in chunk.columns.items()}
-    return dataclasses.replace(chunk, columns=columns, lines=lines, bad=bad)
-
-
-def after_line(chunks: Iterable[Chunk | Images], line: int) -> Iterator[Chunk | Images]:
-    """The chunks without the rows up to a line, from which an interrupted run continues.
-
-    Arguments:
-        chunks: the chunks of a source.
-        line: the last line to leave out.
-
-    Example:
-        >>> chunk = Chunk({"a": [1, 2, 3]}, np.array([2, 3, 4]))
-        >>> [part.lines.tolist() for part in after_line([chunk], 2)]
-        [[3, 4]]
-    """
-    for chunk in chunks:
-        start = int(np.searchsorted(chunk.lines, line, side="right"))
-        if start == 0:
-            yield chunk
-        elif start < len(chunk.lines) and isinstance(chunk, Images):
-            yield Images(chunk.x[start:], chunk.y[start:], chunk.lines[start:])
-        elif start < len(chunk.lines):
-            assert isinstance(chunk, Chunk)
-            yield _cut(chunk, start, len(chunk.lines))
+        return schema, count

@@ -2,42 +2,36 @@
 
 from __future__ import annotations
 
-import os
-from collections import Counter
 from collections.abc import Sequence
-from pathlib import Path
 
-import jax
 import numpy as np
 
 from credo.core.names import CurvatureName, ForecastName
 from credo.learners import Info
-from credo.metrics import Scores
-from credo.sessions import defaults, passes, storage
+from credo.sessions import passes
 from credo.sessions.architecture import Network
-from credo.sessions.assembly import Belief, build, fits, widen
+from credo.sessions.assembly import Belief, build, widen
 from credo.sessions.change_steps import Steps, collect, join
-from credo.sessions.change_tally import ChangeTally
+from credo.sessions.defaults import TABLE_CHUNK
 from credo.sessions.drift import Drift
 from credo.sessions.encoding import Block, Encoding, TableEncoding
-from credo.sessions.forecasts import Forecasts, forecast_blocks, judge
-from credo.sessions.intake import Rows, blocks_of, first_chunks
+from credo.sessions.forecasts import Columns, Forecasts, forecast_blocks, in_columns, inverse
+from credo.sessions.held_out import add_held_out
+from credo.sessions.intake import Rows, blocks_of, first_chunks, segments
 from credo.sessions.posterior import Posterior
-from credo.sessions.recovery import Recovery
 from credo.sessions.resolution import resolve
-from credo.sessions.settings import MethodName, Options, Settings, TaskName
+from credo.sessions.session_state import SessionState
+from credo.sessions.settings import MethodName, Options, TaskName
 from credo.sessions.tally import Tally
-from credo.sessions.targets import SCALER, number_baseline, own_units, standardise
+from credo.sessions.targets import SCALER, judged_numbers, standardise
 from credo.streams import to_scores
 from credo.streams.scoring import Outcome
-from credo.tables import ScaledTarget, infer_schema
+from credo.tables import infer_schema
 
 __all__ = ["Session"]
 
-CHUNK = defaults.TABLE_CHUNK
 
-
-class Session:
+class Session(SessionState):
     """Everything that learning from a stream carries from one row to the next.
 
     Each row is forecast before it is learned from, and its forecast is scored beside a baseline (the running
@@ -56,7 +50,7 @@ class Session:
         rows_read, rows_used, rows_refused: how many rows were read, were learned from, and were refused
             because they would have given a belief that is not finite.
         missing, unseen: the numbers of cells without a value and of an unknown category, by column.
-        progress: the position of a run over a file, which the caller sets.
+        progress, places: the places in the latest source and in earlier ones, which the caller sets.
         recovery: where the belief began again because it refused row after row.
 
     Cost: a row costs what the learner costs (see `credo.RecursiveLearner`); the scores take constant memory.
@@ -70,24 +64,9 @@ class Session:
         (True, 60)
     """
 
-    def __init__(self, settings: Settings, encoding: Encoding, chunk: int = CHUNK) -> None:
-        self.settings, self.encoding, self.chunk = settings, encoding, chunk
-        self.learner, self.belief = build(settings, encoding.shape, len(encoding.classes), encoding.first)
-        if isinstance(encoding, TableEncoding) and encoding.first:
-            encoding.admit = lambda classes: fits(settings, encoding, classes)
-        self.key = jax.random.key(settings.seed) if settings.draws else None
-        self.tally = Tally(settings.task, len(encoding.classes))
-        self.changes = ChangeTally.of(settings.drift)
-        self.scaler = SCALER.initial()
-        self.rows_read = self.rows_used = self.rows_refused = 0
-        self.missing: Counter[str] = Counter()
-        self.unseen: Counter[str] = Counter()
-        self.progress = storage.Progress()
-        self.recovery = Recovery()
-
     @staticmethod
     def create(
-        encoding: Encoding, options: Options | None = None, *, ordered: bool = True, chunk: int = CHUNK
+        encoding: Encoding, options: Options | None = None, *, ordered: bool = True, chunk: int = TABLE_CHUNK
     ) -> Session:
         """A session for data of a known encoding.
 
@@ -124,7 +103,7 @@ class Session:
         learning_rate: float | None = None,
         iterations: int | None = None,
         seed: int = 0,
-        chunk: int = CHUNK,
+        chunk: int = TABLE_CHUNK,
     ) -> Session:
         """A session for a table, whose meaning is inferred from its first rows. Nothing is learned yet.
 
@@ -133,8 +112,8 @@ class Session:
             target: the column to predict.
             task, classes, drop, categorical: see `credo.tables.infer_schema`.
             ordered: whether the rows are one stream, in which the past fades by default.
-            model, posterior, method, curvature, drift: see `Options`.
-            prior_var, noise_var, learning_rate, iterations, seed: see `Options`.
+            model, posterior, method, curvature, drift, prior_var, noise_var, learning_rate, iterations, seed:
+                see `Options`.
             chunk: rows in a compiled call.
 
         Raises:
@@ -149,25 +128,6 @@ class Session:
         )
         return Session.create(TableEncoding(schema), options, ordered=ordered, chunk=chunk)
 
-    @property
-    def uncertain(self) -> bool:
-        """Whether the learner keeps a posterior."""
-        return self.settings.uncertain
-
-    @property
-    def regression(self) -> bool:
-        """Whether numbers are predicted."""
-        return self.settings.task == "regression"
-
-    @property
-    def size(self) -> int:
-        """The number P of parameters."""
-        return passes.parameter_count(self.belief)
-
-    def metrics(self) -> dict[str, float]:
-        """The scores so far, by name. `session.tally.baseline()` gives those of the baseline."""
-        return self.tally.metrics(self.uncertain)
-
     def learn(self, rows: Rows) -> Steps | None:
         """Forecast, score and learn every row, in order.
 
@@ -180,35 +140,67 @@ class Session:
         Raises:
             DataError: a column is missing.
         """
-        steps = [self._learn_block(block) for block in blocks_of(rows, self.encoding, learn=True)]
-        present = [part for part in steps if part is not None]
-        return join(present) if present else None
+        return join([self._learn(block, None)[0] for block in blocks_of(rows, self.encoding, learn=True)])
 
-    def _learn_block(self, block: Block) -> Steps | None:
+    def forecast_then_learn(
+        self, rows: Rows, levels: Sequence[float] = ()
+    ) -> tuple[list[Forecasts], Steps | None]:
+        """`learn`, which also gives the forecast of each row, made before the row was learned from.
+
+        These are the forecasts that are scored. A row without a usable target is forecast, too, as `predict`
+        would do after the rows before it. Belief and scores are those of `learn`.
+
+        Arguments:
+            rows: see `Rows`.
+            levels: the probabilities of the quantiles to give (regression).
+
+        Returns:
+            The forecasts, in the order of the rows, and what `learn` returns.
+
+        Raises:
+            DataError: a column is missing.
+
+        Example:
+            >>> rows = [{"a": float(i % 7), "y": 2.0 * (i % 7)} for i in range(60)]
+            >>> session = Session.from_rows(rows, "y", model="linear")
+            >>> (forecasts,), _ = session.forecast_then_learn(rows)
+            >>> len(forecasts.lines), session.rows_used
+            (60, 60)
+        """
+        forecasts: list[Forecasts] = []
+        steps: list[Steps | None] = []
+        for block in segments(rows, self.encoding):
+            known, probabilities = block.labelled, np.asarray(levels, np.float32)
+            one = self._learn(block, probabilities) if known else (None, self.predict(block, levels))
+            steps.append(one[0])
+            forecasts.append(one[1])
+        return [one for one in forecasts if len(one.lines)], join(steps)
+
+    def _learn(self, block: Block, levels: np.ndarray | None) -> tuple[Steps | None, Forecasts]:
+        """Learn a block. Quantiles are given with the forecasts where there are levels."""
         self.rows_read += block.read
         self.rows_used += len(block.y)
         self.missing.update(block.missing)
         self.unseen.update(block.unseen)
         if not len(block):
-            return None
+            return None, Forecasts(block.lines)
         learn = self._learn_numbers if self.regression else self._learn_classes
-        parts: list[Steps | None] = []
+        parts: list[tuple[Columns, Steps | None]] = []
         for start, stop in passes.cuts(block.y, self.chunk, self._known):
             self._widen(0 if self.regression else int(block.y[start]) + 1)
-            parts.append(learn(block.x[start:stop], block.y[start:stop]))
+            parts.append(learn(block.x[start:stop], block.y[start:stop], levels))
         self.tally.mark(self.rows_used, *(float(number) for number in passes.spread(self.belief)))
-        if self.changes is None:
-            return None
-        steps = join([part for part in parts if part is not None])
-        self.changes.add(steps)
-        return steps
+        steps = None if self.changes is None else join([steps for _, steps in parts])
+        if self.changes is not None and steps is not None:
+            self.changes.add(steps)
+        classes = () if self.regression else self.encoding.classes
+        return steps, in_columns(block.lines, classes, [columns for columns, _ in parts], block.y)
 
     def _widen(self, classes: int) -> None:
         """Make room for so many classes, where there are fewer: a new class begins at the prior."""
-        if classes > len(self.tally.counts):
-            self.learner, self.belief = widen(
-                self.belief, self.settings, self.encoding, len(self.tally.counts), classes
-            )
+        before = len(self.tally.counts)
+        if classes > before:
+            self.learner, self.belief = widen(self.belief, self.settings, self.encoding, before, classes)
             self.tally.widen(classes)
 
     @property
@@ -216,54 +208,51 @@ class Session:
         """How many classes the learner knows; None for a regression."""
         return None if self.regression else len(self.tally.counts)
 
-    def _learn_classes(self, x: np.ndarray, y: np.ndarray) -> Steps | None:
-        scores, steps = self._score(x, y.astype(np.int32), np.ones(len(y), bool))
+    def _learn_classes(
+        self, x: np.ndarray, y: np.ndarray, levels: np.ndarray | None
+    ) -> tuple[Columns, Steps | None]:
+        outcome, info = self._score(x, y.astype(np.int32))
+        scores = passes.of_classes(to_scores(outcome, info, y), self._known)
         self.tally.add(scores, *self.tally.class_baseline(y))
-        return steps
+        return (scores.probs, None, None, None), info.extras
 
-    def _learn_numbers(self, x: np.ndarray, y: np.ndarray) -> Steps | None:
+    def _learn_numbers(
+        self, x: np.ndarray, y: np.ndarray, levels: np.ndarray | None
+    ) -> tuple[Columns, Steps | None]:
         before = self.scaler
         self.scaler, scaling = SCALER.encode(before, y)
-        known = scaling.known
-        scores, steps = self._score(x, scaling.z.astype(np.float32), known, y, scaling)
-        location, scale = scaling.location[known], scaling.scale[known]
-        counted = (before.count[0] + np.arange(len(y)))[known]
-        own = own_units(scores, location, scale)
-        self.tally.add(own, *number_baseline(scores.y, location, scale, counted))
-        return steps
+        outcome, info = self._score(
+            x,
+            scaling.z.astype(np.float32),
+            targets=standardise(y, scaling),
+            weights=scaling.known.astype(np.float32),
+            levels=levels if levels is not None and len(levels) else None,
+        )
+        self.tally.add(*judged_numbers(outcome, info, y, scaling, before.count[0]))
+        return (None, *inverse(outcome, scaling)), info.extras
 
     def _score(
-        self,
-        x: np.ndarray,
-        ys: np.ndarray,
-        keep: np.ndarray,
-        y: np.ndarray | None = None,
-        scaling: ScaledTarget | None = None,
-    ) -> tuple[Scores, Steps | None]:
-        """Forecast, score and learn n rows; `keep` are scored, and `y` are targets in their own units."""
-        targets = weights = None
-        if y is not None and scaling is not None:
-            targets, weights = standardise(y, scaling), scaling.known.astype(np.float32)
+        self, x: np.ndarray, y: np.ndarray, levels: np.ndarray | None = None, **rows: np.ndarray | None
+    ) -> tuple[Outcome, Info]:
+        """Forecast, score and learn n rows; the arguments are those of `learn_rows`."""
 
         def learn(belief: Belief, start: int) -> tuple[Belief, Outcome, Info]:
             return passes.learn_rows(
                 self.learner,
                 belief,
                 x[start:],
-                ys[start:],
+                y[start:],
                 self.chunk,
-                targets=None if targets is None else targets[start:],
-                weights=None if weights is None else weights[start:],
                 compare=self._compare,
                 key=self.key,
                 collect=None if self.changes is None else collect,
+                levels=levels,
+                **{name: None if column is None else column[start:] for name, column in rows.items()},
             )
 
         self.belief, outcome, info = self.recovery.learn(learn, self.belief, self._prior, len(x))
         self.rows_refused += len(x) - int(info.ok.sum())
-        steps = None if self.changes is None else info.extras
-        scores = to_scores(outcome, info, ys if y is None else y, keep)
-        return passes.of_classes(scores, self._known), steps
+        return outcome, info
 
     def _prior(self) -> Belief:
         encoding = self.encoding
@@ -302,71 +291,14 @@ class Session:
         self._widen(len(self.encoding.classes))
         tally = Tally(self.settings.task, len(self.encoding.classes)) if tally is None else tally
         for block in blocks_of(rows, self.encoding, learn=False):
-            for start in range(0, len(block), self.chunk):
-                chunk = slice(start, start + self.chunk)
-                self._test(block.x[chunk], block.y[chunk], tally)
+            add_held_out(
+                tally,
+                block,
+                self.learner,
+                self.belief,
+                moments=self.scaler if self.regression else None,
+                counts=self.tally.counts,
+                chunk=self.chunk,
+                compare=self._compare,
+            )
         return tally
-
-    def _test(self, x: np.ndarray, y: np.ndarray, tally: Tally) -> None:
-        if not self.regression:
-            share = (self.tally.counts + 1) / (self.tally.counts + 1).sum()
-            scores = self._judge(x, y, y.astype(np.int32))
-            tally.add(scores, np.log(share[y]), (share.argmax() != y).astype(float))
-            return
-        _, scaling = SCALER.encode(self.scaler, y, learn=False)
-        scores = own_units(self._judge(x, y, standardise(y, scaling)), scaling.location, scaling.scale)
-        count = np.full(len(y), self.scaler.count[0])
-        tally.add(scores, *number_baseline(y, scaling.location, scaling.scale, count))
-
-    def _judge(self, x: np.ndarray, y: np.ndarray, ys: np.ndarray) -> Scores:
-        scores = judge(self.learner, self.belief, x, y, ys, self.chunk, self._compare)
-        return passes.of_classes(scores, self._known)
-
-    def save(self, path: str | os.PathLike[str]) -> Path:
-        """Write the session to a file, completely or not at all.
-
-        Arguments:
-            path: the file; by custom it ends in `.credo`.
-
-        Returns:
-            The path.
-
-        Raises:
-            DataError: the file cannot be written.
-        """
-        state = storage.State(
-            self.settings,
-            self.encoding,
-            self.learner,
-            self.belief,
-            self.scaler,
-            self.tally,
-            self.changes,
-            storage.Counters(self.rows_read, self.rows_used, self.rows_refused, self.missing, self.unseen),
-            self.progress,
-            self.recovery,
-        )
-        return storage.write(path, state)
-
-    @staticmethod
-    def load(path: str | os.PathLike[str], chunk: int = CHUNK) -> Session:
-        """Read a session back. It continues bit by bit as if it had never stopped.
-
-        Arguments:
-            path: a file that `save` or `credo learn` wrote.
-            chunk: rows in a compiled call.
-
-        Raises:
-            DataError: there is no such file.
-            FormatError: it is damaged, of another version, or does not hold a session.
-        """
-        state = storage.read(path)
-        session = Session(state.settings, state.encoding, chunk)
-        session.learner, session.belief = state.learner, state.belief
-        session.scaler, session.tally, session.changes = state.scaler, state.tally, state.changes
-        counters = state.counters
-        session.rows_read, session.rows_used = counters.read, counters.used
-        session.rows_refused = counters.refused
-        session.missing, session.unseen = counters.missing, counters.unseen
-        session.progress, session.recovery = state.progress, state.recovery
-        return session

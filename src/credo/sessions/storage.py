@@ -6,6 +6,7 @@ import dataclasses
 import os
 from collections import Counter
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
@@ -13,6 +14,7 @@ from credo.core.errors import FormatError
 from credo.sessions.assembly import Belief, SessionLearner
 from credo.sessions.change_tally import ChangeTally
 from credo.sessions.encoding import Encoding, restore
+from credo.sessions.places import Progress
 from credo.sessions.recovery import Recovery
 from credo.sessions.settings import Settings
 from credo.sessions.tally import Tally
@@ -20,33 +22,13 @@ from credo.sessions.wholeness import whole
 from credo.streams import checkpoint
 from credo.tables import Moments
 
-__all__ = ["Counters", "Progress", "State", "read", "write"]
+__all__ = ["NAMES", "Counters", "State", "read", "write"]
 
 FORMAT = 1
 """The number of the format; it grows when older readers could misread a file."""
 
 
-@dataclasses.dataclass
-class Progress:
-    """The position of a run over a source.
-
-    Attributes:
-        source: the source that it reads.
-        line: the latest line that was learned from.
-        interrupted: whether the run was stopped there.
-
-    Example:
-        >>> Progress("prices.csv", line=100, interrupted=True).line
-        100
-    """
-
-    source: str = ""
-    line: int = 0
-    interrupted: bool = False
-
-
-@dataclasses.dataclass(frozen=True)
-class Counters:
+class Counters(NamedTuple):
     """How many rows were read, used and refused, and how many cells were missing or unknown."""
 
     read: int
@@ -67,9 +49,14 @@ class State:
     scaler: Moments
     tally: Tally
     changes: ChangeTally | None
-    counters: Counters
     progress: Progress
+    places: list[Progress]
+    counters: Counters
     recovery: Recovery
+
+
+NAMES = tuple(field.name for field in dataclasses.fields(State) if field.name != "counters")
+"""What a state and a session have in common, by the same names."""
 
 
 def write(path: str | os.PathLike[str], state: State) -> Path:
@@ -88,6 +75,7 @@ def write(path: str | os.PathLike[str], state: State) -> Path:
         "unseen": dict(counters.unseen),
         "progress": dataclasses.asdict(state.progress),
         "recovery": state.recovery.to_dict(),
+        "places": [dataclasses.asdict(place) for place in state.places],
     }
     parts = {
         "encoding": state.encoding.arrays(),
@@ -126,6 +114,8 @@ def read(path: str | os.PathLike[str]) -> State:
         Moments.from_arrays(arrays["scaler"]),
         Tally.from_arrays(settings.task, arrays["tally"]),
         ChangeTally.from_arrays(settings.drift, arrays["changes"]),
+        Progress(**meta["progress"]),
+        [Progress(**place) for place in meta.get("places", [])],
         Counters(
             counts["read"],
             counts["used"],
@@ -133,6 +123,5 @@ def read(path: str | os.PathLike[str]) -> State:
             Counter(meta["missing"]),
             Counter(meta["unseen"]),
         ),
-        Progress(**meta["progress"]),
-        Recovery.from_dict(meta.get("recovery"), counts["used"]),
+        recovery=Recovery.from_dict(meta.get("recovery"), counts["used"]),
     )

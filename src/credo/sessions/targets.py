@@ -6,10 +6,13 @@ import dataclasses
 
 import numpy as np
 
+from credo.learners import Info
 from credo.metrics import Scores
+from credo.streams import to_scores
+from credo.streams.scoring import Outcome
 from credo.tables import ScaledTarget, TargetScaler
 
-__all__ = ["SCALER", "number_baseline", "own_units", "standardise"]
+__all__ = ["SCALER", "judged_numbers", "number_baseline", "own_units", "standardise"]
 
 SCALER = TargetScaler()
 """How the targets of a session are standardised, each by the targets before it."""
@@ -70,3 +73,23 @@ def number_baseline(
     var = scale**2 * (1.0 + 1.0 / np.maximum(count, 1))
     gap2 = (y - location) ** 2
     return -0.5 * (gap2 / var + np.log(2 * np.pi * var)), gap2
+
+
+def judged_numbers(
+    outcome: Outcome, info: Info, y: np.ndarray, scaling: ScaledTarget, count: int
+) -> tuple[Scores, np.ndarray, np.ndarray]:
+    """The scores of consecutive rows, beside the baseline's; rows before the scale was known have none.
+
+    Arguments:
+        outcome, info: what was forecast and learned, in standardised units.
+        y: the targets in their own units (n,).
+        scaling: how they were standardised.
+        count: how many targets there were before these.
+
+    Returns:
+        The scores in the target's own units, and the baseline's log density and squared error.
+    """
+    known = scaling.known
+    location, scale = scaling.location[known], scaling.scale[known]
+    own = own_units(to_scores(outcome, info, y, known), location, scale)
+    return own, *number_baseline(own.y, location, scale, (count + np.arange(len(y)))[known])

@@ -71,8 +71,10 @@ def _require_whole(state: State) -> None:
     encoding, settings = state.encoding, state.settings
     if encoding.task != settings.task:
         _refuse("settings.task", f"must be that of the encoding, {encoding.task!r}; got {settings.task!r}")
-    _require_numbers(dataclasses.asdict(state.counters), "counters")
+    _require_numbers(state.counters._asdict(), "counters")
     _require_types(state.progress, "progress")
+    for place in state.places:
+        _require_types(place, "places")
     for name, var in (("prior_var", settings.prior_var), ("noise_var", settings.noise_var)):
         if var is not None and not (var > 0 and np.isfinite(var)):
             _refuse(f"settings.{name}", f"must be finite and above 0; got {var!r}")

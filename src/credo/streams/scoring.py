@@ -50,6 +50,7 @@ class Outcome:
         probs: the class probabilities (C,) of a classifier, or None.
         others: log p(y | x, past) by the other forecast methods, by their names.
         loss, action: what the decision cost, and the decision; None where none is taken.
+        quantiles: the predictive quantiles (L,); None for a classifier, and where no levels are asked for.
     """
 
     mean: Array | None
@@ -60,6 +61,7 @@ class Outcome:
     others: dict[str, Array]
     loss: Array | None = None
     action: Array | None = None
+    quantiles: Array | None = None
 
 
 def forecast_outcome(
@@ -71,6 +73,7 @@ def forecast_outcome(
     compare: Sequence[ForecastName],
     key: Array | None,
     decision: Decision | None = None,
+    levels: ArrayLike | None = None,
 ) -> Outcome:
     """Forecast one row and score the forecast.
 
@@ -81,6 +84,7 @@ def forecast_outcome(
         compare: further methods whose log p(y) is reported.
         key: the key of Monte Carlo forecasts and decisions.
         decision: the decision to take from the forecast, where there is one.
+        levels: the probabilities of the quantiles to give (L,), where y is a number.
     """
 
     def salted(salt: int) -> Array | None:
@@ -106,7 +110,8 @@ def forecast_outcome(
         return Outcome(None, None, log_prob, None, probs, others, loss, action)
     pit = _optional(lambda: predictive.cdf(jnp.asarray(y, jnp.result_type(log_prob))))
     mean, sd = _optional(lambda: predictive.mean), _optional(lambda: predictive.sd)
-    return Outcome(mean, sd, log_prob, pit, None, others, loss, action)
+    quantiles = None if levels is None else predictive.quantile(jnp.asarray(levels))
+    return Outcome(mean, sd, log_prob, pit, None, others, loss, action, quantiles)
 
 
 def _optional(member: Callable[[], Array]) -> Array | None:
@@ -133,6 +138,7 @@ def score_chunk(
     compare: tuple[ForecastName, ...] = (),
     collect: Callable[[B, Info], PyTree] | None = None,
     decision: Decision | None = None,
+    levels: ArrayLike | None = None,
 ) -> tuple[B, Outcome, Info]:
     """Predict, forecast, score and update for every row of a chunk.
 
@@ -148,6 +154,7 @@ def score_chunk(
         collect: a traceable function of the belief after each row and of its `Info`; what it returns takes
             the place of the `extras` of that `Info`, which are then stacked without keeping the beliefs.
         decision: the decision to take for every row, and to judge when y comes.
+        levels: the probabilities of the quantiles to give with each outcome (L,), where ys are numbers.
 
     Returns:
         The belief after the chunk, and the outcomes and infos of its rows.
@@ -169,7 +176,7 @@ def score_chunk(
         predicted = outer.predict(belief, dt)
         scored = y if target is None else target
         outcome = forecast_outcome(
-            outer, predicted, clean(x), clean(scored), method, compare, one_key, choice
+            outer, predicted, clean(x), clean(scored), method, compare, one_key, choice, levels
         )
         new, info = outer.update(predicted, x, y, weight=1.0 if weight is None else weight, key=one_key)
         if collect is not None:

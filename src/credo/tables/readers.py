@@ -13,6 +13,7 @@ import numpy as np
 
 from credo.core.errors import DataError
 from credo.tables.chunks import BadRow, Chunk, DriftWatch
+from credo.tables.live import is_prompt, until_idle
 
 __all__ = ["csv_chunks", "guess_delimiter", "jsonl_chunks", "unique_names"]
 
@@ -80,7 +81,7 @@ def csv_chunks(
             raise _undecodable(name, before - 1, error) from None
     delimiter = delimiter or guess_delimiter(first)
     reader = csv.reader(chain([first], lines), delimiter=delimiter, skipinitialspace=True)
-    (header,), _ = _take(reader, 1, name, before - 1)
+    (header,), _ = _take(reader, 1, name, before - 1, text)
     names = unique_names(header, name)
     if all(_is_number(cell) for cell in header):
         raise DataError(
@@ -91,7 +92,7 @@ def csv_chunks(
     watch = DriftWatch(name, f"have not the {width} cells that the header names")
     while True:
         start = reader.line_num + before
-        rows, end = _take(reader, chunk_rows, name, before - 1)
+        rows, end = _take(reader, chunk_rows, name, before - 1, text)
         if not rows:
             return
         bad: list[BadRow] = []
@@ -106,10 +107,12 @@ def csv_chunks(
         yield Chunk(dict(zip(names, cells, strict=True)), at, bad)
 
 
-def _take(reader: Any, count: int, name: str, before: int) -> tuple[list[list[str]], int]:
+def _take(
+    reader: Any, count: int, name: str, before: int, text: io.TextIOWrapper
+) -> tuple[list[list[str]], int]:
     """Up to `count` records and the line the last one ends on."""
     try:
-        rows = list(islice(reader, count))
+        rows = list(until_idle(islice(reader, count), text))
     except UnicodeDecodeError as error:
         raise _undecodable(name, before + reader.line_num, error) from None
     except csv.Error as error:
@@ -191,7 +194,7 @@ def jsonl_chunks(text: io.TextIOWrapper, name: str, chunk_rows: int, strict: boo
         bad: list[BadRow] = []
         ignored: dict[str, int] = {}
         count = 0
-        for line, raw in islice(numbered, chunk_rows):
+        for line, raw in until_idle(islice(numbered, chunk_rows), text):
             count += 1
             record, reason = _record(raw)
             if record is None and opening and not records and not bad:
@@ -209,7 +212,7 @@ def jsonl_chunks(text: io.TextIOWrapper, name: str, chunk_rows: int, strict: boo
             watch.good()
             records.append(record)
             at.append(line)
-            if opening:
+            if opening or is_prompt(text):
                 names.update(dict.fromkeys(record))
             elif not names.keys() >= record.keys():
                 for key in record.keys() - names.keys():

@@ -13,6 +13,7 @@ import numpy as np
 from credo.core.errors import DataError, require_choice, require_integer
 from credo.tables.archives import is_archive, member_name
 from credo.tables.chunks import BadRow, Chunk
+from credo.tables.live import LiveText, Pipe
 from credo.tables.opening import FORMATS, ByteStream, Format, Source, format_of_name, open_bytes, sniff
 from credo.tables.readers import csv_chunks, jsonl_chunks, unique_names
 
@@ -177,7 +178,11 @@ def open_table(
             return TableSource(name, kind, chunks, stream.close)
         stream.text = True
         buffered = io.BufferedReader(stream, 1 << 16)
-        text = io.TextIOWrapper(buffered, encoding="utf-8-sig", newline="" if kind != "jsonl" else None)
+        pipe = source if isinstance(source, Pipe) and stream.stream is source else None
+        kind_of_text = io.TextIOWrapper if pipe is None else LiveText
+        text = kind_of_text(buffered, encoding="utf-8-sig", newline="" if kind != "jsonl" else None)
+        if pipe is not None and isinstance(text, LiveText):
+            text.pipe = pipe
         if kind == "jsonl":
             chunks = jsonl_chunks(text, stream.name, chunk_rows, strict)
         else:

@@ -1,0 +1,179 @@
+"""`credo learn --predictions`: the forecast of each row before it was learned from, written as rows come."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import shutil
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO
+
+from credo.cli.forecast_table import as_csv, as_json_lines, cells, format_of, heads, write_parquet
+from credo.cli.output import require_writable_file
+from credo.core.errors import DataError
+from credo.sessions import Forecasts, Session
+
+__all__ = ["LEVELS", "ForecastFile"]
+
+LEVELS = (0.05, 0.95)
+"""The quantiles of numbers: the ends of the 90% interval."""
+
+_SPOOL = "predictions.jsonl"
+_TAIL = 4096
+
+
+class ForecastFile:
+    """The file, as a context. Parquet cannot be written row by row: its rows gather beside the belief.
+
+    Arguments:
+        out: the file; "-" is standard output, and None writes nothing.
+        session: the session, whose progress says how much of the file belongs to its rows.
+        folder: where files of the run gather.
+        resumed: the belief from which the run goes on, or None.
+
+    Raises:
+        DataError: the file cannot be written, has an unknown suffix, or is there and not of the run that is
+            resumed.
+    """
+
+    def __init__(self, out: str | None, session: Session, folder: Path, resumed: Path | None) -> None:
+        self.out, self.session = out, session
+        self.names = heads(session.encoding.classes, target=True)
+        self.kind = "jsonl" if out in (None, "-") else format_of(Path(str(out)), "--predictions")
+        self.path = folder / _SPOOL if self.kind == "parquet" else Path(str(out))
+        self.resumed = resumed
+        self.file: IO[bytes] | None = None
+        if out not in (None, "-"):
+            require_writable_file(Path(str(out)), "--predictions")
+
+    def __enter__(self) -> ForecastFile:
+        progress = self.session.progress
+        if self.out is None:
+            progress.forecast_bytes, progress.forecast_tail = 0, ""
+        elif self.out != "-":
+            try:
+                self._open()
+            except OSError as error:
+                raise self._refusal(error) from None
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        if self.file is not None:
+            self.file.close()
+
+    def _open(self) -> None:
+        if self.kind == "parquet":
+            self._restore()
+        ours = self.resumed is not None and self.path.exists()
+        if ours and not self._belongs():
+            raise DataError(
+                f"--predictions {self.out} is there, and is not the file of the run that goes on; name "
+                "another file."
+            )
+        self.file = self.path.open("r+b" if ours else "wb")
+        if ours:
+            self.file.truncate(self.session.progress.forecast_bytes)
+            self.file.seek(0, os.SEEK_END)
+        elif self.kind == "csv":
+            self._write(as_csv([self.names]))
+
+    def _restore(self) -> None:
+        """Bring the rows of the resumed run together again, which lie beside its belief or in the file."""
+        if self.resumed is None:
+            return
+        beside, final = self.resumed.parent / _SPOOL, Path(str(self.out))
+        if beside.is_file() and not (self.path.is_file() and beside.samefile(self.path)):
+            shutil.copyfile(beside, self.path)
+        elif final.exists() and not self.path.exists():
+            import pyarrow.parquet as pq
+
+            with self.path.open("w", encoding="utf-8") as spool:
+                for batch in pq.ParquetFile(final).iter_batches():
+                    rows = ([row[name] for name in self.names] for row in batch.to_pylist())
+                    spool.write(as_json_lines(self.names, rows))
+
+    def _belongs(self) -> bool:
+        """Whether the file begins with the rows that the session has seen."""
+        progress = self.session.progress
+        with self.path.open("rb") as file:
+            return progress.forecast_bytes > 0 and progress.forecast_tail == _tail(
+                file, progress.forecast_bytes
+            )
+
+    def add(self, forecasts: list[Forecasts]) -> None:
+        """Write the rows of a chunk.
+
+        Raises:
+            DataError: the file cannot be written.
+            BrokenPipeError: nobody reads standard output any more.
+        """
+        rows = [row for some in forecasts for row in cells(some, target=True)]
+        if rows and self.out is not None:
+            self._write(as_csv(rows) if self.kind == "csv" else as_json_lines(self.names, rows))
+
+    def _write(self, text: str) -> None:
+        try:
+            if self.file is None:
+                sys.stdout.write(text)
+                sys.stdout.flush()
+                return
+        except BrokenPipeError:
+            raise
+        except OSError as error:
+            raise self._refusal(error) from None
+        before = self.file.tell()
+        try:
+            self.file.write(text.encode())
+            self.file.flush()
+        except OSError as error:
+            self.file = self._cut(before)
+            raise self._refusal(error) from None
+
+    def _cut(self, size: int) -> IO[bytes]:
+        """The file without what could not be written in full."""
+        assert self.file is not None
+        with contextlib.suppress(OSError):
+            self.file.close()
+        os.truncate(self.path, size)
+        file = self.path.open("r+b")
+        file.seek(size)
+        return file
+
+    def mark(self) -> None:
+        """Note in the session how much of the file belongs to its rows, and bring it to the disk."""
+        if self.file is not None:
+            os.fsync(self.file.fileno())
+            progress = self.session.progress
+            progress.forecast_bytes = self.file.tell()
+            with self.path.open("rb") as file:
+                progress.forecast_tail = _tail(file, progress.forecast_bytes)
+
+    def finish(self) -> None:
+        """Write the Parquet file.
+
+        Raises:
+            DataError: the file cannot be written.
+        """
+        if self.kind == "parquet" and self.file is not None:
+            self.file.close()
+            classes = bool(self.session.encoding.classes)
+            write_parquet(Path(str(self.out)), self.names, self._lines(), classes=classes)
+            self.path.unlink()
+
+    def _lines(self) -> Iterator[str]:
+        with self.path.open(encoding="utf-8", newline="\n") as file:
+            yield from file
+
+    def _refusal(self, error: OSError) -> DataError:
+        return DataError(f"cannot write --predictions {self.out}: {(error.strerror or str(error)).lower()}.")
+
+
+def _tail(file: IO[bytes], size: int) -> str:
+    """What the last bytes of the first `size` bytes of a file are known by; empty where there are fewer."""
+    if file.seek(0, os.SEEK_END) < size:
+        return ""
+    file.seek(max(0, size - _TAIL))
+    return hashlib.blake2b(file.read(min(size, _TAIL)), digest_size=16).hexdigest()

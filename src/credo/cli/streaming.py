@@ -1,0 +1,120 @@
+"""The loop over the rows of a source: learn, write what grows with the rows, and save the state."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+
+from credo.cli.checkpoints import Checkpoints
+from credo.cli.drift_file import DriftFile
+from credo.cli.flags import in_flags
+from credo.cli.forecast_file import LEVELS, ForecastFile
+from credo.cli.interrupt import Interruptible
+from credo.cli.progress import Watch, note
+from credo.cli.request import Request
+from credo.core.errors import DataError
+from credo.sessions import Block, Forecasts, Images, RowSource, Session
+from credo.sessions.cutting import last_line
+from credo.sessions.defaults import SCHEMA_ROWS
+from credo.sessions.intake import segments
+from credo.tables import Chunk
+from credo.tables.live import Pipe
+
+__all__ = ["require_good", "stream", "waiting_for_rows"]
+
+SHOWN_BAD = 3
+
+
+def stream(
+    request: Request,
+    session: Session,
+    source: RowSource,
+    interrupt: Interruptible,
+    record: DriftFile,
+    forecasts: ForecastFile,
+    checkpoints: Checkpoints,
+) -> list[str]:
+    """Learn from all rows, and return sentences about the bad ones."""
+    bad: list[str] = []
+    bad_rows, rows_read = 0, 0
+    session.progress.interrupted = True
+    with Watch(source.total, request.run.quiet, source.share) as watch:
+        if interrupt.pipe is not None:
+            interrupt.pipe.on_wait = checkpoints.tick
+        try:
+            for rows in source.rows:
+                interrupt.busy = True
+                chunk: list[Forecasts] = []
+                for block in _blocks(session, rows, forecasts):
+                    if block.labelled:
+                        require_good(request, source.name, block)
+                        bad_rows += len(block.bad)
+                        few = block.bad[: max(0, SHOWN_BAD - len(bad))]
+                        bad += [f"{source.name}: {in_flags(str(row))}" for row in few]
+                        rows_read += block.read
+                        for label, line in block.classes.items():
+                            sentence = f"line {line:,} has the new class {label!r}; it is learned too"
+                            note(sentence, request.run.quiet)
+                    if forecasts.out is None:
+                        record.add(block.lines, session.learn(block))
+                    else:
+                        some, steps = session.forecast_then_learn(block, LEVELS)
+                        record.add(block.lines, steps)
+                        chunk += some
+                session.progress.line = max(session.progress.line, last_line(rows))
+                checkpoints.add(chunk)
+                interrupt.busy = False
+                checkpoints.tick()
+                watch.tell(rows_read, session.tally, bad_rows)
+                if interrupt.stopped and interrupt.pipe is None:
+                    break
+        except KeyboardInterrupt:
+            if interrupt.busy:
+                raise
+            interrupt.stopped = True
+        except BrokenPipeError:
+            interrupt.stop_quietly()  # the rows of this chunk are learned
+        except DataError:
+            checkpoints.rescue(torn=interrupt.busy)
+            raise
+    session.progress.interrupted = interrupt.stopped
+    if bad_rows:
+        more = "" if bad_rows <= len(bad) else f", and {bad_rows - len(bad):,} more"
+        bad = [f"{bad_rows:,} bad row{'s'[: bad_rows != 1]} skipped: {'; '.join(bad)}{more}"]
+        note(bad[0], request.run.quiet)
+    return bad
+
+
+def _blocks(session: Session, rows: Chunk | Images, forecasts: ForecastFile) -> Iterator[Block]:
+    if forecasts.out is None:
+        yield session.encoding.encode(rows, learn=True)
+    else:
+        yield from segments(rows, session.encoding)
+
+
+def require_good(request: Request, name: str, block: Block) -> None:
+    """Refuse bad rows where the user asked for that.
+
+    Raises:
+        DataError: there is one.
+    """
+    if request.data.strict and block.bad:
+        raise DataError(f"{name}: {block.bad[0]} (--strict stops at the first bad row).")
+
+
+def waiting_for_rows(pipe: Pipe, quiet: bool) -> Callable[[], None]:
+    """A function that says once that first rows are awaited, where they come slowly."""
+    start, said = time.monotonic(), False
+
+    def say() -> None:
+        nonlocal said
+        if not said and time.monotonic() - start > 1:
+            said = True
+            note(
+                f"waiting for rows on {pipe.name}: what the columns mean is inferred from the first "
+                f"{SCHEMA_ROWS:,}, or where they come slowly from those of the first {pipe.patience:g} s "
+                f"(at least {pipe.least})",
+                quiet,
+            )
+
+    return say

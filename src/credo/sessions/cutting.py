@@ -1,0 +1,85 @@
+"""Parts of chunks: the rows after a place in the source, the first few rows, and rows from one to another."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Iterator
+
+import numpy as np
+
+from credo.sessions.encoding import Images
+from credo.tables import Chunk
+
+__all__ = ["after_line", "at_most", "last_line", "part"]
+
+
+def part(chunk: Chunk, start: int, stop: int) -> Chunk:
+    """Rows start..stop of a chunk. The bad rows of the chunk belong to the part with the row before them.
+
+    Arguments:
+        chunk: the chunk.
+        start, stop: the places of the first row and of the one after the last.
+
+    Example:
+        >>> part(Chunk({"a": [1, 2, 3]}, np.array([2, 3, 4])), 1, 3).columns
+        {'a': [2, 3]}
+    """
+    rows = slice(start, stop)
+    after = int(chunk.lines[start]) if start else -1
+    upto = int(chunk.lines[stop]) if stop < len(chunk) else 1 << 62
+    bad = [row for row in chunk.bad if after < row.line < upto]
+    columns = {name: cells[rows] for name, cells in chunk.columns.items()}
+    return dataclasses.replace(chunk, columns=columns, lines=chunk.lines[rows], bad=bad)
+
+
+def last_line(rows: Chunk | Images) -> int:
+    """The place of the last row of a chunk, good or bad; 0 where there is none.
+
+    >>> last_line(Chunk({"a": [1, 2]}, np.array([2, 3])))
+    3
+    """
+    bad = [row.line for row in rows.bad] if isinstance(rows, Chunk) else []
+    return max([*bad, *rows.lines[-1:].tolist()], default=0)
+
+
+def after_line(chunks: Iterable[Chunk], line: int) -> Iterator[Chunk]:
+    """The chunks without the rows up to a line, from which an interrupted run continues.
+
+    Arguments:
+        chunks: the chunks of a source.
+        line: the last line to leave out.
+
+    Example:
+        >>> chunk = Chunk({"a": [1, 2, 3]}, np.array([2, 3, 4]))
+        >>> [rest.lines.tolist() for rest in after_line([chunk], 2)]
+        [[3, 4]]
+    """
+    for chunk in chunks:
+        if last_line(chunk) <= line:
+            continue
+        start = int(np.searchsorted(chunk.lines, line, side="right"))
+        bad = [row for row in chunk.bad if row.line > line]
+        yield dataclasses.replace(part(chunk, start, len(chunk)), bad=bad)
+
+
+def at_most(chunks: Iterable[Chunk], count: int) -> Iterator[Chunk]:
+    """The chunks up to a number of rows.
+
+    Arguments:
+        chunks: the chunks of a source.
+        count: the largest number of rows; 0 for all.
+
+    Example:
+        >>> chunk = Chunk({"a": [1, 2, 3]}, np.array([2, 3, 4]))
+        >>> [some.lines.tolist() for some in at_most([chunk, chunk], 2)]
+        [[2, 3]]
+    """
+    left = count
+    for chunk in chunks:
+        if not count:
+            yield chunk
+            continue
+        yield part(chunk, 0, left)
+        left -= min(left, len(chunk))
+        if left <= 0:
+            return

@@ -1,0 +1,52 @@
+"""Scores of rows that are not learned from, beside the baseline as it is after the rows that were."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from credo.core.names import ForecastName
+from credo.sessions.assembly import Belief, SessionLearner
+from credo.sessions.encoding import Block
+from credo.sessions.forecasts import judge
+from credo.sessions.passes import of_classes
+from credo.sessions.tally import Tally
+from credo.sessions.targets import SCALER, number_baseline, own_units, standardise
+from credo.tables import Moments
+
+__all__ = ["add_held_out"]
+
+
+def add_held_out(
+    tally: Tally,
+    block: Block,
+    learner: SessionLearner,
+    belief: Belief,
+    *,
+    moments: Moments | None,
+    counts: np.ndarray,
+    chunk: int,
+    compare: tuple[ForecastName, ...],
+) -> None:
+    """Score the rows of a block, and add the scores to a tally.
+
+    Arguments:
+        tally: the scores to add to, which are changed in place.
+        block: the rows.
+        learner, belief: the learner that forecasts, and its belief.
+        moments: the moments of the targets that were learned from; None for classes.
+        counts: how many rows of each class were learned from (classes,).
+        chunk: the number of rows in a compiled call.
+        compare: further methods of forecasting whose log probability is reported.
+    """
+    for start in range(0, len(block), chunk):
+        x, y = block.x[start : start + chunk], block.y[start : start + chunk]
+        if moments is None:
+            share = (counts + 1) / (counts + 1).sum()
+            scores = of_classes(judge(learner, belief, x, y, y.astype(np.int32), chunk, compare), len(counts))
+            tally.add(scores, np.log(share[y]), (share.argmax() != y).astype(float))
+            continue
+        scaling = SCALER.encode(moments, y, learn=False)[1]
+        scores = judge(learner, belief, x, y, standardise(y, scaling), chunk, compare)
+        count = np.full(len(y), moments.count[0])
+        baseline = number_baseline(y, scaling.location, scaling.scale, count)
+        tally.add(own_units(scores, scaling.location, scaling.scale), *baseline)

@@ -1,0 +1,170 @@
+"""The place in a source up to which a session has learned, and how the source is known again.
+
+A place has a digest of all rows up to it. A file that begins with the same rows is the same source, whatever
+its name, and may have grown. A file that only begins alike has been changed. A named data set is known by its
+name and the order of its rows.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from credo.tables import open_table
+from credo.tables.cells import Cells, to_list
+from credo.tables.opening import open_bytes
+
+__all__ = ["Found", "Prefix", "Progress", "find_place"]
+
+HEAD = 20
+"""Lines that two files must have in common to count as versions of one."""
+
+_BLOCK = 1 << 20
+
+
+@dataclasses.dataclass
+class Progress:
+    """The place in a source up to which a session has learned.
+
+    Attributes:
+        source: the source.
+        line: the latest line that was read.
+        interrupted: whether the run was stopped there.
+        order: the order of the rows of a named data set; empty for a file.
+        head, digest: what the first lines, and all lines up to `line`, are known by; empty where a source
+            cannot be read twice.
+        forecast_bytes, forecast_tail: how much of a file of forecasts belongs to the rows up to here, and
+            what its end is known by.
+
+    Example:
+        >>> Progress("prices.csv", line=100, interrupted=True).line
+        100
+    """
+
+    source: str = ""
+    line: int = 0
+    interrupted: bool = False
+    order: str = ""
+    head: str = ""
+    digest: str = ""
+    forecast_bytes: int = 0
+    forecast_tail: str = ""
+
+
+class Prefix:
+    """Digests of the beginnings of a file, each longer than the one before. The file is read only so far.
+
+    Arguments:
+        path: the file, which may be packed by gzip.
+
+    Example:
+        >>> from pathlib import Path
+        >>> from tempfile import mkdtemp
+        >>> path = Path(mkdtemp()) / "t.csv"
+        >>> _ = path.write_text("a\\n1\\n2\\n")
+        >>> before = Prefix(str(path)).upto(2)
+        >>> _ = path.write_text("a\\n1\\n3\\n4\\n")
+        >>> Prefix(str(path)).upto(2) == before, Prefix(str(path)).upto(3) == before
+        (True, False)
+    """
+
+    def __init__(self, path: str) -> None:
+        self.path, self.line = path, 0
+        self._hash = hashlib.blake2b(digest_size=16)
+        self._end = ord("\n")
+        self._blocks = self._read()
+        self._rest = b""
+
+    def upto(self, line: int) -> str:
+        """The digest of all lines up to one (of a Parquet file, rows), which must not be before the last.
+
+        Raises:
+            DataError: the file cannot be read.
+        """
+        while self.line < line:
+            block = self._rest or next(self._blocks, b"")
+            if not block:
+                break
+            ends = np.flatnonzero(np.frombuffer(block, np.uint8) == self._end)[: line - self.line]
+            cut = int(ends[-1]) + 1 if self.line + len(ends) == line else len(block)
+            self._hash.update(block[:cut])
+            self._rest = block[cut:]
+            self.line += len(ends)
+        return self._hash.hexdigest()
+
+    def _read(self) -> Iterator[bytes]:
+        """The bytes of the file. Every line has an end, also the last one, and of one byte."""
+        stream = open_bytes(self.path)
+        with stream:
+            head = stream.head()
+            if not head.startswith(b"PAR1"):
+                if b"\r" in head and b"\n" not in head:
+                    self._end = ord("\r")
+                last = b""
+                end = bytes([self._end])
+                while block := stream.read(_BLOCK):
+                    if piece := block if end == b"\r" else block.replace(b"\r", b""):
+                        yield piece
+                    last = block[-1:]
+                if last != end:
+                    yield end
+                return
+        with open_table(self.path) as table:
+            for chunk in table:
+                rows = zip(*map(_plain, chunk.columns.values()), strict=True)
+                yield "".join(json.dumps(row, default=str) + "\n" for row in rows).encode()
+
+
+def _plain(cells: Cells) -> list[object]:
+    """Cells as Python objects; whole numbers as floats, which they are in a column with gaps."""
+    if isinstance(cells, np.ndarray) and cells.dtype.kind in "iuf":
+        cells = cells.astype(float)
+    return to_list(cells)
+
+
+class Found(NamedTuple):
+    """What a belief knows of a file.
+
+    Attributes:
+        place: the place up to which it has learned from this file, or None.
+        changed: whether it has learned from a file that begins alike, and then differs.
+
+    Example:
+        >>> Found(None, False).place
+    """
+
+    place: Progress | None
+    changed: bool
+
+
+def find_place(path: str, places: Sequence[Progress]) -> Found:
+    """Find the place of a file by its rows.
+
+    Arguments:
+        path: the file.
+        places: the places of a session in the sources that it has learned from.
+
+    Raises:
+        DataError: the file cannot be read.
+
+    Example:
+        >>> find_place("new.csv", [])
+        Found(place=None, changed=False)
+    """
+    place, changed = None, False
+    known = [one for one in places if one.digest]
+    if known:
+        prefix = Prefix(path)
+        heads = {line: prefix.upto(line) for line in range(1, HEAD + 1)}
+        for one in sorted(known, key=lambda one: one.line):
+            alike = heads[min(one.line, HEAD)] == one.head
+            if alike and (heads[one.line] if one.line <= HEAD else prefix.upto(one.line)) == one.digest:
+                place, changed = one, False
+            elif alike:
+                changed = True
+    return Found(place, changed)

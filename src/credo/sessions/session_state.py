@@ -1,0 +1,98 @@
+"""What a session carries from one row to the next, and how it is saved."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from pathlib import Path
+from typing import Self
+
+import jax
+
+from credo.sessions import passes, storage
+from credo.sessions.assembly import build, fits
+from credo.sessions.change_tally import ChangeTally
+from credo.sessions.defaults import TABLE_CHUNK
+from credo.sessions.encoding import Encoding, TableEncoding
+from credo.sessions.places import Progress
+from credo.sessions.recovery import Recovery
+from credo.sessions.settings import Settings
+from credo.sessions.tally import Tally
+from credo.sessions.targets import SCALER
+
+__all__ = ["SessionState"]
+
+
+class SessionState:
+    """The state of a `Session`, whose docstring names its arguments and attributes."""
+
+    def __init__(self, settings: Settings, encoding: Encoding, chunk: int = TABLE_CHUNK) -> None:
+        self.settings, self.encoding, self.chunk = settings, encoding, chunk
+        self.learner, self.belief = build(settings, encoding.shape, len(encoding.classes), encoding.first)
+        if isinstance(encoding, TableEncoding) and encoding.first:
+            encoding.admit = lambda classes: fits(settings, encoding, classes)
+        self.key = jax.random.key(settings.seed) if settings.draws else None
+        self.tally = Tally(settings.task, len(encoding.classes))
+        self.changes = ChangeTally.of(settings.drift)
+        self.scaler = SCALER.initial()
+        self.rows_read = self.rows_used = self.rows_refused = 0
+        self.missing: Counter[str] = Counter()
+        self.unseen: Counter[str] = Counter()
+        self.recovery = Recovery()
+        self.progress = Progress()
+        self.places: list[Progress] = []
+
+    @property
+    def uncertain(self) -> bool:
+        """Whether the learner keeps a posterior."""
+        return self.settings.uncertain
+
+    @property
+    def regression(self) -> bool:
+        """Whether numbers are predicted."""
+        return self.settings.task == "regression"
+
+    @property
+    def size(self) -> int:
+        """The number P of parameters."""
+        return passes.parameter_count(self.belief)
+
+    def metrics(self) -> dict[str, float]:
+        """The scores so far, by name. `session.tally.baseline()` gives those of the baseline."""
+        return self.tally.metrics(self.uncertain)
+
+    def save(self, path: str | os.PathLike[str]) -> Path:
+        """Write the session to a file, completely or not at all.
+
+        Arguments:
+            path: the file; by custom it ends in `.credo`.
+
+        Returns:
+            The path.
+
+        Raises:
+            DataError: the file cannot be written.
+        """
+        counts = (self.rows_read, self.rows_used, self.rows_refused, self.missing, self.unseen)
+        state = {name: getattr(self, name) for name in storage.NAMES}
+        return storage.write(path, storage.State(counters=storage.Counters(*counts), **state))
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str], chunk: int = TABLE_CHUNK) -> Self:
+        """Read a session back. It continues bit by bit as if it had never stopped.
+
+        Arguments:
+            path: a file that `save` or `credo learn` wrote.
+            chunk: rows in a compiled call.
+
+        Raises:
+            DataError: there is no such file.
+            FormatError: it is damaged, of another version, or does not hold a session.
+        """
+        state = storage.read(path)
+        session = cls(state.settings, state.encoding, chunk)
+        for name in storage.NAMES:
+            setattr(session, name, getattr(state, name))
+        session.rows_read, session.rows_used, session.rows_refused = state.counters[:3]
+        session.missing, session.unseen = state.counters[3:]
+        return session

@@ -1,0 +1,226 @@
+"""Pipes: rows are handed on as they come, and reading can be ended from outside.
+
+A thread reads the pipe, so that waiting for a row can be bounded, and a chunk of rows can end where no
+further row has come yet.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import queue
+import stat
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, TypeVar
+
+__all__ = ["LiveText", "Pipe", "is_prompt", "open_pipe", "until_idle"]
+
+T = TypeVar("T")
+"""What is iterated over."""
+
+_BLOCK = 1 << 16
+_AHEAD = 16
+_LONGEST = 1 << 20
+_TICK = 0.5
+
+
+class Pipe(io.RawIOBase):
+    """The bytes of a pipe, handed on in whole lines.
+
+    At first it is patient, so that enough rows for a schema come together: a chunk ends only where at least
+    `least` rows have come and `patience` is over. Then it is prompt: a chunk ends where no line is waiting.
+
+    Arguments:
+        file: the number of the open file.
+        name: its name in messages.
+        patience: how long to gather the first lines, in seconds.
+        least: the number of lines below which gathering goes on.
+
+    Attributes:
+        on_wait: a function that is called about twice a second while nothing comes.
+        taken, given: how many lines were taken by the reader, and handed to it.
+        patient: whether first lines are being gathered.
+        slow: whether the gathering of first lines was cut short.
+
+    Example:
+        >>> read, write = os.pipe()
+        >>> _ = os.write(write, b"a,b\\n1,2\\n3")
+        >>> os.close(write)
+        >>> pipe = Pipe(read, "a pipe")
+        >>> pipe.read1(100), pipe.read1(100), pipe.read1(100)
+        (b'a,b\\n1,2\\n', b'3', b'')
+    """
+
+    def __init__(self, file: int, name: str, *, patience: float = 5.0, least: int = 20) -> None:
+        self.name, self.least, self.patience = name, least, patience
+        self.on_wait: Callable[[], None] = lambda: None
+        self.taken = self.given = 0
+        self.slow = self.ended = False
+        self._file = file
+        self._deadline = time.monotonic() + patience
+        self.patient = True
+        self._blocks: queue.SimpleQueue[bytes | OSError | None] = queue.SimpleQueue()
+        self._room = threading.BoundedSemaphore(_AHEAD)
+        self._ready: bytes | None = None
+        threading.Thread(target=self._fill, daemon=True, name="credo-pipe").start()
+
+    def _fill(self) -> None:
+        """Read blocks, cut after their last whole line, until the pipe ends."""
+        rest = b""
+        while True:
+            self._room.acquire()
+            try:
+                block = os.read(self._file, _BLOCK)
+            except OSError as error:
+                self._blocks.put(error)
+                return
+            rest += block
+            cut = len(rest) if not block or len(rest) > _LONGEST else rest.rfind(b"\n") + 1
+            if cut:
+                self._blocks.put(rest[:cut])
+                rest = rest[cut:]
+            else:
+                self._room.release()
+            if not block:
+                self._blocks.put(None)
+                return
+
+    def readable(self) -> bool:
+        """True: it can be read."""
+        return True
+
+    def end(self) -> None:
+        """End the pipe after the lines that were handed on; a signal handler may call this."""
+        self.ended = True
+        self._blocks.put(None)
+
+    def gather(self) -> None:
+        """Be patient for another time, since the rows so far were too few."""
+        self.patient, self.slow = True, False
+        self._deadline = time.monotonic() + self.patience
+
+    def prompt(self) -> None:
+        """Be patient no longer."""
+        self.patient = False
+
+    def _waiting(self, seconds: float) -> bool:
+        """Whether a block, or the end, is there after at most so many seconds."""
+        if self._ready is None and not self.ended:
+            try:
+                block = self._blocks.get(timeout=seconds) if seconds > 0 else self._blocks.get_nowait()
+            except queue.Empty:
+                return False
+            if isinstance(block, OSError):
+                raise block
+            if block is None:
+                self.ended = True
+            else:
+                self._room.release()
+                self._ready = block
+        return True
+
+    def read1(self, size: int = -1) -> bytes:
+        """The next bytes, as soon as there are any; empty at the end."""
+        while not self._waiting(_TICK):
+            self.on_wait()
+        data = self._ready or b""
+        if 0 <= size < len(data):
+            data, self._ready = data[:size], data[size:]
+        else:
+            self._ready = None
+        self.given += data.count(b"\n")
+        return data
+
+    def readinto(self, buffer: Any) -> int:
+        """Fill the buffer with the next bytes, and return their number: 0 at the end."""
+        data = self.read1(len(buffer))
+        buffer[: len(data)] = data
+        return len(data)
+
+    def idle(self) -> bool:
+        """Whether a chunk should end here: all lines were taken, and no further one is there."""
+        if self.taken < self.given:
+            return False
+        while self.patient:
+            left = self._deadline - time.monotonic()
+            enough = self.taken > self.least
+            if self._waiting(min(_TICK, max(left, 0.0) if enough else _TICK)):
+                return self._ready is None
+            self.on_wait()
+            if enough and left <= 0:
+                self.patient, self.slow = False, True
+        return not self._waiting(0.0) or self._ready is None
+
+
+class LiveText(io.TextIOWrapper):
+    """The text of a pipe, whose lines are counted.
+
+    Example:
+        >>> read, write = os.pipe()
+        >>> _ = os.write(write, b"a\\n1\\n")
+        >>> os.close(write)
+        >>> pipe = Pipe(read, "a pipe")
+        >>> text = LiveText(io.BufferedReader(pipe))
+        >>> text.pipe = pipe
+        >>> list(text), pipe.taken
+        (['a\\n', '1\\n'], 2)
+    """
+
+    pipe: Pipe
+
+    def readline(self, size: int = -1, /) -> str:  # type: ignore[override]  # as in TextIOWrapper
+        """The next line; iteration calls this, too."""
+        line = super().readline(size)
+        self.pipe.taken += bool(line)
+        return line
+
+
+def until_idle(items: Iterable[T], text: io.TextIOWrapper) -> Iterator[T]:
+    """The items, up to the first one after which a pipe has no further line to give.
+
+    Arguments:
+        items: what is read from the text.
+        text: the text; all items come unless it is that of a pipe.
+
+    Example:
+        >>> list(until_idle(["a", "b"], io.TextIOWrapper(io.BytesIO())))
+        ['a', 'b']
+    """
+    return _until_idle(items, text.pipe) if isinstance(text, LiveText) else iter(items)
+
+
+def _until_idle(items: Iterable[T], pipe: Pipe) -> Iterator[T]:
+    for item in items:
+        yield item
+        if pipe.idle():
+            return
+
+
+def is_prompt(text: io.TextIOWrapper) -> bool:
+    """Whether the text is that of a pipe whose rows come as they are.
+
+    >>> is_prompt(io.TextIOWrapper(io.BytesIO()))
+    False
+    """
+    return isinstance(text, LiveText) and not text.pipe.patient
+
+
+def open_pipe(path: str) -> Pipe | None:
+    """The pipe, where a path ("-" for standard input) is one, and not a file that can be read twice.
+
+    Example:
+        >>> open_pipe("prices.csv")
+    """
+    try:
+        if path == "-":
+            file = sys.stdin.fileno()
+            regular = sys.stdin.seekable()
+        else:
+            regular = not stat.S_ISFIFO(os.stat(path).st_mode)
+            file = -1 if regular else os.open(path, os.O_RDONLY)
+    except (OSError, ValueError, AttributeError):
+        return None
+    return None if regular else Pipe(file, "standard input" if path == "-" else path)
