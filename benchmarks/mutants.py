@@ -43,7 +43,7 @@ ABOVE = {
     "beliefs": ("learners", "streams", "adapt"),
     "likelihoods": ("learners", "metrics"),
     "dynamics": ("learners", "adapt"),
-    "models": ("learners", "streams"),
+    "models": ("covariances", "learners", "streams"),
     "learners": ("streams", "adapt", "ekf"),
     "metrics": ("streams", "sessions"),
     "tables": ("sessions", "cli"),

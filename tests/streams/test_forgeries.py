@@ -58,8 +58,8 @@ def put(name: str, value: Any) -> Change:
 
     def change(head: Any, tensors: dict[str, np.ndarray]) -> None:
         old = tensors[name]
-        new = value(old.copy()) if callable(value) else np.full(old.shape, value, old.dtype)
-        tensors[name] = np.ascontiguousarray(new).reshape(np.shape(new))
+        new = np.full(old.shape, value, old.dtype) if np.isscalar(value) else np.asarray(value(old.copy()))
+        tensors[name] = np.ascontiguousarray(new).reshape(new.shape)
 
     return change
 
