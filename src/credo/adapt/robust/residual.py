@@ -58,7 +58,7 @@ class Residual:
         It is level g' inv(V + level I) g.
         """
         total = self.spread + level * jnp.eye(self.size, dtype=self.gap.dtype)
-        share: Array = level * (self.gap @ solve(total, self.gap))
+        share: Array = (self.gap @ solve(total, self.gap)) * level
         return share
 
     def log_prob(self, weight: Array) -> Array:
