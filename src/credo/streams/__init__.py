@@ -8,7 +8,7 @@ evidence over hyper-parameters, on a vmapped grid or by its gradient. `pack` mak
 
 from credo.streams.checkpoint import load, save
 from credo.streams.evaluate import Report, evaluate
-from credo.streams.pack import Pack, mean_and_sd, pack
+from credo.streams.live import Pack, mean_and_sd, pack
 from credo.streams.run import run
 from credo.streams.scoring import score_chunk, to_scores
 from credo.streams.select import Selection, select
