@@ -195,7 +195,7 @@ class Pack(Generic[B]):
         ...     mean, sd = live.forecast(x)
         ...     info = live.step(x, y)
         >>> round(mean, 3), round(sd, 3), info.ok, int(live.belief.t)
-        (0.952, 0.642, True, 2)
+        (0.952, 0.442, True, 2)
     """
 
     def __init__(
