@@ -10,7 +10,7 @@ from credo.streams.checkpoint import load, save
 from credo.streams.decisions import Decision
 from credo.streams.evaluate import Report, evaluate
 from credo.streams.fit import BatchFit, fit
-from credo.streams.pack import Pack, mean_and_sd, pack
+from credo.streams.live import Pack, mean_and_sd, pack
 from credo.streams.run import run
 from credo.streams.scoring import score_chunk, to_scores
 from credo.streams.select import Selection, select

@@ -57,8 +57,8 @@ class Residual:
 
         It is level g' inv(V + level I) g.
         """
-        total = self.spread + jnp.asarray(level) * jnp.eye(self.size, dtype=self.gap.dtype)
-        share: Array = jnp.asarray(level) * (self.gap @ solve(total, self.gap))
+        total = self.spread + level * jnp.eye(self.size, dtype=self.gap.dtype)
+        share: Array = (self.gap @ solve(total, self.gap)) * level
         return share
 
     def log_prob(self, weight: Array) -> Array:

@@ -167,7 +167,7 @@ def pack(
         >>> import credo, jax.numpy as jnp
         >>> learner = credo.extended_kalman(credo.Model(lambda w, x: x @ w, credo.Normal(0.1)))
         >>> live = pack(learner, learner.init(jnp.zeros(2)), answer=lambda p: p.interval(0.9))
-        >>> low, high = live.forecast([1.0, 2.0])
+        >>> low, high = live.forecast(jnp.asarray([1.0, 2.0]))
         >>> round(low, 2), round(high, 2)
         (-3.71, 3.71)
     """
@@ -195,7 +195,7 @@ class Pack(Generic[B]):
         ...     mean, sd = live.forecast(x)
         ...     info = live.step(x, y)
         >>> round(mean, 3), round(sd, 3), info.ok, int(live.belief.t)
-        (0.952, 0.642, True, 2)
+        (0.952, 0.442, True, 2)
     """
 
     def __init__(
