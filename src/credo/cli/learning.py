@@ -46,7 +46,7 @@ def learn_from(request: Request) -> int:
     else:
         session = earlier
         prepared = [f"continuing {request.run.resume}, which has learned from {earlier.rows_used:,} rows"]
-    session.chunk = source.chunk
+    session.chunk = source.rows_at_once(session.size)
     if request.data.test is not None and not request.data.test.is_file():
         raise DataError(f"--test {request.data.test} does not exist, or is no file.")
     path, about_folder = output.choose(

@@ -13,6 +13,7 @@ from credo.sessions import defaults
 from credo.sessions.encoding import Encoding, ImageEncoding, Images, TableEncoding
 from credo.sessions.settings import TaskName
 from credo.tables import Chunk, infer_schema, open_table
+from credo.tables.chunks import ChunkSize
 
 __all__ = ["ColumnOptions", "RowSource", "after_line", "open_dataset", "open_file"]
 
@@ -56,6 +57,7 @@ class RowSource:
         sentences: what the user should know about the source.
         shuffled: whether the rows were shuffled by the seed.
         chunk: the number of rows in a chunk.
+        most: the most rows in a chunk; chunks grow while they are learned from quickly.
 
     Example:
         >>> source = open_dataset("wine")
@@ -72,6 +74,15 @@ class RowSource:
     sentences: list[str] = dataclasses.field(default_factory=list)
     shuffled: bool = False
     chunk: int = defaults.TABLE_CHUNK
+    most: int = 0
+
+    def rows_at_once(self, parameters: int) -> int:
+        """How many rows a compiled call takes, for a learner with so many parameters.
+
+        A call costs as much as learning a few rows. But rows that it lacks cost something too: as much as
+        moving the belief, which is large where there are many parameters.
+        """
+        return max(self.chunk, self.most) if parameters <= defaults.SMALL else self.chunk
 
 
 def open_dataset(
@@ -112,6 +123,7 @@ def open_dataset(
         raise CredoError(f"target is for files; the data set {name!r} has its own target.", field="target")
     whole = load(name)
     total, images = len(whole), whole.x.ndim > 2
+    most = chunk or (defaults.IMAGE_CHUNK if images else defaults.LONG_CHUNK)
     chunk = chunk or (defaults.IMAGE_CHUNK if images else defaults.TABLE_CHUNK)
     most = (defaults.IMAGE_ROWS if images else 0) if limit is None else limit
     count = min(total, most) if most else total
@@ -136,9 +148,8 @@ def open_dataset(
             rest = rest.rows(np.sort(np.random.default_rng(seed).permutation(len(rest))[:most]))
         test = list(_chunks(rest, chunk))
     encoding = _encoding(data, columns)
-    return RowSource(
-        name, _chunks(data, chunk), encoding, count, not shuffled, test, sentences, shuffled, chunk
-    )
+    rows = _chunks(data, chunk, most)
+    return RowSource(name, rows, encoding, count, not shuffled, test, sentences, shuffled, chunk, most)
 
 
 def _encoding(data: Dataset, columns: ColumnOptions) -> TableEncoding | ImageEncoding:
@@ -163,8 +174,8 @@ def _target_name(data: Dataset) -> str:
     return rest[0] if len(rest) == 1 else "target"
 
 
-def _chunks(data: Dataset, size: int) -> Iterator[Chunk | Images]:
-    yield from _table_chunks(data, size) if data.x.ndim == 2 else _image_chunks(data, size)
+def _chunks(data: Dataset, size: int, most: int | None = None) -> Iterator[Chunk | Images]:
+    yield from _table_chunks(data, size, most) if data.x.ndim == 2 else _image_chunks(data, size)
 
 
 def _image_chunks(data: Dataset, size: int) -> Iterator[Images]:
@@ -173,12 +184,15 @@ def _image_chunks(data: Dataset, size: int) -> Iterator[Images]:
         yield Images(data.x[start:stop], data.y[start:stop], np.arange(start + 1, stop + 1))
 
 
-def _table_chunks(data: Dataset, size: int) -> Iterator[Chunk]:
+def _table_chunks(data: Dataset, size: int, most: int | None = None) -> Iterator[Chunk]:
     names = data.feature_names or tuple(f"x{i}" for i in range(data.x.shape[1]))
     target = _target_name(data)
     labels = data.y if data.task == "regression" else np.asarray(data.class_names, object)[data.y]
-    for start in range(0, len(data), size):
-        rows = slice(start, min(start + size, len(data)))
+    sizes, start = ChunkSize(size, most), 0
+    sizes.follow()
+    while start < len(data):
+        rows = slice(start, min(start + sizes.next(), len(data)))
+        start = rows.stop
         columns = {name: data.x[rows, i] for i, name in enumerate(names)} | {target: labels[rows]}
         yield Chunk(columns, np.arange(rows.start + 1, rows.stop + 1), unit="row")
 
@@ -215,6 +229,7 @@ def open_file(
         >>> open_file(str(path), ColumnOptions("y")).encoding.task
         'regression'
     """
+    most = chunk or (defaults.TABLE_CHUNK if path == "-" else defaults.LONG_CHUNK)
     chunk = chunk or defaults.TABLE_CHUNK
     if encoding is None and columns.target is None:
         with open_table(path, chunk_rows=chunk) as table:
@@ -223,7 +238,7 @@ def open_file(
             f"target is missing: name the column of {table.name} to predict, one of {listing}.",
             field="target",
         )
-    table = open_table(path, chunk_rows=chunk, strict=columns.strict)
+    table = open_table(path, chunk_rows=chunk, most_rows=most, strict=columns.strict)
     if encoding is None:
         try:
             schema = infer_schema(
@@ -240,7 +255,7 @@ def open_file(
         encoding = TableEncoding(schema)
     elif not isinstance(encoding, TableEncoding):
         raise DataError(f"the model was saved for images of shape {encoding.shape}; {table.name} is a table.")
-    return RowSource(table.name, _limited(iter(table), limit or 0), encoding, chunk=chunk)
+    return RowSource(table.name, _limited(iter(table), limit or 0), encoding, chunk=chunk, most=most)
 
 
 def _limited(chunks: Iterator[Chunk], limit: int) -> Iterator[Chunk]:

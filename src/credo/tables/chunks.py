@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
@@ -11,7 +12,7 @@ import numpy as np
 from credo.core.errors import DataError
 from credo.tables.cells import Cells
 
-__all__ = ["BadRow", "Chunk", "DriftWatch"]
+__all__ = ["BadRow", "Chunk", "ChunkSize", "DriftWatch"]
 
 
 Unit: TypeAlias = Literal["line", "row"]
@@ -72,6 +73,49 @@ class Chunk:
     def names(self) -> tuple[str, ...]:
         """The column names, in the source's order."""
         return tuple(self.columns)
+
+
+class ChunkSize:
+    """How many rows to read next: more while they are used up quickly, and fewer where they take long.
+
+    Whole columns are cheaper than cells, and small chunks show progress. What is computed from the rows must
+    not depend on how they are cut.
+
+    Arguments:
+        rows: the rows of the first chunks.
+        most: the most rows of a chunk.
+
+    Example:
+        >>> size = ChunkSize(100, 1000)
+        >>> size.follow()
+        >>> [size.next() for _ in range(6)]
+        [100, 200, 400, 800, 1000, 1000]
+    """
+
+    QUICK, SLOW = 0.1, 1.0
+    """A chunk that takes fewer seconds is doubled, and one that takes more is halved."""
+
+    def __init__(self, rows: int, most: int | None = None) -> None:
+        self.rows, self.most = rows, max(rows, most or rows)
+        self._least = rows
+        self._following = False
+        self._last: float | None = None
+
+    def follow(self) -> None:
+        """From now on, chunks are used when they are read, and the time that they take counts."""
+        self._following = True
+
+    def next(self) -> int:
+        """The number of rows of the next chunk."""
+        now = time.monotonic()
+        if self._last is not None:
+            seconds = now - self._last
+            if seconds < self.QUICK:
+                self.rows = min(2 * self.rows, self.most)
+            elif seconds > self.SLOW:
+                self.rows = max(self.rows // 2, self._least)
+        self._last = now if self._following else None
+        return self.rows
 
 
 class DriftWatch:

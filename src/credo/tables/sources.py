@@ -12,7 +12,7 @@ import numpy as np
 
 from credo.core.errors import DataError, require_choice, require_integer
 from credo.tables.archives import is_archive, member_name
-from credo.tables.chunks import BadRow, Chunk
+from credo.tables.chunks import BadRow, Chunk, ChunkSize
 from credo.tables.opening import FORMATS, ByteStream, Format, Source, format_of_name, open_bytes, sniff
 from credo.tables.readers import csv_chunks, jsonl_chunks, unique_names
 
@@ -28,6 +28,7 @@ class TableSource:
         chunks: its chunks. The first one with a row is read at once, so that a file that cannot be read fails
             here.
         close: the function that `close` calls.
+        size: how many rows its chunks have, which may follow the time that they take.
 
     Raises:
         DataError: the table has no usable row.
@@ -39,12 +40,18 @@ class TableSource:
     """
 
     def __init__(
-        self, name: str, format: str, chunks: Iterator[Chunk], close: Callable[[], None] = lambda: None
+        self,
+        name: str,
+        format: str,
+        chunks: Iterator[Chunk],
+        close: Callable[[], None] = lambda: None,
+        size: ChunkSize | None = None,
     ) -> None:
         self.name = name
         self.format = format
         self._chunks = chunks
         self._close = close
+        self._size = size
         self._ahead: list[Chunk] = []
         self._begun = False
         try:
@@ -92,6 +99,8 @@ class TableSource:
         try:
             while self._ahead:
                 yield self._ahead.pop(0)
+            if self._size is not None:
+                self._size.follow()
             yield from self._chunks
         finally:
             self.close()
@@ -112,6 +121,7 @@ def open_table(
     *,
     format: Format | None = None,
     chunk_rows: int = 1000,
+    most_rows: int | None = None,
     delimiter: str | None = None,
     strict: bool = False,
 ) -> TableSource:
@@ -122,7 +132,9 @@ def open_table(
             of one such file are unpacked.
         format: "csv", "tsv", "jsonl" or "parquet"; None takes it from the suffix, or from the first line
             of a stream.
-        chunk_rows: the largest number of rows in a chunk.
+        chunk_rows: the number of rows in a chunk.
+        most_rows: the largest number of rows in a chunk, up to which chunks grow while they are used up
+            quickly; None for `chunk_rows`.
         delimiter: the separator of the cells of a CSV; None guesses comma, semicolon, tab or bar from the
             header.
         strict: whether a row that cannot be split into cells raises instead of being reported in `Chunk.bad`.
@@ -143,6 +155,7 @@ def open_table(
     if format is not None:
         require_choice("format", format, FORMATS)
     require_integer("chunk_rows", chunk_rows, 1)
+    size = ChunkSize(chunk_rows, most_rows)
     if delimiter is not None and (not isinstance(delimiter, str) or len(delimiter) != 1):
         raise DataError(f"delimiter must be one character; got {delimiter!r}.")
     promised = format
@@ -156,17 +169,17 @@ def open_table(
     try:
         kind = sniff(stream.head(), stream.name, promised)
         if kind == "parquet":
-            chunks, name = _parquet(source, path, stream, chunk_rows), stream.name
+            chunks, name = _parquet(source, path, stream, size.most), stream.name
             return TableSource(name, kind, chunks, stream.close)
         stream.text = True
         buffered = io.BufferedReader(stream, 1 << 16)
         text = io.TextIOWrapper(buffered, encoding="utf-8-sig", newline="" if kind != "jsonl" else None)
         if kind == "jsonl":
-            chunks = jsonl_chunks(text, stream.name, chunk_rows, strict)
+            chunks = jsonl_chunks(text, stream.name, size, strict)
         else:
             between = delimiter or ("\t" if kind == "tsv" else None)
-            chunks = csv_chunks(text, stream.name, between, chunk_rows, strict)
-        return TableSource(stream.name, kind, chunks, text.close)
+            chunks = csv_chunks(text, stream.name, between, size, strict)
+        return TableSource(stream.name, kind, chunks, text.close, size)
     except BaseException:
         stream.close()
         raise
