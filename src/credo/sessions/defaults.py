@@ -18,12 +18,14 @@ __all__ = [
     "IMAGE_ROWS",
     "ITERATIONS",
     "LEARNING_RATE",
+    "LONG_CHUNK",
     "MEMORY_LIMIT",
     "MIXTURE",
     "NOISE",
     "REPLAYED",
     "SAMPLES",
     "SCHEMA_ROWS",
+    "SMALL",
     "TABLE_CHUNK",
     "TEST_ROWS",
     "activation",
@@ -44,6 +46,12 @@ SCHEMA_ROWS = 1000
 
 TABLE_CHUNK, IMAGE_CHUNK = 100, 20
 """Rows per compiled call, which sets how often progress is shown; results do not depend on it."""
+
+LONG_CHUNK = 1000
+"""The most rows of a table in a chunk, and in a compiled call of a small learner."""
+
+SMALL = 2000
+"""The most parameters of a small learner, whose belief is moved at next to no cost."""
 
 FULL_LIMIT, FULL_MOVING_LIMIT = 700, 64
 """The most parameters for which the whole covariance is kept: as a rule, and where a row costs P^3

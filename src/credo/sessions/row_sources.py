@@ -14,6 +14,7 @@ from credo.sessions.cutting import after_line, at_most
 from credo.sessions.encoding import Encoding, ImageEncoding, Images, TableEncoding
 from credo.sessions.settings import TaskName
 from credo.tables import Chunk, Schema, TableSource, infer_schema, open_table
+from credo.tables.chunks import ChunkSize
 from credo.tables.live import Pipe
 
 __all__ = ["ColumnOptions", "RowSource", "open_dataset", "open_file", "order_of"]
@@ -61,6 +62,7 @@ class RowSource:
         order: the order of the rows of a named data set.
         after: the line up to which rows were left out.
         share: how much of the source was read, from 0 to 1; None where that is not known.
+        most: the most rows in a chunk; the chunks of a long source grow.
 
     Example:
         >>> source = open_dataset("wine")
@@ -80,6 +82,15 @@ class RowSource:
     order: str = ""
     after: int = 0
     share: Callable[[], float | None] = lambda: None
+    most: int = 0
+
+    def rows_at_once(self, parameters: int) -> int:
+        """How many rows a compiled call takes, for a learner with so many parameters.
+
+        A call costs as much as learning a few rows. But rows that it lacks cost something too: as much as
+        moving the belief, which is large where there are many parameters.
+        """
+        return max(self.chunk, self.most) if parameters <= defaults.SMALL else self.chunk
 
 
 def open_dataset(
@@ -124,6 +135,7 @@ def open_dataset(
         raise CredoError(f"target is for files; the data set {name!r} has its own target.", field="target")
     whole = load(name)
     total, images = len(whole), whole.x.ndim > 2
+    longest = chunk or (defaults.IMAGE_CHUNK if images else defaults.LONG_CHUNK)
     chunk = chunk or (defaults.IMAGE_CHUNK if images else defaults.TABLE_CHUNK)
     most = (defaults.IMAGE_ROWS if images else 0) if limit is None else limit
     rest = max(total - after, 0)
@@ -148,10 +160,10 @@ def open_dataset(
                 f"{most:,} of its {len(held):,} test rows, drawn by the seed, are scored at the end"
             )
             held = held.rows(np.sort(np.random.default_rng(seed).permutation(len(held))[:most]))
-        test = list(_chunks(held, chunk))
+        test = list(_chunks(held, chunk, chunk))
     return RowSource(
         name,
-        _chunks(data, chunk, after),
+        _chunks(data, chunk, longest, after),
         encoding or _encoding(data, columns),
         count,
         not shuffled,
@@ -160,6 +172,7 @@ def open_dataset(
         shuffled,
         chunk,
         order_of(shuffled, seed),
+        most=longest,
     )
 
 
@@ -177,7 +190,7 @@ def _encoding(data: Dataset, columns: ColumnOptions) -> TableEncoding | ImageEnc
         return ImageEncoding(data.x.shape[1:], data.class_names, data.task)
     target = _target_name(data)
     schema = infer_schema(
-        next(_table_chunks(data, 10**9)),
+        next(_table_chunks(data, iter([slice(0, len(data))]))),
         target,
         task=data.task,
         classes=data.class_names if data.task == "classification" else None,
@@ -194,28 +207,33 @@ def _target_name(data: Dataset) -> str:
     return rest[0] if len(rest) == 1 else "target"
 
 
-def _chunks(data: Dataset, size: int, after: int = 0) -> Iterator[Chunk | Images]:
-    """The rows in chunks that end at multiples of their size in the whole set, of which these are a part."""
-    yield from _table_chunks(data, size, after) if data.x.ndim == 2 else _image_chunks(data, size, after)
+def _chunks(data: Dataset, size: int, most: int, after: int = 0) -> Iterator[Chunk | Images]:
+    """The rows in chunks, cut where the chunks of the whole set are, of which these rows are a part."""
+    slices = _slices(len(data), ChunkSize(size, most), after)
+    yield from _table_chunks(data, slices, after) if data.x.ndim == 2 else _image_chunks(data, slices, after)
 
 
-def _slices(count: int, size: int, after: int) -> Iterator[slice]:
-    ends = [*range(size - after % size, count, size), count] if count else []
-    for start, stop in zip([0, *ends], ends, strict=False):
-        yield slice(start, stop)
+def _slices(count: int, sizes: ChunkSize, after: int) -> Iterator[slice]:
+    start, end = 0, 0
+    while start < count:
+        end += sizes.next()
+        if end > after:
+            stop = min(end - after, count)
+            yield slice(start, stop)
+            start = stop
 
 
-def _image_chunks(data: Dataset, size: int, after: int) -> Iterator[Images]:
-    for rows in _slices(len(data), size, after):
+def _image_chunks(data: Dataset, slices: Iterator[slice], after: int) -> Iterator[Images]:
+    for rows in slices:
         lines = np.arange(rows.start + 1, rows.stop + 1) + after
         yield Images(data.x[rows], data.y[rows], lines)
 
 
-def _table_chunks(data: Dataset, size: int, after: int = 0) -> Iterator[Chunk]:
+def _table_chunks(data: Dataset, slices: Iterator[slice], after: int = 0) -> Iterator[Chunk]:
     names = data.feature_names or tuple(f"x{i}" for i in range(data.x.shape[1]))
     target = _target_name(data)
     labels = data.y if data.task == "regression" else np.asarray(data.class_names, object)[data.y]
-    for rows in _slices(len(data), size, after):
+    for rows in slices:
         columns = {name: data.x[rows, i] for i, name in enumerate(names)} | {target: labels[rows]}
         yield Chunk(columns, np.arange(rows.start + 1, rows.stop + 1) + after, unit="row")
 
@@ -257,6 +275,7 @@ def open_file(
         >>> open_file(str(path), ColumnOptions("y")).encoding.task
         'regression'
     """
+    most = chunk or (defaults.LONG_CHUNK if pipe is None else defaults.TABLE_CHUNK)
     chunk = chunk or defaults.TABLE_CHUNK
     rows = path if pipe is None else pipe
     if encoding is None and columns.target is None:
@@ -268,7 +287,7 @@ def open_file(
         )
     if pipe is not None and encoding is not None:
         pipe.prompt()
-    table = open_table(rows, chunk_rows=chunk, strict=columns.strict)
+    table = open_table(rows, chunk_rows=chunk, most_rows=most, strict=columns.strict)
     sentences: list[str] = []
     if encoding is None:
         try:
@@ -293,6 +312,7 @@ def open_file(
         sentences=sentences,
         chunk=chunk,
         share=lambda: None if limit else table.share(),
+        most=most,
     )
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from credo.core.errors import DataError
 from credo.tables.cells import Cells
 
-__all__ = ["BadRow", "Chunk", "DriftWatch"]
+__all__ = ["BadRow", "Chunk", "ChunkSize", "DriftWatch"]
 
 
 Unit: TypeAlias = Literal["line", "row"]
@@ -72,6 +72,37 @@ class Chunk:
     def names(self) -> tuple[str, ...]:
         """The column names, in the source's order."""
         return tuple(self.columns)
+
+
+class ChunkSize:
+    """How many rows to read next: few at first, and more where there have been many.
+
+    Whole columns are cheaper than cells, and small chunks show progress. What is computed from the rows must
+    not depend on how they are cut; the cuts depend on nothing but the number of rows.
+
+    Arguments:
+        rows: the rows of the first chunks.
+        most: the most rows of a chunk; None for `rows`.
+
+    Example:
+        >>> size = ChunkSize(100, 1000)
+        >>> sizes = [size.next() for _ in range(60)]
+        >>> sizes[19], sizes[20], sizes[30], sizes[-1]
+        (100, 200, 400, 1000)
+    """
+
+    def __init__(self, rows: int, most: int | None = None) -> None:
+        self.rows, self.most = rows, max(rows, most or rows)
+        self._before = 0
+
+    def next(self) -> int:
+        """The number of rows of the next chunk."""
+        size = self.rows
+        while size < self.most and self._before >= 20 * size:
+            size *= 2
+        size = min(size, self.most)
+        self._before += size
+        return size
 
 
 class DriftWatch:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from credo.core.errors import DataError
-from credo.tables.chunks import BadRow, Chunk, DriftWatch
+from credo.tables.chunks import BadRow, Chunk, ChunkSize, DriftWatch
 from credo.tables.live import is_prompt, until_idle
 
 __all__ = ["csv_chunks", "guess_delimiter", "jsonl_chunks", "unique_names"]
@@ -51,7 +51,7 @@ def guess_delimiter(line: str) -> str:
 
 
 def csv_chunks(
-    text: io.TextIOWrapper, name: str, delimiter: str | None, chunk_rows: int, strict: bool
+    text: io.TextIOWrapper, name: str, delimiter: str | None, size: ChunkSize, strict: bool
 ) -> Iterator[Chunk]:
     """Read CSV text in chunks; the first line names the columns, and blank lines are skipped.
 
@@ -59,7 +59,7 @@ def csv_chunks(
         text: the text, opened with newline="".
         name: its name in messages.
         delimiter: one character, or None to guess it from the header.
-        chunk_rows: the largest number of rows in a chunk.
+        size: how many rows each chunk has.
         strict: whether a bad row raises instead of being reported.
 
     Returns:
@@ -92,7 +92,7 @@ def csv_chunks(
     watch = DriftWatch(name, f"have not the {width} cells that the header names")
     while True:
         start = reader.line_num + before
-        rows, end = _take(reader, chunk_rows, name, before - 1, text)
+        rows, end = _take(reader, size.next(), name, before - 1, text)
         if not rows:
             return
         bad: list[BadRow] = []
@@ -169,13 +169,13 @@ def _is_number(cell: str) -> bool:
     return cell.strip().lower() not in ("nan", "inf", "infinity")
 
 
-def jsonl_chunks(text: io.TextIOWrapper, name: str, chunk_rows: int, strict: bool) -> Iterator[Chunk]:
+def jsonl_chunks(text: io.TextIOWrapper, name: str, size: ChunkSize, strict: bool) -> Iterator[Chunk]:
     """Read JSON lines in chunks; the keys of the first chunk are the columns, and an absent one is missing.
 
     Arguments:
         text: the text.
         name: its name in messages.
-        chunk_rows: the largest number of rows in a chunk.
+        size: how many rows each chunk has.
         strict: whether a bad row raises instead of being reported.
 
     Returns:
@@ -194,7 +194,7 @@ def jsonl_chunks(text: io.TextIOWrapper, name: str, chunk_rows: int, strict: boo
         bad: list[BadRow] = []
         ignored: dict[str, int] = {}
         count = 0
-        for line, raw in until_idle(islice(numbered, chunk_rows), text):
+        for line, raw in until_idle(islice(numbered, size.next()), text):
             count += 1
             record, reason = _record(raw)
             if record is None and opening and not records and not bad:

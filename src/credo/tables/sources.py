@@ -12,7 +12,7 @@ import numpy as np
 
 from credo.core.errors import DataError, require_choice, require_integer
 from credo.tables.archives import is_archive, member_name
-from credo.tables.chunks import BadRow, Chunk
+from credo.tables.chunks import BadRow, Chunk, ChunkSize
 from credo.tables.live import LiveText, Pipe
 from credo.tables.opening import FORMATS, ByteStream, Format, Source, format_of_name, open_bytes, sniff
 from credo.tables.readers import csv_chunks, jsonl_chunks, unique_names
@@ -130,6 +130,7 @@ def open_table(
     *,
     format: Format | None = None,
     chunk_rows: int = 1000,
+    most_rows: int | None = None,
     delimiter: str | None = None,
     strict: bool = False,
 ) -> TableSource:
@@ -140,7 +141,9 @@ def open_table(
             of one such file are unpacked.
         format: "csv", "tsv", "jsonl" or "parquet"; None takes it from the suffix, or from the first line
             of a stream.
-        chunk_rows: the largest number of rows in a chunk.
+        chunk_rows: the number of rows in a chunk.
+        most_rows: the largest number of rows in a chunk, up to which the chunks of a long table grow (see
+            `ChunkSize`); None for `chunk_rows`.
         delimiter: the separator of the cells of a CSV; None guesses comma, semicolon, tab or bar from the
             header.
         strict: whether a row that cannot be split into cells raises instead of being reported in `Chunk.bad`.
@@ -161,6 +164,7 @@ def open_table(
     if format is not None:
         require_choice("format", format, FORMATS)
     require_integer("chunk_rows", chunk_rows, 1)
+    size = ChunkSize(chunk_rows, most_rows)
     if delimiter is not None and (not isinstance(delimiter, str) or len(delimiter) != 1):
         raise DataError(f"delimiter must be one character; got {delimiter!r}.")
     promised = format
@@ -174,7 +178,7 @@ def open_table(
     try:
         kind = sniff(stream.head(), stream.name, promised)
         if kind == "parquet":
-            chunks, name = _parquet(source, path, stream, chunk_rows), stream.name
+            chunks, name = _parquet(source, path, stream, size.most), stream.name
             return TableSource(name, kind, chunks, stream.close)
         stream.text = True
         buffered = io.BufferedReader(stream, 1 << 16)
@@ -184,10 +188,10 @@ def open_table(
         if pipe is not None and isinstance(text, LiveText):
             text.pipe = pipe
         if kind == "jsonl":
-            chunks = jsonl_chunks(text, stream.name, chunk_rows, strict)
+            chunks = jsonl_chunks(text, stream.name, size, strict)
         else:
             between = delimiter or ("\t" if kind == "tsv" else None)
-            chunks = csv_chunks(text, stream.name, between, chunk_rows, strict)
+            chunks = csv_chunks(text, stream.name, between, size, strict)
         return TableSource(stream.name, kind, chunks, text.close, stream.share)
     except BaseException:
         stream.close()
