@@ -105,7 +105,7 @@ def test_a_shuffled_set_is_said_to_have_no_changes(credo: Command, monkeypatch: 
     def stop(*_: object) -> None:
         raise CredoError("enough.")
 
-    monkeypatch.setattr("credo.cli.learning._stream", stop)
+    monkeypatch.setattr("credo.cli.learning.stream", stop)
     outcome = credo("learn", "wine", "--model", "linear", "--drift", "run-length")
     assert "shuffled by the seed, so that there are no changes to find" in outcome.err
     outcome = credo("learn", "wine", "--model", "linear", "--drift", "run-length", "--no-shuffle")
