@@ -109,7 +109,7 @@ def crash(folder: Path, options: list[str], kills: int, rows: int, chance: rando
             wait_for(answers, places[number], process)
             time.sleep(chance.uniform(0.0, 0.5))
         else:
-            time.sleep(chance.uniform(0.0, 8.0))
+            time.sleep(chance.uniform(0.0, 4.0))
         kind = chance.choice(SIGNALS)
         process.send_signal(kind)
         _, said = process.communicate()
