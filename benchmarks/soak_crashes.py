@@ -109,11 +109,12 @@ def crash(folder: Path, options: list[str], kills: int, rows: int, chance: rando
             wait_for(answers, places[number], process)
             time.sleep(chance.uniform(0.0, 0.5))
         else:
-            time.sleep(chance.uniform(0.0, 8.0))
+            time.sleep(chance.uniform(0.0, 4.0))
         kind = chance.choice(SIGNALS)
         process.send_signal(kind)
         _, said = process.communicate()
-        if process.returncode == 0:  # it was over just before
+        if process.returncode == 0:
+            print(f"    it was over before {kind.name} at {count_rows(answers):,} rows: {said}", flush=True)
             return counts
         if process.returncode not in (-kind, 128 + kind):
             raise SystemExit(f"{kind.name} ended with {process.returncode}: {said}")

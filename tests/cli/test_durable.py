@@ -119,6 +119,7 @@ def test_the_place_in_a_named_set_is_part_of_the_belief(
 def test_a_full_disk_costs_no_belief_and_no_earlier_run(
     credo: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("credo.plots.available", lambda: False)
     path = numbers(tmp_path / "t.csv", 40)
     assert credo("learn", path, *LINEAR, "--out", "o").status == 0
     before = {file: file.read_bytes() for file in (tmp_path / "o").rglob("*.*")}
@@ -159,7 +160,10 @@ def _refuse(*_: object) -> Path:
     raise DataError("cannot write it: no space.")
 
 
-def test_two_runs_into_one_folder_are_refused(credo: Command, tmp_path: Path) -> None:
+def test_two_runs_into_one_folder_are_refused(
+    credo: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("credo.plots.available", lambda: False)
     path = numbers(tmp_path / "t.csv", 40)
     for folder in ("runs/t/unfinished", "o/unfinished"):
         (tmp_path / folder).mkdir(parents=True)
@@ -182,7 +186,10 @@ def test_two_runs_into_one_folder_are_refused(credo: Command, tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("suffix", ["jsonl", "csv", "parquet"])
-def test_predictions_are_those_that_are_scored(credo: Command, tmp_path: Path, suffix: str) -> None:
+def test_predictions_are_those_that_are_scored(
+    credo: Command, tmp_path: Path, suffix: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("credo.plots.available", lambda: False)
     if suffix == "parquet":
         pytest.importorskip("pyarrow")
     pandas = pytest.importorskip("pandas")
