@@ -27,8 +27,8 @@ Apply: TypeAlias = Callable[[PyTree, PyTree], Array]
 LAYERED = (MLP, Linear)
 """Networks that give their Jacobian as outer products."""
 
-LARGE = 8192
-"""The number of parameters from which outer products are faster than a Jacobian as an array."""
+LARGE, MANY = 8192, 32
+"""The numbers of parameters and of outputs from which outer products are faster than a Jacobian as an array."""
 
 
 @record
@@ -124,8 +124,10 @@ class Model:
 
     def _layered(self, vector: Array, unravel: Unravel) -> MLP | Linear | None:
         """The network, where it is made of dense layers and is large enough for outer products."""
-        plain = set(unravel.dtypes) == {str(vector.dtype)}
-        return self.apply if isinstance(self.apply, LAYERED) and vector.shape[0] >= LARGE and plain else None
+        network = self.apply
+        if not isinstance(network, LAYERED) or set(unravel.dtypes) != {str(vector.dtype)}:
+            return None
+        return network if vector.shape[0] >= LARGE or network.outputs >= MANY else None
 
     def jacobian(self, vector: Array, unravel: Unravel, x: PyTree) -> tuple[Array, Array]:
         """The outputs eta (C,) and d eta / d theta (C, P), with one reverse pass an output."""

@@ -10,7 +10,8 @@ from credo.core.records import record
 from credo.core.types import Array
 from credo.covariances import Readable
 from credo.learners.curvatures.base import Curvature, Local, Site
-from credo.linalg.jacobians import as_rows
+from credo.linalg.jacobians import OuterRows, as_rows
+from credo.models.model import MANY
 
 __all__ = ["LinearizedEmpiricalFisher", "LinearizedGaussNewton"]
 
@@ -35,10 +36,17 @@ class LinearizedGaussNewton(Curvature):
     linear: ClassVar[bool] = True
 
     def local(self, site: Site, mean: Array, cov: Readable, iteration: Array | int = 0) -> Local:
-        """J = d eta / d theta, e = d log p / d eta, A A' = V."""
+        """J = d eta / d theta, e = d log p / d eta, A A' = V.
+
+        Where there are many classes, J is (I - 1 p') J and A is diagonal: e sums to 0, so that J' e and
+        J' A A' J stay the same, and no product of C x C matrices is needed.
+        """
         eta, rows = site.model.linearize(mean, site.unravel, site.x)
-        score, root = site.likelihood.score(eta, site.y), site.likelihood.fisher_root(eta, site.y)
-        return Local(cov.admit(rows), score, root, eta).weighted(site.weight)
+        rows, score = cov.admit(rows), site.likelihood.score(eta, site.y)
+        centre = site.likelihood.centre(eta) if eta.shape[0] >= MANY and isinstance(rows, OuterRows) else None
+        if centre is not None and isinstance(rows, OuterRows):
+            return Local(rows.centre(centre), score, jnp.sqrt(centre), eta).weighted(site.weight)
+        return Local(rows, score, site.likelihood.fisher_root(eta, site.y), eta).weighted(site.weight)
 
 
 @record
