@@ -1,4 +1,4 @@
-"""Square roots of covariances of many outputs."""
+"""Square roots of covariances of outputs."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import jax
 import jax.numpy as jnp
 
 from credo.core.types import Array
-from credo.linalg.matrices import precision, psd_root, symmetric
+from credo.linalg.matrices import eigh, precision, psd_root, safe_sqrt, symmetric
 
-__all__ = ["MANY_OUTPUTS", "spread_root"]
+__all__ = ["MANY_OUTPUTS", "spread_root", "symmetric_root"]
 
 MANY_OUTPUTS = 32
 """The number of outputs from which a triangular root is taken instead of eigenvectors."""
@@ -29,3 +29,11 @@ def spread_root(cov: Array) -> Array:
     good = jnp.all(jnp.isfinite(jnp.diagonal(chol)))
     root: Array = jax.lax.cond(good, lambda: chol, lambda: psd_root(cov))
     return root
+
+
+def symmetric_root(cov: Array) -> Array:
+    """The symmetric root of the positive semi-definite part of a matrix (C, C)."""
+    if cov.shape[0] == 1:
+        return safe_sqrt(cov)
+    values, vectors = eigh(symmetric(cov))
+    return (vectors * safe_sqrt(values)[None, :]) @ vectors.T

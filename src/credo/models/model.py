@@ -16,6 +16,7 @@ from credo.likelihoods import Likelihood
 from credo.likelihoods import Rows as JointRows
 from credo.likelihoods.base import LikelihoodBase
 from credo.linalg.jacobians import DenseRows, Rows
+from credo.models.affine import is_affine
 from credo.models.networks import MLP, Linear
 
 __all__ = ["Apply", "Model", "joint"]
@@ -89,6 +90,14 @@ class Model:
     def outputs(self, vector: Array, unravel: Unravel, x: PyTree) -> Array:
         """eta at the parameters `vector` (P,): (C,), or (B C,) for a joint model."""
         return self._eta(unravel(vector), x)
+
+    def affine(self, vector: Array, unravel: Unravel, x: PyTree) -> bool:
+        """Whether the outputs at x are affine in the parameters, by the operations that `apply` is made of.
+
+        Decided while a program is compiled, for no cost in the program. True is certain; see
+        `credo.models.affine`.
+        """
+        return is_affine(lambda params: self._eta(params, x), unravel(vector))
 
     def _eta(self, params: PyTree, x: PyTree) -> Array:
         if self.batched:

@@ -13,6 +13,7 @@ from typing import ClassVar, Literal
 
 import jax
 import jax.numpy as jnp
+import jax.scipy.linalg as jsl
 
 from credo.core.errors import CredoError, require_choice, require_integer
 from credo.core.records import record, static_field
@@ -20,8 +21,9 @@ from credo.core.types import Array
 from credo.covariances import Readable
 from credo.learners.curvatures.base import Curvature, Local, Site
 from credo.linalg.jacobians import DenseRows
-from credo.linalg.matrices import eigh, safe_sqrt
+from credo.linalg.matrices import eigh, psd_root, safe_sqrt
 from credo.linalg.normals import standard_normals
+from credo.linalg.roots import symmetric_root
 
 __all__ = ["MeanHessian", "MonteCarlo", "MonteCarloEmpiricalFisher", "MonteCarloHessian"]
 
@@ -90,7 +92,13 @@ class MonteCarloEmpiricalFisher(MonteCarlo):
     Here g_m = grad log p(y | theta_m) for a draw theta_m, and G is the mean of outer products, not the outer
     product of the mean. There is one row for each draw and observation. Like LIN-EF it is not consistent.
 
-    Cost: M reverse passes, and what the family needs for M rows.
+    Where the model is affine in its parameters and has C <= M outputs, an observation has C rows instead: the
+    Jacobian J, which is the same at all draws. Then g_m = J' s(eta_m), where s is the gradient of log p in the
+    outputs, and all that matters of a draw are its outputs, eta_m ~ N(eta, J S J'). These C numbers are drawn
+    in place of P, with the same distribution of everything that follows; the mean gradient is J' mean_m s_m,
+    and G = -J' (mean_m s_m s_m') J.
+
+    Cost: M reverse passes, and what the family needs for M rows; C and C for affine models.
 
     Arguments:
         samples, antithetic, common, quasi: how to draw; see `MonteCarlo`.
@@ -108,7 +116,10 @@ class MonteCarloEmpiricalFisher(MonteCarlo):
     """
 
     def local(self, site: Site, mean: Array, cov: Readable, iteration: Array | int = 0) -> Local:
-        """J = the gradients at the draws; e = 1 / M, A = I / sqrt(M)."""
+        """J = the gradients at the draws; e = 1 / M, A = I / sqrt(M). For affine models J = the Jacobian."""
+        count = jax.eval_shape(site.outputs, mean).shape[0] // site.likelihood.rows(site.y)
+        if count <= self.samples and site.model.affine(mean, site.unravel, site.x):
+            return self._in_outputs(site, mean, cov, site.key_of(iteration, self.common))
         draws = self.draw(mean, cov, site.key_of(iteration, self.common))
 
         def one(vector: Array) -> tuple[Array, Array]:
@@ -120,6 +131,28 @@ class MonteCarloEmpiricalFisher(MonteCarlo):
         ones = jnp.ones(flat.shape[0], flat.dtype)
         root = ones / jnp.sqrt(self.samples).astype(flat.dtype)
         return Local(DenseRows(flat), ones / self.samples, root, etas).weighted(site.weight)
+
+    def _in_outputs(self, site: Site, mean: Array, cov: Readable, key: Array) -> Local:
+        """Draws of the outputs: J = the Jacobian, e = mean_m s_m, A A' = mean_m s_m s_m' for each observation.
+
+        The root of J S J' is the symmetric one, which is continuous in S, so that common deviates give draws
+        that follow the belief.
+        """
+        eta, rows = site.model.linearize(mean, site.unravel, site.x)
+        rows = cov.admit(rows)
+        deviates = standard_normals(
+            key, self.samples, eta.shape[0], eta.dtype, antithetic=self.antithetic, quasi=self.quasi
+        )
+        etas = eta[None, :] + deviates @ symmetric_root(cov.push(rows))
+        scores = jax.vmap(lambda one: site.likelihood.score(one, site.y))(etas)
+        residual = jnp.mean(scores, axis=0)
+        observations = site.likelihood.rows(site.y)
+        each = eta.shape[0] // observations
+        if each == 1:
+            return Local(rows, residual, safe_sqrt(jnp.mean(scores**2, axis=0)), etas).weighted(site.weight)
+        blocks = jnp.moveaxis(scores.reshape(self.samples, observations, each), 1, 0)
+        roots = jax.vmap(lambda block: psd_root(block.T @ block / self.samples))(blocks)
+        return Local(rows, residual, jsl.block_diag(*roots), etas).weighted(site.weight)
 
 
 @record
