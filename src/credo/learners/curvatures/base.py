@@ -92,6 +92,8 @@ class Local:
         root: A (k, m), or the diagonal (k,) of a diagonal A.
         eta: the model's outputs at that point (C,), or at M draws (M, C).
         diagonal: d (P,), or None for 0.
+        share: the share of its move that a single step should take, above 0 and at most 1, where the rows do
+            not carry the whole Hessian; None for 1.
 
     Example:
         >>> from credo.learners import Local
@@ -106,6 +108,7 @@ class Local:
     root: Array
     eta: Array
     diagonal: Array | None = None
+    share: Array | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "rows", as_rows(self.rows))

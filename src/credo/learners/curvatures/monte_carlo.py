@@ -16,10 +16,11 @@ import jax.numpy as jnp
 import jax.scipy.linalg as jsl
 
 from credo.core.errors import CredoError, require_choice, require_integer
-from credo.core.records import record, static_field
+from credo.core.records import record, replace, static_field
 from credo.core.types import Array
 from credo.covariances import Readable
 from credo.learners.curvatures.base import Curvature, Local, Site
+from credo.linalg.gains import kalman_weights
 from credo.linalg.jacobians import DenseRows
 from credo.linalg.matrices import eigh, psd_root, safe_sqrt
 from credo.linalg.normals import standard_normals
@@ -169,6 +170,12 @@ class MonteCarloHessian(MonteCarlo):
     - low rank: the leading `rank` directions of -G by randomised subspace iteration (Halko, Martinsson &
       Tropp 2011) with `rounds` + 2 sets of rank + 5 products of the mean Hessian, then a small eigenproblem.
 
+    A diagonal, or a few directions, say too little of the curvature along the step u = S g that follows from
+    them, and on networks such steps grow without bound. One product more, with u, measures it: BONG then
+    takes the share g'u / (g'u + c) of the step, where c is what mean_m max(u' H_m u, 0) exceeds the kept
+    curvature by. No step goes beyond the maximum of the quadratic model along it; for one output and a
+    linear-Gaussian model that is Kalman's gain.
+
     Arguments:
         samples, antithetic, common, quasi: how to draw; see `MonteCarlo`.
         estimator: the estimator of the diagonal: "hutchinson" or "price".
@@ -229,7 +236,19 @@ class MeanHessian:
         """The diagonal of the negative mean Hessian, cut off at 0."""
         gradients, bends = self.probes()
         g, diagonal = jnp.mean(gradients, axis=0), jnp.maximum(-jnp.mean(bends, axis=0), 0.0)
-        return Local(DenseRows(g[None, :]), jnp.ones(1, g.dtype), jnp.zeros(1, g.dtype), self.etas, diagonal)
+        var = self.cov.diag()
+        step = var * g / (1.0 + var * diagonal)
+        if self.curvature.estimator == "price":
+            along = -(gradients @ step) * ((self.draws - self.mean[None, :]) @ (step / var))
+        else:
+            along = self._bends(step)
+        share = _share(g @ step, along, diagonal @ step**2)
+        one, zero = jnp.ones(1, g.dtype), jnp.zeros(1, g.dtype)
+        return Local(DenseRows(g[None, :]), one, zero, self.etas, diagonal, share)
+
+    def _bends(self, step: Array) -> Array:
+        """-u' H_m u (M,) for a step u (P,)."""
+        return jax.lax.map(lambda draw: -step @ jax.jvp(self.slope, (draw,), (step,))[1], self.draws)
 
     def probes(self) -> tuple[Array, Array]:
         """Gradients and estimates of the Hessian's diagonal, one a draw: (M, P) each."""
@@ -251,9 +270,12 @@ class MeanHessian:
             basis = _orthonormal(self._products(basis))
         values, vectors = eigh(-self._products(basis) @ basis.T)
         rank = min(self.curvature.rank, count)
-        return self._in_rows(
-            safe_sqrt(values[::-1][:rank])[:, None] * (vectors[:, ::-1][:, :rank].T @ basis), g
-        )
+        directions = safe_sqrt(values[::-1][:rank])[:, None] * (vectors[:, ::-1][:, :rank].T @ basis)
+        local = self._in_rows(directions, g)
+        cross, inner = self.cov.couple(local.rows)
+        step = cross.pull(kalman_weights(local.root, local.residual, inner))
+        share = _share(g @ step, self._bends(step), jnp.sum((directions @ step) ** 2))
+        return replace(local, share=share)
 
     def whole(self) -> Local:
         """The positive part of the negative mean Hessian, by its eigenvectors (P, P)."""
@@ -278,3 +300,9 @@ class MeanHessian:
         last = jnp.arange(rows.shape[0]) == rows.shape[0] - 1
         residual, root = last.astype(gradient.dtype), 1.0 - last.astype(gradient.dtype)
         return Local(DenseRows(rows), residual, root, self.etas)
+
+
+def _share(rise: Array, bends: Array, kept: Array) -> Array:
+    """g'u / (g'u + c) for c = mean_m max(bend_m, 0) - kept, where that is above 0; at most 1."""
+    missing = jnp.maximum(jnp.mean(jnp.maximum(bends, 0.0)) - kept, 0.0)
+    return jnp.where(rise > 0, rise / jnp.where(rise > 0, rise + missing, 1.0), 1.0)

@@ -60,7 +60,7 @@ class BONGRule(Rule):
     def update(self, mean: Array, cov: Covariance, measure: Measure, t: Array) -> Step:
         """One measurement update."""
         first = local = measure(mean, cov, 0)
-        if self.iterations == 1 and local.diagonal is None and not (self.gain == "kept" and cov.forgets):
+        if self.iterations == 1 and local.diagonal is None and local.share is None and not (self.gain == "kept" and cov.forgets):
             move, kept, inner = cov.assimilate(local.rows, local.residual, local.root)
             return Step(mean + move, kept, first, inner)
         inner, shift = cov.push(first.rows), jnp.zeros_like(mean)
@@ -72,11 +72,12 @@ class BONGRule(Rule):
             if self.gain == "kept" and cov.forgets:
                 slope = local.gradient - inverse_of(cov)(shift) if i else local.gradient
                 new_cov = base.condition(local.factor)
-                shift = shift + new_cov.mv(slope)
+                move = new_cov.mv(slope)
+                shift = shift + (move if i or local.share is None else local.share * move)
                 continue
             residual = local.residual + local.bend(local.rows.push(shift)) if i else local.residual
             move, new_cov = base.absorb(local.rows, residual, local.root)
             if i and local.diagonal is not None:
                 move = move + new_cov.mv(local.diagonal * shift)
-            shift = move
+            shift = move if i or local.share is None else local.share * move
         return Step(mean + shift, new_cov, first, inner)
