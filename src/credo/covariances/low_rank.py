@@ -6,21 +6,21 @@ to 3.3; every formula is checked against dense algebra in the tests.
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import ClassVar, Literal
 
 import jax
 import jax.numpy as jnp
 
 from credo.core.errors import CredoError, require_choice, require_integer
 from credo.core.records import record, static_field
-from credo.core.trees import as_like
+from credo.core.trees import all_finite, as_like
 from credo.core.types import Array
 from credo.covariances.extra_roles import Collapsible, Invertible
 from credo.covariances.family import Family
 from credo.covariances.projections import PROJECTIONS, Projection, project
 from credo.covariances.roles import Covariance, HessianForms, M
 from credo.linalg.gains import kalman_weights
-from credo.linalg.jacobians import Crossed, Rows, as_rows
+from credo.linalg.jacobians import Crossed, DenseRows, Rows, as_rows
 from credo.linalg.matrices import column_sums, eigh, scale_rows, solve_lower
 from credo.linalg.normals import narrow
 
@@ -118,6 +118,8 @@ class LowRankCovariance(Covariance, Invertible, Collapsible):
     factor: Array
     family: LowRank | None = static_field(default=None)
 
+    vouches: ClassVar[bool] = True
+
     def __post_init__(self) -> None:
         if self.family is None:
             object.__setattr__(self, "family", LowRank(self.rank))
@@ -175,11 +177,16 @@ class LowRankCovariance(Covariance, Invertible, Collapsible):
         if family.projection == "factor-analysis":
             cross, inner = self.couple(jacobian)
             shift = cross.pull(kalman_weights(root, residual, inner))
-            return shift, self.condition(jacobian.attenuate(root)), inner
-        new = jacobian.assimilate(
-            self.base, self.factor, residual, root, family.rank, family.projection == "whitened"
-        )
-        return new.shift, LowRankCovariance(family.level(new.base), new.factor, family), new.inner
+            kept = self.condition(jacobian.attenuate(root))
+        else:
+            new = jacobian.assimilate(
+                self.base, self.factor, residual, root, family.rank, family.projection == "whitened"
+            )
+            shift, inner = new.shift, new.inner
+            kept = LowRankCovariance(family.level(new.base), new.factor, family)
+        if isinstance(jacobian, DenseRows) or family.projection == "factor-analysis":
+            shift = jnp.where(all_finite(kept), shift, jnp.nan)
+        return shift, kept, inner
 
     def precise(self, vector: Array) -> Array:
         """y v + W' (W v). Cost: P R."""

@@ -188,9 +188,7 @@ class Updatable(Readable):
         shift = cross.pull(kalman_weights(root, residual, inner))
         return shift, self.condition(jacobian.attenuate(root))
 
-    def assimilate(
-        self, rows: Array | Rows, residual: Array, root: Array
-    ) -> tuple[Array, Covariance, Array]:
+    def assimilate(self, rows: Array | Rows, residual: Array, root: Array) -> tuple[Array, Covariance, Array]:
         """`absorb`, together with J S J' (k, k) before the update.
 
         Returns:

@@ -13,8 +13,27 @@ from credo.core.types import Array, PyTree
 __all__ = ["is_affine"]
 
 _LINEAR = frozenset(
-    "add add_any sub neg convert_element_type copy copy_p reshape transpose squeeze broadcast_in_dim "
-    "expand_dims concatenate slice pad rev reduce_sum cumsum split optimization_barrier".split()
+    [
+        "add",
+        "add_any",
+        "sub",
+        "neg",
+        "convert_element_type",
+        "copy",
+        "copy_p",
+        "reshape",
+        "transpose",
+        "squeeze",
+        "broadcast_in_dim",
+        "concatenate",
+        "slice",
+        "pad",
+        "rev",
+        "reduce_sum",
+        "cumsum",
+        "split",
+        "optimization_barrier",
+    ]
 )
 """Operations that are affine where all their operands are."""
 
@@ -59,7 +78,9 @@ def _step(equation: JaxprEqn, operands: list[bool]) -> list[bool] | None:
     name, inner = equation.primitive.name, equation.params.get("jaxpr")
     if name in ("jit", "pjit") and isinstance(inner, ClosedJaxpr):
         return _moving(inner.jaxpr, operands)
-    if not all(jnp.issubdtype(v.aval.dtype, jnp.floating) for v in equation.outvars):
+    if not all(
+        jnp.issubdtype(jnp.dtype(getattr(v.aval, "dtype", bool)), jnp.floating) for v in equation.outvars
+    ):
         return None
     fine = (
         name in _LINEAR

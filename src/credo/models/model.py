@@ -15,7 +15,7 @@ from credo.core.types import Array, PyTree
 from credo.likelihoods import Likelihood
 from credo.likelihoods import Rows as JointRows
 from credo.likelihoods.base import LikelihoodBase
-from credo.linalg.jacobians import DenseRows, Rows
+from credo.linalg.jacobians import DenseRows, OuterRows, Rows
 from credo.models.affine import is_affine
 from credo.models.networks import MLP, Linear
 
@@ -29,7 +29,7 @@ LAYERED = (MLP, Linear)
 """Networks that give their Jacobian as outer products."""
 
 LARGE, MANY = 8192, 32
-"""The numbers of parameters and of outputs from which outer products are faster than a Jacobian as an array."""
+"""The numbers of parameters and of outputs from which outer products are faster than an array of rows."""
 
 
 @record
@@ -167,6 +167,20 @@ class Model:
         eta, pullback = jax.vjp(lambda params: self._eta(params, x), unravel(vector))
         (tree,) = pullback(likelihood.score(eta, y).astype(eta.dtype))
         return eta, likelihood.log_prob(eta, y), _flat(jax.tree.map(lambda leaf: leaf[None], tree), vector)
+
+    def gradient_rows(
+        self, vector: Array, unravel: Unravel, x: PyTree, y: PyTree, likelihood: LikelihoodBase
+    ) -> tuple[Array, Rows]:
+        """eta, and the gradient of log p(y | theta, x) as `Rows`, one row an observation.
+
+        They are `OuterRows` under the conditions of `linearize`.
+        """
+        if self._layered(vector, unravel) is None:
+            eta, _, gradients = self.gradients(vector, unravel, x, y, likelihood)
+            return eta, DenseRows(gradients)
+        eta, rows = self.linearize(vector, unravel, x)
+        assert isinstance(rows, OuterRows)
+        return eta, rows.combine(likelihood.score(eta, y))
 
 
 def _flat(tree: PyTree, like: Array) -> Array:

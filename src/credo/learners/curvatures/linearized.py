@@ -10,7 +10,7 @@ from credo.core.records import record
 from credo.core.types import Array
 from credo.covariances import Readable
 from credo.learners.curvatures.base import Curvature, Local, Site
-from credo.linalg.jacobians import OuterRows, as_rows
+from credo.linalg.jacobians import OuterRows
 from credo.models.model import MANY
 
 __all__ = ["LinearizedEmpiricalFisher", "LinearizedGaussNewton"]
@@ -71,6 +71,6 @@ class LinearizedEmpiricalFisher(Curvature):
 
     def local(self, site: Site, mean: Array, cov: Readable, iteration: Array | int = 0) -> Local:
         """J = the gradients, one row an observation; e = 1, A = I."""
-        eta, _, rows = site.model.gradients(mean, site.unravel, site.x, site.y, site.likelihood)
+        eta, rows = site.model.gradient_rows(mean, site.unravel, site.x, site.y, site.likelihood)
         ones = jnp.ones(rows.shape[0], rows.dtype)
-        return Local(as_rows(rows), ones, ones, eta).weighted(site.weight)
+        return Local(cov.admit(rows), ones, ones, eta).weighted(site.weight)

@@ -93,8 +93,8 @@ class MonteCarloEmpiricalFisher(MonteCarlo):
     Here g_m = grad log p(y | theta_m) for a draw theta_m, and G is the mean of outer products, not the outer
     product of the mean. There is one row for each draw and observation. Like LIN-EF it is not consistent.
 
-    Where the model is affine in its parameters and has C <= M outputs, an observation has C rows instead: the
-    Jacobian J, which is the same at all draws. Then g_m = J' s(eta_m), where s is the gradient of log p in the
+    Where the model is affine in its parameters and has C <= M outputs, it has C rows instead: the Jacobian
+    J, which is the same at all draws. Then g_m = J' s(eta_m), where s is the gradient of log p in the
     outputs, and all that matters of a draw are its outputs, eta_m ~ N(eta, J S J'). These C numbers are drawn
     in place of P, with the same distribution of everything that follows; the mean gradient is J' mean_m s_m,
     and G = -J' (mean_m s_m s_m') J.
@@ -134,7 +134,7 @@ class MonteCarloEmpiricalFisher(MonteCarlo):
         return Local(DenseRows(flat), ones / self.samples, root, etas).weighted(site.weight)
 
     def _in_outputs(self, site: Site, mean: Array, cov: Readable, key: Array) -> Local:
-        """Draws of the outputs: J = the Jacobian, e = mean_m s_m, A A' = mean_m s_m s_m' for each observation.
+        """Draws of the outputs: J = the Jacobian, e = mean_m s_m, A A' = mean_m s_m s_m' (each row).
 
         The root of J S J' is the symmetric one, which is continuous in S, so that common deviates give draws
         that follow the belief.
@@ -248,7 +248,8 @@ class MeanHessian:
 
     def _bends(self, step: Array) -> Array:
         """-u' H_m u (M,) for a step u (P,)."""
-        return jax.lax.map(lambda draw: -step @ jax.jvp(self.slope, (draw,), (step,))[1], self.draws)
+        bends: Array = jax.lax.map(lambda draw: -step @ jax.jvp(self.slope, (draw,), (step,))[1], self.draws)
+        return bends
 
     def probes(self) -> tuple[Array, Array]:
         """Gradients and estimates of the Hessian's diagonal, one a draw: (M, P) each."""

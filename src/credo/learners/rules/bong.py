@@ -60,7 +60,12 @@ class BONGRule(Rule):
     def update(self, mean: Array, cov: Covariance, measure: Measure, t: Array) -> Step:
         """One measurement update."""
         first = local = measure(mean, cov, 0)
-        if self.iterations == 1 and local.diagonal is None and local.share is None and not (self.gain == "kept" and cov.forgets):
+        if (
+            self.iterations == 1
+            and local.diagonal is None
+            and local.share is None
+            and not (self.gain == "kept" and cov.forgets)
+        ):
             move, kept, inner = cov.assimilate(local.rows, local.residual, local.root)
             return Step(mean + move, kept, first, inner)
         inner, shift = cov.push(first.rows), jnp.zeros_like(mean)

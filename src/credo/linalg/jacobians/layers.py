@@ -55,14 +55,14 @@ def meet_both(deltas: Array, both: Array, others: Array) -> Array:
 
 
 def heights(deltas: Array, middle: Array | None) -> Array:
-    """The diagonals of deltas[g]' N[g, h] deltas[h] for N (G K, G K), (G, G, m); for the identity (1, G, m)."""
+    """The diagonals (G, G, m) of deltas[g]' N[g, h] deltas[h] for N (G K, G K); for the identity (1, G, m)."""
     groups, each = deltas.shape[:2]
     if middle is None:
         squares = deltas**2 if deltas.ndim == 2 else jax.vmap(column_sums)(deltas**2)
         return squares[None]
     if deltas.ndim == 2:
         blocks = jnp.moveaxis(middle.reshape(groups, each, groups, each), 1, 2)
-        own = jnp.diagonal(blocks, axis1=2, axis2=3)
+        own: Array = jnp.diagonal(blocks, axis1=2, axis2=3)
         return deltas[:, None, :] * own * deltas[None, :, :]
     bent = (middle @ _side_by_side(deltas)).reshape(groups, each, groups, -1)
     return jnp.einsum("gcm,gchm->ghm", deltas, bent)

@@ -13,10 +13,11 @@ import jax.numpy as jnp
 
 from credo.core.records import record, replace
 from credo.core.types import Array, DTypeLike
+from credo.linalg.gains import kalman_weights
 from credo.linalg.jacobians.layers import alike, arms, heights, meet, meet_both, spread_deltas, width
 from credo.linalg.jacobians.left import Left, centre, enter, leave, left_scale, left_where
 from credo.linalg.jacobians.protocol import Assimilated, Rows
-from credo.linalg.jacobians.sweeps import Layers
+from credo.linalg.jacobians.sweeps import Layers, by_layer, outer_sum
 from credo.linalg.jacobians.woodbury import OuterCross, assimilate, couple_ridge, leading
 from credo.linalg.matrices import inverse_gram, symmetric
 
@@ -74,6 +75,15 @@ class OuterRows(Rows):
         """M J, by the factor on the left alone. Cost: m k G K."""
         return replace(self, left=enter(matrix, self.left))
 
+    def combine(self, coefficients: Array) -> OuterRows:
+        """One row a group: the combination of its rows with coefficients (G K,). Cost: G K times the widths.
+
+        It is for products themselves, without a factor on the left.
+        """
+        assert self.left is None
+        weights = coefficients.reshape(1, *self.deltas[0].shape[:2])
+        return replace(self, deltas=tuple(arms(weights, d)[0][:, None, :] for d in self.deltas))
+
     def centre(self, weights: Array) -> OuterRows:
         """The rows minus their mean under the weights v (k,), which sum to 1: (I - 1 v') J. Cost: k.
 
@@ -85,6 +95,10 @@ class OuterRows(Rows):
     def scale_rows(self, column: Array) -> OuterRows:
         """diag(c) J, by the factor on the left alone."""
         return replace(self, left=left_scale(self.left, column))
+
+    def attenuate(self, root: Array) -> OuterRows:
+        """A' J, by the factor on the left alone."""
+        return self.scale_rows(root) if root.ndim == 1 else self.mix_rows(root.T)
 
     def push(self, vector: Array) -> Array:
         """J w. Cost: G P a column."""
@@ -177,12 +191,14 @@ class OuterRows(Rows):
             eye = jnp.eye(self.shape[0], dtype=self.dtype)
             left = enter(eye if inner is None else inner, self.left)
             middle = enter(left.T, self.left).T if inner is not None else left.T @ left
-        parts = []
-        for h, d in zip(self.inputs, self.deltas, strict=True):
+
+        def part(layer: int, start: int, end: int) -> tuple[Array]:
+            h, d = self.layers[layer]
             both = heights(d, middle)
             pairs = h**2 if middle is None else (h[:, None, :] * h[None, :, :]).reshape(-1, h.shape[1])
-            parts.append(pairs.T @ both.reshape(-1, both.shape[2]))
-        return jnp.concatenate([part.reshape(-1) for part in parts])
+            return (outer_sum(both.reshape(-1, both.shape[2]), pairs),)
+
+        return by_layer(self.layers, part, self.shape[1])[0]
 
     def explained(self, var: Array) -> Array:
         """By the Gram matrix. Cost: G^2 P."""
@@ -191,6 +207,25 @@ class OuterRows(Rows):
     def couple_diagonal(self, var: Array) -> tuple[OuterCross, Array]:
         """J S and J S J'. Cost: P."""
         return OuterCross(self, var), symmetric(self.gram(var))
+
+    def assimilate_diagonal(self, var: Array, residual: Array, root: Array) -> tuple[Array, Array, Array]:
+        """Layer by layer. Cost: P."""
+        inner = symmetric(self.gram(var))
+        weights = enter(kalman_weights(root, residual, inner)[None, :], self.left)
+        added = self.attenuate(root)
+        middle = enter(jnp.eye(added.shape[0], dtype=self.dtype), added.left)
+        middle = middle.T @ middle
+
+        def part(layer: int, start: int, end: int) -> tuple[Array, Array]:
+            h, d = self.layers[layer]
+            here = jax.lax.slice_in_dim(var, start, end).reshape(h.shape[1], -1)
+            side, both = arms(weights.reshape(1, *d.shape[:2]), d)[0], heights(d, middle)
+            pairs = (h[:, None, :] * h[None, :, :]).reshape(-1, h.shape[1])
+            squares = outer_sum(both.reshape(-1, both.shape[2]), pairs)
+            return here * outer_sum(side, h), here / (1.0 + here * squares)
+
+        shift, new = by_layer(self.layers, part, var.shape[0])
+        return shift, inner, new
 
     def couple_ridge(self, base: Array, factor: Array) -> tuple[OuterCross, Array]:
         """J S and J S J' by Gram matrices. Cost: P R^2."""

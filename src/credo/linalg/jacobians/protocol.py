@@ -143,6 +143,17 @@ class Rows(Crossed):
         shift = cross.pull(kalman_weights(root, residual, inner))
         return Assimilated(shift, inner, *self.attenuate(root).leading(base, factor, rank, whitened))
 
+    def assimilate_diagonal(self, var: Array, residual: Array, root: Array) -> tuple[Array, Array, Array]:
+        """Kalman's update of S = diag(v) with gradient J' e and Hessian -J' A A' J.
+
+        Returns:
+            How far the mean moves (P,), J S J' (k, k) before the update, and v (P,) after it, of which the
+            precision 1/v has grown by the diagonal of J' A A' J.
+        """
+        cross, inner = self.couple_diagonal(var)
+        shift = cross.pull(kalman_weights(root, residual, inner))
+        return shift, inner, var / (1.0 + var * self.attenuate(root).squares())
+
     def attenuate(self, root: Array) -> Rows:
         """The rows A' J (m, P) for A (k, m), or for the diagonal (k,) of a diagonal A."""
         return self.scale_rows(root) if root.ndim == 1 else self.mix_rows(root.T)

@@ -20,7 +20,7 @@ from credo.core.types import Array
 from credo.linalg.jacobians.layers import arms, meet, meet_both, width
 from credo.linalg.matrices import scale_rows, symmetric
 
-__all__ = ["Layers", "Products", "measure", "turn"]
+__all__ = ["Layers", "Products", "by_layer", "measure", "outer_sum", "turn"]
 
 T = TypeVar("T")
 
@@ -28,7 +28,7 @@ Layers = tuple[tuple[Array, Array], ...]
 """The inputs (G, n) and deltas of each layer, as in `OuterRows`."""
 
 BLOCK = 2048
-"""Parameters in a block. With 10 directions its slice of W takes 80 kB; of 1,024 to 8,192 it was the fastest."""
+"""Parameters in a block. With 10 directions its slice of W takes 80 kB; of 1,024 to 8,192 it was fastest."""
 
 
 UNROLLED = 64
@@ -54,7 +54,7 @@ class Products:
 
 @dataclass(frozen=True)
 class Block:
-    """The parameters of `count` inputs of a layer: those from input `first` on, in columns from `start` on."""
+    """The parameters of `count` inputs of a layer, from input `first` and column `start` on."""
 
     layer: int
     start: Array | int
@@ -111,8 +111,13 @@ def measure(base: Array, factor: Array, layers: Layers, metrics: tuple[bool, ...
     start = tuple((own, empty) for _ in metrics)
     found = []
     for total, parts in _sweep(layers, visit, start):
-        mutual = sum((meet(part[0], d) for part, (_, d) in zip(parts, layers, strict=True)), jnp.zeros((), dtype))
-        gram = sum((meet_both(d, part[1], d) for part, (_, d) in zip(parts, layers, strict=True)), jnp.zeros((), dtype))
+        mutual = sum(
+            (meet(part[0], d) for part, (_, d) in zip(parts, layers, strict=True)), jnp.zeros((), dtype)
+        )
+        gram = sum(
+            (meet_both(d, part[1], d) for part, (_, d) in zip(parts, layers, strict=True)),
+            jnp.zeros((), dtype),
+        )
         count = groups * each
         found.append(
             Products(symmetric(total), mutual.reshape(rank, count), symmetric(gram.reshape(count, count)))
@@ -143,13 +148,52 @@ def turn(
     def visit(block: Block, new: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
         level, h = block.columns(base), block.inputs(layers[block.layer][0])
         rows = on_factor @ block.columns(factor)
-        rows = (rows.reshape(-1, block.count, block.width) + _outer(sides[block.layer], h)).reshape(rows.shape)
-        increased = level + sum((rows[i] ** 2 for i in range(rank + 1, count)), rows[rank] ** 2) if count > rank else level
+        rows = (rows.reshape(-1, block.count, block.width) + _outer(sides[block.layer], h)).reshape(
+            rows.shape
+        )
+        increased = (
+            level + sum((rows[i] ** 2 for i in range(rank + 1, count)), rows[rank] ** 2)
+            if count > rank
+            else level
+        )
         last = block.write(new[2], rows[-1] / level) if move else new[2]
         return block.write(new[0], increased), block.write(new[1], rows[:rank]), last
 
     blank = jnp.zeros_like(base)
     return _sweep(layers, visit, (blank, jnp.zeros((rank, base.shape[0]), base.dtype), blank))
+
+
+def by_layer(
+    layers: Layers, parts: Callable[[int, int, int], tuple[Array, ...]], size: int
+) -> tuple[Array, ...]:
+    """Vectors (P,) that are written layer by layer, where a layer's part is a matrix (n, m).
+
+    An outer product that is laid out flat costs XLA's CPU code four times as much.
+
+    Arguments:
+        layers: the layers.
+        parts: from the number of a layer and where its parameters start and end, its parts (n, m).
+        size: P.
+    """
+    start, vectors = 0, None
+    for layer, (h, d) in enumerate(layers):
+        end = start + h.shape[1] * width(d)
+        # The barrier keeps the compiler from working the parts out again along the flat vector.
+        new = [part.reshape(-1) for part in jax.lax.optimization_barrier(parts(layer, start, end))]
+        if vectors is None:
+            vectors = [jnp.zeros(size, part.dtype) for part in new]
+        vectors = [
+            jax.lax.dynamic_update_slice_in_dim(vector, part, start, axis=0)
+            for vector, part in zip(vectors, new, strict=True)
+        ]
+        start = end
+    assert vectors is not None
+    return tuple(vectors)
+
+
+def outer_sum(side: Array, h: Array) -> Array:
+    """The sum over groups of arms (G, m) times inputs (G, n): (n, m)."""
+    return h[0][:, None] * side[0][None, :] if h.shape[0] == 1 else h.T @ side
 
 
 def _reach(block: Array, h: Array) -> Array:
@@ -178,7 +222,14 @@ def _sweep(layers: Layers, visit: Callable[[Block, T], T], carry: T) -> T:
         count = inputs // times
         if times > 1:
 
-            def one(i: Array, carry: T, layer: int = layer, start: int = start, count: int = count, size: int = size) -> T:
+            def one(
+                i: Array,
+                carry: T,
+                layer: int = layer,
+                start: int = start,
+                count: int = count,
+                size: int = size,
+            ) -> T:
                 return visit(Block(layer, start + i * (count * size), i * count, count, size), carry)
 
             times = inputs // count

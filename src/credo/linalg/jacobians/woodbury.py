@@ -147,6 +147,8 @@ def _forget(
         on_factor = jnp.concatenate([on_factor, move[0][None, :]])
         on_products = jnp.concatenate([on_products, move[1][None, :]])
     new_base, kept, shift = turn(base, factor, rows.layers, on_factor, on_products, rank, move is not None)
+    if move is not None:  # all that is written is finite where these few numbers are
+        shift = jnp.where(jnp.isfinite(jnp.sum(on_factor) + jnp.trace(gram)), shift, jnp.nan)
     if others is not None:
         new_base = new_base + jnp.maximum(rows.squares(others), 0.0)
     return new_base, kept, shift
@@ -161,4 +163,6 @@ def _range(top: Array, many: int) -> Array:
     outside = jnp.eye(size, many, dtype=top.dtype) - top.T @ top[:, :many]
     values, vectors = eigh(symmetric(outside.T @ outside))
     small = values <= precision(values.dtype).eps * jnp.maximum(values[-1], 1.0)
-    return (outside @ vectors) * jnp.where(small, 0.0, 1.0 / safe_sqrt(jnp.where(small, 1.0, values)))[None, :]
+    return (outside @ vectors) * jnp.where(small, 0.0, 1.0 / safe_sqrt(jnp.where(small, 1.0, values)))[
+        None, :
+    ]
