@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import credo
-from credo.learners import curvatures
+from credo.learners.curvatures import linearized
 from credo.linalg.jacobians import OuterRows
 from credo.linalg.jacobians.subspaces import leading_frame
 from credo.linalg.roots import spread_root
@@ -31,7 +31,7 @@ def test_centred_outer_rows_learn_what_dense_rows_learn(family: Any, monkeypatch
 
     def learned(many: int) -> Any:
         monkeypatch.setattr(models, "MANY", many)
-        monkeypatch.setattr(curvatures.linearized, "MANY", many)
+        monkeypatch.setattr(linearized, "MANY", many)
         jax.clear_caches()
         final, trace = credo.run(learner, belief, XS, YS)
         rows = learner.model.linearize(belief.mean, belief.unravel, XS[0])[1]

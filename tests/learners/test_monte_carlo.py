@@ -15,7 +15,7 @@ import credo
 from credo.core.records import replace
 from credo.core.trees import ravel
 from credo.covariances import Covariance, DiagonalCovariance, LowRankCovariance, RootCovariance
-from credo.learners import Curvature, Site
+from credo.learners import Curvature, Local, Site
 from credo.learners.curvatures.monte_carlo import MeanHessian
 
 SIZE = 6
@@ -393,7 +393,7 @@ def test_draws_of_the_outputs_of_affine_models_have_the_law_of_draws_of_the_para
     mean, x, y = jnp.asarray([0.5, -0.2, 0.1]), jnp.asarray([1.0, 2.0, -1.0]), jnp.asarray(1)
     cov = credo.Full().from_dense(jnp.asarray([[1.0, 0.3, 0.0], [0.3, 0.5, 0.1], [0.0, 0.1, 0.8]]))
     curvature, key = credo.MonteCarloEmpiricalFisher(4000), jax.random.key(0)
-    found = []
+    found: list[Local] = []
     for apply in (lambda w, row: row @ w, lambda w, row: jnp.sinh(jnp.arcsinh(row @ w))):
         model = credo.Model(apply, credo.Bernoulli())
         vector, unravel = ravel(mean)

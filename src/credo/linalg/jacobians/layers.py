@@ -55,7 +55,7 @@ def meet_both(deltas: Array, both: Array, others: Array) -> Array:
 
 
 def heights(deltas: Array, middle: Array | None) -> Array:
-    """The diagonals (G, G, m) of deltas[g]' N[g, h] deltas[h] for N (G K, G K); for the identity (1, G, m)."""
+    """The diagonals (G, G, m) of deltas[g]' N[g, h] deltas[h], N (G K, G K); (1, G, m) for the identity."""
     groups, each = deltas.shape[:2]
     if middle is None:
         squares = deltas**2 if deltas.ndim == 2 else jax.vmap(column_sums)(deltas**2)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import TypeAlias, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -24,8 +24,11 @@ __all__ = ["Layers", "Products", "by_layer", "measure", "outer_sum", "turn"]
 
 T = TypeVar("T")
 
-Layers = tuple[tuple[Array, Array], ...]
+Layers: TypeAlias = tuple[tuple[Array, Array], ...]
 """The inputs (G, n) and deltas of each layer, as in `OuterRows`."""
+
+Sums: TypeAlias = tuple[Array, tuple[tuple[Array, Array], ...]]
+"""W D W', and for each layer what W D and D reach through the inputs."""
 
 BLOCK = 2048
 """Parameters in a block. With 10 directions its slice of W takes 80 kB; of 1,024 to 8,192 it was fastest."""
@@ -90,7 +93,6 @@ def measure(base: Array, factor: Array, layers: Layers, metrics: tuple[bool, ...
         (jnp.zeros((rank, groups, width(d)), dtype), jnp.zeros((groups, groups, width(d)), dtype))
         for _, d in layers
     )
-    Sums = tuple[Array, tuple[tuple[Array, Array], ...]]
 
     def visit(block: Block, sums: tuple[Sums, ...]) -> tuple[Sums, ...]:
         here, h = block.columns(factor), block.inputs(layers[block.layer][0])
