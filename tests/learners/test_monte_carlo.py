@@ -13,8 +13,9 @@ from tests.learners.reference import close, linear
 
 import credo
 from credo.core.records import replace
+from credo.core.trees import ravel
 from credo.covariances import Covariance, DiagonalCovariance, LowRankCovariance, RootCovariance
-from credo.learners import Curvature, Site
+from credo.learners import Curvature, Local, Site
 from credo.learners.curvatures.monte_carlo import MeanHessian
 
 SIZE = 6
@@ -385,3 +386,39 @@ def test_keys_decide_the_draws_and_steps_draw_anew() -> None:
     np.testing.assert_array_equal(
         learner.update(start, x, PROBLEM.label, key=jax.random.key(0))[0].mean, means[0]
     )
+
+
+def test_draws_of_the_outputs_of_affine_models_have_the_law_of_draws_of_the_parameters() -> None:
+    """The mean gradient and the empirical Fisher of many draws, by both ways, within 5 standard errors."""
+    mean, x, y = jnp.asarray([0.5, -0.2, 0.1]), jnp.asarray([1.0, 2.0, -1.0]), jnp.asarray(1)
+    cov = credo.Full().from_dense(jnp.asarray([[1.0, 0.3, 0.0], [0.3, 0.5, 0.1], [0.0, 0.1, 0.8]]))
+    curvature, key = credo.MonteCarloEmpiricalFisher(4000), jax.random.key(0)
+    found: list[Local] = []
+    for apply in (lambda w, row: row @ w, lambda w, row: jnp.sinh(jnp.arcsinh(row @ w))):
+        model = credo.Model(apply, credo.Bernoulli())
+        vector, unravel = ravel(mean)
+        assert model.affine(vector, unravel, x) == (not found)
+        site = Site(model, model.likelihood, unravel, x, y, jnp.ones(()), key)
+        found.append(curvature.local(site, vector, cov))
+    ours, plain = found
+    assert ours.rows.shape == (1, 3) and plain.rows.shape == (4000, 3)
+    scores = np.asarray(plain.rows.dense()[:, 0])
+    error = 5 * np.std(scores) / np.sqrt(2000)
+    np.testing.assert_allclose(ours.gradient[0], plain.gradient[0], atol=error)
+    spread = 5 * np.std(scores**2) / np.sqrt(2000)
+    np.testing.assert_allclose(ours.precision()[0, 0], plain.precision()[0, 0], atol=spread)
+
+
+@pytest.mark.parametrize("family", [credo.Diagonal(), credo.LowRank(3)], ids=["diagonal", "low-rank"])
+def test_mean_hessians_of_networks_do_not_overshoot(family: Any) -> None:
+    """Wide priors: the diagonal or a few directions of the Hessian say too little of the step's curvature."""
+    rng = np.random.default_rng(0)
+    xs = jnp.asarray(rng.normal(size=(60, 3)), jnp.float32)
+    ys = jnp.sin(2 * xs[:, 0])
+    network = credo.MLP(1, (10,))
+    learner = credo.bong(credo.Model(network, credo.Normal(0.3)), family, credo.MonteCarloHessian(10))
+    params = network.init(0, (3,))
+    start = learner.init(params, var=network.prior_var(params, 4.0))
+    belief, trace = credo.run(learner, start, xs, ys, key=0)
+    gaps = jax.vmap(lambda x: network(belief.params, x))(xs)[:, 0] - ys
+    assert bool(jnp.all(trace.ok)) and float(jnp.sqrt(jnp.mean(gaps**2))) < 2.0

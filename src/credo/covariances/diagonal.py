@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import ClassVar, Literal
 
 import jax.numpy as jnp
 
@@ -13,6 +13,7 @@ from credo.core.types import Array
 from credo.covariances.extra_roles import Collapsible, Invertible
 from credo.covariances.family import Family
 from credo.covariances.roles import Covariance, HessianForms, M
+from credo.linalg.gains import kalman_weights
 from credo.linalg.jacobians import Crossed, Rows, as_rows
 from credo.linalg.matrices import scale_rows
 
@@ -67,6 +68,8 @@ class DiagonalCovariance(Covariance, Invertible, Collapsible):
     var: Array
     keep: Literal["precision", "covariance"] = static_field(default="precision")
 
+    vouches: ClassVar[bool] = True
+
     @property
     def size(self) -> int:
         """The number P of parameters."""
@@ -93,6 +96,23 @@ class DiagonalCovariance(Covariance, Invertible, Collapsible):
         if self.keep == "precision":
             return DiagonalCovariance(self.var / (1.0 + self.var * rows.squares()), self.keep)
         return DiagonalCovariance(self.var * (1.0 - rows.explained(self.var)), self.keep)
+
+    def absorb(self, rows: Array | Rows, residual: Array, root: Array) -> tuple[Array, DiagonalCovariance]:
+        """Kalman's update. Cost: k^2 P, or P for outer rows."""
+        shift, cov, _ = self.assimilate(rows, residual, root)
+        return shift, cov
+
+    def assimilate(
+        self, rows: Array | Rows, residual: Array, root: Array
+    ) -> tuple[Array, DiagonalCovariance, Array]:
+        """`absorb` and J S J', which share their products."""
+        jacobian = as_rows(rows)
+        if self.keep == "precision":
+            shift, inner, var = jacobian.assimilate_diagonal(self.var, residual, root)
+            return shift, DiagonalCovariance(var, self.keep), inner
+        cross, inner = self.couple(jacobian)
+        shift = cross.pull(kalman_weights(root, residual, inner))
+        return shift, self.condition(jacobian.attenuate(root)), inner
 
     def add_precision(self, precision: Array) -> DiagonalCovariance:
         """Exact. Cost: P."""

@@ -6,20 +6,21 @@ to 3.3; every formula is checked against dense algebra in the tests.
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import ClassVar, Literal
 
 import jax
 import jax.numpy as jnp
 
 from credo.core.errors import CredoError, require_choice, require_integer
 from credo.core.records import record, static_field
-from credo.core.trees import as_like
+from credo.core.trees import all_finite, as_like
 from credo.core.types import Array
 from credo.covariances.extra_roles import Collapsible, Invertible
 from credo.covariances.family import Family
 from credo.covariances.projections import PROJECTIONS, Projection, project
 from credo.covariances.roles import Covariance, HessianForms, M
-from credo.linalg.jacobians import Crossed, Rows, as_rows
+from credo.linalg.gains import kalman_weights
+from credo.linalg.jacobians import Crossed, DenseRows, Rows, as_rows
 from credo.linalg.matrices import column_sums, eigh, scale_rows, solve_lower
 from credo.linalg.normals import narrow
 
@@ -71,24 +72,25 @@ class LowRank(Family):
         share = random if self.random is None else self.random
         if share == 0:
             zero = jnp.zeros((self.rank, var.shape[-1]), var.dtype)
-            return LowRankCovariance(self._level(1.0 / var), zero, self)
+            return LowRankCovariance(self.level(1.0 / var), zero, self)
         base, factor = random_factor(var, self.rank, share)
-        return LowRankCovariance(self._level(base), factor, self)
+        return LowRankCovariance(self.level(base), factor, self)
 
-    def _level(self, base: Array) -> Array:
+    def level(self, base: Array) -> Array:
+        """The diagonal (P,) in the form that the family keeps."""
         return jnp.full_like(base, jnp.mean(base)) if self.base == "spherical" else base
 
     def project(self, base: Array, rows: Array) -> LowRankCovariance:
         """What is kept of the precision diag(y) + B' B for rows B (n, P). Cost: P n^2."""
         new_base, factor = project(base, rows, self.rank, self.projection)
-        return LowRankCovariance(self._level(new_base), factor, self)
+        return LowRankCovariance(self.level(new_base), factor, self)
 
     def take_in(self, base: Array, factor: Array, rows: Rows) -> LowRankCovariance:
         """What is kept of the precision diag(y) + W' W + B' B, for rows B (k, P) of any kind."""
         if self.projection == "factor-analysis":
             return self.project(base, jnp.concatenate([factor, rows.dense()], axis=0))
         new_base, leading = rows.leading(base, factor, self.rank, self.projection == "whitened")
-        return LowRankCovariance(self._level(new_base), leading, self)
+        return LowRankCovariance(self.level(new_base), leading, self)
 
     def from_dense(self, matrix: Array) -> LowRankCovariance:
         """The projection of the precision of a dense covariance (P, P). Cost: P^3."""
@@ -115,6 +117,8 @@ class LowRankCovariance(Covariance, Invertible, Collapsible):
     base: Array
     factor: Array
     family: LowRank | None = static_field(default=None)
+
+    vouches: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if self.family is None:
@@ -159,6 +163,30 @@ class LowRankCovariance(Covariance, Invertible, Collapsible):
         division takes place. Cost: P (R + k)^2. Exact where rank([W; B]) <= R.
         """
         return self._family.take_in(self.base, self.factor, as_rows(factor))
+
+    def absorb(self, rows: Array | Rows, residual: Array, root: Array) -> tuple[Array, LowRankCovariance]:
+        """Kalman's update. Cost: P (R + k)^2, or P R^2 for outer rows."""
+        shift, cov, _ = self.assimilate(rows, residual, root)
+        return shift, cov
+
+    def assimilate(
+        self, rows: Array | Rows, residual: Array, root: Array
+    ) -> tuple[Array, LowRankCovariance, Array]:
+        """`absorb` and J S J', which outer rows take from the same two passes over y and W."""
+        jacobian, family = as_rows(rows), self._family
+        if family.projection == "factor-analysis":
+            cross, inner = self.couple(jacobian)
+            shift = cross.pull(kalman_weights(root, residual, inner))
+            kept = self.condition(jacobian.attenuate(root))
+        else:
+            new = jacobian.assimilate(
+                self.base, self.factor, residual, root, family.rank, family.projection == "whitened"
+            )
+            shift, inner = new.shift, new.inner
+            kept = LowRankCovariance(family.level(new.base), new.factor, family)
+        if isinstance(jacobian, DenseRows) or family.projection == "factor-analysis":
+            shift = jnp.where(all_finite(kept), shift, jnp.nan)
+        return shift, kept, inner
 
     def precise(self, vector: Array) -> Array:
         """y v + W' (W v). Cost: P R."""

@@ -196,6 +196,16 @@ class Updatable(Readable):
         shift = cross.pull(kalman_weights(root, residual, inner))
         return shift, self.condition(jacobian.attenuate(root))
 
+    def assimilate(self, rows: Array | Rows, residual: Array, root: Array) -> tuple[Array, Covariance, Array]:
+        """`absorb`, together with J S J' (k, k) before the update.
+
+        Returns:
+            The move of the mean (P,), the covariance that is kept, and J S J'. A family whose products are
+            dear may take both from the same passes.
+        """
+        shift, cov = self.absorb(rows, residual, root)
+        return shift, cov, self.push(rows)
+
 
 class Movable(Readable):
     """A covariance that dynamics can move.

@@ -166,8 +166,8 @@ class RecursiveLearner(Learner[Gaussian]):
             count = _draws(samples)
             draws = self._vectors(belief, require_key(key, "forecast(method='mc')"), (count,))
             return likelihood.mixture(jax.vmap(lambda v: self.model.outputs(v, unravel, x))(draws), noise)
-        eta, rows = self.model.jacobian(belief.mean, unravel, x)
-        cov = belief.cov.push(rows)
+        eta, rows = self.model.linearize(belief.mean, unravel, x)
+        cov = belief.cov.push(belief.cov.admit(rows))
         if method == "linearized":
             return likelihood.linearized(eta, cov, noise)
         one_key = require_key(key, "forecast(method='linearized-mc')")

@@ -16,6 +16,7 @@ from credo.core.types import Array, ArrayLike, DTypeLike, PyTree
 from credo.likelihoods.mixture import MixturePredictive, integration_nodes
 from credo.likelihoods.predictive import Predictive
 from credo.linalg.matrices import psd_root
+from credo.linalg.roots import spread_root
 
 __all__ = ["Likelihood", "LikelihoodBase"]
 
@@ -73,6 +74,14 @@ class LikelihoodBase:
         V is projected on the positive semi-definite matrices.
         """
         return psd_root(-jax.hessian(self.log_prob)(eta, y))
+
+    def centre(self, eta: Array) -> Array | None:
+        """Weights p (C,), which sum to 1, where V = (I - 1 p')' diag(p) (I - 1 p'); None for any other V.
+
+        The likelihood is then blind to a common shift of all outputs, and with rows (I - 1 p') J its root is
+        the diagonal sqrt(p).
+        """
+        return None
 
     def mean(self, eta: Array) -> Array:
         """E[y | eta], (C,).
@@ -146,7 +155,7 @@ class LikelihoodBase:
         One output takes Gauss-Hermite nodes, and several outputs take fixed quasi-random nodes.
         """
         nodes, log_weights = integration_nodes(eta.shape[0], eta.dtype)
-        return MixturePredictive(self, eta[None, :] + nodes @ psd_root(cov).T, log_weights)
+        return MixturePredictive(self, eta[None, :] + nodes @ spread_root(cov).T, log_weights)
 
     def mixture(self, etas: Array, noise: InverseGamma | None = None) -> Predictive:
         """The equal mixture over values (M, C) of eta, such as Monte Carlo draws."""

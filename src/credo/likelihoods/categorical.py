@@ -75,6 +75,10 @@ class Categorical(LikelihoodBase):
         root = jnp.exp(0.5 * log_probs)
         return jnp.diag(root) - jnp.exp(log_probs)[:, None] * root[None, :]
 
+    def centre(self, eta: Array) -> Array:
+        """The class probabilities p: logits matter up to a common shift."""
+        return jax.nn.softmax(eta)
+
     def probs(self, eta: Array) -> Array:
         """The class probabilities (C,)."""
         return jax.nn.softmax(eta)

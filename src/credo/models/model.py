@@ -16,7 +16,8 @@ from credo.core.types import Array, PyTree
 from credo.likelihoods import Likelihood
 from credo.likelihoods import Rows as JointRows
 from credo.likelihoods.base import LikelihoodBase
-from credo.linalg.jacobians import DenseRows, Rows
+from credo.linalg.jacobians import DenseRows, OuterRows, Rows
+from credo.models.affine import is_affine
 from credo.models.networks import MLP, Linear
 
 __all__ = ["Apply", "Model", "joint"]
@@ -28,8 +29,8 @@ Apply: TypeAlias = Callable[[PyTree, PyTree], Array]
 LAYERED = (MLP, Linear)
 """Networks that give their Jacobian as outer products."""
 
-LARGE = 8192
-"""The number of parameters from which outer products are faster than a Jacobian as an array."""
+LARGE, MANY = 8192, 32
+"""The numbers of parameters and of outputs from which outer products are faster than an array of rows."""
 
 
 @record
@@ -91,6 +92,14 @@ class Model:
         """eta at the parameters `vector` (P,): (C,), or (B C,) for a joint model."""
         return self._eta(unravel(vector), x)
 
+    def affine(self, vector: Array, unravel: Unravel, x: PyTree) -> bool:
+        """Whether the outputs at x are affine in the parameters, by the operations that `apply` is made of.
+
+        Decided while a program is compiled, for no cost in the program. True is certain; see
+        `credo.models.affine`.
+        """
+        return is_affine(lambda params: self._eta(params, x), unravel(vector))
+
     def _eta(self, params: PyTree, x: PyTree) -> Array:
         if self.batched:
             return jax.vmap(lambda row: self._row(params, row))(x).reshape(-1)
@@ -133,8 +142,10 @@ class Model:
 
     def _layered(self, vector: Array, unravel: Unravel) -> MLP | Linear | None:
         """The network, where it is made of dense layers and is large enough for outer products."""
-        plain = set(unravel.dtypes) == {str(vector.dtype)}
-        return self.apply if isinstance(self.apply, LAYERED) and vector.shape[0] >= LARGE and plain else None
+        network = self.apply
+        if not isinstance(network, LAYERED) or set(unravel.dtypes) != {str(vector.dtype)}:
+            return None
+        return network if vector.shape[0] >= LARGE or network.outputs >= MANY else None
 
     def jacobian(self, vector: Array, unravel: Unravel, x: PyTree) -> tuple[Array, Array]:
         """The outputs eta (C,) and d eta / d theta (C, P), with one reverse pass an output."""
@@ -165,6 +176,20 @@ class Model:
         eta, pullback = jax.vjp(lambda params: self._eta(params, x), unravel(vector))
         (tree,) = pullback(likelihood.score(eta, y).astype(eta.dtype))
         return eta, likelihood.log_prob(eta, y), _flat(jax.tree.map(lambda leaf: leaf[None], tree), vector)
+
+    def gradient_rows(
+        self, vector: Array, unravel: Unravel, x: PyTree, y: PyTree, likelihood: LikelihoodBase
+    ) -> tuple[Array, Rows]:
+        """eta, and the gradient of log p(y | theta, x) as `Rows`, one row an observation.
+
+        They are `OuterRows` under the conditions of `linearize`.
+        """
+        if self._layered(vector, unravel) is None:
+            eta, _, gradients = self.gradients(vector, unravel, x, y, likelihood)
+            return eta, DenseRows(gradients)
+        eta, rows = self.linearize(vector, unravel, x)
+        assert isinstance(rows, OuterRows)
+        return eta, rows.combine(likelihood.score(eta, y))
 
 
 def _flat(tree: PyTree, like: Array) -> Array:

@@ -132,7 +132,8 @@ class MLP(_Network):
         (deltas,) = jax.vmap(pullback)(jnp.eye(eta.shape[0], dtype=eta.dtype))
         ones = jnp.ones(1, eta.dtype)
         augmented = [jnp.concatenate([ones, h.astype(eta.dtype)])[None, :] for h in inputs]
-        return eta, OuterRows(tuple(augmented), tuple(d[None] for d in deltas))
+        hidden, last = tuple(d[None] for d in deltas[:-1]), jnp.ones((1, eta.shape[0]), eta.dtype)
+        return eta, OuterRows(tuple(augmented), (*hidden, last))
 
 
 @record

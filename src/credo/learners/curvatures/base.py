@@ -94,6 +94,8 @@ class Local:
         diagonal: d (P,), or None for 0.
         objective: the log-likelihood as a function of the outputs, where steps are to be kept from
             overshooting; None where the whole step is always taken.
+        fraction: the share of its move that a single step should take, above 0 and at most 1, where the rows
+            do not carry the whole Hessian; None for 1.
 
     Example:
         >>> from credo.learners import Local
@@ -109,6 +111,7 @@ class Local:
     eta: Array
     diagonal: Array | None = None
     objective: Objective | None = None
+    fraction: Array | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "rows", as_rows(self.rows))
@@ -142,10 +145,10 @@ class Local:
         """g = J' e (P,)."""
         return self.rows.pull(self.residual)
 
-    def share(self, inner: Array) -> Array:
-        """The share of Kalman's step that does not overshoot, given J S J'; see `Objective.share`."""
+    def share(self, inner: Array) -> Array | None:
+        """The share of Kalman's step to take, given J S J'; None for all of it. See `Objective.share`."""
         if self.objective is None:
-            return jnp.ones((), inner.dtype)
+            return self.fraction
         return self.objective.share(self.eta, self.root, self.residual, inner)
 
     def bend(self, outputs: Array) -> Array:

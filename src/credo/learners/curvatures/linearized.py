@@ -10,7 +10,8 @@ from credo.core.records import record, replace, static_field
 from credo.core.types import Array
 from credo.covariances import Readable
 from credo.learners.curvatures.base import Curvature, Local, Site
-from credo.linalg.jacobians import as_rows
+from credo.linalg.jacobians import OuterRows
+from credo.models.model import MANY
 
 __all__ = ["LinearizedEmpiricalFisher", "LinearizedGaussNewton"]
 
@@ -45,10 +46,18 @@ class LinearizedGaussNewton(Curvature):
     linear: ClassVar[bool] = True
 
     def local(self, site: Site, mean: Array, cov: Readable, iteration: Array | int = 0) -> Local:
-        """J = d eta / d theta, e = d log p / d eta, A A' = V."""
+        """J = d eta / d theta, e = d log p / d eta, A A' = V.
+
+        Where there are many classes, J is (I - 1 p') J and A is diagonal: e sums to 0, so that J' e and
+        J' A A' J stay the same, and no product of C x C matrices is needed.
+        """
         eta, rows = site.model.linearize(mean, site.unravel, site.x)
-        score, root = site.likelihood.score(eta, site.y), site.likelihood.fisher_root(eta, site.y)
-        local = Local(cov.admit(rows), score, root, eta).weighted(site.weight)
+        rows, score = cov.admit(rows), site.likelihood.score(eta, site.y)
+        centre = site.likelihood.centre(eta) if eta.shape[0] >= MANY and isinstance(rows, OuterRows) else None
+        if centre is not None and isinstance(rows, OuterRows):
+            local = Local(rows.centre(centre), score, jnp.sqrt(centre), eta).weighted(site.weight)
+        else:
+            local = Local(rows, score, site.likelihood.fisher_root(eta, site.y), eta).weighted(site.weight)
         exact = site.likelihood.quadratic or not self.step_control
         return local if exact else replace(local, objective=site.objective)
 
@@ -75,6 +84,6 @@ class LinearizedEmpiricalFisher(Curvature):
 
     def local(self, site: Site, mean: Array, cov: Readable, iteration: Array | int = 0) -> Local:
         """J = the gradients, one row an observation; e = 1, A = I."""
-        eta, _, rows = site.model.gradients(mean, site.unravel, site.x, site.y, site.likelihood)
+        eta, rows = site.model.gradient_rows(mean, site.unravel, site.x, site.y, site.likelihood)
         ones = jnp.ones(rows.shape[0], rows.dtype)
-        return Local(as_rows(rows), ones, ones, eta).weighted(site.weight)
+        return Local(cov.admit(rows), ones, ones, eta).weighted(site.weight)

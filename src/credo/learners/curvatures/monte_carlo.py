@@ -13,15 +13,18 @@ from typing import ClassVar, Literal
 
 import jax
 import jax.numpy as jnp
+import jax.scipy.linalg as jsl
 
 from credo.core.errors import CredoError, require_choice, require_integer
-from credo.core.records import record, static_field
+from credo.core.records import record, replace, static_field
 from credo.core.types import Array
 from credo.covariances import Readable
 from credo.learners.curvatures.base import Curvature, Local, Site
+from credo.linalg.gains import kalman_weights
 from credo.linalg.jacobians import DenseRows
-from credo.linalg.matrices import eigh, safe_sqrt
+from credo.linalg.matrices import eigh, psd_root, safe_sqrt
 from credo.linalg.normals import standard_normals
+from credo.linalg.roots import symmetric_root
 
 __all__ = ["MeanHessian", "MonteCarlo", "MonteCarloEmpiricalFisher", "MonteCarloHessian"]
 
@@ -90,7 +93,13 @@ class MonteCarloEmpiricalFisher(MonteCarlo):
     Here g_m = grad log p(y | theta_m) for a draw theta_m, and G is the mean of outer products, not the outer
     product of the mean. There is one row for each draw and observation. Like LIN-EF it is not consistent.
 
-    Cost: M reverse passes, and what the family needs for M rows.
+    Where the model is affine in its parameters and has C <= M outputs, it has C rows instead: the Jacobian
+    J, which is the same at all draws. Then g_m = J' s(eta_m), where s is the gradient of log p in the
+    outputs, and all that matters of a draw are its outputs, eta_m ~ N(eta, J S J'). These C numbers are drawn
+    in place of P, with the same distribution of everything that follows; the mean gradient is J' mean_m s_m,
+    and G = -J' (mean_m s_m s_m') J.
+
+    Cost: M reverse passes, and what the family needs for M rows; C and C for affine models.
 
     Arguments:
         samples, antithetic, common, quasi: how to draw; see `MonteCarlo`.
@@ -108,7 +117,10 @@ class MonteCarloEmpiricalFisher(MonteCarlo):
     """
 
     def local(self, site: Site, mean: Array, cov: Readable, iteration: Array | int = 0) -> Local:
-        """J = the gradients at the draws; e = 1 / M, A = I / sqrt(M)."""
+        """J = the gradients at the draws; e = 1 / M, A = I / sqrt(M). For affine models J = the Jacobian."""
+        count = jax.eval_shape(site.outputs, mean).shape[0] // site.likelihood.rows(site.y)
+        if count <= self.samples and site.model.affine(mean, site.unravel, site.x):
+            return self._in_outputs(site, mean, cov, site.key_of(iteration, self.common))
         draws = self.draw(mean, cov, site.key_of(iteration, self.common))
 
         def one(vector: Array) -> tuple[Array, Array]:
@@ -120,6 +132,28 @@ class MonteCarloEmpiricalFisher(MonteCarlo):
         ones = jnp.ones(flat.shape[0], flat.dtype)
         root = ones / jnp.sqrt(self.samples).astype(flat.dtype)
         return Local(DenseRows(flat), ones / self.samples, root, etas).weighted(site.weight)
+
+    def _in_outputs(self, site: Site, mean: Array, cov: Readable, key: Array) -> Local:
+        """Draws of the outputs: J = the Jacobian, e = mean_m s_m, A A' = mean_m s_m s_m' (each row).
+
+        The root of J S J' is the symmetric one, which is continuous in S, so that common deviates give draws
+        that follow the belief.
+        """
+        eta, rows = site.model.linearize(mean, site.unravel, site.x)
+        rows = cov.admit(rows)
+        deviates = standard_normals(
+            key, self.samples, eta.shape[0], eta.dtype, antithetic=self.antithetic, quasi=self.quasi
+        )
+        etas = eta[None, :] + deviates @ symmetric_root(cov.push(rows))
+        scores = jax.vmap(lambda one: site.likelihood.score(one, site.y))(etas)
+        residual = jnp.mean(scores, axis=0)
+        observations = site.likelihood.rows(site.y)
+        each = eta.shape[0] // observations
+        if each == 1:
+            return Local(rows, residual, safe_sqrt(jnp.mean(scores**2, axis=0)), etas).weighted(site.weight)
+        blocks = jnp.moveaxis(scores.reshape(self.samples, observations, each), 1, 0)
+        roots = jax.vmap(lambda block: psd_root(block.T @ block / self.samples))(blocks)
+        return Local(rows, residual, jsl.block_diag(*roots), etas).weighted(site.weight)
 
 
 @record
@@ -135,6 +169,12 @@ class MonteCarloHessian(MonteCarlo):
       by IVON, Shen et al. 2024);
     - low rank: the leading `rank` directions of -G by randomised subspace iteration (Halko, Martinsson &
       Tropp 2011) with `rounds` + 2 sets of rank + 5 products of the mean Hessian, then a small eigenproblem.
+
+    A diagonal, or a few directions, say too little of the curvature along the step u = S g that follows from
+    them, and on networks such steps grow without bound. One product more, with u, measures it: BONG then
+    takes the share g'u / (g'u + c) of the step, where c is what mean_m max(u' H_m u, 0) exceeds the kept
+    curvature by. No step goes beyond the maximum of the quadratic model along it; for one output and a
+    linear-Gaussian model that is Kalman's gain.
 
     Arguments:
         samples, antithetic, common, quasi: how to draw; see `MonteCarlo`.
@@ -196,7 +236,20 @@ class MeanHessian:
         """The diagonal of the negative mean Hessian, cut off at 0."""
         gradients, bends = self.probes()
         g, diagonal = jnp.mean(gradients, axis=0), jnp.maximum(-jnp.mean(bends, axis=0), 0.0)
-        return Local(DenseRows(g[None, :]), jnp.ones(1, g.dtype), jnp.zeros(1, g.dtype), self.etas, diagonal)
+        var = self.cov.diag()
+        step = var * g / (1.0 + var * diagonal)
+        if self.curvature.estimator == "price":
+            along = -(gradients @ step) * ((self.draws - self.mean[None, :]) @ (step / var))
+        else:
+            along = self._bends(step)
+        share = _share(g @ step, along, diagonal @ step**2)
+        one, zero = jnp.ones(1, g.dtype), jnp.zeros(1, g.dtype)
+        return Local(DenseRows(g[None, :]), one, zero, self.etas, diagonal, fraction=share)
+
+    def _bends(self, step: Array) -> Array:
+        """-u' H_m u (M,) for a step u (P,)."""
+        bends: Array = jax.lax.map(lambda draw: -step @ jax.jvp(self.slope, (draw,), (step,))[1], self.draws)
+        return bends
 
     def probes(self) -> tuple[Array, Array]:
         """Gradients and estimates of the Hessian's diagonal, one a draw: (M, P) each."""
@@ -218,9 +271,12 @@ class MeanHessian:
             basis = _orthonormal(self._products(basis))
         values, vectors = eigh(-self._products(basis) @ basis.T)
         rank = min(self.curvature.rank, count)
-        return self._in_rows(
-            safe_sqrt(values[::-1][:rank])[:, None] * (vectors[:, ::-1][:, :rank].T @ basis), g
-        )
+        directions = safe_sqrt(values[::-1][:rank])[:, None] * (vectors[:, ::-1][:, :rank].T @ basis)
+        local = self._in_rows(directions, g)
+        cross, inner = self.cov.couple(local.rows)
+        step = cross.pull(kalman_weights(local.root, local.residual, inner))
+        share = _share(g @ step, self._bends(step), jnp.sum((directions @ step) ** 2))
+        return replace(local, fraction=share)
 
     def whole(self) -> Local:
         """The positive part of the negative mean Hessian, by its eigenvectors (P, P)."""
@@ -245,3 +301,9 @@ class MeanHessian:
         last = jnp.arange(rows.shape[0]) == rows.shape[0] - 1
         residual, root = last.astype(gradient.dtype), 1.0 - last.astype(gradient.dtype)
         return Local(DenseRows(rows), residual, root, self.etas)
+
+
+def _share(rise: Array, bends: Array, kept: Array) -> Array:
+    """g'u / (g'u + c) for c = mean_m max(bend_m, 0) - kept, where that is above 0; at most 1."""
+    missing = jnp.maximum(jnp.mean(jnp.maximum(bends, 0.0)) - kept, 0.0)
+    return jnp.where(rise > 0, rise / jnp.where(rise > 0, rise + missing, 1.0), 1.0)

@@ -60,22 +60,30 @@ class BONGRule(Rule):
     def update(self, mean: Array, cov: Covariance, measure: Measure, t: Array) -> Step:
         """One measurement update."""
         first = local = measure(mean, cov, 0)
-        inner, shift = cov.push(first.rows), jnp.zeros_like(mean)
-        new_cov: Covariance = cov
         by_kept = self.gain == "kept" and cov.forgets
+        if self.iterations == 1 and local.diagonal is None and not by_kept:
+            move, new_cov, inner = cov.assimilate(local.rows, local.residual, local.root)
+            return Step(mean + _part(move, local.share(inner)), new_cov, first, inner, cov.vouches)
+        inner, shift = cov.push(first.rows), jnp.zeros_like(mean)
+        new_cov = cov
         for i in range(self.iterations):
             if i:
                 local = measure(mean + shift, cov, i)
+            share = None if i else local.share(inner)
             base = cov if local.diagonal is None else cov.add_precision(local.diagonal)
             if by_kept:
                 slope = local.gradient - inverse_of(cov)(shift) if i else local.gradient
                 new_cov = base.condition(local.factor)
-                shift = shift + new_cov.mv(slope)
+                shift = shift + _part(new_cov.mv(slope), local.fraction if not i else None)
                 continue
             residual = local.residual + local.bend(local.rows.push(shift)) if i else local.residual
             move, new_cov = base.absorb(local.rows, residual, local.root)
-            move = move if i or local.objective is None else local.share(inner) * move
             if i and local.diagonal is not None:
                 move = move + new_cov.mv(local.diagonal * shift)
-            shift = move
+            shift = _part(move, share)
         return Step(mean + shift, new_cov, first, inner, cov.vouches and not by_kept)
+
+
+def _part(move: Array, share: Array | None) -> Array:
+    """The share of a move; None for all of it."""
+    return move if share is None else share * move

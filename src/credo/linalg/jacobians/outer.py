@@ -13,9 +13,13 @@ import jax.numpy as jnp
 
 from credo.core.records import record, replace
 from credo.core.types import Array, DTypeLike
-from credo.linalg.jacobians.protocol import Rows
-from credo.linalg.jacobians.woodbury import OuterCross, couple_ridge, leading
-from credo.linalg.matrices import column_sums, inverse_gram, symmetric
+from credo.linalg.gains import kalman_weights
+from credo.linalg.jacobians.layers import alike, arms, heights, meet, meet_both, spread_deltas, width
+from credo.linalg.jacobians.left import Left, centre, enter, leave, left_scale, left_where
+from credo.linalg.jacobians.protocol import Assimilated, Rows
+from credo.linalg.jacobians.sweeps import Layers, by_layer, outer_sum
+from credo.linalg.jacobians.woodbury import OuterCross, assimilate, couple_ridge, leading
+from credo.linalg.matrices import inverse_gram, symmetric
 
 __all__ = ["OuterRows"]
 
@@ -26,8 +30,9 @@ class OuterRows(Rows):
 
     Attributes:
         inputs: one array (G, n) a layer: 1 for the bias, then the layer's inputs.
-        deltas: one array (G, K, m) a layer: derivatives by the layer's m results. The parameters (P,) are the
-            layers' matrices (n, m) one after the other.
+        deltas: one array (G, K, m) a layer: derivatives by the layer's m results; or (G, K) where result c
+            is output c, which stands for diagonal matrices (G, K, K). The parameters (P,) are the layers'
+            matrices (n, m) one after the other.
         left: L (k, G K), so that the rows are L times those products; None for the identity.
 
     Example:
@@ -38,7 +43,7 @@ class OuterRows(Rows):
 
     inputs: tuple[Array, ...]
     deltas: tuple[Array, ...]
-    left: Array | None = None
+    left: Left = None
 
     @property
     def count(self) -> int:
@@ -46,10 +51,15 @@ class OuterRows(Rows):
         return self.deltas[0].shape[0] * self.deltas[0].shape[1]
 
     @property
+    def layers(self) -> Layers:
+        """The inputs and deltas of each layer."""
+        return tuple(zip(self.inputs, self.deltas, strict=True))
+
+    @property
     def shape(self) -> tuple[int, int]:
         """(k, P)."""
-        size = sum(h.shape[1] * d.shape[2] for h, d in zip(self.inputs, self.deltas, strict=True))
-        return (self.count if self.left is None else self.left.shape[0]), size
+        size = sum(h.shape[1] * width(d) for h, d in zip(self.inputs, self.deltas, strict=True))
+        return (self.left.shape[0] if isinstance(self.left, jax.Array) else self.count), size
 
     @property
     def dtype(self) -> DTypeLike:
@@ -63,12 +73,32 @@ class OuterRows(Rows):
 
     def mix_rows(self, matrix: Array) -> OuterRows:
         """M J, by the factor on the left alone. Cost: m k G K."""
-        return replace(self, left=matrix if self.left is None else matrix @ self.left)
+        return replace(self, left=enter(matrix, self.left))
+
+    def combine(self, coefficients: Array) -> OuterRows:
+        """One row a group: the combination of its rows with coefficients (G K,). Cost: G K times the widths.
+
+        It is for products themselves, without a factor on the left.
+        """
+        assert self.left is None
+        weights = coefficients.reshape(1, *self.deltas[0].shape[:2])
+        return replace(self, deltas=tuple(arms(weights, d)[0][:, None, :] for d in self.deltas))
+
+    def centre(self, weights: Array) -> OuterRows:
+        """The rows minus their mean under the weights v (k,), which sum to 1: (I - 1 v') J. Cost: k.
+
+        It is for products themselves, without a factor on the left.
+        """
+        assert self.left is None
+        return replace(self, left=centre(weights))
 
     def scale_rows(self, column: Array) -> OuterRows:
         """diag(c) J, by the factor on the left alone."""
-        left = jnp.eye(self.count, dtype=self.dtype) if self.left is None else self.left
-        return replace(self, left=column[:, None] * left)
+        return replace(self, left=left_scale(self.left, column))
+
+    def attenuate(self, root: Array) -> OuterRows:
+        """A' J, by the factor on the left alone."""
+        return self.scale_rows(root) if root.ndim == 1 else self.mix_rows(root.T)
 
     def push(self, vector: Array) -> Array:
         """J w. Cost: G P a column."""
@@ -79,33 +109,32 @@ class OuterRows(Rows):
     def where(self, keep: Array) -> OuterRows:
         """The rows with those whose `keep` (k,) is False set to zero."""
         if self.left is not None:
-            return replace(self, left=jnp.where(keep[:, None], self.left, 0.0))
-        mask = keep.reshape(self.deltas[0].shape[:2])[:, :, None]
-        return replace(self, deltas=tuple(jnp.where(mask, d, 0.0) for d in self.deltas))
+            return replace(self, left=left_where(self.left, keep))
+        mask = keep.reshape(self.deltas[0].shape[:2])
+        return replace(
+            self,
+            deltas=tuple(jnp.where(mask if d.ndim == 2 else mask[:, :, None], d, 0.0) for d in self.deltas),
+        )
 
     def _blocks(self, matrix: Array) -> list[Array]:
         """A matrix (q, P), or a vector (P,), layer by layer: (q, n, m) or (n, m)."""
         blocks, start = [], 0
         for h, d in zip(self.inputs, self.deltas, strict=True):
-            shape = (h.shape[1], d.shape[2])
+            shape = (h.shape[1], width(d))
             part = jax.lax.slice_in_dim(matrix, start, start + shape[0] * shape[1], axis=-1)
             blocks.append(part.reshape(matrix.shape[:-1] + shape))
             start += shape[0] * shape[1]
         return blocks
 
-    def _leave(self, products: Array) -> Array:
-        """Turn what holds of the products (..., G K) into what holds of the rows (..., k)."""
-        return products if self.left is None else products @ self.left.T
-
     def dense(self) -> Array:
         """J itself (k, P)."""
         layers = []
         for h, d in zip(self.inputs, self.deltas, strict=True):
-            pairs = (jnp.repeat(h, d.shape[1], axis=0), d.reshape(self.count, -1))
+            pairs = (jnp.repeat(h, d.shape[1], axis=0), spread_deltas(d).reshape(self.count, -1))
             # One product at a time: XLA's CPU code for all of them at once, laid out flat, is 4 times slower.
             layers.append(jax.lax.map(lambda pair: pair[0][:, None] * pair[1][None, :], pairs))
         products = jnp.concatenate([layer.reshape(self.count, -1) for layer in layers], axis=1)
-        return products if self.left is None else self.left @ products
+        return leave(products.T, self.left).T
 
     def pull(self, coefficients: Array) -> Array:
         """C J (q, P) for coefficients C (q, k), or (P,) for (k,). Cost: G P a row, or k P where q is the
@@ -113,13 +142,13 @@ class OuterRows(Rows):
         """
         if coefficients.ndim == 1:
             return self.pull(coefficients[None, :])[0]
-        weights = coefficients if self.left is None else coefficients @ self.left
+        weights = enter(coefficients, self.left)
         if weights.shape[0] >= self.count:
             return weights @ replace(self, left=None).dense()
         parts = []
         for h, d in zip(self.inputs, self.deltas, strict=True):
-            arms = jnp.einsum("qgc,gcm->qgm", weights.reshape(-1, *d.shape[:2]), d)
-            parts.append(jax.lax.map(lambda arm, h=h: h.T @ arm, arms).reshape(weights.shape[0], -1))
+            reach = arms(weights.reshape(-1, *d.shape[:2]), d)
+            parts.append(jax.lax.map(lambda arm, h=h: h.T @ arm, reach).reshape(weights.shape[0], -1))
         return jnp.concatenate(parts, axis=1)
 
     def cross(self, matrix: Array) -> Array:
@@ -130,8 +159,8 @@ class OuterRows(Rows):
                 reached = jnp.sum(block * h[0][None, :, None], axis=1)[:, None, :]
             else:
                 reached = jnp.einsum("qnm,gn->qgm", block, h)
-            total = total + jnp.einsum("qgm,gcm->qgc", reached, d)
-        return self._leave(total.reshape(matrix.shape[0], -1))
+            total = total + meet(reached, d)
+        return leave(total.reshape(matrix.shape[0], -1), self.left)
 
     def gram(self, weight: Array | None = None, other: Rows | None = None) -> Array:
         """J diag(w) H' (k, l) with rows H of the same layers, by default J itself. Cost: G^2 P / m.
@@ -148,33 +177,28 @@ class OuterRows(Rows):
             self.inputs, self.deltas, second.inputs, second.deltas, weights, strict=True
         ):
             if w is None:
-                alike = (d.reshape(-1, d.shape[2]) @ dd.reshape(-1, d.shape[2]).T).reshape(
-                    *d.shape[:2], *dd.shape[:2]
-                )
-                total = total + (h @ hh.T)[:, None, :, None] * alike
+                total = total + (h @ hh.T)[:, None, :, None] * alike(d, dd)
             else:
                 both = (h[:, None, :] * hh[None, :, :]).reshape(-1, h.shape[1]) @ w
-                reached = d[:, :, None, :] * both.reshape(h.shape[0], 1, hh.shape[0], -1)
-                total = total + jnp.einsum("gchm,hdm->gchd", reached, dd)
+                total = total + meet_both(d, both.reshape(h.shape[0], hh.shape[0], -1), dd)
         products = total.reshape(self.count, second.count)
-        return (products if self.left is None else self.left @ products) @ (
-            jnp.eye(second.count, dtype=products.dtype) if second.left is None else second.left.T
-        )
+        return leave(leave(products, second.left).T, self.left).T
 
     def squares(self, inner: Array | None = None) -> Array:
         """The diagonal (P,) of J' N J, for N (k, k) or the identity. Cost: G^2 P / n."""
         middle = inner
         if self.left is not None:
-            middle = self.left.T @ self.left if inner is None else self.left.T @ inner @ self.left
-        parts = []
-        for h, d in zip(self.inputs, self.deltas, strict=True):
-            if middle is None:
-                parts.append((h**2).T @ jax.vmap(column_sums)(d**2))
-                continue
-            bent = (middle @ _spread(d)).reshape(*d.shape[:2], d.shape[0], d.shape[2])
-            both = jnp.einsum("gcm,gchm->ghm", d, bent).reshape(-1, d.shape[2])
-            parts.append((h[:, None, :] * h[None, :, :]).reshape(-1, h.shape[1]).T @ both)
-        return jnp.concatenate([part.reshape(-1) for part in parts])
+            eye = jnp.eye(self.shape[0], dtype=self.dtype)
+            left = enter(eye if inner is None else inner, self.left)
+            middle = enter(left.T, self.left).T if inner is not None else left.T @ left
+
+        def part(layer: int, start: int, end: int) -> tuple[Array]:
+            h, d = self.layers[layer]
+            both = heights(d, middle)
+            pairs = h**2 if middle is None else (h[:, None, :] * h[None, :, :]).reshape(-1, h.shape[1])
+            return (outer_sum(both.reshape(-1, both.shape[2]), pairs),)
+
+        return by_layer(self.layers, part, self.shape[1])[0]
 
     def explained(self, var: Array) -> Array:
         """By the Gram matrix. Cost: G^2 P."""
@@ -184,18 +208,36 @@ class OuterRows(Rows):
         """J S and J S J'. Cost: P."""
         return OuterCross(self, var), symmetric(self.gram(var))
 
+    def assimilate_diagonal(self, var: Array, residual: Array, root: Array) -> tuple[Array, Array, Array]:
+        """Layer by layer. Cost: P."""
+        inner = symmetric(self.gram(var))
+        weights = enter(kalman_weights(root, residual, inner)[None, :], self.left)
+        added = self.attenuate(root)
+        middle = enter(jnp.eye(added.shape[0], dtype=self.dtype), added.left)
+        middle = middle.T @ middle
+
+        def part(layer: int, start: int, end: int) -> tuple[Array, Array]:
+            h, d = self.layers[layer]
+            here = jax.lax.slice_in_dim(var, start, end).reshape(h.shape[1], -1)
+            side, both = arms(weights.reshape(1, *d.shape[:2]), d)[0], heights(d, middle)
+            pairs = (h[:, None, :] * h[None, :, :]).reshape(-1, h.shape[1])
+            squares = outer_sum(both.reshape(-1, both.shape[2]), pairs)
+            return here * outer_sum(side, h), here / (1.0 + here * squares)
+
+        shift, new = by_layer(self.layers, part, var.shape[0])
+        return shift, inner, new
+
     def couple_ridge(self, base: Array, factor: Array) -> tuple[OuterCross, Array]:
         """J S and J S J' by Gram matrices. Cost: P R^2."""
-        var, along, inner = couple_ridge(base, factor, self)
-        return OuterCross(self, var, along, factor), inner
+        along, inner = couple_ridge(base, factor, self)
+        return OuterCross(self, 1.0 / base, along, factor), inner
 
     def leading(self, base: Array, factor: Array, rank: int, whitened: bool) -> tuple[Array, Array]:
         """By Gram matrices. Cost: P R min(R, k)."""
         return leading(base, factor, self, rank, whitened)
 
-
-def _spread(deltas: Array) -> Array:
-    """Deltas (G, K, m) as (G K, G m), each group in columns of its own."""
-    groups, each, width = deltas.shape
-    eye = jnp.eye(groups, dtype=deltas.dtype)
-    return (deltas[:, :, None, :] * eye[:, None, :, None]).reshape(groups * each, groups * width)
+    def assimilate(
+        self, base: Array, factor: Array, residual: Array, root: Array, rank: int, whitened: bool
+    ) -> Assimilated:
+        """In two passes over y and W, block by block. Cost: P R min(R, k)."""
+        return assimilate(base, factor, self, residual, root, rank, whitened)

@@ -8,9 +8,27 @@ from typing import Self
 import jax
 import jax.numpy as jnp
 
+from credo.core.records import record
 from credo.core.types import Array, DTypeLike
+from credo.linalg.gains import kalman_weights
 
-__all__ = ["Crossed", "Rows"]
+__all__ = ["Assimilated", "Crossed", "Rows"]
+
+
+@record
+class Assimilated:
+    """What an update of a diagonal plus low-rank precision gives.
+
+    Attributes:
+        shift: how far the mean moves (P,).
+        inner: J S J' (k, k), before the update.
+        base, factor: y (P,) and W (R, P) after it.
+    """
+
+    shift: Array
+    inner: Array
+    base: Array
+    factor: Array
 
 
 class Crossed(ABC):
@@ -105,6 +123,36 @@ class Rows(Crossed):
         The diagonal of the precision is exact. The leading rows are those of [W; J], or of [W; J] y^-1/2
         where `whitened`.
         """
+
+    def assimilate(
+        self, base: Array, factor: Array, residual: Array, root: Array, rank: int, whitened: bool
+    ) -> Assimilated:
+        """Kalman's update of S = inv(diag(y) + W' W) with gradient J' e and Hessian -J' A A' J.
+
+        The mean moves by S J' inv(I + A A' J S J') e, and the precision becomes what `leading` keeps of
+        diag(y) + W' W + J' A A' J.
+
+        Arguments:
+            base, factor: y (P,) and W (R, P).
+            residual: e (k,).
+            root: A (k, m), or the diagonal (k,) of a diagonal A.
+            rank: how many rows are kept.
+            whitened: as for `leading`.
+        """
+        cross, inner = self.couple_ridge(base, factor)
+        shift = cross.pull(kalman_weights(root, residual, inner))
+        return Assimilated(shift, inner, *self.attenuate(root).leading(base, factor, rank, whitened))
+
+    def assimilate_diagonal(self, var: Array, residual: Array, root: Array) -> tuple[Array, Array, Array]:
+        """Kalman's update of S = diag(v) with gradient J' e and Hessian -J' A A' J.
+
+        Returns:
+            How far the mean moves (P,), J S J' (k, k) before the update, and v (P,) after it, of which the
+            precision 1/v has grown by the diagonal of J' A A' J.
+        """
+        cross, inner = self.couple_diagonal(var)
+        shift = cross.pull(kalman_weights(root, residual, inner))
+        return shift, inner, var / (1.0 + var * self.attenuate(root).squares())
 
     def attenuate(self, root: Array) -> Rows:
         """The rows A' J (m, P) for A (k, m), or for the diagonal (k,) of a diagonal A."""

@@ -8,14 +8,42 @@ a multiple of it is added so that the result stays positive semi-definite.
 
 from __future__ import annotations
 
+from typing import Protocol
+
 import jax.numpy as jnp
 
 from credo.core.records import record
 from credo.core.types import Array
-from credo.linalg.jacobians.protocol import Crossed, Rows
-from credo.linalg.matrices import column_sums, eigh, precision, safe_sqrt, scale_rows, solve_lower, symmetric
+from credo.linalg.gains import kalman_weights
+from credo.linalg.jacobians.left import Left, enter, leave
+from credo.linalg.jacobians.protocol import Assimilated, Crossed
+from credo.linalg.jacobians.subspaces import leading_frame
+from credo.linalg.jacobians.sweeps import Layers, Products, measure, turn
+from credo.linalg.matrices import eigh, precision, safe_sqrt, scale_rows, solve_lower, symmetric
 
-__all__ = ["OuterCross", "couple_ridge", "leading"]
+__all__ = ["Outer", "OuterCross", "assimilate", "couple_ridge", "leading"]
+
+
+class Outer(Protocol):
+    """What is asked of outer rows here: their layers and their factor on the left."""
+
+    @property
+    def layers(self) -> Layers:
+        """The inputs and deltas of each layer."""
+        ...
+
+    @property
+    def left(self) -> Left:
+        """The factor on the left of the products."""
+        ...
+
+    def attenuate(self, root: Array) -> Outer:
+        """The rows A' J."""
+        ...
+
+    def squares(self, inner: Array | None = None) -> Array:
+        """The diagonal of J' N J."""
+        ...
 
 
 @record
@@ -50,47 +78,91 @@ class OuterCross(Crossed):
         return scale_rows(rows, self.var)
 
 
-def couple_ridge(base: Array, factor: Array, rows: Rows) -> tuple[Array, Array, Array]:
-    """v, c and J S J' for S = inv(diag(y) + W' W), with J S = (J - c W) diag(v). Cost: P R^2."""
-    var = 1.0 / base
-    spread = scale_rows(factor, var)
-    own, mutual, mine = spread @ factor.T, rows.cross(spread), symmetric(rows.gram(var))
+def couple_ridge(base: Array, factor: Array, rows: Outer) -> tuple[Array, Array]:
+    """c and J S J' for S = inv(diag(y) + W' W), with J S = (J - c W) diag(1/y). Cost: P R^2."""
+    (found,) = measure(base, factor, rows.layers, (True,))
+    return _ridge(found, rows.left)
+
+
+def _ridge(found: Products, left: Left) -> tuple[Array, Array]:
+    """c (k, R) and J S J' (k, k), given the products in the metric 1/y. Cost: k^2 R."""
+    own, mutual = found.own, leave(found.mutual, left)
+    mine = symmetric(leave(leave(found.gram, left).T, left))
     chol = jnp.linalg.cholesky(jnp.eye(own.shape[0], dtype=own.dtype) + own)
     along = solve_lower(chol, solve_lower(chol, mutual), transpose=True).T
     overlap = along @ mutual
-    rest = mine - overlap - overlap.T + along @ symmetric(own) @ along.T
+    rest = mine - overlap - overlap.T + along @ own @ along.T
     slack = 4.0 * precision(mine.dtype).eps * jnp.diag(jnp.diagonal(mine))
-    return var, along, symmetric(rest) + along @ along.T + slack
+    return along, symmetric(rest) + along @ along.T + slack
 
 
-def leading(base: Array, factor: Array, rows: Rows, rank: int, whitened: bool) -> tuple[Array, Array]:
+def leading(base: Array, factor: Array, rows: Outer, rank: int, whitened: bool) -> tuple[Array, Array]:
     """The diagonal and the R rows that are kept of diag(y) + W' W + B' B for outer rows B (k, P).
 
-    The result is that of `credo.linalg.jacobians.dense.leading`, with an exact diagonal. Of the k dropped
-    directions, only those that involve W are formed, at most R of them. The others are combinations of B
-    alone, and what they add to the diagonal is read off the outer products. Cost: P R min(R, k).
+    The result is that of `credo.linalg.jacobians.dense.leading`, with an exact diagonal. Cost: P R min(R, k).
+    """
+    (found,) = measure(base, factor, rows.layers, (whitened,))
+    new_base, kept, _ = _forget(base, factor, rows, found, rank, None)
+    return new_base, kept
+
+
+def assimilate(
+    base: Array, factor: Array, rows: Outer, residual: Array, root: Array, rank: int, whitened: bool
+) -> Assimilated:
+    """Kalman's update for outer rows J, gradient J' e and Hessian -J' A A' J; see `Rows.assimilate`.
+
+    `couple_ridge`, the move of the mean, and `leading` share their passes.
+    """
+    found = measure(base, factor, rows.layers, (True,) if whitened else (True, False))
+    along, inner = _ridge(found[0], rows.left)
+    weights = kalman_weights(root, residual, inner)
+    move = (-weights @ along, enter(weights, rows.left))
+    new_base, kept, shift = _forget(base, factor, rows.attenuate(root), found[-1], rank, move)
+    return Assimilated(shift, inner, new_base, kept)
+
+
+def _forget(
+    base: Array, factor: Array, rows: Outer, found: Products, rank: int, move: tuple[Array, Array] | None
+) -> tuple[Array, Array, Array]:
+    """y', W', and the row c W + u J, divided by y, for a move (c, u) of the mean.
+
+    Of the k dropped directions, only those that involve W are formed, at most R of them. The others are
+    combinations of B alone, and what they add to the diagonal is read off the outer products.
     """
     many = factor.shape[0]
-    weight = 1.0 / base if whitened else None
-    metric_factor = scale_rows(factor, weight) if weight is not None else factor
-    mutual = rows.cross(metric_factor)
-    gram = jnp.block([[metric_factor @ factor.T, mutual], [mutual.T, rows.gram(weight)]])
-    _, vectors = eigh(symmetric(gram))
-    frame = vectors[:, ::-1].T
-    if rows.shape[0] <= 2 * rank:
-        axes = frame[:, :many] @ factor + rows.pull(frame[:, many:])
-        return base + column_sums(axes[rank:] ** 2), axes[:rank]
-    top = frame[:rank, :many] @ factor + rows.pull(frame[:rank, many:])
-    on_factor, on_rows = frame[rank:, :many], frame[rank:, many:]
-    basis = _range(on_factor)
-    directions = (basis.T @ on_factor) @ factor + rows.pull(basis.T @ on_rows)
-    others = on_rows - basis @ (basis.T @ on_rows)
-    increase = column_sums(directions**2) + jnp.maximum(rows.squares(others.T @ others), 0.0)
-    return base + increase, top
+    mutual = leave(found.mutual, rows.left)
+    mine = leave(leave(found.gram, rows.left).T, rows.left)
+    gram = symmetric(jnp.block([[found.own, mutual], [mutual.T, mine]]))
+    others = None
+    if mutual.shape[1] <= 2 * rank:
+        frame = eigh(gram)[1][:, ::-1].T
+    else:
+        top = leading_frame(gram, rank)
+        basis = _range(top, many)
+        frame = jnp.concatenate([top, basis.T], axis=0)
+        on_rows = frame[:, many:]
+        others = jnp.eye(mutual.shape[1], dtype=gram.dtype) - on_rows.T @ on_rows
+    on_factor, on_products = frame[:, :many], enter(frame[:, many:], rows.left)
+    if move is not None:
+        on_factor = jnp.concatenate([on_factor, move[0][None, :]])
+        on_products = jnp.concatenate([on_products, move[1][None, :]])
+    new_base, kept, shift = turn(base, factor, rows.layers, on_factor, on_products, rank, move is not None)
+    if move is not None:  # all that is written is finite where these few numbers are
+        shift = jnp.where(jnp.isfinite(jnp.sum(on_factor) + jnp.trace(gram)), shift, jnp.nan)
+    if others is not None:
+        new_base = new_base + jnp.maximum(rows.squares(others), 0.0)
+    return new_base, kept, shift
 
 
-def _range(matrix: Array) -> Array:
-    """An orthonormal basis (k, R) of the columns of a matrix (k, R); zero where they are dependent."""
-    values, vectors = eigh(matrix.T @ matrix)
+def _range(top: Array, many: int) -> Array:
+    """An orthonormal basis (n, R) of what the first R axes have outside the rows of `top` (r, n).
+
+    It is that of the columns of (I - T' T)[:, :R]; zero where they are dependent.
+    """
+    size = top.shape[1]
+    outside = jnp.eye(size, many, dtype=top.dtype) - top.T @ top[:, :many]
+    values, vectors = eigh(symmetric(outside.T @ outside))
     small = values <= precision(values.dtype).eps * jnp.maximum(values[-1], 1.0)
-    return (matrix @ vectors) * jnp.where(small, 0.0, 1.0 / safe_sqrt(jnp.where(small, 1.0, values)))[None, :]
+    return (outside @ vectors) * jnp.where(small, 0.0, 1.0 / safe_sqrt(jnp.where(small, 1.0, values)))[
+        None, :
+    ]

@@ -1,0 +1,245 @@
+"""Passes over a diagonal plus low-rank precision and the outer rows beside it, block by block.
+
+What stands for P parameters is read in blocks that stay in the processor's cache: a slice of the diagonal y
+and of the factor W, and the part of the rows J that belongs to it, which is made from the inputs of a layer
+there and then. An update takes two passes: `measure` reads y and W for small products, and `turn` reads them
+again and writes what is new.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeAlias, TypeVar
+
+import jax
+import jax.numpy as jnp
+
+from credo.core.records import record
+from credo.core.types import Array
+from credo.linalg.jacobians.layers import arms, meet, meet_both, width
+from credo.linalg.matrices import scale_rows, symmetric
+
+__all__ = ["Layers", "Products", "by_layer", "measure", "outer_sum", "turn"]
+
+T = TypeVar("T")
+
+Layers: TypeAlias = tuple[tuple[Array, Array], ...]
+"""The inputs (G, n) and deltas of each layer, as in `OuterRows`."""
+
+Sums: TypeAlias = tuple[Array, tuple[tuple[Array, Array], ...]]
+"""W D W', and for each layer what W D and D reach through the inputs."""
+
+BLOCK = 2048
+"""Parameters in a block. With 10 directions its slice of W takes 80 kB; of 1,024 to 8,192 it was fastest."""
+
+
+UNROLLED = 64
+"""Terms up to which a sum over an axis that is not the last is written out, which XLA's CPU code adds up in
+half the time of its reduction.
+"""
+
+
+@record
+class Products:
+    """Small products of W (R, P) and of the products J (n, P) of outer rows with a diagonal metric D.
+
+    Attributes:
+        own: W D W' (R, R).
+        mutual: W D J' (R, n).
+        gram: J D J' (n, n).
+    """
+
+    own: Array
+    mutual: Array
+    gram: Array
+
+
+@dataclass(frozen=True)
+class Block:
+    """The parameters of `count` inputs of a layer, from input `first` and column `start` on."""
+
+    layer: int
+    start: Array | int
+    first: Array | int
+    count: int
+    width: int
+
+    def columns(self, matrix: Array) -> Array:
+        """The columns (..., count * width) of a matrix (..., P)."""
+        return jax.lax.dynamic_slice_in_dim(matrix, self.start, self.count * self.width, axis=-1)
+
+    def write(self, matrix: Array, part: Array) -> Array:
+        """The matrix (..., P) with these columns replaced."""
+        return jax.lax.dynamic_update_slice_in_dim(matrix, part, self.start, axis=-1)
+
+    def inputs(self, h: Array) -> Array:
+        """The inputs (G, count) of the layer's inputs (G, n)."""
+        return jax.lax.dynamic_slice_in_dim(h, self.first, self.count, axis=1)
+
+
+def measure(base: Array, factor: Array, layers: Layers, metrics: tuple[bool, ...]) -> tuple[Products, ...]:
+    """The small products in some metrics: D = 1 / y where an entry is True, and D = I where it is False.
+
+    Arguments:
+        base, factor: y (P,) and W (R, P).
+        layers: the layers of the rows.
+        metrics: the metrics; each is computed in the same pass.
+    """
+    rank, dtype = factor.shape[0], factor.dtype
+    groups, each = layers[0][1].shape[:2]
+    own = jnp.zeros((rank, rank), dtype)
+    empty = tuple(
+        (jnp.zeros((rank, groups, width(d)), dtype), jnp.zeros((groups, groups, width(d)), dtype))
+        for _, d in layers
+    )
+
+    def visit(block: Block, sums: tuple[Sums, ...]) -> tuple[Sums, ...]:
+        here, h = block.columns(factor), block.inputs(layers[block.layer][0])
+        var = 1.0 / block.columns(base)
+        results = []
+        for weighted, (total, parts) in zip(metrics, sums, strict=True):
+            scaled = scale_rows(here, var) if weighted else here
+            reached, both = parts[block.layer]
+            shape = (-1, block.count, block.width)
+            pairs = (h[:, None, :] * h[None, :, :]).reshape(-1, block.count)
+            level = var if weighted else jnp.ones_like(var)
+            reached = reached + _reach(scaled.reshape(shape), h)
+            both = both + (pairs @ level.reshape(shape[1:])).reshape(both.shape)
+            new = tuple((reached, both) if i == block.layer else part for i, part in enumerate(parts))
+            results.append((total + scaled @ here.T, new))
+        return tuple(results)
+
+    start = tuple((own, empty) for _ in metrics)
+    found = []
+    for total, parts in _sweep(layers, visit, start):
+        mutual = sum(
+            (meet(part[0], d) for part, (_, d) in zip(parts, layers, strict=True)), jnp.zeros((), dtype)
+        )
+        gram = sum(
+            (meet_both(d, part[1], d) for part, (_, d) in zip(parts, layers, strict=True)),
+            jnp.zeros((), dtype),
+        )
+        count = groups * each
+        found.append(
+            Products(symmetric(total), mutual.reshape(rank, count), symmetric(gram.reshape(count, count)))
+        )
+    return tuple(found)
+
+
+def turn(
+    base: Array, factor: Array, layers: Layers, on_factor: Array, on_rows: Array, rank: int, move: bool
+) -> tuple[Array, Array, Array]:
+    """New rows Z = T W + C J, of which the first are kept, and the others are added to the diagonal.
+
+    Arguments:
+        base, factor: y (P,) and W (R, P).
+        layers: the layers of the products J (n, P).
+        on_factor, on_rows: T (r, R) and C (r, n).
+        rank: how many rows are kept.
+        move: whether the last row is divided by y and handed back, instead of being added.
+
+    Returns:
+        y plus the squares of the rows that are not kept (P,), the kept rows, and the last row divided by y
+        (or zero).
+    """
+    count = on_factor.shape[0] - move
+    shape = layers[0][1].shape[:2]
+    sides = [arms(on_rows.reshape(-1, *shape), d) for _, d in layers]
+
+    def visit(block: Block, new: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
+        level, h = block.columns(base), block.inputs(layers[block.layer][0])
+        rows = on_factor @ block.columns(factor)
+        rows = (rows.reshape(-1, block.count, block.width) + _outer(sides[block.layer], h)).reshape(
+            rows.shape
+        )
+        increased = (
+            level + sum((rows[i] ** 2 for i in range(rank + 1, count)), rows[rank] ** 2)
+            if count > rank
+            else level
+        )
+        last = block.write(new[2], rows[-1] / level) if move else new[2]
+        return block.write(new[0], increased), block.write(new[1], rows[:rank]), last
+
+    blank = jnp.zeros_like(base)
+    return _sweep(layers, visit, (blank, jnp.zeros((rank, base.shape[0]), base.dtype), blank))
+
+
+def by_layer(
+    layers: Layers, parts: Callable[[int, int, int], tuple[Array, ...]], size: int
+) -> tuple[Array, ...]:
+    """Vectors (P,) that are written layer by layer, where a layer's part is a matrix (n, m).
+
+    An outer product that is laid out flat costs XLA's CPU code four times as much.
+
+    Arguments:
+        layers: the layers.
+        parts: from the number of a layer and where its parameters start and end, its parts (n, m).
+        size: P.
+    """
+    start, vectors = 0, None
+    for layer, (h, d) in enumerate(layers):
+        end = start + h.shape[1] * width(d)
+        # The barrier keeps the compiler from working the parts out again along the flat vector.
+        new = [part.reshape(-1) for part in jax.lax.optimization_barrier(parts(layer, start, end))]
+        if vectors is None:
+            vectors = [jnp.zeros(size, part.dtype) for part in new]
+        vectors = [
+            jax.lax.dynamic_update_slice_in_dim(vector, part, start, axis=0)
+            for vector, part in zip(vectors, new, strict=True)
+        ]
+        start = end
+    assert vectors is not None
+    return tuple(vectors)
+
+
+def outer_sum(side: Array, h: Array) -> Array:
+    """The sum over groups of arms (G, m) times inputs (G, n): (n, m)."""
+    return h[0][:, None] * side[0][None, :] if h.shape[0] == 1 else h.T @ side
+
+
+def _reach(block: Array, h: Array) -> Array:
+    """The sum over inputs of a block (q, b, m) times the inputs (G, b): (q, G, m)."""
+    if h.shape[0] == 1 and h.shape[1] <= UNROLLED:
+        return sum((block[:, i] * h[0, i] for i in range(1, h.shape[1])), block[:, 0] * h[0, 0])[:, None, :]
+    if h.shape[0] == 1:
+        return jnp.sum(block * h[0][None, :, None], axis=1)[:, None, :]
+    return jnp.einsum("qbm,gb->qgm", block, h)
+
+
+def _outer(side: Array, h: Array) -> Array:
+    """The sum over groups of arms (q, G, m) times inputs (G, b): (q, b, m)."""
+    if h.shape[0] == 1:
+        return side[:, 0, None, :] * h[0][None, :, None]
+    result: Array = jax.lax.map(lambda arm: h.T @ arm, side)
+    return result
+
+
+def _sweep(layers: Layers, visit: Callable[[Block, T], T], carry: T) -> T:
+    """Visit all blocks, one after the other."""
+    start = 0
+    for layer, (h, d) in enumerate(layers):
+        inputs, size = h.shape[1], width(d)
+        times = max(1, round(inputs * size / BLOCK))
+        count = inputs // times
+        if times > 1:
+
+            def one(
+                i: Array,
+                carry: T,
+                layer: int = layer,
+                start: int = start,
+                count: int = count,
+                size: int = size,
+            ) -> T:
+                return visit(Block(layer, start + i * (count * size), i * count, count, size), carry)
+
+            times = inputs // count
+            carry = jax.lax.fori_loop(0, times, one, carry)
+        else:
+            carry = visit(Block(layer, start, 0, count, size), carry)
+        if times * count < inputs:
+            at = times * count
+            carry = visit(Block(layer, start + at * size, at, inputs - at, size), carry)
+        start += inputs * size
+    return carry
