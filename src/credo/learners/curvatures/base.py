@@ -94,8 +94,6 @@ class Local:
         diagonal: d (P,), or None for 0.
         objective: the log-likelihood as a function of the outputs, where steps are to be kept from
             overshooting; None where the whole step is always taken.
-        fraction: the share of its move that a single step should take, above 0 and at most 1, where the rows
-            do not carry the whole Hessian; None for 1.
 
     Example:
         >>> from credo.learners import Local
@@ -111,7 +109,6 @@ class Local:
     eta: Array
     diagonal: Array | None = None
     objective: Objective | None = None
-    fraction: Array | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "rows", as_rows(self.rows))
@@ -148,7 +145,7 @@ class Local:
     def share(self, inner: Array) -> Array | None:
         """The share of Kalman's step to take, given J S J'; None for all of it. See `Objective.share`."""
         if self.objective is None:
-            return self.fraction
+            return None
         return self.objective.share(self.eta, self.root, self.residual, inner)
 
     def bend(self, outputs: Array) -> Array:

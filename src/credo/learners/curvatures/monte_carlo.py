@@ -171,10 +171,10 @@ class MonteCarloHessian(MonteCarlo):
       Tropp 2011) with `rounds` + 2 sets of rank + 5 products of the mean Hessian, then a small eigenproblem.
 
     A diagonal, or a few directions, say too little of the curvature along the step u = S g that follows from
-    them, and on networks such steps grow without bound. One product more, with u, measures it: BONG then
-    takes the share g'u / (g'u + c) of the step, where c is what mean_m max(u' H_m u, 0) exceeds the kept
-    curvature by. No step goes beyond the maximum of the quadratic model along it; for one output and a
-    linear-Gaussian model that is Kalman's gain.
+    them, and on networks such steps grow without bound. One product more, with u, measures it: the gradient
+    of the first iteration is multiplied by the share g'u / (g'u + c), where c is what mean_m max(u' H_m u, 0)
+    exceeds the kept curvature by. No such step goes beyond the maximum of the quadratic model along it; for
+    one output and a linear-Gaussian model that is Kalman's gain.
 
     Arguments:
         samples, antithetic, common, quasi: how to draw; see `MonteCarlo`.
@@ -209,7 +209,8 @@ class MonteCarloHessian(MonteCarlo):
         first, second = jax.random.split(site.key_of(iteration, self.common))
         draws = self.draw(mean, cov, first)
         etas = jax.vmap(site.outputs)(draws)
-        return cov.hessian(MeanHessian(self, jax.grad(site.log_likelihood), draws, etas, mean, cov, second))
+        slope = jax.grad(site.log_likelihood)
+        return cov.hessian(MeanHessian(self, slope, draws, etas, mean, cov, second, iteration))
 
 
 @dataclass(frozen=True)
@@ -222,6 +223,7 @@ class MeanHessian:
         draws, etas: the draws (M, P) and the model's outputs at them (M, C).
         mean, cov: the belief that the draws come from.
         key: the key of probes and directions.
+        iteration: the number of the inner iteration, from 0.
     """
 
     curvature: MonteCarloHessian
@@ -231,6 +233,7 @@ class MeanHessian:
     mean: Array
     cov: Readable
     key: Array
+    iteration: Array | int = 0
 
     def diagonal(self) -> Local:
         """The diagonal of the negative mean Hessian, cut off at 0."""
@@ -242,9 +245,12 @@ class MeanHessian:
             along = -(gradients @ step) * ((self.draws - self.mean[None, :]) @ (step / var))
         else:
             along = self._bends(step)
-        share = _share(g @ step, along, diagonal @ step**2)
-        one, zero = jnp.ones(1, g.dtype), jnp.zeros(1, g.dtype)
-        return Local(DenseRows(g[None, :]), one, zero, self.etas, diagonal, fraction=share)
+        share = self._first(_share(g @ step, along, diagonal @ step**2))
+        return Local(DenseRows(g[None, :]), share[None], jnp.zeros(1, g.dtype), self.etas, diagonal)
+
+    def _first(self, share: Array) -> Array:
+        """The share for the first iteration, which starts from the belief before the observation, then 1."""
+        return jnp.where(jnp.asarray(self.iteration) == 0, share, 1.0)
 
     def _bends(self, step: Array) -> Array:
         """-u' H_m u (M,) for a step u (P,)."""
@@ -275,8 +281,8 @@ class MeanHessian:
         local = self._in_rows(directions, g)
         cross, inner = self.cov.couple(local.rows)
         step = cross.pull(kalman_weights(local.root, local.residual, inner))
-        share = _share(g @ step, self._bends(step), jnp.sum((directions @ step) ** 2))
-        return replace(local, fraction=share)
+        share = self._first(_share(g @ step, self._bends(step), jnp.sum((directions @ step) ** 2)))
+        return replace(local, residual=share * local.residual)
 
     def whole(self) -> Local:
         """The positive part of the negative mean Hessian, by its eigenvectors (P, P)."""

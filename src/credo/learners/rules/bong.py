@@ -74,7 +74,7 @@ class BONGRule(Rule):
             if by_kept:
                 slope = local.gradient - inverse_of(cov)(shift) if i else local.gradient
                 new_cov = base.condition(local.factor)
-                shift = shift + _part(new_cov.mv(slope), local.fraction if not i else None)
+                shift = shift + new_cov.mv(slope)
                 continue
             residual = local.residual + local.bend(local.rows.push(shift)) if i else local.residual
             move, new_cov = base.absorb(local.rows, residual, local.root)
