@@ -14,9 +14,14 @@ __all__ = ["SCALER", "number_baseline", "own_units", "standardise"]
 SCALER = TargetScaler()
 """How the targets of a session are standardised, each by the targets before it."""
 
+FARTHEST = 1e18
+"""The largest size of a standardised target by which a forecast is judged."""
+
 
 def standardise(y: np.ndarray, scaling: ScaledTarget) -> np.ndarray:
     """Targets in units of the spread of those before them, without clipping: what forecasts are judged by.
+
+    Those beyond `FARTHEST` are set to it, since their squares would leave single precision.
 
     Arguments:
         y: the targets in their own units (n,).
@@ -25,7 +30,8 @@ def standardise(y: np.ndarray, scaling: ScaledTarget) -> np.ndarray:
     Returns:
         The standardised targets (n,), float32.
     """
-    return np.asarray((y - scaling.location) / scaling.scale, np.float32)
+    away = (y - scaling.location) / scaling.scale
+    return np.asarray(np.clip(away, -FARTHEST, FARTHEST), np.float32)
 
 
 def own_units(scores: Scores, location: np.ndarray, scale: np.ndarray) -> Scores:
