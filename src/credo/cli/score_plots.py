@@ -29,7 +29,7 @@ def draw(tally: Tally, *, target: str, baseline: str, ordered: bool, uncertain: 
         ordered: whether the last value is shown as a further baseline.
         uncertain: whether there is a posterior.
     """
-    numbers = tally.task == "regression"
+    numbers = tally.task != "classification"
     pictures: dict[str, Picture] = {}
     if tally.scored:
         window = int(max(20, min(1000, tally.scored // 10)))

@@ -55,7 +55,7 @@ def forecast_blocks(
     blocks: Sequence[Block],
     chunk: int,
     classes: tuple[str, ...],
-    moments: Moments,
+    moments: Moments | None,
     levels: Sequence[float],
 ) -> Forecasts:
     """Forecast encoded rows.
@@ -65,7 +65,7 @@ def forecast_blocks(
         blocks: the rows.
         chunk: the number of rows in a compiled call.
         classes: the class labels; empty for a regression.
-        moments: the moments of the targets so far (regression).
+        moments: the moments of the targets so far; None where targets are not standardised.
         levels: the probabilities of the quantiles to give (regression).
     """
     lines = np.concatenate([np.zeros(0, int), *(block.lines for block in blocks)])
@@ -86,8 +86,10 @@ def forecast_blocks(
     ]
     if classes:
         return Forecasts(lines, classes, columns[0][:, : len(classes)])
-    mean, sd = SCALER.inverse(moments, columns[0], columns[1])
-    quantiles, _ = SCALER.inverse(moments, columns[2], columns[2])
+    mean, sd, quantiles = columns
+    if moments is not None:
+        mean, sd = SCALER.inverse(moments, mean, sd)
+        quantiles, _ = SCALER.inverse(moments, quantiles, quantiles)
     return Forecasts(lines, (), None, mean, sd, quantiles if len(levels) else None)
 
 

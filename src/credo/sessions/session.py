@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 from collections import Counter
 from collections.abc import Sequence
@@ -23,9 +24,17 @@ from credo.sessions.forecasts import Forecasts, forecast_blocks, judge
 from credo.sessions.intake import Rows, blocks_of, first_chunks
 from credo.sessions.posterior import Posterior
 from credo.sessions.resolution import resolve
-from credo.sessions.settings import MethodName, Options, Settings, TaskName
+from credo.sessions.settings import MethodName, NoiseVar, Options, Settings, TaskName
 from credo.sessions.tally import Tally
-from credo.sessions.targets import SCALER, number_baseline, own_units, standardise
+from credo.sessions.targets import (
+    SCALER,
+    WARMUP,
+    count_baseline,
+    mid_pit,
+    number_baseline,
+    own_units,
+    standardise,
+)
 from credo.streams import score_chunk, to_scores
 from credo.tables import ScaledTarget, infer_schema
 
@@ -115,7 +124,7 @@ class Session:
         curvature: CurvatureName | None = None,
         drift: Drift | str | None = None,
         prior_var: float | None = None,
-        noise_var: float | None = None,
+        noise_var: NoiseVar = None,
         learning_rate: float | None = None,
         iterations: int | None = None,
         seed: int = 0,
@@ -152,7 +161,7 @@ class Session:
     @property
     def regression(self) -> bool:
         """Whether numbers are predicted."""
-        return self.settings.task == "regression"
+        return self.settings.task != "classification"
 
     @property
     def size(self) -> int:
@@ -188,7 +197,7 @@ class Session:
             return None
         learn = self._learn_numbers if self.regression else self._learn_classes
         parts: list[Steps | None] = []
-        for start, stop in passes.cuts(block.y, self.chunk, self._known):
+        for start, stop in passes.cuts(len(block), self.chunk, self._starts(block.y)):
             self._widen(0 if self.regression else int(block.y[start]) + 1)
             parts.append(learn(block.x[start:stop], block.y[start:stop]))
         self.tally.mark(self.rows_used, *(float(number) for number in passes.spread(self.belief)))
@@ -197,6 +206,12 @@ class Session:
         steps = join([part for part in parts if part is not None])
         self.changes.add(steps)
         return steps
+
+    def _starts(self, y: np.ndarray) -> list[int]:
+        """The rows at which a chunk begins: the first of a new class, the first count that is learned."""
+        if self._known is not None:
+            return passes.arrivals(y, self._known)
+        return [WARMUP - int(self.scaler.count[0])] if self.settings.task == "count" else []
 
     def _widen(self, classes: int) -> None:
         """Make room for so many classes, where there are fewer: a new class begins at the prior."""
@@ -219,12 +234,27 @@ class Session:
     def _learn_numbers(self, x: np.ndarray, y: np.ndarray) -> Steps | None:
         before = self.scaler
         self.scaler, scaling = SCALER.encode(before, y)
+        if self.settings.task == "count":
+            return self._learn_counts(x, y, int(before.count[0]), scaling)
         known = scaling.known
         scores, steps = self._score(x, scaling.z.astype(np.float32), known, y, scaling)
         location, scale = scaling.location[known], scaling.scale[known]
         counted = (before.count[0] + np.arange(len(y)))[known]
         own = own_units(scores, location, scale)
         self.tally.add(own, *number_baseline(scores.y, location, scale, counted))
+        return steps
+
+    def _learn_counts(self, x: np.ndarray, y: np.ndarray, before: int, scaling: ScaledTarget) -> Steps | None:
+        """Learn counts, once the first ones have said where the log rate begins."""
+        warm = before >= WARMUP
+        if before == WARMUP:
+            shape, start = self.encoding.shape, float(np.log(max(scaling.location[0], 1 / WARMUP)))
+            self.learner, self.belief = build(self.settings, shape, 0, start=start)
+        scaling = dataclasses.replace(scaling, known=np.full(len(y), warm))
+        scores, steps = self._score(x, y.astype(np.float32), scaling.known, y, None if warm else scaling)
+        if warm:
+            base = count_baseline(y, scaling.location, scaling.scale, before + np.arange(len(y)))
+            self.tally.add(mid_pit(scores), *base)
         return steps
 
     def _score(
@@ -287,7 +317,8 @@ class Session:
         blocks = list(blocks_of(rows, self.encoding, learn=False, need_target=False))
         self._widen(len(self.encoding.classes))
         classes = () if self.regression else self.encoding.classes
-        return forecast_blocks(self.learner, self.belief, blocks, self.chunk, classes, self.scaler, levels)
+        moments = None if self.settings.task == "count" else self.scaler
+        return forecast_blocks(self.learner, self.belief, blocks, self.chunk, classes, moments, levels)
 
     def test(self, rows: Rows, tally: Tally | None = None) -> Tally:
         """Score rows that are not learned from, beside the current baseline.
@@ -314,8 +345,12 @@ class Session:
             tally.add(scores, np.log(share[y]), (share.argmax() != y).astype(float))
             return
         _, scaling = SCALER.encode(self.scaler, y, learn=False)
-        scores = own_units(self._judge(x, y, standardise(y, scaling)), scaling.location, scaling.scale)
         count = np.full(len(y), self.scaler.count[0])
+        if self.settings.task == "count":
+            scores = mid_pit(self._judge(x, y, y.astype(np.float32)))
+            tally.add(scores, *count_baseline(y, scaling.location, scaling.scale, count))
+            return
+        scores = own_units(self._judge(x, y, standardise(y, scaling)), scaling.location, scaling.scale)
         tally.add(scores, *number_baseline(y, scaling.location, scaling.scale, count))
 
     def _judge(self, x: np.ndarray, y: np.ndarray, ys: np.ndarray) -> Scores:

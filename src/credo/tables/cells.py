@@ -15,6 +15,7 @@ __all__ = [
     "MISSING",
     "Cells",
     "cell_text",
+    "is_count",
     "is_decorated",
     "is_missing",
     "label_text",
@@ -170,6 +171,17 @@ def is_decorated(cell: object) -> bool:
     except ValueError:
         return _decorated(cell) is not None
     return False
+
+
+def is_count(values: np.ndarray) -> np.ndarray:
+    """Which numbers are counts: whole, and at least 0.
+
+    Example:
+        >>> is_count(np.array([0.0, 3.0, 2.5, -1.0])).tolist()
+        [True, True, False, False]
+    """
+    counts: np.ndarray = (values >= 0) & (values == np.floor(values))
+    return counts
 
 
 def _bounded(values: np.ndarray) -> np.ndarray:

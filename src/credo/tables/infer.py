@@ -10,6 +10,7 @@ import numpy as np
 from credo.core.errors import DataError, require_choice, require_integer, suggest
 from credo.tables.cells import (
     cell_text,
+    is_count,
     is_decorated,
     is_missing,
     label_text,
@@ -52,7 +53,7 @@ def infer_schema(
     Arguments:
         chunks: the first chunk or chunks, as `TableSource.peek` gives them.
         target: the column that is predicted.
-        task: "classification" or "regression"; None infers it.
+        task: "classification", "regression" or "count"; None infers one of the first two.
         classes: all class labels, where the first rows may not show them all; implies classification.
         drop: columns to leave out.
         categorical: columns to treat as categorical whatever they hold.
@@ -91,7 +92,7 @@ def infer_schema(
     goal = _infer_target(target, joined[target], task, classes)
     columns: list[ColumnSpec] = []
     dropped = [Dropped(name, "as asked") for name in dict.fromkeys(drop)]
-    notes = _decoration(f"target {target!r}", joined[target], goal.task == "regression", rows)
+    notes = _decoration(f"target {target!r}", joined[target], goal.task != "classification", rows)
     still: list[tuple[str, float]] = []
     for name in names:
         if name == target or name in drop:
@@ -169,11 +170,16 @@ def _infer_target(
         raise DataError(
             f"target {name!r} is missing in all of the first {len(cells)} rows; name another target."
         )
-    if task == "regression" and not numeric and not flags:
+    if task in ("regression", "count") and not numeric and not flags:
         example = next(cell for cell, bad in zip(present, wrong, strict=True) if bad)
         raise DataError(
-            f"target {name!r} holds text such as {cell_text(example)[:40]!r}, which regression cannot "
+            f"target {name!r} holds text such as {cell_text(example)[:40]!r}, which {task} cannot "
             "predict; task must be classification, or name another target."
+        )
+    if task == "count" and np.mean(is_count(usable)) < _PARSED:
+        raise DataError(
+            f"target {name!r} holds numbers such as {usable[~is_count(usable)][0]:g}, which are no counts "
+            "(whole numbers from 0); task must be regression, or name another target."
         )
     whole = bool(numeric and (usable == np.floor(usable)).all())
     labels = _labels(present, wrong if numeric else None, whole)
@@ -194,6 +200,7 @@ def _infer_target(
             )
         elif whole:
             why = f"{several} in {len(cells)} rows: regression; `task='classification'` to override"
+            why += ", `task='count'` where they are counts" if is_count(usable).all() else ""
         else:
             why = f"target {name!r} holds numbers: regression; `task='classification'` to override"
     else:
@@ -204,8 +211,8 @@ def _infer_target(
             f"; {int(wrong.sum())} of the first {len(cells)} rows hold text there, such as "
             f"{cell_text(text)[:40]!r}, and are skipped"
         )
-    if task == "regression":
-        return TargetSpec(name, "regression", why=why)
+    if task != "classification":
+        return TargetSpec(name, task, why=why)
     if count > MOST_CLASSES:
         raise DataError(
             f"target {name!r} has {count} distinct values in the first {len(cells)} rows; classification "
@@ -230,8 +237,8 @@ def _labels(present: list[object], wrong: np.ndarray | None, whole: bool) -> lis
 
 
 def _from_classes(name: str, present: list[object], task: Task | None, classes: Sequence[str]) -> TargetSpec:
-    if task == "regression":
-        raise DataError("classes must not be given with task regression.")
+    if task not in (None, "classification"):
+        raise DataError(f"classes must not be given with task {task}.")
     if isinstance(classes, str):
         raise DataError(f"classes must be a list of labels; got the text {classes!r}.")
     labels = [cell_text(label) for label in classes]
