@@ -167,12 +167,17 @@ def test_classes_that_never_come(refused: Refused, tmp_path: Path) -> None:
     assert "holds none of the classes 7, 8" in refused("learn", path, "--target", "y", "--classes", "7,8")
 
 
-def test_a_label_that_was_unseen_is_learned_and_said(credo: Command, tmp_path: Path) -> None:
+def test_a_new_class_is_learned_unless_the_classes_were_given(credo: Command, tmp_path: Path) -> None:
+    words = ("--target", "level", "--model", "linear", "-q")
+    path = labels(tmp_path / "u.csv", 60)
     (tmp_path / "new.csv").write_text("a,city,member,level\n1.0,Oslo,yes,medium\n0.5,Paris,no,low\n")
-    table = labels(tmp_path / "u.csv", 60)
-    assert credo("learn", table, "--target", "level", "--model", "linear", "--save", "s").status == 0
-    outcome = credo("learn", "new.csv", "--resume", "s")
+    assert credo("learn", path, *words, "--save", "open").status == 0
+    outcome = credo("learn", "new.csv", "--resume", "open", "--save", "s")
     assert outcome.status == 0 and "line 2 has the new class 'medium'" in outcome.err
+    assert credo("predict", "s", "new.csv").out.startswith("row,prediction,p(high),p(low),p(medium)")
+    assert credo("learn", path, *words, "--save", "closed", "--classes", "high,low").status == 0
+    outcome = credo("learn", "new.csv", "--resume", "closed")
+    assert "has the target 'medium'" in outcome.err and "--classes" in outcome.err
 
 
 def test_saved_beliefs(refused: Refused, credo: Command, tmp_path: Path) -> None:

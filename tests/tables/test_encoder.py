@@ -203,8 +203,7 @@ def test_bad_rows_are_named() -> None:
     encoder = Encoder(SCHEMA)
     _, _, _, report = encoder.encode(encoder.initial(), data)
     assert [str(row) for row in report.bad] == [
-        "line 2 has the target 'w', which was not among the first rows' classes (u, v); "
-        "give all classes with `classes`",
+        "line 2 has the target 'w', which is none of the classes (u, v); give all classes with `classes`",
         "line 3 has no target: 'y' is missing",
     ]
 

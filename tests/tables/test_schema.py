@@ -155,6 +155,34 @@ def test_the_task_is_inferred_and_said(values: Any, task: Any, classes: Any, why
     assert why in target.why and target.why.startswith("target 'y' ")
 
 
+def test_numbers_with_signs_are_numbers_and_said() -> None:
+    prices = [f"${5 + i / 100:.2f}" if i % 5 == 0 else f"{5 + i / 100:.2f}" for i in range(N)]
+    schema = infer_schema(chunk_of(a=["1,234", "5%", "-$3", "€ 7.5"] * (N // 4), y=prices), "y")
+    assert schema.target.task == "regression" and kinds(schema) == {"a": "numeric"}
+    assert (
+        schema.notes[0] == f"target 'y' holds '$5.00', which is read as 5: so {N // 5} of the first {N} rows"
+    )
+    assert "column 'a' holds '1,234', which is read as 1234" in schema.notes[1]
+
+
+def test_text_in_a_target_that_is_mostly_numbers_is_skipped_and_said() -> None:
+    values = ["call us" if i % 5 == 0 else f"{5 + i / 100:.2f}" for i in range(N)]
+    target = infer_schema(chunk_of(a=list(range(N)), y=values), "y").target
+    assert target.task == "regression" and target.classes == ()
+    assert f"{N // 5} of the first {N} rows hold text there, such as 'call us', and are skipped" in target.why
+    few = ["other" if i % 5 == 0 else str(i % 3) for i in range(N)]  # labels, of which some are numbers
+    assert infer_schema(chunk_of(a=list(range(N)), y=few), "y").target.classes == ("0", "1", "2", "other")
+
+
+def test_constant_columns_are_one_sentence() -> None:
+    still = {f"k{i}": [7] * N for i in range(13)}
+    notes = infer_schema(chunk_of(a=list(range(N)), y=["u", "v"] * (N // 2), **still), "y").notes
+    assert notes == (
+        f"13 columns are constant in the first {N} rows and are 0 until they change: "
+        "k0, k1, k2, k3, k4, k5, k6, k7, ...",
+    )
+
+
 def test_the_task_and_the_classes_may_be_given() -> None:
     data = chunk_of(a=["1", "2", "4"], y=["1", "2", "1"])
     assert infer_schema(data, "y", task="regression").target.task == "regression"

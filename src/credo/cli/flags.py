@@ -42,6 +42,10 @@ def _number(_: object, tokens: Sequence[Token]) -> float:
         raise CredoError(f"{tokens[0].keyword} must be a number; got {tokens[0].value!r}.") from None
 
 
+def _number_or_input(hint: object, tokens: Sequence[Token]) -> float | str:
+    return "input" if tokens[0].value.strip().lower() == "input" else _number(hint, tokens)
+
+
 _Reader: TypeAlias = Callable[[object, Sequence[Token]], object]
 
 
@@ -66,7 +70,7 @@ class DataFlags:
     target: Annotated[str | None, _data("The column to predict; needed for files.")] = None
     task: Annotated[
         str | None,
-        _data("classification or regression; by default it is inferred from the target, and said."),
+        _data("classification, regression or count; by default one of the first two is inferred, and said."),
     ] = None
     classes: Annotated[
         str | None,
@@ -148,11 +152,11 @@ class LearnerFlags:
         _learner("The scale of the prior variances: a weight's variance is this over its fan-in.", _number),
     ] = None
     noise_var: Annotated[
-        float | None,
+        float | str | None,
         _learner(
-            "The noise variance of a regression, in units of the target's variance; by default it is "
-            "learned.",
-            _number,
+            "The noise variance of a regression, in units of the target's variance, or input, for one that "
+            "follows the inputs; by default one number is learned.",
+            _number_or_input,
         ),
     ] = None
     learning_rate: Annotated[

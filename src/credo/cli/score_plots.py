@@ -39,7 +39,7 @@ def draw(tally: Tally, *, target: str, baseline: str, ordered: bool, uncertain: 
         ordered: whether the last value is shown as a further baseline.
         uncertain: whether there is a posterior.
     """
-    numbers = tally.task == "regression"
+    numbers = tally.task != "classification"
     pictures: dict[str, Picture] = {}
     target = shortened(target, LONGEST)
     if tally.scored:

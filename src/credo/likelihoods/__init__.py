@@ -12,6 +12,7 @@ Predictives p(y | x, past) are defined here too. They integrate a likelihood ove
 from credo.likelihoods.base import Likelihood, LikelihoodBase
 from credo.likelihoods.categorical import Categorical
 from credo.likelihoods.elliptical import NormalPredictive, StudentTPredictive
+from credo.likelihoods.heteroscedastic import HeteroscedasticNormal
 from credo.likelihoods.joint import Rows
 from credo.likelihoods.mixture import MixturePredictive
 from credo.likelihoods.normal import Normal
@@ -24,6 +25,7 @@ from credo.likelihoods.weighted import WeightedPredictive
 __all__ = [
     "Bernoulli",
     "Categorical",
+    "HeteroscedasticNormal",
     "Likelihood",
     "LikelihoodBase",
     "MixturePredictive",

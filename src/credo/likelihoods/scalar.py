@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import jax
 import jax.numpy as jnp
 import jax.scipy.special as jss
 import jax.scipy.stats as jst
 
-from credo.core.errors import CredoError, require_positive
-from credo.core.records import record
+from credo.core.errors import CredoError, require_choice, require_positive
+from credo.core.records import record, static_field
 from credo.core.trees import as_like
 from credo.core.types import Array, ArrayLike, PyTree
 from credo.likelihoods.base import LikelihoodBase
 from credo.likelihoods.quantiles import student_cdf
+from credo.likelihoods.secant import secant_root
 
 __all__ = ["Bernoulli", "Poisson", "StudentT"]
 
@@ -84,12 +87,24 @@ class Poisson(_OneOutput):
 
     A y below 0 counts as a missing observation.
 
+    Arguments:
+        curvature: "expected" takes the Fisher information exp(eta). "secant" takes the slope of the chord,
+            (y - rate) / (log y - eta), where y is above the rate: however large y is, an update then moves
+            eta no farther than to log y, where a Newton step would leave the range of numbers.
+
+    Raises:
+        CredoError: `curvature` has another value.
+
     Example:
         >>> Poisson().plugin(jnp.log(jnp.asarray([4.0]))).quantile(0.5)
         Array(4., dtype=float32)
     """
 
     discrete = True
+    curvature: Literal["expected", "secant"] = static_field(default="expected")
+
+    def __post_init__(self) -> None:
+        require_choice("curvature", self.curvature, ["expected", "secant"])
 
     def observed(self, y: PyTree) -> Array:
         """Whether y is a count: at least 0."""
@@ -105,8 +120,11 @@ class Poisson(_OneOutput):
         return _number(y, eta) - jnp.exp(eta)
 
     def fisher_root(self, eta: Array, y: PyTree) -> Array:
-        """sqrt(rate)."""
-        return jnp.exp(0.5 * eta)[:, None]
+        """sqrt(rate), or the root of the chord's slope."""
+        root = jnp.exp(0.5 * eta)[:, None]
+        if self.curvature == "expected":
+            return root
+        return root * secant_root(_number(y, eta) * jnp.exp(-eta[0]))
 
     def mean(self, eta: Array) -> Array:
         """The rate."""

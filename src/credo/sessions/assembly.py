@@ -37,7 +37,14 @@ from credo.learners import (
     MonteCarloHessian,
     RecursiveLearner,
 )
-from credo.likelihoods import Bernoulli, Categorical, Normal, OpenCategorical
+from credo.likelihoods import (
+    Bernoulli,
+    Categorical,
+    HeteroscedasticNormal,
+    Normal,
+    OpenCategorical,
+    Poisson,
+)
 from credo.models import Model
 from credo.sessions import defaults
 from credo.sessions.drift import Drift
@@ -76,7 +83,7 @@ _Curvature: TypeAlias = (
 
 
 def build(
-    settings: Settings, shape: tuple[int, ...], classes: int, first: int = 0
+    settings: Settings, shape: tuple[int, ...], classes: int, first: int = 0, start: float | None = None
 ) -> tuple[SessionLearner, Belief]:
     """The learner and its prior belief.
 
@@ -85,9 +92,10 @@ def build(
         shape: the shape of one row of inputs.
         classes: the number of classes, 0 for a regression.
         first: how many classes the first rows showed, where new ones get room; 0 where they are fixed.
+        start: the prior mean of the last layer's biases; None for 0.
     """
     learner = _learner(settings, _model(settings, shape, classes, first))
-    return learner, _prior(settings, shape, slots(first, classes), first)
+    return learner, _prior(settings, shape, slots(first, classes), first, start)
 
 
 def widen(
@@ -107,7 +115,7 @@ def widen(
         return learner, belief
 
     def parameters(classes: int) -> PyTree:
-        net = network(settings.model, outputs_of(settings.task, classes, first), shape)
+        net = network(settings.model, outputs_of(settings.task, classes, first, settings.noise_var), shape)
         return jax.eval_shape(lambda: net.init(jax.random.key(0), shape))
 
     return learner, embed(belief, fresh, positions(parameters(before), parameters(after)))
@@ -116,7 +124,7 @@ def widen(
 def fits(settings: Settings, encoding: Encoding, classes: int) -> bool:
     """Whether a network with room for so many classes fits in memory, and there are not too many of them."""
     first = encoding.first
-    outputs = outputs_of(settings.task, classes, first)
+    outputs = outputs_of(settings.task, classes, first, settings.noise_var)
     if classes > MOST_CLASSES:
         return False
     if slots(first, classes) == slots(first, classes - 1):
@@ -135,24 +143,28 @@ def fits(settings: Settings, encoding: Encoding, classes: int) -> bool:
 
 
 def _model(settings: Settings, shape: tuple[int, ...], classes: int, first: int) -> Model:
-    net = network(settings.model, outputs_of(settings.task, classes, first), shape)
+    net = network(settings.model, outputs_of(settings.task, classes, first, settings.noise_var), shape)
     return Model(net, _likelihood(settings, classes, first))
 
 
 @functools.partial(jax.jit, static_argnums=(0, 1, 2, 3))
-def _prior(settings: Settings, shape: tuple[int, ...], classes: int, first: int) -> Belief:
+def _prior(
+    settings: Settings, shape: tuple[int, ...], classes: int, first: int, start: float | None
+) -> Belief:
     """The prior belief, by one compiled program in place of some twenty small ones."""
-    net = network(settings.model, outputs_of(settings.task, classes, first), shape)
+    net = network(settings.model, outputs_of(settings.task, classes, first, settings.noise_var), shape)
     params = net.init(jax.random.key(settings.seed), shape)
+    if start is not None:
+        params[-1]["b"] = params[-1]["b"] + start
     learner = _learner(settings, _model(settings, shape, classes, first))
-    start: dict[str, Any]
+    details: dict[str, Any]
     if settings.posterior is None:
-        label = np.float32(0) if settings.task == "regression" else np.int32(0)
-        start = {"example": (np.zeros(shape, np.float32), label)}
+        label = np.int32(0) if settings.task == "classification" else np.float32(0)
+        details = {"example": (np.zeros(shape, np.float32), label)}
     else:
         images = len(shape) > 1
-        start = {"var": settings.prior_var if images else net.prior_var(params, settings.prior_var)}
-    belief: Belief = learner.init(params, **start)
+        details = {"var": settings.prior_var if images else net.prior_var(params, settings.prior_var)}
+    belief: Belief = learner.init(params, **details)
     return belief
 
 
@@ -219,11 +231,15 @@ def _rule(settings: Settings) -> BONGRule | BLRRule | BOGRule | BBBRule:
 
 def _likelihood(
     settings: Settings, classes: int, first: int
-) -> Bernoulli | Categorical | OpenCategorical | Normal:
+) -> Bernoulli | Categorical | OpenCategorical | Normal | HeteroscedasticNormal | Poisson:
     if settings.task == "classification" and classes > first > 0:
         return OpenCategorical(slots(first, classes), classes, reference=first == 2)
     if settings.task == "classification":
         return Bernoulli() if classes == 2 else Categorical(classes)
+    if settings.task == "count":
+        return Poisson("secant")
+    if settings.noise_var == "input":
+        return HeteroscedasticNormal()
     if settings.noise_var is not None:
         return Normal(settings.noise_var)
     if not settings.uncertain or settings.curvature != "lin-hess":

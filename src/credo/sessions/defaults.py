@@ -11,6 +11,7 @@ from typing import Literal
 __all__ = [
     "ALARM",
     "CLIP",
+    "COUNT_PRIOR",
     "FIXED_NOISE",
     "FULL_LIMIT",
     "FULL_MOVING_LIMIT",
@@ -63,6 +64,9 @@ NOISE = (1.5, 0.5, 0.99)
 FIXED_NOISE = 0.3
 """The noise variance of gradient methods, and with curvatures other than lin-hess, which learn none (targets
 have variance 1)."""
+
+COUNT_PRIOR = 0.5
+"""The scale of the prior variances of the log rate of counts, about the log of the mean of the first ones."""
 
 CLIP = 3.0
 """The largest size of a standardised feature of a table.

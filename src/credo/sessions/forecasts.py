@@ -18,7 +18,7 @@ from credo.sessions.targets import SCALER
 from credo.streams.scoring import Outcome
 from credo.tables import Moments, ScaledTarget
 
-__all__ = ["Columns", "Forecasts", "forecast_blocks", "in_columns", "inverse", "judge"]
+__all__ = ["Columns", "Forecasts", "forecast_blocks", "in_columns", "in_units", "inverse", "judge"]
 
 Column: TypeAlias = np.ndarray | None
 """The numbers of n rows, or None where there are none."""
@@ -64,7 +64,7 @@ def forecast_blocks(
     blocks: Sequence[Block],
     chunk: int,
     classes: tuple[str, ...],
-    moments: Moments,
+    moments: Moments | None,
     levels: Sequence[float],
 ) -> Forecasts:
     """Forecast encoded rows.
@@ -74,7 +74,7 @@ def forecast_blocks(
         blocks: the rows.
         chunk: the number of rows in a compiled call.
         classes: the class labels; empty for a regression.
-        moments: the moments of the targets so far (regression).
+        moments: the moments of the targets so far; None where targets are not standardised.
         levels: the probabilities of the quantiles to give (regression).
     """
     lines = np.concatenate([np.zeros(0, int), *(block.lines for block in blocks)])
@@ -95,8 +95,10 @@ def forecast_blocks(
     ]
     if classes:
         return Forecasts(lines, classes, columns[0][:, : len(classes)])
-    mean, sd = SCALER.inverse(moments, columns[0], columns[1])
-    quantiles, _ = SCALER.inverse(moments, columns[2], columns[2])
+    mean, sd, quantiles = columns
+    if moments is not None:
+        mean, sd = SCALER.inverse(moments, mean, sd)
+        quantiles, _ = SCALER.inverse(moments, quantiles, quantiles)
     return Forecasts(lines, (), None, mean, sd, quantiles if len(levels) else None)
 
 
@@ -116,6 +118,20 @@ def inverse(outcome: Outcome, scaling: ScaledTarget) -> tuple[Column, Column, Co
         location, scale = scaling.location[:, None], scaling.scale[:, None]
         quantiles = np.where(known[:, None], location + scale * np.asarray(outcome.quantiles, float), np.nan)
     return np.where(known, mean, np.nan), np.where(known, sd, np.nan), quantiles
+
+
+def in_units(outcome: Outcome, known: bool) -> tuple[Column, Column, Column]:
+    """Mean, standard deviation and quantiles of targets that are learned in their own units.
+
+    Arguments:
+        outcome: the forecasts of n rows.
+        known: whether the learner has begun; if not, all are NaN.
+    """
+    mean, sd, quantiles = (
+        None if column is None else np.where(known, np.asarray(column, float), np.nan)
+        for column in (outcome.mean, outcome.sd, outcome.quantiles)
+    )
+    return mean, sd, quantiles
 
 
 def in_columns(

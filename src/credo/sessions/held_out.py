@@ -9,8 +9,16 @@ from credo.sessions.assembly import Belief, SessionLearner
 from credo.sessions.encoding import Block
 from credo.sessions.forecasts import judge
 from credo.sessions.passes import of_classes
+from credo.sessions.settings import TaskName
 from credo.sessions.tally import Tally
-from credo.sessions.targets import SCALER, number_baseline, own_units, standardise
+from credo.sessions.targets import (
+    SCALER,
+    count_baseline,
+    mid_pit,
+    number_baseline,
+    own_units,
+    standardise,
+)
 from credo.tables import Moments
 
 __all__ = ["add_held_out"]
@@ -22,7 +30,8 @@ def add_held_out(
     learner: SessionLearner,
     belief: Belief,
     *,
-    moments: Moments | None,
+    task: TaskName,
+    moments: Moments,
     counts: np.ndarray,
     chunk: int,
     compare: tuple[ForecastName, ...],
@@ -33,20 +42,24 @@ def add_held_out(
         tally: the scores to add to, which are changed in place.
         block: the rows.
         learner, belief: the learner that forecasts, and its belief.
-        moments: the moments of the targets that were learned from; None for classes.
+        task: what is predicted.
+        moments: the moments of the targets that were learned from (not for classes).
         counts: how many rows of each class were learned from (classes,).
         chunk: the number of rows in a compiled call.
         compare: further methods of forecasting whose log probability is reported.
     """
     for start in range(0, len(block), chunk):
         x, y = block.x[start : start + chunk], block.y[start : start + chunk]
-        if moments is None:
+        if task == "classification":
             share = (counts + 1) / (counts + 1).sum()
             scores = of_classes(judge(learner, belief, x, y, y.astype(np.int32), chunk, compare), len(counts))
             tally.add(scores, np.log(share[y]), (share.argmax() != y).astype(float))
             continue
         scaling = SCALER.encode(moments, y, learn=False)[1]
+        location, scale, count = scaling.location, scaling.scale, np.full(len(y), moments.count[0])
+        if task == "count":
+            scores = mid_pit(judge(learner, belief, x, y, y.astype(np.float32), chunk, compare))
+            tally.add(scores, *count_baseline(y, location, scale, count))
+            continue
         scores = judge(learner, belief, x, y, standardise(y, scaling), chunk, compare)
-        count = np.full(len(y), moments.count[0])
-        baseline = number_baseline(y, scaling.location, scaling.scale, count)
-        tally.add(own_units(scores, scaling.location, scaling.scale), *baseline)
+        tally.add(own_units(scores, location, scale), *number_baseline(y, location, scale, count))

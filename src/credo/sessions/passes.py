@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
@@ -22,6 +22,7 @@ from credo.sessions.assembly import Belief, SessionLearner
 from credo.streams.scoring import Outcome, forecast_outcome, score_chunk
 
 __all__ = [
+    "arrivals",
     "cuts",
     "forecast_rows",
     "judge_rows",
@@ -88,21 +89,34 @@ def learn_rows(
     return belief, outcome, info
 
 
-def cuts(y: np.ndarray, chunk: int, known: int | None) -> list[tuple[int, int]]:
-    """Where to cut rows into chunks, which begin anew at the first row of every new class.
+def arrivals(y: np.ndarray, known: int) -> list[int]:
+    """The rows that are the first of a new class.
 
     Arguments:
-        y: the targets (n,).
-        chunk: the most rows in a chunk.
-        known: how many classes are known; None for a regression.
+        y: class numbers (n,).
+        known: how many classes are known.
 
-    >>> cuts(np.array([0, 1, 1, 0, 1, 2, 2, 0, 1, 2]), 4, 2)
+    >>> arrivals(np.array([0, 1, 2, 2, 3]), 2)
+    [2, 4]
+    """
+    if not (y >= known).any():
+        return []
+    numbers, rows = np.unique(y, return_index=True)
+    return sorted(rows[numbers >= known].tolist())
+
+
+def cuts(rows: int, chunk: int, starts: Sequence[int]) -> list[tuple[int, int]]:
+    """Where to cut rows into chunks, which begin anew at some of them.
+
+    Arguments:
+        rows: the number of rows.
+        chunk: the most rows in a chunk.
+        starts: the rows with which a chunk begins, in order.
+
+    >>> cuts(10, 4, [5])
     [(0, 4), (4, 5), (5, 9), (9, 10)]
     """
-    ends = [0, len(y)]
-    if known is not None and (y >= known).any():
-        numbers, rows = np.unique(y, return_index=True)
-        ends = sorted({*ends, *rows[numbers >= known].tolist()})
+    ends = [0, *(row for row in starts if 0 < row < rows), rows]
     return [
         (start, min(start + chunk, stop))
         for begin, stop in itertools.pairwise(ends)

@@ -17,7 +17,7 @@ from credo.sessions.architecture import Network
 from credo.sessions.drift import Drift
 from credo.sessions.growth import slots
 from credo.sessions.posterior import Posterior
-from credo.sessions.settings import METHODS, MethodName, Options, Settings, TaskName
+from credo.sessions.settings import METHODS, MethodName, NoiseVar, Options, Settings, TaskName
 
 __all__ = ["count_parameters", "network", "outputs_of", "require_memory", "resolve"]
 
@@ -60,7 +60,8 @@ def resolve(
     rate = _learning_rate(options, method)
     images = len(shape) > 1
     model = Network.parse(_chosen(options.model) or defaults.model(images))
-    outputs = outputs_of(task, classes)
+    noise_var = _noise_var(options, task)
+    outputs = outputs_of(task, classes, noise_var=noise_var)
     size = count_parameters(model, outputs, shape)
     usual = defaults.drift(images, ordered) if method in RULES else "none"
     drift = Drift.parse(_chosen(options.drift) or usual)
@@ -74,8 +75,8 @@ def resolve(
         method,
         curvature,
         drift,
-        _prior_var(options, images),
-        _noise_var(options, task),
+        _prior_var(options, images, task),
+        noise_var,
         rate,
         _seed(options),
         iterations,
@@ -178,22 +179,28 @@ def _posterior(
     return posterior
 
 
-def _prior_var(options: Options, images: bool) -> float:
+def _prior_var(options: Options, images: bool, task: TaskName) -> float:
     if options.prior_var is None:
-        return defaults.prior_scale(images)
+        return defaults.COUNT_PRIOR if task == "count" else defaults.prior_scale(images)
     require_positive("prior_var", options.prior_var)
     return float(options.prior_var)
 
 
-def _noise_var(options: Options, task: TaskName) -> float | None:
-    if options.noise_var is not None:
-        require_positive("noise_var", options.noise_var)
-        if task != "regression":
-            raise CredoError(
-                "noise_var is for regression; this target is classified (`task='regression'` to override).",
-                field="noise_var",
-            )
-    return options.noise_var
+def _noise_var(options: Options, task: TaskName) -> NoiseVar:
+    choice = options.noise_var
+    if choice is None:
+        return None
+    if isinstance(choice, str) and choice != "input":
+        raise CredoError(f"noise_var must be a number above 0, or input; got {choice!r}.", field="noise_var")
+    if not isinstance(choice, str):
+        require_positive("noise_var", choice)
+    if task != "regression":
+        what = "classified" if task == "classification" else "counted, and its noise is that of a Poisson"
+        raise CredoError(
+            f"noise_var is for regression; this target is {what} (`task='regression'` to override).",
+            field="noise_var",
+        )
+    return "input" if isinstance(choice, str) else choice
 
 
 def _seed(options: Options) -> int:
@@ -294,16 +301,19 @@ def network(model: Network, outputs: int, shape: tuple[int, ...]) -> Linear | ML
     return MLP(outputs, model.widths, defaults.activation(images))
 
 
-def outputs_of(task: TaskName, classes: int, first: int = 0) -> int:
+def outputs_of(task: TaskName, classes: int, first: int = 0, noise_var: NoiseVar = None) -> int:
     """How many outputs a model has: one for numbers and for two classes, else one a class.
+
+    Where the noise follows the inputs there are two, the mean and the log of the noise variance.
 
     Arguments:
         task: what is predicted.
         classes: the number of classes.
         first: how many classes the first rows showed, where new ones get room; 0 where they are fixed.
+        noise_var: the noise variance of a regression.
     """
-    if task == "regression":
-        return 1
+    if task != "classification":
+        return 2 if noise_var == "input" else 1
     room = slots(first, classes)
     return room - 1 if 2 in (first, room) else room
 

@@ -15,18 +15,26 @@ from credo.sessions.change_steps import Steps, collect, join
 from credo.sessions.defaults import TABLE_CHUNK
 from credo.sessions.drift import Drift
 from credo.sessions.encoding import Block, Encoding, TableEncoding
-from credo.sessions.forecasts import Columns, Forecasts, forecast_blocks, in_columns, inverse
+from credo.sessions.forecasts import Columns, Forecasts, forecast_blocks, in_columns, in_units, inverse
 from credo.sessions.held_out import add_held_out
 from credo.sessions.intake import Rows, blocks_of, first_chunks, segments
 from credo.sessions.posterior import Posterior
 from credo.sessions.resolution import resolve
 from credo.sessions.session_state import SessionState
-from credo.sessions.settings import MethodName, Options, TaskName
+from credo.sessions.settings import MethodName, NoiseVar, Options, TaskName
 from credo.sessions.tally import Tally
-from credo.sessions.targets import SCALER, judged_numbers, standardise
+from credo.sessions.targets import (
+    SCALER,
+    WARMUP,
+    count_baseline,
+    judged_numbers,
+    log_rate,
+    mid_pit,
+    standardise,
+)
 from credo.streams import to_scores
 from credo.streams.scoring import Outcome
-from credo.tables import infer_schema
+from credo.tables import ScaledTarget, infer_schema
 
 __all__ = ["Session"]
 
@@ -99,7 +107,7 @@ class Session(SessionState):
         curvature: CurvatureName | None = None,
         drift: Drift | str | None = None,
         prior_var: float | None = None,
-        noise_var: float | None = None,
+        noise_var: NoiseVar = None,
         learning_rate: float | None = None,
         iterations: int | None = None,
         seed: int = 0,
@@ -186,7 +194,7 @@ class Session(SessionState):
             return None, Forecasts(block.lines)
         learn = self._learn_numbers if self.regression else self._learn_classes
         parts: list[tuple[Columns, Steps | None]] = []
-        for start, stop in passes.cuts(block.y, self.chunk, self._known):
+        for start, stop in passes.cuts(len(block), self.chunk, self._starts(block.y)):
             self._widen(0 if self.regression else int(block.y[start]) + 1)
             parts.append(learn(block.x[start:stop], block.y[start:stop], levels))
         self.tally.mark(self.rows_used, *(float(number) for number in passes.spread(self.belief)))
@@ -195,6 +203,12 @@ class Session(SessionState):
             self.changes.add(steps)
         classes = () if self.regression else self.encoding.classes
         return steps, in_columns(block.lines, classes, [columns for columns, _ in parts], block.y)
+
+    def _starts(self, y: np.ndarray) -> list[int]:
+        """The rows at which a chunk begins: the first of a new class, the first count that is learned."""
+        if self._known is not None:
+            return passes.arrivals(y, self._known)
+        return [WARMUP - int(self.scaler.count[0])] if self.settings.task == "count" else []
 
     def _widen(self, classes: int) -> None:
         """Make room for so many classes, where there are fewer: a new class begins at the prior."""
@@ -221,6 +235,8 @@ class Session(SessionState):
     ) -> tuple[Columns, Steps | None]:
         before = self.scaler
         self.scaler, scaling = SCALER.encode(before, y)
+        if self.settings.task == "count":
+            return self._learn_counts(x, y, int(before.count[0]), scaling, levels)
         outcome, info = self._score(
             x,
             scaling.z.astype(np.float32),
@@ -230,6 +246,24 @@ class Session(SessionState):
         )
         self.tally.add(*judged_numbers(outcome, info, y, scaling, before.count[0]))
         return (None, *inverse(outcome, scaling)), info.extras
+
+    def _learn_counts(
+        self, x: np.ndarray, y: np.ndarray, before: int, scaling: ScaledTarget, levels: np.ndarray | None
+    ) -> tuple[Columns, Steps | None]:
+        """Learn counts, once the first ones have said where the log rate begins."""
+        warm = before >= WARMUP
+        if before == WARMUP:
+            self.learner, self.belief = build(self.settings, self.encoding.shape, 0, start=log_rate(scaling))
+        outcome, info = self._score(
+            x,
+            y.astype(np.float32),
+            weights=np.full(len(y), warm, np.float32),
+            levels=levels if levels is not None and len(levels) else None,
+        )
+        if warm:
+            base = count_baseline(y, scaling.location, scaling.scale, before + np.arange(len(y)))
+            self.tally.add(mid_pit(to_scores(outcome, info, y)), *base)
+        return (None, *in_units(outcome, warm)), info.extras
 
     def _score(
         self, x: np.ndarray, y: np.ndarray, levels: np.ndarray | None = None, **rows: np.ndarray | None
@@ -256,6 +290,9 @@ class Session(SessionState):
 
     def _prior(self) -> Belief:
         encoding = self.encoding
+        if self.settings.task == "count":
+            start = log_rate(SCALER.encode(self.scaler, np.zeros(1), learn=False)[1])
+            return build(self.settings, encoding.shape, 0, start=start)[1]
         return build(self.settings, encoding.shape, len(encoding.classes), encoding.first)[1]
 
     @property
@@ -276,7 +313,8 @@ class Session(SessionState):
         blocks = list(blocks_of(rows, self.encoding, learn=False, need_target=False))
         self._widen(len(self.encoding.classes))
         classes = () if self.regression else self.encoding.classes
-        return forecast_blocks(self.learner, self.belief, blocks, self.chunk, classes, self.scaler, levels)
+        moments = None if self.settings.task == "count" else self.scaler
+        return forecast_blocks(self.learner, self.belief, blocks, self.chunk, classes, moments, levels)
 
     def test(self, rows: Rows, tally: Tally | None = None) -> Tally:
         """Score rows that are not learned from, beside the current baseline.
@@ -296,7 +334,8 @@ class Session(SessionState):
                 block,
                 self.learner,
                 self.belief,
-                moments=self.scaler if self.regression else None,
+                task=self.settings.task,
+                moments=self.scaler,
                 counts=self.tally.counts,
                 chunk=self.chunk,
                 compare=self._compare,

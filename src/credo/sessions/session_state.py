@@ -50,7 +50,7 @@ class SessionState:
     @property
     def regression(self) -> bool:
         """Whether numbers are predicted."""
-        return self.settings.task == "regression"
+        return self.settings.task != "classification"
 
     @property
     def size(self) -> int:

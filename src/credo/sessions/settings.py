@@ -13,16 +13,28 @@ from credo.sessions.drift import Drift
 from credo.sessions.posterior import Posterior
 from credo.tables.schema import TASKS, Task
 
-__all__ = ["METHODS", "BaselineName", "MethodName", "Options", "SavedSettings", "Settings", "TaskName"]
+__all__ = [
+    "METHODS",
+    "BaselineName",
+    "MethodName",
+    "NoiseVar",
+    "Options",
+    "SavedSettings",
+    "Settings",
+    "TaskName",
+]
 
 TaskName: TypeAlias = Task
-"""What is predicted: classes or numbers."""
+"""What is predicted: classes, numbers or counts."""
 
 BaselineName: TypeAlias = Literal["sgd", "momentum", "adam", "replay"]
 """The methods that follow gradients and keep no posterior."""
 
 MethodName: TypeAlias = RuleName | BaselineName
 """The methods: the update rules, which keep a posterior, and the gradient baselines."""
+
+NoiseVar: TypeAlias = float | Literal["input"] | None
+"""A noise variance that is known, that follows the inputs, or that is learned as one number."""
 
 METHODS: tuple[MethodName, ...] = (*RULES, *get_args(BaselineName))
 """All methods."""
@@ -40,6 +52,7 @@ class Options:
         drift: how the world may change: a `Drift`, or its text, such as "run-length:0.005,5".
         prior_var: the scale of the prior variances.
         noise_var: the noise variance of a regression, in units of the target's variance; learned by default.
+            "input" learns a variance that follows the inputs.
         learning_rate: the learning rate, for the methods that have one.
         iterations: the number of steps for a row, for the methods that may take several.
         seed: the seed of the initial weights and of draws; 0 by default.
@@ -55,7 +68,7 @@ class Options:
     curvature: CurvatureName | str | None = None
     drift: Drift | str | None = None
     prior_var: float | None = None
-    noise_var: float | None = None
+    noise_var: NoiseVar | str = None
     learning_rate: float | None = None
     iterations: int | None = None
     seed: int | None = None
@@ -79,7 +92,7 @@ class SavedSettings(TypedDict):
     curvature: CurvatureName
     drift: str
     prior_var: float
-    noise_var: float | None
+    noise_var: NoiseVar
     learning_rate: float | None
     seed: int
     iterations: int | None
@@ -90,14 +103,15 @@ class Settings:
     """How a session learns. Every choice is resolved, so that the same settings give the same learner.
 
     Attributes:
-        task: "classification" or "regression".
+        task: "classification", "regression" or "count".
         model: the network.
         posterior: what is kept of the covariance; None for gradient methods.
         method: one of `METHODS`.
         curvature: how a row's information is measured.
         drift: how the world may change.
         prior_var: the scale of the prior variances (see `credo.sessions.defaults.prior_scale`).
-        noise_var: the noise variance in units of the target's variance; None learns it (regression).
+        noise_var: the noise variance in units of the target's variance; None learns it, and "input"
+            learns one that follows the inputs (regression).
         learning_rate: the learning rate, for the methods that have one.
         seed: the seed of the initial weights and of the draws of Monte Carlo curvatures.
         iterations: the number of steps for a row, for the methods that take several.
@@ -118,7 +132,7 @@ class Settings:
     curvature: CurvatureName
     drift: Drift
     prior_var: float
-    noise_var: float | None
+    noise_var: NoiseVar
     learning_rate: float | None
     seed: int
     iterations: int | None = None
@@ -138,7 +152,7 @@ class Settings:
         """The method in words, with its settings. The default method is described by its posterior alone."""
         if self.posterior is None:
             return self.method
-        words = f"{self.posterior} posterior"
+        words = f"{self.posterior} posterior" + ", noise by the inputs" * (self.noise_var == "input")
         if self.method == "bong" and self.curvature == "lin-hess" and self.iterations in (None, 1):
             return words
         parts: list[str] = [self.method, self.curvature]
@@ -190,7 +204,7 @@ class Settings:
             _one_of(saved, "curvature", CURVATURES),
             Drift.parse(_text(saved, "drift")),
             prior_var,
-            _number(saved, "noise_var"),
+            "input" if saved["noise_var"] == "input" else _number(saved, "noise_var"),
             _number(saved, "learning_rate"),
             int(seed),
             None if iterations is None else int(iterations),

@@ -47,7 +47,7 @@ class Tally:
     """Scores of a stream so far.
 
     Arguments:
-        task: "classification" or "regression".
+        task: "classification", "regression" or "count".
         classes: the number of classes.
 
     Attributes:
@@ -193,7 +193,7 @@ class Tally:
         return mean**0.5 if self._squared(name) else mean
 
     def _squared(self, name: ColumnName) -> bool:
-        return self.task == "regression" and name.endswith("loss")
+        return self.task != "classification" and name.endswith("loss")
 
     def metrics(self, uncertain: bool = False) -> dict[str, float]:
         """Our metrics by name.
@@ -262,7 +262,7 @@ class Tally:
         """Restore what `arrays` gave.
 
         Arguments:
-            task: "classification" or "regression".
+            task: "classification", "regression" or "count".
             arrays: the saved arrays by name.
         """
         tally = Tally(task)

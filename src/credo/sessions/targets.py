@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 
 import numpy as np
 
@@ -12,14 +13,32 @@ from credo.streams import to_scores
 from credo.streams.scoring import Outcome
 from credo.tables import ScaledTarget, TargetScaler
 
-__all__ = ["SCALER", "judged_numbers", "number_baseline", "own_units", "standardise"]
+__all__ = [
+    "SCALER",
+    "WARMUP",
+    "count_baseline",
+    "judged_numbers",
+    "log_rate",
+    "mid_pit",
+    "number_baseline",
+    "own_units",
+    "standardise",
+]
 
-SCALER = TargetScaler()
+WARMUP = 10
+"""How many targets say in which units the others are."""
+
+SCALER = TargetScaler(warmup=WARMUP)
 """How the targets of a session are standardised, each by the targets before it."""
+
+FARTHEST = 1e18
+"""The largest size of a standardised target by which a forecast is judged."""
 
 
 def standardise(y: np.ndarray, scaling: ScaledTarget) -> np.ndarray:
     """Targets in units of the spread of those before them, without clipping: what forecasts are judged by.
+
+    Those beyond `FARTHEST` are set to it, since their squares would leave single precision.
 
     Arguments:
         y: the targets in their own units (n,).
@@ -28,7 +47,8 @@ def standardise(y: np.ndarray, scaling: ScaledTarget) -> np.ndarray:
     Returns:
         The standardised targets (n,), float32.
     """
-    return np.asarray((y - scaling.location) / scaling.scale, np.float32)
+    away = (y - scaling.location) / scaling.scale
+    return np.asarray(np.clip(away, -FARTHEST, FARTHEST), np.float32)
 
 
 def own_units(scores: Scores, location: np.ndarray, scale: np.ndarray) -> Scores:
@@ -93,3 +113,56 @@ def judged_numbers(
     location, scale = scaling.location[known], scaling.scale[known]
     own = own_units(to_scores(outcome, info, y, known), location, scale)
     return own, *number_baseline(own.y, location, scale, (count + np.arange(len(y)))[known])
+
+
+def log_rate(scaling: ScaledTarget) -> float:
+    """The log of the mean of the counts so far, and of one in ten where all were 0.
+
+    Arguments:
+        scaling: how counts are standardised, of which the first row says what came before.
+    """
+    return float(np.log(max(scaling.location[0], 1 / WARMUP)))
+
+
+_log_gamma = np.vectorize(math.lgamma, otypes=[float])
+
+
+def count_baseline(
+    y: np.ndarray, location: np.ndarray, scale: np.ndarray, count: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """The negative binomial with the mean and spread of the counts so far; a Poisson where they vary less.
+
+        p(y) = NB(y | mean m, variance v),  r = m^2 / (v - m),  v = scale^2 (1 + 1 / count)
+
+    The mean m takes in half a count, so that after zeros alone another count is possible.
+
+    Arguments:
+        y: the counts (n,).
+        location, scale, count: mean, standard deviation and number of the counts before each row (n,).
+
+    Returns:
+        Its log probability (n,) and squared error (n,).
+
+    Example:
+        >>> one = np.ones(1)
+        >>> round(float(np.exp(count_baseline(0 * one, 2 * one, one, 1e9 * one)[0][0])), 4)  # a Poisson
+        0.1353
+    """
+    m = (count * location + 0.5) / (count + 1.0)
+    v = scale**2 * (1.0 + 1.0 / np.maximum(count, 1))
+    wide = v > m * (1 + 1e-6)
+    r = m**2 / np.where(wide, v - m, 1.0)
+    poisson = y * np.log(m) - m
+    ratio = _log_gamma(y + r) - _log_gamma(r) - (y + r) * np.log1p(m / r) + y * np.log(m / r)
+    return np.where(wide, ratio, poisson) - _log_gamma(y + 1.0), (y - location) ** 2
+
+
+def mid_pit(scores: Scores) -> Scores:
+    """Scores of counts with P(Y < y) + P(Y = y) / 2 in place of P(Y <= y), as calibration needs it.
+
+    Arguments:
+        scores: the scores of counts.
+    """
+    if scores.pit is None:
+        return scores
+    return dataclasses.replace(scores, pit=np.clip(scores.pit - 0.5 * np.exp(scores.log_prob), 0.0, 1.0))

@@ -76,7 +76,7 @@ def _require_whole(state: State) -> None:
     for place in state.places:
         _require_types(place, "places")
     for name, var in (("prior_var", settings.prior_var), ("noise_var", settings.noise_var)):
-        if var is not None and not (var > 0 and np.isfinite(var)):
+        if var not in (None, "input") and not (isinstance(var, float | int) and var > 0 and np.isfinite(var)):
             _refuse(f"settings.{name}", f"must be finite and above 0; got {var!r}")
     if isinstance(encoding, TableEncoding):
         _require_types(encoding.schema.target, "encoding.schema.target")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import math
+import re
 from collections.abc import Sequence
 from typing import Any, TypeAlias
 
@@ -14,6 +15,8 @@ __all__ = [
     "MISSING",
     "Cells",
     "cell_text",
+    "is_count",
+    "is_decorated",
     "is_missing",
     "label_text",
     "to_list",
@@ -45,6 +48,10 @@ _TRUTH = {
     "n": False,
 }
 _NAN = float("nan")
+_DECORATED = re.compile(
+    r"(?P<before>[-+])? ?[$€£¥₹]? ?(?P<after>[-+])?"
+    r"(?P<digits>(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d*)?|\.\d+) ?[%$€£¥₹]?"
+)
 
 
 def is_missing(cell: object) -> bool:
@@ -83,7 +90,8 @@ def to_list(cells: Cells) -> list[object]:
 
 
 def to_numbers(cells: Cells) -> tuple[np.ndarray, np.ndarray]:
-    """Read cells as numbers, the way Python's float reads them.
+    """Read cells as numbers: as Python's float reads them, and with a currency sign, a percent sign or commas
+    between thousands, which are left out.
 
     Arguments:
         cells: n raw cells.
@@ -93,6 +101,8 @@ def to_numbers(cells: Cells) -> tuple[np.ndarray, np.ndarray]:
         number; and (n,) bool, True where a cell holds something that is not a number.
 
     Example:
+        >>> to_numbers(["$5.20", "-1,234.5", "45 %"])[0].tolist()
+        [5.2, -1234.5, 45.0]
         >>> to_numbers(["1", " 2.5", "NA", "inf", "abc"])
         (array([1. , 2.5, nan, nan, nan]), array([False, False, False, False,  True]))
     """
@@ -137,7 +147,41 @@ def _number(cell: Any) -> float | None:
     except OverflowError:
         return math.inf
     except (TypeError, ValueError):
+        return _decorated(cell) if isinstance(cell, str) else None
+
+
+def _decorated(text: str) -> float | None:
+    match = _DECORATED.fullmatch(text.strip())
+    if match is None:
         return None
+    return float(f"{match['before'] or match['after'] or ''}{match['digits'].replace(',', '')}")
+
+
+def is_decorated(cell: object) -> bool:
+    """Whether a cell is a number with a currency sign, a percent sign or commas between thousands.
+
+    Example:
+        >>> [is_decorated(cell) for cell in ("$5.20", "1,000", "5.20", "1,5", 3)]
+        [True, True, False, False, False]
+    """
+    if not isinstance(cell, str):
+        return False
+    try:
+        float(cell)
+    except ValueError:
+        return _decorated(cell) is not None
+    return False
+
+
+def is_count(values: np.ndarray) -> np.ndarray:
+    """Which numbers are counts: whole, and at least 0.
+
+    Example:
+        >>> is_count(np.array([0.0, 3.0, 2.5, -1.0])).tolist()
+        [True, True, False, False]
+    """
+    counts: np.ndarray = (values >= 0) & (values == np.floor(values))
+    return counts
 
 
 def _bounded(values: np.ndarray) -> np.ndarray:

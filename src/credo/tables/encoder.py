@@ -8,7 +8,17 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from credo.core.errors import DataError, FormatError
-from credo.tables.cells import Cells, cell_text, is_missing, label_text, to_list, to_numbers, to_times, truth
+from credo.tables.cells import (
+    Cells,
+    cell_text,
+    is_count,
+    is_missing,
+    label_text,
+    to_list,
+    to_numbers,
+    to_times,
+    truth,
+)
 from credo.tables.chunks import BadRow, Chunk
 from credo.tables.scaling import Moments, known_spread, shrunk_clip
 from credo.tables.schema import ColumnSpec, Schema
@@ -293,8 +303,11 @@ class Encoder:
             cells: Cells = [None] * len(chunk)
         else:
             cells = self._cells(chunk, target.name)
-        if target.task == "regression":
+        if target.task != "classification":
             values, wrong = to_numbers(cells)
+            if need and target.task == "count":
+                for row in np.flatnonzero(~np.isnan(values) & ~is_count(values)).tolist():
+                    why[row] = f"holds {values[row]:g} in the target {target.name!r}, which is no count"
             if need:
                 for row in np.flatnonzero(np.isnan(values)).tolist():
                     text = cell_text(cells[row])[:40]

@@ -8,7 +8,17 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from credo.core.errors import DataError, require_choice, require_integer, suggest
-from credo.tables.cells import cell_text, is_missing, label_text, to_list, to_numbers, to_times, truth
+from credo.tables.cells import (
+    cell_text,
+    is_count,
+    is_decorated,
+    is_missing,
+    label_text,
+    to_list,
+    to_numbers,
+    to_times,
+    truth,
+)
 from credo.tables.chunks import Chunk
 from credo.tables.schema import TASKS, ColumnSpec, Dropped, Schema, TargetSpec, Task
 
@@ -43,7 +53,7 @@ def infer_schema(
     Arguments:
         chunks: the first chunk or chunks, as `TableSource.peek` gives them.
         target: the column that is predicted.
-        task: "classification" or "regression"; None infers it.
+        task: "classification", "regression" or "count"; None infers one of the first two.
         classes: all class labels, where the first rows may not show them all; implies classification.
         drop: columns to leave out.
         categorical: columns to treat as categorical whatever they hold.
@@ -82,19 +92,45 @@ def infer_schema(
     goal = _infer_target(target, joined[target], task, classes)
     columns: list[ColumnSpec] = []
     dropped = [Dropped(name, "as asked") for name in dict.fromkeys(drop)]
-    notes: list[str] = []
+    notes = _decoration(f"target {target!r}", joined[target], goal.task != "classification", rows)
+    still: list[tuple[str, float]] = []
     for name in names:
         if name == target or name in drop:
             continue
-        column = _infer_column(name, joined[name], name in categorical, max_categories, notes)
+        column = _infer_column(name, joined[name], name in categorical, max_categories, notes, still)
         if isinstance(column, Dropped):
             dropped.append(column)
         else:
             columns.append(column)
+    notes += _constant(still, rows)
     if not columns:
         reasons = "; ".join(map(str, dropped)) or "the table has no other column"
         raise DataError(f"no column is left to learn {target!r} from: {reasons}.")
     return Schema(goal, tuple(columns), tuple(dropped), tuple(notes))
+
+
+def _constant(still: list[tuple[str, float]], rows: int) -> list[str]:
+    """One sentence about all columns of numbers that are constant so far."""
+    if not still:
+        return []
+    first = f"in the first {rows} rows"
+    if len(still) == 1:
+        name, value = still[0]
+        return [f"column {name!r} is always {value:g} {first}; it is kept, and is 0 until it changes"]
+    shown = ", ".join(name for name, _ in still[:8]) + (", ..." if len(still) > 8 else "")
+    many = f"{len(still)} columns are constant {first}"
+    return [f"{many} and are 0 until they change: {shown}"]
+
+
+def _decoration(what: str, cells: list[object], numeric: bool, rows: int) -> list[str]:
+    """A sentence about numbers with signs or commas, which are left out."""
+    marked = [cell for cell in cells if is_decorated(cell)] if numeric else []
+    if not marked:
+        return []
+    value, example = to_numbers(marked[:1])[0][0], cell_text(marked[0])
+    return [
+        f"{what} holds {example!r}, which is read as {value:.10g}: so {len(marked)} of the first {rows} rows"
+    ]
 
 
 def _require_columns(
@@ -125,17 +161,25 @@ def _infer_target(
         return _from_classes(name, present, task, classes)
     values, wrong = to_numbers(present)
     flags = all(isinstance(cell, (bool, np.bool_)) for cell in present)
-    numeric = not flags and np.mean(~wrong) >= _PARSED if present else False
+    share = np.mean(~wrong) if present and not flags else 0.0
     usable = values[~np.isnan(values)]
+    # a few labels beside text are labels, and many different numbers are not
+    many = len(np.unique(usable)) > 20 or bool((usable != np.floor(usable)).any())
+    numeric = bool(share >= _PARSED or (share > 0.5 and many and task != "classification"))
     if not present or (numeric and not usable.size):
         raise DataError(
             f"target {name!r} is missing in all of the first {len(cells)} rows; name another target."
         )
-    if task == "regression" and not numeric and not flags:
+    if task in ("regression", "count") and not numeric and not flags:
         example = next(cell for cell, bad in zip(present, wrong, strict=True) if bad)
         raise DataError(
-            f"target {name!r} holds text such as {cell_text(example)[:40]!r}, which regression cannot "
+            f"target {name!r} holds text such as {cell_text(example)[:40]!r}, which {task} cannot "
             "predict; task must be classification, or name another target."
+        )
+    if task == "count" and np.mean(is_count(usable)) < _PARSED:
+        raise DataError(
+            f"target {name!r} holds numbers such as {usable[~is_count(usable)][0]:g}, which are no counts "
+            "(whole numbers from 0); task must be regression, or name another target."
         )
     whole = bool(numeric and (usable == np.floor(usable)).all())
     labels = _labels(present, wrong if numeric else None, whole)
@@ -156,12 +200,19 @@ def _infer_target(
             )
         elif whole:
             why = f"{several} in {len(cells)} rows: regression; `task='classification'` to override"
+            why += ", `task='count'` where they are counts" if is_count(usable).all() else ""
         else:
             why = f"target {name!r} holds numbers: regression; `task='classification'` to override"
     else:
         why = f"target {name!r}: {task}, as asked"
-    if task == "regression":
-        return TargetSpec(name, "regression", why=why)
+    if numeric and wrong.any():
+        text = next(cell for cell, bad in zip(present, wrong, strict=True) if bad)
+        why += (
+            f"; {int(wrong.sum())} of the first {len(cells)} rows hold text there, such as "
+            f"{cell_text(text)[:40]!r}, and are skipped"
+        )
+    if task != "classification":
+        return TargetSpec(name, task, why=why)
     if count > MOST_CLASSES:
         raise DataError(
             f"target {name!r} has {count} distinct values in the first {len(cells)} rows; classification "
@@ -179,12 +230,15 @@ def _labels(present: list[object], wrong: np.ndarray | None, whole: bool) -> lis
     if wrong is not None:
         present = [cell for cell, bad in zip(present, wrong, strict=True) if not bad]
     labels = {label_text(cell, whole) for cell in present}
-    return sorted(labels, key=float) if wrong is not None else sorted(labels)
+    ordered = sorted(labels)
+    if wrong is None:
+        return ordered
+    return [ordered[place] for place in np.argsort(to_numbers(ordered)[0], kind="stable")]
 
 
 def _from_classes(name: str, present: list[object], task: Task | None, classes: Sequence[str]) -> TargetSpec:
-    if task == "regression":
-        raise DataError("classes must not be given with task regression.")
+    if task not in (None, "classification"):
+        raise DataError(f"classes must not be given with task {task}.")
     if isinstance(classes, str):
         raise DataError(f"classes must be a list of labels; got the text {classes!r}.")
     labels = [cell_text(label) for label in classes]
@@ -204,14 +258,19 @@ def _from_classes(name: str, present: list[object], task: Task | None, classes: 
 
 
 def _infer_column(
-    name: str, cells: list[object], forced: bool, max_categories: int, notes: list[str]
+    name: str,
+    cells: list[object],
+    forced: bool,
+    max_categories: int,
+    notes: list[str],
+    still: list[tuple[str, float]],
 ) -> ColumnSpec | Dropped:
     present = [cell for cell in cells if not is_missing(cell)]
     missing = len(present) < len(cells)
     first = f"the first {len(cells)} rows"
     if not present:
         return Dropped(name, f"it has no values in {first}")
-    column = None if forced else _other_than_category(name, present, missing, first, notes)
+    column = None if forced else _other_than_category(name, present, missing, len(cells), notes, still)
     if column is not None:
         return column
     texts = Counter(cell_text(cell) for cell in present)
@@ -225,15 +284,24 @@ def _infer_column(
 
 
 def _other_than_category(
-    name: str, present: list[object], missing: bool, first: str, notes: list[str]
+    name: str,
+    present: list[object],
+    missing: bool,
+    rows: int,
+    notes: list[str],
+    still: list[tuple[str, float]],
 ) -> ColumnSpec | Dropped | None:
     """The column where its cells are numbers, times or truth values or are of no use; None for categories."""
+    first = f"the first {rows} rows"
     if sum(isinstance(cell, (dict, list, tuple, set)) for cell in present) > (1 - _PARSED) * len(present):
         return Dropped(name, "it holds nested values")
     numbers, wrong = to_numbers(present)
     flags = all(isinstance(cell, (bool, np.bool_)) for cell in present)
     if not flags and np.mean(~wrong) >= _PARSED:
-        return _numeric(name, numbers, wrong, missing, first, notes)
+        column = _numeric(name, numbers, wrong, missing, first, notes, still)
+        kept = isinstance(column, ColumnSpec)
+        notes += _decoration(f"column {name!r}", present, kept, rows)
+        return column
     times, _, wrong_times = to_times(present)
     if np.mean(~wrong_times) >= _PARSED:
         return ColumnSpec(name, "datetime", has_missing=missing, origin=float(times[~wrong_times][0]))
@@ -251,7 +319,13 @@ def _other_than_category(
 
 
 def _numeric(
-    name: str, numbers: np.ndarray, wrong: np.ndarray, missing: bool, first: str, notes: list[str]
+    name: str,
+    numbers: np.ndarray,
+    wrong: np.ndarray,
+    missing: bool,
+    first: str,
+    notes: list[str],
+    still: list[tuple[str, float]],
 ) -> ColumnSpec | Dropped:
     usable = numbers[~np.isnan(numbers)]
     if not usable.size:
@@ -269,8 +343,6 @@ def _numeric(
             f"column {name!r} is numeric, but {int(wrong.sum())} of {first} hold text there and are skipped"
         )
     if usable.size >= _ENOUGH and usable.min() == usable.max():
-        notes.append(
-            f"column {name!r} is always {usable[0]:g} in {first}; it is kept, and is 0 until it changes"
-        )
+        still.append((name, float(usable[0])))
     missing = missing or bool((np.isnan(numbers) & ~wrong).any())
     return ColumnSpec(name, "numeric", has_missing=missing)

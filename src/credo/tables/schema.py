@@ -13,8 +13,8 @@ __all__ = ["ColumnSpec", "Dropped", "Schema", "TargetSpec"]
 Kind: TypeAlias = Literal["numeric", "boolean", "categorical", "datetime"]
 """The kind of the cells of a column."""
 
-Task: TypeAlias = Literal["classification", "regression"]
-"""What is predicted: classes or numbers."""
+Task: TypeAlias = Literal["classification", "regression", "count"]
+"""What is predicted: classes, numbers, or counts, which are whole numbers from 0."""
 
 KINDS: tuple[Kind, ...] = get_args(Kind)
 TASKS: tuple[Task, ...] = get_args(Task)
@@ -82,8 +82,8 @@ class TargetSpec:
 
     Arguments:
         name: the name of the column.
-        task: "classification" or "regression".
-        classes: the class labels, in the order of their numbers; empty for regression.
+        task: "classification", "regression" or "count".
+        classes: the class labels, in the order of their numbers; empty for numbers.
         whole: whether the labels are whole numbers, so that "1", "1.0" and 1 are one label.
         why: a sentence that says what was inferred, and from what.
         first: how many classes the first rows showed, where later rows may bring new ones; 0 where the
