@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import os
 from collections import Counter
 from collections.abc import Sequence
@@ -13,28 +12,21 @@ import numpy as np
 
 from credo.core.names import CurvatureName, ForecastName
 from credo.metrics import Scores
-from credo.sessions import defaults, passes, storage
+from credo.sessions import defaults, passes, room, storage, targets
 from credo.sessions.architecture import Network
-from credo.sessions.assembly import build, fits, widen
+from credo.sessions.assembly import build
 from credo.sessions.change_steps import Steps, collect, join
 from credo.sessions.change_tally import ChangeTally
+from credo.sessions.counts import learn_counts
 from credo.sessions.drift import Drift
 from credo.sessions.encoding import Block, Encoding, TableEncoding
-from credo.sessions.forecasts import Forecasts, forecast_blocks, judge
+from credo.sessions.forecasts import Forecasts, forecast_blocks
+from credo.sessions.held_out import score_held_out
 from credo.sessions.intake import Rows, blocks_of, first_chunks
 from credo.sessions.posterior import Posterior
 from credo.sessions.resolution import resolve
 from credo.sessions.settings import MethodName, NoiseVar, Options, Settings, TaskName
 from credo.sessions.tally import Tally
-from credo.sessions.targets import (
-    SCALER,
-    WARMUP,
-    count_baseline,
-    mid_pit,
-    number_baseline,
-    own_units,
-    standardise,
-)
 from credo.streams import score_chunk, to_scores
 from credo.tables import ScaledTarget, infer_schema
 
@@ -78,12 +70,11 @@ class Session:
     def __init__(self, settings: Settings, encoding: Encoding, chunk: int = CHUNK) -> None:
         self.settings, self.encoding, self.chunk = settings, encoding, chunk
         self.learner, self.belief = build(settings, encoding.shape, len(encoding.classes), encoding.first)
-        if isinstance(encoding, TableEncoding) and encoding.first:
-            encoding.admit = lambda classes: fits(settings, encoding, classes)
+        room.limit(settings, encoding)
         self.key = jax.random.key(settings.seed) if settings.draws else None
         self.tally = Tally(settings.task, len(encoding.classes))
         self.changes = ChangeTally.of(settings.drift)
-        self.scaler = SCALER.initial()
+        self.scaler = targets.SCALER.initial()
         self.rows_read = self.rows_used = self.rows_refused = 0
         self.missing: Counter[str] = Counter()
         self.unseen: Counter[str] = Counter()
@@ -197,8 +188,8 @@ class Session:
             return None
         learn = self._learn_numbers if self.regression else self._learn_classes
         parts: list[Steps | None] = []
-        for start, stop in passes.cuts(len(block), self.chunk, self._starts(block.y)):
-            self._widen(0 if self.regression else int(block.y[start]) + 1)
+        for start, stop in passes.cuts(len(block), self.chunk, room.starts(self, block.y)):
+            room.widen(self, 0 if self.regression else int(block.y[start]) + 1)
             parts.append(learn(block.x[start:stop], block.y[start:stop]))
         self.tally.mark(self.rows_used, *(float(number) for number in passes.spread(self.belief)))
         if self.changes is None:
@@ -207,22 +198,8 @@ class Session:
         self.changes.add(steps)
         return steps
 
-    def _starts(self, y: np.ndarray) -> list[int]:
-        """The rows at which a chunk begins: the first of a new class, the first count that is learned."""
-        if self._known is not None:
-            return passes.arrivals(y, self._known)
-        return [WARMUP - int(self.scaler.count[0])] if self.settings.task == "count" else []
-
-    def _widen(self, classes: int) -> None:
-        """Make room for so many classes, where there are fewer: a new class begins at the prior."""
-        if classes > len(self.tally.counts):
-            self.learner, self.belief = widen(
-                self.belief, self.settings, self.encoding, len(self.tally.counts), classes
-            )
-            self.tally.widen(classes)
-
     @property
-    def _known(self) -> int | None:
+    def known(self) -> int | None:
         """How many classes the learner knows; None for a regression."""
         return None if self.regression else len(self.tally.counts)
 
@@ -233,28 +210,15 @@ class Session:
 
     def _learn_numbers(self, x: np.ndarray, y: np.ndarray) -> Steps | None:
         before = self.scaler
-        self.scaler, scaling = SCALER.encode(before, y)
+        self.scaler, scaling = targets.SCALER.encode(before, y)
         if self.settings.task == "count":
-            return self._learn_counts(x, y, int(before.count[0]), scaling)
+            return learn_counts(self, self._score, x, y, int(before.count[0]), scaling)
         known = scaling.known
         scores, steps = self._score(x, scaling.z.astype(np.float32), known, y, scaling)
         location, scale = scaling.location[known], scaling.scale[known]
         counted = (before.count[0] + np.arange(len(y)))[known]
-        own = own_units(scores, location, scale)
-        self.tally.add(own, *number_baseline(scores.y, location, scale, counted))
-        return steps
-
-    def _learn_counts(self, x: np.ndarray, y: np.ndarray, before: int, scaling: ScaledTarget) -> Steps | None:
-        """Learn counts, once the first ones have said where the log rate begins."""
-        warm = before >= WARMUP
-        if before == WARMUP:
-            shape, start = self.encoding.shape, float(np.log(max(scaling.location[0], 1 / WARMUP)))
-            self.learner, self.belief = build(self.settings, shape, 0, start=start)
-        scaling = dataclasses.replace(scaling, known=np.full(len(y), warm))
-        scores, steps = self._score(x, y.astype(np.float32), scaling.known, y, None if warm else scaling)
-        if warm:
-            base = count_baseline(y, scaling.location, scaling.scale, before + np.arange(len(y)))
-            self.tally.add(mid_pit(scores), *base)
+        own = targets.own_units(scores, location, scale)
+        self.tally.add(own, *targets.number_baseline(scores.y, location, scale, counted))
         return steps
 
     def _score(
@@ -275,19 +239,19 @@ class Session:
         """
         count, chunk = len(x), self.chunk
         ys = passes.pad(ys, chunk)
-        targets = weights = None
+        judged = weights = None
         if y is not None and scaling is not None:
-            targets = passes.pad(standardise(y, scaling), chunk)
+            judged = passes.pad(targets.standardise(y, scaling), chunk)
             weights = passes.pad(scaling.known.astype(np.float32), chunk)
         self.belief, outcome, info = score_chunk(
             self.learner,
             self.belief,
             passes.pad(x, chunk),
             ys,
-            targets=targets,
+            targets=judged,
             real=np.arange(chunk) < count,
             weights=weights,
-            compare=self._compare,
+            compare=self.compare,
             key=self.key,
             collect=None if self.changes is None else collect,
         )
@@ -297,10 +261,10 @@ class Session:
             steps = jax.tree.map(lambda leaf: np.asarray(leaf)[:count], info.extras)
         scored = np.concatenate([keep, np.zeros(chunk - count, bool)])
         scores = to_scores(outcome, info, ys if y is None else passes.pad(y, chunk), scored)
-        return passes.of_classes(scores, self._known), steps
+        return passes.of_classes(scores, self.known), steps
 
     @property
-    def _compare(self) -> tuple[ForecastName, ...]:
+    def compare(self) -> tuple[ForecastName, ...]:
         """Further methods of forecasting that are scored beside the learner's own."""
         return ("plugin",) if self.uncertain else ()
 
@@ -315,7 +279,7 @@ class Session:
             DataError: a column is missing.
         """
         blocks = list(blocks_of(rows, self.encoding, learn=False, need_target=False))
-        self._widen(len(self.encoding.classes))
+        room.widen(self, len(self.encoding.classes))
         classes = () if self.regression else self.encoding.classes
         moments = None if self.settings.task == "count" else self.scaler
         return forecast_blocks(self.learner, self.belief, blocks, self.chunk, classes, moments, levels)
@@ -330,32 +294,13 @@ class Session:
         Returns:
             The scores.
         """
-        self._widen(len(self.encoding.classes))
+        room.widen(self, len(self.encoding.classes))
         tally = Tally(self.settings.task, len(self.encoding.classes)) if tally is None else tally
         for block in blocks_of(rows, self.encoding, learn=False):
             for start in range(0, len(block), self.chunk):
                 chunk = slice(start, start + self.chunk)
-                self._test(block.x[chunk], block.y[chunk], tally)
+                score_held_out(self, block.x[chunk], block.y[chunk], tally)
         return tally
-
-    def _test(self, x: np.ndarray, y: np.ndarray, tally: Tally) -> None:
-        if not self.regression:
-            share = (self.tally.counts + 1) / (self.tally.counts + 1).sum()
-            scores = self._judge(x, y, y.astype(np.int32))
-            tally.add(scores, np.log(share[y]), (share.argmax() != y).astype(float))
-            return
-        _, scaling = SCALER.encode(self.scaler, y, learn=False)
-        count = np.full(len(y), self.scaler.count[0])
-        if self.settings.task == "count":
-            scores = mid_pit(self._judge(x, y, y.astype(np.float32)))
-            tally.add(scores, *count_baseline(y, scaling.location, scaling.scale, count))
-            return
-        scores = own_units(self._judge(x, y, standardise(y, scaling)), scaling.location, scaling.scale)
-        tally.add(scores, *number_baseline(y, scaling.location, scaling.scale, count))
-
-    def _judge(self, x: np.ndarray, y: np.ndarray, ys: np.ndarray) -> Scores:
-        scores = judge(self.learner, self.belief, x, y, ys, self.chunk, self._compare)
-        return passes.of_classes(scores, self._known)
 
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write the session to a file, completely or not at all.
