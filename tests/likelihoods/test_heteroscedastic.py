@@ -22,7 +22,9 @@ def test_density_score_and_information_are_those_of_a_normal() -> None:
     for y in (-1.0, 0.5, 7.0):
         np.testing.assert_allclose(NOISE.log_prob(ETA, y), known.log_prob(ETA[:1], y), rtol=1e-12)
         np.testing.assert_allclose(NOISE.score(ETA, y), jax.grad(NOISE.log_prob)(ETA, y), rtol=1e-12)
-        np.testing.assert_allclose(NOISE.cdf(ETA, y), known.cdf(ETA[:1], jnp.asarray(y)), rtol=1e-12)
+        np.testing.assert_allclose(
+            NOISE.cdf(ETA, jnp.asarray(y)), known.cdf(ETA[:1], jnp.asarray(y)), rtol=1e-12
+        )
     inside = ETA[0] + 0.9 * jnp.sqrt(var)
     root = NOISE.fisher_root(ETA, inside)
     np.testing.assert_allclose(root @ root.T, jnp.diag(jnp.array([1 / var, 0.5])), rtol=1e-12)

@@ -30,7 +30,7 @@ def test_counts_are_forecast_in_their_own_units(tmp_path: Path) -> None:
     session.learn(COUNTS)
     for start in range(0, 400, 7):
         parts.learn(COUNTS[start : start + 7])
-    np.testing.assert_allclose(parts.belief.mean, session.belief.mean, rtol=1e-4)  # type: ignore[union-attr]
+    np.testing.assert_allclose(parts.belief.mean, session.belief.mean, rtol=1e-4)
     assert session.tally.scored == 390 and session.rows_refused == 0
     ours, base = session.metrics(), session.tally.baseline()
     assert ours["nlpd"] < base["nlpd"] - 0.2 and ours["rmse"] < base["rmse"]

@@ -50,7 +50,7 @@ def test_a_new_class_is_learned_however_the_rows_are_cut(
     for one in (session, again):
         one.learn(more)
         assert one.encoding.classes[-1] == "later"
-    np.testing.assert_array_equal(session.belief.mean, again.belief.mean)  # type: ignore[union-attr]
+    np.testing.assert_array_equal(session.belief.mean, again.belief.mean)
 
 
 def test_a_stream_without_new_classes_has_the_learner_of_before() -> None:
@@ -76,6 +76,6 @@ def test_what_was_learned_stands_inside_the_wider_prior() -> None:
     old, fresh = np.arange(9.0).reshape(3, 3), np.eye(6) * 7
     wide = np.asarray(embed([old], [fresh], places)[0])
     np.testing.assert_array_equal(wide[np.ix_(places, places)], old)
-    rest = [1, 3, 5]
+    rest = np.array([1, 3, 5])
     np.testing.assert_array_equal(wide[rest][:, rest], 7 * np.eye(3))
     assert not wide[np.ix_(places, rest)].any() and not wide[np.ix_(rest, places)].any()

@@ -176,8 +176,7 @@ class Session:
             DataError: a column is missing.
         """
         steps = [self._learn_block(block) for block in blocks_of(rows, self.encoding, learn=True)]
-        present = [part for part in steps if part is not None]
-        return join(present) if present else None
+        return join(present) if (present := [part for part in steps if part is not None]) else None
 
     def _learn_block(self, block: Block) -> Steps | None:
         self.rows_read += block.read
