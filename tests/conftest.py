@@ -28,6 +28,11 @@ OPTIMISED = os.environ.get("CREDO_TESTS", "hasty") == "optimised"
 if KNOWN and not OPTIMISED and HASTE[0] not in os.environ.get("XLA_FLAGS", ""):
     os.environ["XLA_FLAGS"] = " ".join([os.environ.get("XLA_FLAGS", ""), *HASTE]).strip()
 
+# Commands that tests run in processes of their own keep compiled programs here, not in the user's folder.
+os.environ.setdefault(
+    "JAX_COMPILATION_CACHE_DIR", str(Path(__file__).parent.parent / ".pytest_cache" / "jax")
+)
+
 import hypothesis  # noqa: E402
 import jax  # noqa: E402
 import pytest  # noqa: E402

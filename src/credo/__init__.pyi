@@ -108,10 +108,11 @@ from credo.learners import vogn as vogn
 from credo.learners import von as von
 from credo.likelihoods import Bernoulli as Bernoulli
 from credo.likelihoods import Categorical as Categorical
+from credo.likelihoods import HeteroscedasticNormal as HeteroscedasticNormal
 from credo.likelihoods import Likelihood as Likelihood
 from credo.likelihoods import LikelihoodBase as LikelihoodBase
 from credo.likelihoods import Normal as Normal
-from credo.likelihoods import NormalSpread as NormalSpread
+from credo.likelihoods import OpenCategorical as OpenCategorical
 from credo.likelihoods import Poisson as Poisson
 from credo.likelihoods import Predictive as Predictive
 from credo.likelihoods import StudentT as StudentT

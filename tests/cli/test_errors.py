@@ -88,6 +88,8 @@ def refused(credo: Command, tmp_path: Path) -> Refused:
         (("wine", "--chunk", "1e8"), "--chunk must be a whole number in 1..65536; got 100000000"),
         (("wine", "--iterations", "1.5"), "--iterations must be a whole number; got '1.5'"),
         (("wine", "--seed", "1e20"), "--seed must be a whole number in 0..4294967295; got 1000000"),
+        (("wine", "--prior-var", "1e40"), "--prior-var must be in 1e-18..1e+18; got 1e+40"),
+        (("diabetes", "--noise-var", "inputs"), "--noise-var must be a number, or input; got 'inputs'"),
         (("wine", "--prior-var", "wide"), "--prior-var must be a number; got 'wide'"),
         (
             ("wine", "--model", "mlp:1e8"),

@@ -159,9 +159,8 @@ def test_numbers_with_signs_are_numbers_and_said() -> None:
     prices = [f"${5 + i / 100:.2f}" if i % 5 == 0 else f"{5 + i / 100:.2f}" for i in range(N)]
     schema = infer_schema(chunk_of(a=["1,234", "5%", "-$3", "€ 7.5"] * (N // 4), y=prices), "y")
     assert schema.target.task == "regression" and kinds(schema) == {"a": "numeric"}
-    assert (
-        schema.notes[0] == f"target 'y' holds '$5.00', which is read as 5: so {N // 5} of the first {N} rows"
-    )
+    said = f"which is read as 5; {N // 5} of the first {N} rows are written so"
+    assert schema.notes[0] == f"target 'y' holds '$5.00', {said}"
     assert "column 'a' holds '1,234', which is read as 1234" in schema.notes[1]
 
 
@@ -214,7 +213,9 @@ ERRORS = [
     ({}, {"y": ["inf"] * 40}, "target 'y' is missing in all of the first 40 rows"),
     ({"task": "regression"}, {"y": Y}, "target 'y' holds text such as 'u', which regression cannot"),
     ({}, {"y": [f"t{i}" for i in A]}, "target 'y' holds a different text in each of 40 rows"),
-    ({"task": "odd"}, {"y": Y}, "task must be one of classification, regression"),
+    ({}, {"y": [f"{i},5" for i in A]}, "whose decimal mark is a comma"),
+    ({"task": "count"}, {"y": [i / 2 for i in A]}, "holds numbers such as 0.5, which are no counts"),
+    ({"task": "odd"}, {"y": Y}, "task must be one of classification, regression, count"),
     ({"classes": ["u", "v"], "task": "regression"}, {"y": Y}, "classes must not be given with task"),
     ({"classes": ["u"]}, {"y": Y}, "classes must be 2 to 1000 different labels; got u."),
     ({"classes": "uv"}, {"y": Y}, "classes must be a list of labels; got the text 'uv'."),

@@ -43,7 +43,12 @@ def _number(_: object, tokens: Sequence[Token]) -> float:
 
 
 def _number_or_input(hint: object, tokens: Sequence[Token]) -> float | str:
-    return "input" if tokens[0].value.strip().lower() == "input" else _number(hint, tokens)
+    if tokens[0].value.strip().lower() == "input":
+        return "input"
+    try:
+        return _number(hint, tokens)
+    except CredoError as error:
+        raise CredoError(str(error).replace("a number;", "a number, or input;")) from None
 
 
 _Reader: TypeAlias = Callable[[object, Sequence[Token]], object]

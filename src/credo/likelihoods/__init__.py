@@ -19,7 +19,6 @@ from credo.likelihoods.normal import Normal
 from credo.likelihoods.open import OpenCategorical
 from credo.likelihoods.predictive import Predictive, PredictiveRows
 from credo.likelihoods.scalar import Bernoulli, Poisson, StudentT
-from credo.likelihoods.spread import NormalSpread
 from credo.likelihoods.weighted import WeightedPredictive
 
 __all__ = [
@@ -31,7 +30,6 @@ __all__ = [
     "MixturePredictive",
     "Normal",
     "NormalPredictive",
-    "NormalSpread",
     "OpenCategorical",
     "Poisson",
     "Predictive",

@@ -10,9 +10,7 @@ import numpy as np
 
 from credo.adapt import Experts, RunLength, SoftReset
 from credo.beliefs import Gaussian, InverseGamma, Point
-from credo.core.errors import CredoError
 from credo.core.records import replace
-from credo.core.types import PyTree
 from credo.covariances import Diagonal, Full, LowRank
 from credo.dynamics import (
     Decay,
@@ -48,17 +46,15 @@ from credo.likelihoods import (
 from credo.models import Model
 from credo.sessions import defaults
 from credo.sessions.drift import Drift
-from credo.sessions.encoding import Encoding
-from credo.sessions.growth import embed, positions, slots
+from credo.sessions.growth import slots
 from credo.sessions.posterior import Posterior
-from credo.sessions.resolution import count_parameters, network, outputs_of, require_memory
+from credo.sessions.resolution import network, outputs_of
 from credo.sessions.settings import MethodName, Settings
-from credo.tables.infer import MOST_CLASSES
 
 if TYPE_CHECKING:
     from credo.adapt import Bank, Hypotheses, Resettable
 
-__all__ = ["Belief", "SessionLearner", "build", "fits", "widen"]
+__all__ = ["Belief", "SessionLearner", "build"]
 
 B = TypeVar("B", Gaussian, Point)
 
@@ -96,50 +92,6 @@ def build(
     """
     learner = _learner(settings, _model(settings, shape, classes, first))
     return learner, _prior(settings, shape, slots(first, classes), first, start)
-
-
-def widen(
-    belief: Belief, settings: Settings, encoding: Encoding, before: int, after: int
-) -> tuple[SessionLearner, Belief]:
-    """The learner with room for new classes, and the belief with all that it has learned.
-
-    Arguments:
-        belief: the belief so far.
-        settings: resolved settings.
-        encoding: how rows become arrays.
-        before, after: the number of classes so far, and that with the new ones.
-    """
-    shape, first = encoding.shape, encoding.first
-    learner, fresh = build(settings, shape, after, first)
-    if slots(first, before) == slots(first, after):
-        return learner, belief
-
-    def parameters(classes: int) -> PyTree:
-        net = network(settings.model, outputs_of(settings.task, classes, first, settings.noise_var), shape)
-        return jax.eval_shape(lambda: net.init(jax.random.key(0), shape))
-
-    return learner, embed(belief, fresh, positions(parameters(before), parameters(after)))
-
-
-def fits(settings: Settings, encoding: Encoding, classes: int) -> bool:
-    """Whether a network with room for so many classes fits in memory, and there are not too many of them."""
-    first = encoding.first
-    outputs = outputs_of(settings.task, classes, first, settings.noise_var)
-    if classes > MOST_CLASSES:
-        return False
-    if slots(first, classes) == slots(first, classes - 1):
-        return True
-    try:
-        require_memory(
-            settings.posterior,
-            count_parameters(settings.model, outputs, encoding.shape),
-            settings.drift,
-            outputs=outputs,
-            method=settings.method,
-        )
-    except CredoError:
-        return False
-    return True
 
 
 def _model(settings: Settings, shape: tuple[int, ...], classes: int, first: int) -> Model:

@@ -27,6 +27,9 @@ _ITERATED = tuple(method for method in METHODS if method in defaults.ITERATIONS)
 _OPTIMIZER_NUMBERS: dict[MethodName, int] = {"sgd": 2, "momentum": 3, "adam": 4, "replay": 2}
 """The numbers that a gradient method keeps for each parameter, with its gradient."""
 
+_EXTREME = (1e-18, 1e18)
+"""The least and the largest variance."""
+
 Name = TypeVar("Name", bound=str)
 
 
@@ -182,8 +185,15 @@ def _posterior(
 def _prior_var(options: Options, images: bool, task: TaskName) -> float:
     if options.prior_var is None:
         return defaults.COUNT_PRIOR if task == "count" else defaults.prior_scale(images)
-    require_positive("prior_var", options.prior_var)
+    _require_variance("prior_var", options.prior_var)
     return float(options.prior_var)
+
+
+def _require_variance(field: str, value: float) -> None:
+    """Refuse a variance that is not above 0, or that single precision cannot hold with its square."""
+    require_positive(field, value)
+    if not _EXTREME[0] <= value <= _EXTREME[1]:
+        raise CredoError(f"{field} must be in {_EXTREME[0]:g}..{_EXTREME[1]:g}; got {value:g}.", field=field)
 
 
 def _noise_var(options: Options, task: TaskName) -> NoiseVar:
@@ -193,7 +203,7 @@ def _noise_var(options: Options, task: TaskName) -> NoiseVar:
     if isinstance(choice, str) and choice != "input":
         raise CredoError(f"noise_var must be a number above 0, or input; got {choice!r}.", field="noise_var")
     if not isinstance(choice, str):
-        require_positive("noise_var", choice)
+        _require_variance("noise_var", choice)
     if task != "regression":
         what = "classified" if task == "classification" else "counted, and its noise is that of a Poisson"
         raise CredoError(

@@ -8,9 +8,9 @@ import numpy as np
 
 from credo.core.names import CurvatureName, ForecastName
 from credo.learners import Info
-from credo.sessions import passes
+from credo.sessions import passes, room
 from credo.sessions.architecture import Network
-from credo.sessions.assembly import Belief, build, widen
+from credo.sessions.assembly import Belief, build
 from credo.sessions.change_steps import Steps, collect, join
 from credo.sessions.defaults import TABLE_CHUNK
 from credo.sessions.drift import Drift
@@ -194,8 +194,8 @@ class Session(SessionState):
             return None, Forecasts(block.lines)
         learn = self._learn_numbers if self.regression else self._learn_classes
         parts: list[tuple[Columns, Steps | None]] = []
-        for start, stop in passes.cuts(len(block), self.chunk, self._starts(block.y)):
-            self._widen(0 if self.regression else int(block.y[start]) + 1)
+        for start, stop in passes.cuts(len(block), self.chunk, room.starts(self, block.y)):
+            room.widen(self, 0 if self.regression else int(block.y[start]) + 1)
             parts.append(learn(block.x[start:stop], block.y[start:stop], levels))
         self.tally.mark(self.rows_used, *(float(number) for number in passes.spread(self.belief)))
         steps = None if self.changes is None else join([steps for _, steps in parts])
@@ -204,21 +204,8 @@ class Session(SessionState):
         classes = () if self.regression else self.encoding.classes
         return steps, in_columns(block.lines, classes, [columns for columns, _ in parts], block.y)
 
-    def _starts(self, y: np.ndarray) -> list[int]:
-        """The rows at which a chunk begins: the first of a new class, the first count that is learned."""
-        if self._known is not None:
-            return passes.arrivals(y, self._known)
-        return [WARMUP - int(self.scaler.count[0])] if self.settings.task == "count" else []
-
-    def _widen(self, classes: int) -> None:
-        """Make room for so many classes, where there are fewer: a new class begins at the prior."""
-        before = len(self.tally.counts)
-        if classes > before:
-            self.learner, self.belief = widen(self.belief, self.settings, self.encoding, before, classes)
-            self.tally.widen(classes)
-
     @property
-    def _known(self) -> int | None:
+    def known(self) -> int | None:
         """How many classes the learner knows; None for a regression."""
         return None if self.regression else len(self.tally.counts)
 
@@ -226,7 +213,7 @@ class Session(SessionState):
         self, x: np.ndarray, y: np.ndarray, levels: np.ndarray | None
     ) -> tuple[Columns, Steps | None]:
         outcome, info = self._score(x, y.astype(np.int32))
-        scores = passes.of_classes(to_scores(outcome, info, y), self._known)
+        scores = passes.of_classes(to_scores(outcome, info, y), self.known)
         self.tally.add(scores, *self.tally.class_baseline(y))
         return (scores.probs, None, None, None), info.extras
 
@@ -277,7 +264,7 @@ class Session(SessionState):
                 x[start:],
                 y[start:],
                 self.chunk,
-                compare=self._compare,
+                compare=self.compare,
                 key=self.key,
                 collect=None if self.changes is None else collect,
                 levels=levels,
@@ -296,7 +283,7 @@ class Session(SessionState):
         return build(self.settings, encoding.shape, len(encoding.classes), encoding.first)[1]
 
     @property
-    def _compare(self) -> tuple[ForecastName, ...]:
+    def compare(self) -> tuple[ForecastName, ...]:
         """Further methods of forecasting that are scored beside the learner's own."""
         return ("plugin",) if self.uncertain else ()
 
@@ -311,7 +298,7 @@ class Session(SessionState):
             DataError: a column is missing.
         """
         blocks = list(blocks_of(rows, self.encoding, learn=False, need_target=False))
-        self._widen(len(self.encoding.classes))
+        room.widen(self, len(self.encoding.classes))
         classes = () if self.regression else self.encoding.classes
         moments = None if self.settings.task == "count" else self.scaler
         return forecast_blocks(self.learner, self.belief, blocks, self.chunk, classes, moments, levels)
@@ -326,7 +313,7 @@ class Session(SessionState):
         Returns:
             The scores.
         """
-        self._widen(len(self.encoding.classes))
+        room.widen(self, len(self.encoding.classes))
         tally = Tally(self.settings.task, len(self.encoding.classes)) if tally is None else tally
         for block in blocks_of(rows, self.encoding, learn=False):
             add_held_out(
@@ -338,6 +325,6 @@ class Session(SessionState):
                 moments=self.scaler,
                 counts=self.tally.counts,
                 chunk=self.chunk,
-                compare=self._compare,
+                compare=self.compare,
             )
         return tally

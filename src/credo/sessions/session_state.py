@@ -9,11 +9,11 @@ from typing import Self
 
 import jax
 
-from credo.sessions import passes, storage
-from credo.sessions.assembly import build, fits
+from credo.sessions import passes, room, storage
+from credo.sessions.assembly import build
 from credo.sessions.change_tally import ChangeTally
 from credo.sessions.defaults import TABLE_CHUNK
-from credo.sessions.encoding import Encoding, TableEncoding
+from credo.sessions.encoding import Encoding
 from credo.sessions.places import Progress
 from credo.sessions.recovery import Recovery
 from credo.sessions.settings import Settings
@@ -29,8 +29,7 @@ class SessionState:
     def __init__(self, settings: Settings, encoding: Encoding, chunk: int = TABLE_CHUNK) -> None:
         self.settings, self.encoding, self.chunk = settings, encoding, chunk
         self.learner, self.belief = build(settings, encoding.shape, len(encoding.classes), encoding.first)
-        if isinstance(encoding, TableEncoding) and encoding.first:
-            encoding.admit = lambda classes: fits(settings, encoding, classes)
+        room.limit(settings, encoding)
         self.key = jax.random.key(settings.seed) if settings.draws else None
         self.tally = Tally(settings.task, len(encoding.classes))
         self.changes = ChangeTally.of(settings.drift)

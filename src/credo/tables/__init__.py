@@ -13,7 +13,8 @@ standardising online by the rows before each row; `TargetScaler` does so for a r
 """
 
 from credo.tables.chunks import BadRow, Chunk
-from credo.tables.encoder import Encoder, EncodeReport, EncoderState
+from credo.tables.encoded import EncodeReport, EncoderState
+from credo.tables.encoder import Encoder
 from credo.tables.infer import infer_schema
 from credo.tables.opening import FORMATS
 from credo.tables.scaling import Moments, ScaledTarget, TargetScaler

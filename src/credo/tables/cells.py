@@ -20,6 +20,7 @@ __all__ = [
     "is_missing",
     "label_text",
     "to_list",
+    "to_number_columns",
     "to_numbers",
     "to_times",
     "truth",
@@ -127,6 +128,35 @@ def to_numbers(cells: Cells) -> tuple[np.ndarray, np.ndarray]:
             else:
                 values[place] = number
     return _bounded(values), wrong
+
+
+def to_number_columns(columns: Sequence[Cells]) -> np.ndarray | None:
+    """The numbers of several columns at once, which costs much less than one after the other.
+
+    Arguments:
+        columns: K columns of n raw cells.
+
+    Returns:
+        The numbers (n, K) as `to_numbers` reads them; None where a cell is missing or is no number.
+
+    Example:
+        >>> to_number_columns([["1", "2"], [3.0, 4.5]]).tolist()
+        [[1.0, 3.0], [2.0, 4.5]]
+    """
+    if any(isinstance(cells, np.ndarray) and cells.dtype.kind not in "fiub" for cells in columns):
+        return None
+    for cells in columns:
+        if not isinstance(cells, np.ndarray) and not _CLOCKED.isdisjoint(map(type, cells)):
+            return None
+    try:
+        values = np.array(columns, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError):
+        return None
+    if values.shape != (len(columns), len(columns[0])):
+        return None
+    with np.errstate(invalid="ignore"):
+        usual = bool((np.abs(values) <= LARGEST).all())
+    return values.T if usual else None
 
 
 def _try_numbers(cells: Sequence[object], count: int) -> np.ndarray | None:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable
 
 import numpy as np
 
@@ -15,75 +14,19 @@ from credo.tables.cells import (
     is_missing,
     label_text,
     to_list,
+    to_number_columns,
     to_numbers,
     to_times,
     truth,
 )
 from credo.tables.chunks import BadRow, Chunk
+from credo.tables.encoded import EncodeReport, EncoderState
 from credo.tables.scaling import Moments, known_spread, shrunk_clip
 from credo.tables.schema import ColumnSpec, Schema
 
-__all__ = ["EncodeReport", "Encoder", "EncoderState"]
+__all__ = ["Encoder"]
 
 _DAY = 86400.0
-
-
-@dataclass(frozen=True)
-class EncoderState:
-    """What an encoder has learned: the moments of the K numeric and datetime columns.
-
-    Arguments:
-        moments: the running count, mean and spread of those columns.
-
-    Example:
-        >>> state = EncoderState(Moments.empty(2))
-        >>> sorted(state.arrays())
-        ['centre', 'count', 'rows', 's1', 's2']
-    """
-
-    moments: Moments
-
-    def arrays(self) -> dict[str, np.ndarray]:
-        """The state as named arrays, from which `from_arrays` continues bitwise."""
-        return self.moments.arrays()
-
-    @staticmethod
-    def from_arrays(arrays: Mapping[str, np.ndarray]) -> EncoderState:
-        """Restore what `arrays` gave.
-
-        Raises:
-            FormatError: an array is missing or has another shape.
-        """
-        return EncoderState(Moments.from_arrays(arrays))
-
-
-@dataclass(frozen=True)
-class EncodeReport:
-    """What happened to the rows of one chunk.
-
-    Arguments:
-        read: the number of rows read, good and bad.
-        used: the number of rows encoded.
-        kept: the places of those rows in the chunk, (used,) int64.
-        lines: the places of those rows in the source, (used,) int64.
-        bad: the skipped rows, including those that the chunk came with, in the order of the source.
-        missing: the number of missing or infinite cells in used rows, by column.
-        unseen: the number of cells of an unknown category in used rows, by column.
-        labels: the labels that became new classes, in the order in which they came.
-
-    Example:
-        >>> EncodeReport(read=2, used=1, kept=np.array([1]), lines=np.array([3])).missing
-        {}
-    """
-
-    read: int
-    used: int
-    kept: np.ndarray
-    lines: np.ndarray
-    bad: list[BadRow] = field(default_factory=list)
-    missing: dict[str, int] = field(default_factory=dict)
-    unseen: dict[str, int] = field(default_factory=dict)
-    labels: tuple[str, ...] = ()
 
 
 class Encoder:
@@ -123,12 +66,20 @@ class Encoder:
         self.standardise = standardise
         self.clip = float(clip)
         self._scaled = [column.name for column in schema.columns if column.kind in ("numeric", "datetime")]
+        self._layout = []
+        at = 0
+        for column in schema.columns:
+            self._layout.append((column, at, len(column.features)))
+            at += len(column.features)
+        self._width = schema.width
+        kinds = [column.kind for column in schema.columns if column.kind in ("numeric", "datetime")]
+        self._clean_places = [place for place, kind in enumerate(kinds) if kind == "numeric"]
         self._labels = {label: number for number, label in enumerate(schema.target.classes)}
 
     @property
     def width(self) -> int:
         """D, the number of features."""
-        return self.schema.width
+        return self._width
 
     def initial(self) -> EncoderState:
         """The state before any row."""
@@ -176,8 +127,13 @@ class Encoder:
         places: list[int] = []
         missing: dict[str, np.ndarray] = {}
         unseen: dict[str, np.ndarray] = {}
-        at = 0
-        for column in self.schema.columns:
+        clean = self._clean(chunk)
+        if clean is not None:
+            numbers[:, self._clean_places] = clean
+        for column, at, width in self._layout:
+            if clean is not None and column.kind == "numeric":
+                places.append(at)
+                continue
             cells = self._cells(chunk, column.name)
             if column.kind in ("numeric", "datetime"):
                 values, lost = self._numbers(column, cells, x, at, why)
@@ -187,10 +143,9 @@ class Encoder:
                 lost, other = _one_hot(column, cells, x, at)
                 if other.any():
                     unseen[column.name] = other
-            at += len(column.features)
             if lost.any():
                 missing[column.name] = lost
-                x[lost, at - 1 if column.has_missing else -1] = 1.0
+                x[lost, at + width - 1 if column.has_missing else -1] = 1.0
         labels = self._admitted(unknown, y, why, admit) if unknown else ()
         kept = np.ones(count, bool)
         kept[list(why)] = False
@@ -215,6 +170,11 @@ class Encoder:
             labels,
         )
         return after, x, y, report
+
+    def _clean(self, chunk: Chunk) -> np.ndarray | None:
+        """The numbers of all numeric columns at once, (n, K), where each cell of them is a number."""
+        names = [self._scaled[place] for place in self._clean_places]
+        return to_number_columns([self._cells(chunk, name) for name in names]) if names else None
 
     def _cells(self, chunk: Chunk, name: str) -> Cells:
         if name in chunk.columns:

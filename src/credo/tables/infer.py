@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
@@ -11,7 +12,6 @@ from credo.core.errors import DataError, require_choice, require_integer, sugges
 from credo.tables.cells import (
     cell_text,
     is_count,
-    is_decorated,
     is_missing,
     label_text,
     to_list,
@@ -20,6 +20,7 @@ from credo.tables.cells import (
     truth,
 )
 from credo.tables.chunks import Chunk
+from credo.tables.remarks import constant_columns, decorated_numbers
 from credo.tables.schema import TASKS, ColumnSpec, Dropped, Schema, TargetSpec, Task
 
 __all__ = ["infer_schema"]
@@ -27,6 +28,7 @@ __all__ = ["infer_schema"]
 MOST_CLASSES = 1000
 _PARSED = 0.95
 _ENOUGH = 20
+_DECIMAL_COMMA = re.compile(r"[-+]?[\d.]*\d,\d+")
 _ID_NAMES = ("id", "index", "idx", "row", "rowid", "row_id", "rownum", "no", "nr", "key", "uuid")
 
 
@@ -92,7 +94,7 @@ def infer_schema(
     goal = _infer_target(target, joined[target], task, classes)
     columns: list[ColumnSpec] = []
     dropped = [Dropped(name, "as asked") for name in dict.fromkeys(drop)]
-    notes = _decoration(f"target {target!r}", joined[target], goal.task != "classification", rows)
+    notes = decorated_numbers(f"target {target!r}", joined[target], goal.task != "classification", rows)
     still: list[tuple[str, float]] = []
     for name in names:
         if name == target or name in drop:
@@ -102,35 +104,11 @@ def infer_schema(
             dropped.append(column)
         else:
             columns.append(column)
-    notes += _constant(still, rows)
+    notes += constant_columns(still, rows)
     if not columns:
         reasons = "; ".join(map(str, dropped)) or "the table has no other column"
         raise DataError(f"no column is left to learn {target!r} from: {reasons}.")
     return Schema(goal, tuple(columns), tuple(dropped), tuple(notes))
-
-
-def _constant(still: list[tuple[str, float]], rows: int) -> list[str]:
-    """One sentence about all columns of numbers that are constant so far."""
-    if not still:
-        return []
-    first = f"in the first {rows} rows"
-    if len(still) == 1:
-        name, value = still[0]
-        return [f"column {name!r} is always {value:g} {first}; it is kept, and is 0 until it changes"]
-    shown = ", ".join(name for name, _ in still[:8]) + (", ..." if len(still) > 8 else "")
-    many = f"{len(still)} columns are constant {first}"
-    return [f"{many} and are 0 until they change: {shown}"]
-
-
-def _decoration(what: str, cells: list[object], numeric: bool, rows: int) -> list[str]:
-    """A sentence about numbers with signs or commas, which are left out."""
-    marked = [cell for cell in cells if is_decorated(cell)] if numeric else []
-    if not marked:
-        return []
-    value, example = to_numbers(marked[:1])[0][0], cell_text(marked[0])
-    return [
-        f"{what} holds {example!r}, which is read as {value:.10g}: so {len(marked)} of the first {rows} rows"
-    ]
 
 
 def _require_columns(
@@ -218,6 +196,12 @@ def _infer_target(
             f"target {name!r} has {count} distinct values in the first {len(cells)} rows; classification "
             f"takes at most {MOST_CLASSES} classes."
         )
+    comma = next((cell for cell in present if _DECIMAL_COMMA.fullmatch(cell_text(cell))), None)
+    if not numeric and comma is not None and count > 20:
+        raise DataError(
+            f"target {name!r} holds numbers such as {cell_text(comma)!r}, whose decimal mark is a comma; "
+            "write them with a point."
+        )
     if not numeric and count == len(present) and count >= _ENOUGH:
         raise DataError(
             f"target {name!r} holds a different text in each of {count} rows, so there is no class to learn."
@@ -300,7 +284,7 @@ def _other_than_category(
     if not flags and np.mean(~wrong) >= _PARSED:
         column = _numeric(name, numbers, wrong, missing, first, notes, still)
         kept = isinstance(column, ColumnSpec)
-        notes += _decoration(f"column {name!r}", present, kept, rows)
+        notes += decorated_numbers(f"column {name!r}", present, kept, rows)
         return column
     times, _, wrong_times = to_times(present)
     if np.mean(~wrong_times) >= _PARSED:
