@@ -1,8 +1,10 @@
 # make demo   set up what is missing, then learn to read digits from a stream
 # make test   set up what is missing, then lint, types, floors and the test-suite
+# make soak   a million rows of every learner that hurt, and a run that is killed again and again; for hours
+# make mutants  a hundred small changes of the package, each of which a test should notice; for hours
 #
 # Variables: PYTHON (the interpreter to build .venv with), UV=0 (use pip even where uv is at hand),
-# WORKERS (test processes), ARGS (passed to pytest).
+# WORKERS (test processes), ARGS (passed to pytest, or to benchmarks/soak.py).
 
 PYTHON ?= python3
 WORKERS ?= 2
@@ -21,10 +23,10 @@ override UV := uv
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint types floors tests doctests docs format clean
+.PHONY: help demo test lint types floors tests doctests soak mutants docs format clean
 
 help:
-	@sed -n '1,5s/^# \{0,1\}//p' $(firstword $(MAKEFILE_LIST))
+	@sed -n '1,7s/^# \{0,1\}//p' $(firstword $(MAKEFILE_LIST))
 	@echo "Other targets: lint types floors tests doctests docs format clean"
 
 demo: $(STAMPS)/demo
@@ -83,6 +85,16 @@ tests: $(STAMPS)/test
 
 doctests: $(STAMPS)/test
 	JAX_PLATFORMS=cpu $(BIN)/pytest -n $(WORKERS) --dist worksteal --doctest-modules src
+
+# Real data are looked for in CREDO_DATA_DIR, and else beside the checkout, as continuous integration does.
+soak mutants: export CREDO_DATA_DIR := $(or $(CREDO_DATA_DIR),$(realpath ../shared/data))
+
+soak: $(STAMPS)/test
+	$(BIN)/python benchmarks/soak.py $(ARGS)
+	$(BIN)/python benchmarks/soak_crashes.py
+
+mutants: $(STAMPS)/test
+	$(BIN)/python benchmarks/mutants.py --count 100 --seed 0
 
 docs: $(STAMPS)/docs
 	$(BIN)/zensical build --clean

@@ -100,6 +100,12 @@ def test_bad_data_and_weights_give_the_belief_back_bitwise(name: str) -> None:
     assert twice == once
 
 
+def test_an_exposure_must_be_one_number() -> None:
+    learner = credo.GammaPoisson()
+    with pytest.raises(CredoError, match="x must be the exposure, one number above 0; got shape"):
+        learner.step(learner.init(), jnp.ones(4), 2.0)
+
+
 def test_a_bad_exposure_counts_as_missing() -> None:
     learner = credo.GammaPoisson()
     for x in (0.0, -1.0, jnp.nan):

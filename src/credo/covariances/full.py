@@ -297,11 +297,15 @@ class DenseCovariance(FullCovariance):
         return _vouched(shift, half, half), DenseCovariance(self.matrix - crossed(half, half))
 
     def add_precision(self, precision: Array) -> DenseCovariance:
-        """Exact, by one Cholesky factor, a triangular solve and a product. Cost: P^3."""
+        """Exact, by one Cholesky factor, a triangular solve and a product. Cost: P^3.
+
+        No data take an antisymmetric part of S away, and inflation lets it grow at every step. The rounding
+        errors of the product are therefore made symmetric.
+        """
         sd = safe_sqrt(jnp.broadcast_to(precision, (self.size,)))
         cross = sd[:, None] * self.matrix
         half = self._halve(cross, symmetric(scale_rows(cross, sd)))
-        return DenseCovariance(self.matrix - crossed(half, half))
+        return DenseCovariance(symmetric(self.matrix - crossed(half, half)))
 
     def affine(self, scale: Array, noise: Array) -> DenseCovariance:
         """Exact. Cost: P^2."""

@@ -36,6 +36,10 @@ class Inflation(Dynamics):
     Source: Chang et al. 2023 (LOFI), appendix on inflation. The prior is treated as diagonal, which is exact
     unless `init` was given a dense one. "hybrid" and "bayesian" cost P^3 for `Full`.
 
+    "simple" has no bound: in a direction of which the data say nothing, such as the weight of a column that
+    never moves, the variance grows by c at every step until the arithmetic fails. On any but short streams,
+    use `PriorBound(Inflation(rate, "simple"))`.
+
     Arguments:
         rate: alpha, per unit of time, at least 0; 0 forgets nothing.
         kind: "simple", "hybrid" or "bayesian".

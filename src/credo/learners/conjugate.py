@@ -244,14 +244,14 @@ class GammaPoisson(Learner[Gamma]):
         self, belief: Gamma, x: PyTree, method: ForecastName | None, samples: int | None, key: Key | None
     ) -> Predictive:
         _one_method(method)
-        exposure = jnp.ones_like(belief.per) if x is None else as_like(x, belief.per)
+        exposure = _exposure(x, belief.per)
         return NegativeBinomialPredictive(belief.shape, belief.per / exposure)
 
     def measurement_update(
         self, belief: Gamma, x: PyTree, y: PyTree, weight: ArrayLike, key: Key | None
     ) -> tuple[Gamma, Info]:
         count = as_like(y, belief.shape)
-        exposure = jnp.ones_like(belief.per) if x is None else as_like(x, belief.per)
+        exposure = _exposure(x, belief.per)
         observed = (count >= 0) & (count == jnp.floor(count)) & (exposure > 0)
         observed, used = usable(observed, weight, belief.shape.dtype)
         safe = jnp.where(observed, count, 0.0)
@@ -265,3 +265,15 @@ class GammaPoisson(Learner[Gamma]):
 
     def draws(self, belief: Gamma, key: Key, shape: tuple[int, ...]) -> Array:
         return belief.sample(as_key(key), shape)
+
+
+def _exposure(x: PyTree, like: Array) -> Array:
+    """The exposure as a number; 1 for None.
+
+    Raises:
+        CredoError: `x` is not a single number.
+    """
+    exposure = jnp.ones_like(like) if x is None else as_like(x, like)
+    if exposure.ndim:
+        raise CredoError(f"x must be the exposure, one number above 0; got shape {exposure.shape}.")
+    return exposure

@@ -97,14 +97,23 @@ class DenseRows(Rows):
 
         For a = J y^-1/2, B = W y^-1/2 and c = a B' inv(I + B B'): J S = (a - cB) y^-1/2 and
         J S J' = (a - cB)(a - cB)' + c c', since c is the ridge regression of a on B and that is its minimal
-        loss. Errors in c enter only squared, and the result is positive semi-definite by construction.
+        loss. Errors in c enter only squared, and the result is positive semi-definite by construction. Since
+        (a - cB) B' = c, what rounding leaves of it is known, and one step of iterative refinement takes it
+        out of c and of a - cB: where B is large, the difference would lose the digits that move the mean
+        along B.
         """
         root = jax.lax.rsqrt(base)
         white, directions = scale_rows(self.array, root), scale_rows(factor, root)
         eye = jnp.eye(factor.shape[-2], dtype=base.dtype)
         chol = jnp.linalg.cholesky(eye + directions @ directions.T)
-        along = solve_lower(chol, solve_lower(chol, directions @ white.T), transpose=True).T
+
+        def regress(targets: Array) -> Array:
+            return solve_lower(chol, solve_lower(chol, targets), transpose=True).T
+
+        along = regress(directions @ white.T)
         rest = white - along @ directions
+        missed = regress(directions @ rest.T - along.T)
+        along, rest = along + missed, rest - missed @ directions
         return DenseRows(scale_rows(rest, root)), rest @ rest.T + along @ along.T
 
     def leading(self, base: Array, factor: Array, rank: int, whitened: bool) -> tuple[Array, Array]:
