@@ -18,6 +18,9 @@ __all__ = ["Unravel", "all_finite", "as_like", "ravel", "select", "spread"]
 
 T = TypeVar("T")
 
+LANES = 256
+"""The length of the rows that a long vector is read in."""
+
 
 @record
 class Unravel:
@@ -126,13 +129,23 @@ def spread(value: PyTree, unravel: Unravel, dtype: DTypeLike, *, field: str) -> 
 
 def all_finite(tree: PyTree) -> jax.Array:
     """Whether every floating-point entry of every leaf is finite: a boolean scalar."""
-    # 0 times an infinity or a NaN is NaN: a sum of numbers is 3 times faster here than one of booleans.
     flags = [
-        jnp.isfinite(jnp.sum(0 * jax.lax.stop_gradient(a)))
+        jnp.isfinite(_void(jax.lax.stop_gradient(jnp.asarray(a))))
         for a in jax.tree.leaves(tree)
         if jnp.issubdtype(jnp.asarray(a).dtype, jnp.floating)
     ]
     return jnp.all(jnp.stack(flags)) if flags else jnp.asarray(True)
+
+
+def _void(array: jax.Array) -> jax.Array:
+    """Zero where every entry is finite, and otherwise NaN."""
+    # 0 times an infinity or a NaN is NaN: a sum of numbers is 3 times faster here than one of booleans. Long
+    # vectors are added up as the rows of a matrix, which takes XLA's CPU code a third of the time.
+    count = array.size // LANES
+    if array.ndim != 1 or count < LANES:
+        return jnp.sum(0 * array)
+    rows = jnp.sum(0 * array[: count * LANES].reshape(count, LANES), axis=0)
+    return jnp.sum(rows) + jnp.sum(0 * array[count * LANES :])
 
 
 def select(accept: jax.Array, new: T, old: T) -> T:

@@ -192,13 +192,13 @@ class OuterRows(Rows):
             left = enter(eye if inner is None else inner, self.left)
             middle = enter(left.T, self.left).T if inner is not None else left.T @ left
 
-        def part(layer: int, start: int, end: int) -> tuple[Array]:
+        def part(blank: Array, layer: int) -> tuple[Array]:
             h, d = self.layers[layer]
             both = heights(d, middle)
             pairs = h**2 if middle is None else (h[:, None, :] * h[None, :, :]).reshape(-1, h.shape[1])
             return (outer_sum(both.reshape(-1, both.shape[2]), pairs),)
 
-        return by_layer(self.layers, part, self.shape[1])[0]
+        return by_layer(self.layers, part, jnp.zeros(self.shape[1], self.dtype))[0]
 
     def explained(self, var: Array) -> Array:
         """By the Gram matrix. Cost: G^2 P."""
@@ -216,15 +216,14 @@ class OuterRows(Rows):
         middle = enter(jnp.eye(added.shape[0], dtype=self.dtype), added.left)
         middle = middle.T @ middle
 
-        def part(layer: int, start: int, end: int) -> tuple[Array, Array]:
+        def part(here: Array, layer: int) -> tuple[Array, Array]:
             h, d = self.layers[layer]
-            here = jax.lax.slice_in_dim(var, start, end).reshape(h.shape[1], -1)
             side, both = arms(weights.reshape(1, *d.shape[:2]), d)[0], heights(d, middle)
             pairs = (h[:, None, :] * h[None, :, :]).reshape(-1, h.shape[1])
             squares = outer_sum(both.reshape(-1, both.shape[2]), pairs)
             return here * outer_sum(side, h), here / (1.0 + here * squares)
 
-        shift, new = by_layer(self.layers, part, var.shape[0])
+        shift, new = by_layer(self.layers, part, var)
         return shift, inner, new
 
     def couple_ridge(self, base: Array, factor: Array) -> tuple[OuterCross, Array]:

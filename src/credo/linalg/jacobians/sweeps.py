@@ -22,6 +22,7 @@ from credo.linalg.matrices import scale_rows, symmetric
 
 __all__ = ["Layers", "Products", "by_layer", "measure", "outer_sum", "turn"]
 
+S = TypeVar("S")
 T = TypeVar("T")
 
 Layers: TypeAlias = tuple[tuple[Array, Array], ...]
@@ -32,6 +33,9 @@ Sums: TypeAlias = tuple[Array, tuple[tuple[Array, Array], ...]]
 
 BLOCK = 2048
 """Parameters in a block. With 10 directions its slice of W takes 80 kB; of 1,024 to 8,192 it was fastest."""
+
+FENCED = 8192
+"""Parameters from which the results of `by_layer` are laid out flat in a pass of their own."""
 
 
 UNROLLED = 64
@@ -166,31 +170,53 @@ def turn(
 
 
 def by_layer(
-    layers: Layers, parts: Callable[[int, int, int], tuple[Array, ...]], size: int
+    layers: Layers, parts: Callable[[Array, int], tuple[Array, ...]], vector: Array
 ) -> tuple[Array, ...]:
-    """Vectors (P,) that are written layer by layer, where a layer's part is a matrix (n, m).
-
-    An outer product that is laid out flat costs XLA's CPU code four times as much.
+    """Vectors (P,) that are worked out layer by layer, from a layer's part of a vector, a matrix (n, m).
 
     Arguments:
         layers: the layers.
-        parts: from the number of a layer and where its parameters start and end, its parts (n, m).
-        size: P.
+        parts: from a layer's part (n, m) of `vector` and the layer's number, its parts (n, m) of the results.
+        vector: (P,).
     """
-    start, vectors = 0, None
-    for layer, (h, d) in enumerate(layers):
-        end = start + h.shape[1] * width(d)
-        # The barrier keeps the compiler from working the parts out again along the flat vector.
-        new = [part.reshape(-1) for part in jax.lax.optimization_barrier(parts(layer, start, end))]
-        if vectors is None:
-            vectors = [jnp.zeros(size, part.dtype) for part in new]
-        vectors = [
-            jax.lax.dynamic_update_slice_in_dim(vector, part, start, axis=0)
-            for vector, part in zip(vectors, new, strict=True)
-        ]
-        start = end
-    assert vectors is not None
-    return tuple(vectors)
+
+    def matrices(vector: Array) -> list[tuple[Array, ...]]:
+        start, found = 0, []
+        for layer, (h, d) in enumerate(layers):
+            shape = (h.shape[1], width(d))
+            end = start + shape[0] * shape[1]
+            found.append(parts(jax.lax.slice_in_dim(vector, start, end).reshape(shape), layer))
+            start = end
+        return found
+
+    def vectors(found: list[tuple[Array, ...]]) -> tuple[Array, ...]:
+        results = []
+        for result in zip(*found, strict=True):
+            flat, start = vector, 0
+            for part in result:
+                flat = jax.lax.dynamic_update_slice_in_dim(flat, part.reshape(-1), start, axis=0)
+                start += part.size
+            results.append(flat)
+        return tuple(results)
+
+    if vector.shape[0] < FENCED:
+        return vectors(matrices(vector))
+    # XLA's CPU code for outer products that are worked out along the flat vector is 6 times slower.
+    flat = [tuple(part.reshape(-1) for part in result) for result in _fence(matrices, vector)]
+    return _fence(vectors, flat)
+
+
+def _fence(function: Callable[[T], S], argument: T) -> S:
+    """The function's result, with whose code the compiler mixes nothing before or after it."""
+
+    def nothing(argument: T) -> S:
+        shapes = jax.eval_shape(function, argument)
+        zeros: S = jax.tree.map(lambda like: jnp.zeros(like.shape, like.dtype), shapes)
+        return zeros
+
+    always = jax.lax.optimization_barrier(jnp.asarray(True))
+    result: S = jax.lax.cond(always, function, nothing, argument)
+    return result
 
 
 def outer_sum(side: Array, h: Array) -> Array:
