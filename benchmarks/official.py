@@ -324,7 +324,9 @@ def main() -> None:
         "--site", type=Path, action="append", default=[], help="a folder of their requirements"
     )
     parser.add_argument(
-        "--synchronous", action="store_true", help="dispatch in the calling thread (docs/how-to/python-loop.md)"
+        "--synchronous",
+        action="store_true",
+        help="dispatch in the calling thread (docs/how-to/python-loop.md)",
     )
     parser.add_argument("--out", type=Path, help="a file for the table")
     options = parser.parse_args()

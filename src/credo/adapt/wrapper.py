@@ -83,10 +83,7 @@ class Proposing(Learner[W]):
     def measurement_update(
         self, belief: W, x: PyTree, y: PyTree, weight: ArrayLike, key: Key | None
     ) -> tuple[W, Info]:
-        return self.settle(belief, self.propose(belief, x, y, weight, key), weight)
-
-    def settle(self, belief: W, proposal: Proposal[W], weight: ArrayLike) -> tuple[W, Info]:
-        """Accept or refuse a proposal: the belief that is kept, and what the step reports."""
+        proposal = self.propose(belief, x, y, weight, key)
         used = proposal.ok & jnp.any(jnp.asarray(weight) != 0)
         new = select(used, proposal.belief, belief)
         log_evidence = jnp.where(used, proposal.log_evidence, 0.0)

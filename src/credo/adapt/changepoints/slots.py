@@ -8,8 +8,7 @@ verb.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Generic, NamedTuple, TypeVar
+from typing import Generic, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -23,20 +22,16 @@ from credo.adapt.nested import B, at_time, floating
 from credo.adapt.priors import ConditionalPrior, PriorReset, Subset, descend, require_conditional_prior
 from credo.adapt.wrapper import Proposal, Wrapper
 from credo.core.errors import CredoError, require_choice, require_integer, require_interval
-from credo.core.kernels import one_kernel
 from credo.core.keys import as_key, step_key
 from credo.core.names import ForecastName
 from credo.core.records import record, replace, static_field
 from credo.core.trees import as_like, select
-from credo.core.types import Array, ArrayLike, Key, PyTree
+from credo.core.types import Array, ArrayLike, DTypeLike, Key, PyTree
 from credo.dynamics import Dynamics
-from credo.learners import Info
 from credo.learners.base import Belief
 from credo.likelihoods import Predictive
 
 __all__ = ["Changepoints"]
-
-T = TypeVar("T")
 
 
 class _Verdict(NamedTuple):
@@ -45,31 +40,6 @@ class _Verdict(NamedTuple):
     change: Array
     pruned: Array
     alarm: Array
-
-
-class _Births(NamedTuple):
-    """The successors of a step, and the hypotheses with them."""
-
-    free: Array
-    likeliest: Array
-    groups: Array
-    log_weights: Array
-    run_length: Array
-    changes: Array
-    best: Array
-    parent: Array
-
-
-class _Judgement(NamedTuple, Generic[B]):
-    """What follows from how the hypotheses predicted; no beliefs where none of them changed."""
-
-    log_weights: Array
-    beliefs: B | None
-    best: Array
-    reported: Array
-    log_evidence: Array
-    ok: Array
-    verdict: _Verdict
 
 
 @record
@@ -133,53 +103,44 @@ class Changepoints(Wrapper[Hypotheses[B], B], Generic[B]):
 
     def advance(self, belief: Hypotheses[B], dt: ArrayLike | None) -> Hypotheses[B]:
         """Every hypothesis goes on, and those that may end have successors in the free slots."""
+        old, dtype = belief.segments, belief.log_weights.dtype
         survivors = jax.vmap(lambda one: self.learner.time_update(one, dt))(belief.beliefs)
-        chance = self._chance(belief)
-        births = self._together(lambda: self._births(belief, chance, dt))
-        fresh = at_time(belief.prior, _first_clock(survivors))
-        newborn = self._begin(belief, fresh, births.groups, births.likeliest, dt)
-        beliefs = jax.tree.map(lambda a, b: _put(a, births.free, b), survivors, newborn)
-        old = belief.segments
-        started = jnp.broadcast_to(belief.t + 1, (self.slots - self.capacity, 1))
-        times = jnp.concatenate([started, old.times[births.likeliest]], axis=1)[:, : self._depth]
-        segments = Segments(
-            births.run_length, births.changes, births.best, births.parent, _put(old.times, births.free, times)
+        births = self.slots - self.capacity
+        free = (
+            jnp.argsort(belief.log_weights)[:births] if births > 1 else jnp.argmin(belief.log_weights)[None]
         )
-        return replace(belief, log_weights=births.log_weights, beliefs=beliefs, segments=segments)
-
-    @property
-    def _together(self) -> Callable[[Callable[[], T]], T]:
-        """How the bookkeeping is computed: in one kernel, unless it must sort or draw."""
-        single = self.slots == self.capacity + 1 and self.overflow == "drop"
-        return one_kernel if single else _apart
-
-    def _births(self, belief: Hypotheses[B], chance: Array, dt: ArrayLike | None) -> _Births:
-        """Which slots the successors take, whose successors they are, and all weights after that."""
-        old, count = belief.segments, self.slots - self.capacity
-        free = jnp.argsort(belief.log_weights)[:count] if count > 1 else jnp.argmin(belief.log_weights)[None]
         alive, _ = normalized(belief.log_weights.at[free].set(-jnp.inf))
-        stay, leave = _transition(old, chance, dt)
+        stay, leave = self._transition(old, belief.t, dt, dtype)
         # Who the parents of each successor are, with their weights: (births, M).
-        groups = self.successors.groups(belief, count, alive, alive + leave)
+        groups = self.successors.groups(belief, births, alive, alive + leave)
         best = jax.lax.stop_gradient(old.best + leave)
         likeliest = jnp.argmax(jnp.where(groups > -jnp.inf, best[None, :], -jnp.inf), axis=1)
-        weights, _ = normalized((alive + stay).at[free].set(log_sum(groups, axis=1)))
-        return _Births(
-            free,
-            likeliest,
-            groups,
-            weights,
+        newborn = self._begin(belief, at_time(belief.prior, _first_clock(survivors)), groups, likeliest, dt)
+        beliefs = jax.tree.map(lambda a, b: _put(a, free, b), survivors, newborn)
+        started = jnp.broadcast_to(belief.t + 1, (births, 1))
+        times = jnp.concatenate([started, old.times[likeliest]], axis=1)[:, : self._depth]
+        segments = Segments(
             _put(old.run_length + 1, free, jnp.zeros_like(likeliest)),
             _put(old.count, free, old.count[likeliest] + 1),
             _put(old.best + jax.lax.stop_gradient(stay), free, best[likeliest]),
             _put(old.parent, free, old.run_length[likeliest]),
+            _put(old.times, free, times),
         )
+        weights, _ = normalized((alive + stay).at[free].set(log_sum(groups, axis=1)))
+        return replace(belief, log_weights=weights, beliefs=beliefs, segments=segments)
 
-    def _chance(self, belief: Hypotheses[B]) -> Array:
-        """The hazard of each hypothesis (M,)."""
-        old, dtype = belief.segments, belief.log_weights.dtype
+    def _transition(
+        self, old: Segments, t: Array, dt: ArrayLike | None, dtype: DTypeLike
+    ) -> tuple[Array, Array]:
+        """log(1 - H) and log H of each hypothesis; nothing changes before the first observation."""
+        started = old.run_length >= 0
         lengths, counts = jnp.maximum(old.run_length, 0).astype(dtype), old.count.astype(dtype)
-        return self._hazard.probability(lengths, counts, jnp.maximum(belief.t, 1).astype(dtype)).astype(dtype)
+        chance = self._hazard.probability(lengths, counts, jnp.maximum(t, 1).astype(dtype)).astype(dtype)
+        stay, leave = jnp.log1p(-chance), jnp.log(chance)
+        if dt is not None:
+            stay = jnp.where(chance > 0, stay * as_like(dt, stay), 0.0)
+            leave = jnp.log(-jnp.expm1(stay))
+        return jnp.where(started, stay, 0.0), jnp.where(started, leave, -jnp.inf)
 
     def _begin(
         self, belief: Hypotheses[B], fresh: B, groups: Array, likeliest: Array, dt: ArrayLike | None
@@ -230,35 +191,6 @@ class Changepoints(Wrapper[Hypotheses[B], B], Generic[B]):
         learned, infos = jax.vmap(lambda one: self.learner.measurement_update(one, x, y, weight, key))(facing)
         if isinstance(self.conditional_prior, Subset):
             learned = jax.vmap(select)(self._newborn(belief), belief.beliefs, learned)
-        draw = None if key is None else step_key(as_key(key), belief.t)
-        # Only where two are merged do weights change beliefs; else these stay out of the kernel.
-        kept = learned if self.overflow == "merge" else None
-        judgement = self._together(lambda: self._judge(belief, kept, infos, weight, draw))
-        new = replace(
-            belief,
-            log_weights=judgement.log_weights,
-            beliefs=learned if judgement.beliefs is None else judgement.beliefs,
-            segments=replace(belief.segments, best=judgement.best),
-            reported=judgement.reported,
-        )
-        return Proposal(new, judgement.log_evidence, judgement.ok, judgement.verdict)
-
-    def settle(
-        self, belief: Hypotheses[B], proposal: Proposal[Hypotheses[B]], weight: ArrayLike
-    ) -> tuple[Hypotheses[B], Info]:
-        """Choose between the large arrays apart from the bookkeeping."""
-        lean = replace(proposal, belief=_lean(proposal.belief))
-        settle = super().settle
-        small, info = self._together(lambda: settle(_lean(belief), lean, weight))
-        used = info.ok & jnp.any(jnp.asarray(weight) != 0)
-        beliefs = select(used, proposal.belief.beliefs, belief.beliefs)
-        segments = replace(small.segments, times=belief.segments.times)
-        return replace(small, beliefs=beliefs, segments=segments, prior=belief.prior), info
-
-    def _judge(
-        self, belief: Hypotheses[B], learned: B | None, infos: Info, weight: ArrayLike, key: Key | None
-    ) -> _Judgement[B]:
-        """The weights of the hypotheses that have learned, which of them stay, and whether to say so."""
         # A hypothesis that cannot take in what others can has met something impossible.
         scores = jnp.where(infos.ok, infos.log_evidence, -jnp.inf).astype(belief.log_weights.dtype)
         if jnp.ndim(weight) == 0:
@@ -268,16 +200,21 @@ class Changepoints(Wrapper[Hypotheses[B], B], Generic[B]):
         segments = belief.segments
         best = jnp.where(alive, segments.best + jax.lax.stop_gradient(scores), -jnp.inf)
         top = jnp.max(best)
-        best = jnp.where(top > -jnp.inf, best - top, best)
+        segments = replace(segments, best=jnp.where(top > -jnp.inf, best - top, best))
         change = jnp.sum(jnp.where(segments.run_length == 0, jnp.exp(log_weights), 0.0))
-        urgent = segments.run_length < self.protect
         survivors, beliefs, pruned = thin(
-            self.overflow, log_weights, learned, segments.run_length, urgent, self.capacity, key
+            self.overflow,
+            log_weights,
+            learned,
+            segments.run_length,
+            segments.run_length < self.protect,
+            self.capacity,
+            None if key is None else step_key(as_key(key), belief.t),
         )
-        reported, alarm = self._alarm(replace(belief, log_weights=survivors))
+        new = replace(belief, log_weights=survivors, beliefs=beliefs, segments=segments)
+        reported, alarm = self._alarm(new)
         ok = jnp.any(infos.ok & alive) & jnp.isfinite(log_evidence)
-        verdict = _Verdict(change, pruned, alarm)
-        return _Judgement(survivors, beliefs, best, reported, log_evidence, ok, verdict)
+        return Proposal(replace(new, reported=reported), log_evidence, ok, _Verdict(change, pruned, alarm))
 
     def _alarm(self, belief: Hypotheses[B]) -> tuple[Array, Array]:
         """The start of the segment that was reported last, and whether it is reported now."""
@@ -312,26 +249,6 @@ class Changepoints(Wrapper[Hypotheses[B], B], Generic[B]):
             return self.learner.draws(inner, one_key, ())
 
         return belief.draws(key, shape, draw)
-
-
-def _apart(function: Callable[[], T]) -> T:
-    """The result of the function, whose operations the compiler arranges as it likes."""
-    return function()
-
-
-def _lean(belief: Hypotheses[B]) -> Hypotheses[B]:
-    """The weights and segments alone, without what an update leaves as it was."""
-    return replace(belief, beliefs=None, prior=None, segments=replace(belief.segments, times=None))
-
-
-def _transition(old: Segments, chance: Array, dt: ArrayLike | None) -> tuple[Array, Array]:
-    """log(1 - H) and log H of each hypothesis; nothing changes before the first observation."""
-    started = old.run_length >= 0
-    stay, leave = jnp.log1p(-chance), jnp.log(chance)
-    if dt is not None:
-        stay = jnp.where(chance > 0, stay * as_like(dt, stay), 0.0)
-        leave = jnp.log(-jnp.expm1(stay))
-    return jnp.where(started, stay, 0.0), jnp.where(started, leave, -jnp.inf)
 
 
 def _put(slots: Array, free: Array, values: Array) -> Array:
