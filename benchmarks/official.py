@@ -280,10 +280,17 @@ def python() -> None:
             model.predict_one(row)
             model.learn_one(row, target)
 
-    cases: dict[str, Entry] = {"credo, learner.step": (count, loop)}
-    race(
-        "one row from Python, D = 10", cases, {"River BayesianLinearRegression": (count, river)}, 4 * size**2
-    )
+    live = credo.pack(learner, start)
+
+    def packed() -> None:
+        for row, target in zip(x, y, strict=True):
+            live.forecast(row)
+            live.step(row, target)
+
+    cases = {"credo, learner.step": (count, loop), "credo.pack, forecast + step": (count, packed)}
+    dispatch = "asynchronous" if jax.config.read("jax_cpu_enable_async_dispatch") else "synchronous"
+    peer = {"River BayesianLinearRegression": (count, river)}
+    race(f"one row from Python, D = 10, {dispatch} dispatch", cases, peer, 4 * size**2)
 
 
 @case("keyed")
@@ -316,8 +323,14 @@ def main() -> None:
     parser.add_argument(
         "--site", type=Path, action="append", default=[], help="a folder of their requirements"
     )
+    parser.add_argument(
+        "--synchronous",
+        action="store_true",
+        help="dispatch in the calling thread (docs/how-to/python-loop.md)",
+    )
     parser.add_argument("--out", type=Path, help="a file for the table")
     options = parser.parse_args()
+    jax.config.update("jax_cpu_enable_async_dispatch", not options.synchronous)
     sys.path.extend(str(folder) for folder in options.site)
     codes.open_codes(options.codes, clone=options.clone)
     head = [

@@ -106,9 +106,45 @@ def _scan(
     weights: ArrayLike | None,
     dts: ArrayLike | None,
 ) -> tuple[B, Info]:
-    def body(belief: B, row: Row) -> tuple[B, Info]:
-        x, y, weight, dt = row
-        return learner.step(belief, x, y, weight=1.0 if weight is None else weight, dt=dt, key=key)
+    found: list[_Columns] = []
 
-    trace: tuple[B, Info] = jax.lax.scan(body, belief, (xs, ys, weights, dts))
-    return trace
+    def body(belief: B, row: Row) -> tuple[B, list[Array]]:
+        x, y, weight, dt = row
+        belief, info = learner.step(belief, x, y, weight=1.0 if weight is None else weight, dt=dt, key=key)
+        found.append(_Columns(info))
+        return belief, found[-1].gather(info)
+
+    belief, trace = jax.lax.scan(body, belief, (xs, ys, weights, dts))
+    return belief, found[-1].part(trace)
+
+
+class _Columns:
+    """The numbers of an info, one vector for all of a dtype.
+
+    Each array of a trace is written by a kernel of its own, and XLA calls another thread for help as soon as
+    a row has more than eight, which costs more than a small learner.
+    """
+
+    def __init__(self, like: Info) -> None:
+        leaves, self.structure = jax.tree.flatten(like)
+        groups: dict[object, list[int]] = {}
+        for place, leaf in enumerate(leaves):
+            groups.setdefault(place if leaf.ndim else leaf.dtype, []).append(place)
+        self.groups = list(groups.values())
+
+    def gather(self, info: Info) -> list[Array]:
+        """The arrays of a row."""
+        leaves = jax.tree.leaves(info)
+        return [
+            leaves[group[0]] if len(group) == 1 else jnp.stack([leaves[place] for place in group])
+            for group in self.groups
+        ]
+
+    def part(self, arrays: list[Array]) -> Info:
+        """The infos of all rows, from their arrays with a leading axis of time."""
+        leaves: dict[int, Array] = {}
+        for group, array in zip(self.groups, arrays, strict=True):
+            parts = [array] if len(group) == 1 else [array[:, index] for index in range(len(group))]
+            leaves.update(zip(group, parts, strict=True))
+        info: Info = jax.tree.unflatten(self.structure, [leaves[place] for place in sorted(leaves)])
+        return info
