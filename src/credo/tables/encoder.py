@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -20,6 +20,7 @@ from credo.tables.cells import (
     truth,
 )
 from credo.tables.chunks import BadRow, Chunk
+from credo.tables.lines import LineColumns
 from credo.tables.scaling import Moments, known_spread, shrunk_clip
 from credo.tables.schema import ColumnSpec, Schema
 
@@ -123,6 +124,9 @@ class Encoder:
         self.standardise = standardise
         self.clip = float(clip)
         self._scaled = [column.name for column in schema.columns if column.kind in ("numeric", "datetime")]
+        self._read = [column.name for column in schema.columns]
+        self._numeric = [column.name for column in schema.columns if column.kind == "numeric"]
+        self._target = [] if schema.target.task == "classification" else [schema.target.name]
         self._labels = {label: number for number, label in enumerate(schema.target.classes)}
 
     @property
@@ -169,6 +173,7 @@ class Encoder:
                 f"the encoder's state must be for {len(self._scaled)} numeric columns; it is for "
                 f"{state.moments.count.size}."
             )
+        chunk = self.convert(chunk)
         why: dict[int, str] = {}
         y, unknown = self._targets(chunk, need_target, why)
         x = np.zeros((count, self.width), np.float32)
@@ -215,6 +220,22 @@ class Encoder:
             labels,
         )
         return after, x, y, report
+
+    def convert(self, chunk: Chunk) -> Chunk:
+        """The chunk with whole columns as numbers, where its lines are plain; `encode` does so if need be.
+
+        Arguments:
+            chunk: raw cells. Cells that are no numbers, or are missing, leave it as it is.
+        """
+        lines, names = chunk.columns, self._read
+        if not isinstance(lines, LineColumns) or not lines.keys() >= set(names):
+            return chunk
+        values = lines.numbers([name for name in (*self._numeric, *self._target) if name in lines])
+        if values is None:
+            return chunk
+        numbers = dict(zip((*self._numeric, *self._target), np.ascontiguousarray(values.T), strict=False))
+        rest = (name for name in (*names, self.schema.target.name) if name in lines and name not in numbers)
+        return replace(chunk, columns=numbers | {name: lines[name] for name in rest})
 
     def _cells(self, chunk: Chunk, name: str) -> Cells:
         if name in chunk.columns:
