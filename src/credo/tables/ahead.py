@@ -13,7 +13,9 @@ T = TypeVar("T")
 """What is iterated over."""
 
 
-def read_ahead(items: Iterable[T], prepare: Callable[[T], T] = lambda item: item, depth: int = 2) -> Iterator[T]:
+def read_ahead(
+    items: Iterable[T], prepare: Callable[[T], T] = lambda item: item, depth: int = 2
+) -> Iterator[T]:
     """The items in their order, of which a thread has a few ready.
 
     What reading raises is raised here, after the items before it. Waiting for an item can be interrupted.

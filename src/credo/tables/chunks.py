@@ -11,7 +11,7 @@ import numpy as np
 from credo.core.errors import DataError
 from credo.tables.cells import Cells
 
-__all__ = ["BadRow", "Chunk", "ChunkSize", "DriftWatch"]
+__all__ = ["BadRow", "Chunk", "ChunkSize", "DriftWatch", "EncodeReport"]
 
 
 Unit: TypeAlias = Literal["line", "row"]
@@ -72,6 +72,35 @@ class Chunk:
     def names(self) -> tuple[str, ...]:
         """The column names, in the source's order."""
         return tuple(self.columns)
+
+
+@dataclass(frozen=True)
+class EncodeReport:
+    """What happened to the rows of one chunk.
+
+    Arguments:
+        read: the number of rows read, good and bad.
+        used: the number of rows encoded.
+        kept: the places of those rows in the chunk, (used,) int64.
+        lines: the places of those rows in the source, (used,) int64.
+        bad: the skipped rows, including those that the chunk came with, in the order of the source.
+        missing: the number of missing or infinite cells in used rows, by column.
+        unseen: the number of cells of an unknown category in used rows, by column.
+        labels: the labels that became new classes, in the order in which they came.
+
+    Example:
+        >>> EncodeReport(read=2, used=1, kept=np.array([1]), lines=np.array([3])).missing
+        {}
+    """
+
+    read: int
+    used: int
+    kept: np.ndarray
+    lines: np.ndarray
+    bad: list[BadRow] = field(default_factory=list)
+    missing: dict[str, int] = field(default_factory=dict)
+    unseen: dict[str, int] = field(default_factory=dict)
+    labels: tuple[str, ...] = ()
 
 
 class ChunkSize:

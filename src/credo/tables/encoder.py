@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -17,10 +17,10 @@ from credo.tables.cells import (
     to_list,
     to_numbers,
     to_times,
-    truth,
 )
-from credo.tables.chunks import BadRow, Chunk
+from credo.tables.chunks import BadRow, Chunk, EncodeReport
 from credo.tables.lines import LineColumns
+from credo.tables.one_hot import one_hot
 from credo.tables.scaling import Moments, known_spread, shrunk_clip
 from credo.tables.schema import ColumnSpec, Schema
 
@@ -56,35 +56,6 @@ class EncoderState:
             FormatError: an array is missing or has another shape.
         """
         return EncoderState(Moments.from_arrays(arrays))
-
-
-@dataclass(frozen=True)
-class EncodeReport:
-    """What happened to the rows of one chunk.
-
-    Arguments:
-        read: the number of rows read, good and bad.
-        used: the number of rows encoded.
-        kept: the places of those rows in the chunk, (used,) int64.
-        lines: the places of those rows in the source, (used,) int64.
-        bad: the skipped rows, including those that the chunk came with, in the order of the source.
-        missing: the number of missing or infinite cells in used rows, by column.
-        unseen: the number of cells of an unknown category in used rows, by column.
-        labels: the labels that became new classes, in the order in which they came.
-
-    Example:
-        >>> EncodeReport(read=2, used=1, kept=np.array([1]), lines=np.array([3])).missing
-        {}
-    """
-
-    read: int
-    used: int
-    kept: np.ndarray
-    lines: np.ndarray
-    bad: list[BadRow] = field(default_factory=list)
-    missing: dict[str, int] = field(default_factory=dict)
-    unseen: dict[str, int] = field(default_factory=dict)
-    labels: tuple[str, ...] = ()
 
 
 class Encoder:
@@ -189,7 +160,7 @@ class Encoder:
                 numbers[:, len(places)] = values
                 places.append(at)
             else:
-                lost, other = _one_hot(column, cells, x, at)
+                lost, other = one_hot(column, cells, x, at)
                 if other.any():
                     unseen[column.name] = other
             at += len(column.features)
@@ -288,6 +259,16 @@ class Encoder:
         z = np.clip((values - mean) / np.where(spread, sd, 1.0), -limit, limit)
         return after, np.where(spread, z, 0.0)
 
+    def observed(self, chunk: Chunk) -> np.ndarray:
+        """Which rows have a target that can be learned from, of the classes of the schema (n,).
+
+        Arguments:
+            chunk: raw cells of n rows; the target's column may be absent.
+        """
+        y, _ = self._targets(self.convert(chunk), False, {})
+        known: np.ndarray = y >= 0 if y.dtype.kind == "i" else np.isfinite(y)
+        return known
+
     def _admitted(
         self, unknown: dict[int, str], y: np.ndarray, why: dict[int, str], admit: Callable[[int], bool] | None
     ) -> tuple[str, ...]:
@@ -351,29 +332,6 @@ class Encoder:
                 else:
                     unknown[row] = label_text(cells[row], target.whole)
         return y, unknown
-
-
-def _one_hot(column: ColumnSpec, cells: Cells, x: np.ndarray, at: int) -> tuple[np.ndarray, np.ndarray]:
-    """Fill a boolean or categorical column's features, and find its missing and unknown cells, (n,) each."""
-    cells = to_list(cells)
-    if column.kind == "boolean":
-        signs = {True: 1, False: -1, None: 0}
-        codes = np.array([signs[truth(cell)] for cell in cells], np.int64).reshape(len(cells))
-        lost = np.zeros(len(cells), bool)
-        for row in np.flatnonzero(codes == 0).tolist():
-            lost[row] = is_missing(cells[row])
-        x[:, at] = codes
-        return lost, (codes == 0) & ~lost
-    index = {category: slot for slot, category in enumerate(column.categories)}
-    other = len(index)
-    codes = np.array([index.get(cell, -1) if isinstance(cell, str) else -1 for cell in cells], np.int64)
-    codes = codes.reshape(len(cells))
-    for row in np.flatnonzero(codes < 0).tolist():
-        if not is_missing(cells[row]):
-            codes[row] = index.get(cell_text(cells[row]), other)
-    present = np.flatnonzero(codes >= 0)
-    x[present, at + codes[present]] = 1.0
-    return codes < 0, codes == other
 
 
 def _totals(masks: dict[str, np.ndarray], kept: np.ndarray) -> dict[str, int]:

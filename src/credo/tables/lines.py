@@ -69,9 +69,7 @@ class LineColumns(Mapping[str, Cells]):
             return None
         places = None if list(names) == self.names else [self.names.index(name) for name in names]
         try:
-            values = np.loadtxt(
-                self.lines, delimiter=self.delimiter, comments=None, usecols=places, ndmin=2
-            )
+            values = np.loadtxt(self.lines, delimiter=self.delimiter, comments=None, usecols=places, ndmin=2)
         except ValueError:
             return None
         return values if values.shape == (len(self.lines), len(names)) else None
