@@ -1,4 +1,4 @@
-"""Columns of delimited lines without quotation marks, which become numbers in one pass or cells on request."""
+"""Columns of delimited lines without quotation marks: numbers in one pass, or cells on request."""
 
 from __future__ import annotations
 
