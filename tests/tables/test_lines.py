@@ -24,7 +24,9 @@ def read(lines: list[str], careful: bool) -> list[Chunk]:
     return list(open_table(io.StringIO(head + "".join(lines)), format="csv", chunk_rows=7))
 
 
-@pytest.mark.parametrize("cell", ["1e999", "nan", "", "NA", "$5.20", "1_0", "0x10", "\uff11", "1;2", "x", " 4\t"])
+@pytest.mark.parametrize(
+    "cell", ["1e999", "nan", "", "NA", "$5.20", "1_0", "0x10", "\uff11", "1;2", "x", " 4\t"]
+)
 def test_whole_columns_hold_the_numbers_that_cells_spell(cell: str) -> None:
     lines = [*ROWS[:10], f"{cell},0.5,u,1.0\n", *ROWS[10:]]
     results = []
