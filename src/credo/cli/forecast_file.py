@@ -12,7 +12,15 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO
 
-from credo.cli.forecast_table import as_csv, as_json_lines, format_of, heads, text_of, write_parquet
+from credo.cli.forecast_table import (
+    TableFormat,
+    as_csv,
+    as_json_lines,
+    format_of,
+    heads,
+    text_of,
+    write_parquet,
+)
 from credo.cli.output import require_writable_file
 from credo.core.errors import DataError
 from credo.sessions import Forecasts, Session
@@ -43,7 +51,7 @@ class ForecastFile:
     def __init__(self, out: str | None, session: Session, folder: Path, resumed: Path | None) -> None:
         self.out, self.session = out, session
         self.names = heads(session.encoding.classes, target=True)
-        self.kind = "jsonl" if out in (None, "-") else format_of(Path(str(out)), "--predictions")
+        self.kind: TableFormat = "jsonl" if out in (None, "-") else format_of(Path(str(out)), "--predictions")
         self.path = folder / _SPOOL if self.kind == "parquet" else Path(str(out))
         self.resumed = resumed
         self.file: IO[bytes] | None = None

@@ -50,6 +50,9 @@ class LineColumns(Mapping[str, Cells]):
     def __len__(self) -> int:
         return len(self.names)
 
+    def __repr__(self) -> str:
+        return repr(dict(self))
+
     def numbers(self, names: Sequence[str]) -> np.ndarray | None:
         """Columns as numbers, as Python's float reads them.
 
