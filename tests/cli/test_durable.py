@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.cli.conftest import Command, labels, numbers
+from tests.cli.conftest import Command, labels, numbers, write
 
 from credo.cli import locking
 from credo.cli.checkpoints import Checkpoints
@@ -213,6 +213,21 @@ def test_predictions_are_those_that_are_scored(
     Path(file).write_text("row\n")
     mine = credo("learn", path, "--resume", "o", "--again", "--predictions", file)
     assert mine.status in (1, 2) and "Traceback" not in mine.err
+
+
+@pytest.mark.parametrize("suffix", ["jsonl", "csv"])
+def test_predictions_go_on_where_a_new_class_comes(
+    credo: Command, tmp_path: Path, suffix: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("credo.plots.available", lambda: False)
+    names = ["v" if i == 1010 else "tu"[i % 2] if i % 50 else "" for i in range(1020)]
+    path = write(tmp_path / "t.csv", ["a", "y"], [[i % 7, name] for i, name in enumerate(names)])
+    file = f"p.{suffix}"
+    outcome = credo("learn", path, "--target", "y", "--model", "linear", "--predictions", file, "--out", "o")
+    assert outcome.status == 0, outcome.err
+    rows = Path(file).read_text().splitlines()[suffix == "csv" :]
+    assert [int(row.split(",")[0].split(" ")[-1]) for row in rows] == list(range(2, 1022))
+    assert ('"p(v)"' in rows[-1]) == (suffix == "jsonl")
 
 
 def test_checkpoint_and_predictions_are_checked(credo: Command, tmp_path: Path) -> None:

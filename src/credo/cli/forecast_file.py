@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import csv
 import hashlib
 import os
 import shutil
@@ -11,7 +12,15 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO
 
-from credo.cli.forecast_table import as_csv, as_json_lines, cells, format_of, heads, write_parquet
+from credo.cli.forecast_table import (
+    TableFormat,
+    as_csv,
+    as_json_lines,
+    format_of,
+    heads,
+    text_of,
+    write_parquet,
+)
 from credo.cli.output import require_writable_file
 from credo.core.errors import DataError
 from credo.sessions import Forecasts, Session
@@ -42,7 +51,7 @@ class ForecastFile:
     def __init__(self, out: str | None, session: Session, folder: Path, resumed: Path | None) -> None:
         self.out, self.session = out, session
         self.names = heads(session.encoding.classes, target=True)
-        self.kind = "jsonl" if out in (None, "-") else format_of(Path(str(out)), "--predictions")
+        self.kind: TableFormat = "jsonl" if out in (None, "-") else format_of(Path(str(out)), "--predictions")
         self.path = folder / _SPOOL if self.kind == "parquet" else Path(str(out))
         self.resumed = resumed
         self.file: IO[bytes] | None = None
@@ -77,6 +86,9 @@ class ForecastFile:
         if ours:
             self.file.truncate(self.session.progress.forecast_bytes)
             self.file.seek(0, os.SEEK_END)
+            if self.kind == "csv":  # whose columns are those of its beginning
+                with self.path.open(encoding="utf-8", newline="") as file:
+                    self.names = next(csv.reader(file))
         elif self.kind == "csv":
             self._write(as_csv([self.names]))
 
@@ -92,8 +104,9 @@ class ForecastFile:
 
             with self.path.open("w", encoding="utf-8") as spool:
                 for batch in pq.ParquetFile(final).iter_batches():
-                    rows = ([row[name] for name in self.names] for row in batch.to_pylist())
-                    spool.write(as_json_lines(self.names, rows))
+                    names = batch.schema.names
+                    rows = ([row[name] for name in names] for row in batch.to_pylist())
+                    spool.write(as_json_lines(names, rows))
 
     def _belongs(self) -> bool:
         """Whether the file begins with the rows that the session has seen."""
@@ -110,9 +123,9 @@ class ForecastFile:
             DataError: the file cannot be written.
             BrokenPipeError: nobody reads standard output any more.
         """
-        rows = [row for some in forecasts for row in cells(some, target=True)]
+        rows = "".join(text_of(some, self.names, self.kind) for some in forecasts)
         if rows and self.out is not None:
-            self._write(as_csv(rows) if self.kind == "csv" else as_json_lines(self.names, rows))
+            self._write(rows)
 
     def _write(self, text: str) -> None:
         try:
@@ -159,8 +172,9 @@ class ForecastFile:
         """
         if self.kind == "parquet" and self.file is not None:
             self.file.close()
-            classes = bool(self.session.encoding.classes)
-            write_parquet(Path(str(self.out)), self.names, self._lines(), classes=classes)
+            classes = self.session.encoding.classes
+            names = heads(classes, target=True)
+            write_parquet(Path(str(self.out)), names, self._lines(), classes=bool(classes))
             self.path.unlink()
 
     def _lines(self) -> Iterator[str]:

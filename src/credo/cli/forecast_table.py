@@ -5,11 +5,12 @@ from __future__ import annotations
 import csv
 import io
 import json
-import math
 import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Literal, TypeAlias
+
+import numpy as np
 
 from credo.core.errors import DataError
 from credo.sessions import Forecasts
@@ -20,9 +21,9 @@ __all__ = [
     "TableFormat",
     "as_csv",
     "as_json_lines",
-    "cells",
     "format_of",
     "heads",
+    "text_of",
     "write_parquet",
 ]
 
@@ -81,56 +82,83 @@ def heads(classes: Sequence[str], *, target: bool) -> list[str]:
 _MOMENTS = ["mean", "sd", "lower", "upper"]
 
 
-def cells(forecasts: Forecasts, *, target: bool) -> list[list[Cell]]:
-    """The rows of the table.
+def text_of(forecasts: Forecasts, names: Sequence[str], kind: TableFormat) -> str:
+    """The rows of the table as text: CSV, or else JSON lines. Columns are written as a whole.
 
     Arguments:
         forecasts: forecasts of classes, or of numbers with two quantiles.
-        target: whether the observations are among the columns; an unknown one is None, as is a number that
-            is not finite.
+        names: from `heads`. JSON lines also have the classes that came later; CSV has these columns alone.
+        kind: the format.
+
+    A number that is not finite is missing, and so is an observation that is not known.
     """
-    rows: list[list[Cell]]
+    as_cells = _csv_cells if kind == "csv" else _json_cells
+    columns = {"row": list(map(str, forecasts.lines.tolist()))}
+    if "target" in names:
+        columns["target"] = _targets(forecasts, kind)
     if forecasts.probs is not None:
-        shares = zip(forecasts.labels, forecasts.probs.tolist(), strict=True)
-        rows = [[label, *(_digits(p, 6) for p in probs)] for label, probs in shares]
+        labels = as_cells(forecasts.classes)
+        columns["prediction"] = [labels[top] for top in forecasts.probs.argmax(axis=1).tolist()]
+        heads_of_shares = heads(forecasts.classes, target=False)[2:]
+        for name, share in zip(heads_of_shares, forecasts.probs.T, strict=True):
+            columns[name] = _numbers(share, 6, kind)
     else:
         assert forecasts.mean is not None and forecasts.sd is not None and forecasts.quantiles is not None
-        moments = zip(forecasts.mean, forecasts.sd, forecasts.quantiles, strict=True)
-        rows = [[_digits(number, 8) for number in (mean, sd, *ends)] for mean, sd, ends in moments]
-    if target:
-        rows = [[known, *row] for known, row in zip(_targets(forecasts), rows, strict=True)]
-    return [[int(line), *row] for line, row in zip(forecasts.lines, rows, strict=True)]
+        moments = (forecasts.mean, forecasts.sd, *forecasts.quantiles.T)
+        columns |= {name: _numbers(one, 8, kind) for name, one in zip(_MOMENTS, moments, strict=True)}
+    if kind == "csv":
+        absent = [""] * len(forecasts.lines)
+        rows = zip(*(columns.get(name, absent) for name in names), strict=True)
+        return "".join(f"{','.join(row)}\n" for row in rows)
+    keys = ", ".join(f"{json.dumps(name, ensure_ascii=False)}: %s".replace("%", "%%") for name in columns)
+    row_text = "{" + keys.replace(": %%s", ": %s") + "}\n"
+    return "".join(map(row_text.__mod__, zip(*columns.values(), strict=True)))
 
 
-def _targets(forecasts: Forecasts) -> list[Cell]:
+def _targets(forecasts: Forecasts, kind: TableFormat) -> list[str]:
     if forecasts.targets is None:
-        return [None] * len(forecasts.lines)
+        return ["" if kind == "csv" else "null"] * len(forecasts.lines)
     if forecasts.probs is None:
-        return [float(number) for number in forecasts.targets]
-    return [forecasts.classes[number] for number in forecasts.targets]
+        numbers = [float(number) for number in forecasts.targets]
+        return list(map(_short, numbers)) if kind == "csv" else list(map(json.dumps, numbers))
+    labels = (_csv_cells if kind == "csv" else _json_cells)(forecasts.classes)
+    return [labels[number] for number in forecasts.targets.tolist()]
 
 
-def _digits(number: float, count: int) -> float | None:
-    return float(f"{number:.{count}g}") if math.isfinite(number) else None
+def _csv_cells(labels: Sequence[str]) -> list[str]:
+    return [as_csv([["", label]])[1:-1] for label in labels]
 
 
-def as_csv(rows: Iterable[Sequence[Cell]]) -> str:
-    """The rows as CSV.
+def _json_cells(labels: Sequence[str]) -> list[str]:
+    return [json.dumps(label, ensure_ascii=False) for label in labels]
 
-    >>> as_csv([["row", "mean"], [2, 3.0], [3, None]])
-    'row,mean\\n2,3\\n3,\\n'
+
+def _numbers(column: np.ndarray, digits: int, kind: TableFormat) -> list[str]:
+    """Numbers with so many digits, as they are written."""
+    texts = (f"%.{digits}g " * len(column) % tuple(column.tolist())).split()
+    if kind != "csv":
+        texts = list(map(repr, map(float, texts)))
+    if np.isfinite(column).all():
+        return texts
+    missing = "" if kind == "csv" else "null"
+    return [text if known else missing for text, known in zip(texts, np.isfinite(column), strict=True)]
+
+
+def as_csv(rows: Iterable[Sequence[str]]) -> str:
+    """Rows of text as CSV.
+
+    >>> as_csv([["row", "mean"], ["2", ""]])
+    'row,mean\\n2,\\n'
     """
     text = io.StringIO()
-    csv.writer(text, lineterminator="\n").writerows([_short(cell) for cell in row] for row in rows)
+    csv.writer(text, lineterminator="\n").writerows(rows)
     return text.getvalue()
 
 
-def _short(cell: Cell) -> Cell:
+def _short(number: float) -> str:
     """A number in few digits where they say it exactly."""
-    if not isinstance(cell, float):
-        return cell
-    text = f"{cell:.8g}"
-    return text if float(text) == cell else repr(cell)
+    text = f"{number:.8g}"
+    return text if float(text) == number else repr(number)
 
 
 def as_json_lines(names: Sequence[str], rows: Iterable[Sequence[Cell]]) -> str:

@@ -9,19 +9,17 @@ from pathlib import Path
 from credo.cli.flags import in_flags
 from credo.cli.forecast_table import (
     SUFFIXES,
-    Cell,
     as_csv,
-    as_json_lines,
-    cells,
     format_of,
     heads,
+    text_of,
     write_parquet,
 )
 from credo.cli.output import require_writable_file
 from credo.cli.progress import note
 from credo.core.errors import CredoError, DataError
 from credo.core.files import write_atomically
-from credo.sessions import Session, TableEncoding
+from credo.sessions import Forecasts, Session, TableEncoding
 from credo.tables import BadRow, open_table
 from credo.tables.live import open_pipe
 
@@ -64,8 +62,8 @@ def predict_file(saved: Path, file: str, out: str, level: float, strict: bool, c
     rows = 0
     texts = [as_csv([names])] if kind == "csv" else []
     for part in parts:
-        texts.append(as_csv(part) if kind == "csv" else as_json_lines(names, part))
-        rows += len(part)
+        texts.append(text_of(part, names, kind))
+        rows += len(part.lines)
         if out == "-":
             sys.stdout.write("".join(texts))
             sys.stdout.flush()
@@ -90,8 +88,8 @@ def predict_file(saved: Path, file: str, out: str, level: float, strict: bool, c
 
 def _parts(
     session: Session, file: str, level: float, strict: bool, chunk: int, bad: list[BadRow]
-) -> Iterator[list[list[Cell]]]:
-    """The rows of the table, chunk by chunk."""
+) -> Iterator[Forecasts]:
+    """The forecasts, chunk by chunk."""
     pipe = open_pipe(file)
     if pipe is not None:
         pipe.prompt()
@@ -102,5 +100,4 @@ def _parts(
                 raise DataError(f"{file}: {block.bad[0]} (--strict stops at the first bad row).")
             bad += block.bad
             if len(block.lines):
-                forecasts = session.predict(block, (0.5 - level / 2, 0.5 + level / 2))
-                yield cells(forecasts, target=False)
+                yield session.predict(block, (0.5 - level / 2, 0.5 + level / 2))

@@ -24,6 +24,8 @@ def part(chunk: Chunk, start: int, stop: int) -> Chunk:
         >>> part(Chunk({"a": [1, 2, 3]}, np.array([2, 3, 4])), 1, 3).columns
         {'a': [2, 3]}
     """
+    if start == 0 and stop >= len(chunk):
+        return chunk
     rows = slice(start, stop)
     after = int(chunk.lines[start]) if start else -1
     upto = int(chunk.lines[stop]) if stop < len(chunk) else 1 << 62

@@ -120,6 +120,10 @@ class Encoding(Protocol):
         """Encode rows. `learn` takes them into the running statistics."""
         ...
 
+    def observed(self, rows: Chunk | Images) -> np.ndarray:
+        """Which rows have a target that can be learned from, of the classes so far (n,)."""
+        ...
+
     def to_dict(self) -> SavedTable | SavedImages:
         """The fixed part, as JSON data."""
         ...
@@ -182,6 +186,11 @@ class TableEncoding:
             new = {label: int(report.lines[y == self._extend(label)][0]) for label in report.labels}
         return Block(x, y, report.lines, report.read, report.bad, report.missing, report.unseen, new)
 
+    def observed(self, rows: Chunk | Images) -> np.ndarray:
+        """Which rows have a target that can be learned from, of the classes so far (n,)."""
+        assert isinstance(rows, Chunk)
+        return self.encoder.observed(rows)
+
     def _extend(self, label: str) -> int:
         """Take in a new class, and return its number."""
         target = dataclasses.replace(self.schema.target, classes=(*self.classes, label))
@@ -236,6 +245,10 @@ class ImageEncoding:
             actual = f"images of shape {rows.x.shape[1:]}" if isinstance(rows, Images) else "a table"
             raise DataError(f"the model was saved for images of shape {self.shape}; this data is {actual}.")
         return Block(2.0 * rows.x, rows.y, rows.lines, len(rows))
+
+    def observed(self, rows: Chunk | Images) -> np.ndarray:
+        """Which images have a label: all of them (n,)."""
+        return np.ones(len(rows), bool)
 
     def to_dict(self) -> SavedImages:
         """The shape and the classes."""

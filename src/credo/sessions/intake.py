@@ -99,7 +99,7 @@ def segments(rows: Rows, encoding: Encoding) -> Iterator[Block]:
         rows: see `Rows`; a `Block` is returned unchanged.
         encoding: how rows become arrays.
 
-    Cost: rows of a table are encoded twice.
+    Cost: that of `blocks_of`; rows without a target are encoded twice.
     """
     if isinstance(rows, Block):
         yield rows
@@ -108,16 +108,22 @@ def segments(rows: Rows, encoding: Encoding) -> Iterator[Block]:
         if isinstance(chunk, Images):
             yield encoding.encode(chunk, learn=True)
             continue
-        plain = encoding.encode(chunk, learn=False, need_target=False)
-        known = plain.y >= 0 if plain.y.dtype.kind == "i" else np.isfinite(plain.y)
-        blank = np.isin(chunk.lines, plain.lines[~known])
+        blank = ~encoding.observed(chunk)
         ends = [*(np.flatnonzero(np.diff(blank)) + 1).tolist(), len(chunk)]
         for start, stop in zip([0, *ends], ends, strict=False):
             some = part(chunk, start, stop)
-            yield encoding.encode(some, learn=True)
+            learned = encoding.encode(some, learn=True)
+            yield learned
             if len(some) and blank[start]:
                 forecast = encoding.encode(some, learn=False, need_target=False)
-                yield dataclasses.replace(forecast, labelled=False)
+                yield _without(forecast, learned.lines)
+
+
+def _without(block: Block, lines: np.ndarray) -> Block:
+    """The rows of a block to forecast, less those that were learned from since they had a new class."""
+    rest = ~np.isin(block.lines, lines)
+    x, y = block.x[rest], block.y[rest]
+    return dataclasses.replace(block, x=x, y=y, lines=block.lines[rest], labelled=False)
 
 
 def _columns(columns: Mapping[str, Sequence[object] | np.ndarray]) -> Chunk:

@@ -14,6 +14,7 @@ from credo.sessions.cutting import after_line, at_most
 from credo.sessions.encoding import Encoding, ImageEncoding, Images, TableEncoding
 from credo.sessions.settings import TaskName
 from credo.tables import Chunk, Schema, TableSource, infer_schema, open_table
+from credo.tables.ahead import read_ahead
 from credo.tables.chunks import ChunkSize
 from credo.tables.live import Pipe
 
@@ -305,6 +306,8 @@ def open_file(
     if pipe is not None:
         pipe.prompt()
     chunks = at_most(after_line(iter(table), after), limit or 0)
+    if pipe is None:
+        chunks = read_ahead(chunks, encoding.encoder.convert)
     return RowSource(
         table.name,
         chunks,

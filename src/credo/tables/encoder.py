@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 
@@ -17,10 +18,11 @@ from credo.tables.cells import (
     to_number_columns,
     to_numbers,
     to_times,
-    truth,
 )
 from credo.tables.chunks import BadRow, Chunk
 from credo.tables.encoded import EncodeReport, EncoderState
+from credo.tables.lines import LineColumns
+from credo.tables.one_hot import one_hot
 from credo.tables.scaling import Moments, known_spread, shrunk_clip
 from credo.tables.schema import ColumnSpec, Schema
 
@@ -74,6 +76,9 @@ class Encoder:
         self._width = schema.width
         kinds = [column.kind for column in schema.columns if column.kind in ("numeric", "datetime")]
         self._clean_places = [place for place, kind in enumerate(kinds) if kind == "numeric"]
+        self._read = [column.name for column in schema.columns]
+        self._numeric = [column.name for column in schema.columns if column.kind == "numeric"]
+        self._target = [] if schema.target.task == "classification" else [schema.target.name]
         self._labels = {label: number for number, label in enumerate(schema.target.classes)}
 
     @property
@@ -120,6 +125,7 @@ class Encoder:
                 f"the encoder's state must be for {len(self._scaled)} numeric columns; it is for "
                 f"{state.moments.count.size}."
             )
+        chunk = self.convert(chunk)
         why: dict[int, str] = {}
         y, unknown = self._targets(chunk, need_target, why)
         x = np.zeros((count, self.width), np.float32)
@@ -140,7 +146,7 @@ class Encoder:
                 numbers[:, len(places)] = values
                 places.append(at)
             else:
-                lost, other = _one_hot(column, cells, x, at)
+                lost, other = one_hot(column, cells, x, at)
                 if other.any():
                     unseen[column.name] = other
             if lost.any():
@@ -175,6 +181,22 @@ class Encoder:
         """The numbers of all numeric columns at once, (n, K), where each cell of them is a number."""
         names = [self._scaled[place] for place in self._clean_places]
         return to_number_columns([self._cells(chunk, name) for name in names]) if names else None
+
+    def convert(self, chunk: Chunk) -> Chunk:
+        """The chunk with whole columns as numbers, where its lines are plain; `encode` does so if need be.
+
+        Arguments:
+            chunk: raw cells. Cells that are no numbers, or are missing, leave it as it is.
+        """
+        lines, names = chunk.columns, self._read
+        if not isinstance(lines, LineColumns) or not lines.keys() >= set(names):
+            return chunk
+        values = lines.numbers([name for name in (*self._numeric, *self._target) if name in lines])
+        if values is None:
+            return chunk
+        numbers = dict(zip((*self._numeric, *self._target), np.ascontiguousarray(values.T), strict=False))
+        rest = (name for name in (*names, self.schema.target.name) if name in lines and name not in numbers)
+        return replace(chunk, columns=numbers | {name: lines[name] for name in rest})
 
     def _cells(self, chunk: Chunk, name: str) -> Cells:
         if name in chunk.columns:
@@ -226,6 +248,16 @@ class Encoder:
         limit = shrunk_clip(count, self.clip)
         z = np.clip((values - mean) / np.where(spread, sd, 1.0), -limit, limit)
         return after, np.where(spread, z, 0.0)
+
+    def observed(self, chunk: Chunk) -> np.ndarray:
+        """Which rows have a target that can be learned from, of the classes of the schema (n,).
+
+        Arguments:
+            chunk: raw cells of n rows; the target's column may be absent.
+        """
+        y, _ = self._targets(self.convert(chunk), False, {})
+        known: np.ndarray = y >= 0 if y.dtype.kind == "i" else np.isfinite(y)
+        return known
 
     def _admitted(
         self, unknown: dict[int, str], y: np.ndarray, why: dict[int, str], admit: Callable[[int], bool] | None
@@ -290,29 +322,6 @@ class Encoder:
                 else:
                     unknown[row] = label_text(cells[row], target.whole)
         return y, unknown
-
-
-def _one_hot(column: ColumnSpec, cells: Cells, x: np.ndarray, at: int) -> tuple[np.ndarray, np.ndarray]:
-    """Fill a boolean or categorical column's features, and find its missing and unknown cells, (n,) each."""
-    cells = to_list(cells)
-    if column.kind == "boolean":
-        signs = {True: 1, False: -1, None: 0}
-        codes = np.array([signs[truth(cell)] for cell in cells], np.int64).reshape(len(cells))
-        lost = np.zeros(len(cells), bool)
-        for row in np.flatnonzero(codes == 0).tolist():
-            lost[row] = is_missing(cells[row])
-        x[:, at] = codes
-        return lost, (codes == 0) & ~lost
-    index = {category: slot for slot, category in enumerate(column.categories)}
-    other = len(index)
-    codes = np.array([index.get(cell, -1) if isinstance(cell, str) else -1 for cell in cells], np.int64)
-    codes = codes.reshape(len(cells))
-    for row in np.flatnonzero(codes < 0).tolist():
-        if not is_missing(cells[row]):
-            codes[row] = index.get(cell_text(cells[row]), other)
-    present = np.flatnonzero(codes >= 0)
-    x[present, at + codes[present]] = 1.0
-    return codes < 0, codes == other
 
 
 def _totals(masks: dict[str, np.ndarray], kept: np.ndarray) -> dict[str, int]:

@@ -13,7 +13,8 @@ import numpy as np
 
 from credo.core.errors import DataError
 from credo.tables.chunks import BadRow, Chunk, ChunkSize, DriftWatch
-from credo.tables.live import is_prompt, until_idle
+from credo.tables.lines import LineColumns, is_plain
+from credo.tables.live import LiveText, is_prompt, until_idle
 
 __all__ = ["csv_chunks", "guess_delimiter", "jsonl_chunks", "unique_names"]
 
@@ -90,9 +91,20 @@ def csv_chunks(
         )
     width = len(names)
     watch = DriftWatch(name, f"have not the {width} cells that the header names")
+    at_once = not isinstance(text, LiveText)
     while True:
-        start = reader.line_num + before
-        rows, end = _take(reader, size.next(), name, before - 1, text)
+        start, count = reader.line_num + before, size.next()
+        if at_once:
+            plain = _lines(lines, count, name, start - 1)
+            if plain and is_plain(plain, header, delimiter):
+                watch.good(len(plain))
+                before += len(plain)
+                yield Chunk(LineColumns(plain, names, delimiter), start + np.arange(len(plain)))
+                continue
+            # a record takes a line at least, so that none of these lines is left over
+            before += reader.line_num
+            reader = csv.reader(chain(plain, lines), delimiter=delimiter, skipinitialspace=True)
+        rows, end = _take(reader, count, name, before - 1, text)
         if not rows:
             return
         bad: list[BadRow] = []
@@ -105,6 +117,16 @@ def csv_chunks(
             raise DataError(f"{name}: {bad[0]}.")
         cells = list(zip(*rows, strict=True)) if rows else [()] * width
         yield Chunk(dict(zip(names, cells, strict=True)), at, bad)
+
+
+def _lines(lines: Iterator[str], count: int, name: str, before: int) -> list[str]:
+    """Up to `count` lines."""
+    taken: list[str] = []
+    try:
+        taken.extend(islice(lines, count))
+    except UnicodeDecodeError as error:
+        raise _undecodable(name, before + len(taken), error) from None
+    return taken
 
 
 def _take(

@@ -1,0 +1,61 @@
+"""Items that a thread prepares while earlier ones are worked on."""
+
+from __future__ import annotations
+
+import queue
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from typing import TypeVar
+
+__all__ = ["read_ahead"]
+
+T = TypeVar("T")
+"""What is iterated over."""
+
+
+def read_ahead(
+    items: Iterable[T], prepare: Callable[[T], T] = lambda item: item, depth: int = 2
+) -> Iterator[T]:
+    """The items in their order, of which a thread has a few ready.
+
+    What reading raises is raised here, after the items before it. Waiting for an item can be interrupted.
+
+    Arguments:
+        items: what is read.
+        prepare: a function of each item, which the thread calls.
+        depth: the most items that are ready and not yet taken.
+
+    Example:
+        >>> list(read_ahead(range(4), lambda number: number * number))
+        [0, 1, 4, 9]
+    """
+    ready: queue.SimpleQueue[tuple[T | None, BaseException | None, bool]] = queue.SimpleQueue()
+    room = threading.Semaphore(depth)
+    ended = threading.Event()
+
+    def fill() -> None:
+        try:
+            for item in items:
+                prepared = prepare(item)
+                room.acquire()
+                if ended.is_set():
+                    return
+                ready.put((prepared, None, False))
+        except BaseException as error:
+            ready.put((None, error, True))
+        else:
+            ready.put((None, None, True))
+
+    threading.Thread(target=fill, daemon=True, name="credo-ahead").start()
+    try:
+        while True:
+            item, error, last = ready.get()
+            if error is not None:
+                raise error
+            if last or item is None:
+                return
+            room.release()
+            yield item
+    finally:
+        ended.set()
+        room.release()

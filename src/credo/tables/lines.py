@@ -1,0 +1,104 @@
+"""Columns of delimited lines without quotation marks: numbers in one pass, or cells on request."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import repeat
+
+import numpy as np
+
+from credo.tables.cells import Cells
+
+__all__ = ["LineColumns", "is_plain"]
+
+_DELIMITERS = ",;\t|"
+_LONGEST = csv.field_size_limit()
+
+
+class LineColumns(Mapping[str, Cells]):
+    """The columns of some lines, which are split into cells only where cells are asked for.
+
+    Arguments:
+        lines: the lines, for which `is_plain` holds.
+        names: the names of the columns.
+        delimiter: the character between two cells.
+
+    Example:
+        >>> columns = LineColumns(["1,x\\n", "2,y\\n"], ["a", "b"], ",")
+        >>> columns["b"], columns.numbers(["a"]).tolist(), columns.numbers(["a", "b"])
+        (('x', 'y'), [[1.0], [2.0]], None)
+    """
+
+    def __init__(self, lines: Sequence[str], names: Sequence[str], delimiter: str) -> None:
+        self.lines, self.names, self.delimiter = lines, list(names), delimiter
+        self._cells: dict[str, Cells] | None = None
+        self._numbers: tuple[tuple[str, ...], np.ndarray | None] | None = None
+
+    def __getitem__(self, name: str) -> Cells:
+        if self._cells is None:
+            rows = csv.reader(self.lines, delimiter=self.delimiter, skipinitialspace=True)
+            self._cells = dict(zip(self.names, zip(*rows, strict=True), strict=True))
+        return self._cells[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.names
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.names)
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def __repr__(self) -> str:
+        return repr(dict(self))
+
+    def numbers(self, names: Sequence[str]) -> np.ndarray | None:
+        """Columns as numbers, as Python's float reads them.
+
+        Arguments:
+            names: K names of columns; others are left out.
+
+        Returns:
+            (n, K) float64, or None where a cell is no number, or there is none.
+        """
+        wanted = tuple(names)
+        if self._numbers is None or self._numbers[0] != wanted:
+            self._numbers = wanted, self._read(wanted)
+        return self._numbers[1]
+
+    def _read(self, names: tuple[str, ...]) -> np.ndarray | None:
+        if not names or not all(name in self.names for name in names):
+            return None
+        places = None if list(names) == self.names else [self.names.index(name) for name in names]
+        try:
+            values = np.loadtxt(self.lines, delimiter=self.delimiter, comments=None, usecols=places, ndmin=2)
+        except ValueError:
+            return None
+        return values if values.shape == (len(self.lines), len(names)) else None
+
+
+def is_plain(lines: Sequence[str], header: Sequence[str], delimiter: str) -> bool:
+    """Whether each line is one row of as many cells as the header, and none is the header again.
+
+    Arguments:
+        lines: the lines.
+        header: the names of the columns as they were read.
+        delimiter: the character between two cells.
+
+    Returns:
+        False also where that takes a closer look.
+
+    Example:
+        >>> is_plain(["1,x\\n", "2,y\\n"], ["a", "b"], ","), is_plain(["1,x\\n", '2,"y"\\n'], ["a", "b"], ",")
+        (True, False)
+    """
+    if len(header) < 2 or delimiter not in _DELIMITERS:
+        return False
+    text = "".join(lines)
+    return (
+        '"' not in text
+        and max(header, key=len) not in text
+        and set(map(str.count, lines, repeat(delimiter))) == {len(header) - 1}
+        and max(map(len, lines)) < _LONGEST
+    )
