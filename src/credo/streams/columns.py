@@ -28,7 +28,7 @@ class Columns(Generic[T]):
         >>> columns = Columns(report)
         >>> rows = [jnp.stack([array] * 5) for array in columns.gather(report)]
         >>> [array.shape for array in rows], columns.part(rows)["mean"].shape
-        ([(5,), (5, 2)], (5,))
+        ([(5, 2), (5,)], (5,))
     """
 
     def __init__(self, report: T) -> None:
