@@ -15,6 +15,7 @@ from credo.core.types import Array, ArrayLike, Key, PyTree
 from credo.core.verbs import verb
 from credo.learners import Info, Learner
 from credo.learners.base import require_learner
+from credo.streams.columns import Columns
 
 __all__ = ["leading", "run"]
 
@@ -106,45 +107,13 @@ def _scan(
     weights: ArrayLike | None,
     dts: ArrayLike | None,
 ) -> tuple[B, Info]:
-    found: list[_Columns] = []
+    found: list[Columns[Info]] = []
 
     def body(belief: B, row: Row) -> tuple[B, list[Array]]:
         x, y, weight, dt = row
         belief, info = learner.step(belief, x, y, weight=1.0 if weight is None else weight, dt=dt, key=key)
-        found.append(_Columns(info))
+        found.append(Columns(info))
         return belief, found[-1].gather(info)
 
     belief, trace = jax.lax.scan(body, belief, (xs, ys, weights, dts))
     return belief, found[-1].part(trace)
-
-
-class _Columns:
-    """The numbers of an info, one vector for all of a dtype.
-
-    Each array of a trace is written by a kernel of its own, and XLA calls another thread for help as soon as
-    a row has more than eight, which costs more than a small learner.
-    """
-
-    def __init__(self, like: Info) -> None:
-        leaves, self.structure = jax.tree.flatten(like)
-        groups: dict[object, list[int]] = {}
-        for place, leaf in enumerate(leaves):
-            groups.setdefault(place if leaf.ndim else leaf.dtype, []).append(place)
-        self.groups = list(groups.values())
-
-    def gather(self, info: Info) -> list[Array]:
-        """The arrays of a row."""
-        leaves = jax.tree.leaves(info)
-        return [
-            leaves[group[0]] if len(group) == 1 else jnp.stack([leaves[place] for place in group])
-            for group in self.groups
-        ]
-
-    def part(self, arrays: list[Array]) -> Info:
-        """The infos of all rows, from their arrays with a leading axis of time."""
-        leaves: dict[int, Array] = {}
-        for group, array in zip(self.groups, arrays, strict=True):
-            parts = [array] if len(group) == 1 else [array[:, index] for index in range(len(group))]
-            leaves.update(zip(group, parts, strict=True))
-        info: Info = jax.tree.unflatten(self.structure, [leaves[place] for place in sorted(leaves)])
-        return info

@@ -18,6 +18,7 @@ from credo.learners import Info, Learner
 from credo.learners.base import clean, isolate
 from credo.likelihoods import Predictive
 from credo.metrics import Scores
+from credo.streams.columns import Columns
 from credo.streams.decisions import Decision
 
 __all__ = ["Outcome", "forecast_outcome", "score_chunk", "to_scores"]
@@ -184,7 +185,7 @@ def score_chunk(
         step: tuple[B, tuple[Outcome, Info]] = isolate((new, (outcome, info)))
         return step
 
-    def body(belief: B, row: Row) -> tuple[B, tuple[Outcome, Info]]:
+    def tell(belief: B, row: Row) -> tuple[B, tuple[Outcome, Info]]:
         if real is None:
             return learn(belief, row)
         shapes = jax.eval_shape(learn, belief, row)[1]
@@ -194,8 +195,15 @@ def score_chunk(
         )
         return step
 
-    last, (outcome, info) = jax.lax.scan(body, belief, (xs, ys, targets, real, weights, dts))
-    return last, outcome, info
+    found: list[Columns[tuple[Outcome, Info]]] = []
+
+    def body(belief: B, row: Row) -> tuple[B, list[Array]]:
+        belief, report = tell(belief, row)
+        found.append(Columns(report))
+        return belief, found[-1].gather(report)
+
+    last, arrays = jax.lax.scan(body, belief, (xs, ys, targets, real, weights, dts))
+    return last, *found[-1].part(arrays)
 
 
 def to_scores(outcome: Outcome, info: Info, ys: ArrayLike, keep: np.ndarray | None = None) -> Scores:
