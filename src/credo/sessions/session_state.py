@@ -34,7 +34,9 @@ class SessionState:
         self.tally = Tally(settings.task, len(encoding.classes))
         self.changes = ChangeTally.of(settings.drift)
         self.scaler = SCALER.initial()
-        self.rows_read = self.rows_used = self.rows_refused = 0
+        self.rows_read: int = 0
+        self.rows_used: int = 0
+        self.rows_refused: int = 0
         self.missing: Counter[str] = Counter()
         self.unseen: Counter[str] = Counter()
         self.recovery = Recovery()
@@ -92,6 +94,8 @@ class SessionState:
         session = cls(state.settings, state.encoding, chunk)
         for name in storage.NAMES:
             setattr(session, name, getattr(state, name))
-        session.rows_read, session.rows_used, session.rows_refused = state.counters[:3]
-        session.missing, session.unseen = state.counters[3:]
+        counters = state.counters
+        session.rows_read, session.rows_used = counters.read, counters.used
+        session.rows_refused = counters.refused
+        session.missing, session.unseen = counters.missing, counters.unseen
         return session
