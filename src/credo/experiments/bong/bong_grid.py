@@ -128,7 +128,7 @@ def make_curvature(
     """
     if name == "mc-ef":
         return MonteCarloEmpiricalFisher(samples)
-    return MonteCarloHessian(samples, rank=rank) if name == "mc-hess" else name
+    return MonteCarloHessian(samples, rank=rank, step_control=False) if name == "mc-hess" else name
 
 
 def make_learner(

@@ -181,6 +181,7 @@ class MonteCarloHessian(MonteCarlo):
         estimator: the estimator of the diagonal: "hutchinson" or "price".
         rank: the number of directions measured for a low-rank belief.
         rounds: the number of power iterations for those directions, at least 0.
+        step_control: whether to shorten a first gradient that overshoots; published methods do not.
 
     Raises:
         CredoError: an argument is out of range, or (at trace time) there is no key.
@@ -197,6 +198,7 @@ class MonteCarloHessian(MonteCarlo):
     estimator: Literal["hutchinson", "price"] = static_field(default="hutchinson")
     rank: int = static_field(default=10)
     rounds: int = static_field(default=1)
+    step_control: bool = static_field(default=True)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -241,15 +243,24 @@ class MeanHessian:
         g, diagonal = jnp.mean(gradients, axis=0), jnp.maximum(-jnp.mean(bends, axis=0), 0.0)
         var = self.cov.diag()
         step = var * g / (1.0 + var * diagonal)
-        if self.curvature.estimator == "price":
-            along = -(gradients @ step) * ((self.draws - self.mean[None, :]) @ (step / var))
-        else:
-            along = self._bends(step)
-        share = self._first(_share(g @ step, along, diagonal @ step**2))
+
+        def along() -> Array:
+            if self.curvature.estimator == "price":
+                return -(gradients @ step) * ((self.draws - self.mean[None, :]) @ (step / var))
+            return self._bends(step)
+
+        share = self._share(g @ step, along, diagonal @ step**2)
         return Local(DenseRows(g[None, :]), share[None], jnp.zeros(1, g.dtype), self.etas, diagonal)
 
-    def _first(self, share: Array) -> Array:
-        """The share for the first iteration, which starts from the belief before the observation, then 1."""
+    def _share(self, rise: Array, bends: Callable[[], Array], kept: Array) -> Array:
+        """g'u / (g'u + c) for c = mean_m max(bend_m, 0) - kept, where that is above 0; at most 1.
+
+        It is 1 after the first iteration, which starts from the belief before the observation.
+        """
+        if not self.curvature.step_control:
+            return jnp.ones((), rise.dtype)
+        missing = jnp.maximum(jnp.mean(jnp.maximum(bends(), 0.0)) - kept, 0.0)
+        share = jnp.where(rise > 0, rise / jnp.where(rise > 0, rise + missing, 1.0), 1.0)
         return jnp.where(jnp.asarray(self.iteration) == 0, share, 1.0)
 
     def _bends(self, step: Array) -> Array:
@@ -281,7 +292,7 @@ class MeanHessian:
         local = self._in_rows(directions, g)
         cross, inner = self.cov.couple(local.rows)
         step = cross.pull(kalman_weights(local.root, local.residual, inner))
-        share = self._first(_share(g @ step, self._bends(step), jnp.sum((directions @ step) ** 2)))
+        share = self._share(g @ step, lambda: self._bends(step), jnp.sum((directions @ step) ** 2))
         return replace(local, residual=share * local.residual)
 
     def whole(self) -> Local:
@@ -307,9 +318,3 @@ class MeanHessian:
         last = jnp.arange(rows.shape[0]) == rows.shape[0] - 1
         residual, root = last.astype(gradient.dtype), 1.0 - last.astype(gradient.dtype)
         return Local(DenseRows(rows), residual, root, self.etas)
-
-
-def _share(rise: Array, bends: Array, kept: Array) -> Array:
-    """g'u / (g'u + c) for c = mean_m max(bend_m, 0) - kept, where that is above 0; at most 1."""
-    missing = jnp.maximum(jnp.mean(jnp.maximum(bends, 0.0)) - kept, 0.0)
-    return jnp.where(rise > 0, rise / jnp.where(rise > 0, rise + missing, 1.0), 1.0)

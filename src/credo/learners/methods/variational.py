@@ -77,7 +77,7 @@ def von(
     return blr(
         model,
         Diagonal(),
-        MonteCarloHessian(samples),
+        MonteCarloHessian(samples, step_control=False),
         dynamics=dynamics,
         learning_rate=learning_rate,
         iterations=iterations,
@@ -115,7 +115,7 @@ def vogn(
         >>> learner = credo.vogn(model, samples=10)
         >>> belief, info = learner.step(learner.init(jnp.zeros(2)), jnp.ones(2), 1.0, key=0)
         >>> [round(value, 3) for value in belief.mean.tolist()]
-        [0.439, 0.439]
+        [0.425, 0.425]
     """
     return blr(
         model,
@@ -160,7 +160,7 @@ def slang(
         >>> learner = credo.slang(model, rank=1, samples=10)
         >>> belief, info = learner.step(learner.init(jnp.zeros(2)), jnp.ones(2), 1.0, key=0)
         >>> [round(value, 3) for value in belief.mean.tolist()]
-        [0.273, 0.273]
+        [0.264, 0.264]
     """
     return blr(
         model,
@@ -209,7 +209,7 @@ def ivon(
     return blr(
         model,
         Diagonal(),
-        MonteCarloHessian(samples, estimator="price"),
+        MonteCarloHessian(samples, estimator="price", step_control=False),
         dynamics=dynamics,
         learning_rate=learning_rate,
         iterations=iterations,
