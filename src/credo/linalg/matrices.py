@@ -26,6 +26,7 @@ __all__ = [
     "log_det",
     "precision",
     "psd_root",
+    "rounded",
     "rows_times",
     "safe_sqrt",
     "scale_rows",
@@ -191,3 +192,19 @@ def inverse_gram(gram: Array) -> Array:
     eye = jnp.eye(gram.shape[0], dtype=gram.dtype)
     chol = cholesky(eye + symmetric(gram))
     return solve_lower(chol, solve_lower(chol, eye), transpose=True)
+
+
+def rounded(array: Array, clock: Array) -> Array:
+    """The same numbers, rounded before they are used.
+
+    A compiler may otherwise round a product and the sum that it enters once or twice, as it sees fit: in a
+    loop and alone it may not see the same.
+
+    Arguments:
+        array: the numbers.
+        clock: a whole number of at least 0, of which the compiler does not know that it is.
+    """
+    bits = {4: jnp.int32, 8: jnp.int64}[array.dtype.itemsize]
+    zero = jnp.minimum(clock, 0).astype(bits)
+    whole = jax.lax.bitcast_convert_type(array, bits)
+    return jax.lax.bitcast_convert_type(whole ^ zero, array.dtype)

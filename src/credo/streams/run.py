@@ -107,13 +107,13 @@ def _scan(
     weights: ArrayLike | None,
     dts: ArrayLike | None,
 ) -> tuple[B, Info]:
-    found: list[Columns[Info]] = []
+    layouts: list[Columns[Info]] = []
 
     def body(belief: B, row: Row) -> tuple[B, list[Array]]:
         x, y, weight, dt = row
         belief, info = learner.step(belief, x, y, weight=1.0 if weight is None else weight, dt=dt, key=key)
-        found.append(Columns(info))
-        return belief, found[-1].gather(info)
+        layouts.append(Columns(info))
+        return belief, layouts[-1].gather(info)
 
     belief, trace = jax.lax.scan(body, belief, (xs, ys, weights, dts))
-    return belief, found[-1].part(trace)
+    return belief, layouts[-1].part(trace)

@@ -11,6 +11,7 @@ from credo.core.records import record, static_field
 from credo.core.types import Array
 from credo.covariances import Covariance, inverse_of
 from credo.learners.rules.base import Measure, Rule, Step
+from credo.linalg.matrices import rounded
 
 __all__ = ["GAINS", "BONGRule", "Gain"]
 
@@ -63,7 +64,9 @@ class BONGRule(Rule):
         by_kept = self.gain == "kept" and cov.forgets
         if self.iterations == 1 and local.diagonal is None and not by_kept:
             move, new_cov, inner = cov.assimilate(local.rows, local.residual, local.root)
-            return Step(mean + _part(move, local.share(inner)), new_cov, first, inner, cov.vouches)
+            return Step(
+                mean + rounded(_part(move, local.share(inner)), t), new_cov, first, inner, cov.vouches
+            )
         inner, shift = cov.push(first.rows), jnp.zeros_like(mean)
         new_cov = cov
         for i in range(self.iterations):
