@@ -194,6 +194,7 @@ def inverse_gram(gram: Array) -> Array:
     return solve_lower(chol, solve_lower(chol, eye), transpose=True)
 
 
+@jax.custom_jvp
 def rounded(array: Array, clock: Array) -> Array:
     """The same numbers, rounded before they are used.
 
@@ -208,3 +209,8 @@ def rounded(array: Array, clock: Array) -> Array:
     zero = jnp.minimum(clock, 0).astype(bits)
     whole = jax.lax.bitcast_convert_type(array, bits)
     return jax.lax.bitcast_convert_type(whole ^ zero, array.dtype)
+
+
+@rounded.defjvp
+def _(primals: tuple[Array, Array], tangents: tuple[Array, Array]) -> tuple[Array, Array]:
+    return rounded(*primals), tangents[0]
