@@ -86,9 +86,7 @@ tests: $(STAMPS)/test
 doctests: $(STAMPS)/test
 	JAX_PLATFORMS=cpu $(BIN)/pytest -n $(WORKERS) --dist worksteal --doctest-modules src
 
-# Real data are looked for in CREDO_DATA_DIR, and else beside the checkout, as continuous integration does.
-soak mutants: export CREDO_DATA_DIR := $(or $(CREDO_DATA_DIR),$(realpath ../shared/data))
-
+# Data sets that cannot be downloaded are looked for in CREDO_DATA_DIR.
 soak: $(STAMPS)/test
 	$(BIN)/python benchmarks/soak.py $(ARGS)
 	$(BIN)/python benchmarks/soak_crashes.py
