@@ -8,12 +8,12 @@ from typing import Generic, TypeVar
 import jax
 import jax.numpy as jnp
 
-from credo.adapt.log_weights import forecast_mixture, log_sum, normalized
+from credo.adapt.log_weights import log_sum, normalized
 from credo.adapt.moments import collapse
 from credo.adapt.nested import B, Mixture, at_time, floating
+from credo.adapt.questions import Answer, Question, weighted
 from credo.adapt.wrapper import Proposal, Proposing
 from credo.core.errors import CredoError, require_interval, require_positive
-from credo.core.names import ForecastName
 from credo.core.records import record, replace, static_field
 from credo.core.trees import as_like, select
 from credo.core.types import Array, ArrayLike, Key, PyTree
@@ -191,20 +191,14 @@ class Experts(Proposing[Bank[B]], Generic[B]):
         later = jax.vmap(lambda learner, one: learner.time_update(one, dt))(self.bank, beliefs)
         return replace(belief, log_weights=log_weights, beliefs=later)
 
-    def predictive(
-        self, belief: Bank[B], x: PyTree, method: ForecastName | None, samples: int | None, key: Key | None
-    ) -> Predictive:
-        return forecast_mixture(self._parts(belief, x, method, samples, key), belief.log_weights)
+    def ask(self, belief: Bank[B], x: PyTree, question: Question) -> Answer:
+        answers = jax.vmap(lambda learner, inner: question(learner, inner, x))(self.bank, belief.beliefs)
+        return weighted(answers, belief.log_weights)
 
-    def _parts(
-        self, belief: Bank[B], x: PyTree, method: ForecastName | None, samples: int | None, key: Key | None
-    ) -> Predictive:
-        """The forecasts of the experts, with a leading axis K."""
-
-        def one(learner: Learner[B], inner: B) -> Predictive:
-            return learner.predictive(inner, x, method, samples, key)
-
-        return jax.vmap(one)(self.bank, belief.beliefs)
+    def pick(self, belief: Bank[B], key: Array) -> tuple[Learner[B], B]:
+        which = jax.random.categorical(key, belief.log_weights)
+        chosen: tuple[Learner[B], B] = jax.tree.map(lambda leaf: leaf[which], (self.bank, belief.beliefs))
+        return chosen
 
     def propose(
         self, belief: Bank[B], x: PyTree, y: PyTree, weight: ArrayLike, key: Key | None
@@ -219,8 +213,11 @@ class Experts(Proposing[Bank[B]], Generic[B]):
         scores = evidence
         loss = self.loss
         if loss is not None:
-            parts = self._parts(belief, x, None, None, key)
-            losses = jax.vmap(lambda part: loss(part, y))(parts)
+
+            def lost(learner: Learner[B], inner: B) -> Array:
+                return loss(learner.predictive(inner, x, None, None, key), y)
+
+            losses = jax.vmap(lost)(self.bank, belief.beliefs)
             rate = as_like(self.learning_rate, losses)
             scores = jnp.where(infos.ok & jnp.isfinite(losses), -rate * losses, -jnp.inf)
             scores = scores.astype(evidence.dtype)

@@ -9,10 +9,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from credo.adapt.log_weights import forecast_mixture, log_sum
+from credo.adapt.log_weights import log_sum
 from credo.adapt.moments import collapse
 from credo.adapt.nested import Around, B, floating
 from credo.adapt.priors import descend
+from credo.adapt.questions import Answer, Question, weighted
 from credo.adapt.wrapper import Proposal, Wrapper
 from credo.core.errors import (
     CredoError,
@@ -21,12 +22,11 @@ from credo.core.errors import (
     require_interval,
     require_nonnegative,
 )
-from credo.core.names import ForecastName
 from credo.core.records import record, replace, static_field
 from credo.core.trees import as_like, select
 from credo.core.types import Array, ArrayLike, Key, PyTree
 from credo.dynamics import Dynamics, OrnsteinUhlenbeck, RandomWalk
-from credo.likelihoods import Predictive
+from credo.learners import Learner
 
 __all__ = ["ChangeProbability", "Forgetting", "LevelChoice", "LevelKind"]
 
@@ -161,20 +161,14 @@ class ChangeProbability(Wrapper[Forgetting[B], B], Generic[B]):
             return levels, jnp.full(levels.shape, -np.log(levels.size), levels.dtype)
         return levels, jax.nn.log_softmax(jnp.asarray(self.log_prior).astype(levels.dtype))
 
-    def predictive(
-        self,
-        belief: Forgetting[B],
-        x: PyTree,
-        method: ForecastName | None,
-        samples: int | None,
-        key: Key | None,
-    ) -> Predictive:
+    def ask(self, belief: Forgetting[B], x: PyTree, question: Question) -> Answer:
         levels, log_prior = self._weights(belief)
+        answers = jax.vmap(lambda level: question(self.learner, self._child(belief, level), x))(levels)
+        return weighted(answers, log_prior)
 
-        def one(level: Array) -> Predictive:
-            return self.learner.predictive(self._child(belief, level), x, method, samples, key)
-
-        return forecast_mixture(jax.vmap(one)(levels), log_prior)
+    def pick(self, belief: Forgetting[B], key: Array) -> tuple[Learner[B], B]:
+        levels, log_prior = self._weights(belief)
+        return self.learner, self._child(belief, levels[jax.random.categorical(key, log_prior)])
 
     def propose(
         self, belief: Forgetting[B], x: PyTree, y: PyTree, weight: ArrayLike, key: Key | None

@@ -8,17 +8,16 @@ import jax
 import jax.numpy as jnp
 
 from credo.adapt.changepoints.hazards import ConstantHazard, Hazard, HazardLike, as_hazard
-from credo.adapt.log_weights import forecast_mixture
 from credo.adapt.nested import Around, B, at_time, floating
 from credo.adapt.priors import descend
+from credo.adapt.questions import Answer, Question, weighted
 from credo.adapt.wrapper import Proposal, Wrapper
 from credo.core.errors import CredoError, require_interval
-from credo.core.names import ForecastName
 from credo.core.records import record, replace
 from credo.core.trees import as_like, select
 from credo.core.types import Array, ArrayLike, Key, PyTree
 from credo.dynamics import OrnsteinUhlenbeck
-from credo.likelihoods import Predictive
+from credo.learners import Learner
 
 __all__ = ["Resettable", "SoftReset"]
 
@@ -115,16 +114,12 @@ class SoftReset(Wrapper[Resettable[B], B], Generic[B]):
         change = jnp.where(belief.run_length < 0, 0.0, change)
         return replace(belief, belief=self.learner.time_update(belief.belief, dt), change=change)
 
-    def predictive(
-        self,
-        belief: Resettable[B],
-        x: PyTree,
-        method: ForecastName | None,
-        samples: int | None,
-        key: Key | None,
-    ) -> Predictive:
-        parts = jax.vmap(lambda one: self.learner.predictive(one, x, method, samples, key))(_both(belief))
-        return forecast_mixture(parts, jnp.log(jnp.stack([1.0 - belief.change, belief.change])))
+    def ask(self, belief: Resettable[B], x: PyTree, question: Question) -> Answer:
+        answers = jax.vmap(lambda inner: question(self.learner, inner, x))(_both(belief))
+        return weighted(answers, jnp.log(jnp.stack([1.0 - belief.change, belief.change])))
+
+    def pick(self, belief: Resettable[B], key: Array) -> tuple[Learner[B], B]:
+        return self.learner, select(jax.random.bernoulli(key, belief.change), _fresh(belief), belief.belief)
 
     def propose(
         self, belief: Resettable[B], x: PyTree, y: PyTree, weight: ArrayLike, key: Key | None

@@ -7,12 +7,15 @@ draws that are passed on, and the rule by which an update is accepted or refused
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Callable
 from types import NoneType
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
+import jax
 import jax.numpy as jnp
 
 from credo.adapt.nested import Around, B
+from credo.adapt.questions import Answer, Question
 from credo.core.keys import as_key
 from credo.core.names import ForecastName
 from credo.core.records import record, replace
@@ -20,7 +23,7 @@ from credo.core.trees import select
 from credo.core.types import Array, ArrayLike, Key, PyTree
 from credo.learners import Info, Learner
 from credo.learners.base import Belief, require_learner
-from credo.likelihoods import Predictive
+from credo.likelihoods import Expectation, Predictive
 
 __all__ = ["Proposal", "Proposing", "Wrapper"]
 
@@ -77,6 +80,45 @@ class Proposing(Learner[W]):
         """
         return proposal.extras
 
+    @abstractmethod
+    def ask(self, belief: W, x: PyTree, question: Question) -> Answer:
+        """Put a question about x to the learners inside, and weigh their answers.
+
+        Forecasts and expectations both come from here.
+
+        Arguments:
+            belief: the predicted belief.
+            x: one row of inputs.
+            question: `question(learner, belief, x)`, to be asked of each learner inside.
+        """
+
+    @abstractmethod
+    def pick(self, belief: W, key: Array) -> tuple[Learner[Any], Any]:
+        """Draw one of the hypotheses by their weights: a learner inside, and its belief."""
+
+    def predictive(
+        self, belief: W, x: PyTree, method: ForecastName | None, samples: int | None, key: Key | None
+    ) -> Predictive:
+        def forecast(learner: Learner[Any], inner: Any, x: PyTree) -> Predictive:
+            return learner.predictive(inner, x, method, samples, key)
+
+        answer = self.ask(belief, x, forecast)
+        assert isinstance(answer, Predictive)
+        return answer
+
+    def expectation(self, belief: W, x: PyTree) -> Expectation:
+        def expect(learner: Learner[Any], inner: Any, x: PyTree) -> Expectation:
+            return learner.expectation(inner, x)
+
+        answer = self.ask(belief, x, expect)
+        assert isinstance(answer, Expectation)
+        return answer
+
+    def function_draw(self, belief: W, key: Key) -> Callable[[PyTree], Array]:
+        first, second = jax.random.split(as_key(key))
+        learner, inner = self.pick(belief, first)
+        return learner.function_draw(inner, second)
+
     def time_update(self, belief: W, dt: ArrayLike | None) -> W:
         return replace(self.advance(belief, dt), t=belief.t + 1)
 
@@ -99,7 +141,8 @@ class Wrapper(Proposing[W], Generic[W, B]):
     - `wrap(prior)`: its first belief, from that of the learner inside;
     - `propose(belief, x, y, weight, key)`: what the belief would be after an observation, as a `Proposal`.
 
-    It may write `advance` (how time passes), `predictive` (the forecast), `draws` and `report`; by default
+    It may write `advance` (how time passes), `ask` (what the learner inside is asked, and about what),
+    `pick` (which hypothesis a draw is from), `draws` and `report`; by default
     they pass on to the learner inside. For this, a belief derives from `Around` and holds the inner one as
     `belief`. Where beliefs are built in another way, write `inner` and `outer`. The base class provides:
 
@@ -179,10 +222,11 @@ class Wrapper(Proposing[W], Generic[W, B]):
         """Let time pass in the learner inside."""
         return self.outer(belief, self.learner.time_update(self.inner(belief), dt))
 
-    def predictive(
-        self, belief: W, x: PyTree, method: ForecastName | None, samples: int | None, key: Key | None
-    ) -> Predictive:
-        return self.learner.predictive(self.inner(belief), x, method, samples, key)
+    def ask(self, belief: W, x: PyTree, question: Question) -> Answer:
+        return question(self.learner, self.inner(belief), x)
+
+    def pick(self, belief: W, key: Array) -> tuple[Learner[B], B]:
+        return self.learner, self.inner(belief)
 
     def draws(self, belief: W, key: Key, shape: tuple[int, ...]) -> PyTree:
         return self.learner.draws(self.inner(belief), as_key(key), shape)

@@ -7,7 +7,7 @@ functions by which an update is accepted or refused.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Generic, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -17,6 +17,7 @@ from credo.core.names import ForecastName
 from credo.core.types import Array, ArrayLike, Key, PyTree
 from credo.core.verbs import verb
 from credo.learners.acceptance import Info, accept, clean, isolate, sound, usable
+from credo.learners.expecting import Expecting
 from credo.likelihoods import Predictive, PredictiveRows
 
 __all__ = ["Belief", "Info", "Learner", "accept", "clean", "isolate", "require_learner", "sound", "usable"]
@@ -34,7 +35,7 @@ class Belief(Protocol):
         ...
 
 
-class Learner(ABC, Generic[B]):
+class Learner(Expecting[B], ABC):
     """The base of every learner. It provides the verbs, which are compiled once per structure.
 
     A subclass is a record and writes five functions without a decorator: `init`, `time_update`, `predictive`,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import jax
 import jax.numpy as jnp
 import jax.scipy.special as jss
@@ -10,12 +12,12 @@ from credo.beliefs import Beta, Dirichlet, Gamma
 from credo.core.errors import CredoError, require_integer, require_interval, require_positive
 from credo.core.keys import as_key
 from credo.core.names import ForecastName
-from credo.core.records import record, static_field
+from credo.core.records import record, replace, static_field
 from credo.core.trees import as_like
 from credo.core.types import Array, ArrayLike, Key, PyTree
 from credo.core.verbs import verb
 from credo.learners.base import Info, Learner, accept, usable
-from credo.likelihoods import Bernoulli, Categorical, Predictive
+from credo.likelihoods import Bernoulli, Categorical, ConjugateExpectation, Expectation, Predictive
 
 __all__ = ["BetaBernoulli", "DirichletCategorical", "GammaPoisson", "NegativeBinomialPredictive"]
 
@@ -29,6 +31,28 @@ def _forgotten(value: Array, prior: ArrayLike, keep: ArrayLike, dt: ArrayLike | 
 def _one_method(method: ForecastName | None) -> None:
     if method not in (None, "linearized", "plugin"):
         raise CredoError(f"conjugate learners forecast in closed form: method must be None; got {method!r}.")
+
+
+@record
+class Constant:
+    """The function that has one value everywhere."""
+
+    value: Array
+
+    def __call__(self, x: PyTree) -> Array:
+        """The value."""
+        return self.value
+
+
+@record
+class Exposed:
+    """A rate times the exposure x."""
+
+    rate: Array
+
+    def __call__(self, x: PyTree) -> Array:
+        """The expected count."""
+        return self.rate * _exposure(x, self.rate)
 
 
 @record
@@ -81,6 +105,12 @@ class BetaBernoulli(Learner[Beta]):
         new = Beta(belief.a + used * value, belief.b + used * (1 - value), belief.t)
         p = jnp.where(value == 1, belief.a, belief.b) / (belief.a + belief.b)
         return accept(belief, new, jnp.where(used > 0, jnp.log(p), 0.0), observed, (), y, used)
+
+    def expectation(self, belief: Beta, x: PyTree) -> Expectation:
+        return ConjugateExpectation(belief)
+
+    def function_draw(self, belief: Beta, key: Key) -> Callable[[PyTree], Array]:
+        return Constant(belief.sample(as_key(key)))
 
     def draws(self, belief: Beta, key: Key, shape: tuple[int, ...]) -> Array:
         return belief.sample(as_key(key), shape)
@@ -142,6 +172,12 @@ class DirichletCategorical(Learner[Dirichlet]):
         new = Dirichlet(belief.counts.at[label].add(used), belief.t)
         log_p = jnp.log(belief.counts[label] / jnp.sum(belief.counts))
         return accept(belief, new, jnp.where(used > 0, log_p, 0.0), observed, (), y, used)
+
+    def expectation(self, belief: Dirichlet, x: PyTree) -> Expectation:
+        return ConjugateExpectation(belief)
+
+    def function_draw(self, belief: Dirichlet, key: Key) -> Callable[[PyTree], Array]:
+        return Constant(belief.sample(as_key(key)))
 
     def draws(self, belief: Dirichlet, key: Key, shape: tuple[int, ...]) -> Array:
         return belief.sample(as_key(key), shape)
@@ -262,6 +298,12 @@ class GammaPoisson(Learner[Gamma]):
             belief.shape, belief.per / jnp.where(observed, exposure, 1.0)
         ).log_prob(safe)
         return accept(belief, new, jnp.where(used > 0, log_evidence, 0.0), observed, (), y, used)
+
+    def expectation(self, belief: Gamma, x: PyTree) -> Expectation:
+        return ConjugateExpectation(replace(belief, per=belief.per / _exposure(x, belief.per)))
+
+    def function_draw(self, belief: Gamma, key: Key) -> Callable[[PyTree], Array]:
+        return Exposed(belief.sample(as_key(key)))
 
     def draws(self, belief: Gamma, key: Key, shape: tuple[int, ...]) -> Array:
         return belief.sample(as_key(key), shape)

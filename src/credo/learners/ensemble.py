@@ -19,7 +19,8 @@ from credo.covariances.ensemble import centred
 from credo.dynamics import Dynamics, Static
 from credo.learners.base import Info, Learner, accept, clean, usable
 from credo.learners.curvatures import Local
-from credo.likelihoods import Predictive, PredictiveRows, Rows
+from credo.learners.functions import SampledFunction
+from credo.likelihoods import DrawnExpectation, Expectation, Predictive, PredictiveRows, Rows
 from credo.linalg.gains import kalman_weights
 from credo.linalg.jacobians import DenseRows
 from credo.linalg.matrices import column_sums, solve
@@ -202,6 +203,22 @@ class EnsembleLearner(Learner[Ensemble]):
             return likelihood.plugin(self.model.outputs(belief.mean, belief.unravel, x))
         etas, eta, rows = self._outputs(belief, x)
         return likelihood.mixture(etas) if method == "mc" else likelihood.linearized(eta, rows @ rows.T)
+
+    def expectation(self, belief: Ensemble, x: PyTree) -> Expectation:
+        """The expected observations of the members, which are weighed equally."""
+        etas, _, _ = self._outputs(belief, x)
+
+        def values(eta: Array) -> Array:
+            likelihood, rows = self.model.rows_of(eta, x)
+            return jax.vmap(likelihood.mean)(rows).reshape(-1)
+
+        log_weights = jnp.full(etas.shape[0], -jnp.log(float(etas.shape[0])), etas.dtype)
+        return DrawnExpectation(jax.vmap(values)(etas), log_weights)
+
+    def function_draw(self, belief: Ensemble, key: Key) -> SampledFunction:
+        """The function of one member."""
+        which = jax.random.randint(as_key(key), (), 0, self.members)
+        return SampledFunction(self.model.each, belief.members[which], None, belief.unravel)
 
     def draws(self, belief: Ensemble, key: Key, shape: tuple[int, ...]) -> PyTree:
         draws = belief.cov.sample(as_key(key), shape)

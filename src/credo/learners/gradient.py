@@ -17,7 +17,8 @@ from credo.core.trees import as_like, ravel
 from credo.core.types import Array, ArrayLike, Key, PyTree
 from credo.dynamics import Dynamics, Static
 from credo.learners.base import Info, Learner, accept, clean, usable
-from credo.likelihoods import Predictive, PredictiveRows, Rows
+from credo.learners.functions import SampledFunction
+from credo.likelihoods import DrawnExpectation, Expectation, Predictive, PredictiveRows, Rows
 from credo.models.model import Model, as_model
 from credo.models.partial import start
 
@@ -182,6 +183,16 @@ class GradientLearner(Learner[Point]):
         eta = self.model.outputs(belief.mean, unravel, safe_x)
         log_evidence = jnp.where(jnp.any(used > 0), likelihood.plugin(eta, noise).log_prob(safe_y), 0.0)
         return accept(belief, new, log_evidence, jnp.any(observed), x, y, used)
+
+    def expectation(self, belief: Point, x: PyTree) -> Expectation:
+        """The expected observations at the parameters, without any uncertainty."""
+        eta = self.model.outputs(belief.mean, belief.unravel, x)
+        likelihood, rows = self.model.rows_of(eta, x)
+        return DrawnExpectation(jax.vmap(likelihood.mean)(rows).reshape(1, -1), jnp.zeros(1, eta.dtype))
+
+    def function_draw(self, belief: Point, key: Key) -> SampledFunction:
+        """The function at the parameters."""
+        return SampledFunction(self.model.each, belief.mean, None, belief.unravel)
 
     def draws(self, belief: Point, key: Key, shape: tuple[int, ...]) -> PyTree:
         return belief.unravel(jnp.broadcast_to(belief.mean, (*shape, belief.mean.shape[0])))

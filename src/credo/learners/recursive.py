@@ -18,8 +18,9 @@ from credo.covariances import Family, Full, Readable
 from credo.dynamics import Dynamics, Static
 from credo.learners.base import Info, Learner, accept, clean, usable
 from credo.learners.curvatures import Curvature, LinearizedGaussNewton, Local, Site
+from credo.learners.functions import SampledFunction
 from credo.learners.rules import BONGRule, Rule
-from credo.likelihoods import Predictive, PredictiveRows, Rows
+from credo.likelihoods import Expectation, LatentExpectation, Predictive, PredictiveRows, Rows
 from credo.likelihoods.base import LikelihoodBase
 from credo.linalg.matrices import psd_root
 from credo.models.model import Model, as_model
@@ -176,6 +177,16 @@ class RecursiveLearner(Learner[Gaussian]):
         return likelihood.mixture(
             eta[None, :] + deviations * _noise_sd(belief, second, (_draws(samples),)), noise
         )
+
+    def expectation(self, belief: Gaussian, x: PyTree) -> Expectation:
+        eta, rows = self.model.linearize(belief.mean, belief.unravel, x)
+        cov = belief.cov.push(belief.cov.admit(rows))
+        likelihood, etas = self.model.rows_of(eta, x)
+        return LatentExpectation(likelihood, etas, cov, belief.noise)
+
+    def function_draw(self, belief: Gaussian, key: Key) -> SampledFunction:
+        step = self._vectors(belief, as_key(key), ()) - belief.mean
+        return SampledFunction(self.model.each, belief.mean, step, belief.unravel)
 
     def _vectors(self, belief: Gaussian, key: Array, shape: tuple[int, ...]) -> Array:
         first, second = jax.random.split(key)

@@ -6,12 +6,19 @@ the small eta-space, and the score e = d log p / d eta. They give grad l = J' e 
 J, with no inverse of a noise matrix and no epsilon. A user's own likelihood is one function,
 `Likelihood(log_prob)`; the rest follows by automatic differentiation.
 
-Predictives p(y | x, past) are defined here too. They integrate a likelihood over a distribution of eta.
+Predictives p(y | x, past) are defined here too. They integrate a likelihood over a distribution of eta. So
+are expectations, the laws of E[y | theta, x], in which the noise of y has no part.
 """
 
 from credo.likelihoods.base import Likelihood, LikelihoodBase
 from credo.likelihoods.categorical import Categorical
 from credo.likelihoods.elliptical import NormalPredictive, StudentTPredictive
+from credo.likelihoods.expectation import (
+    ConjugateExpectation,
+    DrawnExpectation,
+    Expectation,
+    LatentExpectation,
+)
 from credo.likelihoods.heteroscedastic import HeteroscedasticNormal
 from credo.likelihoods.joint import Rows
 from credo.likelihoods.mixture import MixturePredictive
@@ -20,11 +27,17 @@ from credo.likelihoods.open import OpenCategorical
 from credo.likelihoods.predictive import Predictive, PredictiveRows
 from credo.likelihoods.scalar import Bernoulli, Poisson, StudentT
 from credo.likelihoods.weighted import WeightedPredictive
+from credo.likelihoods.weighted_expectation import IndependentExpectation, WeightedExpectation
 
 __all__ = [
     "Bernoulli",
     "Categorical",
+    "ConjugateExpectation",
+    "DrawnExpectation",
+    "Expectation",
     "HeteroscedasticNormal",
+    "IndependentExpectation",
+    "LatentExpectation",
     "Likelihood",
     "LikelihoodBase",
     "MixturePredictive",
@@ -37,5 +50,6 @@ __all__ = [
     "Rows",
     "StudentT",
     "StudentTPredictive",
+    "WeightedExpectation",
     "WeightedPredictive",
 ]

@@ -88,6 +88,16 @@ class Model:
         """The model of one row, which is the model itself unless it is joint."""
         return Model(self.apply, self.likelihood.each) if isinstance(self.likelihood, JointRows) else self
 
+    def rows_of(self, eta: Array, x: PyTree) -> tuple[LikelihoodBase, Array]:
+        """The likelihood of one row, and the outputs of each row (K, E).
+
+        A joint model has as many rows as x, and one that joins its outputs has a row for each output.
+        """
+        if not isinstance(self.likelihood, JointRows):
+            return self.likelihood, eta[None, :]
+        count = jnp.shape(jax.tree.leaves(x)[0])[0] if self.batched else eta.shape[0]
+        return self.likelihood.each, eta.reshape(count, -1)
+
     def outputs(self, vector: Array, unravel: Unravel, x: PyTree) -> Array:
         """eta at the parameters `vector` (P,): (C,), or (B C,) for a joint model."""
         return self._eta(unravel(vector), x)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import jax
 import jax.numpy as jnp
@@ -10,15 +11,14 @@ import numpy as np
 
 from credo.adapt.moments import matched
 from credo.adapt.nested import Around, at_time, floating
+from credo.adapt.questions import Answer, Question
 from credo.adapt.wrapper import Proposal, Wrapper
 from credo.beliefs import Gaussian
 from credo.core.errors import CredoError, require_integer, require_nonnegative
-from credo.core.names import ForecastName
 from credo.core.records import record, replace, static_field
 from credo.core.trees import as_like, select
 from credo.core.types import Array, ArrayLike, Key, PyTree
 from credo.learners import RecursiveLearner
-from credo.likelihoods import Predictive
 
 __all__ = ["Continuous", "LocalPolynomial", "Piece", "about"]
 
@@ -177,11 +177,19 @@ class LocalPolynomial(Wrapper[Piece, Gaussian]):
         )
         return segment, _powers(place - origin, self.degree + 1)
 
-    def predictive(
-        self, belief: Piece, x: PyTree, method: ForecastName | None, samples: int | None, key: Key | None
-    ) -> Predictive:
+    def ask(self, belief: Piece, x: PyTree, question: Question) -> Answer:
         segment, features = self._start(belief, x)
-        return self.learner.predictive(segment.belief, features, method, samples, key)
+        return question(self.learner, segment.belief, features)
+
+    def function_draw(self, belief: Piece, key: Key) -> Callable[[PyTree], Array]:
+        """Refused, because what is believed at x depends on which places were passed before.
+
+        Raises:
+            CredoError: always.
+        """
+        raise CredoError(
+            "a piecewise polynomial has no function for all x: its segments begin as x moves on."
+        )
 
     def propose(
         self, belief: Piece, x: PyTree, y: PyTree, weight: ArrayLike, key: Key | None

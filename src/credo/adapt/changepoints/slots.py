@@ -17,19 +17,19 @@ from credo.adapt.changepoints.hazards import Hazard, HazardLike, as_hazard
 from credo.adapt.changepoints.hypotheses import Changes, Hypotheses, Segments
 from credo.adapt.changepoints.overflow import OVERFLOWS, Overflow, thin
 from credo.adapt.changepoints.successors import SingleSuccessor, SuccessorByCount, Successors
-from credo.adapt.log_weights import forecast_mixture, log_sum, normalized
+from credo.adapt.log_weights import log_sum, normalized
 from credo.adapt.nested import B, at_time, floating
 from credo.adapt.priors import ConditionalPrior, PriorReset, Subset, descend, require_conditional_prior
+from credo.adapt.questions import Answer, Question, weighted
 from credo.adapt.wrapper import Proposal, Wrapper
 from credo.core.errors import CredoError, require_choice, require_integer, require_interval
 from credo.core.keys import as_key, step_key
-from credo.core.names import ForecastName
 from credo.core.records import record, replace, static_field
 from credo.core.trees import as_like, select
 from credo.core.types import Array, ArrayLike, DTypeLike, Key, PyTree
 from credo.dynamics import Dynamics
+from credo.learners import Learner
 from credo.learners.base import Belief
-from credo.likelihoods import Predictive
 
 __all__ = ["Changepoints"]
 
@@ -155,18 +155,14 @@ class Changepoints(Wrapper[Hypotheses[B], B], Generic[B]):
 
         return jax.vmap(one)(self.successors.parents(belief, groups, likeliest))
 
-    def predictive(
-        self,
-        belief: Hypotheses[B],
-        x: PyTree,
-        method: ForecastName | None,
-        samples: int | None,
-        key: Key | None,
-    ) -> Predictive:
-        def one(inner: B) -> Predictive:
-            return self.learner.predictive(inner, x, method, samples, key)
+    def ask(self, belief: Hypotheses[B], x: PyTree, question: Question) -> Answer:
+        answers = jax.vmap(lambda inner: question(self.learner, inner, x))(self._facing(belief))
+        return weighted(answers, belief.log_weights)
 
-        return forecast_mixture(jax.vmap(one)(self._facing(belief)), belief.log_weights)
+    def pick(self, belief: Hypotheses[B], key: Array) -> tuple[Learner[B], B]:
+        which = jax.random.categorical(key, belief.log_weights)
+        inner: B = jax.tree.map(lambda leaf: leaf[which], self._facing(belief))
+        return self.learner, inner
 
     def _facing(self, belief: Hypotheses[B]) -> B:
         """The beliefs that the next observation meets, which differ where a hypothesis leaves it out."""

@@ -1,0 +1,38 @@
+"""What wrappers ask the learners inside: for forecasts, or for expectations."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+import jax
+import jax.numpy as jnp
+
+from credo.adapt.log_weights import forecast_mixture, normalized
+from credo.core.trees import all_finite
+from credo.core.types import Array, PyTree
+from credo.learners import Learner
+from credo.likelihoods import Expectation, Predictive, WeightedExpectation
+
+__all__ = ["Answer", "Question", "weighted"]
+
+Answer: TypeAlias = Predictive | Expectation
+"""What a learner answers."""
+
+Question: TypeAlias = Callable[[Learner[Any], Any, PyTree], Answer]
+"""`question(learner, belief, x)`."""
+
+
+def weighted(answers: Answer, log_weights: Array) -> Answer:
+    """The mixture of those answers that are finite, which share the weights of the others.
+
+    Arguments:
+        answers: forecasts or expectations, as one whose arrays have a leading axis K.
+        log_weights: the log weights (K,), which sum to one.
+    """
+    if isinstance(answers, Predictive):
+        return forecast_mixture(answers, log_weights)
+    finite = jax.vmap(all_finite)(answers)
+    rest, total = normalized(jnp.where(finite, log_weights, -jnp.inf))
+    sick = jnp.any(~finite & (log_weights > -jnp.inf)) & (total > -jnp.inf)
+    return WeightedExpectation(answers, jnp.where(sick, rest, log_weights))

@@ -1,0 +1,134 @@
+"""Mixtures of expectations, and expectations of independent numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from credo.core.records import record
+from credo.core.types import Array
+from credo.likelihoods.expectation import Expectation
+
+__all__ = ["IndependentExpectation", "WeightedExpectation"]
+
+
+@record
+class WeightedExpectation(Expectation):
+    """A mixture of expectations: one of several hypotheses is right, and says how all K numbers behave.
+
+    Attributes:
+        parts: an expectation whose arrays have a leading axis J, all with the same link.
+        log_weights: log weights (J,), which sum to one; -inf leaves a part out, whatever it says.
+
+    Example:
+        >>> import credo
+        >>> arm = credo.Experts([credo.BetaBernoulli(a=a) for a in (1.0, 3.0)])
+        >>> float(arm.expect(arm.init(), None).mean[0])
+        0.625
+    """
+
+    parts: Expectation
+    log_weights: Array
+
+    def _each(self, function: Callable[[Expectation], Array]) -> Array:
+        answers: Array = jax.vmap(function)(self.parts)
+        return answers
+
+    def _average(self, values: Array) -> Array:
+        weights = jnp.exp(self.log_weights).reshape((-1,) + (1,) * (values.ndim - 1))
+        return jnp.sum(jnp.where(weights > 0, weights * values, 0.0), axis=0)
+
+    @property
+    def mean(self) -> Array:
+        """The mean of each number."""
+        return self._average(self._each(lambda part: part.mean))
+
+    @property
+    def var(self) -> Array:
+        """The variance of each number, by the law of total variance."""
+        means = self._each(lambda part: part.mean)
+        gaps = means - self._average(means)[None]
+        return self._average(self._each(lambda part: part.var) + gaps**2)
+
+    def sample(self, key: Array, shape: tuple[int, ...] = ()) -> Array:
+        """Joint draws: first a part is drawn, then all numbers from it."""
+        first, second = jax.random.split(key)
+        count = int(np.prod(shape))
+        which = jax.random.categorical(first, self.log_weights, shape=(count,))
+
+        def draw(index: Array, one: Array) -> Array:
+            part: Expectation = jax.tree.map(lambda leaf: leaf[index], self.parts)
+            return part.sample(one)
+
+        return jax.vmap(draw)(which, jax.random.split(second, count)).reshape(*shape, -1)
+
+    def latent_cdf(self, u: Array) -> Array:
+        """The distribution function, averaged."""
+        return self._average(self._each(lambda part: part.latent_cdf(u)))
+
+    def latent_scale(self) -> tuple[Array, Array]:
+        """The mean and standard deviation of the parts' centres and spreads."""
+        centres, spreads = jax.vmap(lambda part: part.latent_scale())(self.parts)
+        centre = self._average(centres)
+        return centre, jnp.sqrt(self._average(spreads**2 + (centres - centre[None]) ** 2))
+
+    def link(self, u: Array) -> Array:
+        """The link of the parts."""
+        first: Expectation = jax.tree.map(lambda leaf: leaf[0], self.parts)
+        return first.link(u)
+
+
+@record
+class IndependentExpectation(Expectation):
+    """Independent numbers, such as the arms of a bandit that each have a learner of their own.
+
+    Attributes:
+        parts: an expectation of one number, whose arrays have a leading axis K.
+
+    Example:
+        >>> import credo
+        >>> arm = credo.BetaBernoulli()
+        >>> arms = jax.vmap(lambda a: credo.replace(arm, a=a).init())(jnp.array([1.0, 3.0]))
+        >>> IndependentExpectation(jax.vmap(lambda belief: arm.expect(belief, None))(arms)).mean.tolist()
+        [0.5, 0.75]
+    """
+
+    parts: Expectation
+
+    def _each(self, function: Callable[[Expectation], Array]) -> Array:
+        answers: Array = jax.vmap(function)(self.parts)
+        return answers.reshape(-1)
+
+    @property
+    def mean(self) -> Array:
+        """The mean of each number."""
+        return self._each(lambda part: part.mean)
+
+    @property
+    def var(self) -> Array:
+        """The variance of each number."""
+        return self._each(lambda part: part.var)
+
+    def sample(self, key: Array, shape: tuple[int, ...] = ()) -> Array:
+        """Joint draws, each number by itself."""
+        keys = jax.random.split(key, jax.tree.leaves(self.parts)[0].shape[0])
+        draws = jax.vmap(lambda part, one: part.sample(one, shape))(self.parts, keys)
+        return jnp.moveaxis(draws[..., 0], 0, -1)
+
+    def latent_cdf(self, u: Array) -> Array:
+        """The distribution function of each number."""
+        each: Array = jax.vmap(lambda part, one: part.latent_cdf(one[None]))(self.parts, u)
+        return each.reshape(-1)
+
+    def latent_scale(self) -> tuple[Array, Array]:
+        """The centre and spread of each number."""
+        centres, spreads = jax.vmap(lambda part: part.latent_scale())(self.parts)
+        return centres.reshape(-1), spreads.reshape(-1)
+
+    def link(self, u: Array) -> Array:
+        """The link of each number."""
+        each: Array = jax.vmap(lambda part, one: part.link(one[None]))(self.parts, u)
+        return each.reshape(-1)
