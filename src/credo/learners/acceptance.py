@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TypeVar
 
 import jax
@@ -12,7 +13,7 @@ from credo.core.records import record
 from credo.core.trees import all_finite, select
 from credo.core.types import Array, ArrayLike, DTypeLike, PyTree
 
-__all__ = ["Info", "accept", "clean", "isolate", "sound", "usable"]
+__all__ = ["Info", "accept", "clean", "isolate", "seal", "sound", "usable"]
 
 B = TypeVar("B")
 T = TypeVar("T")
@@ -45,6 +46,32 @@ def isolate(tree: T) -> T:
     """The same values, across which the compiler moves no arithmetic."""
     values: T = jax.lax.optimization_barrier(jax.tree.map(jnp.asarray, tree))
     return values
+
+
+def seal(function: Callable[..., T], arguments: tuple[PyTree, ...]) -> T:
+    """The value of a function, with the same bits in a Python loop, in a scan and in any chunk.
+
+    Barriers keep the compiler from merging the function with the program around it, or from moving parts of
+    it out of a loop; the branch, whose condition the compiler cannot see, lays the function out in memory in
+    one way everywhere.
+
+    Arguments:
+        function: a traceable function.
+        arguments: its arguments, trees of arrays.
+
+    Returns:
+        Its value.
+    """
+    inputs = isolate(arguments)
+
+    def leave(inputs: tuple[PyTree, ...]) -> T:
+        shapes: T = jax.eval_shape(lambda values: function(*values), inputs)
+        zeros: T = jax.tree.map(lambda like: jnp.zeros(like.shape, like.dtype), shapes)
+        return zeros
+
+    always = jax.lax.optimization_barrier(jnp.asarray(True))
+    value: T = isolate(jax.lax.cond(always, lambda values: function(*values), leave, inputs))
+    return value
 
 
 def clean(tree: PyTree) -> PyTree:

@@ -70,3 +70,7 @@ class Expecting(Generic[B]):
             CredoError: the subclass does not write it.
         """
         raise CredoError(f"{type(self).__name__} has no function_draw(belief, key); write this method in it.")
+
+    def inputs_of(self, row: PyTree) -> PyTree:
+        """What the verbs of this learner take as x for one row of its model's inputs: by default the row."""
+        return row

@@ -7,7 +7,7 @@ adapt others. `freeze`, `last_layer` and `subspace` make models over a part of t
 """
 
 from credo.models.adapters import from_equinox, from_flax
-from credo.models.model import Model, joint
+from credo.models.model import Model, Picked, joint
 from credo.models.networks import CNN, MLP, Linear
 from credo.models.partial import freeze, last_layer, random_basis, subspace, svd_basis
 
@@ -16,6 +16,7 @@ __all__ = [
     "MLP",
     "Linear",
     "Model",
+    "Picked",
     "freeze",
     "from_equinox",
     "from_flax",

@@ -20,7 +20,7 @@ from credo.linalg.jacobians import DenseRows, OuterRows, Rows
 from credo.models.affine import is_affine
 from credo.models.networks import MLP, Linear
 
-__all__ = ["Apply", "Model", "joint"]
+__all__ = ["Apply", "Model", "Picked", "joint"]
 
 Apply: TypeAlias = Callable[[PyTree, PyTree], Array]
 """A function from parameters and one row of inputs to the outputs, a scalar or (C,)."""
@@ -46,6 +46,41 @@ class Function:
     def __repr__(self) -> str:
         name = getattr(self.function, "__qualname__", None)
         return name if isinstance(name, str) else repr(self.function)
+
+
+@record
+class Picked:
+    """One output of a network with K outputs: apply(params, (x, k)) = network(params, x)[k].
+
+    Observing output k alone teaches nothing about the weights that only other outputs use. It is the model of
+    a bandit whose arms are the outputs of one network, and costs one row of a Jacobian rather than K.
+
+    Attributes:
+        network: `apply(params, x)`, with K outputs.
+
+    Example:
+        >>> import credo, jax.numpy as jnp
+        >>> net = credo.MLP(outputs=3, hidden=(4,))
+        >>> model = credo.Model(credo.models.Picked(net), credo.Normal(0.1))
+        >>> model.apply(net.init(0, (2,)), (jnp.ones(2), 1)).shape
+        ()
+    """
+
+    network: Apply
+
+    def __post_init__(self) -> None:
+        if callable(self.network) and REGISTRY.get(record_name(type(self.network))) is not type(self.network):
+            object.__setattr__(self, "network", Function(self.network))
+
+    @property
+    def start(self) -> PyTree:
+        """The parameters that the network starts from, where it has any of its own."""
+        return getattr(self.network, "start", None)
+
+    def __call__(self, params: PyTree, x: tuple[PyTree, Array]) -> Array:
+        """The output."""
+        inputs, which = x
+        return self.network(params, inputs).reshape(-1)[which]
 
 
 @record
@@ -142,17 +177,25 @@ class Model:
         if network is None:
             eta, jacobian = self.jacobian(vector, unravel, x)
             return eta, DenseRows(jacobian)
-        params = unravel(vector)
+        params, picked = unravel(vector), isinstance(self.apply, Picked)
+
+        def outer(row: PyTree) -> tuple[Array, OuterRows]:
+            if not picked:
+                return network.linearize(params, row)
+            inputs, which = row
+            eta, rows = network.linearize(params, inputs)
+            return eta[which][None], rows.combine(jax.nn.one_hot(which, eta.shape[0], dtype=eta.dtype))
+
         if not self.batched:
-            eta, rows = network.linearize(params, x)
+            eta, rows = outer(x)
             self.likelihood.check(eta.shape[0])
             return eta, rows
-        eta, rows = jax.vmap(lambda row: network.linearize(params, row))(x)
+        eta, rows = jax.vmap(outer)(x)
         return eta.reshape(-1), jax.tree.map(lambda leaf: leaf[:, 0], rows)
 
     def _layered(self, vector: Array, unravel: Unravel) -> MLP | Linear | None:
         """The network, where it is made of dense layers and is large enough for outer products."""
-        network = self.apply
+        network = self.apply.network if isinstance(self.apply, Picked) else self.apply
         if not isinstance(network, LAYERED) or set(unravel.dtypes) != {str(vector.dtype)}:
             return None
         return network if vector.shape[0] >= LARGE or network.outputs >= MANY else None

@@ -124,6 +124,9 @@ def _expected(learner: Learner[Any], belief: PyTree) -> tuple[PyTree, int] | Non
         )
     example = _example(belief)
     more: dict[str, Any] = {} if example is None else {"example": example}
+    for part in _records(belief, object):
+        if type(part).__name__ == "Scaler":
+            more["context"] = np.zeros(np.shape(part.mean), part.mean.dtype)
     start: Any = learner.init
     try:
         like: Any = jax.eval_shape(lambda p: start(p, **more), params)
@@ -188,7 +191,8 @@ def _require_outputs(learner: Learner[Any], belief: PyTree) -> None:
         params = jax.tree.unflatten(layout.treedef, layout.shapes)
         x = jax.ShapeDtypeStruct(rows + params[0]["w"][:1], jnp.dtype(layout.dtypes[0]))
         key = jax.random.key(0)
-        jax.eval_shape(lambda one, row: learner.predictive(one, row, None, None, key), belief, x)
+        inputs = learner.inputs_of(x)
+        jax.eval_shape(lambda one, row: learner.predictive(one, row, None, None, key), belief, inputs)
     except CredoError as error:
         _refuse("learner", f"does not fit the belief: {str(error).rstrip('.')}")
     except (TypeError, ValueError, IndexError, KeyError, AttributeError):

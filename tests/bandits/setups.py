@@ -1,0 +1,32 @@
+"""Agents and worlds that the tests of bandits share, so that their programs are compiled once."""
+
+from __future__ import annotations
+
+import jax.numpy as jnp
+import numpy as np
+
+import credo
+from credo import bandits
+
+SIZE, ARMS = 3, 4
+RNG = np.random.default_rng(0)
+XS = jnp.asarray(RNG.normal(size=(40, SIZE)))
+ROWS = jnp.asarray(RNG.normal(size=(40, ARMS, SIZE)))
+NOISE = 0.25
+
+MODEL = credo.Model(lambda w, x: x @ w, credo.Normal(NOISE))
+LINEAR = credo.extended_kalman(MODEL)
+NET = credo.MLP(outputs=ARMS, hidden=(4,), activation="tanh")
+NETWORK = credo.lofi(credo.Model(NET, credo.Normal(NOISE)), rank=3)
+
+
+def agent(design: str, **options) -> tuple[bandits.Agent, bandits.AgentBelief, jnp.ndarray]:
+    """An agent of a design, its first belief, and its contexts."""
+    if design == "outputs":
+        made = bandits.Agent(NETWORK, ARMS, design, **options)
+        params, contexts = NET.init(0, (SIZE,)), XS
+    else:
+        made = bandits.Agent(LINEAR, ARMS, design, **options)
+        params, contexts = jnp.zeros(SIZE), XS if design == "arms" else ROWS
+    scale = {"context": contexts[0]} if options.get("scale") else {}
+    return made, made.init(params, var=2.0, **scale), contexts

@@ -1,0 +1,211 @@
+"""Agents: what they expect, how they choose, and that they learn the chosen arm alone."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from tests.bandits.setups import ARMS, LINEAR, MODEL, NET, NETWORK, NOISE, ROWS, SIZE, XS, agent
+
+import credo
+from credo import bandits
+
+DESIGNS = ["arms", "outputs", "actions"]
+PULLED = jnp.asarray(np.random.default_rng(1).integers(0, ARMS, 40), jnp.int32)
+REWARDS = jnp.asarray(np.random.default_rng(2).normal(size=40))
+
+
+def _played(design: str, count: int = 10, **options):
+    one, belief, contexts = agent(design, **options)
+    for x, arm, reward in zip(contexts[:count], PULLED, REWARDS, strict=False):
+        belief, _ = one.update(belief, x, int(arm), float(reward))
+    return one, belief, contexts
+
+
+def _white(rows):
+    rows = np.asarray(rows)
+    return (rows - rows.mean(0)) / rows.std(0)
+
+
+def test_arms_are_batch_regressions_of_their_own_rewards():
+    one, belief, _ = _played("arms", 40)
+    for arm in range(ARMS):
+        mine = np.asarray(PULLED) == arm
+        x, y = np.asarray(XS)[mine], np.asarray(REWARDS)[mine]
+        cov = np.linalg.inv(x.T @ x / NOISE + np.eye(SIZE) / 2.0)
+        inner = jax.tree.map(lambda leaf, arm=arm: leaf[arm], belief.belief.beliefs)
+        np.testing.assert_allclose(inner.mean, cov @ x.T @ y / NOISE, rtol=1e-10)
+        np.testing.assert_allclose(inner.cov.dense(), cov, rtol=1e-9, atol=1e-12)
+        law = one.expect(belief, XS[0])
+        np.testing.assert_allclose(law.var[arm], XS[0] @ cov @ XS[0], rtol=1e-9)
+
+
+def test_features_of_actions_are_one_batch_regression():
+    one, belief, _ = _played("actions", 40)
+    x = np.asarray(ROWS)[np.arange(40), np.asarray(PULLED)]
+    cov = np.linalg.inv(x.T @ x / NOISE + np.eye(SIZE) / 2.0)
+    law = one.expect(belief, ROWS[3])
+    rows = np.asarray(ROWS[3])
+    np.testing.assert_allclose(law.mean, rows @ cov @ x.T @ np.asarray(REWARDS) / NOISE, rtol=1e-9)
+    np.testing.assert_allclose(law.cov, rows @ cov @ rows.T, rtol=1e-8, atol=1e-12)
+
+
+def test_outputs_are_observed_one_at_a_time():
+    one, belief, _ = _played("outputs")
+    model = credo.Model(lambda params, x: NET(params, x[0])[x[1]], credo.Normal(NOISE))
+    learner = credo.lofi(model, rank=3)
+    reference = learner.init(NET.init(0, (SIZE,)), var=2.0)
+    for row in range(10):
+        reference, _ = learner.step(reference, (XS[row], PULLED[row]), REWARDS[row])
+    np.testing.assert_allclose(belief.belief.mean, reference.mean, rtol=1e-5, atol=1e-6)
+    law = one.expect(belief, XS[20])
+    for arm in range(ARMS):
+        alone = learner.expect(reference, (XS[20], jnp.asarray(arm)))
+        np.testing.assert_allclose([law.mean[arm], law.var[arm]], [alone.mean[0], alone.var[0]], rtol=1e-5)
+
+
+def test_large_networks_pick_a_row_of_outer_products():
+    net = credo.MLP(outputs=ARMS, hidden=(300,))
+    wide = jnp.ones(30) / 30
+    learner = credo.lofi(credo.Model(net, credo.Normal(NOISE)), rank=2)
+    assert net.init(0, (30,))[0]["w"].size > 8192
+    one = bandits.Agent(learner, ARMS, "outputs")
+    belief = one.init(net.init(0, (30,)), var=0.1)
+    before = one.expect(belief, wide)
+    after, _ = one.update(belief, wide, 2, float(before.mean[2]) + 0.01)
+    move = (one.expect(after, wide).mean - before.mean) / 0.01
+    np.testing.assert_allclose(move, before.cov[2] / (before.cov[2, 2] + NOISE), atol=2e-3)
+
+
+@pytest.mark.parametrize("design", DESIGNS)
+def test_choices_come_from_their_pmf_and_teach_nothing(design):
+    one, belief, contexts = _played(design)
+    choice = one.decide(belief, contexts[30], key=3)
+    assert float(choice.pmf.sum()) == pytest.approx(1.0)
+    assert float(choice.propensity) == float(choice.pmf[choice.arm])
+    again = one.decide(belief, contexts[30], key=3)
+    assert jax.tree.all(jax.tree.map(lambda a, b: bool(jnp.all(a == b)), choice, again))
+    allowed = jnp.array([False, True, False, False])
+    forced = one.decide(belief, contexts[30], 3, allowed)
+    assert int(forced.arm) == 1 and float(forced.propensity) == 1.0
+
+
+@pytest.mark.parametrize("design", DESIGNS)
+def test_loop_scan_and_chunks_give_the_same_bits(design):
+    one, start, contexts = agent(design, scale="online")
+
+    def body(belief, row):
+        x, t, reward = row
+        choice = one.decide(belief, x, jax.random.key(t))
+        belief, info = one.update(belief, x, choice.arm, reward)
+        return belief, (choice.arm, choice.propensity, info.log_evidence)
+
+    rows = (contexts, jnp.arange(40), REWARDS)
+    whole, trace = jax.lax.scan(body, start, rows)
+    half, first = jax.lax.scan(body, start, jax.tree.map(lambda leaf: leaf[:20], rows))
+    chunks, second = jax.lax.scan(body, half, jax.tree.map(lambda leaf: leaf[20:], rows))
+    loop, seen = start, []
+    for row in range(12):
+        loop, report = body(loop, jax.tree.map(lambda leaf, row=row: leaf[row], rows))
+        seen.append(report)
+    short, _ = jax.lax.scan(body, start, jax.tree.map(lambda leaf: leaf[:12], rows))
+    for a, b in zip(
+        jax.tree.leaves((whole, trace)),
+        jax.tree.leaves((chunks, jax.tree.map(lambda x, y: jnp.concatenate([x, y]), first, second))),
+        strict=True,
+    ):
+        assert np.array_equal(a, b)
+    for a, b in zip(jax.tree.leaves(loop), jax.tree.leaves(short), strict=True):
+        assert np.array_equal(a, b)
+
+
+@pytest.mark.parametrize("design", DESIGNS)
+def test_what_is_missing_changes_nothing_but_the_clock(design):
+    one, belief, contexts = _played(design, scale="online")
+    for x, reward in [(contexts[0], jnp.nan), (contexts[0].at[0].set(jnp.nan), 1.0)]:
+        after, info = one.update(belief, x, 1, reward)
+        assert not bool(info.ok)
+        clock = {id(after.t), id(getattr(after.belief, "t", None))}
+        still = [
+            np.array_equal(a, b)
+            for a, b in zip(jax.tree.leaves(after), jax.tree.leaves(belief), strict=True)
+            if id(a) not in clock and a.dtype != jnp.int32
+        ]
+        assert all(still) and int(after.t) == int(belief.t) + 1
+
+
+def test_saved_agents_go_on_bitwise(tmp_path):
+    one, belief, contexts = _played("arms", scale="online")
+    credo.save(tmp_path / "agent.credo", one.rewards, belief)
+    _, loaded = credo.load(tmp_path / "agent.credo", one.rewards)
+    for a, b in zip(jax.tree.leaves(belief), jax.tree.leaves(loaded), strict=True):
+        assert np.array_equal(a, b)
+    assert one.decide(loaded, contexts[30], 5).arm == one.decide(belief, contexts[30], 5).arm
+
+
+def test_logs_are_learned_by_the_verbs_of_learners():
+    one, start, _ = agent("arms", scale="online")
+    _, loop, _ = _played("arms", 40, scale="online")
+    whole, trace = credo.run(one.rewards, start, (XS, PULLED), REWARDS)
+    for a, b in zip(jax.tree.leaves(loop), jax.tree.leaves(whole), strict=True):
+        assert np.array_equal(a, b)
+    assert trace.log_evidence.shape == (40,)
+
+
+def test_standardised_contexts_do_not_depend_on_their_units():
+    one, first, _ = agent("arms", scale="online")
+    second = first
+    for x, arm, reward in zip(XS[:10], PULLED, REWARDS, strict=False):
+        first, _ = one.update(first, x, int(arm), float(reward))
+        second, _ = one.update(second, 1e3 * x + 7.0, int(arm), float(reward))
+    a, b = one.expect(first, XS[11]), one.expect(second, 1e3 * XS[11] + 7.0)
+    np.testing.assert_allclose(a.mean, b.mean, rtol=1e-8, atol=1e-10)
+    moments = bandits.Scaler.start(XS[0])
+    for x in XS:
+        moments = moments.observe(x)
+    np.testing.assert_allclose(moments.apply(XS), _white(XS), rtol=1e-8, atol=1e-10)
+    both = bandits.Scaler.start(ROWS[0]).observe(ROWS[0]).observe(ROWS[1])
+    flat = ROWS[:2].reshape(-1, SIZE)
+    np.testing.assert_allclose(both.apply(flat), _white(flat), rtol=1e-8, atol=1e-10)
+
+
+def test_draws_stay_inside_the_support():
+    pmf = jnp.array([0.0, 0.3, 0.0, 0.7, 0.0])
+    arms = jax.vmap(lambda key: bandits.agent.draw(pmf, key))(jax.random.split(jax.random.key(0), 20000))
+    counts = np.bincount(np.asarray(arms), minlength=5) / 20000
+    np.testing.assert_allclose(counts, pmf, atol=5 * np.sqrt(0.21 / 20000))
+    assert counts[0] == counts[2] == counts[4] == 0
+
+
+@pytest.mark.parametrize(
+    ("call", "word"),
+    [
+        (lambda: bandits.Agent("ekf", 3), "learner"),
+        (lambda: bandits.Agent(LINEAR, 1), "arms"),
+        (lambda: bandits.Agent(LINEAR, 3, "output"), "design"),
+        (lambda: bandits.Agent(LINEAR, 3, policy="ts"), "policy"),
+        (lambda: bandits.Agent(LINEAR, 3, scale=True), "scale"),
+        (lambda: agent("arms")[0].update(agent("arms")[1], XS[0], 4, 1.0), "arm"),
+        (lambda: agent("arms")[0].update(agent("arms")[1], XS[0], 1.5, 1.0), "arm"),
+        (lambda: agent("arms")[0].decide(agent("arms")[1], XS[0], 0, np.zeros(4, bool)), "allowed"),
+        (lambda: agent("arms")[0].decide(agent("arms")[1], "x", 0), "x must"),
+        (lambda: bandits.Agent(LINEAR, ARMS, "arms", scale="online").init(jnp.zeros(SIZE)), "context"),
+        (lambda: bandits.Agent(NETWORK, 3).decide(
+            bandits.Agent(NETWORK, 3).init(NET.init(0, (SIZE,))), XS[0], 0), "arms must"),
+        (lambda: bandits.Agent(credo.BetaBernoulli(), 3).decide(
+            bandits.Agent(credo.BetaBernoulli(), 3).init(), None, 0), "design='arms'"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_is_refused_in_a_sentence(call, word):
+    with pytest.raises(credo.CredoError, match=word):
+        call()
+
+
+def test_wrappers_are_agents_too():
+    inner = credo.extended_kalman(MODEL, dynamics=credo.RandomWalk(1e-2))
+    one = bandits.Agent(credo.RunLength(inner, 0.05, 3), ARMS, "arms")
+    belief = one.init(jnp.zeros(SIZE))
+    belief, info = one.update(belief, XS[0], 1, 1.0)
+    assert bool(info.ok) and float(one.expect(belief, XS[0]).mean[1]) > 0
+    assert float(one.decide(belief, XS[0], 0).pmf.sum()) == pytest.approx(1.0)
