@@ -36,7 +36,7 @@ class Each:
         >>> import credo
         >>> nets = [credo.MLP(1, (4,)), credo.Linear(1)]
         >>> learner = credo.Experts([credo.vd_ekf(credo.Model(net, credo.Normal(0.1))) for net in nets])
-        >>> belief = learner.init(Each([net.init(0, (3,)) for net in nets]))
+        >>> belief = learner.init(credo.adapt.Each([net.init(0, (3,)) for net in nets]))
         >>> [part.size for part in belief.beliefs.parts]
         [21, 4]
     """

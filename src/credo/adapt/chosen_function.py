@@ -64,8 +64,13 @@ class ChosenFunction:
         Raises:
             CredoError: the functions have values of unlike shapes.
         """
-        shapes = [jax.eval_shape(function, x).shape for function in self.functions]
+
+        def call(function: Callable[[PyTree], Array]) -> Callable[[PyTree], Array]:
+            return lambda x: function(x)  # JAX keeps functions by their hash, which a traced record has not
+
+        calls = [call(function) for function in self.functions]
+        shapes = [jax.eval_shape(one, x).shape for one in calls]
         if len(set(shapes)) > 1:
             raise CredoError(f"functions of unlike learners must have values of one shape; got {shapes}.")
-        value: Array = jax.lax.switch(self.which, self.functions, x)
+        value: Array = jax.lax.switch(self.which, calls, x)
         return value

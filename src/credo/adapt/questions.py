@@ -23,7 +23,7 @@ Question: TypeAlias = Callable[[Learner[Any], Any, PyTree], Answer]
 """`question(learner, belief, x)`."""
 
 
-def weighted(answers: Answer | Groups[Any], log_weights: Array) -> Answer:
+def weighted(answers: Any, log_weights: Array) -> Answer:
     """The mixture of those answers that are finite, which share the weights of the others.
 
     Arguments:
