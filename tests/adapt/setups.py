@@ -48,6 +48,9 @@ WRAPPED: dict[str, Any] = {
     "gradient": ChangeProbability(INNER, 0.0, kind="inflation", method="gradient", learning_rate=0.1),
     "memory": WeightedPast(INNER, 4, iterations=1),
     "experts in run length": RunLength(Experts(WALKS), 0.1, 2),
+    "unlike experts in run length": RunLength(
+        Experts([WALKS[1], credo.vd_ekf(MODEL), RunLength(INNER, 0.1, 2), WALKS[0]], 0.1), 0.1, 2
+    ),
     "robust in run length in experts": Experts(
         [RunLength(StudentTNoise(INNER, 4.0, 1), h, 2) for h in (0.01, 0.2)]
     ),

@@ -6,6 +6,7 @@ decomposition (Duran-Martin et al. 2024, arXiv 2411.10153). `Wrapper` is the bas
 """
 
 from credo.adapt import named
+from credo.adapt.banks import Each, bank
 from credo.adapt.changepoints import (
     Changes,
     ChangeTimes,
@@ -22,7 +23,7 @@ from credo.adapt.changepoints import (
     alarms,
     segmentation,
 )
-from credo.adapt.experts import Bank, Experts, bank
+from credo.adapt.experts import Bank, Experts
 from credo.adapt.nested import Around, Mixture
 from credo.adapt.priors import ConditionalPrior, PriorReset, Subset
 from credo.adapt.probability import ChangeProbability, Forgetting
@@ -30,6 +31,7 @@ from credo.adapt.robust import GammaWeight, InverseWishartNoise, OutlierIndicato
 from credo.adapt.soft_reset import Resettable, SoftReset
 from credo.adapt.weighted_past import Memory, WeightedPast
 from credo.adapt.wrapper import Proposal, Wrapper
+from credo.core.groups import Groups
 
 __all__ = [
     "Around",
@@ -40,9 +42,11 @@ __all__ = [
     "ConditionalPrior",
     "ConstantHazard",
     "Continuous",
+    "Each",
     "Experts",
     "Forgetting",
     "GammaWeight",
+    "Groups",
     "Hazard",
     "HazardFunction",
     "Hypotheses",

@@ -1,68 +1,30 @@
-"""Mixtures of experts: a bank of learners, one of which is right at a time."""
+"""Mixtures of experts: learners side by side, one of which is right at a time."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from typing import Generic, TypeVar
+from collections.abc import Callable, Sequence
+from typing import Any, Generic, NamedTuple
 
 import jax
 import jax.numpy as jnp
 
+from credo.adapt.banks import banks, first_beliefs
+from credo.adapt.chosen_function import ChosenFunction
 from credo.adapt.log_weights import log_sum, normalized
 from credo.adapt.moments import collapse
 from credo.adapt.nested import B, Mixture, at_time, floating
 from credo.adapt.questions import Answer, Question, weighted
 from credo.adapt.wrapper import Proposal, Proposing
 from credo.core.errors import CredoError, require_interval, require_positive
+from credo.core.groups import Groups, choose, each, in_order
+from credo.core.keys import as_key
 from credo.core.records import record, replace, static_field
 from credo.core.trees import as_like, select
 from credo.core.types import Array, ArrayLike, Key, PyTree
-from credo.learners import Info, Learner
-from credo.learners.base import require_learner
+from credo.learners import Learner
 from credo.likelihoods import Predictive
 
-__all__ = ["Bank", "Experts", "bank"]
-
-L = TypeVar("L")
-
-
-def bank(learners: Iterable[L]) -> L:
-    """One learner whose hyper-parameters have a leading axis K, from K learners of equal structure.
-
-    Arguments:
-        learners: records that differ only in their numbers, such as rates, noises and priors of the dynamics.
-
-    Returns:
-        A learner of the same kind, for `jax.vmap`.
-
-    Raises:
-        CredoError: there are no learners, or they differ in more than numbers.
-
-    Example:
-        >>> import credo
-        >>> model = credo.Model(lambda w, x: x @ w, credo.Normal(0.1))
-        >>> learners = [credo.vd_ekf(model, dynamics=credo.RandomWalk(var)) for var in (0.0, 1e-3, 1e-1)]
-        >>> bank(learners).dynamics.var.shape
-        (3,)
-    """
-    members = list(learners)
-    for index, member in enumerate(members):
-        require_learner(f"learners[{index}]", member)
-    if not members:
-        raise CredoError("learners must hold at least one learner; got none.")
-    first = jax.tree.structure(members[0])
-    for index, member in enumerate(members):
-        structure: object = jax.tree.structure(member)
-        if structure != first:
-            raise CredoError(
-                f"learners must differ in their numbers only; learner {index} is built otherwise."
-            )
-
-    def stacked(*leaves: ArrayLike) -> Array:
-        return jnp.stack([jnp.asarray(leaf, float) for leaf in leaves])
-
-    learner: L = jax.tree.map(stacked, *members)
-    return learner
+__all__ = ["Bank", "Experts"]
 
 
 @record
@@ -71,7 +33,7 @@ class Bank(Mixture[B], Generic[B]):
 
     Attributes:
         log_weights: log P(expert k is right) (K,), of probabilities that sum to one.
-        beliefs: the belief of each expert.
+        beliefs: the belief of each expert; `Groups` of them where experts are built in several ways.
         priors: the belief of each expert before any data.
         t: how many times `predict` has been called.
 
@@ -88,6 +50,14 @@ class Bank(Mixture[B], Generic[B]):
     t: Array
 
 
+class _Learned(NamedTuple, Generic[B]):
+    """What one expert makes of an observation."""
+
+    belief: B
+    log_evidence: Array
+    ok: Array
+
+
 @record
 class Experts(Proposing[Bank[B]], Generic[B]):
     """K learners side by side: each predicts and learns, and the mixture trusts those that predicted well.
@@ -97,25 +67,27 @@ class Experts(Proposing[Bank[B]], Generic[B]):
     with losses Chaer et al. 1997 and Abeles et al. 2024; BONE's ME-LSSM.
 
     Arguments:
-        learners: a list of learners that differ only in their numbers, or the bank that `bank` makes of them.
+        learners: a list of learners that forecast the same kind of y. They may differ in anything: family,
+            model, likelihood, wrapper. Those that differ only in their numbers are computed at once, and one
+            kind after another, in one program. The bank that `bank` makes is taken, too.
         switching: the probability that the right expert changes at a step, shared equally by the others, or
             the matrix M (K, K), whose rows sum to one. 0 is model averaging.
         mixing: whether each expert starts a step from the matched moments of the experts that may have led to
             it (the interacting multiple model of Blom & Bar-Shalom 1988); only for Gaussian and conjugate
-            beliefs.
+            beliefs, of learners that differ only in their numbers.
         loss: `loss(predictive, y)`, a scalar that replaces minus the log density; None for Bayes.
         learning_rate: how much a loss counts (log w -= learning_rate * loss), above 0.
 
     Raises:
-        CredoError: there are no learners, they differ in more than numbers, or a number or a shape does not
-            fit.
+        CredoError: there are no learners, they differ in more than numbers where beliefs are mixed, or a
+            number or a shape does not fit.
 
     Without `mixing` and `loss`, the result is exact where every expert is and nothing switches between
     beliefs. An expert whose forecast is not finite has no part in the mixture's. One that cannot learn an
     observation, with a belief that is not finite or an impossible observation, gets weight 0 for this step
     and returns to its prior; its share of the evidence counts as lost. `Info.extras` are the weights.
 
-    Cost: K inner updates, vmapped.
+    Cost: K inner updates, vmapped over those that differ only in their numbers. A draw costs one a kind.
 
     Example:
         >>> import credo, jax.numpy as jnp
@@ -124,9 +96,17 @@ class Experts(Proposing[Bank[B]], Generic[B]):
         >>> belief, info = learner.step(learner.init(jnp.zeros(2)), jnp.ones(2), 1.0)
         >>> belief.weights.shape
         (2,)
+
+        A full and a diagonal covariance, and the first of them with changes:
+
+        >>> full, diagonal = credo.extended_kalman(model), credo.vd_ekf(model)
+        >>> learner = Experts([full, diagonal, credo.RunLength(full, 0.01, 2)], switching=0.0)
+        >>> belief, info = learner.step(learner.init(jnp.zeros(2)), jnp.ones(2), 1.0)
+        >>> info.extras.shape, [type(part).__name__ for part in belief.beliefs.parts]
+        ((3,), ['Gaussian', 'Gaussian', 'Hypotheses'])
     """
 
-    learners: Sequence[Learner[B]] | Learner[B]
+    learners: Sequence[Learner[B]] | Learner[B] | Groups[Learner[B]]
     switching: ArrayLike = 0.01
     mixing: bool = static_field(default=False)
     loss: Callable[[Predictive, PyTree], Array] | None = static_field(default=None)
@@ -134,18 +114,26 @@ class Experts(Proposing[Bank[B]], Generic[B]):
 
     def __post_init__(self) -> None:
         if isinstance(self.learners, list | tuple):
-            object.__setattr__(self, "learners", bank(self.learners))
+            object.__setattr__(self, "learners", banks(self.learners))
+        if self.mixing and isinstance(self.learners, Groups):
+            odd = self.learners.places[1][0]
+            raise CredoError(
+                f"mixing needs learners that differ in their numbers only; learner {odd} is built otherwise.",
+                field="mixing",
+            )
         require_interval("switching", self.switching, 0.0, 1.0)
         require_positive("learning_rate", self.learning_rate)
 
     @property
-    def bank(self) -> Learner[B]:
-        """The learners as one, whose hyper-parameters have a leading axis K.
+    def bank(self) -> Any:
+        """The learners as one, whose hyper-parameters have a leading axis K; or `Groups` of such.
 
         Raises:
             CredoError: `learners` is neither a list of learners nor a bank of them.
         """
         leaves = jax.tree.leaves(self.learners)
+        if isinstance(self.learners, Groups):
+            return self.learners
         if isinstance(self.learners, Learner) and leaves and all(jnp.ndim(leaf) > 0 for leaf in leaves):
             return self.learners
         raise CredoError("learners must be a list of learners, or a bank of them.")
@@ -153,16 +141,21 @@ class Experts(Proposing[Bank[B]], Generic[B]):
     @property
     def size(self) -> int:
         """The number K of experts."""
-        return jnp.shape(jax.tree.leaves(self.bank)[0])[0]
+        learners = self.bank
+        return learners.size if isinstance(learners, Groups) else jnp.shape(jax.tree.leaves(learners)[0])[0]
 
     def init(self, params: PyTree = None, *, var: PyTree = 1.0, **others: PyTree) -> Bank[B]:
         """The first belief of each expert, and equal weights.
 
         Arguments:
-            params, var, others: as for each expert.
+            params, var, others: as for each expert: one value for all of them, or an `Each` with one value
+                an expert, as where their parameters have other shapes.
+
+        Raises:
+            CredoError: an `Each` has another number of values than there are experts.
         """
         size = self.size
-        priors = jax.vmap(lambda learner: learner.init(params, var=var, **others))(self.bank)
+        priors: B = first_beliefs(self.bank, size, params, var, others)
         kind = floating(priors)
         return Bank(jnp.full(size, -jnp.log(float(size)), kind), priors, priors, jnp.zeros((), jnp.int32))
 
@@ -188,28 +181,48 @@ class Experts(Proposing[Bank[B]], Generic[B]):
         beliefs = belief.beliefs
         if self.mixing:
             beliefs = jax.vmap(collapse, in_axes=(1, None))(joint, beliefs)
-        later = jax.vmap(lambda learner, one: learner.time_update(one, dt))(self.bank, beliefs)
+        later = each(lambda learner, one: learner.time_update(one, dt), self.bank, beliefs)
         return replace(belief, log_weights=log_weights, beliefs=later)
 
     def ask(self, belief: Bank[B], x: PyTree, question: Question) -> Answer:
-        answers = jax.vmap(lambda learner, inner: question(learner, inner, x))(self.bank, belief.beliefs)
+        answers = each(lambda learner, inner: question(learner, inner, x), self.bank, belief.beliefs)
         return weighted(answers, belief.log_weights)
 
     def pick(self, belief: Bank[B], key: Array) -> tuple[Learner[B], B]:
+        """Draw one of the experts by their weights.
+
+        Raises:
+            CredoError: experts are built in several ways, so that one drawn at random has no type.
+        """
+        learners = self.bank
+        if isinstance(learners, Groups):
+            raise CredoError("one of unlike experts cannot be picked at random in a compiled program.")
         which = jax.random.categorical(key, belief.log_weights)
-        chosen: tuple[Learner[B], B] = jax.tree.map(lambda leaf: leaf[which], (self.bank, belief.beliefs))
+        chosen: tuple[Learner[B], B] = jax.tree.map(lambda leaf: leaf[which], (learners, belief.beliefs))
         return chosen
+
+    def function_draw(self, belief: Bank[B], key: Key) -> Callable[[PyTree], Array]:
+        """A function of one expert, drawn by their weights."""
+        if not isinstance(self.bank, Groups):
+            return super().function_draw(belief, key)
+        first, second = jax.random.split(as_key(key))
+        which = jax.random.categorical(first, belief.log_weights)
+        pairs: Any = each(lambda learner, inner: (learner, inner), self.bank, belief.beliefs)
+        return ChosenFunction.draw(pairs, which, lambda pair: pair[0].function_draw(pair[1], second))
 
     def propose(
         self, belief: Bank[B], x: PyTree, y: PyTree, weight: ArrayLike, key: Key | None
     ) -> Proposal[Bank[B]]:
         """Weigh the experts by how they predicted, and let each learn."""
 
-        def one(learner: Learner[B], inner: B) -> tuple[B, Info]:
-            return learner.measurement_update(inner, x, y, weight, key)
+        def one(learner: Learner[B], inner: B) -> _Learned[B]:
+            learned, info = learner.measurement_update(inner, x, y, weight, key)
+            return _Learned(learned, info.log_evidence, info.ok)
 
-        learned, infos = jax.vmap(one)(self.bank, belief.beliefs)
-        evidence = jnp.where(infos.ok, infos.log_evidence, -jnp.inf).astype(belief.log_weights.dtype)
+        results = each(one, self.bank, belief.beliefs)
+        good = in_order(each(lambda result: result.ok, results))
+        evidence = in_order(each(lambda result: result.log_evidence, results))
+        evidence = jnp.where(good, evidence, -jnp.inf).astype(belief.log_weights.dtype)
         scores = evidence
         loss = self.loss
         if loss is not None:
@@ -217,24 +230,27 @@ class Experts(Proposing[Bank[B]], Generic[B]):
             def lost(learner: Learner[B], inner: B) -> Array:
                 return loss(learner.predictive(inner, x, None, None, key), y)
 
-            losses = jax.vmap(lost)(self.bank, belief.beliefs)
+            losses = in_order(each(lost, self.bank, belief.beliefs))
             rate = as_like(self.learning_rate, losses)
-            scores = jnp.where(infos.ok & jnp.isfinite(losses), -rate * losses, -jnp.inf)
+            scores = jnp.where(good & jnp.isfinite(losses), -rate * losses, -jnp.inf)
             scores = scores.astype(evidence.dtype)
         elif jnp.ndim(weight) == 0:
-            scores = jnp.where(infos.ok, scores * as_like(weight, scores), scores)
+            scores = jnp.where(good, scores * as_like(weight, scores), scores)
         log_evidence = log_sum(belief.log_weights + evidence)
         log_weights, _ = normalized(belief.log_weights + scores)
-        ok = jnp.any(infos.ok & (belief.log_weights > -jnp.inf)) & jnp.isfinite(log_evidence)
+        ok = jnp.any(good & (belief.log_weights > -jnp.inf)) & jnp.isfinite(log_evidence)
+
         # A failed expert starts again from its prior, at the time of the others.
-        fresh = at_time(belief.priors, belief.beliefs.t)
-        beliefs = jax.vmap(select)(infos.ok, learned, fresh)
+        def keep(result: _Learned[B], before: B, prior: B) -> B:
+            return select(result.ok, result.belief, at_time(prior, before.t))
+
+        beliefs = each(keep, results, belief.beliefs, belief.priors)
         new = replace(belief, log_weights=log_weights, beliefs=beliefs)
         return Proposal(new, log_evidence, ok, jnp.exp(log_weights))
 
     def draws(self, belief: Bank[B], key: Key, shape: tuple[int, ...]) -> PyTree:
         def draw(index: Array, one_key: Array) -> PyTree:
-            learner, inner = jax.tree.map(lambda leaf: leaf[index], (self.bank, belief.beliefs))
-            return learner.draws(inner, one_key, ())
+            pairs = each(lambda learner, inner: (learner, inner), self.bank, belief.beliefs)
+            return choose(pairs, index, lambda pair, key: pair[0].draws(pair[1], key, ()), one_key)
 
         return belief.draws(key, shape, draw)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import jax
 import jax.numpy as jnp
 import jax.scipy.special as jss
 
+from credo.core.groups import Groups, each, in_order
 from credo.core.trees import all_finite
 from credo.core.types import Array
 from credo.likelihoods import Predictive, WeightedPredictive
@@ -34,21 +34,29 @@ def normalized(log_weights: Array) -> tuple[Array, Array]:
     return jnp.where(total > -jnp.inf, log_weights - total, log_weights), total
 
 
-def forecast_mixture(parts: Predictive, log_weights: Array) -> WeightedPredictive:
+def forecast_mixture(parts: Predictive | Groups[Predictive], log_weights: Array) -> WeightedPredictive:
     """The mixture of those forecasts that are finite, which share the weights of the others.
 
     A hypothesis whose belief has run away forecasts infinities or NaN. With a weight of one in a million it
     would still make the whole mixture NaN.
 
     Arguments:
-        parts: forecasts, as one whose arrays have a leading axis K.
+        parts: forecasts, as one whose arrays have a leading axis K, or as `Groups` of such.
         log_weights: the log weights (K,), which sum to one. They stay as they are, bit by bit, where all
             forecasts that have a weight are finite, or none is.
 
     Returns:
         The mixture.
     """
-    finite = jax.vmap(all_finite)(parts)
+    finite = in_order(each(_finite, parts))
     sick = ~finite & (log_weights > -jnp.inf)
     rest, total = normalized(jnp.where(finite, log_weights, -jnp.inf))
     return WeightedPredictive(parts, jnp.where(jnp.any(sick) & (total > -jnp.inf), rest, log_weights))
+
+
+def _finite(part: Predictive) -> Array:
+    """Whether a forecast is finite; of a mixture, whether all of it is that has a weight."""
+    if not isinstance(part, WeightedPredictive):
+        return all_finite(part)
+    dead = part.log_weights == -jnp.inf
+    return jnp.all(dead | in_order(each(_finite, part.parts))) & jnp.all(part.log_weights < jnp.inf)

@@ -11,8 +11,10 @@ import jax.numpy as jnp
 
 from credo.adapt.moments import collapse
 from credo.core.errors import CredoError
+from credo.core.groups import Groups, each, in_order, pick
 from credo.core.keys import as_key
 from credo.core.records import replace
+from credo.core.trees import Unravel
 from credo.core.types import Array, DTypeLike, Key, PyTree
 from credo.learners.base import Belief
 
@@ -37,6 +39,21 @@ def floating(belief: Belief) -> DTypeLike:
 def _answer(belief: object, name: str) -> PyTree:
     """The answer of a belief of any kind, or an AttributeError where it has no such answer."""
     return getattr(belief, name)
+
+
+def _kinds(beliefs: object) -> tuple[object, ...]:
+    """The stacks of beliefs, one a kind."""
+    return beliefs.parts if isinstance(beliefs, Groups) else (beliefs,)
+
+
+def _layout(belief: object) -> Unravel | None:
+    """How the parameters of a belief are laid out, where it has parameters of one layout."""
+    layout: Unravel | None = getattr(belief, "unravel", None)
+    if layout is not None:
+        return layout
+    inside = getattr(belief, "belief", getattr(belief, "beliefs", None))
+    layouts = [_layout(kind) for kind in _kinds(inside)] if inside is not None else [None]
+    return layouts[0] if all(layout == layouts[0] for layout in layouts) else None
 
 
 class Around(Generic[B]):
@@ -91,7 +108,8 @@ class Mixture(Generic[B]):
     """A belief that holds several weighted beliefs and gives the answers of their mixture.
 
     A record that derives from it has a field `beliefs`, one belief whose arrays have a leading axis K, and a
-    field `log_weights` (K,), log probabilities that sum to one.
+    field `log_weights` (K,), log probabilities that sum to one. Where the beliefs are of several kinds,
+    `beliefs` are `Groups`; they have a mean and variances together where their parameters are laid out alike.
 
     Example:
         >>> import credo
@@ -103,6 +121,21 @@ class Mixture(Generic[B]):
     log_weights: Array
     beliefs: B
 
+    def _answers(self, name: str) -> Array:
+        """One answer of every belief, with a leading axis K.
+
+        Raises:
+            CredoError: beliefs of several kinds are over unlike parameters.
+        """
+        beliefs: object = self.beliefs
+        layouts = [_layout(part) for part in _kinds(beliefs)]
+        if any(layout != layouts[0] for layout in layouts):
+            raise CredoError(
+                f"beliefs over unlike parameters have no {name} together: look at `best` or at `beliefs`."
+            )
+        answers: Array = in_order(each(lambda belief: _answer(belief, name), beliefs))
+        return answers
+
     @property
     def weights(self) -> Array:
         """The probabilities, one for each belief (K,)."""
@@ -110,29 +143,40 @@ class Mixture(Generic[B]):
 
     @property
     def best(self) -> B:
-        """The likeliest belief."""
-        belief: B = jax.tree.map(lambda leaf: leaf[jnp.argmax(self.log_weights)], self.beliefs)
+        """The likeliest belief.
+
+        Raises:
+            CredoError: the beliefs are of several kinds, and the weights are traced by JAX.
+        """
+        index = jnp.argmax(self.log_weights)
+        if isinstance(self.beliefs, Groups) and isinstance(index, jax.core.Tracer):
+            raise CredoError("best of beliefs of several kinds is known outside compiled programs only.")
+        belief: B = pick(self.beliefs, index)
         return belief
 
     def collapse(self) -> B:
-        """One belief with the first two moments of the mixture, where its kind of belief has them."""
+        """One belief with the first two moments of the mixture, where its kind of belief has them.
+
+        Raises:
+            CredoError: the moments of this kind of belief, or of beliefs of several kinds, cannot be matched.
+        """
+        if isinstance(self.beliefs, Groups):
+            raise CredoError("beliefs of several kinds cannot become one belief.")
         return collapse(self.log_weights, self.beliefs)
 
     @property
     def mean(self) -> Array:
         """The mixture's mean, where each belief has one."""
-        means = jax.vmap(lambda belief: _answer(belief, "mean"))(self.beliefs)
-        return jnp.tensordot(self.weights, means, axes=1)
+        return jnp.tensordot(self.weights, self._answers("mean"), axes=1)
 
     @property
     def var(self) -> Array:
         """The mixture's variances; where the noise is learned, in units of its typical variance."""
-        if getattr(self.beliefs, "noise", None) is not None:
+        if any(getattr(part, "noise", None) is not None for part in _kinds(self.beliefs)):
             var: Array = _answer(self.collapse(), "var")
             return var
-        means = jax.vmap(lambda belief: _answer(belief, "mean"))(self.beliefs)
-        each = jax.vmap(lambda belief: _answer(belief, "var"))(self.beliefs)
-        return jnp.tensordot(self.weights, each + (means - self.mean[None]) ** 2, axes=1)
+        means, variances = self._answers("mean"), self._answers("var")
+        return jnp.tensordot(self.weights, variances + (means - self.mean[None]) ** 2, axes=1)
 
     @property
     def sd(self) -> Array:
@@ -142,7 +186,7 @@ class Mixture(Generic[B]):
     @property
     def params(self) -> PyTree:
         """The mixture's mean as a parameter tree."""
-        unravel = getattr(self.beliefs, "unravel", None)
+        unravel = _layout(_kinds(self.beliefs)[0])
         return self.mean if unravel is None else unravel(self.mean)
 
     @property
@@ -150,13 +194,14 @@ class Mixture(Generic[B]):
         """The number P of parameters of each belief.
 
         Raises:
-            CredoError: the beliefs have no number of parameters.
+            CredoError: the beliefs have no number of parameters, or not the same.
         """
-        unravel = getattr(self.beliefs, "unravel", None)
-        if unravel is None:
-            raise CredoError(f"a {type(self.beliefs).__name__} has no number of parameters.")
-        size: int = unravel.size
-        return size
+        kinds = _kinds(self.beliefs)
+        layouts = [_layout(kind) for kind in kinds]
+        first = layouts[0]
+        if first is None or any(layout != first for layout in layouts):
+            raise CredoError(f"a {type(kinds[0]).__name__} has no number of parameters that all share.")
+        return first.size
 
     def draws(self, key: Key, shape: tuple[int, ...], sample: Callable[[Array, Array], PyTree]) -> PyTree:
         """Draws from the mixture: first a belief is drawn, then a value from that belief.

@@ -80,6 +80,11 @@ class Expectation:
         """From the latent scale to that of y, (K,) to (K,)."""
         return u
 
+    @property
+    def latent_name(self) -> object:
+        """What tells latent scales apart: expectations with equal names have the same link."""
+        return "y"
+
     @verb
     def quantile(self, p: ArrayLike) -> Array:
         """The quantile of each number.
@@ -131,6 +136,11 @@ class LatentExpectation(Expectation):
     def linear(self) -> bool:
         """Whether the values are the outputs themselves."""
         return isinstance(self.likelihood, Normal)
+
+    @property
+    def latent_name(self) -> object:
+        """The structure of the likelihood, whose mean is the link."""
+        return "y" if self.linear else jax.tree.structure(self.likelihood)
 
     @property
     def independent(self) -> bool:

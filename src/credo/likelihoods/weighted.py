@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import jax.scipy.special as jss
 import numpy as np
 
+from credo.core.groups import Groups, choose, each, in_order
 from credo.core.records import record
 from credo.core.types import Array, ArrayLike, PyTree
 from credo.core.verbs import verb
@@ -23,7 +24,8 @@ class WeightedPredictive(Predictive):
     """A mixture of predictives, p(y) = sum_k w_k p_k(y), as several hypotheses or experts form it.
 
     Arguments:
-        parts: a predictive whose arrays have a leading axis K.
+        parts: a predictive whose arrays have a leading axis K; or `Groups` of such, where they are of several
+            classes.
         log_weights: log w (K,), where the weights sum to one; -inf leaves a part out, whatever it predicts.
 
     Example:
@@ -33,16 +35,17 @@ class WeightedPredictive(Predictive):
         Array(2., dtype=float32)
     """
 
-    parts: Predictive
+    parts: Predictive | Groups[Predictive]
     log_weights: Array
 
     @property
     def discrete(self) -> bool:
         """Whether y takes whole-number values."""
-        return self.parts.discrete
+        parts = self.parts.parts if isinstance(self.parts, Groups) else (self.parts,)
+        return all(part.discrete for part in parts)
 
     def _each(self, function: Callable[[Predictive], Array]) -> Array:
-        answers: Array = jax.vmap(function)(self.parts)
+        answers: Array = in_order(each(function, self.parts))
         return answers
 
     def _average(self, values: Array) -> Array:
@@ -79,8 +82,8 @@ class WeightedPredictive(Predictive):
         which = jax.random.categorical(first, self.log_weights, shape=(count,))
 
         def draw(index: Array, one: Array) -> Array:
-            part: Predictive = jax.tree.map(lambda leaf: leaf[index], self.parts)
-            return part.sample(one)
+            value: Array = choose(self.parts, index, lambda part, key: part.sample(key), one)
+            return value
 
         draws = jax.vmap(draw)(which, jax.random.split(second, count))
         return draws.reshape(tuple(shape) + draws.shape[1:])

@@ -8,9 +8,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from credo.core.groups import Groups, choose, each, in_order, pick
 from credo.core.records import record
 from credo.core.types import Array
 from credo.likelihoods.expectation import Expectation
+from credo.likelihoods.quantiles import bisect
 
 __all__ = ["IndependentExpectation", "WeightedExpectation"]
 
@@ -20,7 +22,9 @@ class WeightedExpectation(Expectation):
     """A mixture of expectations: one of several hypotheses is right, and says how all K numbers behave.
 
     Attributes:
-        parts: an expectation whose arrays have a leading axis J, all with the same link.
+        parts: an expectation whose arrays have a leading axis J, all with the same link; or `Groups` of such,
+            where they are of several classes. Where their links differ, the latent scale is that of y, and
+            each evaluation of a distribution function searches the latent numbers of such parts by bisection.
         log_weights: log weights (J,), which sum to one; -inf leaves a part out, whatever it says.
 
     Example:
@@ -30,12 +34,23 @@ class WeightedExpectation(Expectation):
         0.625
     """
 
-    parts: Expectation
+    parts: Expectation | Groups[Expectation]
     log_weights: Array
 
     def _each(self, function: Callable[[Expectation], Array]) -> Array:
-        answers: Array = jax.vmap(function)(self.parts)
+        answers: Array = in_order(each(function, self.parts))
         return answers
+
+    @property
+    def latent_name(self) -> object:
+        """That of the parts where they share one, else "y"."""
+        names = [part.latent_name for part in self._kinds]
+        return names[0] if all(name == names[0] for name in names) else "y"
+
+    @property
+    def _kinds(self) -> tuple[Expectation, ...]:
+        """The parts, one stack a class."""
+        return self.parts.parts if isinstance(self.parts, Groups) else (self.parts,)
 
     def _average(self, values: Array) -> Array:
         weights = jnp.exp(self.log_weights).reshape((-1,) + (1,) * (values.ndim - 1))
@@ -60,25 +75,52 @@ class WeightedExpectation(Expectation):
         which = jax.random.categorical(first, self.log_weights, shape=(count,))
 
         def draw(index: Array, one: Array) -> Array:
-            part: Expectation = jax.tree.map(lambda leaf: leaf[index], self.parts)
-            return part.sample(one)
+            value: Array = choose(self.parts, index, lambda part, key: part.sample(key), one)
+            return value
 
         return jax.vmap(draw)(which, jax.random.split(second, count)).reshape(*shape, -1)
 
     def latent_cdf(self, u: Array) -> Array:
         """The distribution function, averaged."""
-        return self._average(self._each(lambda part: part.latent_cdf(u)))
+        name = self.latent_name
+
+        def one(part: Expectation) -> Array:
+            return part.latent_cdf(u) if part.latent_name == name else _value_cdf(part, u)
+
+        return self._average(self._each(one))
 
     def latent_scale(self) -> tuple[Array, Array]:
         """The mean and standard deviation of the parts' centres and spreads."""
-        centres, spreads = jax.vmap(lambda part: part.latent_scale())(self.parts)
+        name = self.latent_name
+
+        def one(part: Expectation) -> tuple[Array, Array]:
+            return part.latent_scale() if part.latent_name == name else (part.mean, part.sd)
+
+        scales = each(one, self.parts)
+        centres = in_order(each(lambda pair: pair[0], scales))
+        spreads = in_order(each(lambda pair: pair[1], scales))
         centre = self._average(centres)
         return centre, jnp.sqrt(self._average(spreads**2 + (centres - centre[None]) ** 2))
 
     def link(self, u: Array) -> Array:
-        """The link of the parts."""
-        first: Expectation = jax.tree.map(lambda leaf: leaf[0], self.parts)
-        return first.link(u)
+        """The link of the parts where they share one."""
+        first: Expectation = pick(self._kinds[0], 0)
+        return first.link(u) if first.latent_name == self.latent_name else u
+
+
+def _value_cdf(part: Expectation, values: Array) -> Array:
+    """P(number <= value) for each number (K,), by the latent number that the link takes to the value."""
+    centre, spread = part.latent_scale()
+
+    def latent(s: Array) -> Array:
+        return centre + spread * jnp.sinh(s)
+
+    falls = part.link(latent(jnp.ones_like(centre))) < part.link(latent(-jnp.ones_like(centre)))
+    sign = jnp.where(falls, -1.0, 1.0).astype(values.dtype)
+    root = bisect(lambda s: sign * part.link(latent(s)), sign * values, -24.0, 24.0)
+    below = part.latent_cdf(latent(root))
+    chance = jnp.where(falls, 1.0 - below, below)
+    return jnp.where(spread > 0, chance, (part.link(centre) <= values).astype(chance.dtype))
 
 
 @record

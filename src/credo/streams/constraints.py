@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from credo.core.errors import FormatError
+from credo.core.groups import Groups
 
 __all__ = ["CONSTRAINTS", "require_possible"]
 
@@ -111,7 +112,10 @@ def require_possible(value: object, path: str, weights: np.ndarray | None = None
             inner = weights if shares is None else np.exp(np.asarray(shares, float))
             if rule is not None and isinstance(child, jax.Array | np.ndarray | int | float):
                 _require_rule(_kept(np.asarray(child), weights), rule, f"{path}.{name}")
-            if rule is None or rule.finite:
+            if isinstance(child, Groups) and shares is not None and inner is not None:
+                for i, (part, places) in enumerate(zip(child.parts, child.places, strict=True)):
+                    require_possible(part, f"{path}.{name}.parts.{i}", inner[..., list(places)])
+            elif rule is None or rule.finite:
                 require_possible(child, f"{path}.{name}", inner)
     elif isinstance(value, list | tuple):
         for i, child in enumerate(value):

@@ -10,8 +10,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from credo.adapt.banks import Each
 from credo.beliefs import Anchor
 from credo.core.errors import CredoError, FormatError
+from credo.core.groups import Groups
 from credo.core.records import record_name
 from credo.core.trees import Unravel
 from credo.core.types import PyTree
@@ -111,17 +113,30 @@ def _example(belief: PyTree) -> PyTree:
     return None
 
 
+def _params_of(belief: PyTree) -> PyTree:
+    """The parameters that the learner of a belief starts from, as shapes; None where it has none."""
+    unlike = next(_records(belief, Groups), None)
+    if unlike is not None:
+        parts = {
+            place: _params_of(part)
+            for part, group in zip(unlike.parts, unlike.places, strict=True)
+            for place in group
+        }
+        return Each(tuple(parts[place] for place in range(unlike.size)))
+    layout = layout_of(belief)
+    if layout is None:
+        return None
+    leaves = zip(layout.shapes, layout.dtypes, strict=True)
+    return jax.tree.unflatten(
+        layout.treedef, [jax.ShapeDtypeStruct(shape, jnp.dtype(dtype)) for shape, dtype in leaves]
+    )
+
+
 def _expected(learner: Learner[Any], belief: PyTree) -> tuple[PyTree, int] | None:
     """The first belief of a learner, as shapes, with the rank of its clock; None where it cannot be known."""
     if any("." in record_name(type(part)) for part in _records(learner, Learner)):
         return None  # a user's own learner may start in another way
-    layout = layout_of(belief)
-    params = None
-    if layout is not None:
-        leaves = zip(layout.shapes, layout.dtypes, strict=True)
-        params = jax.tree.unflatten(
-            layout.treedef, [jax.ShapeDtypeStruct(shape, jnp.dtype(dtype)) for shape, dtype in leaves]
-        )
+    params = _params_of(belief)
     example = _example(belief)
     more: dict[str, Any] = {} if example is None else {"example": example}
     for part in _records(belief, object):
