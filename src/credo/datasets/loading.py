@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
+from typing import get_args
 
-from credo.core.errors import DataError, require_integer, suggest
-from credo.datasets.dataset import Dataset
+from credo.core.errors import DataError, require_choice, require_integer, suggest
+from credo.datasets.dataset import Dataset, Task
 from credo.datasets.entries import CATALOGUE, Entry
 from credo.datasets.finder import Finder
 
@@ -62,11 +63,17 @@ def load(
     return data if limit is None else data.rows(slice(limit))
 
 
-def names() -> dict[str, str]:
+def names(task: Task | None = None) -> dict[str, str]:
     """All data sets that can be loaded.
+
+    Arguments:
+        task: `"classification"` or `"regression"` for the data sets of this task, or None for all.
 
     Returns:
         A line about each data set, by its name.
+
+    Raises:
+        CredoError: if there is no such task.
 
     Example:
         >>> "mnist" in names()
@@ -74,7 +81,9 @@ def names() -> dict[str, str]:
         >>> names()["yacht"]
         'resistance of 308 yachts, 6 features'
     """
-    return {name: entry.description for name, entry in CATALOGUE.items()}
+    if task is not None:
+        require_choice("task", task, get_args(Task))
+    return {name: entry.description for name, entry in CATALOGUE.items() if task in (None, entry.task)}
 
 
 def splits(name: str) -> tuple[str, ...]:

@@ -1,0 +1,60 @@
+"""Environments: the worlds in which bandits play, as pure functions of a state and a key.
+
+In step t an environment shows a context x_t and which arms are allowed; an agent chooses an arm a_t, and sees
+the reward r_t of this arm alone. The pseudo-regret of the step is max_a E[r | x_t, a] - E[r | x_t, a_t], over
+the allowed arms.
+"""
+
+from credo.bandits.environments.action_features import Products, ProductsState
+from credo.bandits.environments.base import (
+    ConstantArm,
+    Context,
+    ContextDesign,
+    Environment,
+    arm_key,
+    every_arm,
+)
+from credo.bandits.environments.catalogue import AnyEnvironment, environment_names, load
+from credo.bandits.environments.changing import ArmsByChance, ArmsByPlan, MaskedState
+from credo.bandits.environments.classification import Classification
+from credo.bandits.environments.context_free import BernoulliArms, GaussianArms
+from credo.bandits.environments.contextual import ContextualArms, ContextualState
+from credo.bandits.environments.known_rewards import KnownRewards
+from credo.bandits.environments.logged import LogColumns, LoggedReplay
+from credo.bandits.environments.motion import Drift, Jumps, Motion, Still
+from credo.bandits.environments.rows import RowsState
+from credo.bandits.environments.wheel import Wheel
+from credo.bandits.environments.wrapped import Intercept, RewardUnit
+
+__all__ = [
+    "AnyEnvironment",
+    "ArmsByChance",
+    "ArmsByPlan",
+    "BernoulliArms",
+    "Classification",
+    "ConstantArm",
+    "Context",
+    "ContextDesign",
+    "ContextualArms",
+    "ContextualState",
+    "Drift",
+    "Environment",
+    "GaussianArms",
+    "Intercept",
+    "Jumps",
+    "KnownRewards",
+    "LogColumns",
+    "LoggedReplay",
+    "MaskedState",
+    "Motion",
+    "Products",
+    "ProductsState",
+    "RewardUnit",
+    "RowsState",
+    "Still",
+    "Wheel",
+    "arm_key",
+    "environment_names",
+    "every_arm",
+    "load",
+]
