@@ -90,11 +90,11 @@ class ContextualArms(Environment[ContextualState]):
 
     def means(self, state: ContextualState) -> Array:
         """The likelihood's mean at the score of every arm (K,)."""
-        return expected_rewards(self.likelihood, state.weights @ state.x)
+        return expected_rewards(self.likelihood, jnp.sum(state.weights * state.x, axis=-1))
 
     def reward(self, state: ContextualState, arm: ArrayLike, key: Key) -> Array:
         """A draw from the likelihood at the score of the arm."""
-        return sample_reward(self.likelihood, state.weights[arm] @ state.x, arm, key)
+        return sample_reward(self.likelihood, jnp.sum(state.weights[arm] * state.x), arm, key)
 
     def advance(self, state: ContextualState, arm: ArrayLike, key: Key) -> ContextualState:
         """The weights after the `motion`, and a new context."""
