@@ -185,7 +185,7 @@ class Environment(ABC, Generic[S]):
             key: the key of this step.
 
         Returns:
-            The rewards (K,); that of an arm is bitwise what `reward` returns for it with the same key.
+            The rewards (K,), up to rounding those that `reward` returns for each arm with the same key.
         """
         drawn: Array = jax.vmap(lambda arm: self.reward(state, arm, key))(jnp.arange(self.arms))
         return drawn

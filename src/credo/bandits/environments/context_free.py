@@ -10,6 +10,7 @@ import numpy as np
 
 from credo.bandits.environments.base import Context, Environment, arm_key, every_arm
 from credo.bandits.environments.motion import Motion, Still
+from credo.bandits.environments.noise import add_noise
 from credo.core.errors import (
     CredoError,
     require_integer,
@@ -141,7 +142,7 @@ class GaussianArms(_MovingMeans):
     def reward(self, state: Array, arm: ArrayLike, key: Key) -> Array:
         """A draw from N(mean, var) of the arm."""
         sd = jnp.broadcast_to(jnp.sqrt(as_like(self.var, state)), state.shape)
-        return state[arm] + sd[arm] * jax.random.normal(arm_key(key, arm), (), state.dtype)
+        return add_noise(arm_key(key, arm), state[arm], sd[arm])
 
     def _draw(self, key: Array) -> Array:
         noise = jax.random.normal(key, (self.arms,))

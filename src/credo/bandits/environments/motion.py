@@ -8,6 +8,7 @@ from collections.abc import Callable
 import jax
 import jax.numpy as jnp
 
+from credo.bandits.environments.noise import add_noise
 from credo.core.errors import require_interval, require_nonnegative
 from credo.core.records import record, static_field
 from credo.core.trees import as_like
@@ -84,9 +85,7 @@ class Drift(Motion):
 
     def move(self, values: Array, draw: Callable[[Array], Array], key: Array) -> Array:
         """The values and a step of the walk."""
-        return values + jnp.sqrt(as_like(self.var, values)) * jax.random.normal(
-            key, values.shape, values.dtype
-        )
+        return add_noise(key, values, jnp.sqrt(as_like(self.var, values)))
 
 
 @record

@@ -10,6 +10,7 @@ import numpy as np
 from jax.core import Tracer
 
 from credo.bandits.environments.base import ConstantArm, Context, Environment, arm_key, every_arm
+from credo.bandits.environments.noise import add_noise
 from credo.core.errors import CredoError, require_nonnegative
 from credo.core.inputs import require_numbers, shapes_of
 from credo.core.keys import as_key
@@ -94,9 +95,7 @@ class KnownMeans(RowEnvironment):
         mean: Array = self.means(state)[arm]
         if self.noise_var is None:
             return mean
-        return mean + jnp.sqrt(as_like(self.noise_var, mean)) * jax.random.normal(
-            arm_key(key, arm), (), mean.dtype
-        )
+        return add_noise(arm_key(key, arm), mean, jnp.sqrt(as_like(self.noise_var, mean)))
 
     def best_constant(self) -> ConstantArm:
         """The arm with the highest mean reward over the rows."""

@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 
 from credo.bandits.environments.base import ConstantArm, Context, Environment, arm_key, every_arm
+from credo.bandits.environments.noise import add_noise
 from credo.core.errors import require_interval, require_nonnegative
 from credo.core.keys import as_key
 from credo.core.records import record
@@ -61,8 +62,7 @@ class Wheel(Environment[Array]):
 
     def reward(self, state: Array, arm: ArrayLike, key: Key) -> Array:
         """A draw from N(mean, sd^2) of the arm."""
-        noise = jax.random.normal(arm_key(key, arm), (), state.dtype)
-        return self.means(state)[arm] + as_like(self.sd, state) * noise
+        return add_noise(arm_key(key, arm), self.means(state)[arm], self.sd)
 
     def advance(self, state: Array, arm: ArrayLike, key: Key) -> Array:
         """Another point on the disk."""
