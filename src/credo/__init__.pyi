@@ -6,6 +6,7 @@ three together.
 """
 
 from credo import adapt as adapt
+from credo import bandits as bandits
 from credo import beliefs as beliefs
 from credo import core as core
 from credo import covariances as covariances
