@@ -104,7 +104,7 @@ def weight_doubts(
     ess, rows = effective_rows(used), log.rows
     if ess < max(_FEW, _SHARE * rows):
         yield (
-            f"only {ess:,.0f} of {rows:,} rows count effectively, since the policy seldom acts as the log did; "
+            f"only {ess:,.0f} of {rows:,} rows count effectively, as the policy seldom acts like the log; "
             "the interval may be too narrow, and a policy nearer to that of the log can be judged better"
         )
     if clip is not None and name != "direct":

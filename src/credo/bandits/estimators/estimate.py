@@ -106,8 +106,14 @@ class Comparison:
     def __str__(self) -> str:
         head = ["policy", "estimator", "value", "low", "high", "rows", "count as", "greatest weight"]
         body = [
-            [policy, estimator, *(f"{x:.4g}" for x in (one.value, one.low, one.high))]
-            + [f"{one.rows:,}", f"{one.ess:,.0f}", f"{one.weights_max:.3g}"]
+            [
+                policy,
+                estimator,
+                *(f"{number:.4g}" for number in (one.value, one.low, one.high)),
+                f"{one.rows:,}",
+                f"{one.ess:,.0f}",
+                f"{one.weights_max:.3g}",
+            ]
             for (policy, estimator), one in self.estimates.items()
         ]
         first = next(iter(self.estimates.values()))
@@ -115,10 +121,9 @@ class Comparison:
         wide = [max(len(line[place]) for line in [head, *body]) for place in range(len(head))]
 
         def aligned(line: list[str]) -> str:
-            cells = [
-                c.ljust(w) if n < 2 else c.rjust(w) for n, (c, w) in enumerate(zip(line, wide, strict=True))
-            ]
-            return "  ".join(cells).rstrip()
+            words = [cell.ljust(width) for cell, width in zip(line[:2], wide, strict=False)]
+            numbers = [cell.rjust(width) for cell, width in zip(line[2:], wide[2:], strict=True)]
+            return "  ".join([*words, *numbers]).rstrip()
 
         said = dict.fromkeys(
             f"Warning ({policy}, {estimator}): {sentence}."

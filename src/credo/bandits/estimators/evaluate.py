@@ -134,8 +134,8 @@ def _missing(log: Log, evidence: Evidence) -> list[str]:
     if not lost:
         return []
     return [
-        f"{lost:,} of {log.rows:,} decisions have no reward and are left out, which is right only if a reward "
-        "goes missing whatever it is; where a missing reward means 0, write the 0"
+        f"{lost:,} of {log.rows:,} decisions have no reward and are left out, which is right only if rewards "
+        "go missing whatever they are; where a missing reward means 0, write the 0"
     ]
 
 
@@ -156,7 +156,7 @@ def _approximations(
         said.append("the interval is approximate, since weights that are divided by their sum are linearised")
     elif interval == "bernstein" and evidence.all_weights is None:
         said.append(
-            "the interval is approximate, since the greatest possible weight is taken from the chosen arms; a "
-            "log with the probabilities of all arms (`pmfs`) says it exactly"
+            "the interval is approximate, as the greatest weight that can be is taken from the chosen arms; "
+            "a log with the probabilities of all arms (`pmfs`) says it exactly"
         )
     return said

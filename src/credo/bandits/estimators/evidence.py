@@ -93,7 +93,7 @@ def reward_values(evidence: Evidence, model: DirectModel | None, *, before: bool
     if values.shape != shape or not np.isfinite(values).all():
         what = f"the shape {values.shape}" if values.shape != shape else "numbers that are not finite"
         raise CredoError(
-            f"model must give finite expected rewards of the shape {shape}, for the rows and arms of the log; "
+            f"model must give finite expected rewards of the shape {shape}, for the rows and arms; "
             f"got {what}.",
             field="model",
         )

@@ -67,12 +67,13 @@ def bootstrap_interval(terms: Terms, level: float, seed: int) -> tuple[float, fl
     """
     value, rng = terms.value, np.random.default_rng(seed)
     groups = _grouped(terms.sums, rng)
-    draws = np.concatenate(
-        [
-            terms.value_of(groups[rng.integers(0, len(groups), (_AT_ONCE, len(groups)))].sum(axis=1))
-            for _ in range(_DRAWS // _AT_ONCE)
-        ]
-    )
+    size = len(groups)
+    shift = size * np.arange(_AT_ONCE, dtype=np.int64)[:, None]
+    draws = np.empty((_DRAWS // _AT_ONCE, _AT_ONCE))
+    for several in draws:
+        places = rng.integers(0, size, (_AT_ONCE, size)) + shift
+        counts = np.bincount(places.reshape(-1), minlength=_AT_ONCE * size).reshape(_AT_ONCE, size)
+        several[:] = terms.value_of(counts @ groups)
     draws = np.sort(draws[np.isfinite(draws)])
     if not draws.size or draws[0] == draws[-1]:
         return value, value

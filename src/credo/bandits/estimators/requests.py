@@ -52,14 +52,14 @@ def require_request(
         )
     if interval == "sequence" and estimator not in ("ips", "dr"):
         raise CredoError(
-            f"interval must be bootstrap or bernstein with `estimator={estimator!r}`; a confidence sequence is "
+            f"interval must be bootstrap or bernstein with `estimator={estimator!r}`; a sequence is "
             "known for ips and dr.",
             field="interval",
         )
     if interval == "sequence" and estimator == "dr" and log.pmfs is None:
         raise CredoError(
-            "interval='sequence' with `estimator='dr'` needs the probabilities of all arms (`pmfs`), which this "
-            "log does not have: use `estimator='ips'`.",
+            "interval='sequence' with `estimator='dr'` needs the probabilities of all arms (`pmfs`), which "
+            "this log does not have: use `estimator='ips'`.",
             field="interval",
         )
     if reward_range is not None and not (
