@@ -7,6 +7,7 @@ earned there, with an interval; `compare` says it of several, and `confidence_se
 from credo.bandits.estimators import (
     ESTIMATORS,
     INTERVALS,
+    AgentPolicy,
     Bounds,
     Comparison,
     DirectModel,
@@ -28,6 +29,7 @@ __all__ = [
     "ESTIMATORS",
     "INTERVALS",
     "LOG_FORMATS",
+    "AgentPolicy",
     "Bounds",
     "Comparison",
     "DirectModel",

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import itertools
 import math
+from typing import Any, NamedTuple
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from hypothesis import given
@@ -12,7 +15,7 @@ from hypothesis import strategies as st
 from scipy.stats import multivariate_normal
 from tests.bandits.estimators.worlds import MEANS, TARGET, VALUE, fixed_log
 
-from credo.bandits import ESTIMATORS, EstimatorName, Log, arm_values, compare, evaluate
+from credo.bandits import ESTIMATORS, AgentPolicy, EstimatorName, Log, arm_values, compare, evaluate
 
 
 def _by_loop(log: Log, target: np.ndarray, q: np.ndarray, name: str, c: float) -> float:
@@ -147,10 +150,18 @@ def test_kinds_of_policies_say_the_same() -> None:
 
     class Chunks:
         def pmfs(self, contexts: np.ndarray, allowed: np.ndarray) -> np.ndarray:
-            return TARGET[contexts.astype(int)]
+            return np.asarray(TARGET[contexts.astype(int)])
+
+    class Choice(NamedTuple):
+        pmf: jax.Array
+
+    class Agent:
+        def decide(self, belief: Any, x: Any, key: Any, allowed: Any = None) -> Choice:
+            return Choice(belief[x.astype(int)])
 
     wanted = evaluate(log, target, estimator="ips")
     assert evaluate(log, Chunks(), estimator="ips") == wanted
+    assert evaluate(log, AgentPolicy(Agent(), jnp.array(TARGET)), estimator="ips") == wanted
     assert evaluate(log, lambda x, allowed: TARGET[int(x)], estimator="ips") == wanted
     assert evaluate(log, "b", estimator="ips") == evaluate(log, [0.0, 1.0, 0.0], estimator="ips")
 

@@ -27,7 +27,7 @@ class World(NamedTuple):
 
 def draw(pmfs: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     """One arm for each row of probabilities."""
-    return (rng.random((len(pmfs), 1)) > pmfs.cumsum(axis=1)[:, :-1]).sum(axis=1)
+    return np.asarray((rng.random((len(pmfs), 1)) > pmfs.cumsum(axis=1)[:, :-1]).sum(axis=1))
 
 
 def fixed_log(rows: int, seed: int, *, all_pmfs: bool = True) -> World:

@@ -1,5 +1,6 @@
 """Off-policy evaluation: what a policy would have earned, from the log of another."""
 
+from credo.bandits.estimators.agents import AgentPolicy
 from credo.bandits.estimators.anytime import Bounds, confidence_sequence
 from credo.bandits.estimators.comparison import compare
 from credo.bandits.estimators.estimate import INTERVALS, Comparison, Estimate, IntervalName
@@ -12,6 +13,7 @@ from credo.bandits.estimators.terms import ESTIMATORS, EstimatorName
 __all__ = [
     "ESTIMATORS",
     "INTERVALS",
+    "AgentPolicy",
     "Bounds",
     "Comparison",
     "DirectModel",

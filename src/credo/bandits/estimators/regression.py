@@ -86,7 +86,7 @@ def arm_values(log: Log, *, before: bool = False, seed: int = 0) -> np.ndarray:
 
 
 def _within(values: np.ndarray, rewards: np.ndarray) -> np.ndarray:
-    return np.clip(values, rewards.min(), rewards.max())
+    return np.asarray(np.clip(values, rewards.min(), rewards.max()))
 
 
 def _of_arm(shared: np.ndarray, own: np.ndarray | None, rows: np.ndarray, arm: int) -> np.ndarray:

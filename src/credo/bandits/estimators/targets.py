@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
@@ -21,7 +21,7 @@ CHUNK = 4096
 
 @runtime_checkable
 class TargetPolicy(Protocol):
-    """What can say its probabilities for many contexts at once, as an agent with a belief can.
+    """What can say its probabilities for many contexts at once, as `AgentPolicy` can.
 
     Example:
         >>> class Uniform:
@@ -36,10 +36,10 @@ class TargetPolicy(Protocol):
         ...
 
 
-RowPolicy: TypeAlias = Callable[[PyTree, np.ndarray], ArrayLike]
+RowPolicy: TypeAlias = Callable[[PyTree, np.ndarray], ArrayLike | Sequence[float]]
 """From one context and the allowed arms (K,) to probabilities (K,)."""
 
-Target: TypeAlias = TargetPolicy | RowPolicy | ArrayLike | str
+Target: TypeAlias = TargetPolicy | RowPolicy | ArrayLike | Sequence[float] | str
 """A policy: probabilities (N, K) or (K,), a function of a row, a `TargetPolicy`, or the name of an arm."""
 
 
@@ -69,7 +69,7 @@ def target_pmfs(log: Log, policy: Target) -> np.ndarray:
     return np.maximum(pmfs, 0.0)
 
 
-def _asked(log: Log, policy: Target) -> ArrayLike:
+def _asked(log: Log, policy: Target) -> np.ndarray:
     shape = (log.rows, len(log.arms))
     if isinstance(policy, str):
         return _always(log, policy)
