@@ -1,0 +1,147 @@
+"""What speaks against an estimate, in sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from credo.bandits.estimators.evidence import Evidence
+from credo.bandits.estimators.terms import EstimatorName
+from credo.bandits.logs import Log
+from credo.core.errors import DataError
+
+__all__ = ["effective_rows", "log_doubts", "require_overlap", "weight_doubts"]
+
+_FEW, _SHARE = 50, 0.05
+
+
+def effective_rows(weights: np.ndarray) -> float:
+    """Kish's effective sample size, (sum w)^2 / sum w^2.
+
+    Example:
+        >>> effective_rows(np.array([1.0, 1.0, 0.0, 0.0]))
+        2.0
+    """
+    squares = float((weights**2).sum())
+    return float(weights.sum()) ** 2 / squares if squares > 0 else 0.0
+
+
+def log_doubts(log: Log) -> Iterator[str]:
+    """Whether the recorded propensities can be those by which the arms were drawn.
+
+    Where the probabilities of all arms are on record, each arm must have been chosen about as often as its
+    own add up to. Otherwise the sum of 1 / p over the rows that chose an arm must not exceed the number of
+    rows.
+
+    Example:
+        >>> chosen = np.arange(1000) // 900
+        >>> (doubt,) = log_doubts(Log(("a", "b"), chosen, np.ones(1000), np.full(1000, 0.5)))
+        >>> doubt.split(":")[0]
+        "arm 'a' was chosen in 900 of 1,000 rows, where its propensities allow about 500"
+    """
+    arms = len(log.arms)
+    count = np.bincount(log.chosen, minlength=arms).astype(float)
+    if log.pmfs is not None:
+        expected = log.pmfs.sum(axis=0)
+        spread = np.sqrt((log.pmfs * (1.0 - log.pmfs)).sum(axis=0))
+        score = (np.abs(count - expected) - 1.0) / np.maximum(spread, 1e-3)
+    else:
+        inverse = np.bincount(log.chosen, 1.0 / log.propensities, arms)
+        spread = np.sqrt(np.bincount(log.chosen, (1.0 - log.propensities) / log.propensities**2, arms))
+        possible = log.allowed.sum(axis=0)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            score = np.nan_to_num((inverse - possible - 1.0) / np.maximum(spread, 1e-3))
+            expected = np.nan_to_num(count * possible / inverse)
+    worst = int(np.argmax(score))
+    if score[worst] > 5.0:
+        yield (
+            f"arm {log.arms[worst]!r} was chosen in {count[worst]:,.0f} of {log.rows:,} rows, where its "
+            f"propensities allow about {expected[worst]:,.0f}: they are not those by which the arms were "
+            "drawn, and every estimate is wrong"
+        )
+    elif (log.propensities > 0.999).all() and (count > 0).sum() > 1 and log.pmfs is None:
+        yield (
+            "every propensity is 1, as if nothing had been left to chance: what other arms would have earned "
+            "where they were not chosen is not in this log"
+        )
+    if log.counts is not None:
+        yield from log.counts.sentences()
+
+
+def require_overlap(evidence: Evidence) -> None:
+    """Refuse a policy that shares no choice with the log.
+
+    Raises:
+        DataError: all weights are 0.
+
+    Example:
+        >>> from credo.bandits.estimators.evidence import gather
+        >>> require_overlap(gather(Log(("a", "b"), [0, 0], [1.0, 0.0], [0.5, 0.5]), "a"))
+    """
+    if not (evidence.weights > 0).any():
+        raise DataError(
+            "policy must choose, in some rows, the arm that the log chose; it never does, so the log says "
+            "nothing about it: log some rows with a policy that gives each arm a chance.",
+            field="policy",
+        )
+
+
+def weight_doubts(
+    evidence: Evidence, name: EstimatorName, cut: np.ndarray, clip: float | None
+) -> Iterator[str]:
+    """What the weights say against an estimate: no overlap, few effective rows, cut weights, a wrong mean.
+
+    Arguments:
+        evidence: the rows.
+        name: the estimator.
+        cut: the weights that it uses (n,).
+        clip: their bound, or None.
+    """
+    log, weights = evidence.log, evidence.weights
+    yield from _support(evidence)
+    used = weights if name == "direct" else cut
+    ess, rows = effective_rows(used), log.rows
+    if ess < max(_FEW, _SHARE * rows):
+        yield (
+            f"only {ess:,.0f} of {rows:,} rows count effectively, as the policy seldom acts like the log; "
+            "the interval may be too narrow, and a policy nearer to that of the log can be judged better"
+        )
+    if clip is not None and name != "direct":
+        above = int((weights > clip).sum())
+        verb = "are left out" if name == "switch" else "are cut"
+        if above:
+            yield (
+                f"{above:,} of {rows:,} weights are above {clip:g} and {verb}, which biases the estimate; "
+                "the interval does not know of it"
+            )
+    spread = weights.std() / np.sqrt(rows)
+    off = weights.mean() - 1.0
+    if abs(off) > 4.0 * spread + 1e-6 and name != "direct":
+        yield (
+            f"the weights have the mean {weights.mean():.3g}, where 1 is expected: the propensities are not "
+            "those by which the arms were drawn, or the log lacks arms that the policy chooses"
+        )
+    if name == "direct":
+        yield "the interval of 'direct' takes the model of the rewards as exact; 'dr' does not"
+
+
+def _support(evidence: Evidence) -> Iterator[str]:
+    log, every = evidence.log, evidence.all_weights
+    if every is not None:
+        lost = float(np.where(np.isinf(every), evidence.target, 0.0).sum(axis=1).mean())
+        if lost > 1e-6:
+            yield (
+                f"the policy gives {lost:.2%} of its choices to arms that the log never chooses there; their "
+                "rewards are not in the log, and count as 0, or as the model has them"
+            )
+        return
+    count = np.bincount(log.chosen, minlength=len(log.arms))
+    share = evidence.target.mean(axis=0)
+    lost_arms = np.flatnonzero((count == 0) & (share > 1e-6))
+    if lost_arms.size:
+        names = ", ".join(log.arms[arm] for arm in lost_arms[:8]) + (", ..." if lost_arms.size > 8 else "")
+        yield (
+            f"the policy gives {share[lost_arms].sum():.2%} of its choices to arms that the log never chose "
+            f"({names}); their rewards are not in the log, and count as 0, or as the model has them"
+        )

@@ -1,0 +1,133 @@
+"""An estimate of what a policy earns, and several of them side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal, TypeAlias, get_args
+
+from credo.bandits.estimators.terms import EstimatorName
+
+__all__ = ["INTERVALS", "Comparison", "Estimate", "IntervalName"]
+
+IntervalName: TypeAlias = Literal["bootstrap", "bernstein", "sequence"]
+"""The intervals: asymptotic, for any distribution, and for any distribution at all times."""
+
+INTERVALS: tuple[IntervalName, ...] = get_args(IntervalName)
+"""All intervals."""
+
+_HOW: dict[IntervalName, str] = {
+    "bootstrap": "bootstrap",
+    "bernstein": "empirical Bernstein",
+    "sequence": "confidence sequence",
+}
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """What a policy would have earned a row, in units of the reward.
+
+    Arguments:
+        value: the estimate.
+        low, high: the ends of its interval.
+        level: the probability with which that is to hold the truth.
+        ess: how many rows with equal weights would count as much (Kish).
+        rows: the rows with rewards.
+        weights_max: the greatest weight pi(a | x) / p.
+        on_policy: the mean reward of the log itself.
+        estimator, interval: how it was estimated.
+        warnings: what speaks against it, in sentences without full stops.
+
+    Example:
+        >>> print(Estimate(0.5, 0.4, 0.6, 0.95, 80.0, 100, 2.0, 0.45, "dr", "bootstrap"))
+        0.5 a row, 95% interval 0.4 to 0.6 (dr, bootstrap).
+        The log earned 0.45 a row; its 100 rows count as 80, and the greatest weight is 2.
+    """
+
+    value: float
+    low: float
+    high: float
+    level: float
+    ess: float
+    rows: int
+    weights_max: float
+    on_policy: float
+    estimator: EstimatorName
+    interval: IntervalName
+    warnings: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        value, low, high = (f"{number:.4g}" for number in (self.value, self.low, self.high))
+        said = [
+            f"{value} a row, {100 * self.level:.4g}% interval {low} to {high} "
+            f"({self.estimator}, {_HOW[self.interval]}).",
+            f"The log earned {self.on_policy:.4g} a row; its {self.rows:,} rows count as {self.ess:,.0f}, "
+            f"and the greatest weight is {self.weights_max:.3g}.",
+        ]
+        return "\n".join([*said, *(f"Warning: {sentence}." for sentence in self.warnings)])
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Estimates of several policies, each by one or more estimators.
+
+    Arguments:
+        estimates: by the policy's name and the estimator.
+
+    Example:
+        >>> one = Estimate(0.5, 0.4, 0.6, 0.95, 80.0, 100, 2.0, 0.45, "dr", "bootstrap")
+        >>> print(Comparison({("new", "dr"): one}))
+        policy   estimator  value  low  high  rows  count as  greatest weight
+        new      dr           0.5  0.4   0.6   100        80                2
+        the log              0.45              100
+    """
+
+    estimates: Mapping[tuple[str, EstimatorName], Estimate]
+
+    def __getitem__(self, key: tuple[str, EstimatorName]) -> Estimate:
+        return self.estimates[key]
+
+    def table(self) -> list[dict[str, str | float]]:
+        """One dict for each estimate, for a DataFrame."""
+        return [
+            {
+                "policy": policy,
+                "estimator": estimator,
+                "value": one.value,
+                "low": one.low,
+                "high": one.high,
+                "rows": one.rows,
+                "ess": one.ess,
+                "weights_max": one.weights_max,
+            }
+            for (policy, estimator), one in self.estimates.items()
+        ]
+
+    def __str__(self) -> str:
+        head = ["policy", "estimator", "value", "low", "high", "rows", "count as", "greatest weight"]
+        body = [
+            [
+                policy,
+                estimator,
+                *(f"{number:.4g}" for number in (one.value, one.low, one.high)),
+                f"{one.rows:,}",
+                f"{one.ess:,.0f}",
+                f"{one.weights_max:.3g}",
+            ]
+            for (policy, estimator), one in self.estimates.items()
+        ]
+        first = next(iter(self.estimates.values()))
+        body.append(["the log", "", f"{first.on_policy:.4g}", "", "", f"{first.rows:,}", "", ""])
+        wide = [max(len(line[place]) for line in [head, *body]) for place in range(len(head))]
+
+        def aligned(line: list[str]) -> str:
+            words = [cell.ljust(width) for cell, width in zip(line[:2], wide, strict=False)]
+            numbers = [cell.rjust(width) for cell, width in zip(line[2:], wide[2:], strict=True)]
+            return "  ".join([*words, *numbers]).rstrip()
+
+        said = dict.fromkeys(
+            f"Warning ({policy}, {estimator}): {sentence}."
+            for (policy, estimator), one in self.estimates.items()
+            for sentence in one.warnings
+        )
+        return "\n".join([*map(aligned, [head, *body]), *said])

@@ -1,0 +1,147 @@
+"""What a log holds about a policy: weights, a direct model, and the terms of an estimator."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+
+from credo.bandits.estimators.regression import arm_values
+from credo.bandits.estimators.targets import Target, target_pmfs
+from credo.bandits.estimators.terms import EstimatorKind, Terms, cut_weights
+from credo.bandits.logs import Log
+from credo.core.errors import CredoError, DataError
+from credo.core.types import ArrayLike, PyTree
+
+__all__ = ["DirectModel", "Evidence", "gather", "reward_values", "term_width", "terms_of"]
+
+DirectModel: TypeAlias = Callable[[PyTree], ArrayLike] | ArrayLike
+"""Expected rewards of all arms: a function of contexts that gives (N, K), or these numbers."""
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """The rows of a log that have rewards, and what a policy would do there.
+
+    Arguments:
+        log: the n rows with rewards.
+        target: the policy's probabilities (n, K).
+        weights: pi(a | x) / p of the chosen arms (n,).
+        all_weights: pi / p of all arms (n, K), infinite where the log never chooses an arm that the policy
+            chooses; None where the log does not say.
+        known: which rows of the whole log these are (N,) bool.
+
+    Example:
+        >>> gather(Log(("a", "b"), [0, 1], [1.0, 0.0], [0.5, 0.5]), "a").weights.tolist()
+        [2.0, 0.0]
+    """
+
+    log: Log
+    target: np.ndarray
+    weights: np.ndarray
+    all_weights: np.ndarray | None
+    known: np.ndarray
+
+
+def gather(log: Log, policy: Target) -> Evidence:
+    """Weigh the rows of a log that have rewards.
+
+    Raises:
+        CredoError: the policy is not one; see `target_pmfs`.
+        DataError: fewer than two rows have a reward, or the policy has no probabilities for a row.
+
+    Example:
+        >>> gather(Log(("a", "b"), [0, 1, 0], [1.0, 0.0, np.nan], [0.5] * 3), [0.5, 0.5]).known.tolist()
+        [True, True, False]
+    """
+    known = np.isfinite(log.rewards)
+    if known.sum() < 2:
+        raise DataError(
+            f"the log must have two or more rows with rewards; it has {known.sum()} among {log.rows:,} "
+            "decisions: are the rewards in another file, or under other ids?",
+            field="rewards",
+        )
+    target = target_pmfs(log, policy)[known]
+    log = log if known.all() else log.take(known)
+    weights = target[np.arange(log.rows), log.chosen] / log.propensities
+    every = None
+    if log.pmfs is not None:
+        with np.errstate(divide="ignore", invalid="ignore"):
+            every = np.where(target > 0, target / log.pmfs, 0.0)
+    return Evidence(log, target, weights, every, known)
+
+
+def reward_values(evidence: Evidence, model: DirectModel | None, *, before: bool, seed: int) -> np.ndarray:
+    """The expected rewards (n, K) of a direct model; see `arm_values` for the one without a `model`.
+
+    Raises:
+        CredoError: the model gives another shape, or numbers that are not finite.
+
+    Example:
+        >>> evidence = gather(Log(("a", "b"), [0, 1], [1.0, 0.0], [0.5, 0.5]), "a")
+        >>> reward_values(evidence, np.array([[1.0, 0.5], [1.0, 0.5]]), before=False, seed=0).shape
+        (2, 2)
+    """
+    if model is None:
+        return arm_values(evidence.log, before=before, seed=seed)
+    values = np.asarray(model(evidence.log.contexts) if callable(model) else model, dtype=np.float64)
+    shape = evidence.target.shape
+    if not callable(model) and values.shape == (evidence.known.size, shape[1]):
+        values = values[evidence.known]
+    if values.shape != shape or not np.isfinite(values).all():
+        what = f"the shape {values.shape}" if values.shape != shape else "numbers that are not finite"
+        raise CredoError(
+            f"model must give finite expected rewards of the shape {shape}, for the rows and arms; "
+            f"got {what}.",
+            field="model",
+        )
+    return values
+
+
+def terms_of(evidence: Evidence, kind: EstimatorKind, values: np.ndarray | None, clip: float | None) -> Terms:
+    """The terms of an estimator; see `credo.bandits.estimators.terms`.
+
+    Example:
+        >>> from credo.bandits.estimators.terms import KINDS
+        >>> evidence = gather(Log(("a", "b"), [0, 1], [1.0, 0.0], [0.5, 0.5]), "a")
+        >>> terms_of(evidence, KINDS["ips"], None, None).value
+        1.0
+    """
+    log, cut = evidence.log, cut_weights(evidence.weights, kind, clip)
+    if values is None:
+        return Terms(np.zeros(log.rows), cut * log.rewards, cut, kind.normalises)
+    errors = log.rewards - values[np.arange(log.rows), log.chosen]
+    return Terms((evidence.target * values).sum(axis=1), cut * errors, cut, kind.normalises)
+
+
+def term_width(
+    evidence: Evidence,
+    kind: EstimatorKind,
+    values: np.ndarray | None,
+    clip: float | None,
+    rewards: tuple[float, float],
+) -> float:
+    """The width of an interval that holds every term that the rows could have given.
+
+    That is for all arms that the log could have chosen, and rewards in their range; only for the chosen arms
+    where the log has no probabilities of the others.
+
+    Example:
+        >>> from credo.bandits.estimators.terms import KINDS
+        >>> evidence = gather(Log(("a", "b"), [0, 1], [1.0, 0.0], [0.5, 0.5]), "a")
+        >>> term_width(evidence, KINDS["ips"], None, None, (0.0, 1.0))
+        2.0
+    """
+    rows, chosen = np.arange(evidence.log.rows), evidence.log.chosen
+    every = evidence.all_weights
+    weights = evidence.weights[:, None] if every is None else np.where(np.isfinite(every), every, 0.0)
+    cut = cut_weights(weights, kind, clip)
+    if values is None:
+        direct, baseline = np.zeros((len(rows), 1)), np.zeros_like(cut)
+    else:
+        direct = (evidence.target * values).sum(axis=1, keepdims=True)
+        baseline = values[rows, chosen][:, None] if every is None else values
+    least, greatest = direct + cut * (rewards[0] - baseline), direct + cut * (rewards[1] - baseline)
+    return float(greatest.max() - least.min())

@@ -1,0 +1,116 @@
+"""Confidence sequences: intervals that hold at all times together, so that a log may be looked at as it
+grows.
+
+For terms X_i >= 0 with the mean m given the past, any predictable guess c_i in [0, 1] and any predictable
+rate l_i in [0, 1),
+
+    exp( sum_i l_i (X_i - m) - psi(l_i) (X_i - c_i)^2 ),     psi(l) = -log(1 - l) - l
+
+is a supermartingale, since exp(l y - psi(l) y^2) <= 1 + l y for y >= -1 (Fan et al., 2015; Howard et al.,
+2021). So by Ville's inequality, with probability 1 - delta or more, for all n at once,
+
+    m >= ( sum l_i X_i - log(1 / delta) - sum psi(l_i) (X_i - c_i)^2 ) / sum l_i .
+
+The guess is the mean so far, and l_i is the predictable plug-in of Waudby-Smith & Ramdas (2024). Nothing is
+asked of the greatest X_i, so the weights need no bound: rewards in [0, 1] give the lower end from w r, and
+the upper end from w (1 - r), since the weights have the mean 1 (Waudby-Smith et al., 2024, "Anytime-valid
+off-policy inference for contextual bandits"). Nor need the rows be independent: the log may come from an
+agent that learns.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+__all__ = ["SHIFT", "doubly_robust_terms", "lower_sequence", "sequence_ends"]
+
+SHIFT = 4.0
+"""How far below 0 the terms of the doubly robust estimator may be."""
+
+_FASTEST = 0.5
+
+
+def lower_sequence(terms: np.ndarray, delta: float) -> np.ndarray:
+    """Lower bounds of the mean of terms that are 0 or more, which hold together with probability 1 - delta.
+
+    Arguments:
+        terms: (n,), each with the same mean given those before it, which is at most 1.
+        delta: the probability that a bound is wrong somewhere.
+
+    Returns:
+        (n,): the greatest bound so far; at least 0.
+
+    Example:
+        >>> lower_sequence(np.full(1000, 0.5), 0.05)[[9, 99, 999]].round(2).tolist()
+        [0.0, 0.44, 0.49]
+    """
+    count = np.arange(1, terms.size + 1)
+    total = np.concatenate([[0.0], np.cumsum(terms)[:-1]])
+    guess = np.minimum((0.5 + total) / count, 1.0)
+    errors = (terms - guess) ** 2
+    var = (0.25 + np.concatenate([[0.0], np.cumsum(errors)[:-1]])) / count
+    nats = np.log(1.0 / delta)
+    rate = np.minimum(np.sqrt(2.0 * nats / (var * count * np.log1p(count))), _FASTEST)
+    price = -np.log1p(-rate) - rate
+    bound = (np.cumsum(rate * terms) - nats - np.cumsum(price * errors)) / np.cumsum(rate)
+    return np.maximum.accumulate(np.maximum(bound, 0.0))
+
+
+def doubly_robust_terms(
+    target: np.ndarray, weights: np.ndarray, chosen: np.ndarray, rewards: np.ndarray, values: np.ndarray
+) -> np.ndarray:
+    """The terms of the doubly robust estimator, with the direct model cut so that they are at least -`SHIFT`.
+
+    q'(x, k) = min(q(x, k), SHIFT / w(x, k)) is still a function of the context and the arm, so the terms
+    w (r - q'(x, a)) + sum_k pi(k | x) q'(x, k) have the same mean; and they are at least -w q' >= -SHIFT.
+
+    Arguments:
+        target: pi (n, K).
+        weights: w = pi / p of every arm (n, K).
+        chosen: the numbers of the chosen arms (n,).
+        rewards: r (n,), in [0, 1].
+        values: q (n, K), in [0, 1], which must not depend on the row's reward or those after it.
+
+    Returns:
+        The terms (n,).
+
+    Example:
+        >>> half, one = np.full((1, 2), 0.5), np.ones((1, 2))
+        >>> doubly_robust_terms(half, one, np.array([0]), np.array([1.0]), 0.25 * one).tolist()
+        [1.0]
+    """
+    rows = np.arange(len(chosen))
+    with np.errstate(divide="ignore"):
+        cut = np.minimum(values, SHIFT / weights)
+    drawn = weights[rows, chosen] * (rewards - cut[rows, chosen])
+    return np.asarray(drawn + (target * cut).sum(axis=1))
+
+
+def sequence_ends(
+    below: np.ndarray, above: np.ndarray, shift: float, level: float
+) -> tuple[np.ndarray, np.ndarray]:
+    """The confidence sequence of a value in [0, 1].
+
+    Arguments:
+        below: terms (n,) whose mean is the value given the past, at least -`shift`.
+        above: terms (n,) whose mean is 1 - value, at least -`shift`.
+        shift: 0 for weighted rewards, `SHIFT` for `doubly_robust_terms`.
+        level: the probability that all intervals hold.
+
+    Returns:
+        The lower and the upper ends (n,).
+
+    Example:
+        >>> rewards = np.tile([0.0, 1.0], 200)
+        >>> low, high = sequence_ends(rewards, 1.0 - rewards, 0.0, 0.95)
+        >>> round(float(low[-1]), 2), round(float(high[-1]), 2)
+        (0.41, 0.59)
+    """
+
+    def bound(terms: np.ndarray) -> np.ndarray:
+        scaled = (terms + shift) / (1.0 + shift)
+        lowest = lower_sequence(np.maximum(scaled, 0.0), (1.0 - level) / 2.0)
+        return np.maximum((1.0 + shift) * lowest - shift, 0.0)
+
+    low = bound(below)
+    return low, 1.0 - bound(above)

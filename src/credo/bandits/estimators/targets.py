@@ -1,0 +1,132 @@
+"""The policy that is evaluated, as probabilities of all arms in every row of a log."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Protocol, TypeAlias, runtime_checkable
+
+import numpy as np
+
+from credo.bandits.logs import Log
+from credo.bandits.logs.checks import check_pmfs
+from credo.bandits.logs.contexts import row_of, take_rows
+from credo.core.errors import CredoError, DataError, suggest
+from credo.core.types import ArrayLike, PyTree
+
+__all__ = ["CHUNK", "RowPolicy", "Target", "TargetPolicy", "target_pmfs"]
+
+CHUNK = 4096
+"""The most rows for which a `TargetPolicy` is asked at once."""
+
+
+@runtime_checkable
+class TargetPolicy(Protocol):
+    """What can say its probabilities for many contexts at once, as `AgentPolicy` can.
+
+    Example:
+        >>> class Uniform:
+        ...     def pmfs(self, contexts, allowed):
+        ...         return allowed / allowed.sum(axis=1, keepdims=True)
+        >>> isinstance(Uniform(), TargetPolicy)
+        True
+    """
+
+    def pmfs(self, contexts: PyTree, allowed: np.ndarray) -> ArrayLike:
+        """The probabilities of K arms (n, K) for n contexts, of which `allowed` (n, K) says what may be."""
+        ...
+
+
+RowPolicy: TypeAlias = Callable[[PyTree, np.ndarray], ArrayLike | Sequence[float]]
+"""From one context and the allowed arms (K,) to probabilities (K,)."""
+
+Target: TypeAlias = TargetPolicy | RowPolicy | ArrayLike | Sequence[float] | str
+"""A policy: probabilities (N, K) or (K,), a function of a row, a `TargetPolicy`, or the name of an arm."""
+
+
+def target_pmfs(log: Log, policy: Target) -> np.ndarray:
+    """The probabilities of all arms, in every row of a log, under a policy.
+
+    Arguments:
+        log: N rows among K arms.
+        policy: (N, K) probabilities; (K,) for every row; a function `policy(context, allowed) -> (K,)`; an
+            object with `pmfs(contexts, allowed) -> (n, K)`, which is asked for `CHUNK` rows at a time; or the
+            name of an arm that is always chosen.
+
+    Returns:
+        The probabilities (N, K), float64.
+
+    Raises:
+        CredoError: the policy is none of these, or is an arm that the log does not know.
+        DataError: rows do not sum to 1, or give some probability to an arm that is not allowed.
+
+    Example:
+        >>> log = Log(("a", "b"), [0, 1], [1.0, 0.0], [0.5, 0.5])
+        >>> target_pmfs(log, "b").tolist(), target_pmfs(log, [0.2, 0.8]).tolist()
+        ([[0.0, 1.0], [0.0, 1.0]], [[0.2, 0.8], [0.2, 0.8]])
+    """
+    pmfs = np.array(_asked(log, policy), dtype=np.float64)
+    check_pmfs("policy", pmfs, log.allowed)
+    return np.maximum(pmfs, 0.0)
+
+
+def _asked(log: Log, policy: Target) -> np.ndarray:
+    shape = (log.rows, len(log.arms))
+    if isinstance(policy, str):
+        return _always(log, policy)
+    if isinstance(policy, TargetPolicy):
+        starts = range(0, log.rows, CHUNK)
+        parts = [
+            np.asarray(
+                policy.pmfs(take_rows(log.contexts, slice(at, at + CHUNK)), log.allowed[at : at + CHUNK])
+            )
+            for at in starts
+        ]
+        return _of_shape(np.concatenate(parts), shape)
+    if callable(policy):
+        rows = [np.asarray(policy(row_of(log.contexts, n), log.allowed[n]), float) for n in range(log.rows)]
+        odd = next((row.shape for row in rows if row.shape != shape[1:]), None)
+        if odd is not None:
+            raise CredoError(
+                f"policy must give {shape[1]} probabilities for a context; it gave the shape {odd}.",
+                field="policy",
+            )
+        return np.stack(rows)
+    try:
+        pmfs = np.asarray(policy, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise CredoError(
+            "policy must be probabilities (N, K) or (K,), a function of a context and the allowed arms, an "
+            f"object with `pmfs`, or the name of an arm; got {type(policy).__name__}.",
+            field="policy",
+        ) from None
+    return np.broadcast_to(pmfs, shape) if pmfs.shape == shape[1:] else _of_shape(pmfs, shape)
+
+
+def _of_shape(pmfs: np.ndarray, shape: tuple[int, int]) -> np.ndarray:
+    if pmfs.shape != shape:
+        raise CredoError(
+            f"policy must give probabilities of the shape {shape}, for the rows and arms of the log; got "
+            f"{pmfs.shape}.",
+            field="policy",
+        )
+    return pmfs
+
+
+def _always(log: Log, name: str) -> np.ndarray:
+    if name not in log.arms:
+        hint = suggest(name, log.arms)
+        raise CredoError(
+            f"policy must be an arm of the log, where it is a name; got {name!r}, and the arms are "
+            f"{', '.join(log.arms[:8])}{', ...' if len(log.arms) > 8 else ''}"
+            f"{f' ({hint})' if hint else ''}.",
+            field="policy",
+        )
+    arm = log.arms.index(name)
+    barred = int((~log.allowed[:, arm]).sum())
+    if barred:
+        raise DataError(
+            f"policy must choose allowed arms; {name!r} is not allowed in {barred:,} of {log.rows:,} rows: "
+            "evaluate a function of the context and the allowed arms instead.",
+            field="policy",
+        )
+    return np.broadcast_to(np.arange(len(log.arms)) == arm, (log.rows, len(log.arms)))

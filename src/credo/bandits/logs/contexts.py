@@ -1,0 +1,169 @@
+"""The contexts of a log: JSON values as columns, and columns as rows and as features of a regression."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import jax
+import numpy as np
+
+from credo.core.errors import DataError
+from credo.core.types import PyTree
+from credo.tables import Chunk, Encoder, infer_schema
+
+__all__ = ["columns_of", "context_leaves", "features_of", "row_of", "take_rows"]
+
+ACTIONS = "actions"
+"""The key of contexts under which the features of arms stand, with one column of K entries for each."""
+
+_TARGET = "\0reward"
+
+
+def columns_of(values: Sequence[Any]) -> PyTree:
+    """Turn N JSON values into a tree of arrays with N rows.
+
+    Objects become dicts of columns, lists of one length arrays with more axes, numbers float64 (null is NaN),
+    truth values bool, and everything else arrays of objects (null is None).
+
+    Arguments:
+        values: N values as `json.loads` gives them.
+
+    Returns:
+        The tree; None where all values are null.
+
+    Raises:
+        DataError: the lists in one place have different lengths.
+
+    Example:
+        >>> columns_of([{"age": 31, "device": "phone"}, {"age": None, "device": "desk"}])
+        {'age': array([31., nan]), 'device': array(['phone', 'desk'], dtype=object)}
+    """
+    present = [value for value in values if value is not None]
+    if not present:
+        return None
+    if all(isinstance(value, Mapping) for value in present):
+        keys = dict.fromkeys(key for value in present for key in value)
+        return {str(key): columns_of([None if v is None else v.get(key) for v in values]) for key in keys}
+    if all(isinstance(value, list | tuple) for value in present):
+        return _stacked(values, present)
+    if all(isinstance(value, bool) for value in values):
+        return np.array(values, dtype=bool)
+    if all(isinstance(value, int | float) for value in present):
+        return np.array([np.nan if value is None else value for value in values], dtype=np.float64)
+    cells = np.empty(len(values), dtype=object)
+    cells[:] = [value if value is None or isinstance(value, str) else str(value) for value in values]
+    return cells
+
+
+def _stacked(values: Sequence[Any], present: Sequence[Any]) -> PyTree:
+    width = len(present[0])
+    odd = next((value for value in present if len(value) != width), None)
+    if odd is not None:
+        raise DataError(
+            f"the lists in one place of the contexts must have one length; there are some of {width} and of "
+            f"{len(odd)} entries: give one number to each feature, null where it is missing."
+        )
+    flat = columns_of([cell for value in values for cell in ([None] * width if value is None else value)])
+    count = len(values)
+    return jax.tree.map(lambda leaf: leaf.reshape(count, width, *leaf.shape[1:]), flat)
+
+
+def context_leaves(contexts: PyTree) -> list[tuple[tuple[str, ...], np.ndarray]]:
+    """The arrays of a tree, each with the names on the way to it.
+
+    Example:
+        >>> [name for name, _ in context_leaves({"user": {"age": np.ones(2)}, "day": np.ones(2)})]
+        [('day',), ('user', 'age')]
+    """
+    found = jax.tree_util.tree_leaves_with_path(contexts)
+    return [(tuple(_word(key) for key in path), np.asarray(leaf)) for path, leaf in found]
+
+
+def _word(key: Any) -> str:
+    for name in ("key", "name", "idx"):
+        if hasattr(key, name):
+            return str(getattr(key, name))
+    return str(key)
+
+
+def take_rows(contexts: PyTree, rows: Any) -> PyTree:
+    """The contexts of some rows, as a tree of the same structure.
+
+    Example:
+        >>> take_rows({"age": np.array([31.0, 40.0])}, slice(1, 2))
+        {'age': array([40.])}
+    """
+    return jax.tree.map(lambda leaf: leaf[rows], contexts)
+
+
+def row_of(contexts: PyTree, row: int) -> PyTree:
+    """The context of one row: numbers and text where columns have one axis, arrays where they have more.
+
+    Example:
+        >>> row_of({"age": np.array([31.0, 40.0]), "device": np.array(["phone", "desk"])}, 1)
+        {'age': 40.0, 'device': 'desk'}
+    """
+
+    def cell(leaf: np.ndarray) -> Any:
+        value = leaf[row]
+        return value.item() if isinstance(value, np.generic) else value
+
+    return jax.tree.map(cell, contexts)
+
+
+def features_of(contexts: PyTree, rows: int, arms: int) -> tuple[np.ndarray, np.ndarray | None]:
+    """The contexts as numbers: text one-hot, missing numbers replaced by means (`credo.tables.Encoder`).
+
+    Arguments:
+        contexts: None; an array (N,), (N, d) or, with features of each arm, (N, K, d); or a tree of columns,
+            where those under "actions" have an axis of K behind the rows.
+        rows, arms: N and K.
+
+    Returns:
+        The features that the arms share (N, d), and those of each arm (N, K, e), or None.
+
+    Example:
+        >>> shared, own = features_of({"age": np.array([31.0, 40.0])}, 2, 3)
+        >>> shared.shape, own is None
+        ((2, 1), True)
+    """
+    shared: dict[str, np.ndarray] = {}
+    own: dict[str, np.ndarray] = {}
+    for name, leaf in context_leaves(contexts):
+        of_arms = leaf.ndim >= 2 and leaf.shape[1] == arms and (name[:1] == (ACTIONS,) or not name)
+        if of_arms and (name or leaf.ndim >= 3):
+            own.update(_named(name, leaf.reshape(rows * arms, -1)))
+        else:
+            shared.update(_named(name, leaf.reshape(rows, -1)))
+    of_each = _encoded(own, rows * arms) if own else None
+    return _encoded(shared, rows), None if of_each is None else of_each.reshape(rows, arms, -1)
+
+
+def _named(name: tuple[str, ...], table: np.ndarray) -> Iterator[tuple[str, np.ndarray]]:
+    for place in range(table.shape[1]):
+        yield ".".join([*name, str(place)]), table[:, place]
+
+
+def _encoded(columns: Mapping[str, np.ndarray], rows: int) -> np.ndarray:
+    numbers = [column for column in columns.values() if column.dtype.kind in "biuf"]
+    if len(numbers) == len(columns):
+        table = np.stack(numbers, axis=1).astype(np.float64) if numbers else np.zeros((rows, 0))
+        known = np.isfinite(table)
+        if known.all():
+            return table
+        mean = np.where(known, table, 0.0).sum(axis=0) / np.maximum(known.sum(axis=0), 1)
+        lost = ~known[:, ~known.all(axis=0)]
+        return np.concatenate([np.where(known, table, mean), lost.astype(np.float64)], axis=1)
+    cells = {name: column for name, column in columns.items()} | {_TARGET: np.arange(rows) + 0.5}
+    chunk = Chunk(cells, np.arange(1, rows + 1), unit="row")
+    try:
+        schema = infer_schema(chunk, _TARGET, task="regression")
+    except DataError:
+        return np.zeros((rows, 0))  # no column says anything: each is text that never repeats, or constant
+    encoder = Encoder(schema)
+    state, _, _, _ = encoder.encode(encoder.initial(), chunk)
+    _, x, _, report = encoder.encode(state, chunk, learn=False)
+    table = np.zeros((rows, x.shape[1]))
+    table[report.kept] = x
+    return table

@@ -1,0 +1,199 @@
+"""Reading a log: the format is found out, and rewards are joined to decisions by their ids."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import IO, Any, cast
+
+import numpy as np
+
+from credo.bandits.logs.contexts import ACTIONS, columns_of
+from credo.bandits.logs.json_lines import DecisionLine, RewardLine, parse_line
+from credo.bandits.logs.log import LOG_FORMATS, Log, LogFormat, LogSource, ReadCounts
+from credo.bandits.logs.open_bandit import read_open_bandit
+from credo.bandits.logs.vw import parse_dsjson
+from credo.core.errors import DataError, require_choice, require_positive
+from credo.tables.opening import ByteStream, open_bytes
+
+__all__ = ["join_lines", "read_log"]
+
+_VW = {"_label_probability", "_labelIndex", "_label_cost", "_label_Action", "RewardValue"}
+
+
+def read_log(source: LogSource, *, format: LogFormat | None = None, window: float | None = None) -> Log:
+    """Read a log; see `Log.read`, which calls this.
+
+    Raises:
+        DataError: the source cannot be read, is no log, or has decisions without propensities.
+
+    Example:
+        >>> line = '{"_label_cost": -1, "_label_probability": 0.5, "_labelIndex": 0, "a": [1, 2]}'
+        >>> read_log([line]).rewards.tolist()
+        [1.0]
+    """
+    if format is not None:
+        require_choice("format", format, LOG_FORMATS)
+    if window is not None:
+        require_positive("window", window)
+    if isinstance(source, str | os.PathLike) and Path(source).is_dir():
+        return read_open_bandit(source)
+    if isinstance(source, str | os.PathLike) or hasattr(source, "read"):
+        file = open_bytes(cast("str | IO[bytes]", source))
+        name = file.name
+        head = file.head().removeprefix(b"\xef\xbb\xbf").lstrip()
+        if format == "open-bandit" or (format is None and head[:1] not in (b"{", b"[")):
+            return read_open_bandit(_as_table(source, file))
+        lines: Iterable[str | Mapping[str, Any]] = io.TextIOWrapper(
+            io.BufferedReader(file), encoding="utf-8-sig", errors="replace"
+        )
+    else:
+        name, lines = "the log", cast("Any", source)
+    return _from_lines(lines, name, format, window)
+
+
+def _as_table(source: object, file: ByteStream) -> str | os.PathLike[str] | IO[bytes]:
+    """A path keeps its folder, in which the list of items may stand; a stream was looked into already."""
+    if isinstance(source, str | os.PathLike) and source != "-":
+        file.close()
+        return cast("str | os.PathLike[str]", source)
+    return cast("IO[bytes]", file)
+
+
+def _from_lines(
+    lines: Iterable[str | Mapping[str, Any]], name: str, format: LogFormat | None, window: float | None
+) -> Log:
+    decisions: list[DecisionLine] = []
+    rewards: list[RewardLine] = []
+    broken, first = 0, ""
+    for where, line in _objects(lines, name):
+        if line is not None and format is None:
+            format = _format_of(line, where)
+        try:
+            if line is None:
+                raise ValueError("it is no JSON object")
+            parsed = (parse_dsjson if format == "dsjson" else parse_line)(line, where)
+        except DataError:
+            raise
+        except (ValueError, KeyError, TypeError, AttributeError, IndexError) as error:
+            broken += 1
+            first = first or f"{where} ({type(error).__name__}: {error})"
+            continue
+        if isinstance(parsed, RewardLine):
+            rewards.append(parsed)
+        else:
+            decisions.append(parsed)
+    if not decisions:
+        why = f"; the first line that could not be read is {first}" if first else ""
+        raise DataError(f"{name} must hold one or more decisions; it has none{why}.")
+    return join_lines(decisions, rewards, window=window, broken=broken)
+
+
+def _objects(
+    lines: Iterable[str | Mapping[str, Any]], name: str
+) -> Iterator[tuple[str, Mapping[str, Any] | None]]:
+    for number, line in enumerate(lines, 1):
+        where = f"line {number} of {name}"
+        if isinstance(line, Mapping):
+            yield where, line
+        elif line.strip():
+            try:
+                value = json.loads(line)
+            except (ValueError, RecursionError):
+                value = None
+            yield where, value if isinstance(value, dict) else None
+
+
+def _format_of(line: Mapping[str, Any], where: str) -> LogFormat:
+    if "kind" in line:
+        return "credo"
+    if _VW & line.keys() or {"c", "p"} <= line.keys():
+        return "dsjson"
+    raise DataError(
+        f"{where} is no line of a log: it must have `kind` (decision, reward or row), or be VW's dsjson with "
+        f"`_label_probability`; its keys are {', '.join(map(str, list(line)[:8]))}."
+    )
+
+
+def join_lines(
+    decisions: Sequence[DecisionLine],
+    rewards: Sequence[RewardLine] = (),
+    *,
+    window: float | None = None,
+    broken: int = 0,
+) -> Log:
+    """Join rewards to decisions by their ids. Of two of one id the first one counts.
+
+    Arguments:
+        decisions, rewards: the lines, in their order.
+        window: how many seconds after its decision a reward counts; None for all.
+        broken: how many lines could not be read.
+
+    Returns:
+        The log, with its arms in the order in which they first occur.
+
+    Example:
+        >>> log = join_lines([DecisionLine("1", "a", 0.5)], [RewardLine("1", 1.0), RewardLine("2", 1.0)])
+        >>> log.rewards.tolist(), log.counts.unknown
+        ([1.0], 1)
+    """
+    kept: list[DecisionLine] = []
+    places: dict[str, int] = {}
+    duplicates = unknown = late = 0
+    for decision in decisions:
+        if decision.id is not None and decision.id in places:
+            duplicates += 1
+            continue
+        if decision.id is not None:
+            places[decision.id] = len(kept)
+        kept.append(decision)
+    values = np.array([decision.reward for decision in kept])
+    for reward in rewards:
+        place = places.get(reward.id)
+        if place is None:
+            unknown += 1
+        elif _is_late(reward, kept[place], window):
+            late += 1
+        elif np.isfinite(values[place]):
+            duplicates += 1
+        else:
+            values[place] = reward.value
+    known = int(np.isfinite(values).sum())
+    counts = ReadCounts(len(kept), known, len(kept) - known, duplicates, unknown, late, broken)
+    return _assemble(kept, values, counts)
+
+
+def _is_late(reward: RewardLine, decision: DecisionLine, window: float | None) -> bool:
+    if window is None or reward.time is None or decision.time is None:
+        return False
+    return reward.time - decision.time > window
+
+
+def _assemble(decisions: Sequence[DecisionLine], rewards: np.ndarray, counts: ReadCounts) -> Log:
+    arms = list(dict.fromkeys(name for d in decisions for name in (*(d.arms or ()), *(d.pmf or ()), d.arm)))
+    places = {name: place for place, name in enumerate(arms)}
+    allowed = np.zeros((len(decisions), len(arms)), bool)
+    pmfs = None if any(d.pmf is None for d in decisions) else np.zeros(allowed.shape)
+    for row, decision in enumerate(decisions):
+        allowed[row, [places[name] for name in decision.arms or arms]] = True
+        if pmfs is not None and decision.pmf is not None:
+            pmfs[row, [places[name] for name in decision.pmf]] = list(decision.pmf.values())
+    contexts = columns_of([d.context for d in decisions])
+    if any(d.features for d in decisions):
+        own = columns_of([[(d.features or {}).get(name) for name in arms] for d in decisions])
+        contexts = {**(contexts or {}), ACTIONS: own}
+    return Log(
+        arms=tuple(arms),
+        chosen=np.array([places[d.arm] for d in decisions]),
+        rewards=rewards,
+        propensities=np.array([d.propensity for d in decisions]),
+        contexts=contexts,
+        pmfs=pmfs,
+        allowed=allowed,
+        times=None if any(d.time is None for d in decisions) else np.array([d.time for d in decisions]),
+        ids=None if any(d.id is None for d in decisions) else np.array([d.id for d in decisions]),
+        counts=counts,
+    )
