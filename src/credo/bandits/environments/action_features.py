@@ -97,11 +97,11 @@ class Products(Environment[ProductsState]):
 
     def means(self, state: ProductsState) -> Array:
         """The likelihood's mean at the score of every product (K,)."""
-        return expected_rewards(self.likelihood, state.features @ state.weights[0])
+        return expected_rewards(self.likelihood, jnp.sum(state.features * state.weights, axis=-1))
 
     def reward(self, state: ProductsState, arm: ArrayLike, key: Key) -> Array:
         """A draw from the likelihood at the score of the product."""
-        return sample_reward(self.likelihood, state.features[arm] @ state.weights[0], arm, key)
+        return sample_reward(self.likelihood, jnp.sum(state.features[arm] * state.weights[0]), arm, key)
 
     def advance(self, state: ProductsState, arm: ArrayLike, key: Key) -> ProductsState:
         """The weights after the `motion`, and other products in place of some."""

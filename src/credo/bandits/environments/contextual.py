@@ -90,7 +90,7 @@ class ContextualArms(Environment[ContextualState]):
 
     def means(self, state: ContextualState) -> Array:
         """The likelihood's mean at the score of every arm (K,)."""
-        return expected_rewards(self.likelihood, jnp.sum(state.weights * state.x, axis=-1))
+        return expected_rewards(self.likelihood, jnp.sum(state.weights * state.x[None, :], axis=-1))
 
     def reward(self, state: ContextualState, arm: ArrayLike, key: Key) -> Array:
         """A draw from the likelihood at the score of the arm."""

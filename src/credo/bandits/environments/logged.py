@@ -172,10 +172,10 @@ class LoggedReplay(RowEnvironment):
     def reward(self, state: RowsState, arm: ArrayLike, key: Key) -> Array:
         """The logged reward where the arm is that of the log and the row is kept, else NaN."""
         row = state.row
-        keep = jnp.asarray(self.chosen)[row] == arm
+        keep = jnp.asarray(self.chosen)[row] == jnp.asarray(arm, jnp.int32)
         if self.propensities is not None:
             propensities = jnp.asarray(self.propensities)
-            # the smallest stays the smallest under vmap and scan, where the compiler takes it out of the loop
+            # the compiler takes the minimum out of the loop over steps
             share = jnp.min(propensities) / propensities[row]
             keep &= jax.random.uniform(arm_key(key, arm), (), share.dtype) < share
         reward = jnp.asarray(self.rewards)[row]

@@ -85,4 +85,4 @@ def _means(x: Array, delta: Array) -> Array:
     quadrant = 2 * (x[0] <= 0).astype(jnp.int32) + (x[1] <= 0).astype(jnp.int32)
     rim = jnp.sum(x**2) > delta**2
     dull = jnp.array([INNER, INNER, INNER, INNER, SAFE], x.dtype)
-    return jnp.where(rim & (jnp.arange(5) == quadrant), jnp.asarray(LARGE, x.dtype), dull)
+    return jnp.where(rim & (jnp.arange(5, dtype=jnp.int32) == quadrant), jnp.asarray(LARGE, x.dtype), dull)
