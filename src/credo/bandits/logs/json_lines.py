@@ -41,6 +41,7 @@ class DecisionLine(NamedTuple):
         arms: the names of the allowed arms, or None for all.
         pmf: the probabilities of arms by name, or None.
         time: when it was taken, in seconds, or None.
+        thinning: the probability with which such a line was left out of the log.
 
     Example:
         >>> DecisionLine("1", "red", 0.5).reward
@@ -56,6 +57,7 @@ class DecisionLine(NamedTuple):
     arms: tuple[str, ...] | None = None
     pmf: Mapping[str, float] | None = None
     time: float | None = None
+    thinning: float = 0.0
 
 
 class RewardLine(NamedTuple):

@@ -135,11 +135,20 @@ def join_lines(
     Returns:
         The log, with its arms in the order in which they first occur.
 
+    Raises:
+        DataError: some decisions were thinned more than others, so that the log is no fair sample.
+
     Example:
         >>> log = join_lines([DecisionLine("1", "a", 0.5)], [RewardLine("1", 1.0), RewardLine("2", 1.0)])
         >>> log.rewards.tolist(), log.counts.unknown
         ([1.0], 1)
     """
+    rates = {decision.thinning for decision in decisions}
+    if len(rates) > 1:
+        raise DataError(
+            f"the decisions of a log must all be thinned at one rate (`pdrop`); these are at "
+            f"{len(rates)} rates from {min(rates):g} to {max(rates):g}."
+        )
     kept: list[DecisionLine] = []
     places: dict[str, int] = {}
     duplicates = unknown = late = 0
