@@ -252,6 +252,9 @@ def test_sources_that_cannot_be_read_get_a_sentence(tmp_path: Path) -> None:
         Log.read(tmp_path / "empty.jsonl")
     with pytest.raises(DataError, match="must be the folder of one campaign"):
         Log.read(tmp_path)
+    for odd in (5, b"{}", [5]):
+        with pytest.raises(DataError, match=r"must be (a path|text)"):
+            Log.read(odd)  # type: ignore[arg-type]
     wrong: Any = "csv"
     with pytest.raises(CredoError, match="format must be one of credo, dsjson, open-bandit; got 'csv'"):
         Log.read([], format=wrong)

@@ -100,7 +100,7 @@ def parse_line(line: Mapping[str, Any], where: str) -> DecisionLine | RewardLine
     if kind == "reward":
         return RewardLine(str(line["id"]), number_of(line["value"]), time)
     if kind not in ("decision", "row"):
-        raise ValueError(f"kind {kind!r}")
+        raise ValueError(f"kind must be decision, reward or row; got {kind!r}")
     pmf = line.get("pmf")
     pmf = None if pmf is None else {str(arm): float(p) for arm, p in pmf.items()}
     allowed = line.get("arms", None if pmf is None else list(pmf))

@@ -50,8 +50,10 @@ def read_log(source: LogSource, *, format: LogFormat | None = None, window: floa
         lines: Iterable[str | Mapping[str, Any]] = io.TextIOWrapper(
             io.BufferedReader(file), encoding="utf-8-sig", errors="replace"
         )
-    else:
+    elif isinstance(source, Iterable) and not isinstance(source, bytes | Mapping):
         name, lines = "the log", cast("Any", source)
+    else:
+        raise DataError(f"a log must be a path, a readable stream, or lines; got {type(source).__name__}.")
     return _from_lines(lines, name, format, window)
 
 
@@ -99,6 +101,8 @@ def _objects(
         where = f"line {number} of {name}"
         if isinstance(line, Mapping):
             yield where, line
+        elif not isinstance(line, str):
+            raise DataError(f"{where} must be text or a dict; got {type(line).__name__}.")
         elif line.strip():
             try:
                 value = json.loads(line)
