@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import jax
@@ -166,12 +167,13 @@ def test_kinds_of_policies_say_the_same() -> None:
     assert evaluate(log, "b", estimator="ips") == evaluate(log, [0.0, 1.0, 0.0], estimator="ips")
 
 
-def test_a_comparison_holds_what_evaluate_says() -> None:
+def test_a_comparison_holds_what_evaluate_says(tmp_path: Path) -> None:
     log, target = fixed_log(200, 5)
     table = compare(log, {"new": target, "b": "b"}, estimator=["snips", "dr"], seed=3)
     assert table["new", "dr"] == evaluate(log, target, seed=3)
     assert table["b", "snips"] == evaluate(log, "b", estimator="snips", seed=3)
     assert [row["policy"] for row in table.table()] == ["new", "new", "b", "b"]
+    assert table.plot(tmp_path / "policies.png").read_bytes()[:4] == b"\x89PNG"
     assert str(table).splitlines()[-1].split()[:3] == ["the", "log", f"{log.rewards.mean():.4g}"]
 
 

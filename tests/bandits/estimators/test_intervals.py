@@ -74,5 +74,9 @@ def test_many_rows_are_drawn_in_groups() -> None:
     estimate = evaluate(log, "a", estimator="snips")
     spread = rewards[chosen == 0].std() / np.sqrt((chosen == 0).sum())
     assert estimate.high - estimate.low == pytest.approx(2 * 1.96 * spread, rel=0.1)  # of 1,000 draws
-    assert evaluate(log, "a", estimator="snips") == estimate
-    assert evaluate(log, "a", estimator="snips", seed=1) != estimate
+
+
+def test_the_seed_decides_the_bootstrap() -> None:
+    log, target = fixed_log(50, 0)
+    assert evaluate(log, target) == evaluate(log, target)
+    assert evaluate(log, target) != evaluate(log, target, seed=1)

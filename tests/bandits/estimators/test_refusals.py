@@ -22,7 +22,10 @@ BARE = fixed_log(200, 0, all_pmfs=False)
         ({"policy": [0.5, 0.5]}, "policy must give probabilities of the shape"),
         ({"policy": [0.5, 0.5, 0.5]}, "policy must be probabilities that sum to 1; row 0 is"),
         ({"policy": object()}, "policy must be probabilities .* got object"),
-        ({"policy": lambda x, allowed: [1.0]}, "policy must give 3 probabilities for a context; it gave"),
+        ({"policy": lambda x, allowed: [1.0]}, "policy must give 3 probabilities for a context, or the name"),
+        ({"policy": lambda x: [1.0]}, r"policy must be a function of .*, `policy\(context, allowed\)`"),
+        ({"policy": lambda x, allowed: "d"}, "policy must be an arm of the log, .* got 'd'"),
+        ({"reward_range": 3}, "reward_range must be the least and the greatest reward"),
         ({"estimator": "ipw"}, "estimator must be one of ips, .*; got 'ipw'"),
         ({"interval": "normal"}, "interval must be one of bootstrap, bernstein, sequence"),
         ({"level": 95}, r"level must be in \(0, 1\); got 95"),
@@ -43,7 +46,7 @@ def test_a_request_is_refused(change: dict[str, Any], message: str) -> None:
 
 
 def test_an_empty_comparison_is_refused() -> None:
-    with pytest.raises(CredoError, match="policies must hold one or more"):
+    with pytest.raises(CredoError, match="policies must be a dict of one or more"):
         compare(WORLD.log, {})
 
 
@@ -100,4 +103,6 @@ def test_what_weakens_an_estimate_is_said() -> None:
     bare = Log(log.arms, chosen, log.rewards, log.propensities)
     assert "log never chose (c)" in _warnings(bare, [0.5, 0.0, 0.5])
     assert "approximate" in _warnings(bare, "a", estimator="ips", interval="bernstein")
+    same = Log(("a", "b"), chosen, np.ones(2000), np.full(2000, 0.5))
+    assert "the bootstrap sees no spread" in _warnings(same, [0.5, 0.5])
     assert "give `reward_range`" in _warnings(log, "a", estimator="ips", interval="sequence")

@@ -159,6 +159,15 @@ def test_arms_that_come_and_go() -> None:
     assert log.pmfs is None  # one row does not say
 
 
+def test_contexts_may_be_dicts_or_a_frame() -> None:
+    pd = pytest.importorskip("pandas")
+    rows = [{"age": 31.0, "device": "phone"}, {"age": 40.0, "device": "desk"}]
+    for contexts in (rows, pd.DataFrame(rows)):
+        log = Log(("a", "b"), np.array([0, 1]), np.ones(2), np.full(2, 0.5), contexts)
+        assert log.contexts["age"].tolist() == [31.0, 40.0]
+        assert log.take([1]).contexts["device"].tolist() == ["desk"]
+
+
 OPEN_BANDIT = """,timestamp,item_id,position,click,propensity_score,user_feature_0,\
 user-item_affinity_0,user-item_affinity_1,user-item_affinity_2
 0,2019-11-24,1,3,0,0.25,81ce,0.0,2.0,0.0
@@ -185,6 +194,9 @@ def test_the_open_bandit_data_set(tmp_path: Path) -> None:
         Log.read(io.StringIO("item_id,propensity_score\n1,0.5\n"))
 
 
+VW = {"_label_cost": 1, "_label_probability": 0.5, "_labelIndex": 0, "a": [1, 2], "EventId": "1"}
+
+
 @pytest.mark.parametrize(
     ("lines", "message"),
     [
@@ -200,6 +212,7 @@ def test_the_open_bandit_data_set(tmp_path: Path) -> None:
         ([_decision("1", pmf={"a": 0.5, "b": 0.6})], "pmfs must be probabilities that sum to 1"),
         ([_decision("1", pmf={"a": 0.4, "b": 0.6})], "must be the entries of the chosen arms in pmfs"),
         ([_decision("1", arm="c")], "row 0 chose 'c', which was not"),
+        ([VW, VW | {"EventId": "2", "pdrop": 0.5}], "thinned at one rate .* 2 rates from 0 to 0.5"),
     ],
 )
 def test_lines_that_are_no_log_get_a_sentence(lines: list[Any], message: str) -> None:
@@ -239,6 +252,9 @@ def test_sources_that_cannot_be_read_get_a_sentence(tmp_path: Path) -> None:
         Log.read(tmp_path / "empty.jsonl")
     with pytest.raises(DataError, match="must be the folder of one campaign"):
         Log.read(tmp_path)
+    for odd in (5, b"{}", [5]):
+        with pytest.raises(DataError, match=r"must be (a path|text)"):
+            Log.read(odd)  # type: ignore[arg-type]
     wrong: Any = "csv"
     with pytest.raises(CredoError, match="format must be one of credo, dsjson, open-bandit; got 'csv'"):
         Log.read([], format=wrong)

@@ -50,8 +50,8 @@ def compare(
         [('always b', 1.0), ('chance', 0.5)]
     """
     names: list[EstimatorName] = [estimator] if isinstance(estimator, str) else list(estimator)
-    if not policies or not names:
-        raise CredoError("policies must hold one or more policies, by name; it is empty.", field="policies")
+    if not isinstance(policies, Mapping) or not policies or not names:
+        raise CredoError("policies must be a dict of one or more policies, by name.", field="policies")
     estimates: dict[tuple[str, EstimatorName], Estimate] = {}
     values: DirectModel | None = model
     for policy_name, policy in policies.items():

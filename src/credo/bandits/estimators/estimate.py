@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal, TypeAlias, get_args
+from pathlib import Path
+from typing import Any, Literal, TypeAlias, get_args
 
 from credo.bandits.estimators.terms import EstimatorName
+from credo.plots import PALETTE, new_figure, png, style
 
 __all__ = ["INTERVALS", "Comparison", "Estimate", "IntervalName"]
 
@@ -15,6 +17,8 @@ IntervalName: TypeAlias = Literal["bootstrap", "bernstein", "sequence"]
 
 INTERVALS: tuple[IntervalName, ...] = get_args(IntervalName)
 """All intervals."""
+
+_COLORS = [PALETTE[name] for name in ("blue", "orange", "green", "pink", "sky", "amber", "ink")]
 
 _HOW: dict[IntervalName, str] = {
     "bootstrap": "bootstrap",
@@ -102,6 +106,33 @@ class Comparison:
             }
             for (policy, estimator), one in self.estimates.items()
         ]
+
+    def plot(self, path: str | Path, title: str = "") -> Path:
+        """Draw the estimates with their intervals, and a line at what the log itself earned.
+
+        Arguments:
+            path: where the PNG is written; it needs matplotlib (`credo[plot]`).
+            title: the title of the figure.
+
+        Returns:
+            The path.
+        """
+        target, estimates = Path(path), list(self.estimates.values())
+        places = list(range(len(estimates)))[::-1]
+        colors = dict(zip(dict.fromkeys(one.estimator for one in estimates), _COLORS, strict=False))
+        with style():
+            figure = new_figure(9.0, 1.6 + 0.45 * len(estimates))
+            axes: Any = figure.subplots()
+            axes.axvline(estimates[0].on_policy, color=PALETTE["grey"], linestyle="--")
+            for place, one in zip(places, estimates, strict=True):
+                axes.plot([one.low, one.high], [place, place], color=colors[one.estimator], linewidth=2)
+                axes.plot(one.value, place, "o", color=colors[one.estimator])
+            axes.set_yticks(places, [f"{policy} ({name})" for policy, name in self.estimates])
+            axes.set_xlabel("reward a row; dashed: what the log earned")
+            axes.set_ylim(-0.7, len(places) - 0.3)
+            axes.set_title(title or f"{100 * estimates[0].level:g}% intervals")
+            target.write_bytes(png(figure))
+        return target
 
     def __str__(self) -> str:
         head = ["policy", "estimator", "value", "low", "high", "rows", "count as", "greatest weight"]

@@ -99,6 +99,11 @@ def evaluate(
     warnings += weight_doubts(evidence, estimator, terms.weights, clip)
     if interval == "bootstrap":
         low, high = bootstrap_interval(terms, level, seed)
+        if low == high:
+            warnings.append(
+                "the bootstrap sees no spread in these rows, so its interval is a point; 'bernstein' with "
+                "`reward_range` has one for any rewards"
+            )
     else:
         ends = span_of_rewards(evidence.log, reward_range, interval)
         if interval == "sequence":

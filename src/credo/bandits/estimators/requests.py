@@ -63,7 +63,9 @@ def require_request(
             field="interval",
         )
     if reward_range is not None and not (
-        len(reward_range) == 2 and np.isfinite(reward_range).all() and reward_range[0] < reward_range[1]
+        np.shape(reward_range) == (2,)
+        and np.isfinite(reward_range).all()
+        and reward_range[0] < reward_range[1]
     ):
         raise CredoError(
             f"reward_range must be the least and the greatest reward that can occur; got {reward_range!r}.",

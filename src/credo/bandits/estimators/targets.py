@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Sequence
 from typing import Protocol, TypeAlias, runtime_checkable
 
@@ -36,8 +37,8 @@ class TargetPolicy(Protocol):
         ...
 
 
-RowPolicy: TypeAlias = Callable[[PyTree, np.ndarray], ArrayLike | Sequence[float]]
-"""From one context and the allowed arms (K,) to probabilities (K,)."""
+RowPolicy: TypeAlias = Callable[[PyTree, np.ndarray], ArrayLike | Sequence[float] | str]
+"""From one context and the allowed arms (K,) to probabilities (K,), or to the name of an arm."""
 
 Target: TypeAlias = TargetPolicy | RowPolicy | ArrayLike | Sequence[float] | str
 """A policy: probabilities (N, K) or (K,), a function of a row, a `TargetPolicy`, or the name of an arm."""
@@ -48,9 +49,9 @@ def target_pmfs(log: Log, policy: Target) -> np.ndarray:
 
     Arguments:
         log: N rows among K arms.
-        policy: (N, K) probabilities; (K,) for every row; a function `policy(context, allowed) -> (K,)`; an
-            object with `pmfs(contexts, allowed) -> (n, K)`, which is asked for `CHUNK` rows at a time; or the
-            name of an arm that is always chosen.
+        policy: (N, K) probabilities; (K,) for every row; a function `policy(context, allowed)` that gives
+            (K,) or the name of an arm; an object with `pmfs(contexts, allowed) -> (n, K)`, which is asked for
+            `CHUNK` rows at a time; or the name of an arm that is always chosen.
 
     Returns:
         The probabilities (N, K), float64.
@@ -83,14 +84,7 @@ def _asked(log: Log, policy: Target) -> np.ndarray:
         ]
         return _of_shape(np.concatenate(parts), shape)
     if callable(policy):
-        rows = [np.asarray(policy(row_of(log.contexts, n), log.allowed[n]), float) for n in range(log.rows)]
-        odd = next((row.shape for row in rows if row.shape != shape[1:]), None)
-        if odd is not None:
-            raise CredoError(
-                f"policy must give {shape[1]} probabilities for a context; it gave the shape {odd}.",
-                field="policy",
-            )
-        return np.stack(rows)
+        return np.stack([_of_row(log, policy, row) for row in range(log.rows)])
     try:
         pmfs = np.asarray(policy, dtype=np.float64)
     except (TypeError, ValueError):
@@ -100,6 +94,31 @@ def _asked(log: Log, policy: Target) -> np.ndarray:
             field="policy",
         ) from None
     return np.broadcast_to(pmfs, shape) if pmfs.shape == shape[1:] else _of_shape(pmfs, shape)
+
+
+def _of_row(log: Log, policy: RowPolicy, row: int) -> np.ndarray:
+    context, arms = row_of(log.contexts, row), len(log.arms)
+    if row == 0:
+        try:
+            inspect.signature(policy).bind(context, log.allowed[row])
+        except TypeError:
+            raise CredoError(
+                "policy must be a function of a context and the allowed arms, `policy(context, allowed)`.",
+                field="policy",
+            ) from None
+        except ValueError:
+            pass  # a built-in does not say what it takes
+    answer = policy(context, log.allowed[row])
+    if isinstance(answer, str):
+        return np.asarray(np.arange(arms) == _arm(log, answer), dtype=np.float64)
+    pmf = np.asarray(answer, dtype=np.float64)
+    if pmf.shape != (arms,):
+        raise CredoError(
+            f"policy must give {arms} probabilities for a context, or the name of an arm; it gave the shape "
+            f"{pmf.shape}.",
+            field="policy",
+        )
+    return pmf
 
 
 def _of_shape(pmfs: np.ndarray, shape: tuple[int, int]) -> np.ndarray:
@@ -112,16 +131,19 @@ def _of_shape(pmfs: np.ndarray, shape: tuple[int, int]) -> np.ndarray:
     return pmfs
 
 
+def _arm(log: Log, name: str) -> int:
+    if name in log.arms:
+        return log.arms.index(name)
+    hint = suggest(name, log.arms)
+    raise CredoError(
+        f"policy must be an arm of the log, where it is a name; got {name!r}, and the arms are "
+        f"{', '.join(log.arms[:8])}{', ...' if len(log.arms) > 8 else ''}{f' ({hint})' if hint else ''}.",
+        field="policy",
+    )
+
+
 def _always(log: Log, name: str) -> np.ndarray:
-    if name not in log.arms:
-        hint = suggest(name, log.arms)
-        raise CredoError(
-            f"policy must be an arm of the log, where it is a name; got {name!r}, and the arms are "
-            f"{', '.join(log.arms[:8])}{', ...' if len(log.arms) > 8 else ''}"
-            f"{f' ({hint})' if hint else ''}.",
-            field="policy",
-        )
-    arm = log.arms.index(name)
+    arm = _arm(log, name)
     barred = int((~log.allowed[:, arm]).sum())
     if barred:
         raise DataError(

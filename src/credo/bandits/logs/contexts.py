@@ -12,12 +12,26 @@ from credo.core.errors import DataError
 from credo.core.types import PyTree
 from credo.tables import Chunk, Encoder, infer_schema
 
-__all__ = ["columns_of", "context_leaves", "features_of", "row_of", "take_rows"]
+__all__ = ["ACTIONS", "columns_of", "context_leaves", "contexts_of", "features_of", "row_of", "take_rows"]
 
 ACTIONS = "actions"
 """The key of contexts under which the features of arms stand, with one column of K entries for each."""
 
 _TARGET = "\0reward"
+
+
+def contexts_of(contexts: Any) -> PyTree:
+    """Contexts as a tree of arrays: lists, DataFrames and trees of anything that NumPy reads.
+
+    Example:
+        >>> contexts_of([{"age": 31}, {"age": 40}]), contexts_of([[1, 2], [3, 4]]).shape
+        ({'age': array([31., 40.])}, (2, 2))
+    """
+    if isinstance(contexts, list):
+        return columns_of(contexts)
+    if hasattr(contexts, "columns") and not isinstance(contexts, Mapping):
+        return {str(name): np.asarray(contexts[name]) for name in contexts.columns}
+    return jax.tree.map(np.asarray, contexts)
 
 
 def columns_of(values: Sequence[Any]) -> PyTree:

@@ -41,6 +41,7 @@ class DecisionLine(NamedTuple):
         arms: the names of the allowed arms, or None for all.
         pmf: the probabilities of arms by name, or None.
         time: when it was taken, in seconds, or None.
+        thinning: the probability with which such a line was left out of the log.
 
     Example:
         >>> DecisionLine("1", "red", 0.5).reward
@@ -56,6 +57,7 @@ class DecisionLine(NamedTuple):
     arms: tuple[str, ...] | None = None
     pmf: Mapping[str, float] | None = None
     time: float | None = None
+    thinning: float = 0.0
 
 
 class RewardLine(NamedTuple):
@@ -98,7 +100,7 @@ def parse_line(line: Mapping[str, Any], where: str) -> DecisionLine | RewardLine
     if kind == "reward":
         return RewardLine(str(line["id"]), number_of(line["value"]), time)
     if kind not in ("decision", "row"):
-        raise ValueError(f"kind {kind!r}")
+        raise ValueError(f"kind must be decision, reward or row; got {kind!r}")
     pmf = line.get("pmf")
     pmf = None if pmf is None else {str(arm): float(p) for arm, p in pmf.items()}
     allowed = line.get("arms", None if pmf is None else list(pmf))

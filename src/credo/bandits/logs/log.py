@@ -11,7 +11,7 @@ from typing import IO, Any, Literal, NamedTuple, TypeAlias, get_args
 import numpy as np
 
 from credo.bandits.logs.checks import NO_PROPENSITY, arm_names, arm_numbers, check_pmfs
-from credo.bandits.logs.contexts import context_leaves, take_rows
+from credo.bandits.logs.contexts import context_leaves, contexts_of, take_rows
 from credo.core.errors import CredoError, DataError, require_choice
 from credo.core.types import PyTree
 
@@ -64,7 +64,7 @@ class ReadCounts(NamedTuple):
         return tuple(f"{n:,} {one if n == 1 else many} ({end})" for n, one, many, end in said if n)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Log:
     """N decisions among K arms, each with its context, its probability and its reward.
 
@@ -74,7 +74,8 @@ class Log:
         rewards: what it earned, (N,), in units of the reward; NaN where nothing is known yet.
         propensities: the probability with which it was drawn, (N,), above 0 and at most 1.
         contexts: what was known before the choice: an array (N, d), or (N, K, d) with features of each arm; a
-            tree of columns (N, ...), text among them; or None.
+            tree of columns (N, ...), text among them, with features of each arm under "actions"; a list of
+            dicts or a DataFrame; or None.
         pmfs: the probabilities of all arms, (N, K), or None.
         allowed: which arms could be chosen, (N, K); None for all.
         times: when the decision was taken, (N,), in seconds, or None.
@@ -107,6 +108,7 @@ class Log:
             object.__setattr__(self, name, value)
 
         put("arms", arm_names(self.arms))
+        put("contexts", contexts_of(self.contexts))
         put("chosen", arm_numbers(self.chosen, self.arms))
         if self.propensities is None:
             raise DataError(f"the log {NO_PROPENSITY}.", field="propensities")

@@ -50,8 +50,10 @@ def read_log(source: LogSource, *, format: LogFormat | None = None, window: floa
         lines: Iterable[str | Mapping[str, Any]] = io.TextIOWrapper(
             io.BufferedReader(file), encoding="utf-8-sig", errors="replace"
         )
-    else:
+    elif isinstance(source, Iterable) and not isinstance(source, bytes | Mapping):
         name, lines = "the log", cast("Any", source)
+    else:
+        raise DataError(f"a log must be a path, a readable stream, or lines; got {type(source).__name__}.")
     return _from_lines(lines, name, format, window)
 
 
@@ -99,6 +101,8 @@ def _objects(
         where = f"line {number} of {name}"
         if isinstance(line, Mapping):
             yield where, line
+        elif not isinstance(line, str):
+            raise DataError(f"{where} must be text or a dict; got {type(line).__name__}.")
         elif line.strip():
             try:
                 value = json.loads(line)
@@ -135,11 +139,20 @@ def join_lines(
     Returns:
         The log, with its arms in the order in which they first occur.
 
+    Raises:
+        DataError: some decisions were thinned more than others, so that the log is no fair sample.
+
     Example:
         >>> log = join_lines([DecisionLine("1", "a", 0.5)], [RewardLine("1", 1.0), RewardLine("2", 1.0)])
         >>> log.rewards.tolist(), log.counts.unknown
         ([1.0], 1)
     """
+    rates = {decision.thinning for decision in decisions}
+    if len(rates) > 1:
+        raise DataError(
+            f"the decisions of a log must all be thinned at one rate (`pdrop`); these are at "
+            f"{len(rates)} rates from {min(rates):g} to {max(rates):g}."
+        )
     kept: list[DecisionLine] = []
     places: dict[str, int] = {}
     duplicates = unknown = late = 0

@@ -68,6 +68,7 @@ def parse_dsjson(line: Mapping[str, Any], where: str) -> DecisionLine | RewardLi
         arms=tuple(names[number - shift] for number in sorted(order)) if order else tuple(names),
         pmf=pmf,
         time=seconds(line.get("Timestamp")),
+        thinning=float(line.get("pdrop") or 0.0),
     )
 
 
