@@ -4,6 +4,7 @@ An `Agent` is a learner of rewards, a design (how arms share the learner) and a 
 """
 
 from credo.bandits.agent import Agent, AgentBelief
+from credo.bandits.best import probability_best
 from credo.bandits.choice import Choice
 from credo.bandits.environments import (
     AnyEnvironment,
@@ -58,7 +59,21 @@ from credo.bandits.estimators import (
 )
 from credo.bandits.logs import LOG_FORMATS, Log, LogFormat, LogSource, ReadCounts
 from credo.bandits.play import play
-from credo.bandits.policies import Policy, Thompson
+from credo.bandits.policies import (
+    UCB,
+    BayesUCB,
+    Boltzmann,
+    EpsilonGreedy,
+    Fixed,
+    Greedy,
+    Guarded,
+    InformationDirected,
+    Policy,
+    SquareCB,
+    Thompson,
+    TopTwo,
+    Uniform,
+)
 from credo.bandits.report import Report
 from credo.bandits.scaling import Scaler
 
@@ -66,13 +81,16 @@ __all__ = [
     "ESTIMATORS",
     "INTERVALS",
     "LOG_FORMATS",
+    "UCB",
     "Agent",
     "AgentBelief",
     "AgentPolicy",
     "AnyEnvironment",
     "ArmsByChance",
     "ArmsByPlan",
+    "BayesUCB",
     "BernoulliArms",
+    "Boltzmann",
     "Bounds",
     "Choice",
     "Classification",
@@ -85,9 +103,14 @@ __all__ = [
     "DirectModel",
     "Drift",
     "Environment",
+    "EpsilonGreedy",
     "Estimate",
     "EstimatorName",
+    "Fixed",
     "GaussianArms",
+    "Greedy",
+    "Guarded",
+    "InformationDirected",
     "Intercept",
     "IntervalName",
     "Jumps",
@@ -108,10 +131,13 @@ __all__ = [
     "RowPolicy",
     "RowsState",
     "Scaler",
+    "SquareCB",
     "Still",
     "Target",
     "TargetPolicy",
     "Thompson",
+    "TopTwo",
+    "Uniform",
     "Wheel",
     "arm_key",
     "arm_values",
@@ -122,5 +148,6 @@ __all__ = [
     "every_arm",
     "load",
     "play",
+    "probability_best",
     "target_pmfs",
 ]

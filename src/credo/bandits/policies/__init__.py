@@ -1,6 +1,30 @@
-"""Policies: from what is believed about the expected rewards to the probability of every arm."""
+"""Policies: from what is believed about the expected rewards of K arms to the probability of each arm.
+
+The arm is drawn from these probabilities, so the probability on record, which off-policy evaluation divides
+by, is exact. A policy sees only the K-dimensional law of the rewards, never the learner.
+"""
 
 from credo.bandits.policies.base import Policy
+from credo.bandits.policies.greedy import Boltzmann, EpsilonGreedy, Fixed, Greedy, Uniform
+from credo.bandits.policies.guarded import Guarded
+from credo.bandits.policies.information import InformationDirected
+from credo.bandits.policies.squarecb import SquareCB
 from credo.bandits.policies.thompson import Thompson
+from credo.bandits.policies.top_two import TopTwo
+from credo.bandits.policies.ucb import UCB, BayesUCB
 
-__all__ = ["Policy", "Thompson"]
+__all__ = [
+    "UCB",
+    "BayesUCB",
+    "Boltzmann",
+    "EpsilonGreedy",
+    "Fixed",
+    "Greedy",
+    "Guarded",
+    "InformationDirected",
+    "Policy",
+    "SquareCB",
+    "Thompson",
+    "TopTwo",
+    "Uniform",
+]

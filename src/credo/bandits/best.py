@@ -1,0 +1,143 @@
+"""The probability that each arm is best, for whatever law of the expected rewards a learner states."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+
+from credo.bandits.best_of_counts import best_of_betas, best_of_gammas
+from credo.bandits.best_of_draws import best_of_draws, best_of_separate_draws, joint_normals
+from credo.bandits.best_of_normals import best_of_normals
+from credo.bandits.noise_nodes import noise_nodes
+from credo.beliefs import Beta, Dirichlet, Gamma
+from credo.core.errors import require_integer
+from credo.core.types import Array
+from credo.likelihoods import (
+    ConjugateExpectation,
+    DrawnExpectation,
+    Expectation,
+    IndependentExpectation,
+    LatentExpectation,
+    WeightedExpectation,
+)
+from credo.likelihoods.expectation import scaled_root
+from credo.linalg.matrices import safe_sqrt
+
+__all__ = ["probability_best"]
+
+
+def probability_best(
+    expectation: Expectation, allowed: Array | None = None, *, key: Array, draws: int = 256
+) -> Array:
+    """The probability that each of K arms has the largest expected reward.
+
+    - Independent arms (one learner an arm) are exact: normal, Student-t, Beta, Gamma, or mixtures of one of
+      them, to 1e-4 by quadrature; draws of independent ensembles without any error.
+    - Dirichlet class probabilities are exact, by independent gammas.
+    - A mixture of hypotheses about all arms is the average over them.
+    - Joint normal arms, and Student-t arms with one noise variance for all, are exact where no two are
+      correlated; otherwise they are the share of `draws` joint draws, as are all other laws. A policy that plays these shares is *defined* by the draws, so that the
+      probability it reports of its choice is exact, given the key.
+
+    Arguments:
+        expectation: the law of the expected rewards.
+        allowed: whether each arm may be chosen (K,); None allows all.
+        key: the key of the draws, where draws are needed.
+        draws: how many joint draws, at least 1.
+
+    Returns:
+        Probabilities (K,), which sum to 1 unless no arm is allowed. Arms that tie share equally.
+
+    Raises:
+        CredoError: `draws` is below 1.
+
+    Example:
+        >>> import credo
+        >>> arm = credo.BetaBernoulli()
+        >>> arms = jax.vmap(lambda a: credo.replace(arm, a=a).init())(jnp.array([1.0, 2.0]))
+        >>> law = IndependentExpectation(jax.vmap(lambda belief: arm.expect(belief, None))(arms))
+        >>> probability_best(law, key=jax.random.key(0)).round(3).tolist()
+        [0.3330000042915344, 0.6669999957084656]
+    """
+    require_integer("draws", draws, 1)
+    allowed = jnp.ones(expectation.size, bool) if allowed is None else allowed
+    if isinstance(expectation, WeightedExpectation):
+        return _average(expectation, allowed, key, draws)
+    found = None
+    if isinstance(expectation, IndependentExpectation):
+        found = _best_of_independent(expectation.parts, allowed)
+    elif isinstance(expectation, DrawnExpectation):
+        found = best_of_draws(expectation.values, expectation.log_weights, allowed)
+    elif isinstance(expectation, ConjugateExpectation) and isinstance(expectation.belief, Dirichlet):
+        counts = expectation.belief.counts
+        found = best_of_gammas(counts, jnp.ones_like(counts), allowed=allowed)
+    elif isinstance(expectation, LatentExpectation) and expectation.eta.shape[1] == 1:
+        found = _best_of_latent(expectation, allowed, key, draws)
+    return best_of_draws(expectation.sample(key, (draws,)), None, allowed) if found is None else found
+
+
+def _average(expectation: WeightedExpectation, allowed: Array, key: Array, draws: int) -> Array:
+    """The average over hypotheses; those without weight may say anything."""
+    each = jax.vmap(lambda part: probability_best(part, allowed, key=key, draws=draws))(expectation.parts)
+    weights = jnp.exp(expectation.log_weights)[:, None]
+    return jnp.sum(jnp.where(weights > 0, weights * each, 0.0), axis=0)
+
+
+def _best_of_independent(parts: Expectation, allowed: Array) -> Array | None:
+    """Arms that are independent of one another, each a law of one number with a leading axis K."""
+    log_weights = None
+    if isinstance(parts, WeightedExpectation):
+        log_weights, parts = parts.log_weights, parts.parts
+    if isinstance(parts, ConjugateExpectation):
+        belief = parts.belief
+        if isinstance(belief, Beta):
+            return best_of_betas(belief.a, belief.b, log_weights, allowed)
+        if isinstance(belief, Gamma):
+            return best_of_gammas(belief.shape, belief.per, log_weights, allowed)
+    if isinstance(parts, DrawnExpectation):
+        values, logs = parts.values[..., 0], parts.log_weights
+        if log_weights is not None:
+            logs = logs + log_weights[..., None]
+        rows = values.shape[0]
+        return best_of_separate_draws(values.reshape(rows, -1), logs.reshape(rows, -1), allowed)
+    if isinstance(parts, LatentExpectation) and parts.eta.shape[-2:] == (1, 1):
+
+        def latent(part: LatentExpectation) -> tuple[Array, Array, Array | None]:
+            return _turn(part) * part.location[0], part.scale[0], part.df
+
+        nested = jax.vmap(latent) if log_weights is None else jax.vmap(jax.vmap(latent))
+        location, scale, df = nested(parts)
+        return best_of_normals(location, scale, log_weights, df, allowed)
+    return None
+
+
+def _turn(part: LatentExpectation) -> Array:
+    """1 where the mean of y grows with the output, and -1 where it falls."""
+    if part.linear:
+        return jnp.ones((), part.eta.dtype)
+    centre, spread = part.location, jnp.maximum(part.scale, 1e-3)
+    falls = part.link(centre + spread)[0] < part.link(centre - spread)[0]
+    return jnp.where(falls, -1.0, 1.0).astype(part.eta.dtype)
+
+
+def _best_of_latent(part: LatentExpectation, allowed: Array, key: Array, draws: int) -> Array:
+    """Arms that are jointly normal, or Student-t with one noise for all."""
+    turn = _turn(part)
+    location, cov = turn * part.location, part.cov
+    unit = safe_sqrt(jnp.diagonal(cov))
+
+    def exact() -> Array:
+        if part.noise is None:
+            return best_of_normals(location, unit, None, None, allowed)
+        sds, weights = noise_nodes(part.noise, location.dtype)
+        each = jax.vmap(lambda sd: best_of_normals(location, sd * unit, None, None, allowed))(sds)
+        return weights @ each
+
+    def drawn() -> Array:
+        if part.noise is not None:
+            return best_of_draws(part.sample(key, (draws,)), None, allowed)
+        return best_of_draws(joint_normals(location, scaled_root(cov), key, draws), None, allowed)
+
+    apart = jnp.where(allowed[:, None] & allowed[None, :], cov, 0.0)
+    correlated = jnp.any(apart * (1.0 - jnp.eye(cov.shape[0], dtype=cov.dtype)) != 0)
+    return jax.lax.cond(correlated, drawn, exact)

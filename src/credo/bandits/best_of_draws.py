@@ -1,0 +1,102 @@
+"""The probability that an arm is best, from draws: joint ones, independent ones, and those of joint normals."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from credo.core.types import Array
+from credo.linalg.normals import standard_normals
+
+__all__ = ["best_of_draws", "best_of_separate_draws", "joint_normals"]
+
+_TIE_ORDER = 8
+"""Nodes that share ties of up to 16 arms exactly."""
+
+
+def best_of_draws(values: Array, log_weights: Array | None = None, allowed: Array | None = None) -> Array:
+    """The weighted share of joint draws in which each arm is the largest; arms that tie share equally.
+
+    Arguments:
+        values: the draws (M, K).
+        log_weights: log weights (M,), which sum to one; None for equal weights.
+        allowed: whether each arm may be chosen (K,); None allows all.
+
+    Returns:
+        Probabilities (K,), exact for the distribution on these M points. Their derivatives are 0.
+
+    Example:
+        >>> best_of_draws(jnp.array([[0.0, 1.0], [2.0, 1.0], [3.0, 3.0], [4.0, 0.0]])).tolist()
+        [0.625, 0.375]
+    """
+    usable = values if allowed is None else jnp.where(allowed, values, -jnp.inf)
+    best = usable == jnp.max(usable, axis=1, keepdims=True)
+    if allowed is not None:
+        best = best & allowed
+    shares = best / jnp.maximum(jnp.sum(best, axis=1, keepdims=True), 1).astype(values.dtype)
+    if log_weights is None:
+        return jnp.mean(shares, axis=0)
+    return jnp.exp(log_weights) @ shares
+
+
+def best_of_separate_draws(values: Array, log_weights: Array, allowed: Array | None = None) -> Array:
+    """The probability that each arm is the largest, where each arm is one of M points independently.
+
+    A uniform number s of its own breaks the ties of a point, so that
+    P(a is best) = sum_m w_am integral_0^1 prod_{b != a} (P(b < x_am) + s P(b = x_am)) ds.
+
+    Arguments:
+        values: the points of each arm (K, M).
+        log_weights: their log weights (K, M), each row of which sums to one.
+        allowed: whether each arm may be chosen (K,); None allows all.
+
+    Returns:
+        Probabilities (K,), exact for ties of up to 16 arms. The cost is K^2 M log M.
+
+    Example:
+        >>> points = jnp.array([[0.0, 1.0], [0.0, 1.0]])
+        >>> best_of_separate_draws(points, jnp.log(jnp.array([[0.5, 0.5], [0.25, 0.75]]))).tolist()
+        [0.375, 0.625]
+    """
+    arms, points = values.shape[0], values.reshape(-1)
+    order = jnp.argsort(values, axis=1)
+    ranked = jnp.take_along_axis(values, order, axis=1)
+    weights = jnp.exp(log_weights)
+    sums = jnp.cumsum(jnp.take_along_axis(weights, order, axis=1), axis=1)
+    sums = jnp.pad(sums / sums[:, -1:], ((0, 0), (1, 0)))
+
+    def below(row: Array, running: Array, side: str) -> Array:
+        return running[jnp.searchsorted(row, points, side=side)]
+
+    less = jax.vmap(lambda row, running: below(row, running, "left"))(ranked, sums)
+    upto = jax.vmap(lambda row, running: below(row, running, "right"))(ranked, sums)
+    nodes, shares = np.polynomial.legendre.leggauss(_TIE_ORDER)
+    place = jnp.asarray(0.5 + 0.5 * nodes, values.dtype)[:, None, None]
+    chance = less[None] + place * (upto - less)[None]  # (nodes, K, K M)
+    others = jnp.ones(arms, bool) if allowed is None else allowed
+    own = jnp.arange(points.shape[0]) // values.shape[1] == jnp.arange(arms)[:, None]
+    won = jnp.prod(jnp.where(own | ~others[:, None], 1.0, chance), axis=1)
+    wins = jnp.asarray(0.5 * shares, values.dtype) @ won
+    result = jnp.where(others, jnp.sum((wins * weights.reshape(-1)).reshape(values.shape), axis=1), 0.0)
+    total = jnp.sum(result)
+    return result / jnp.where(total > 0, total, 1.0)
+
+
+def joint_normals(location: Array, root: Array, key: Array, draws: int) -> Array:
+    """Draws of N(location, root root') that are spread evenly over the distribution.
+
+    A randomised lattice (Richtmyer's, with a random shift; Cranley & Patterson 1976) makes shares of draws
+    vary less than independent draws do.
+
+    Arguments:
+        location: the means (K,).
+        root: a triangular root of the covariance (K, K).
+        key: the key of the shift.
+        draws: how many draws M.
+
+    Returns:
+        The draws (M, K).
+    """
+    normals = standard_normals(key, draws, location.shape[0], location.dtype, quasi=True)
+    return location + normals @ root.T

@@ -1,0 +1,176 @@
+"""The probability that an arm is best, for independent arms that are normal, Student-t, or mixtures of them.
+
+With densities f_a and distribution functions F_a, P(a is best) = integral of f_a prod_{b != a} F_b. A fixed
+rule around one arm misses arms that are much sharper; here the cells of the rule end at quantiles of all
+arms, so that it is right whatever their scales.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from statistics import NormalDist
+
+import jax
+import jax.numpy as jnp
+import jax.scipy.special as jss
+
+from credo.bandits.quadrature import MANY, cell_nodes, merge_cells, sum_in_chunks
+from credo.bandits.student import student_height, student_law, student_quantile
+from credo.core.types import Array
+from credo.linalg.matrices import precision
+
+__all__ = ["best_of_normals"]
+
+_ORDER = 5
+"""Nodes in a cell."""
+
+_NORMAL_EDGES = (-1.2, 1.2)
+_STUDENT_EDGES = (-3.2, -2.4, -1.5, -0.6, 0.6, 1.5, 2.4, 3.2)
+"""The normal quantiles at which cells end, beside the two ends: a Student-t needs more of them in its tails."""
+
+_LEAST = 1e-12
+"""What stands in place of a distribution function of 0, so that one may divide by it."""
+
+_STUDENT_COST = 5
+"""What a value of a Student-t costs, in values of a normal law."""
+
+_POINT = 1e-18
+"""The least scale."""
+
+
+def best_of_normals(
+    location: Array,
+    scale: Array,
+    log_weights: Array | None = None,
+    df: Array | None = None,
+    allowed: Array | None = None,
+) -> Array:
+    """The probability that each of K independent arms is the largest, to 1e-4 or better.
+
+    Each arm is normal, Student-t, or a mixture of J of either. Two normal arms are compared in closed form,
+    Phi((m_0 - m_1) / sqrt(s_0^2 + s_1^2)); more by quadrature, which begins at the largest lower end of an
+    arm: below it the best arm is not found. Numbers are taken relative to that arm, so the arithmetic
+    resolves whatever the arguments do.
+
+    Measured over random arms whose scales differ by up to 1e4, the largest error is 1e-5 for normal arms,
+    and for Student-t arms 3e-5 with df >= 2 and 2e-3 with df = 1. The cost is 15 K^2 densities (45 K^2 of a
+    Student-t) for fewer than 60 arms and 360 K above; a mixture costs 15 (K J)^2 to 50 (K J)^2.
+
+    Arguments:
+        location: means, or centres (K,); for mixtures (K, J).
+        scale: standard deviations, or scales, of the shape of `location`; 0 is a point mass, and arms that
+            tie share equally.
+        log_weights: log weights (K, J) of mixtures, each row of which sums to one, or None.
+        df: degrees of freedom, which broadcast to the shape of `location`, or None where all are normal.
+        allowed: whether each arm may be chosen (K,); None allows all. Others have probability 0, whatever
+            their numbers.
+
+    Returns:
+        Probabilities (K,), which sum to 1 unless no arm is allowed. They are differentiable where scales are
+        above 0.
+
+    Example:
+        >>> best_of_normals(jnp.array([0.0, 1.0, 1.0]), jnp.array([1.0, 0.0, 0.0])).round(3).tolist()
+        [0.15899999439716339, 0.42100000381469727, 0.42100000381469727]
+    """
+    allowed = jnp.ones(location.shape[0], bool) if allowed is None else allowed
+    if location.shape == (2,) and df is None:
+        return _best_of_two(location, scale, allowed)
+    shape = location.shape if location.ndim == 2 else (location.shape[0], 1)
+    used = jnp.broadcast_to(allowed[:, None], shape)
+    if log_weights is not None:
+        used = used & (log_weights > -jnp.inf)
+    centre = jnp.where(used, location.reshape(shape), 0.0)
+    spread = jnp.where(used, scale.reshape(shape), 1.0)
+    point = spread <= 0
+    rounding = precision(centre.dtype).eps / 32.0  # the next number lies 16 such scales away
+    centre = jnp.where(point, jax.lax.stop_gradient(centre), centre)
+    spread = jnp.maximum(jnp.where(point, rounding * jnp.abs(centre), spread), _POINT)
+    free = None
+    if df is not None:
+        given = jnp.asarray(df, centre.dtype)
+        given = jnp.broadcast_to(given[:, None] if given.ndim == 1 else given, shape)
+        free = jnp.where(used, given, jnp.inf)
+
+    steps = _steps(spread, free)
+    centre, bottom = _centred(centre, jax.lax.stop_gradient(steps), used, allowed)
+    edges = jnp.maximum(centre + steps, bottom)
+    if shape[1] == 1:  # every arm begins at or below the bottom
+        edges = edges.at[0].set(bottom)
+        cells = edges[:, :, 0].T
+        row = merge_cells(cells) if cells.size > MANY else jnp.append(edges[1:].reshape(-1), bottom)
+    else:
+        row = edges.reshape(-1)
+    law = _laws(centre, spread, free, log_weights)
+
+    def integrate(nodes: Array, weights: Array) -> Array:
+        below, density = law(nodes)
+        joint = jnp.prod(below, axis=1) * weights
+        return jnp.sum(density / below * joint[:, None], axis=0)
+
+    cost = centre.size * (1 if free is None else _STUDENT_COST)
+    shares = jnp.where(allowed, sum_in_chunks(integrate, *cell_nodes(row, _ORDER), cost), 0.0)
+    total = jnp.sum(shares)
+    return shares / jnp.where(total > 0, total, 1.0)
+
+
+def _best_of_two(location: Array, scale: Array, allowed: Array) -> Array:
+    gap = jnp.where(allowed[0] & allowed[1], location[0] - location[1], 0.0)
+    var = jnp.where(allowed[0] & allowed[1], scale[0] ** 2 + scale[1] ** 2, 1.0)
+    spread = jnp.sqrt(jnp.where(var > 0, var, 1.0))
+    apart = jnp.where(var > 0, jss.ndtr(gap / spread), 0.5 + 0.5 * jnp.sign(gap))
+    other = jnp.where(var > 0, jss.ndtr(-gap / spread), 0.5 - 0.5 * jnp.sign(gap))
+    first = jnp.where(allowed[0], jnp.where(allowed[1], apart, 1.0), 0.0)
+    second = jnp.where(allowed[1], jnp.where(allowed[0], other, 1.0), 0.0)
+    return jnp.stack([first, second])
+
+
+def _steps(spread: Array, free: Array | None) -> Array:
+    """How far the edges lie from the centre of each component (Q, K, J)."""
+    end = NormalDist().inv_cdf(1.0 - 1e-5 / spread.shape[0])
+    if free is None:
+        quantiles = jnp.asarray((-end, *_NORMAL_EDGES, end), spread.dtype)
+        return quantiles[:, None, None] * spread
+    return jnp.stack([student_quantile(z, free) * spread for z in (-end, *_STUDENT_EDGES, end)])
+
+
+def _centred(centre: Array, steps: Array, used: Array, allowed: Array) -> tuple[Array, Array]:
+    """Centres relative to that of the arm with the largest lower end, and that end.
+
+    Components that are not used go so far down that their distribution function is 1 wherever one looks.
+    """
+    low = jnp.where(used, centre + steps[0], jnp.inf)
+    ends = jnp.where(allowed, jnp.min(low, axis=1), -jnp.inf)
+    first = low == jnp.max(ends)  # a comparison costs less than an index
+    origin = jax.lax.stop_gradient(jnp.max(jnp.where(first, centre, -jnp.inf)))
+    origin = jnp.where(jnp.isfinite(origin), origin, 0.0)
+    centre = centre - origin
+    bottom = jnp.max(
+        jnp.where(allowed, jnp.min(jnp.where(used, centre + steps[0], jnp.inf), axis=1), -jnp.inf)
+    )
+    bottom = jax.lax.stop_gradient(jnp.where(jnp.isfinite(bottom), bottom, 0.0))
+    return jnp.where(used, centre, bottom + 100.0 * steps[0]), bottom
+
+
+def _laws(
+    centre: Array, spread: Array, free: Array | None, log_weights: Array | None
+) -> Callable[[Array], tuple[Array, Array]]:
+    """The function from nodes (N,) to the distribution function and density (N, K), up to one factor."""
+    weights = None if log_weights is None else jnp.exp(log_weights)
+    rate = 1.0 / spread
+    if weights is None:
+        centre, rate, free = centre[:, 0], rate[:, 0], None if free is None else free[:, 0]
+    height = None if free is None else student_height(free)
+
+    def law(nodes: Array) -> tuple[Array, Array]:
+        z = jnp.clip((nodes.reshape(-1, *(1,) * centre.ndim) - centre) * rate, -1e9, 1e9)
+        if free is None or height is None:
+            below, density = 0.5 + 0.5 * jss.erf(z * 0.7071067811865476), jnp.exp(-0.5 * z * z)
+        else:
+            below, density = student_law(z, free, height)
+        density = density * rate
+        if weights is not None:
+            below, density = jnp.sum(weights * below, axis=-1), jnp.sum(weights * density, axis=-1)
+        return jnp.maximum(below, _LEAST), density
+
+    return law
