@@ -136,6 +136,7 @@ def test_every_environment_has_a_line_and_every_task_is_right() -> None:
         (lambda: bandits.KnownRewards(None, np.array([[1.0, np.inf]])), "rewards must be finite; row 0"),
         (lambda: bandits.KnownRewards(None, np.ones((2, 2)), noise_var=-1.0), "noise_var must be finite"),
         (lambda: bandits.LoggedReplay(None, LABELS, np.ones(4)), r"rewards must have the shape \(5,\)"),
+        (lambda: bandits.LoggedReplay(None, LABELS, np.array(["a"] * 5)), "rewards must be an array of numb"),
         (
             lambda: bandits.LoggedReplay(None, LABELS, np.ones(5), np.zeros(5)),
             "propensities must be above 0 and at most 1",

@@ -95,6 +95,7 @@ def test_the_wheel_has_its_regions_and_its_oracle() -> None:
         (lambda: bandits.ContextualArms(law="cube"), "law must be one of normal, sphere; got 'cube'"),  # type: ignore[arg-type]
         (lambda: bandits.ContextualArms(likelihood="normal"), "likelihood must be one of credo's"),  # type: ignore[arg-type]
         (lambda: bandits.Products(likelihood=credo.Categorical(3)), "3 outputs; this one has 1"),
+        (lambda: bandits.BernoulliArms(2, motion="drift"), "motion must be Still"),  # type: ignore[arg-type]
         (lambda: bandits.Wheel(1.5), r"delta must be in \[0, 1\]; got 1.5"),
         (lambda: bandits.RewardUnit(bandits.Wheel(), 0.0), "divisor must be finite and above 0"),
         (lambda: bandits.RewardUnit("wheel", 2.0), "environment must be an Environment"),  # type: ignore[arg-type]

@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 
 from credo.bandits.environments.base import Context, ContextDesign, Environment, every_arm
-from credo.bandits.environments.motion import Motion, Still
+from credo.bandits.environments.motion import Motion, Still, require_motion
 from credo.bandits.environments.scores import (
     ContextLaw,
     draw_rows,
@@ -80,6 +80,7 @@ class Products(Environment[ProductsState]):
         require_interval("turnover", self.turnover, 0.0, 1.0)
         require_choice("law", self.law, ("normal", "sphere"))
         require_scores(self.likelihood)
+        require_motion(self.motion)
 
     @property
     def design(self) -> ContextDesign:

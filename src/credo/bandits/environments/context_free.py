@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from credo.bandits.environments.base import Context, Environment, arm_key, every_arm
-from credo.bandits.environments.motion import Motion, Still
+from credo.bandits.environments.motion import Motion, Still, require_motion
 from credo.bandits.environments.noise import add_noise
 from credo.core.errors import (
     CredoError,
@@ -167,3 +167,4 @@ def _settle(world: BernoulliArms | GaussianArms, field: str, values: ArrayLike |
         object.__setattr__(world, field, array)
         object.__setattr__(world, "arms", len(array))
     require_integer("arms", world.arms, 1)
+    require_motion(world.motion)

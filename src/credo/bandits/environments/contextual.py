@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 
 from credo.bandits.environments.base import Context, Environment, every_arm
-from credo.bandits.environments.motion import Motion, Still
+from credo.bandits.environments.motion import Motion, Still, require_motion
 from credo.bandits.environments.scores import (
     ContextLaw,
     draw_rows,
@@ -78,6 +78,7 @@ class ContextualArms(Environment[ContextualState]):
         require_nonnegative("prior_var", self.prior_var)
         require_choice("law", self.law, ("normal", "sphere"))
         require_scores(self.likelihood)
+        require_motion(self.motion)
 
     def start(self, key: Key) -> ContextualState:
         """Weights from their prior, and the first context."""

@@ -29,7 +29,7 @@ class KnownRewards(KnownMeans):
     Cost: a step reads one row. The data are held once, whatever the number of runs.
 
     Example:
-        >>> world = KnownRewards(np.ones((2, 3)), [[0.0, 2.0], [1.0, 2.0]], shuffle=False)
+        >>> world = KnownRewards(None, jnp.array([[0.0, 2.0], [1.0, 2.0]]), shuffle=False)
         >>> always = world.best_constant()
         >>> int(always.arm), float(always.reward), float(world.regret(world.start(0), 0))
         (1, 2.0, 2.0)

@@ -11,6 +11,7 @@ import numpy as np
 from credo.bandits.environments.base import ConstantArm, Context, ContextDesign, arm_key
 from credo.bandits.environments.rows import RowEnvironment, RowsState, require_rows
 from credo.core.errors import CredoError, require_integer, require_interval
+from credo.core.inputs import require_numbers
 from credo.core.records import record, static_field
 from credo.core.types import Array, ArrayLike, Key, PyTree
 
@@ -98,6 +99,7 @@ class LoggedReplay(RowEnvironment):
                 f"{chosen.dtype}.",
                 field="chosen",
             )
+        require_numbers("rewards", rewards)
         x = require_rows(self.x, len(chosen), "chosen")
         arms = self.arms or int(chosen.max()) + 1
         require_integer("arms", arms, 1)

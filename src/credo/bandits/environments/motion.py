@@ -9,12 +9,12 @@ import jax
 import jax.numpy as jnp
 
 from credo.bandits.environments.noise import add_noise
-from credo.core.errors import require_interval, require_nonnegative
+from credo.core.errors import CredoError, require_interval, require_nonnegative
 from credo.core.records import record, static_field
 from credo.core.trees import as_like
 from credo.core.types import Array, ArrayLike
 
-__all__ = ["Drift", "Jumps", "Motion", "Still"]
+__all__ = ["Drift", "Jumps", "Motion", "Still", "require_motion"]
 
 
 class Motion(ABC):
@@ -116,3 +116,19 @@ class Jumps(Motion):
         count = 1 if self.together else values.shape[0]
         jump = jax.random.bernoulli(when, as_like(self.hazard, values), (count,))
         return jnp.where(jump.reshape(count, *[1] * (values.ndim - 1)), draw(what), values)
+
+
+def require_motion(motion: object) -> None:
+    """Refuse what is no motion.
+
+    Raises:
+        CredoError: `motion` is none.
+
+    Example:
+        >>> require_motion(Still())
+    """
+    if not isinstance(motion, Motion):
+        raise CredoError(
+            f"motion must be Still(), Drift(var), Jumps(hazard) or another Motion; got {motion!r}.",
+            field="motion",
+        )

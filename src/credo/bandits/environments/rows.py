@@ -127,6 +127,7 @@ def require_rows(x: PyTree, count: int, of: str) -> PyTree:
     """
     if count < 1:
         raise CredoError(f"{of} must have at least one row; got none.", field=of)
+    x = np.asarray(x) if isinstance(x, list) else x
     require_numbers("x", x)
     if any(np.shape(leaf)[:1] != (count,) for leaf in jax.tree.leaves(x)):
         raise CredoError(
