@@ -13,7 +13,7 @@ from credo.core.errors import DataError
 
 __all__ = ["effective_rows", "log_doubts", "require_overlap", "weight_doubts"]
 
-_FEW, _SHARE = 50, 0.05
+_FEW, _SHARE = 100, 0.05
 
 
 def effective_rows(weights: np.ndarray) -> float:
