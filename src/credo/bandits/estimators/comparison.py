@@ -62,7 +62,7 @@ def compare(
             if kind.models and values is None:
                 evidence = gather(log, pmfs)
                 values = np.zeros(pmfs.shape)
-                values[evidence.known] = reward_values(
+                values[evidence.mask] = reward_values(
                     evidence, None, before=interval == "sequence", seed=seed
                 )
             estimates[policy_name, name] = evaluate(

@@ -13,7 +13,7 @@ from credo.core.errors import DataError
 
 __all__ = ["effective_rows", "log_doubts", "require_overlap", "weight_doubts"]
 
-_FEW, _SHARE = 50, 0.05
+_FEW, _SHARE = 100, 0.05
 
 
 def effective_rows(weights: np.ndarray) -> float:
@@ -104,8 +104,8 @@ def weight_doubts(
     ess, rows = effective_rows(used), log.rows
     if ess < max(_FEW, _SHARE * rows):
         yield (
-            f"only {ess:,.0f} of {rows:,} rows count effectively, as the policy seldom acts like the log; "
-            "the interval may be too narrow, and a policy nearer to that of the log can be judged better"
+            f"the {rows:,} rows count as only {ess:,.0f}, and with so few the interval may be too narrow; "
+            "more rows help, and so does a policy nearer to that of the log"
         )
     if clip is not None and name != "direct":
         above = int((weights > clip).sum())

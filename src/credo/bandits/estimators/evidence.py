@@ -31,7 +31,7 @@ class Evidence:
         weights: pi(a | x) / p of the chosen arms (n,).
         all_weights: pi / p of all arms (n, K), infinite where the log never chooses an arm that the policy
             chooses; None where the log does not say.
-        known: which rows of the whole log these are (N,) bool.
+        mask: which rows of the whole log these are (N,) bool.
 
     Example:
         >>> gather(Log(("a", "b"), [0, 1], [1.0, 0.0], [0.5, 0.5]), "a").weights.tolist()
@@ -42,7 +42,7 @@ class Evidence:
     target: np.ndarray
     weights: np.ndarray
     all_weights: np.ndarray | None
-    known: np.ndarray
+    mask: np.ndarray
 
 
 def gather(log: Log, policy: Target) -> Evidence:
@@ -53,7 +53,7 @@ def gather(log: Log, policy: Target) -> Evidence:
         DataError: fewer than two rows have a reward, or the policy has no probabilities for a row.
 
     Example:
-        >>> gather(Log(("a", "b"), [0, 1, 0], [1.0, 0.0, np.nan], [0.5] * 3), [0.5, 0.5]).known.tolist()
+        >>> gather(Log(("a", "b"), [0, 1, 0], [1.0, 0.0, np.nan], [0.5] * 3), [0.5, 0.5]).mask.tolist()
         [True, True, False]
     """
     known = np.isfinite(log.rewards)
@@ -88,8 +88,8 @@ def reward_values(evidence: Evidence, model: DirectModel | None, *, before: bool
         return arm_values(evidence.log, before=before, seed=seed)
     values = np.asarray(model(evidence.log.contexts) if callable(model) else model, dtype=np.float64)
     shape = evidence.target.shape
-    if not callable(model) and values.shape == (evidence.known.size, shape[1]):
-        values = values[evidence.known]
+    if not callable(model) and values.shape == (evidence.mask.size, shape[1]):
+        values = values[evidence.mask]
     if values.shape != shape or not np.isfinite(values).all():
         what = f"the shape {values.shape}" if values.shape != shape else "numbers that are not finite"
         raise CredoError(

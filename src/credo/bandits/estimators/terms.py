@@ -36,7 +36,7 @@ class EstimatorKind(NamedTuple):
     """What an estimator uses.
 
     Attributes:
-        weighs: whether rewards are weighted.
+        weighs: whether rewards are correction.
         models: whether there is a direct model.
         normalises: whether the weights are divided by their sum.
         cuts: what becomes of weights above the bound without being asked: None, "clip" or "drop".
@@ -84,7 +84,7 @@ class Terms:
 
     Arguments:
         direct: V(x), (N,).
-        weighted: g (r - q), (N,).
+        correction: g (r - q), (N,).
         weights: g, (N,).
         normalises: whether D is the sum of g, and not N.
 
@@ -94,21 +94,21 @@ class Terms:
     """
 
     direct: np.ndarray
-    weighted: np.ndarray
+    correction: np.ndarray
     weights: np.ndarray
     normalises: bool
 
     @property
     def sums(self) -> np.ndarray:
         """The columns (N, 4) whose sums give the value: 1, V, g (r - q), g."""
-        return np.stack([np.ones_like(self.direct), self.direct, self.weighted, self.weights], axis=1)
+        return np.stack([np.ones_like(self.direct), self.direct, self.correction, self.weights], axis=1)
 
     def value_of(self, sums: np.ndarray) -> np.ndarray:
         """The value from sums (..., 4) of these columns; NaN where no weight is above 0."""
-        count, direct, weighted, weights = np.moveaxis(sums, -1, 0)
+        count, direct, correction, weights = np.moveaxis(sums, -1, 0)
         below = weights if self.normalises else count
         with np.errstate(invalid="ignore", divide="ignore"):
-            return np.asarray(direct / count + weighted / below)
+            return np.asarray(direct / count + correction / below)
 
     @property
     def value(self) -> float:
@@ -120,7 +120,7 @@ class Terms:
         """What each row gives, (N,), with the value as the mean; linearised where the weights are divided by
         their sum."""
         if not self.normalises:
-            return np.asarray(self.direct + self.weighted)
+            return np.asarray(self.direct + self.correction)
         mean = self.weights.mean()
-        ratio = self.weighted.mean() / mean
-        return np.asarray(self.direct + ratio + (self.weighted - ratio * self.weights) / mean)
+        ratio = self.correction.mean() / mean
+        return np.asarray(self.direct + ratio + (self.correction - ratio * self.weights) / mean)
