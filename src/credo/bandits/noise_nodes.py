@@ -40,4 +40,6 @@ def noise_nodes(noise: InverseGamma, dtype: DTypeLike) -> tuple[Array, Array]:
     gamma = shape * cube_root**3
     log_ratio = shape * jnp.log(gamma) - gamma - jnp.log(cube_root) + 0.5 * z * z
     log_weights = jnp.where(inside, jnp.asarray(np.log(weights), dtype) + log_ratio, -jnp.inf)
-    return jnp.sqrt(jnp.asarray(noise.scale, dtype) / gamma), jnp.exp(log_weights - jss.logsumexp(log_weights))
+    return jnp.sqrt(jnp.asarray(noise.scale, dtype) / gamma), jnp.exp(
+        log_weights - jss.logsumexp(log_weights)
+    )
