@@ -36,8 +36,10 @@ def probability_best(
     - Dirichlet class probabilities are exact, by independent gammas.
     - A mixture of hypotheses about all arms is the average over them.
     - Joint normal arms, and Student-t arms with one noise variance for all, are exact where no two are
-      correlated; otherwise they are the share of `draws` joint draws, as are all other laws. A policy that plays these shares is *defined* by the draws, so that the
-      probability it reports of its choice is exact, given the key.
+      correlated.
+    - All other laws are represented by `draws` joint draws, and the probability is the share of them. A
+      policy that plays these shares is *defined* by the draws, so that the probability it reports of its
+      choice is exact, given the key.
 
     Arguments:
         expectation: the law of the expected rewards.
@@ -56,8 +58,8 @@ def probability_best(
         >>> arm = credo.BetaBernoulli()
         >>> arms = jax.vmap(lambda a: credo.replace(arm, a=a).init())(jnp.array([1.0, 2.0]))
         >>> law = IndependentExpectation(jax.vmap(lambda belief: arm.expect(belief, None))(arms))
-        >>> probability_best(law, key=jax.random.key(0)).round(3).tolist()
-        [0.3330000042915344, 0.6669999957084656]
+        >>> [round(p, 3) for p in probability_best(law, key=jax.random.key(0)).tolist()]
+        [0.333, 0.667]
     """
     require_integer("draws", draws, 1)
     allowed = jnp.ones(expectation.size, bool) if allowed is None else allowed
@@ -140,4 +142,5 @@ def _best_of_latent(part: LatentExpectation, allowed: Array, key: Array, draws: 
 
     apart = jnp.where(allowed[:, None] & allowed[None, :], cov, 0.0)
     correlated = jnp.any(apart * (1.0 - jnp.eye(cov.shape[0], dtype=cov.dtype)) != 0)
-    return jax.lax.cond(correlated, drawn, exact)
+    shares: Array = jax.lax.cond(correlated, drawn, exact)
+    return shares

@@ -1,4 +1,4 @@
-"""The probability that an arm is best, from draws: joint ones, independent ones, and those of joint normals."""
+"""The probability that an arm is best, from joint draws or from draws of each arm by itself."""
 
 from __future__ import annotations
 

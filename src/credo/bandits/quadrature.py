@@ -1,8 +1,8 @@
 """Nodes and weights of a composite Gauss-Legendre rule whose cells lie where the integrand changes.
 
-The probability that an arm is best is an integral of densities and distribution functions of all arms. Each of
-them changes within a few scales about its own location, so a rule must know where every one does: quantiles of
-all arms are the edges of the cells, and each cell has a few Gauss-Legendre nodes.
+The probability that an arm is best is an integral of densities and distribution functions of all arms. Each
+of them changes within a few scales about its own location, so a rule must know where every one does:
+quantiles of all arms are the edges of the cells, and each cell has a few Gauss-Legendre nodes.
 """
 
 from __future__ import annotations
@@ -78,10 +78,10 @@ def sum_in_chunks(
 
 
 def merge_cells(edges: Array) -> Array:
-    """Fewer edges for many similar arms: as fine everywhere as the finest arm needs, rather than as all together.
+    """Fewer edges for many similar arms: as fine everywhere as the finest arm needs it.
 
-    The quantiles of one arm cut its range into pieces, each of which asks for one cell. The density of cells is
-    the largest that any arm asks for. For K arms whose scales differ by a factor r, and whose ranges have
+    The quantiles of one arm cut its range into pieces, each of which asks for one cell. The density of cells
+    is the largest that any arm asks for. For K arms whose scales differ by a factor r, and whose ranges have
     been cut off below the largest lower end, this asks for at most about 10 (1 + log r) cells, however many
     arms there are, where the edges of all arms would make 3 K cells.
 

@@ -69,9 +69,7 @@ class Policy:
         Raises:
             CredoError: the subclass does not write it.
         """
-        raise CredoError(
-            f"{type(self).__name__} has no probabilities(expectation, allowed, t, key); write it."
-        )
+        raise CredoError(f"{type(self).__name__} has no probabilities(...); write it.")
 
 
 def share_ties(scores: Array, allowed: Array) -> Array:

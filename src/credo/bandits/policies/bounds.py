@@ -24,8 +24,8 @@ def nearest_between(wanted: Array, low: Array, high: Array) -> Array:
         Probabilities (K,).
 
     Example:
-        >>> nearest_between(jnp.array([0.9, 0.1, 0.0]), jnp.zeros(3), jnp.full(3, 0.5)).round(3).tolist()
-        [0.5, 0.30000001192092896, 0.20000000298023224]
+        >>> [round(p, 3) for p in nearest_between(jnp.array([0.9, 0.1, 0.0]), jnp.zeros(3), jnp.full(3, 0.5)).tolist()]
+        [0.5, 0.3, 0.2]
     """
 
     def filled(level: Array) -> Array:

@@ -1,4 +1,4 @@
-"""The arm with the largest mean, with or without undirected exploration; and policies that ignore beliefs."""
+"""Policies that look at means alone, or at nothing."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Greedy(Policy):
 class EpsilonGreedy(Policy):
     """Choose any allowed arm with probability epsilon_t = epsilon (1 + t)^-decay, else the largest mean.
 
-    Source: Sutton & Barto, section 2.2; with decay = 1, Auer, Cesa-Bianchi & Fischer 2002 ("epsilon_n-greedy").
+    Source: Sutton & Barto, section 2.2; with decay = 1, Auer, Cesa-Bianchi & Fischer 2002.
 
     Arguments:
         epsilon: the probability of exploration at t = 0, in [0, 1].
@@ -77,9 +77,8 @@ class EpsilonGreedy(Policy):
         best = share_ties(expectation.mean, allowed)
         fall = (1.0 + t.astype(best.dtype)) ** -jnp.asarray(self.decay, best.dtype)
         epsilon = jnp.asarray(self.epsilon, best.dtype) * fall
-        return (1.0 - epsilon) * best + epsilon * allowed / jnp.maximum(jnp.sum(allowed), 1).astype(
-            best.dtype
-        )
+        count = jnp.maximum(jnp.sum(allowed), 1).astype(best.dtype)
+        return (1.0 - epsilon) * best + epsilon * allowed / count
 
 
 @record
@@ -99,8 +98,8 @@ class Boltzmann(Policy):
         >>> import credo, jax.numpy as jnp
         >>> from credo.likelihoods import LatentExpectation
         >>> law = LatentExpectation(credo.Normal(1.0), jnp.array([[0.0], [1.0]]), jnp.eye(2))
-        >>> Boltzmann(1.0).pmf(law).round(3).tolist()
-        [0.26899999380111694, 0.7310000061988831]
+        >>> [round(p, 3) for p in Boltzmann(1.0).pmf(law).tolist()]
+        [0.269, 0.731]
     """
 
     temperature: ArrayLike = 0.1

@@ -1,4 +1,4 @@
-"""Guard rails around a policy: bounds, forbidden arms and a holdout, all of which act on the probabilities."""
+"""Guard rails around a policy: bounds, forbidden arms and a holdout, which act on its probabilities."""
 
 from __future__ import annotations
 
@@ -45,10 +45,10 @@ class Guarded(Policy):
         >>> from credo.bandits.policies import Greedy
         >>> from credo.likelihoods import LatentExpectation
         >>> law = LatentExpectation(credo.Normal(1.0), jnp.array([[0.0], [1.0], [2.0]]), jnp.eye(3))
-        >>> Guarded(Greedy(), floors=0.1, caps=0.75).pmf(law).round(3).tolist()
+        >>> [round(p, 3) for p in Guarded(Greedy(), floors=0.1, caps=0.75).pmf(law).tolist()]
         [0.125, 0.125, 0.75]
-        >>> Guarded(Greedy(), forbidden=(2,), holdout=0.2, baseline=0).pmf(law).round(3).tolist()
-        [0.20000000298023224, 0.800000011920929, 0.0]
+        >>> [round(p, 3) for p in Guarded(Greedy(), forbidden=(2,), holdout=0.2, baseline=0).pmf(law).tolist()]
+        [0.2, 0.8, 0.0]
     """
 
     policy: Policy
@@ -81,35 +81,29 @@ class Guarded(Policy):
         Raises:
             CredoError: the sentence says what is impossible.
         """
-        for name, index in (("forbidden", max(self.forbidden, default=0)), ("baseline", self.baseline or 0)):
-            if index >= arms:
-                raise CredoError(f"{name} must name arms in 0..{arms - 1}; got {index}.", field=name)
+        for name, indices in (("forbidden", self.forbidden), ("baseline", (self.baseline or 0,))):
+            if max(indices, default=0) >= arms:
+                raise CredoError(f"{name} must be in 0..{arms - 1}; got {max(indices)}.", field=name)
         free = np.setdiff1d(np.arange(arms), np.asarray(self.forbidden, int))
         if free.size == 0:
-            raise CredoError(f"forbidden must leave at least one of {arms} arms; got {self.forbidden}.")
+            raise CredoError("forbidden must leave at least one arm; all are forbidden.", field="forbidden")
         for name in ("floors", "caps"):
             shape = np.shape(getattr(self, name))
             if shape not in ((), (arms,)):
-                raise CredoError(
-                    f"{name} must be a number or one an arm ({arms},); got shape {shape}.", field=name
-                )
+                allowed = f"a number or {arms} numbers, one an arm"
+                raise CredoError(f"{name} must be {allowed}; got an array of shape {shape}.", field=name)
         if any(isinstance(bound, Tracer) for bound in (self.floors, self.caps, self.floor)):
             return
         low = np.broadcast_to(np.maximum(self.floors, self.floor), arms).astype(float)[free]
         high = np.broadcast_to(np.asarray(self.caps), arms).astype(float)[free]
         if np.any(low > high):
-            arm = int(free[np.argmax(low > high)])
-            raise CredoError(
-                f"floors must not be above caps; arm {arm} has both the other way round.", field="floors"
-            )
+            arm = int(np.argmax(low > high))
+            found = f"{low[arm]:g} and {high[arm]:g} for arm {free[arm]}"
+            raise CredoError(f"floors must not be above `caps`; got {found}.", field="floors")
         if low.sum() > 1 + 1e-6:
-            raise CredoError(
-                f"floors must sum to at most 1 over the arms; they sum to {low.sum():g}.", field="floors"
-            )
+            raise CredoError(f"floors must sum to at most 1; they sum to {low.sum():g}.", field="floors")
         if high.sum() < 1 - 1e-6:
-            raise CredoError(
-                f"caps must sum to at least 1 over the arms; they sum to {high.sum():g}.", field="caps"
-            )
+            raise CredoError(f"caps must sum to at least 1; they sum to {high.sum():g}.", field="caps")
 
     def pmf(
         self, expectation: Expectation, allowed: Array | None = None, t: ArrayLike = 0, key: Key = 0

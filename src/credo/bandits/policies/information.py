@@ -32,7 +32,7 @@ class InformationDirected(Policy):
     Example:
         >>> import credo, jax.numpy as jnp
         >>> from credo.likelihoods import LatentExpectation
-        >>> law = LatentExpectation(credo.Normal(1.0), jnp.array([[0.0], [0.0]]), jnp.diag(jnp.array([4.0, 0.0])))
+        >>> law = LatentExpectation(credo.Normal(1.0), jnp.zeros((2, 1)), jnp.diag(jnp.array([4.0, 0.0])))
         >>> InformationDirected().pmf(law).tolist()   # the second arm is known
         [1.0, 0.0]
     """

@@ -17,9 +17,9 @@ __all__ = ["SquareCB"]
 class SquareCB(Policy):
     """Choose an arm with probability 1 / (A + gamma_t gap), and the arm with the largest mean otherwise.
 
-    gamma_t = gamma (1 + t)^exponent, the gap is that to the largest mean, and A is the number of allowed arms.
-    Source: Abe & Long 1999, ICML; Foster & Rakhlin 2020, ICML, whose regret bound holds for any regression
-    with few squared errors. Only means matter.
+    gamma_t = gamma (1 + t)^exponent, the gap is that to the largest mean, and A arms are allowed. Source:
+    Abe & Long 1999, ICML; Foster & Rakhlin 2020, ICML, whose regret bound holds for any regression with few
+    squared errors. Only means matter.
 
     Arguments:
         gamma: how fast probabilities fall with the gap, per unit of reward, at least 0.
@@ -33,8 +33,10 @@ class SquareCB(Policy):
         >>> import credo, jax.numpy as jnp
         >>> from credo.likelihoods import LatentExpectation
         >>> law = LatentExpectation(credo.Normal(1.0), jnp.array([[0.0], [1.0]]), jnp.eye(2))
-        >>> SquareCB(8.0).pmf(law, t=0).tolist(), SquareCB(8.0).pmf(law, t=8).round(4).tolist()
-        ([0.10000000149011612, 0.8999999761581421], [0.03849999979138374, 0.9614999890327454])
+        >>> for t in (0, 8):
+        ...     print([round(p, 3) for p in SquareCB(8.0).pmf(law, t=t).tolist()])
+        [0.1, 0.9]
+        [0.038, 0.962]
     """
 
     gamma: ArrayLike = 10.0

@@ -32,7 +32,7 @@ class TopTwo(Thompson):
         >>> import credo, jax.numpy as jnp
         >>> from credo.likelihoods import LatentExpectation
         >>> law = LatentExpectation(credo.Normal(1.0), jnp.array([[0.0], [3.0]]), jnp.eye(2))
-        >>> TopTwo(beta=0.5).pmf(law).round(3).tolist()
+        >>> [round(p, 3) for p in TopTwo(beta=0.5).pmf(law).tolist()]
         [0.5, 0.5]
     """
 

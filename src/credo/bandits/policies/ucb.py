@@ -29,7 +29,8 @@ class UCB(Policy):
     Example:
         >>> import credo, jax.numpy as jnp
         >>> from credo.likelihoods import LatentExpectation
-        >>> law = LatentExpectation(credo.Normal(1.0), jnp.array([[0.0], [1.0]]), jnp.diag(jnp.array([4.0, 1.0])))
+        >>> cov = jnp.diag(jnp.array([4.0, 1.0]))
+        >>> law = LatentExpectation(credo.Normal(1.0), jnp.array([[0.0], [1.0]]), cov)
         >>> UCB(0.5).pmf(law).tolist(), UCB(1.5).pmf(law).tolist()
         ([0.0, 1.0], [1.0, 0.0])
     """
@@ -65,7 +66,8 @@ class BayesUCB(Policy):
     Example:
         >>> import credo, jax.numpy as jnp
         >>> from credo.likelihoods import LatentExpectation
-        >>> law = LatentExpectation(credo.Normal(1.0), jnp.array([[0.0], [1.0]]), jnp.diag(jnp.array([4.0, 1.0])))
+        >>> cov = jnp.diag(jnp.array([4.0, 1.0]))
+        >>> law = LatentExpectation(credo.Normal(1.0), jnp.array([[0.0], [1.0]]), cov)
         >>> BayesUCB().pmf(law, t=1).tolist(), BayesUCB().pmf(law, t=100).tolist()
         ([0.0, 1.0], [1.0, 0.0])
     """
