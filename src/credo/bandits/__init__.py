@@ -4,17 +4,84 @@ An `Agent` is a learner of rewards, a design (how arms share the learner) and a 
 """
 
 from credo.bandits.agent import Agent, AgentBelief
+from credo.bandits.best import probability_best
 from credo.bandits.choice import Choice
-from credo.bandits.environments import AnyEnvironment, ArmsByChance, ArmsByPlan, BernoulliArms, Classification, ConstantArm, Context, ContextDesign, ContextualArms, ContextualState, Drift, Environment, GaussianArms, Intercept, Jumps, KnownRewards, LogColumns, LoggedReplay, MaskedState, Motion, Products, ProductsState, RewardUnit, RowsState, Still, Wheel, arm_key, environment_names, every_arm, load
-from credo.bandits.estimators import ESTIMATORS, INTERVALS, AgentPolicy, Bounds, Comparison, DirectModel, Estimate, EstimatorName, IntervalName, RowPolicy, Target, TargetPolicy, arm_values, compare, confidence_sequence, evaluate, target_pmfs
+from credo.bandits.environments import (
+    AnyEnvironment,
+    ArmsByChance,
+    ArmsByPlan,
+    BernoulliArms,
+    Classification,
+    ConstantArm,
+    Context,
+    ContextDesign,
+    ContextualArms,
+    ContextualState,
+    Drift,
+    Environment,
+    GaussianArms,
+    Intercept,
+    Jumps,
+    KnownRewards,
+    LogColumns,
+    LoggedReplay,
+    MaskedState,
+    Motion,
+    Products,
+    ProductsState,
+    RewardUnit,
+    RowsState,
+    Still,
+    Wheel,
+    arm_key,
+    environment_names,
+    every_arm,
+    load,
+)
+from credo.bandits.estimators import (
+    ESTIMATORS,
+    INTERVALS,
+    AgentPolicy,
+    Bounds,
+    Comparison,
+    DirectModel,
+    Estimate,
+    EstimatorName,
+    IntervalName,
+    RowPolicy,
+    Target,
+    TargetPolicy,
+    arm_values,
+    compare,
+    confidence_sequence,
+    evaluate,
+    target_pmfs,
+)
 from credo.bandits.logs import LOG_FORMATS, Log, LogFormat, LogSource, ReadCounts
 from credo.bandits.play import play
-from credo.bandits.policies import UCB, BayesUCB, Boltzmann, EpsilonGreedy, Fixed, Greedy, Guarded, InformationDirected, Policy, SquareCB, Thompson, TopTwo, Uniform
+from credo.bandits.policies import (
+    UCB,
+    BayesUCB,
+    Boltzmann,
+    EpsilonGreedy,
+    Fixed,
+    Greedy,
+    Guarded,
+    InformationDirected,
+    Policy,
+    SquareCB,
+    Thompson,
+    TopTwo,
+    Uniform,
+)
 from credo.bandits.report import Report
 from credo.bandits.scaling import Scaler
-from credo.bandits.best import probability_best
 
 __all__ = [
+    "ESTIMATORS",
+    "INTERVALS",
+    "LOG_FORMATS",
+    "UCB",
     "Agent",
     "AgentBelief",
     "AgentPolicy",
@@ -35,7 +102,6 @@ __all__ = [
     "ContextualState",
     "DirectModel",
     "Drift",
-    "ESTIMATORS",
     "Environment",
     "EpsilonGreedy",
     "Estimate",
@@ -44,13 +110,11 @@ __all__ = [
     "GaussianArms",
     "Greedy",
     "Guarded",
-    "INTERVALS",
     "InformationDirected",
     "Intercept",
     "IntervalName",
     "Jumps",
     "KnownRewards",
-    "LOG_FORMATS",
     "Log",
     "LogColumns",
     "LogFormat",
@@ -73,7 +137,6 @@ __all__ = [
     "TargetPolicy",
     "Thompson",
     "TopTwo",
-    "UCB",
     "Uniform",
     "Wheel",
     "arm_key",

@@ -12,8 +12,9 @@ from credo.core.errors import CredoError, require_nonnegative
 from credo.core.records import record
 from credo.core.trees import all_finite, select
 from credo.core.types import Array, ArrayLike, DTypeLike, PyTree
+from credo.likelihoods.base import LikelihoodBase
 
-__all__ = ["Info", "accept", "clean", "isolate", "seal", "sound", "usable"]
+__all__ = ["Info", "accept", "clean", "isolate", "legible", "seal", "sound", "usable"]
 
 B = TypeVar("B")
 T = TypeVar("T")
@@ -91,6 +92,30 @@ def clean(tree: PyTree) -> PyTree:
         )
 
     return jax.tree.map(fix, tree)
+
+
+def legible(likelihood: LikelihoodBase, y: PyTree) -> tuple[PyTree, Array]:
+    """What a likelihood can read of an observation, and whether that is anything.
+
+    Arguments:
+        likelihood: the likelihood of y.
+        y: the observation, as the user passed it.
+
+    Returns:
+        y without NaN and infinities, save that NaN remains where some outputs are observed and these are not;
+        and whether y was observed: a boolean, or for a joint model one boolean a row.
+    """
+    seen, whole = likelihood.seen(y), likelihood.observed(y)
+    if seen is None:
+        return clean(y), whole
+    outputs = seen.reshape(*whole.shape, -1)
+    some = jnp.any(outputs, axis=-1)
+    missing = ~outputs & some[..., None]
+
+    def blank(leaf: Array) -> Array:
+        return jnp.where(missing.reshape(leaf.shape), jnp.nan, leaf)
+
+    return jax.tree.map(blank, clean(y)), some
 
 
 def usable(observed: Array, weight: ArrayLike, dtype: DTypeLike) -> tuple[Array, Array]:

@@ -17,6 +17,7 @@ from credo.core.types import Array, ArrayLike, Key, PyTree
 from credo.covariances import Covariance, Diagonal, EnsembleCovariance, Full
 from credo.covariances.ensemble import centred
 from credo.dynamics import Dynamics, Static
+from credo.learners.acceptance import legible
 from credo.learners.base import Info, Learner, accept, clean, usable
 from credo.learners.curvatures import Local
 from credo.learners.functions import SampledFunction
@@ -140,8 +141,9 @@ class EnsembleLearner(Learner[Ensemble]):
         self, belief: Ensemble, x: PyTree, y: PyTree, weight: ArrayLike, key: Key | None
     ) -> tuple[Ensemble, Info]:
         likelihood = self.model.likelihood
-        observed, used = usable(likelihood.observed(y), weight, belief.mean.dtype)
-        safe_x, safe_y = clean(x), clean(y)
+        safe_y, there = legible(likelihood, y)
+        observed, used = usable(there, weight, belief.mean.dtype)
+        safe_x = clean(x)
         _, eta, rows = self._outputs(belief, safe_x)
         score, root = likelihood.score(eta, safe_y), likelihood.fisher_root(eta, safe_y)
         # in coordinates w of theta = mean + w D / sqrt(M - 1), w ~ N(0, I)

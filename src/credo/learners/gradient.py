@@ -16,6 +16,7 @@ from credo.core.records import record, static_field
 from credo.core.trees import as_like, ravel
 from credo.core.types import Array, ArrayLike, Key, PyTree
 from credo.dynamics import Dynamics, Static
+from credo.learners.acceptance import legible
 from credo.learners.base import Info, Learner, accept, clean, usable
 from credo.learners.functions import SampledFunction
 from credo.likelihoods import DrawnExpectation, Expectation, Predictive, PredictiveRows, Rows
@@ -152,8 +153,9 @@ class GradientLearner(Learner[Point]):
         likelihood, unravel, dtype = self.model.likelihood, belief.unravel, belief.mean.dtype
         noise = likelihood.init_noise(dtype)
         known = likelihood.given_noise(noise)
-        observed, used = usable(likelihood.observed(y), weight, dtype)
-        safe_x, safe_y = clean(x), clean(y)
+        safe_y, there = legible(likelihood, y)
+        observed, used = usable(there, weight, dtype)
+        safe_x = clean(x)
 
         def loss(mean: Array, x: PyTree, y: PyTree, weight: Array) -> Array:
             eta = self.model.outputs(mean, unravel, x)

@@ -16,12 +16,14 @@ from credo.core.trees import ravel, spread
 from credo.core.types import Array, ArrayLike, Key, PyTree
 from credo.covariances import Family, Full, Readable
 from credo.dynamics import Dynamics, Static
+from credo.learners.acceptance import legible
 from credo.learners.base import Info, Learner, accept, clean, usable
 from credo.learners.curvatures import Curvature, LinearizedGaussNewton, Local, Site
 from credo.learners.functions import SampledFunction
 from credo.learners.rules import BONGRule, Rule
 from credo.likelihoods import Expectation, LatentExpectation, Predictive, PredictiveRows, Rows
 from credo.likelihoods.base import LikelihoodBase
+from credo.likelihoods.elliptical import only_observed
 from credo.linalg.matrices import psd_root
 from credo.models.model import Model, as_model
 from credo.models.partial import start
@@ -120,8 +122,9 @@ class RecursiveLearner(Learner[Gaussian]):
     ) -> tuple[Gaussian, Info]:
         likelihood = self.model.likelihood
         known = likelihood.given_noise(belief.noise)
-        observed, used = usable(likelihood.observed(y), weight, belief.mean.dtype)
-        safe_x, safe_y, one_key = clean(x), clean(y), step_key(key, belief.t)
+        safe_y, there = legible(likelihood, y)
+        observed, used = usable(there, weight, belief.mean.dtype)
+        safe_x, one_key = clean(x), step_key(key, belief.t)
         site = Site(self.model, known, belief.unravel, safe_x, safe_y, used, one_key)
 
         def measure(mean: Array, cov: Readable, iteration: Array | int) -> Local:
@@ -132,9 +135,12 @@ class RecursiveLearner(Learner[Gaussian]):
         output_cov = step.inner if self.curvature.linear else jnp.zeros((count, count), step.mean.dtype)
         noise = belief.noise
         if noise is not None:
-            each = jnp.repeat(used.reshape(-1), count // used.size)
+            each, seen = jnp.repeat(used.reshape(-1), count // used.size), likelihood.seen(y)
+            if seen is not None:
+                each = jnp.where(seen, each, 0.0)
             gap = jnp.where(each > 0, known.score(local.eta, safe_y), 0.0)
             unit = output_cov + jnp.diag(jnp.where(each > 0, 1.0 / jnp.where(each > 0, each, 1.0), 1.0))
+            unit = unit if seen is None else only_observed(unit, each > 0)
             noise = noise.observe(gap, unit, jnp.sum(each))
         new = Gaussian(step.mean, step.cov, belief.t, belief.unravel, belief.anchor, noise)
         if self.curvature.sampled:

@@ -130,6 +130,15 @@ class LikelihoodBase:
         ]
         return jnp.all(jnp.stack(flags)) if flags else jnp.asarray(True)
 
+    def seen(self, y: PyTree) -> Array | None:
+        """Which outputs of y are observed (C,), where some may be observed without the others.
+
+        None, the default, says that y is observed or missing as a whole. Where a likelihood returns booleans,
+        its `log_prob`, `score` and `fisher_root` take y with NaN in the other outputs, and are those of the
+        observed outputs alone; so is the `log_prob` of its predictives.
+        """
+        return None
+
     def rows(self, y: PyTree) -> int:
         """How many observations y stands for, which is 1 unless rows are joined."""
         return 1

@@ -19,7 +19,7 @@ from credo.likelihoods.predictive import Predictive
 from credo.likelihoods.quantiles import bisect, student_cdf
 from credo.linalg.matrices import cholesky, solve_lower
 
-__all__ = ["NormalPredictive", "StudentTPredictive", "drop_one", "vector"]
+__all__ = ["NormalPredictive", "StudentTPredictive", "drop_one", "only_observed", "vector"]
 
 
 @record
@@ -53,8 +53,8 @@ class NormalPredictive(Predictive):
         """log N(y | loc, cov).
 
         Arguments:
-            y: the observation (C,).
-            observed: which outputs count, booleans (C,); they must be uncorrelated with the others.
+            y: the observation (C,). Outputs that are NaN are left out, unless all of them are.
+            observed: which outputs count, booleans (C,).
         """
         white, log_det, size = _whiten(y, self.loc, self.cov, observed)
         return -0.5 * (jnp.sum(white**2) + size * math.log(2 * math.pi)) - log_det
@@ -113,8 +113,8 @@ class StudentTPredictive(Predictive):
         """The log density of the multivariate t.
 
         Arguments:
-            y: the observation (C,).
-            observed: which outputs count, booleans (C,); they must be uncorrelated with the others.
+            y: the observation (C,). Outputs that are NaN are left out, unless all of them are.
+            observed: which outputs count, booleans (C,).
         """
         white, log_det, size = _whiten(y, self.loc, self.shape, observed)
         half = 0.5 * (self.df + size)
@@ -167,11 +167,24 @@ def _whiten(y: PyTree, loc: Array, cov: Array, observed: ArrayLike) -> tuple[Arr
 
     With it come half the log determinant of their covariance, and their number.
     """
-    chol = cholesky(cov)
+    value = vector(y, loc)
     seen = jnp.broadcast_to(jnp.asarray(observed), loc.shape)
-    gap = jnp.where(seen, vector(y, loc) - loc, 0.0)
+    if loc.shape[0] > 1:
+        missing = jnp.isnan(value)
+        seen = seen & (~missing | jnp.all(missing))
+        cov = only_observed(cov, seen)
+    chol = cholesky(cov)
+    gap = jnp.where(seen, value - loc, 0.0)
     white = solve_lower(chol, gap)
     return white, jnp.sum(jnp.where(seen, jnp.log(jnp.diagonal(chol)), 0.0)), jnp.sum(seen.astype(loc.dtype))
+
+
+def only_observed(cov: Array, seen: Array) -> Array:
+    """The covariance (C, C) in which outputs that are not seen (C,) have variance 1 and are uncorrelated.
+
+    Its Cholesky factor and its inverse are, for the outputs that are seen, those of their own block.
+    """
+    return jnp.where(seen[:, None] & seen[None, :], cov, jnp.eye(cov.shape[0], dtype=cov.dtype))
 
 
 def vector(y: PyTree, like: Array) -> Array:

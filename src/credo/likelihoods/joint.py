@@ -62,6 +62,11 @@ class Rows(LikelihoodBase):
         """Which rows are observed: booleans (B,)."""
         return jax.vmap(self.each.observed)(y)
 
+    def seen(self, y: PyTree) -> Array | None:
+        """Which outputs of which rows are observed (B C,), where rows may be observed in part."""
+        outputs: Array | None = jax.vmap(self.each.seen)(y)
+        return None if outputs is None else outputs.reshape(-1)
+
     def log_prob(self, eta: Array, y: PyTree) -> Array:
         """The sum over rows."""
         return jnp.sum(jax.vmap(self.each.log_prob)(self._split(eta, y), y))

@@ -15,7 +15,7 @@ from credo.core.records import record
 from credo.core.trees import as_like
 from credo.core.types import Array, ArrayLike, DTypeLike, PyTree
 from credo.likelihoods.base import LikelihoodBase
-from credo.likelihoods.elliptical import NormalPredictive, StudentTPredictive, vector
+from credo.likelihoods.elliptical import NormalPredictive, StudentTPredictive, only_observed, vector
 from credo.likelihoods.mixture import MixturePredictive
 from credo.likelihoods.predictive import Predictive
 from credo.linalg.matrices import cholesky, inverse, solve
@@ -32,6 +32,9 @@ class Normal(LikelihoodBase):
             covariance matrix (C, C), or an `InverseGamma` prior where it is unknown. With such a prior, the
             variances of the belief and the noise of the dynamics are in units of the noise variance, updates
             are exact for linear models (normal-inverse-gamma), and predictives are Student-t.
+
+    Of several outputs, those that are NaN in y are not observed: `log_prob`, `score` and `fisher_root` are
+    those of the others alone.
 
     Raises:
         CredoError: a variance is not above 0, or (later) its shape does not fit the outputs of a model.
@@ -82,17 +85,32 @@ class Normal(LikelihoodBase):
         return NormalPredictive(eta, self._cov(eta)).log_prob(y)
 
     def score(self, eta: Array, y: PyTree) -> Array:
-        """inv(var) (y - eta)."""
+        """inv(var) (y - eta), and 0 for outputs that are not observed."""
         gap = vector(y, eta) - eta
         var = self._var(eta)
-        return solve(var, gap) if var.ndim == 2 else gap / var
+        if eta.shape[0] == 1:
+            return solve(var, gap) if var.ndim == 2 else gap / var
+        seen = ~jnp.isnan(gap)
+        gap = jnp.where(seen, gap, 0.0)
+        return solve(only_observed(var, seen), gap) if var.ndim == 2 else gap / var
 
     def fisher_root(self, eta: Array, y: PyTree) -> Array:
-        """1 / sd on the diagonal (for a noise matrix R: inv(L)' with R = L L')."""
+        """1 / sd on the diagonal (for a noise matrix R: inv(L)' with R = L L'); rows of 0 where y is NaN."""
         var = self._var(eta)
+        if eta.shape[0] == 1:
+            return inverse(cholesky(var)).T if var.ndim == 2 else jax.lax.rsqrt(var).reshape(1, 1)
+        seen = ~jnp.isnan(vector(y, eta))
         if var.ndim < 2:
-            return jnp.diag(jnp.broadcast_to(jax.lax.rsqrt(var), eta.shape))
-        return inverse(cholesky(var)).T
+            return jnp.diag(jnp.where(seen, jnp.broadcast_to(jax.lax.rsqrt(var), eta.shape), 0.0))
+        return jnp.where(seen[:, None], inverse(cholesky(only_observed(var, seen))).T, 0.0)
+
+    def seen(self, y: PyTree) -> Array | None:
+        """Which of several outputs are not NaN (C,); None for one output."""
+        leaves = jax.tree.leaves(y)
+        if len(leaves) != 1 or jnp.size(leaves[0]) == 1:
+            return None
+        array = jnp.asarray(leaves[0])
+        return ~jnp.isnan(array.reshape(-1)) if jnp.issubdtype(array.dtype, jnp.floating) else None
 
     def mean(self, eta: Array) -> Array:
         """eta."""

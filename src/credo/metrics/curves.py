@@ -13,9 +13,9 @@ __all__ = ["reliability", "running", "windowed"]
 
 
 def _rows(scores: Scores, name: LossName) -> np.ndarray:
-    """The loss of each row (N,), in double precision; the mean over outputs where there are several."""
+    """The loss of each row (N,), in double precision; the mean over those observed of several outputs."""
     losses = row_losses(scores, name, float)
-    return losses if losses.ndim == 1 else np.asarray(losses.mean(axis=1))
+    return losses if losses.ndim == 1 else np.asarray(np.nanmean(losses, axis=1))
 
 
 def running(scores: Scores, name: LossName) -> np.ndarray:
@@ -89,7 +89,7 @@ def reliability(scores: Scores, bins: int = BINS) -> dict[str, np.ndarray]:
         return {"predicted": confidence / safe, "observed": correct / safe, "count": count.astype(int)}
     if scores.pit is None:
         raise CredoError("a reliability diagram needs a distribution function, and the likelihood has none.")
-    inside = central(scores.pit).reshape(-1)
+    inside = central(scores.observed_pit).reshape(-1)
     count = count_bins(inside, np.ones(len(inside)), LEVELS)[:, 0]
     levels = np.arange(1, LEVELS) / LEVELS
     share = np.cumsum(count)[:-1] / max(len(inside), 1)

@@ -21,7 +21,7 @@ class Scores:
     """Predictions of N rows with their observations. Rows without an observation are left out.
 
     Attributes:
-        y: the observations (N,), or (N, C) for several outputs.
+        y: the observations (N,), or (N, C) for several outputs, of which some may be NaN.
         mean, sd: the predictive mean and standard deviation, shaped as y (regression); None for class
             probabilities, and where the likelihood has none.
         log_prob: log p(y | x, past) of each row (N,), in nats.
@@ -66,6 +66,13 @@ class Scores:
         """Whether the most probable class was observed (N,)."""
         assert self.probs is not None
         return np.asarray(self.probs.argmax(axis=1) == self.y)
+
+    @property
+    def observed_pit(self) -> np.ndarray:
+        """The `pit` of what was observed: outputs that are NaN in y are left out."""
+        assert self.pit is not None
+        several = self.pit.ndim > 1 and self.pit.shape == self.y.shape
+        return self.pit[~np.isnan(self.y)] if several else self.pit
 
     def rows(self, where: np.ndarray | slice) -> Scores:
         """The scores of some of the rows.
@@ -138,11 +145,18 @@ _BOTH, _CLASS, _NUMBER = ("classification", "regression"), ("classification",), 
 
 
 def _mean(name: LossName) -> Callable[[Scores], float]:
-    return lambda scores: float(row_losses(scores, name).mean())
+    return lambda scores: _average(row_losses(scores, name), scores)
+
+
+def _average(losses: np.ndarray, scores: Scores) -> float:
+    """The mean over what was observed, where rows have several outputs."""
+    if losses.ndim == 1 or scores.y.shape != losses.shape:
+        return float(losses.mean())
+    return float(losses[~np.isnan(scores.y)].mean())
 
 
 def _rmse(scores: Scores) -> float:
-    return float(np.sqrt(row_losses(scores, "rmse").mean()))
+    return float(np.sqrt(_average(row_losses(scores, "rmse"), scores)))
 
 
 def _ece(scores: Scores) -> float:
@@ -151,8 +165,7 @@ def _ece(scores: Scores) -> float:
 
 
 def _coverage(scores: Scores) -> float:
-    assert scores.pit is not None
-    return coverage(scores.pit)
+    return coverage(scores.observed_pit)
 
 
 def _class_mean(name: str) -> Callable[[Scores], float]:

@@ -66,11 +66,12 @@ _LENGTH = Constraint(_all(lambda array: array >= -1), "must be at least -1")
 _WEIGHTS = Constraint(_normalised, "must be log probabilities that sum to one", finite=False)
 _LOGS = Constraint(_all(lambda array: array < np.inf), "must be log probabilities", finite=False)
 _MATRIX = Constraint(_semidefinite, "must be symmetric and positive semi-definite")
+_OBSERVED = Constraint(_all(lambda array: ~np.isinf(array)), "must not be infinite", finite=False)
 
 CONSTRAINTS: dict[str, dict[str, Constraint]] = {
     "Bank": {"log_weights": _WEIGHTS},
     "Beta": {"a": _POSITIVE, "b": _POSITIVE},
-    "Buffer": {"weight": _NONNEGATIVE, "count": _NONNEGATIVE},
+    "Buffer": {"weight": _NONNEGATIVE, "count": _NONNEGATIVE, "y": _OBSERVED},
     "DenseCovariance": {"matrix": _MATRIX},
     "DiagonalCovariance": {"var": _NONNEGATIVE},
     "Dirichlet": {"counts": _POSITIVE},
@@ -79,7 +80,7 @@ CONSTRAINTS: dict[str, dict[str, Constraint]] = {
     "Gamma": {"shape": _POSITIVE, "per": _POSITIVE},
     "Hypotheses": {"log_weights": _WEIGHTS},
     "LowRankCovariance": {"base": _POSITIVE},
-    "Memory": {"filled": _NONNEGATIVE},
+    "Memory": {"filled": _NONNEGATIVE, "ys": _OBSERVED},
     "Piece": {"jump_var": _NONNEGATIVE},
     "Resettable": {"run_length": _LENGTH, "retention": _SHARE, "change": _SHARE},
     "ScaleByAdamState": {"count": _NONNEGATIVE, "nu": _NONNEGATIVE},

@@ -115,6 +115,18 @@ def forecast_outcome(
     return Outcome(mean, sd, log_prob, pit, None, others, loss, action, quantiles)
 
 
+def _scored(y: PyTree) -> PyTree:
+    """An observation without infinities, and without NaN unless some of its entries are numbers."""
+
+    def fix(leaf: Array, safe: Array) -> Array:
+        if leaf.size < 2 or not jnp.issubdtype(leaf.dtype, jnp.floating):
+            return safe
+        missing = jnp.isnan(leaf)
+        return jnp.where(missing & ~jnp.all(missing), leaf, safe)
+
+    return jax.tree.map(fix, jax.tree.map(jnp.asarray, y), clean(y))
+
+
 def _optional(member: Callable[[], Array]) -> Array | None:
     """What a predictive answers, or None where it has no such answer."""
     try:
@@ -177,7 +189,7 @@ def score_chunk(
         predicted = outer.predict(belief, dt)
         scored = y if target is None else target
         outcome = forecast_outcome(
-            outer, predicted, clean(x), clean(scored), method, compare, one_key, choice, levels
+            outer, predicted, clean(x), _scored(scored), method, compare, one_key, choice, levels
         )
         new, info = outer.update(predicted, x, y, weight=1.0 if weight is None else weight, key=one_key)
         if collect is not None:
@@ -237,7 +249,10 @@ def to_scores(outcome: Outcome, info: Info, ys: ArrayLike, keep: np.ndarray | No
         log_evidence = np.repeat(log_evidence / count, count)
         ok, keep = np.repeat(ok, count), np.repeat(keep, count)
     if y.dtype.kind == "f":
-        keep = keep & ~np.isnan(y.reshape(len(y), -1)).any(axis=1)
+        missing = np.isnan(y.reshape(len(y), -1))
+        # of several outputs some may be observed, where the likelihood can tell how probable these were
+        some = ~missing.all(axis=1) & ~np.isnan(rows.log_prob)
+        keep = keep & (~missing.any(axis=1) | some)
     if rows.probs is not None:
         label = y.reshape(len(y), -1)
         keep = keep & ((label >= 0) & (label < rows.probs.shape[1])).all(axis=1)
