@@ -56,21 +56,21 @@ def gather(log: Log, policy: Target) -> Evidence:
         >>> gather(Log(("a", "b"), [0, 1, 0], [1.0, 0.0, np.nan], [0.5] * 3), [0.5, 0.5]).mask.tolist()
         [True, True, False]
     """
-    known = np.isfinite(log.rewards)
-    if known.sum() < 2:
+    mask = np.isfinite(log.rewards)
+    if mask.sum() < 2:
         raise DataError(
-            f"the log must have two or more rows with rewards; it has {known.sum()} among {log.rows:,} "
+            f"the log must have two or more rows with rewards; it has {mask.sum()} among {log.rows:,} "
             "decisions: are the rewards in another file, or under other ids?",
             field="rewards",
         )
-    target = target_pmfs(log, policy)[known]
-    log = log if known.all() else log.take(known)
+    target = target_pmfs(log, policy)[mask]
+    log = log if mask.all() else log.take(mask)
     weights = target[np.arange(log.rows), log.chosen] / log.propensities
     every = None
     if log.pmfs is not None:
         with np.errstate(divide="ignore", invalid="ignore"):
             every = np.where(target > 0, target / log.pmfs, 0.0)
-    return Evidence(log, target, weights, every, known)
+    return Evidence(log, target, weights, every, mask)
 
 
 def reward_values(evidence: Evidence, model: DirectModel | None, *, before: bool, seed: int) -> np.ndarray:

@@ -36,7 +36,7 @@ class EstimatorKind(NamedTuple):
     """What an estimator uses.
 
     Attributes:
-        weighs: whether rewards are correction.
+        weighs: whether rewards are weighted.
         models: whether there is a direct model.
         normalises: whether the weights are divided by their sum.
         cuts: what becomes of weights above the bound without being asked: None, "clip" or "drop".
