@@ -132,28 +132,28 @@ def _best(
     allowed = jnp.ones(mode.shape[0], bool) if allowed is None else allowed
     below, above = (_ends(fall, slope, start) for start in jax.lax.stop_gradient((low, high)))
     steps = [below * f for f in _FRACTIONS] + [jnp.zeros_like(mode)] + [above * f for f in _FRACTIONS[::-1]]
-    edges = mode + jnp.stack(steps)
+    edges = mode[None] + jnp.stack(steps)
     # An arm that may not be chosen has no cells of its own.
     first = jnp.min(jnp.where(allowed[:, None], edges[0], jnp.inf))
-    edges = jnp.where(allowed[:, None], edges, first)
+    edges = jnp.where(allowed[None, :, None], edges, first)
     rows = edges.transpose(1, 2, 0).reshape(-1, edges.shape[0])
     row = merge_cells(rows) if rows.size > MANY else rows.reshape(-1)
     nodes, weights = cell_nodes(row, _ORDER)
     cells = (-1, _ORDER, *mode.shape)
-    density = jnp.exp(fall(nodes[:, None, None] - mode)).reshape(cells)
+    density = jnp.exp(jax.vmap(fall)(nodes[:, None, None] - mode[None])).reshape(cells)
     inside, whole = _running()
     width = weights.reshape(-1, _ORDER)[:, :1] / whole[0]
     masses = jnp.einsum("j,cjka->cka", jnp.asarray(whole, density.dtype), density) * width[..., None]
     before = jnp.cumsum(masses, axis=0) - masses
     within = jnp.einsum("ij,cjka->cika", jnp.asarray(inside, density.dtype), density) * width[..., None, None]
     total = jnp.sum(masses, axis=0)
-    cdf, density = (before[:, None] + within) / total, density / total
+    cdf, density = (before[:, None] + within) / total[None, None], density / total[None, None]
     if log_weights is None:
         cdf, density = cdf[..., 0], density[..., 0]
     else:
-        parts = jnp.exp(log_weights)
+        parts = jnp.exp(log_weights)[None, None]
         cdf, density = jnp.sum(cdf * parts, axis=-1), jnp.sum(density * parts, axis=-1)
-    cdf = jnp.where(allowed, jnp.maximum(cdf, _LEAST), 1.0)
+    cdf = jnp.where(allowed[None, None], jnp.maximum(cdf, _LEAST), 1.0)
     joint = jnp.prod(cdf, axis=-1) * weights.reshape(-1, _ORDER)
     shares = jnp.where(allowed, jnp.sum(density / cdf * joint[..., None], axis=(0, 1)), 0.0)
     everything = jnp.sum(shares)

@@ -30,11 +30,12 @@ def best_of_draws(values: Array, log_weights: Array | None = None, allowed: Arra
         >>> best_of_draws(jnp.array([[0.0, 1.0], [2.0, 1.0], [3.0, 3.0], [4.0, 0.0]])).tolist()
         [0.625, 0.375]
     """
-    usable = values if allowed is None else jnp.where(allowed, values, -jnp.inf)
+    usable = values if allowed is None else jnp.where(allowed[None], values, -jnp.inf)
     best = usable == jnp.max(usable, axis=1, keepdims=True)
     if allowed is not None:
-        best = best & allowed
-    shares = best / jnp.maximum(jnp.sum(best, axis=1, keepdims=True), 1).astype(values.dtype)
+        best = best & allowed[None]
+    tied = jnp.maximum(jnp.sum(best, axis=1, keepdims=True), 1)
+    shares = best.astype(values.dtype) / tied.astype(values.dtype)
     if log_weights is None:
         return jnp.mean(shares, axis=0)
     return jnp.exp(log_weights) @ shares
@@ -75,8 +76,8 @@ def best_of_separate_draws(values: Array, log_weights: Array, allowed: Array | N
     place = jnp.asarray(0.5 + 0.5 * nodes, values.dtype)[:, None, None]
     chance = less[None] + place * (upto - less)[None]  # (nodes, K, K M)
     others = jnp.ones(arms, bool) if allowed is None else allowed
-    own = jnp.arange(points.shape[0]) // values.shape[1] == jnp.arange(arms)[:, None]
-    won = jnp.prod(jnp.where(own | ~others[:, None], 1.0, chance), axis=1)
+    own = (jnp.arange(points.shape[0]) // values.shape[1])[None] == jnp.arange(arms)[:, None]
+    won = jnp.prod(jnp.where((own | ~others[:, None])[None], 1.0, chance), axis=1)
     wins = jnp.asarray(0.5 * shares, values.dtype) @ won
     result = jnp.where(others, jnp.sum((wins * weights.reshape(-1)).reshape(values.shape), axis=1), 0.0)
     total = jnp.sum(result)
@@ -99,4 +100,4 @@ def joint_normals(location: Array, root: Array, key: Array, draws: int) -> Array
         The draws (M, K).
     """
     normals = standard_normals(key, draws, location.shape[0], location.dtype, quasi=True)
-    return location + normals @ root.T
+    return location[None] + normals @ root.T

@@ -28,10 +28,13 @@ _NORMAL_EDGES = (-1.2, 1.2)
 _STUDENT_EDGES = (-3.2, -2.4, -1.5, -0.6, 0.6, 1.5, 2.4, 3.2)
 """The normal quantiles at which cells end, beside the two ends; a Student-t needs more in its tails."""
 
+_TAIL = 1e-5
+"""The probability beyond each end."""
+
 _LEAST = 1e-12
 """What stands in place of a distribution function of 0, so that one may divide by it."""
 
-_STUDENT_COST = 5
+_STUDENT_COST = 2
 """What a value of a Student-t costs, in values of a normal law."""
 
 _POINT = 1e-18
@@ -70,7 +73,8 @@ def best_of_normals(
         above 0.
 
     Example:
-        >>> [round(p, 3) for p in best_of_normals(jnp.array([0.0, 1.0, 1.0]), jnp.array([1.0, 0.0, 0.0])).tolist()]
+        >>> shares = best_of_normals(jnp.array([0.0, 1.0, 1.0]), jnp.array([1.0, 0.0, 0.0]))
+        >>> [round(p, 3) for p in shares.tolist()]
         [0.159, 0.421, 0.421]
     """
     allowed = jnp.ones(location.shape[0], bool) if allowed is None else allowed
@@ -94,11 +98,11 @@ def best_of_normals(
 
     steps = _steps(spread, free)
     centre, bottom = _centred(centre, jax.lax.stop_gradient(steps), used, allowed)
-    edges = jnp.maximum(centre + steps, bottom)
+    edges = jnp.maximum(centre[None] + steps, bottom)
     if shape[1] == 1:  # every arm begins at or below the bottom
         edges = edges.at[0].set(bottom)
         cells = edges[:, :, 0].T
-        row = merge_cells(cells) if cells.size > MANY else jnp.append(edges[1:].reshape(-1), bottom)
+        row = merge_cells(cells) if cells.size > MANY else jnp.append(edges[1:].reshape(-1), bottom[None])
     else:
         row = edges.reshape(-1)
     law = _laws(centre, spread, free, log_weights)
@@ -127,11 +131,13 @@ def _best_of_two(location: Array, scale: Array, allowed: Array) -> Array:
 
 def _steps(spread: Array, free: Array | None) -> Array:
     """How far the edges lie from the centre of each component (Q, K, J)."""
-    end = NormalDist().inv_cdf(1.0 - 1e-5 / spread.shape[0])
     if free is None:
+        end = NormalDist().inv_cdf(1.0 - _TAIL / spread.shape[0])
         quantiles = jnp.asarray((-end, *_NORMAL_EDGES, end), spread.dtype)
-        return quantiles[:, None, None] * spread
-    return jnp.stack([student_quantile(z, free) * spread for z in (-end, *_STUDENT_EDGES, end)])
+        return quantiles[:, None, None] * spread[None]
+    end = NormalDist().inv_cdf(1.0 - _TAIL)  # further out, cells would be too long for their nodes
+    levels = jnp.asarray((-end, *_STUDENT_EDGES, end), spread.dtype)[:, None, None]
+    return student_quantile(levels, free[None]) * spread[None]
 
 
 def _centred(centre: Array, steps: Array, used: Array, allowed: Array) -> tuple[Array, Array]:
@@ -163,14 +169,15 @@ def _laws(
     height = None if free is None else student_height(free)
 
     def law(nodes: Array) -> tuple[Array, Array]:
-        z = jnp.clip((nodes.reshape(-1, *(1,) * centre.ndim) - centre) * rate, -1e9, 1e9)
+        z = jnp.clip((nodes.reshape(-1, *(1,) * centre.ndim) - centre[None]) * rate[None], -1e9, 1e9)
         if free is None or height is None:
             below, density = 0.5 + 0.5 * jss.erf(z * 0.7071067811865476), jnp.exp(-0.5 * z * z)
         else:
-            below, density = student_law(z, free, height)
-        density = density * rate
+            below, density = student_law(z, free[None], height[None])
+        density = density * rate[None]
         if weights is not None:
-            below, density = jnp.sum(weights * below, axis=-1), jnp.sum(weights * density, axis=-1)
+            below = jnp.sum(weights[None] * below, axis=-1)
+            density = jnp.sum(weights[None] * density, axis=-1)
         return jnp.maximum(below, _LEAST), density
 
     return law

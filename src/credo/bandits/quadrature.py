@@ -42,8 +42,8 @@ def cell_nodes(edges: Array, order: int) -> tuple[Array, Array]:
     edges = jnp.sort(jax.lax.stop_gradient(edges), stable=False)
     points, weights = np.polynomial.legendre.leggauss(order)
     start, width = edges[:-1], edges[1:] - edges[:-1]
-    nodes = start[:, None] + width[:, None] * jnp.asarray(0.5 + 0.5 * points, edges.dtype)
-    return nodes.reshape(-1), (width[:, None] * jnp.asarray(0.5 * weights, edges.dtype)).reshape(-1)
+    nodes = start[:, None] + width[:, None] * jnp.asarray(0.5 + 0.5 * points, edges.dtype)[None]
+    return nodes.reshape(-1), (width[:, None] * jnp.asarray(0.5 * weights, edges.dtype)[None]).reshape(-1)
 
 
 def sum_in_chunks(

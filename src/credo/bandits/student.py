@@ -68,17 +68,17 @@ def student_height(df: Array) -> Array:
     return down * jnp.sqrt((a + 8.0) / (df * jnp.pi)) * series
 
 
-def student_quantile(z: float, df: Array) -> Array:
+def student_quantile(z: Array, df: Array) -> Array:
     """About the quantile of a standard t at the probability Phi(z): where cells should end, not exact.
 
     sqrt(df (exp(z^2 / (df k^2)) - 1)), k = (8 df + 1) / (8 df + 3) (D. L. Wallace 1959, Ann. Math. Stat. 30).
 
     Arguments:
-        z: a normal quantile.
-        df: the degrees of freedom, of any shape.
+        z: normal quantiles.
+        df: the degrees of freedom, above 0, which broadcast with z.
 
     Returns:
-        The quantile, of the shape of `df`.
+        The quantiles.
     """
     df = jnp.clip(df, 0.1, _NORMAL)
     ratio = (8.0 * df + 3.0) / (8.0 * df + 1.0)

@@ -76,4 +76,4 @@ def share_ties(scores: Array, allowed: Array) -> Array:
     """All probability on the allowed arms with the largest score, shared equally."""
     usable = jnp.where(allowed & ~jnp.isnan(scores), scores, -jnp.inf)
     best = allowed & (usable == jnp.max(usable))
-    return best / jnp.maximum(jnp.sum(best), 1).astype(scores.dtype)
+    return best.astype(scores.dtype) / jnp.maximum(jnp.sum(best), 1).astype(scores.dtype)

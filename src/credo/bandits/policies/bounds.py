@@ -24,18 +24,16 @@ def nearest_between(wanted: Array, low: Array, high: Array) -> Array:
         Probabilities (K,).
 
     Example:
-        >>> [round(p, 3) for p in nearest_between(jnp.array([0.9, 0.1, 0.0]), jnp.zeros(3), jnp.full(3, 0.5)).tolist()]
+        >>> capped = nearest_between(jnp.array([0.9, 0.1, 0.0]), jnp.zeros(3), jnp.full(3, 0.5))
+        >>> [round(p, 3) for p in capped.tolist()]
         [0.5, 0.3, 0.2]
     """
 
-    def filled(level: Array) -> Array:
-        return jnp.clip(wanted + level[..., None], low, high)
-
     corners = jnp.sort(jnp.concatenate([low - wanted, high - wanted]))
-    sums = jnp.sum(filled(corners), axis=-1)
+    sums = jnp.sum(jnp.clip(wanted[None] + corners[:, None], low[None], high[None]), axis=-1)
     below = jnp.sum(sums < 1.0) - 1
     start = jnp.clip(below, 0, corners.shape[0] - 2)
     rise = sums[start + 1] - sums[start]
     share = jnp.where(rise > 0, (1.0 - sums[start]) / jnp.where(rise > 0, rise, 1.0), 0.0)
     level = corners[start] + jnp.clip(share, 0.0, 1.0) * (corners[start + 1] - corners[start])
-    return filled(level)
+    return jnp.clip(wanted + level, low, high)

@@ -78,7 +78,7 @@ class EpsilonGreedy(Policy):
         fall = (1.0 + t.astype(best.dtype)) ** -jnp.asarray(self.decay, best.dtype)
         epsilon = jnp.asarray(self.epsilon, best.dtype) * fall
         count = jnp.maximum(jnp.sum(allowed), 1).astype(best.dtype)
-        return (1.0 - epsilon) * best + epsilon * allowed / count
+        return (1.0 - epsilon) * best + epsilon * allowed.astype(best.dtype) / count
 
 
 @record

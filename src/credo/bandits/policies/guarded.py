@@ -47,7 +47,8 @@ class Guarded(Policy):
         >>> law = LatentExpectation(credo.Normal(1.0), jnp.array([[0.0], [1.0], [2.0]]), jnp.eye(3))
         >>> [round(p, 3) for p in Guarded(Greedy(), floors=0.1, caps=0.75).pmf(law).tolist()]
         [0.125, 0.125, 0.75]
-        >>> [round(p, 3) for p in Guarded(Greedy(), forbidden=(2,), holdout=0.2, baseline=0).pmf(law).tolist()]
+        >>> policy = Guarded(Greedy(), forbidden=(2,), holdout=0.2, baseline=0)
+        >>> [round(p, 3) for p in policy.pmf(law).tolist()]
         [0.2, 0.8, 0.0]
     """
 
@@ -139,7 +140,7 @@ class Guarded(Policy):
     def probabilities(self, expectation: Expectation, allowed: Array, t: Array, key: Array) -> Array:
         """The mixture of policy and baseline."""
         wanted = self.policy.pmf(expectation, allowed, t, key)
-        uniform = allowed / jnp.maximum(jnp.sum(allowed), 1).astype(wanted.dtype)
+        uniform = allowed.astype(wanted.dtype) / jnp.maximum(jnp.sum(allowed), 1).astype(wanted.dtype)
         base = uniform
         if self.baseline is not None:
             only = jnp.arange(wanted.shape[0]) == self.baseline

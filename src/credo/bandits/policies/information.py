@@ -59,15 +59,17 @@ def information_ratio(values: Array, allowed: Array) -> tuple[Array, Array]:
     Returns:
         E[max] - mean_a, and the variance over the best arm A* of E[value_a | A*].
     """
-    usable = jnp.where(allowed, values, -jnp.inf)
-    values = jnp.where(allowed, values, 0.0)
+    usable = jnp.where(allowed[None], values, -jnp.inf)
+    values = jnp.where(allowed[None], values, 0.0)
     best = usable == jnp.max(usable, axis=1, keepdims=True)
-    won = best / jnp.maximum(jnp.sum(best, axis=1, keepdims=True), 1).astype(values.dtype)
+    tied = jnp.maximum(jnp.sum(best, axis=1, keepdims=True), 1)
+    won = best.astype(values.dtype) / tied.astype(values.dtype)
     shares = jnp.mean(won, axis=0)
     mean = jnp.mean(values, axis=0)
-    apart = won.T @ (values - mean) / values.shape[0]  # P(A* = b) (E[value_a | A* = b] - mean_a), (b, a)
-    known = shares > 0
-    gain = jnp.sum(jnp.where(known[:, None], apart**2 / jnp.where(known, shares, 1.0)[:, None], 0.0), axis=0)
+    # P(A* = b) (E[value_a | A* = b] - mean_a), (b, a)
+    apart = won.T @ (values - mean[None]) / values.shape[0]
+    known = (shares > 0)[:, None]
+    gain = jnp.sum(jnp.where(known, apart**2 / jnp.where(known, shares[:, None], 1.0), 0.0), axis=0)
     regret = jnp.mean(jnp.max(usable, axis=1)) - mean
     return jnp.maximum(regret, 0.0), gain
 

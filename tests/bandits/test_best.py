@@ -1,0 +1,210 @@
+"""The probability that an arm is best, against adaptive integration and closed forms."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import scipy.integrate
+import scipy.stats
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import credo
+from credo.bandits import probability_best
+from credo.bandits.best_of_counts import best_of_betas, best_of_gammas
+from credo.bandits.best_of_draws import best_of_draws, best_of_separate_draws
+from credo.bandits.best_of_normals import best_of_normals
+from credo.bandits.student import student_height, student_law
+from credo.likelihoods import DrawnExpectation, IndependentExpectation, LatentExpectation, WeightedExpectation
+
+PROMISED = 1e-4
+"""The error that `best_of_normals` promises."""
+
+_best = jax.jit(lambda location, scale: best_of_normals(location, scale))
+
+
+def _integral(laws: list[scipy.stats.rv_continuous], arm: int) -> float:
+    """P(arm is best) by adaptive quadrature between many quantiles of all arms."""
+
+    def integrand(x: float) -> float:
+        others = [law.cdf(x) for i, law in enumerate(laws) if i != arm]
+        return float(laws[arm].pdf(x) * np.prod(others))
+
+    probabilities = [1e-9, 1e-5, 1e-3, 0.02, 0.1, 0.3, 0.5, 0.7, 0.9, 0.98, 0.999, 1 - 1e-5, 1 - 1e-9]
+    ends = np.unique([law.ppf(p) for law in laws for p in probabilities])
+    return sum(
+        scipy.integrate.quad(integrand, low, high, epsabs=1e-8)[0]
+        for low, high in zip(ends[:-1], ends[1:], strict=True)
+    )
+
+
+@pytest.mark.parametrize(
+    ("location", "scale"),
+    [
+        ([0.0, 0.5, 1.0], [1.0, 1.0, 1.0]),
+        ([0.0, 0.0, 1e-4], [1.0, 1e-4, 1e-4]),  # sds 1e4 apart: a fixed rule of 96 nodes is off by .38
+        ([0.3, 0.2, -500.0], [1e-3, 10.0, 300.0]),
+        ([1e3, 1e3 + 1.0, 0.0], [0.5, 1e-2, 100.0]),
+    ],
+)
+def test_normal_arms_agree_with_adaptive_quadrature(location: list[float], scale: list[float]) -> None:
+    laws = [scipy.stats.norm(m, s) for m, s in zip(location, scale, strict=True)]
+    expected = [_integral(laws, arm) for arm in range(3)]
+    double = _best(jnp.array(location), jnp.array(scale))
+    np.testing.assert_allclose(double, expected, atol=PROMISED / 4)
+    single = _best(jnp.array(location, jnp.float32), jnp.array(scale, jnp.float32))
+    assert single.dtype == jnp.float32
+    # the locations themselves are rounded, by up to 6e-8 of their size
+    rounding = 1e-7 * max(abs(m) for m in location) / min(scale)
+    np.testing.assert_allclose(single, expected, atol=PROMISED / 2 + rounding)
+
+
+def test_two_normal_arms_are_compared_in_closed_form() -> None:
+    found = best_of_normals(jnp.array([0.0, 1.0]), jnp.array([1.0, 2.0]))
+    np.testing.assert_allclose(found[1], scipy.stats.norm.cdf(1 / np.sqrt(5)), atol=1e-12)
+    np.testing.assert_allclose(best_of_normals(jnp.zeros(2), jnp.zeros(2)), [0.5, 0.5])
+
+
+def test_a_hundred_arms_take_merged_cells() -> None:
+    # equal arms by symmetry; and the best of 99 against one sharp arm, by its closed form
+    np.testing.assert_allclose(best_of_normals(jnp.zeros(100), jnp.ones(100)), 0.01, atol=1e-6)
+    location, scale = jnp.zeros(100).at[0].set(2.5), jnp.ones(100).at[0].set(1e-4)
+    expected = scipy.stats.norm.cdf(2.5) ** 99
+    np.testing.assert_allclose(best_of_normals(location, scale)[0], expected, atol=PROMISED)
+
+
+def test_student_arms_and_mixtures_agree_with_adaptive_quadrature() -> None:
+    location, scale, df = [0.0, 1.0, 0.5], [1.0, 0.01, 3.0], [2.0, 4.0, 30.0]
+    laws = [scipy.stats.t(n, m, s) for m, s, n in zip(location, scale, df, strict=True)]
+    found = best_of_normals(jnp.array(location), jnp.array(scale), None, jnp.array(df))
+    np.testing.assert_allclose(found, [_integral(laws, arm) for arm in range(3)], atol=PROMISED)
+
+    weights = jnp.array([[0.2, 0.8], [0.5, 0.5]])
+    means, sds = jnp.array([[0.0, 1.0], [0.5, 0.8]]), jnp.array([[2.0, 1e-3], [1e-3, 0.5]])
+    found = best_of_normals(means, sds, jnp.log(weights))
+    pairs = scipy.stats.norm.cdf(
+        (means[0][:, None] - means[1][None, :]) / np.hypot(sds[0][:, None], sds[1][None, :])
+    )
+    np.testing.assert_allclose(found[0], weights[0] @ pairs @ weights[1], atol=PROMISED)
+
+
+def test_the_student_law_agrees_with_scipy() -> None:
+    z = np.linspace(-60, 60, 2001)
+    for df, error in ((1.0, 2e-5), (2.0, 2e-6), (5.0, 2e-8), (1e5, 1e-12)):
+        cdf, density = student_law(jnp.asarray(z), jnp.asarray(df), student_height(jnp.asarray(df)))
+        np.testing.assert_allclose(cdf, scipy.stats.t.cdf(z, df), atol=error)
+        np.testing.assert_allclose(density, scipy.stats.t.pdf(z, df), atol=1e-7)
+
+
+def test_counts_agree_with_adaptive_quadrature() -> None:
+    a, b = [0.5, 30.0, 3000.0], [0.5, 20.0, 2000.0]
+    betas = [scipy.stats.beta(*counts) for counts in zip(a, b, strict=True)]
+    expected = [_integral(betas, arm) for arm in range(3)]
+    np.testing.assert_allclose(best_of_betas(jnp.array(a), jnp.array(b)), expected, atol=1e-5)
+    shape, per = [0.5, 40.0, 400.0], [0.5, 30.0, 280.0]
+    gammas = [scipy.stats.gamma(s, scale=1 / p) for s, p in zip(shape, per, strict=True)]
+    expected = [_integral(gammas, arm) for arm in range(3)]
+    np.testing.assert_allclose(best_of_gammas(jnp.array(shape), jnp.array(per)), expected, atol=1e-5)
+
+
+def test_point_masses_tie_equally_and_masked_arms_say_nothing() -> None:
+    location, scale = jnp.array([1.0, 1.0, 0.0, jnp.nan]), jnp.array([0.0, 0.0, 1.0, jnp.nan])
+    allowed = jnp.array([True, True, True, False])
+    over = scipy.stats.norm.sf(1.0)
+    found = best_of_normals(location, scale, allowed=allowed)
+    np.testing.assert_allclose(found, [(1 - over) / 2, (1 - over) / 2, over, 0.0], atol=PROMISED)
+    none = best_of_normals(location, scale, allowed=jnp.zeros(4, bool))
+    np.testing.assert_array_equal(none, 0.0)
+
+
+def test_the_probability_has_the_derivative_of_the_closed_form() -> None:
+    # a third arm far below makes the quadrature out of the closed form for two
+    def first(location: jax.Array, scale: jax.Array) -> jax.Array:
+        return best_of_normals(location, scale)[0]
+
+    location, scale = jnp.array([0.3, 0.0, -50.0]), jnp.array([1.0, 0.5, 1.0])
+    by_location, by_scale = jax.grad(first, argnums=(0, 1))(location, scale)
+    spread = np.hypot(1.0, 0.5)
+    height = scipy.stats.norm.pdf(0.3 / spread) / spread
+    np.testing.assert_allclose(by_location, [height, -height, 0.0], atol=2e-4)
+    np.testing.assert_allclose(by_scale[0], -height * 0.3 / spread**2, atol=2e-4)
+
+
+_numbers = st.lists(
+    st.tuples(st.floats(-3, 3), st.floats(-4, 1)), min_size=4, max_size=4
+)  # one size, so one program
+
+
+@given(arms=_numbers, shift=st.floats(-5, 5), power=st.floats(-2, 2), turn=st.permutations(range(4)))
+@settings(max_examples=60)
+def test_the_probability_moves_with_the_arms(
+    arms: list[tuple[float, float]], shift: float, power: float, turn: list[int]
+) -> None:
+    location, scale = jnp.array([m for m, _ in arms]), 10.0 ** jnp.array([s for _, s in arms])
+    found = _best(location, scale)
+    np.testing.assert_allclose(jnp.sum(found), 1.0, atol=1e-12)
+    order = jnp.array(turn)
+    np.testing.assert_allclose(_best(location[order], scale[order]), found[order], atol=PROMISED)
+    factor = 10.0**power
+    np.testing.assert_allclose(_best(factor * location + shift, factor * scale), found, atol=PROMISED)
+
+
+def test_draws_share_ties_and_mixtures_of_points_are_exact() -> None:
+    values = jnp.array([[0.0, 1.0], [2.0, 1.0], [3.0, 3.0], [4.0, 0.0]])
+    np.testing.assert_allclose(best_of_draws(values), [0.625, 0.375])
+    weighted = best_of_draws(values, jnp.log(jnp.array([0.7, 0.1, 0.1, 0.1])))
+    np.testing.assert_allclose(weighted, [0.25, 0.75], atol=1e-12)
+    rng = np.random.default_rng(0)
+    points, weights = rng.integers(0, 4, (3, 5)).astype(float), rng.dirichlet(np.ones(5), 3)
+    expected = np.zeros(3)
+    for i, j, k in np.ndindex(5, 5, 5):
+        row = np.array([points[0, i], points[1, j], points[2, k]])
+        best = row == row.max()
+        expected += weights[0, i] * weights[1, j] * weights[2, k] * best / best.sum()
+    found = best_of_separate_draws(jnp.asarray(points), jnp.log(jnp.asarray(weights)))
+    np.testing.assert_allclose(found, expected, atol=1e-12)
+
+
+def _latent(cov: jax.Array, noise: credo.InverseGamma | None = None) -> LatentExpectation:
+    return LatentExpectation(credo.Normal(1.0), jnp.array([[0.0], [0.5], [1.0]]), cov, noise)
+
+
+def test_every_law_agrees_with_its_own_draws() -> None:
+    key = jax.random.key(0)
+    diagonal, noise = jnp.diag(jnp.array([1.0, 2.0, 0.1])), credo.InverseGamma(3.0, 3.0)
+    correlated = diagonal + 0.5
+    arms = jax.vmap(lambda a: credo.replace(credo.BetaBernoulli(), a=a).init())(jnp.array([1.0, 2.0, 3.0]))
+    counts = jax.vmap(lambda belief: credo.BetaBernoulli().expect(belief, None))(arms)
+    classes = credo.DirichletCategorical(3)
+    two = jax.tree.map(lambda *leaves: jnp.stack(leaves), _latent(diagonal), _latent(2 * diagonal))
+    separate = jax.tree.map(lambda leaf: leaf, two)
+    bern = LatentExpectation(credo.Bernoulli(), jnp.array([[0.0], [0.5], [1.0]]), diagonal)
+    separate = LatentExpectation(
+        credo.Bernoulli(), jnp.array([[[0.0]], [[0.5]], [[1.0]]]), jnp.ones((3, 1, 1)), None
+    )
+    laws = {
+        "independent": _latent(diagonal),
+        "correlated": _latent(correlated),
+        "one noise": _latent(diagonal, noise),
+        "one noise, correlated": _latent(correlated, noise),
+        "logistic": bern,
+        "counts": IndependentExpectation(counts),
+        "classes": classes.expect(classes.init(), None),
+        "a learner an arm": IndependentExpectation(separate),
+        "hypotheses": WeightedExpectation(two, jnp.log(jnp.array([0.3, 0.7]))),
+        "members": DrawnExpectation(jnp.arange(12.0).reshape(4, 3) % 5.0, jnp.full(4, -jnp.log(4.0))),
+    }
+    for name, law in laws.items():
+        found = jax.jit(lambda law: probability_best(law, key=key, draws=512))(law)
+        expected = best_of_draws(law.sample(jax.random.key(1), (40_000,)))
+        # 40,000 draws: 4 standard errors are .01; 512 evenly spread joint draws differ by less than .03
+        error = 0.04 if "correlated" in name else 0.01
+        np.testing.assert_allclose(found, expected, atol=error, err_msg=name)
+        np.testing.assert_allclose(jnp.sum(found), 1.0, atol=1e-9, err_msg=name)
+
+
+def test_no_draws_are_refused() -> None:
+    with pytest.raises(credo.CredoError, match="draws"):
+        probability_best(_latent(jnp.eye(3)), key=jax.random.key(0), draws=0)
