@@ -49,6 +49,7 @@ from credo.core.errors import FormatError as FormatError
 from credo.core.records import record as record
 from credo.core.records import replace as replace
 from credo.core.records import static_field as static_field
+from credo.covariances import Blocks as Blocks
 from credo.covariances import Diagonal as Diagonal
 from credo.covariances import Full as Full
 from credo.covariances import LowRank as LowRank

@@ -1,4 +1,4 @@
-"""Covariances of a Gaussian over P parameters: three families, one protocol.
+"""Covariances of a Gaussian over P parameters: families, and one protocol.
 
 A *family* (`Full()`, `Diagonal()`, `LowRank(rank)`) says what is kept. Its `init` makes a *covariance*, which
 is the state that learners carry. Every covariance S has the roles of `credo.covariances.roles`, and each
@@ -15,10 +15,13 @@ family has its own costs:
 
 `condition` is where a family decides what to forget: `Full` is exact, `Diagonal` keeps the diagonal of the
 precision (or of the covariance), `LowRank` keeps the leading R directions and, exactly, the diagonal of the
-precision. Factors are stored by rows (k, P), so `B' B` is a precision. Rows may be an array or any
-`credo.linalg.jacobians.Rows`. To add a family, see `Covariance`.
+precision. `Blocks` keeps a family for each named part of the parameters. Factors are stored by rows (k, P),
+so `B' B` is a precision. Rows may be an array or any `credo.linalg.jacobians.Rows`. To add a family, see
+`Covariance`.
 """
 
+from credo.covariances.block_covariance import BlockCovariance
+from credo.covariances.blocks import Blocks, PlacedBlocks
 from credo.covariances.diagonal import Diagonal, DiagonalCovariance
 from credo.covariances.divergence import divergence, precision_trace
 from credo.covariances.ensemble import EnsembleCovariance
@@ -29,6 +32,8 @@ from credo.covariances.low_rank import LowRank, LowRankCovariance
 from credo.covariances.roles import Covariance, HessianForms, Movable, Readable, Updatable
 
 __all__ = [
+    "BlockCovariance",
+    "Blocks",
     "Collapsible",
     "Covariance",
     "DenseCovariance",
@@ -43,6 +48,7 @@ __all__ = [
     "LowRank",
     "LowRankCovariance",
     "Movable",
+    "PlacedBlocks",
     "Readable",
     "RootCovariance",
     "Updatable",

@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 
 from credo.core.types import Array
+from credo.covariances.block_covariance import BlockCovariance
 from credo.covariances.diagonal import DiagonalCovariance
 from credo.covariances.extra_roles import inverse_of
 from credo.covariances.full import FullCovariance
@@ -58,6 +59,14 @@ def _(prior: DiagonalCovariance, cov: Covariance) -> Array:
 def _(prior: LowRankCovariance, cov: Covariance) -> Array:
     """y0' diag(S) + tr(W0 S W0'). Cost: P R^2."""
     return prior.base @ cov.diag() + jnp.trace(cov.push(prior.factor))
+
+
+@precision_trace.register
+def _(prior: BlockCovariance, cov: Covariance) -> Array:
+    """The sum over blocks."""
+    assert isinstance(cov, BlockCovariance)
+    pairs = zip(prior.parts, cov.parts, strict=True)
+    return jnp.sum(jnp.stack([precision_trace(before, part) for before, part in pairs]))
 
 
 def divergence(mean: Array, cov: Covariance, prior_mean: Array, prior: Covariance) -> Array:

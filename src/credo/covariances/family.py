@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 
+from credo.core.trees import Unravel
 from credo.core.types import Array
 from credo.covariances.roles import Covariance
 
@@ -19,6 +20,10 @@ class Family(ABC):
         >>> [type(family.init(jnp.ones(3))).__name__ for family in (Full(), Diagonal(), LowRank(1))]
         ['RootCovariance', 'DiagonalCovariance', 'LowRankCovariance']
     """
+
+    def over(self, unravel: Unravel) -> Family:
+        """The family for parameters of a given layout: itself, unless it tells parameters apart."""
+        return self
 
     @abstractmethod
     def init(self, var: Array, *, random: float = 0.0) -> Covariance:

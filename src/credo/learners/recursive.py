@@ -91,18 +91,19 @@ class RecursiveLearner(Learner[Gaussian]):
                 f"dynamics must be credo.Dynamics, such as credo.Static(); got {self.dynamics!r}."
             )
         mean, unravel = ravel(start(self.model, params))
+        family = self.family.over(unravel)
         if cov is None:
             for leaf in jax.tree.leaves(var):
                 require_positive("var", leaf)
             wide = spread(var, unravel, mean.dtype, field="var")
-            prior = self.family.init(wide, random=self.rule.random_start)
+            prior = family.init(wide, random=self.rule.random_start)
         else:
             dense = jnp.asarray(cov, mean.dtype)
             if dense.shape != (unravel.size, unravel.size):
                 raise CredoError(
                     f"cov must be (P, P) = ({unravel.size}, {unravel.size}); got shape {dense.shape}."
                 )
-            prior = self.family.from_dense(dense)
+            prior = family.from_dense(dense)
         anchor = self.dynamics.anchor(mean, prior)
         noise = self.model.likelihood.init_noise(mean.dtype)
         if noise is not None and not self.curvature.linear:

@@ -8,13 +8,13 @@ Such a model has a starting point of its own, so that `learner.init()` needs no 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from fnmatch import fnmatchcase
 
 import jax
 import jax.numpy as jnp
 
 from credo.core.errors import CredoError, require_integer, suggest
 from credo.core.keys import as_key
+from credo.core.leaf_names import fits, leaf_names
 from credo.core.records import record
 from credo.core.trees import ravel
 from credo.core.types import Array, ArrayLike, Key, PyTree
@@ -97,20 +97,20 @@ def freeze(
         [{'b': (8,), 'w': None}, {'b': (1,), 'w': None}]
     """
     leaves, structure = jax.tree_util.tree_flatten_with_path(params)
-    paths = [jax.tree_util.keystr(path, simple=True, separator=".") for path, _ in leaves]
+    paths = leaf_names(params)
     if callable(trainable):
         learned = [bool(trainable(path, leaf)) for path, (_, leaf) in zip(paths, leaves, strict=True)]
     else:
         names = [trainable] if isinstance(trainable, str) else list(trainable)
-        fits = {name: [_fits(path, name) for path in paths] for name in names}
-        for name, hits in fits.items():
+        hits_of = {name: [fits(path, name) for path in paths] for name in names}
+        for name, hits in hits_of.items():
             if not any(hits):
                 hint = suggest(name, paths)
                 tail = f" ({hint})" if hint else ""
                 raise CredoError(
                     f"trainable must name leaves of params, which are {', '.join(paths)}; got {name!r}{tail}."
                 )
-        learned = [any(hits[i] for hits in fits.values()) for i in range(len(paths))]
+        learned = [any(hits[i] for hits in hits_of.values()) for i in range(len(paths))]
     if not any(learned):
         raise CredoError("trainable must leave at least one leaf to learn; all would be frozen.")
     values = [leaf for _, leaf in leaves]
@@ -120,10 +120,6 @@ def freeze(
         return jax.tree.unflatten(structure, part_leaves)
 
     return Model(Frozen(model.apply, pick(True), pick(False)), model.likelihood, model.batched)
-
-
-def _fits(path: str, name: str) -> bool:
-    return fnmatchcase(path, name) or fnmatchcase(path, f"{name}.*")
 
 
 def last_layer(model: Model, params: PyTree, layer: str | None = None) -> Model:

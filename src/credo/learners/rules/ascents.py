@@ -6,7 +6,8 @@ L0. Sources: Jones, Chang & Murphy 2024 (BOG, BBB), rederived and checked agains
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from functools import singledispatch
 from typing import Literal, TypeAlias
 
@@ -14,11 +15,18 @@ import jax.numpy as jnp
 
 from credo.core.errors import CredoError
 from credo.core.types import Array
-from credo.covariances import Covariance, DiagonalCovariance, FullCovariance, LowRankCovariance
+from credo.covariances import (
+    BlockCovariance,
+    Covariance,
+    DiagonalCovariance,
+    FullCovariance,
+    LowRankCovariance,
+)
 from credo.learners.rules.full_ascent import ascend_moments, ascend_naturals
 from credo.learners.rules.low_rank_ascent import ascend_factors
 from credo.learners.rules.retraction import Retraction, retract
 from credo.linalg.jacobians import Rows
+from credo.linalg.jacobians.columns import columns, cut, join
 from credo.linalg.matrices import safe_sqrt
 
 __all__ = ["Ascent", "Chart", "ascend", "diagonal_bend", "with_diagonal"]
@@ -118,6 +126,28 @@ def _(cov: LowRankCovariance, mean: Array, step: Ascent) -> tuple[Array, LowRank
         tied=cov.spherical,
     )
     return mean + step.rate * step.slope, LowRankCovariance(base, rows, cov.family)
+
+
+@ascend.register
+def _(cov: BlockCovariance, mean: Array, step: Ascent) -> tuple[Array, BlockCovariance]:
+    """Block by block: the gradient by the parameters of a block depends on its own u, B and d alone."""
+    priors: Sequence[Covariance | None] = [None] * len(cov.parts)
+    if step.prior is not None:
+        assert isinstance(step.prior, BlockCovariance)
+        priors = step.prior.parts
+    means, parts = [], []
+    for part, ranges, prior in zip(cov.parts, cov.places, priors, strict=True):
+        own = replace(
+            step,
+            slope=cut(step.slope, ranges),
+            factor=columns(step.factor, ranges),
+            diagonal=None if step.diagonal is None else cut(step.diagonal, ranges),
+            prior=prior,
+        )
+        block_mean, block = ascend(part, cut(mean, ranges), own)
+        means.append(block_mean)
+        parts.append(block)
+    return join(means, cov.places), BlockCovariance(tuple(parts), cov.places, cov.keep)
 
 
 def with_diagonal(factor: Rows, diagonal: Array | None) -> Array:
