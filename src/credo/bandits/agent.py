@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from credo.bandits.choice import Choice
-from credo.bandits.designs import Design, DesignName, design_of
+from credo.bandits.designs import DesignName, design_of, expect_arms
 from credo.bandits.policies import Policy, Thompson
 from credo.bandits.scaling import Scaler
 from credo.core.errors import CredoError, require_choice, require_integer
@@ -60,7 +60,8 @@ class AgentBelief(Generic[B]):
 class Rewards(Learner[AgentBelief[B]], Generic[B]):
     """The agent's learner of rewards: its inputs are pairs (context, arm)."""
 
-    design: Design[B]
+    design: Learner[B]
+    arms: int = static_field()
     clip: ArrayLike | None = None
 
     def init(
@@ -107,10 +108,10 @@ class Rewards(Learner[AgentBelief[B]], Generic[B]):
     ) -> tuple[AgentBelief[B], Info]:
         context, arm = x
         scaler, inputs = self.scaled(belief, context)
-        exists = (arm >= 0) & (arm < self.design.arms)
+        exists = (arm >= 0) & (arm < self.arms)
         reward = jnp.where(exists, jnp.asarray(y, jnp.result_type(float)), jnp.nan)
         inner, info = self.design.measurement_update(
-            belief.belief, (inputs, jnp.clip(arm, 0, self.design.arms - 1)), reward, weight, key
+            belief.belief, (inputs, jnp.clip(arm, 0, self.arms - 1)), reward, weight, key
         )
         # A context that is not finite must not spoil the moments.
         sound = info.ok & all_finite(scaler)
@@ -126,7 +127,7 @@ class Rewards(Learner[AgentBelief[B]], Generic[B]):
     def expect_arms(self, belief: AgentBelief[B], context: PyTree) -> Expectation:
         """The joint law of the expected rewards of all arms, at the next step."""
         later = self.time_update(belief, None)
-        return self.design.expect_arms(later.belief, self.scaled(belief, context)[1])
+        return expect_arms(self.design, later.belief, self.scaled(belief, context)[1])
 
 
 @record
@@ -137,7 +138,8 @@ class Agent:
         learner: any learner or wrapper, a model of one reward.
         arms: the number K of arms.
         design: how arms share the learner: "arms" (each arm has a learner of its own), "outputs" (the model
-            has K outputs, one an arm) or "actions" (the context is a row of features for each arm).
+            has K outputs, one an arm), "actions" (the context is a row of features for each arm), or "pairs" (the
+            learner is a design itself, or a wrapper around designs: `Experts` of unlike ones, for example).
         policy: how the arm is chosen, given what is believed about the expected rewards; by default
             `Thompson()`.
         scale: "online" standardises contexts by the running moments of those that were learned from; None
@@ -174,7 +176,7 @@ class Agent:
             return
         require_learner("learner", self.learner)
         require_integer("arms", self.arms, 2)
-        require_choice("design", self.design, ("arms", "outputs", "actions"))
+        require_choice("design", self.design, ("arms", "outputs", "actions", "pairs"))
         if self.scale is not None:
             require_choice("scale", self.scale, ("online",))
         if not isinstance(self.policy, Policy):
@@ -191,7 +193,9 @@ class Agent:
         how well the rewards of the chosen arms were forecast.
         """
         return Rewards(
-            design_of(self.design, self.learner, self.arms), None if self.scale is None else self.clip
+            design_of(self.design, self.learner, self.arms),
+            self.arms,
+            None if self.scale is None else self.clip,
         )
 
     def init(self, params: PyTree = None, *, var: PyTree = 1.0, **others: PyTree) -> AgentBelief[Any]:

@@ -11,6 +11,7 @@ from credo.bandits.best_of_normals import best_of_normals
 from credo.bandits.noise_nodes import noise_nodes
 from credo.beliefs import Beta, Dirichlet, Gamma
 from credo.core.errors import require_integer
+from credo.core.groups import Groups, each, in_order
 from credo.core.types import Array
 from credo.likelihoods import (
     ConjugateExpectation,
@@ -80,15 +81,19 @@ def probability_best(
 
 def _average(expectation: WeightedExpectation, allowed: Array, key: Array, draws: int) -> Array:
     """The average over hypotheses; those without weight may say anything."""
-    each = jax.vmap(lambda part: probability_best(part, allowed, key=key, draws=draws))(expectation.parts)
+
+    def one(part: Expectation) -> Array:
+        return probability_best(part, allowed, key=key, draws=draws)
+
+    found = in_order(each(one, expectation.parts))
     weights = jnp.exp(expectation.log_weights)[:, None]
-    return jnp.sum(jnp.where(weights > 0, weights * each, 0.0), axis=0)
+    return jnp.sum(jnp.where(weights > 0, weights * found, 0.0), axis=0)
 
 
 def _best_of_independent(parts: Expectation, allowed: Array) -> Array | None:
     """Arms that are independent of one another, each a law of one number with a leading axis K."""
     log_weights = None
-    if isinstance(parts, WeightedExpectation):
+    if isinstance(parts, WeightedExpectation) and not isinstance(parts.parts, Groups):
         log_weights, parts = parts.log_weights, parts.parts
     if isinstance(parts, ConjugateExpectation):
         belief = parts.belief

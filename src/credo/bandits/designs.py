@@ -13,6 +13,7 @@ from typing import Any, Generic, Literal, TypeAlias, TypeVar
 import jax
 import jax.numpy as jnp
 
+from credo.adapt.wrapper import Proposing
 from credo.core.errors import CredoError
 from credo.core.keys import as_key
 from credo.core.names import ForecastName
@@ -23,9 +24,9 @@ from credo.learners.base import Belief
 from credo.likelihoods import Expectation, IndependentExpectation, Predictive, Rows
 from credo.models.model import Model, Picked, joint
 
-__all__ = ["ActionsDesign", "ArmsDesign", "Design", "DesignName", "OutputsDesign", "design_of"]
+__all__ = ["ActionsDesign", "ArmsDesign", "Design", "DesignName", "OutputsDesign", "design_of", "expect_arms"]
 
-DesignName: TypeAlias = Literal["arms", "outputs", "actions"]
+DesignName: TypeAlias = Literal["arms", "outputs", "actions", "pairs"]
 """The names of the designs."""
 
 B = TypeVar("B", bound=Belief)
@@ -262,11 +263,29 @@ def _of_arm(belief: ArmBeliefs[B], arm: Array) -> B:
     return one
 
 
-def design_of(name: DesignName, learner: Learner[Any], arms: int) -> Design[Any]:
-    """The design of a name around a learner."""
-    kinds: dict[DesignName, type[Design[Any]]] = {
-        "arms": ArmsDesign,
-        "outputs": OutputsDesign,
-        "actions": ActionsDesign,
-    }
-    return kinds[name](learner, arms)  # type: ignore[call-arg]
+def expect_arms(learner: Learner[Any], belief: Any, context: PyTree) -> Expectation:
+    """The joint law of the expected rewards of all arms, from a design or from a wrapper around designs.
+
+    Raises:
+        CredoError: the learner is neither.
+    """
+    if isinstance(learner, Design):
+        return learner.expect_arms(belief, context)
+    if isinstance(learner, Proposing):
+        answer = learner.ask(belief, context, expect_arms)
+        assert isinstance(answer, Expectation)
+        return answer
+    raise CredoError(
+        "learner must be a design, such as bandits.ArmsDesign(learner, arms), or a wrapper around designs, "
+        f"with design='pairs'; got a {type(learner).__name__}.",
+        field="learner",
+    )
+
+
+def design_of(name: DesignName, learner: Learner[Any], arms: int) -> Learner[Any]:
+    """The learner over pairs (context, arm) that a name stands for; with "pairs" it is one already."""
+    if name == "pairs":
+        return learner
+    if name == "arms":
+        return ArmsDesign(learner, arms)
+    return OutputsDesign(learner, arms) if name == "outputs" else ActionsDesign(learner, arms)
