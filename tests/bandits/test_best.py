@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import scipy.integrate
 import scipy.stats
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import credo
@@ -118,7 +118,7 @@ def test_counts_agree_with_a_fine_integral() -> None:
 def test_point_masses_tie_equally_and_masked_arms_say_nothing() -> None:
     location, scale = jnp.array([1.0, 1.0, 0.0, jnp.nan]), jnp.array([0.0, 0.0, 1.0, jnp.nan])
     allowed = jnp.array([True, True, True, False])
-    over = scipy.stats.norm.sf(1.0)
+    over = float(scipy.stats.norm.sf(1.0))
     masked = jax.jit(lambda allowed: best_of_normals(location, scale, allowed=allowed))
     found = masked(allowed)
     np.testing.assert_allclose(found, [(1 - over) / 2, (1 - over) / 2, over, 0.0], atol=PROMISED)
@@ -144,7 +144,6 @@ _numbers = st.lists(
 
 
 @given(arms=_numbers, shift=st.floats(-5, 5), power=st.floats(-2, 2), turn=st.permutations(range(4)))
-@settings(max_examples=60)
 def test_the_probability_moves_with_the_arms(
     arms: list[tuple[float, float]], shift: float, power: float, turn: list[int]
 ) -> None:
@@ -183,7 +182,6 @@ def test_every_law_agrees_with_its_own_draws() -> None:
     correlated = diagonal + 0.5
     arms = jax.vmap(lambda a: credo.replace(credo.BetaBernoulli(), a=a).init())(jnp.array([1.0, 2.0, 3.0]))
     counts = jax.vmap(lambda belief: credo.BetaBernoulli().expect(belief, None))(arms)
-    classes = credo.DirichletCategorical(3)
     two = jax.tree.map(lambda *leaves: jnp.stack(leaves), _latent(diagonal), _latent(2 * diagonal))
     separate = LatentExpectation(
         credo.Bernoulli(), jnp.array([[[0.0]], [[0.5]], [[1.0]]]), jnp.ones((3, 1, 1)), None
@@ -192,17 +190,16 @@ def test_every_law_agrees_with_its_own_draws() -> None:
         "correlated": _latent(correlated),
         "one noise": _latent(diagonal, noise),
         "counts": IndependentExpectation(counts),
-        "classes": classes.expect(classes.init(), None),
         "a learner an arm": IndependentExpectation(separate),
         "hypotheses": WeightedExpectation(two, jnp.log(jnp.array([0.3, 0.7]))),
         "members": DrawnExpectation(jnp.arange(12.0).reshape(4, 3) % 5.0, jnp.full(4, -jnp.log(4.0))),
     }
     for name, law in laws.items():
         found = jax.jit(lambda law: probability_best(law, key=key, draws=512))(law)
-        draws = np.asarray(law.sample(jax.random.key(1), (40_000,)))
+        draws = np.asarray(law.sample(jax.random.key(1), (20_000,)))
         expected = np.bincount(draws.argmax(axis=1), minlength=3) / len(draws)
-        # 40,000 draws: 4 standard errors are .01; 512 evenly spread joint draws differ by less than .03
-        error = 0.04 if "correlated" in name else 0.01
+        # 20,000 draws: 4 standard errors are .014; 512 evenly spread joint draws differ by less than .03
+        error = 0.04 if name == "correlated" else 0.015
         np.testing.assert_allclose(found, expected, atol=error, err_msg=name)
         np.testing.assert_allclose(jnp.sum(found), 1.0, atol=1e-9, err_msg=name)
 
