@@ -85,10 +85,12 @@ def _best_pair(regret: Array, gain: Array, allowed: Array) -> Array:
     ratio = regret[None, :] / jnp.where(slope_regret == 0, 1.0, slope_regret)
     inner = ratio - 2.0 * gain[None, :] / jnp.where(slope_gain == 0, 1.0, slope_gain)
     # without a gain in information the minimum is where the regret is least
-    inner = jnp.where(flat, jnp.where(slope_gain == 0, jnp.clip(ratio * -1.0, 0.0, 1.0), 0.0), inner)
+    inner = jnp.where(flat, jnp.where(slope_gain == 0, jnp.clip(-ratio, 0.0, 1.0), 0.0), inner)
     share = jnp.stack([jnp.clip(inner, 0.0, 1.0), jnp.ones_like(inner)])
-    loss = (regret[None, None, :] + share * slope_regret) ** 2 / (gain[None, None, :] + share * slope_gain)
-    loss = jnp.where(allowed[None, :, None] & allowed[None, None, :], loss, jnp.inf)
+    mixed_regret = regret[None, None, :] + share * slope_regret[None]
+    mixed_gain = gain[None, None, :] + share * slope_gain[None]
+    pair = (allowed[:, None] & allowed[None, :])[None]
+    loss = jnp.where(pair, mixed_regret**2 / mixed_gain, jnp.inf)
     place = jnp.argmin(loss.reshape(-1))
     count = regret.shape[0]
     first, second = (place // count) % count, place % count
