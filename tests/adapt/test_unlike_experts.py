@@ -14,6 +14,7 @@ from tests.streams.setups import bitwise
 
 import credo
 from credo.adapt import Each, Experts, Groups, RunLength
+from credo.core.groups import pick
 
 LEARNERS: list[Any] = [WALKS[1], RunLength(INNER, 0.1, 2), WALKS[0]]
 UNLIKE = Experts(LEARNERS, 0.1)
@@ -78,7 +79,7 @@ def test_unlike_experts_expect_what_each_expects_and_draw_one_function() -> None
     learner = Experts(parts, 0.0)
     belief, _ = credo.run(learner, learner.init(jnp.zeros(P)), XS, (YS > 0).astype(jnp.int32))
     law = learner.expect(belief, XS[0])
-    laws = [one.expect(credo.core.groups.pick(belief.beliefs, i), XS[0]) for i, one in enumerate(parts)]
+    laws = [one.expect(pick(belief.beliefs, i), XS[0]) for i, one in enumerate(parts)]
     means, spread = (np.array([float(getattr(one, name)[0]) for one in laws]) for name in ("mean", "var"))
     weights = np.asarray(belief.weights)
     centre = weights @ means
