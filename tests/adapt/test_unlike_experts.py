@@ -9,11 +9,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from tests.adapt.setups import INNER, WALKS, XS, YS, P, begin
+from tests.adapt.setups import INNER, MODEL, WALKS, XS, YS, P, begin
 from tests.streams.setups import bitwise
 
 import credo
 from credo.adapt import Each, Experts, Groups, RunLength
+from credo.bandits.best import probability_best
+from credo.core.groups import pick
+from credo.likelihoods import IndependentExpectation
 
 LEARNERS: list[Any] = [WALKS[1], RunLength(INNER, 0.1, 2), WALKS[0]]
 UNLIKE = Experts(LEARNERS, 0.1)
@@ -78,7 +81,7 @@ def test_unlike_experts_expect_what_each_expects_and_draw_one_function() -> None
     learner = Experts(parts, 0.0)
     belief, _ = credo.run(learner, learner.init(jnp.zeros(P)), XS, (YS > 0).astype(jnp.int32))
     law = learner.expect(belief, XS[0])
-    laws = [one.expect(credo.core.groups.pick(belief.beliefs, i), XS[0]) for i, one in enumerate(parts)]
+    laws = [one.expect(pick(belief.beliefs, i), XS[0]) for i, one in enumerate(parts)]
     means, spread = (np.array([float(getattr(one, name)[0]) for one in laws]) for name in ("mean", "var"))
     weights = np.asarray(belief.weights)
     centre = weights @ means
@@ -95,3 +98,17 @@ def test_unlike_experts_expect_what_each_expects_and_draw_one_function() -> None
     for sample in (draws, values):
         assert abs(float(sample.mean()) - centre) < 4 * float(law.sd[0]) / np.sqrt(2000)
         assert abs(float(sample.std()) / float(law.sd[0]) - 1) < 0.1
+
+
+def test_the_best_of_arms_with_unlike_experts_is_exact_where_all_are_normal() -> None:
+    learner = Experts([WALKS[0], credo.vd_ekf(MODEL)], 0.0)
+
+    def arm(sign: jax.Array) -> Any:
+        belief, _ = learner.step(begin(learner), XS[0], sign * YS[0])
+        return learner.expectation(belief, XS[1])
+
+    law = IndependentExpectation(jax.vmap(arm)(jnp.asarray([1.0, -1.0])))
+    shares = probability_best(law, key=jax.random.key(0))
+    draws = np.asarray(law.sample(jax.random.key(1), (20000,))).argmax(axis=1)
+    assert abs(float(shares.sum()) - 1) < 1e-6
+    assert abs(float(shares[0]) - (draws == 0).mean()) < 4 * 0.5 / np.sqrt(20000)

@@ -8,6 +8,7 @@ from typing import Generic, TypeVar
 
 import jax
 import jax.numpy as jnp
+from jax.core import Tracer
 
 from credo.adapt.moments import collapse
 from credo.core.errors import CredoError
@@ -149,7 +150,7 @@ class Mixture(Generic[B]):
             CredoError: the beliefs are of several kinds, and the weights are traced by JAX.
         """
         index = jnp.argmax(self.log_weights)
-        if isinstance(self.beliefs, Groups) and isinstance(index, jax.core.Tracer):
+        if isinstance(self.beliefs, Groups) and isinstance(index, Tracer):
             raise CredoError("best of beliefs of several kinds is known outside compiled programs only.")
         belief: B = pick(self.beliefs, index)
         return belief

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from credo.bandits.best_of_counts import best_of_betas, best_of_gammas
 from credo.bandits.best_of_draws import best_of_draws, best_of_separate_draws, joint_normals
@@ -81,19 +82,19 @@ def probability_best(
 
 def _average(expectation: WeightedExpectation, allowed: Array, key: Array, draws: int) -> Array:
     """The average over hypotheses; those without weight may say anything."""
-
-    def one(part: Expectation) -> Array:
-        return probability_best(part, allowed, key=key, draws=draws)
-
-    found = in_order(each(one, expectation.parts))
+    shares = in_order(
+        each(lambda part: probability_best(part, allowed, key=key, draws=draws), expectation.parts)
+    )
     weights = jnp.exp(expectation.log_weights)[:, None]
-    return jnp.sum(jnp.where(weights > 0, weights * found, 0.0), axis=0)
+    return jnp.sum(jnp.where(weights > 0, weights * shares, 0.0), axis=0)
 
 
 def _best_of_independent(parts: Expectation, allowed: Array) -> Array | None:
     """Arms that are independent of one another, each a law of one number with a leading axis K."""
     log_weights = None
-    if isinstance(parts, WeightedExpectation) and not isinstance(parts.parts, Groups):
+    if isinstance(parts, WeightedExpectation):
+        if isinstance(parts.parts, Groups):
+            return _best_of_unlike(parts, parts.parts, allowed)
         log_weights, parts = parts.log_weights, parts.parts
     if isinstance(parts, ConjugateExpectation):
         belief = parts.belief
@@ -116,6 +117,20 @@ def _best_of_independent(parts: Expectation, allowed: Array) -> Array | None:
         location, scale, df = nested(parts)
         return best_of_normals(location, scale, log_weights, df, allowed)
     return None
+
+
+def _best_of_unlike(mixture: WeightedExpectation, parts: Groups[Expectation], allowed: Array) -> Array | None:
+    """Independent arms whose hypotheses are of several kinds; exact where all are normal on one scale."""
+    order = np.argsort([place for group in parts.places for place in group])
+    locations, scales = [], []
+    for part in parts.parts:
+        normal = isinstance(part, LatentExpectation) and part.eta.shape[-2:] == (1, 1) and part.noise is None
+        if not normal or part.latent_name != mixture.latent_name:
+            return None
+        locations.append(jax.vmap(jax.vmap(lambda one: _turn(one) * one.location[0]))(part))
+        scales.append(jax.vmap(jax.vmap(lambda one: one.scale[0]))(part))
+    location, scale = (jnp.concatenate(values, axis=1)[:, order] for values in (locations, scales))
+    return best_of_normals(location, scale, mixture.log_weights, None, allowed)
 
 
 def _turn(part: LatentExpectation) -> Array:

@@ -137,6 +137,7 @@ class PlacedBlocks(Family):
         keep: which blocks survive an observation.
 
     Example:
+        >>> import jax.numpy as jnp
         >>> from credo.covariances import Diagonal, Full
         >>> family = PlacedBlocks((Full(), Diagonal()), (((0, 2),), ((2, 3),)))
         >>> family.init(jnp.ones(3)).size
