@@ -91,6 +91,7 @@ def test_choices_come_from_their_pmf_and_teach_nothing(design):
     assert int(forced.arm) == 1 and float(forced.propensity) == 1.0
 
 
+@pytest.mark.optimised
 @pytest.mark.parametrize("design", DESIGNS)
 def test_loop_scan_and_chunks_give_the_same_bits(design):
     one, start, contexts = agent(design, scale="online")

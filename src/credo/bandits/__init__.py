@@ -6,6 +6,8 @@ An `Agent` is a learner of rewards, a design (how arms share the learner) and a 
 from credo.bandits.agent import Agent, AgentBelief
 from credo.bandits.best import probability_best
 from credo.bandits.choice import Choice
+from credo.bandits.default import DefaultAgent, default_agent
+from credo.bandits.designs import ActionsDesign, ArmsDesign, OutputsDesign
 from credo.bandits.environments import (
     AnyEnvironment,
     ArmsByChance,
@@ -82,12 +84,14 @@ __all__ = [
     "INTERVALS",
     "LOG_FORMATS",
     "UCB",
+    "ActionsDesign",
     "Agent",
     "AgentBelief",
     "AgentPolicy",
     "AnyEnvironment",
     "ArmsByChance",
     "ArmsByPlan",
+    "ArmsDesign",
     "BayesUCB",
     "BernoulliArms",
     "Boltzmann",
@@ -100,6 +104,7 @@ __all__ = [
     "ContextDesign",
     "ContextualArms",
     "ContextualState",
+    "DefaultAgent",
     "DirectModel",
     "Drift",
     "Environment",
@@ -122,6 +127,7 @@ __all__ = [
     "LoggedReplay",
     "MaskedState",
     "Motion",
+    "OutputsDesign",
     "Policy",
     "Products",
     "ProductsState",
@@ -143,6 +149,7 @@ __all__ = [
     "arm_values",
     "compare",
     "confidence_sequence",
+    "default_agent",
     "environment_names",
     "evaluate",
     "every_arm",

@@ -138,8 +138,8 @@ class Agent:
         learner: any learner or wrapper, a model of one reward.
         arms: the number K of arms.
         design: how arms share the learner: "arms" (each arm has a learner of its own), "outputs" (the model
-            has K outputs, one an arm), "actions" (the context is a row of features for each arm), or "pairs" (the
-            learner is a design itself, or a wrapper around designs: `Experts` of unlike ones, for example).
+            has K outputs, one an arm), "actions" (the context is a row of features for each arm), or "pairs"
+            (the learner is a design itself, or a wrapper around designs, such as `Experts` of unlike ones).
         policy: how the arm is chosen, given what is believed about the expected rewards; by default
             `Thompson()`.
         scale: "online" standardises contexts by the running moments of those that were learned from; None
