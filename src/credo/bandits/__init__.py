@@ -78,6 +78,16 @@ from credo.bandits.policies import (
 )
 from credo.bandits.report import Report
 from credo.bandits.scaling import Scaler
+from credo.bandits.service import (
+    Bandit,
+    Counts,
+    Decision,
+    Explanation,
+    Features,
+    NamedArms,
+    RewardStatus,
+    SavedAgent,
+)
 
 __all__ = [
     "ESTIMATORS",
@@ -92,6 +102,7 @@ __all__ = [
     "ArmsByChance",
     "ArmsByPlan",
     "ArmsDesign",
+    "Bandit",
     "BayesUCB",
     "BernoulliArms",
     "Boltzmann",
@@ -104,6 +115,8 @@ __all__ = [
     "ContextDesign",
     "ContextualArms",
     "ContextualState",
+    "Counts",
+    "Decision",
     "DefaultAgent",
     "DirectModel",
     "Drift",
@@ -111,6 +124,8 @@ __all__ = [
     "EpsilonGreedy",
     "Estimate",
     "EstimatorName",
+    "Explanation",
+    "Features",
     "Fixed",
     "GaussianArms",
     "Greedy",
@@ -127,15 +142,18 @@ __all__ = [
     "LoggedReplay",
     "MaskedState",
     "Motion",
+    "NamedArms",
     "OutputsDesign",
     "Policy",
     "Products",
     "ProductsState",
     "ReadCounts",
     "Report",
+    "RewardStatus",
     "RewardUnit",
     "RowPolicy",
     "RowsState",
+    "SavedAgent",
     "Scaler",
     "SquareCB",
     "Still",
