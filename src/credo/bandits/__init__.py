@@ -57,6 +57,7 @@ from credo.bandits.estimators import (
     target_pmfs,
 )
 from credo.bandits.logs import LOG_FORMATS, Log, LogFormat, LogSource, ReadCounts
+from credo.bandits.optimizer import Optimizer, Search, Space, Trials, Units
 from credo.bandits.play import play
 from credo.bandits.policies import Policy, Thompson
 from credo.bandits.report import Report
@@ -99,6 +100,7 @@ __all__ = [
     "LoggedReplay",
     "MaskedState",
     "Motion",
+    "Optimizer",
     "Policy",
     "Products",
     "ProductsState",
@@ -108,10 +110,14 @@ __all__ = [
     "RowPolicy",
     "RowsState",
     "Scaler",
+    "Search",
+    "Space",
     "Still",
     "Target",
     "TargetPolicy",
     "Thompson",
+    "Trials",
+    "Units",
     "Wheel",
     "arm_key",
     "arm_values",
