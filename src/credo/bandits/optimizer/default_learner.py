@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from credo.adapt import Bank, Experts
@@ -13,7 +14,7 @@ from credo.bandits.optimizer.space import Space
 from credo.core.keys import as_key
 from credo.core.records import replace
 from credo.core.types import Array, Key
-from credo.learners import RecursiveLearner, extended_kalman
+from credo.learners import extended_kalman
 from credo.likelihoods import Normal
 from credo.models import Model, RandomFeatures
 
@@ -63,14 +64,14 @@ def default_learner(space: Space, key: Key) -> tuple[Experts[Bank], Bank]:
     return learner, learner.init(net.init())
 
 
-def _lengths(space: Space, key: Array) -> list[np.ndarray]:
+def _lengths(space: Space, key: Array) -> list[Array]:
     """The length scales of the experts, (D,) each: equal ones, and for several variables unlike ones too."""
     count = len(space.variables)
-    columns = [variable.columns for variable in space.variables]
+    columns = np.repeat(np.arange(count), [variable.columns for variable in space.variables])
     root = math.sqrt(count)
-    rows = [np.full(count, root * length) for length in LENGTHS]
+    kind = jnp.result_type(float)
+    rows = [jnp.full(count, root * length, kind) for length in LENGTHS]
     if count > 1:
         low, high = math.log(LENGTHS[0]), math.log(3.0 * LENGTHS[-1])
-        shares = np.asarray(even_points(key, 0, UNLIKE, count), np.float64)
-        rows += list(root * np.exp(low + (high - low) * shares))
-    return [np.repeat(row, columns) for row in rows]
+        rows += list(root * jnp.exp(low + (high - low) * even_points(key, 0, UNLIKE, count)))
+    return [row[columns] for row in rows]

@@ -37,5 +37,5 @@ def even_points(key: Array, first: Array | int, count: int, dimension: int) -> A
     steps = root ** -np.arange(1.0, dimension + 1.0)
     kind = jnp.result_type(float)
     shift = jax.random.uniform(key, (dimension,), kind)
-    numbers = (jnp.arange(1, count + 1) + first).astype(kind)
+    numbers = (jnp.arange(1, count + 1, dtype=jnp.int32) + jnp.asarray(first, jnp.int32)).astype(kind)
     return jnp.mod(shift[None, :] + numbers[:, None] * jnp.asarray(steps, kind)[None, :], 1.0)

@@ -81,7 +81,7 @@ def maximize(function: Callable[[Array], Array], space: Space, good: Array, key:
     first, second = jax.random.split(key)
     even = jax.vmap(space.place)(even_points(first, 0, EVEN, len(space.variables))).astype(kind)
     moves = NEAR_SD * jax.random.normal(second, (NEAR, space.size), kind)
-    near = good[jnp.arange(NEAR) % good.shape[0]] + jnp.where(ordered, moves, 0.0)
+    near = good[jnp.arange(NEAR) % good.shape[0]] + jnp.where(ordered[None, :], moves, 0.0)
     rows = jnp.concatenate([even, jax.vmap(space.snap)(jnp.concatenate([near, good]))])
     values, places = jax.lax.top_k(score(rows), STARTS)
     mixed = not bool(space.smooth.all())

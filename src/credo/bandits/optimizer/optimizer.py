@@ -46,8 +46,8 @@ class Optimizer:
             list of options.
         prior: the belief of the learner before any trial; None takes `learner.init()`.
         goal: "max" or "min".
-        policy: "thompson" draws a function from the belief, and asks for its best point; "ucb" asks for the
-            point whose mean is best after `width` standard deviations were added to it.
+        policy: "ucb" asks for the point whose mean is best after `width` standard deviations were added to it;
+            "thompson" draws a function from the belief, and asks for its best point.
         width: of "ucb" alone; None for 2.
         initial: how many points are spread evenly before the learner is asked; None for two more than there
             are variables.
@@ -82,7 +82,7 @@ class Optimizer:
         *,
         prior: Any = None,
         goal: GoalName = "max",
-        policy: RuleName = "thompson",
+        policy: RuleName = "ucb",
         width: float | None = None,
         initial: int | None = None,
         scale: ScaleName | None = "online",

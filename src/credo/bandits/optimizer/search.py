@@ -45,8 +45,8 @@ class Search:
         prior: its belief before any trial.
         space: the space.
         goal: "max" or "min".
-        policy: "thompson" draws a function from the belief and takes its best point; "ucb" takes the point
-            whose mean is best after `width` standard deviations were added.
+        policy: "ucb" takes the point whose mean is best after `width` standard deviations were added;
+            "thompson" draws a function from the belief and takes its best point.
         width: see above.
         initial: how many points are spread evenly before the learner is asked.
         scaled: whether values are standardised for the learner.
@@ -71,7 +71,7 @@ class Search:
     prior: Any
     space: Space = static_field()
     goal: GoalName = static_field(default="max")
-    policy: RuleName = static_field(default="thompson")
+    policy: RuleName = static_field(default="ucb")
     width: ArrayLike = 2.0
     initial: int = static_field(default=3)
     scaled: bool = static_field(default=True)
@@ -160,7 +160,7 @@ def _learn(search: Search, trials: Trials) -> tuple[Any, Units]:
         learned, _ = search.learner.step(belief, x, units.into(value), key=key)
         return select(number < trials.count, learned, belief), None
 
-    items = (jnp.arange(trials.capacity), trials.rows, trials.values)
+    items = (trials.numbers, trials.rows, trials.values)
     belief, _ = jax.lax.scan(learn, search.prior, items)
     return search.learner.predict(belief), units
 

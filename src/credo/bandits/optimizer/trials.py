@@ -70,11 +70,16 @@ class Trials:
         """The number N of trials for which there is room."""
         return self.values.shape[0]
 
+    @property
+    def numbers(self) -> Array:
+        """The places 0 to N - 1."""
+        return jnp.arange(self.capacity, dtype=jnp.int32)
+
     def tell(self, row: Array, value: ArrayLike) -> Trials:
         """The trials with one more; a value that is not finite, or one without room, changes nothing."""
         number = jnp.asarray(value, self.values.dtype)
         good = jnp.isfinite(number) & jnp.all(jnp.isfinite(row)) & (self.count < self.capacity)
-        here = (jnp.arange(self.capacity) == self.count) & good
+        here = (self.numbers == self.count) & good
         return replace(
             self,
             rows=jnp.where(here[:, None], row[None, :].astype(self.rows.dtype), self.rows),
@@ -89,22 +94,21 @@ class Trials:
             mean, squares = carry
             number, value = item
             gap = value - mean
-            later = mean + gap / (number + 1.0)
+            later = mean + gap / (number + 1).astype(mean.dtype)
             told = number < self.count
             new = jnp.where(told, later, mean), jnp.where(told, squares + gap * (value - later), squares)
             return new, None
 
         zero = jnp.zeros((), self.values.dtype)
-        numbers = jnp.arange(self.capacity).astype(zero.dtype)
-        (mean, squares), _ = jax.lax.scan(add, (zero, zero), (numbers, self.values))
+        (mean, squares), _ = jax.lax.scan(add, (zero, zero), (self.numbers, self.values))
         var = squares / jnp.maximum(self.count.astype(zero.dtype), 1.0)
         spread = var > (1e-6 * jnp.abs(mean)) ** 2  # less than that is rounding
         return Units(mean, jnp.sqrt(jnp.where(spread, var, 1.0)))
 
     def best(self, how_many: int, sign: float) -> Array:
         """The rows of the best trials, best first (M, D); where there are fewer, the best one again."""
-        told = jnp.arange(self.capacity) < self.count
+        told = self.numbers < self.count
         score = jnp.where(told, sign * self.values, -jnp.inf)
         places = jnp.argsort(-score, stable=True)[: min(how_many, self.capacity)]
-        good = jnp.arange(places.shape[0]) < self.count
+        good = self.numbers[: places.shape[0]] < self.count
         return self.rows[jnp.where(good, places, places[0])]
