@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -18,15 +21,15 @@ PRIOR = LEARNER.init(NET.init())
 LINE = bandits.Space.read([[-4.0, 4.0]])
 
 
-def _value(point):
-    return -((point["x"] - 1.0) ** 2) - (point["n"] - 3) ** 2 + (point["kind"] == "b")
+def _value(point: Any) -> float:
+    return float(-((point["x"] - 1.0) ** 2) - (point["n"] - 3) ** 2 + (point["kind"] == "b"))
 
 
-def _optimizer(**options):
+def _optimizer(**options: Any) -> bandits.Optimizer:
     return bandits.Optimizer(LEARNER, BOUNDS, prior=PRIOR, **options)
 
 
-def _told(count=7, **options):
+def _told(count: int = 7, **options: Any) -> bandits.Optimizer:
     best = _optimizer(**options)
     for _ in range(count):
         point = best.ask()
@@ -35,20 +38,22 @@ def _told(count=7, **options):
 
 
 @pytest.mark.parametrize("policy", ["thompson", "ucb"])
-def test_a_saved_optimizer_asks_the_same_next(tmp_path, policy):
+def test_a_saved_optimizer_asks_the_same_next(tmp_path: Path, policy: Any) -> None:
     best = _told(policy=policy, seed=3)
     again = bandits.Optimizer.load(best.save(tmp_path / "best.credo"))
     assert again.history == best.history and again.best == best.best
-    for batch in (best.ask(batch=2), again.ask(batch=2)):
+    batches: list[Any] = [best.ask(batch=2), again.ask(batch=2)]
+    assert batches[0] == batches[1]
+    for batch in batches:
         assert len(batch) == 2
         for point in batch:
             assert -4.0 <= point["x"] <= 4.0 and point["n"] in (1, 2, 3, 4) and point["kind"] in ("a", "b")
     assert best.ask() == again.ask()
 
 
-def test_a_batch_of_ucb_is_of_unlike_points():
+def test_a_batch_of_ucb_is_of_unlike_points() -> None:
     best = _told(policy="ucb")
-    batch = best.ask(batch=3)
+    batch: list[Any] = list(best.ask(batch=3))
     assert len({(round(p["x"], 2), p["n"], p["kind"]) for p in batch}) == 3
     assert len(best.history) == 7
 
@@ -67,7 +72,7 @@ def test_a_batch_of_ucb_is_of_unlike_points():
         ([0.0, 2.0], 1.0, "point must be a dict"),
     ],
 )
-def test_what_cannot_be_told_is_refused_and_changes_nothing(point, value, words):
+def test_what_cannot_be_told_is_refused_and_changes_nothing(point: Any, value: Any, words: str) -> None:
     best = _optimizer()
     best.tell({"x": 0.0, "n": 2, "kind": "a"}, 1.0)
     before = (best.history, repr(best))
@@ -87,12 +92,12 @@ def test_what_cannot_be_told_is_refused_and_changes_nothing(point, value, words)
         ({"seed": -1}, "seed must be"),
     ],
 )
-def test_settings_that_cannot_be_are_refused(options, words):
+def test_settings_that_cannot_be_are_refused(options: Any, words: str) -> None:
     with pytest.raises(credo.CredoError, match=words):
         _optimizer(**options)
 
 
-def test_learners_that_do_not_fit_are_refused(tmp_path):
+def test_learners_that_do_not_fit_are_refused(tmp_path: Path) -> None:
     with pytest.raises(credo.CredoError, match="prior is missing"):
         bandits.Optimizer(LEARNER, BOUNDS)
     with pytest.raises(credo.CredoError, match="prior must come with"):
@@ -107,7 +112,7 @@ def test_learners_that_do_not_fit_are_refused(tmp_path):
         bandits.Optimizer.load(path)
 
 
-def test_goals_mirror_each_other_and_units_do_not_matter():
+def test_goals_mirror_each_other_and_units_do_not_matter() -> None:
     up, down = _optimizer(seed=1), _optimizer(seed=1, goal="min")
     for _ in range(6):
         one, other = up.ask(), down.ask()
@@ -130,18 +135,18 @@ SEARCH = bandits.Search(
 )
 
 
-def _curve(x):
+def _curve(x: Any) -> Any:
     return jnp.sin(1.7 * x) + 0.4 * jnp.cos(3.1 * x + 1.0) - 0.02 * x**2
 
 
-def _trial(trials, _):
+def _trial(trials: bandits.Trials, _: None) -> tuple[bandits.Trials, tuple[jax.Array, jax.Array]]:
     trials, row = SEARCH.ask(trials)
     value = _curve(LINE.values(row)[0])
     return SEARCH.tell(trials, row, value), (row, value)
 
 
 @pytest.mark.optimised
-def test_a_loop_of_ask_and_tell_is_a_scan():
+def test_a_loop_of_ask_and_tell_is_a_scan() -> None:
     trials = SEARCH.start(5, capacity=7)
     _, (rows, values) = jax.lax.scan(_trial, trials, length=7)
     ask, looped = jax.jit(lambda one: _trial(one, None)), []
@@ -152,19 +157,20 @@ def test_a_loop_of_ask_and_tell_is_a_scan():
     # and the object asks for the same points
     best = bandits.Optimizer(SEARCH.learner, [[-4.0, 4.0]], prior=SEARCH.prior, seed=5)
     for row, value in zip(rows, values, strict=True):
-        point = best.ask()
-        np.testing.assert_allclose(point, LINE.decode(row), atol=1e-5)
+        point: Any = best.ask()
+        place: Any = LINE.decode(row)
+        np.testing.assert_allclose(point, place, atol=1e-5)
         best.tell(point, float(value))
 
 
-def test_a_value_that_is_not_finite_changes_no_trials():
+def test_a_value_that_is_not_finite_changes_no_trials() -> None:
     trials = SEARCH.start(0, capacity=2).tell(jnp.zeros(1), 1.0)
     assert SEARCH.tell(trials, jnp.zeros(1), jnp.nan) == trials
     full = SEARCH.tell(trials, jnp.ones(1), 2.0)
     assert SEARCH.tell(full, jnp.ones(1), 3.0) == full  # there is no room
 
 
-def test_a_search_beats_points_at_random():
+def test_a_search_beats_points_at_random() -> None:
     seeds, length = 24, 12
     keys = jax.random.split(jax.random.key(11), seeds)
     starts = jax.vmap(lambda key: SEARCH.start(key, capacity=length))(keys)
@@ -172,15 +178,17 @@ def test_a_search_beats_points_at_random():
     grid = jnp.linspace(-4.0, 4.0, 4001)
     top = float(_curve(grid).max())
     ours = top - np.asarray(values).max(axis=1)
-    random = top - np.asarray(_curve(jax.random.uniform(jax.random.key(1), (400, length), minval=-4, maxval=4))).max(1)
+    places = jax.random.uniform(jax.random.key(1), (400, length), minval=-4.0, maxval=4.0)
+    random = top - np.asarray(_curve(places)).max(axis=1)
     gap = random.mean() - ours.mean()
     se = np.hypot(random.std() / 20.0, ours.std() / np.sqrt(seeds))
     assert gap > 4.0 * se and ours.mean() < 0.5 * random.mean()
 
 
-def test_the_default_learner_takes_any_space():
+def test_the_default_learner_takes_any_space() -> None:
     space = bandits.Space.read(BOUNDS)
     learner, prior = default_learner(space, 0)
     law = learner.expect(prior, jnp.zeros(space.size))
     assert law.mean.shape == (1,) and 1.5 < float(law.sd[0]) ** 2 < 2.5
-    assert bandits.Optimizer(None, [[0.0, 1.0]], initial=1).ask().shape == (1,)
+    point: Any = bandits.Optimizer(None, [[0.0, 1.0]], initial=1).ask()
+    assert point.shape == (1,)

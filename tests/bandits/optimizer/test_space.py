@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -36,9 +38,9 @@ SNAP, PLACE = jax.jit(SPACE.snap), jax.jit(SPACE.place)
 
 
 @given(POINTS)
-def test_a_point_becomes_a_row_and_comes_back(point):
+def test_a_point_becomes_a_row_and_comes_back(point: Any) -> None:
     row = SPACE.encode(point)
-    back = SPACE.decode(row)
+    back: Any = SPACE.decode(row)
     for name in ("depth", "width", "kind"):
         assert back[name] == point[name] and type(back[name]) is type(point[name])
     # the grid has 2^23 steps over a range
@@ -50,16 +52,18 @@ def test_a_point_becomes_a_row_and_comes_back(point):
 
 
 @given(st.lists(st.floats(0.0, 1.0, exclude_max=True), min_size=5, max_size=5))
-def test_every_number_of_the_unit_cube_is_a_point_inside_the_bounds(unit):
-    point = SPACE.decode(PLACE(jnp.asarray(unit)))
+def test_every_number_of_the_unit_cube_is_a_point_inside_the_bounds(unit: list[float]) -> None:
+    point: Any = SPACE.decode(PLACE(jnp.asarray(unit)))
     assert 1e-4 <= point["rate"] <= 1e-1 and -3.0 <= point["share"] <= 7.0
     assert point["depth"] in range(1, 11) and point["width"] in range(8, 1025)
     assert point["kind"] in ("a", "b", None)
     assert SPACE.encode(point).shape == (7,)
 
 
-def test_ends_and_whole_numbers_come_back_exactly():
-    assert SPACE.decode(np.ones(7))["rate"] == 1e-1 and SPACE.decode(-np.ones(7))["share"] == -3.0
+def test_ends_and_whole_numbers_come_back_exactly() -> None:
+    top: Any = SPACE.decode(np.ones(7))
+    bottom: Any = SPACE.decode(-np.ones(7))
+    assert top["rate"] == 1e-1 and bottom["share"] == -3.0
     wholes = bandits.Space.read({"n": (0, 5, "whole")})
     shares = jax.vmap(wholes.place)(jnp.linspace(0.0, 0.9999, 600)[:, None])
     counts = np.unique(np.round(np.asarray(shares) * 2.5 + 2.5), return_counts=True)[1]
@@ -80,13 +84,13 @@ def test_ends_and_whole_numbers_come_back_exactly():
         ({"rate": (0.0, float("nan"))}, "finite"),
     ],
 )
-def test_bounds_that_cannot_be_are_refused(bounds, words):
+def test_bounds_that_cannot_be_are_refused(bounds: Any, words: str) -> None:
     with pytest.raises(credo.CredoError, match=words) as caught:
         bandits.Space.read(bounds)
     assert caught.value.field == "bounds"
 
 
-def test_points_are_spread_evenly():
+def test_points_are_spread_evenly() -> None:
     points = np.asarray(even_points(jax.random.key(3), 0, 64, 2))
     assert points.min() >= 0.0 and points.max() < 1.0
     cells = np.unique(np.floor(points * 4).astype(int), axis=0)
@@ -95,11 +99,11 @@ def test_points_are_spread_evenly():
     np.testing.assert_allclose(later[0], points[5], atol=1e-12)
 
 
-def test_ascent_finds_the_maximum_whatever_the_scale_and_stays_in_the_box():
+def test_ascent_finds_the_maximum_whatever_the_scale_and_stays_in_the_box() -> None:
     scales = jnp.asarray([1e4, 1.0, 1e-4])
     target = jnp.asarray([0.37, -0.81, 2.0])  # the last lies outside
 
-    def hill(x):
+    def hill(x: Any) -> Any:
         return -jnp.sum(scales * (x - target) ** 2)
 
     free = jnp.asarray([True, True, True])
@@ -110,19 +114,24 @@ def test_ascent_finds_the_maximum_whatever_the_scale_and_stays_in_the_box():
     assert float(held[0, 1]) == 0.0
 
 
-def test_the_maximiser_finds_the_best_of_many_peaks_and_of_mixed_variables():
+def test_the_maximiser_finds_the_best_of_many_peaks_and_of_mixed_variables() -> None:
     line = bandits.Space.read([[-4.0, 4.0]])
     row = maximize(
-        lambda x: jnp.sum(jnp.cos(8 * jnp.pi * x) - (x - 0.26) ** 2), line, jnp.zeros((1, 1)), jax.random.key(0)
+        lambda x: jnp.sum(jnp.cos(8 * jnp.pi * x) - (x - 0.26) ** 2),
+        line,
+        jnp.zeros((1, 1)),
+        jax.random.key(0),
     )
     np.testing.assert_allclose(row, 0.25, atol=1e-3)
     target = {"rate": 3e-3, "share": 1.0, "depth": 7, "width": 100, "kind": "b"}
     goal = jnp.asarray(SPACE.encode(target))
     row = maximize(lambda x: -jnp.sum((x - goal) ** 2), SPACE, jnp.zeros((1, 7)), jax.random.key(0))
-    found = SPACE.decode(row)
+    found: Any = SPACE.decode(row)
     assert found["depth"] == 7 and found["width"] == 100 and found["kind"] == "b"
     assert abs(found["share"] - 1.0) < 1e-3 and abs(np.log(found["rate"] / 3e-3)) < 1e-3
     small = bandits.Space.read({"n": (1, 5, "whole"), "kind": ["x", "y"]})
     best = small.encode({"n": 4, "kind": "y"})
-    row = maximize(lambda x: x @ jnp.asarray(best) + jnp.sum(x * 0), small, jnp.zeros((1, 3)), jax.random.key(0))
+    row = maximize(
+        lambda x: x @ jnp.asarray(best) + jnp.sum(x * 0), small, jnp.zeros((1, 3)), jax.random.key(0)
+    )
     assert small.decode(row) == {"n": 5, "kind": "y"}  # searched whole

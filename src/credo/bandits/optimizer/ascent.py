@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TypeAlias
 
 import jax
 import jax.numpy as jnp
@@ -10,6 +11,9 @@ import jax.numpy as jnp
 from credo.core.types import Array
 
 __all__ = ["ascend"]
+
+Climb: TypeAlias = tuple[Array, Array, Array, Array, Array]
+"""A row, its last gradient, its step lengths, the best row so far, and its value."""
 
 FASTER, SLOWER = 1.2, 0.5
 FIRST, LONGEST, SHORTEST = 0.05, 0.5, 1e-7
@@ -49,7 +53,7 @@ def ascend(
         return jnp.where(jnp.isfinite(value), value, -jnp.inf).astype(kind)
 
     def climb(start: Array) -> tuple[Array, Array]:
-        def step(carry: tuple[Array, ...], _: None) -> tuple[tuple[Array, ...], None]:
+        def step(carry: Climb, _: None) -> tuple[Climb, None]:
             row, before, length, best, top = carry
             value, gradient = slope(row)
             value = finite(value)

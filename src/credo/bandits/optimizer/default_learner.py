@@ -11,6 +11,7 @@ import numpy as np
 from credo.adapt import Bank, Experts
 from credo.bandits.optimizer.even_points import even_points
 from credo.bandits.optimizer.space import Space
+from credo.beliefs import Gaussian
 from credo.core.keys import as_key
 from credo.core.records import replace
 from credo.core.types import Array, Key
@@ -32,7 +33,7 @@ NOISES = (1e-4, 3e-2)
 FEATURES = 128
 
 
-def default_learner(space: Space, key: Key) -> tuple[Experts[Bank], Bank]:
+def default_learner(space: Space, key: Key) -> tuple[Experts[Gaussian], Bank[Gaussian]]:
     """Random features whose length scales and noise are averaged over, by how well they predicted.
 
     This is nearly a Gaussian process with a squared-exponential kernel whose hyper-parameters are integrated
@@ -60,7 +61,7 @@ def default_learner(space: Space, key: Key) -> tuple[Experts[Bank], Bank]:
         for length in lengths
         for noise in NOISES
     ]
-    learner: Experts[Bank] = Experts(experts, switching=0.0)
+    learner: Experts[Gaussian] = Experts(experts, switching=0.0)
     return learner, learner.init(net.init())
 
 

@@ -46,8 +46,8 @@ class Optimizer:
             list of options.
         prior: the belief of the learner before any trial; None takes `learner.init()`.
         goal: "max" or "min".
-        policy: "ucb" asks for the point whose mean is best after `width` standard deviations were added to it;
-            "thompson" draws a function from the belief, and asks for its best point.
+        policy: "ucb" asks for the point whose mean is best after `width` standard deviations were added to
+            it; "thompson" draws a function from the belief, and asks for its best point.
         width: of "ucb" alone; None for 2.
         initial: how many points are spread evenly before the learner is asked; None for two more than there
             are variables.
@@ -82,7 +82,7 @@ class Optimizer:
         *,
         prior: Any = None,
         goal: GoalName = "max",
-        policy: RuleName = "ucb",
+        policy: RuleName = "thompson",
         width: float | None = None,
         initial: int | None = None,
         scale: ScaleName | None = "online",
@@ -235,8 +235,8 @@ class Optimizer:
         rows, targets = np.zeros(trials.rows.shape, kind), np.zeros(room, kind)
         for i, (row, value) in enumerate(zip(points, values, strict=True)):
             rows[i], targets[i] = row, (value - centre) / spread
-        counts = (jnp.asarray(number, jnp.int32) for number in (len(points), self._asked))
-        return Trials(jnp.asarray(rows), jnp.asarray(targets), *counts, trials.key)
+        count, asked = (jnp.asarray(number, jnp.int32) for number in (len(points), self._asked))
+        return Trials(jnp.asarray(rows), jnp.asarray(targets), count, asked, trials.key)
 
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write everything to one file. The next question is then bit by bit the same as without a stop.

@@ -71,7 +71,7 @@ class Search:
     prior: Any
     space: Space = static_field()
     goal: GoalName = static_field(default="max")
-    policy: RuleName = static_field(default="ucb")
+    policy: RuleName = static_field(default="thompson")
     width: ArrayLike = 2.0
     initial: int = static_field(default=3)
     scaled: bool = static_field(default=True)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import jax.numpy as jnp
 import numpy as np
@@ -19,7 +19,7 @@ __all__ = ["AnyBounds", "Point", "Space"]
 Point: TypeAlias = "dict[str, Option] | np.ndarray"
 """A point as users see it: a dict by names, or an array (d,) where the bounds are an array."""
 
-AnyBounds: TypeAlias = "Mapping[str, tuple[object, ...] | list[Option]] | ArrayLike"
+AnyBounds: TypeAlias = "Mapping[str, Sequence[object]] | Sequence[Sequence[float]] | ArrayLike"
 """What describes a space: see `Optimizer`."""
 
 
@@ -86,9 +86,8 @@ class Space:
         """Which numbers of a row belong to ranges (D,)."""
         return self._columns(lambda one: isinstance(one, Range))
 
-    def _columns(self, test: object) -> np.ndarray:
-        assert callable(test)
-        return np.concatenate([np.full(one.columns, bool(test(one))) for one in self.variables])
+    def _columns(self, test: Callable[[Range | Choices], bool]) -> np.ndarray:
+        return np.concatenate([np.full(one.columns, test(one)) for one in self.variables])
 
     @property
     def box(self) -> np.ndarray:
@@ -115,7 +114,7 @@ class Space:
         parts = [one.encode(value) for one, value in zip(self.variables, values, strict=True)]
         return np.concatenate(parts)
 
-    def _values_of(self, point: object) -> Iterable[object]:
+    def _values_of(self, point: object) -> Sequence[object]:
         if not self.named:
             try:
                 array = np.asarray(point, np.float64)
@@ -125,7 +124,7 @@ class Space:
                 raise CredoError(
                     f"point must be {len(self.variables)} numbers; got {point!r}.", field="point"
                 )
-            return array.tolist()
+            return list(array.tolist())
         if not isinstance(point, Mapping):
             raise CredoError(f"point must be a dict; got {point!r}.", field="point")
         names = [one.name for one in self.variables]
@@ -193,7 +192,7 @@ class Space:
                 rows.append(jnp.concatenate([*parts[:i], other, *parts[i + 1 :]]))
         return jnp.stack(rows) if rows else jnp.zeros((0, self.size), row.dtype)
 
-    def _split(self, row: object) -> list[object]:
+    def _split(self, row: Any) -> list[Any]:
         ends = np.cumsum([one.columns for one in self.variables])
         starts = [0, *ends[:-1].tolist()]
-        return [row[a:b] for a, b in zip(starts, ends.tolist(), strict=True)]  # type: ignore[index]
+        return [row[a:b] for a, b in zip(starts, ends.tolist(), strict=True)]

@@ -224,9 +224,10 @@ class Choices:
             field=self.name,
         )
 
-    def plain(self, value: Option) -> Option:
+    def plain(self, value: Any) -> Option:
         """A value as it is."""
-        return value
+        option: Option = value
+        return option
 
     def decode(self, part: np.ndarray) -> Option:
         """The option of a part of a row."""
@@ -269,7 +270,7 @@ def read_variable(name: str, given: object) -> Range | Choices:
         if numbers and known:
             return Range(name, float(low), float(high), "log" in words, "whole" in words)
     raise CredoError(
-        f'the bounds of {name} must be (low, high), with "log", "whole" or both behind, or a list of options; '
-        f"got {given!r}.",
+        f'the bounds of {name} must be (low, high), with "log", "whole" or both behind, or a list of '
+        f"options; got {given!r}.",
         field="bounds",
     )

@@ -18,12 +18,18 @@ from credo.experiments.bandits.bayesopt_ackley_learner import beliefs, encode, p
 from credo.experiments.bandits.bayesopt_ackley_peer import gaussian_process
 from credo.experiments.bandits.bayesopt_ackley_plan import (
     EVALUATIONS,
+    FEATURE_NOISE,
     FEATURES,
     INITIAL,
+    INPUT_VAR,
+    LENGTHS,
     METHODS,
-    NETWORK,
+    NETWORK_LENGTHS,
+    NETWORK_NOISE,
     PANELS,
+    RANK,
     SEEDS,
+    WIDTH,
 )
 from credo.experiments.bandits.bayesopt_ackley_world import HIGH, LOW, NEAR, TOP, ackley, within
 from credo.experiments.engine.cell_folder import Cells
@@ -74,8 +80,14 @@ def run(size: Size, seed: int, progress: Progress, cells: Cells | None = None) -
         "evaluations": EVALUATIONS,
         "initial": INITIAL,
         "found": f"within {NEAR:g} of the range",
-        "random features": {name: _plain(value) for name, value in FEATURES.items()},
-        "sine networks": {name: _plain(value) for name, value in NETWORK.items()},
+        "random features": {"lengths": list(LENGTHS), "noise": FEATURE_NOISE, "features": FEATURES},
+        "sine networks": {
+            "lengths": list(NETWORK_LENGTHS),
+            "noise": NETWORK_NOISE,
+            "width": WIDTH,
+            "rank": RANK,
+            "input_var": INPUT_VAR,
+        },
     }
     seeds: dict[str, Json] = {
         "scored": f"jax.random.split(jax.random.fold_in(jax.random.key({seed}), {SCORED}), {count})",
@@ -86,7 +98,3 @@ def run(size: Size, seed: int, progress: Progress, cells: Cells | None = None) -
     return Outcome(
         tuple(rows), settings, seeds, series, arrays, functools.partial(draw, series, arrays, labels)
     )
-
-
-def _plain(value: object) -> Json:
-    return [float(one) for one in value] if isinstance(value, tuple) else float(str(value))

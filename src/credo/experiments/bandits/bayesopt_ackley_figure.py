@@ -28,7 +28,7 @@ def draw(series: Mapping[str, np.ndarray], arrays: Mapping[str, np.ndarray], lab
     """
     figure = new_figure(12.0, 11.0)
     figure.suptitle("Bayesian optimisation of an Ackley-like function, ten evaluations")
-    parts = figure.subfigures(3, 1, height_ratios=[1, 1, 1.1])
+    parts = [row[0] for row in figure.subfigures(3, 1, squeeze=False, height_ratios=[1, 1, 1.1])]
     for part, label in zip(parts, SHOWN, strict=False):
         if label in labels:
             _beliefs(part, arrays, label)
@@ -57,7 +57,7 @@ def _beliefs(figure: SubFigure, arrays: Mapping[str, np.ndarray], label: str) ->
         axes.plot(grid, arrays["truth"], color=PALETTE["ink"], lw=1.2, ls="--", label="truth")
         axes.plot(x[:count], values[:count], "o", color=PALETTE["orange"], ms=7, mec="white", label="tried")
         words = "evaluation" if count == 1 else "evaluations"
-        axes.set(title=f"{label}: after {count} {words}" if i == 0 else f"after {count} {words}")
+        axes.set(title=f"after {count} {words}")
         axes.set(ylim=(-6, 18), xlabel="x")
-    panels[0].set_ylabel("f(x)")
+    panels[0].set_ylabel(f"{label}\nf(x)", fontsize=11)
     panels[-1].legend(loc="upper right", fontsize=9, ncols=2)

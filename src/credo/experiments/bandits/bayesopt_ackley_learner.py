@@ -16,9 +16,15 @@ from credo.bandits.optimizer.default_learner import default_learner
 from credo.core.types import Array
 from credo.experiments.bandits.bayesopt_ackley_plan import (
     EVALUATIONS,
+    FEATURE_NOISE,
     FEATURES,
     INITIAL,
-    NETWORK,
+    INPUT_VAR,
+    LENGTHS,
+    NETWORK_LENGTHS,
+    NETWORK_NOISE,
+    RANK,
+    WIDTH,
     LearnerName,
     Method,
 )
@@ -39,13 +45,11 @@ def _learner(name: LearnerName, key: Array) -> tuple[Any, Any]:
 
 
 def _features(key: Array) -> tuple[Any, Any]:
-    net = credo.models.RandomFeatures.draw(key, 1, FEATURES["features"])
+    net = credo.models.RandomFeatures.draw(key, 1, FEATURES)
     learner = credo.Experts(
         [
-            credo.extended_kalman(
-                credo.Model(credo.replace(net, length=length), credo.Normal(FEATURES["noise"]))
-            )
-            for length in FEATURES["lengths"]
+            credo.extended_kalman(credo.Model(credo.replace(net, length=length), credo.Normal(FEATURE_NOISE)))
+            for length in LENGTHS
         ],
         switching=0.0,
     )
@@ -54,25 +58,24 @@ def _features(key: Array) -> tuple[Any, Any]:
 
 def _sine_networks(key: Array) -> tuple[Any, Any]:
     """Networks whose first layer starts with frequencies N(0, 1 / length^2), and learns from there."""
-    width = NETWORK["width"]
-    net = credo.MLP(1, (width,), "sin")
+    net = credo.MLP(1, (WIDTH,), "sin")
     first, second = jax.random.split(key)
     start = net.init(first, (1,))
-    phases = jax.random.uniform(second, (width,), start[0]["b"].dtype, maxval=2.0 * math.pi)
+    phases = jax.random.uniform(second, (WIDTH,), start[0]["b"].dtype, maxval=2.0 * math.pi)
     last = jax.tree.map(jnp.zeros_like, start[1])
-    params = [[{"w": start[0]["w"] / length, "b": phases}, last] for length in NETWORK["lengths"]]
-    small = NETWORK["input_var"]
+    params = [[{"w": start[0]["w"] / length, "b": phases}, last] for length in NETWORK_LENGTHS]
     variances = [
-        [{"w": small / length**2, "b": small}, {"w": 2.0 / width, "b": 1.0}] for length in NETWORK["lengths"]
+        [{"w": INPUT_VAR / length**2, "b": INPUT_VAR}, {"w": 2.0 / WIDTH, "b": 1.0}]
+        for length in NETWORK_LENGTHS
     ]
-    one = credo.lofi(credo.Model(net, credo.Normal(NETWORK["noise"])), NETWORK["rank"])
+    one = credo.lofi(credo.Model(net, credo.Normal(NETWORK_NOISE)), RANK)
     learner = credo.Experts([one] * len(params), switching=0.0)
     return learner, learner.init(credo.adapt.Each(params), var=credo.adapt.Each(variances))
 
 
 def _elu_network(key: Array) -> tuple[Any, Any]:
     net = credo.MLP(1, (50, 50), "elu")
-    learner = credo.lofi(credo.Model(net, credo.Normal(NETWORK["noise"])), NETWORK["rank"])
+    learner = credo.lofi(credo.Model(net, credo.Normal(NETWORK_NOISE)), RANK)
     params = net.init(key, (1,))
     return learner, learner.init(params, var=net.prior_var(params, 10.0))
 

@@ -1,4 +1,4 @@
-"""The peer of `bayesopt-ackley`: a Gaussian process of scikit-learn, whose upper bound is searched on a grid."""
+"""The peer of `bayesopt-ackley`: a Gaussian process of scikit-learn, with its upper bound on a grid."""
 
 from __future__ import annotations
 

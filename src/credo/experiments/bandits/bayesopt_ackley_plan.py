@@ -10,11 +10,17 @@ from credo.experiments.engine.experiment import Size
 __all__ = [
     "EVALUATIONS",
     "FEATURES",
+    "FEATURE_NOISE",
     "INITIAL",
+    "INPUT_VAR",
+    "LENGTHS",
     "METHODS",
-    "NETWORK",
+    "NETWORK_LENGTHS",
+    "NETWORK_NOISE",
     "PANELS",
+    "RANK",
     "SEEDS",
+    "WIDTH",
     "LearnerName",
     "Method",
 ]
@@ -22,7 +28,7 @@ __all__ = [
 EVALUATIONS, INITIAL = 10, 3
 """How many points are tried, and how many of them are spread evenly before a learner is asked."""
 
-SEEDS: dict[Size, int] = {"quick": 20, "full": 200}
+SEEDS: dict[Size, int] = {"quick": 20, "full": 100}
 
 PANELS = (1, 4, 10)
 """The evaluations after which the belief is shown."""
@@ -50,14 +56,20 @@ class Method:
 
 
 LENGTHS = (0.1, 0.14, 0.2, 0.28, 0.4, 0.56, 0.8)
-FEATURES = {"lengths": LENGTHS, "noise": 1e-4, "features": 128}
-"""Random features without noise to learn; inputs are between -1 and 1."""
+"""The length scales of the random features, for inputs between -1 and 1."""
 
-NETWORK = {"lengths": LENGTHS[:5], "noise": 1e-3, "width": 100, "rank": 10, "input_var": 1e-3}
-"""Sine networks with one hidden layer; the prior variance of the first layer is in units of 1 / length^2."""
+FEATURES, FEATURE_NOISE = 128, 1e-4
+"""How many random features there are, and the noise variance of standardised values."""
+
+NETWORK_LENGTHS = LENGTHS[:5]
+"""The length scales at which the sine networks start."""
+
+WIDTH, RANK, NETWORK_NOISE, INPUT_VAR = 100, 10, 1e-3, 1e-3
+"""The width of the sine networks, the rank of their belief, the noise variance, and the prior variance of the
+first layer in units of 1 / length^2."""
 
 METHODS = (
-    Method("random features, UCB", "default", "ucb", "bandits.Optimizer(None, ...)"),
+    Method("random features, UCB", "default", "ucb", 'Optimizer(None, ..., policy="ucb")'),
     Method("random features, Thompson", "features", "thompson", "7 lengths, noise 1e-4"),
     Method("neural low-rank, UCB", "sine networks", "ucb", "5 sine networks, rank 10"),
     Method("neural low-rank, Thompson", "sine networks", "thompson", "5 sine networks, rank 10"),
