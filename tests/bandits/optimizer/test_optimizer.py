@@ -12,7 +12,6 @@ import pytest
 
 import credo
 from credo import bandits
-from credo.bandits.optimizer.default_learner import default_learner
 
 BOUNDS = {"x": (-4.0, 4.0), "n": (1, 4, "whole"), "kind": ["a", "b"]}
 NET = credo.models.RandomFeatures.draw(0, inputs=4, features=30, length=0.7)
@@ -136,7 +135,7 @@ SEARCH = bandits.Search(
 
 
 def _curve(x: Any) -> Any:
-    return jnp.sin(1.7 * x) + 0.4 * jnp.cos(3.1 * x + 1.0) - 0.02 * x**2
+    return 0.5 * jnp.cos(1.5 * x) - 0.25 * (x - 1.3) ** 2
 
 
 def _trial(trials: bandits.Trials, _: None) -> tuple[bandits.Trials, tuple[jax.Array, jax.Array]]:
@@ -171,7 +170,7 @@ def test_a_value_that_is_not_finite_changes_no_trials() -> None:
 
 
 def test_a_search_beats_points_at_random() -> None:
-    seeds, length = 24, 12
+    seeds, length = 24, 8
     keys = jax.random.split(jax.random.key(11), seeds)
     starts = jax.vmap(lambda key: SEARCH.start(key, capacity=length))(keys)
     values = jax.vmap(lambda trials: jax.lax.scan(_trial, trials, length=length)[1][1])(starts)
@@ -182,13 +181,13 @@ def test_a_search_beats_points_at_random() -> None:
     random = top - np.asarray(_curve(places)).max(axis=1)
     gap = random.mean() - ours.mean()
     se = np.hypot(random.std() / 20.0, ours.std() / np.sqrt(seeds))
-    assert gap > 4.0 * se and ours.mean() < 0.5 * random.mean()
+    assert gap > 4.0 * se and ours.mean() < 0.3 * random.mean()
 
 
-def test_the_default_learner_takes_any_space() -> None:
-    space = bandits.Space.read(BOUNDS)
-    learner, prior = default_learner(space, 0)
-    law = learner.expect(prior, jnp.zeros(space.size))
-    assert law.mean.shape == (1,) and 1.5 < float(law.sd[0]) ** 2 < 2.5
-    point: Any = bandits.Optimizer(None, [[0.0, 1.0]], initial=1).ask()
-    assert point.shape == (1,)
+def test_the_default_learner_is_uncertain_before_any_trial() -> None:
+    best = bandits.Optimizer(None, [[0.0, 1.0]], initial=1)
+    point: Any = best.ask()
+    assert point.shape == (1,) and 0.0 <= point[0] <= 1.0
+    mean, sd = best.expect([point])
+    # the features have variance 1, and so has the constant
+    assert abs(mean[0]) < 1e-12 and 1.2 < sd[0] < 1.6

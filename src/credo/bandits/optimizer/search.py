@@ -6,6 +6,7 @@ from typing import Any, Literal, TypeAlias
 
 import jax
 import jax.numpy as jnp
+from jax.core import Tracer
 
 from credo.bandits.optimizer.even_points import even_points
 from credo.bandits.optimizer.maximizer import maximize
@@ -128,7 +129,7 @@ class Search:
         """
         later = replace(trials, asked=trials.asked + 1)
         even = jnp.maximum(trials.count, trials.asked) < self.initial
-        if isinstance(even, jax.core.Tracer):
+        if isinstance(even, Tracer):
             row: Array = jax.lax.cond(even, self._spread, lambda one: _choose(self, one), trials)
             return later, row
         return later, self._spread(trials) if even else _choose(self, trials)

@@ -60,7 +60,7 @@ class Space:
                 )
             return Space(tuple(read_variable(name, given) for name, given in bounds.items()))
         try:
-            table = np.asarray(bounds, np.float64)
+            table: Any = np.asarray(bounds, np.float64)
         except (TypeError, ValueError):
             table = np.zeros(0)
         if table.ndim != 2 or table.shape[1] != 2 or len(table) == 0:

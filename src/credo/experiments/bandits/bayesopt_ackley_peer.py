@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from typing import Any
 
 import numpy as np
 
@@ -38,7 +39,8 @@ def gaussian_process(rng: np.random.Generator) -> np.ndarray:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
             model.fit(np.array(points)[:, None], np.array(values))
-        mean, sd = model.predict(grid[:, None], return_std=True)
+        forecast: Any = model.predict(grid[:, None], return_std=True)
+        mean, sd = forecast
         points.append(float(grid[np.argmax(mean + 2.0 * sd)]))
         values.append(float(ackley(np.float64(points[-1]))))
     return np.array(values)
