@@ -32,6 +32,7 @@ def linear(w: Any, x: Any) -> Any:
 MODEL = credo.Model(linear, credo.Normal(0.2))
 INNER = credo.RecursiveLearner(MODEL, credo.Full("dense"))
 WALKS = [credo.RecursiveLearner(MODEL, credo.Full("dense"), dynamics=credo.RandomWalk(q)) for q in (0.0, 0.1)]
+UNLIKE: list[credo.Learner[Any]] = [WALKS[1], credo.vd_ekf(MODEL), RunLength(INNER, 0.1, 2), WALKS[0]]
 
 WRAPPED: dict[str, Any] = {
     "run length": RunLength(INNER, 0.1, 3),
@@ -48,9 +49,7 @@ WRAPPED: dict[str, Any] = {
     "gradient": ChangeProbability(INNER, 0.0, kind="inflation", method="gradient", learning_rate=0.1),
     "memory": WeightedPast(INNER, 4, iterations=1),
     "experts in run length": RunLength(Experts(WALKS), 0.1, 2),
-    "unlike experts in run length": RunLength(
-        Experts([WALKS[1], credo.vd_ekf(MODEL), RunLength(INNER, 0.1, 2), WALKS[0]], 0.1), 0.1, 2
-    ),
+    "unlike experts in run length": RunLength(Experts(UNLIKE, 0.1), 0.1, 2),
     "robust in run length in experts": Experts(
         [RunLength(StudentTNoise(INNER, 4.0, 1), h, 2) for h in (0.01, 0.2)]
     ),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import jax.numpy as jnp
 import numpy as np
 
@@ -20,13 +22,13 @@ NET = credo.MLP(outputs=ARMS, hidden=(4,), activation="tanh")
 NETWORK = credo.lofi(credo.Model(NET, credo.Normal(NOISE)), rank=3)
 
 
-def agent(design: str, **options) -> tuple[bandits.Agent, bandits.AgentBelief, jnp.ndarray]:
+def agent(design: Any, **options: Any) -> tuple[bandits.Agent, Any, Any]:
     """An agent of a design, its first belief, and its contexts."""
     if design == "outputs":
-        made = bandits.Agent(NETWORK, ARMS, design, **options)
+        one = bandits.Agent(NETWORK, ARMS, design, **options)
         params, contexts = NET.init(0, (SIZE,)), XS
     else:
-        made = bandits.Agent(LINEAR, ARMS, design, **options)
+        one = bandits.Agent(LINEAR, ARMS, design, **options)
         params, contexts = jnp.zeros(SIZE), XS if design == "arms" else ROWS
     scale = {"context": contexts[0]} if options.get("scale") else {}
-    return made, made.init(params, var=2.0, **scale), contexts
+    return one, one.init(params, var=2.0, **scale), contexts

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -10,7 +12,8 @@ import credo
 from credo import bandits
 
 ARM = credo.BetaBernoulli()
-WORLD = bandits.BernoulliArms(chances=[0.1, 0.5, 0.8])
+WORLD = bandits.BernoulliArms(chances=np.array([0.1, 0.5, 0.8]))
+wrong: Any = bandits.play  # what a type checker would refuse
 AGENT = bandits.Agent(ARM, 3, "arms")
 
 
@@ -75,7 +78,7 @@ def test_agents_that_do_not_fit_are_refused():
     with pytest.raises(credo.CredoError, match="arms of the agent"):
         bandits.play(bandits.Agent(ARM, 2, "arms"), WORLD, steps=10)
     with pytest.raises(credo.CredoError, match="environment must be"):
-        bandits.play(AGENT, "statlog", steps=10)
+        wrong(AGENT, "statlog", steps=10)
     with pytest.raises(credo.CredoError, match="design"):
         bandits.play(
             bandits.Agent(credo.extended_kalman(credo.Model(jnp.dot, credo.Normal(1.0))), 3, "actions"),

@@ -7,6 +7,7 @@ from typing import Any, Generic, Literal, TypeAlias, TypeVar
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 
 from credo.bandits.choice import Choice
 from credo.bandits.designs import DesignName, design_of, expect_arms
@@ -242,7 +243,7 @@ class Agent:
             CredoError: no arm is allowed, or x holds no numbers.
         """
         require_numbers("x", x)
-        if allowed is not None and not isinstance(allowed, jax.core.Tracer):
+        if allowed is not None and not isinstance(allowed, Tracer):
             mask = np.asarray(allowed)
             if mask.shape != (self.arms,) or not mask.any():
                 raise CredoError(
@@ -280,7 +281,7 @@ class Agent:
         Raises:
             CredoError: there is no such arm.
         """
-        if not isinstance(arm, jax.core.Tracer) and not (
+        if not isinstance(arm, Tracer) and not (
             np.ndim(arm) == 0 and np.asarray(arm).dtype.kind in "iu" and 0 <= int(np.asarray(arm)) < self.arms
         ):
             raise CredoError(
