@@ -26,7 +26,8 @@ def agent(design: Any, **options: Any) -> tuple[bandits.Agent, Any, Any]:
     """An agent of a design, its first belief, and its contexts."""
     if design == "outputs":
         one = bandits.Agent(NETWORK, ARMS, design, **options)
-        params, contexts = NET.init(0, (SIZE,)), XS
+        params: Any = NET.init(0, (SIZE,))
+        contexts = XS
     else:
         one = bandits.Agent(LINEAR, ARMS, design, **options)
         params, contexts = jnp.zeros(SIZE), XS if design == "arms" else ROWS

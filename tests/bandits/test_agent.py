@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import jax
@@ -27,12 +28,12 @@ def _played(design: str, count: int = 10, **options: Any) -> Any:
     return one, belief, contexts
 
 
-def _white(rows):
+def _white(rows: Any) -> Any:
     rows = np.asarray(rows)
     return (rows - rows.mean(0)) / rows.std(0)
 
 
-def test_arms_are_batch_regressions_of_their_own_rewards():
+def test_arms_are_batch_regressions_of_their_own_rewards() -> None:
     one, belief, _ = _played("arms", 40)
     for arm in range(ARMS):
         mine = np.asarray(PULLED) == arm
@@ -45,7 +46,7 @@ def test_arms_are_batch_regressions_of_their_own_rewards():
         np.testing.assert_allclose(law.var[arm], XS[0] @ cov @ XS[0], rtol=1e-9)
 
 
-def test_features_of_actions_are_one_batch_regression():
+def test_features_of_actions_are_one_batch_regression() -> None:
     one, belief, _ = _played("actions", 40)
     x = np.asarray(ROWS)[np.arange(40), np.asarray(PULLED)]
     cov = np.linalg.inv(x.T @ x / NOISE + np.eye(SIZE) / 2.0)
@@ -55,7 +56,7 @@ def test_features_of_actions_are_one_batch_regression():
     np.testing.assert_allclose(law.cov, rows @ cov @ rows.T, rtol=1e-8, atol=1e-12)
 
 
-def test_outputs_are_observed_one_at_a_time():
+def test_outputs_are_observed_one_at_a_time() -> None:
     one, belief, _ = _played("outputs")
     model = credo.Model(lambda params, x: NET(params, x[0])[x[1]], credo.Normal(NOISE))
     learner = credo.lofi(model, rank=3)
@@ -69,7 +70,7 @@ def test_outputs_are_observed_one_at_a_time():
         np.testing.assert_allclose([law.mean[arm], law.var[arm]], [alone.mean[0], alone.var[0]], rtol=1e-5)
 
 
-def test_large_networks_pick_a_row_of_outer_products():
+def test_large_networks_pick_a_row_of_outer_products() -> None:
     net = credo.MLP(outputs=ARMS, hidden=(300,))
     wide = jnp.ones(30) / 30
     learner = credo.lofi(credo.Model(net, credo.Normal(NOISE)), rank=2)
@@ -83,7 +84,7 @@ def test_large_networks_pick_a_row_of_outer_products():
 
 
 @pytest.mark.parametrize("design", DESIGNS)
-def test_choices_come_from_their_pmf_and_teach_nothing(design):
+def test_choices_come_from_their_pmf_and_teach_nothing(design: Any) -> None:
     one, belief, contexts = _played(design)
     choice = one.decide(belief, contexts[30], key=3)
     assert float(choice.pmf.sum()) == pytest.approx(1.0)
@@ -97,10 +98,10 @@ def test_choices_come_from_their_pmf_and_teach_nothing(design):
 
 @pytest.mark.optimised
 @pytest.mark.parametrize("design", DESIGNS)
-def test_loop_scan_and_chunks_give_the_same_bits(design):
+def test_loop_scan_and_chunks_give_the_same_bits(design: Any) -> None:
     one, start, contexts = agent(design, scale="online")
 
-    def body(belief, row):
+    def body(belief: Any, row: Any) -> Any:
         x, t, reward = row
         choice = one.decide(belief, x, jax.random.key(t))
         belief, info = one.update(belief, x, choice.arm, reward)
@@ -126,7 +127,7 @@ def test_loop_scan_and_chunks_give_the_same_bits(design):
 
 
 @pytest.mark.parametrize("design", DESIGNS)
-def test_what_is_missing_changes_nothing_but_the_clock(design):
+def test_what_is_missing_changes_nothing_but_the_clock(design: Any) -> None:
     one, belief, contexts = _played(design, scale="online")
     for x, reward in [(contexts[0], jnp.nan), (contexts[0].at[0].set(jnp.nan), 1.0)]:
         after, info = one.update(belief, x, 1, reward)
@@ -140,7 +141,7 @@ def test_what_is_missing_changes_nothing_but_the_clock(design):
         assert all(still) and int(after.t) == int(belief.t) + 1
 
 
-def test_saved_agents_go_on_bitwise(tmp_path):
+def test_saved_agents_go_on_bitwise(tmp_path: Path) -> None:
     one, belief, contexts = _played("arms", scale="online")
     credo.save(tmp_path / "agent.credo", one.rewards, belief)
     _, loaded = credo.load(tmp_path / "agent.credo", one.rewards)
@@ -149,7 +150,7 @@ def test_saved_agents_go_on_bitwise(tmp_path):
     assert one.decide(loaded, contexts[30], 5).arm == one.decide(belief, contexts[30], 5).arm
 
 
-def test_logs_are_learned_by_the_verbs_of_learners():
+def test_logs_are_learned_by_the_verbs_of_learners() -> None:
     one, start, _ = agent("arms", scale="online")
     _, loop, _ = _played("arms", 40, scale="online")
     whole, trace = credo.run(one.rewards, start, (XS, PULLED), REWARDS)
@@ -158,7 +159,7 @@ def test_logs_are_learned_by_the_verbs_of_learners():
     assert trace.log_evidence.shape == (40,)
 
 
-def test_standardised_contexts_do_not_depend_on_their_units():
+def test_standardised_contexts_do_not_depend_on_their_units() -> None:
     one, first, _ = agent("arms", scale="online")
     second = first
     for x, arm, reward in zip(XS[:10], PULLED, REWARDS, strict=False):
@@ -175,7 +176,7 @@ def test_standardised_contexts_do_not_depend_on_their_units():
     np.testing.assert_allclose(both.apply(flat), _white(flat), rtol=1e-8, atol=1e-10)
 
 
-def test_draws_stay_inside_the_support():
+def test_draws_stay_inside_the_support() -> None:
     pmf = jnp.array([0.0, 0.3, 0.0, 0.7, 0.0])
     arms = jax.vmap(lambda key: draw(pmf, key))(jax.random.split(jax.random.key(0), 20000))
     counts = np.bincount(np.asarray(arms), minlength=5) / 20000
@@ -202,12 +203,12 @@ def test_draws_stay_inside_the_support():
             bandits.Agent(credo.BetaBernoulli(), 3).init(), None, 0), "design='arms'"),
     ],
 )  # fmt: skip
-def test_what_cannot_be_is_refused_in_a_sentence(call, word):
+def test_what_cannot_be_is_refused_in_a_sentence(call: Any, word: Any) -> None:
     with pytest.raises(credo.CredoError, match=word):
         call()
 
 
-def test_wrappers_are_agents_too():
+def test_wrappers_are_agents_too() -> None:
     inner = credo.extended_kalman(MODEL, dynamics=credo.RandomWalk(1e-2))
     one = bandits.Agent(credo.RunLength(inner, 0.05, 3), ARMS, "arms")
     belief = one.init(jnp.zeros(SIZE))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -11,7 +13,7 @@ from credo import bandits
 
 
 @pytest.fixture(scope="module")
-def report():
+def report() -> Any:
     """The default agent on 150 digits-like points in four clusters, which no linear score separates."""
     rng = np.random.default_rng(0)
     x = rng.normal(size=(150, 2)).astype(np.float32)
@@ -21,24 +23,24 @@ def report():
     return bandits.play(start.agent, world, seeds=2, params=start.params, var=start.var)
 
 
-def test_it_learns_what_is_not_linear(report):
+def test_it_learns_what_is_not_linear(report: Any) -> None:
     assert report.refused == 0
     assert report.regrets[:, -50:].mean() < 0.2
 
 
-def test_its_weights_are_those_of_four_learners(report):
+def test_its_weights_are_those_of_four_learners(report: Any) -> None:
     weights = np.exp(np.asarray(report.beliefs.belief.log_weights))
     assert weights.shape == (2, 4)
     np.testing.assert_allclose(weights.sum(1), 1.0, rtol=1e-4)
 
 
-def test_wide_contexts_have_no_full_covariance():
+def test_wide_contexts_have_no_full_covariance() -> None:
     start = bandits.default_agent(3, 200)
     kinds = {type(part.cov).__name__ for part in start.init(0).belief.beliefs.parts}
     assert kinds == {"LowRankCovariance"} or all("LowRank" in kind for kind in kinds)
 
 
-def test_features_of_actions():
+def test_features_of_actions() -> None:
     start = bandits.default_agent(3, 2, design="actions")
     belief = start.init(0)
     rows = jnp.asarray(np.random.default_rng(0).normal(size=(3, 2)), jnp.float32)
@@ -48,6 +50,6 @@ def test_features_of_actions():
 
 
 @pytest.mark.parametrize("change", [{"arms": 1}, {"inputs": 0}, {"design": "rows"}])
-def test_what_cannot_be_is_refused(change):
+def test_what_cannot_be_is_refused(change: Any) -> None:
     with pytest.raises(credo.CredoError, match=next(iter(change))):
         bandits.default_agent(**({"arms": 3, "inputs": 2} | change))

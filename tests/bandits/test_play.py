@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import jax.numpy as jnp
@@ -17,7 +18,7 @@ wrong: Any = bandits.play  # what a type checker would refuse
 AGENT = bandits.Agent(ARM, 3, "arms")
 
 
-def test_each_seed_is_a_run_of_its_own():
+def test_each_seed_is_a_run_of_its_own() -> None:
     many = bandits.play(AGENT, WORLD, steps=60, seeds=3, key=5)
     assert many.rewards.shape == (3, 60) and len({run.tobytes() for run in many.arms}) == 3
     again = bandits.play(AGENT, WORLD, steps=60, seeds=3, key=5)
@@ -31,7 +32,7 @@ def test_each_seed_is_a_run_of_its_own():
             assert many.beliefs.belief.beliefs.a[run, arm] == pytest.approx(1 + wins)
 
 
-def test_a_delay_is_a_replay_first_in_first_out():
+def test_a_delay_is_a_replay_first_in_first_out() -> None:
     late = bandits.play(AGENT, WORLD, steps=40, seeds=2, key=5, delay=7)
     for run in range(2):
         a = np.ones(3)
@@ -40,7 +41,7 @@ def test_a_delay_is_a_replay_first_in_first_out():
     assert int(late.beliefs.t[0]) == 33 and late.refused == 0
 
 
-def test_reports_can_be_read_and_drawn(tmp_path):
+def test_reports_can_be_read_and_drawn(tmp_path: Path) -> None:
     report = bandits.play(AGENT, WORLD, steps=50, seeds=3)
     text = report.summary()
     assert "3 runs of 50 decisions" in text and f"{report.worst:,.1f} worst" in text
@@ -49,7 +50,7 @@ def test_reports_can_be_read_and_drawn(tmp_path):
     assert report.plot(tmp_path / "play.png").stat().st_size > 10_000
 
 
-def test_a_network_of_its_own_for_each_seed():
+def test_a_network_of_its_own_for_each_seed() -> None:
     net = credo.MLP(outputs=3, hidden=(4,))
     learner = credo.lofi(credo.Model(net, credo.Normal(0.1)), rank=2)
     x = jnp.asarray(np.random.default_rng(0).normal(size=(30, 2)), jnp.float32)
@@ -69,12 +70,12 @@ def test_a_network_of_its_own_for_each_seed():
         ({"delay": -1}, "delay"),
     ],
 )
-def test_numbers_out_of_range_are_refused(change, word):
+def test_numbers_out_of_range_are_refused(change: Any, word: Any) -> None:
     with pytest.raises(credo.CredoError, match=word):
         bandits.play(AGENT, WORLD, **({"steps": 10} | change))
 
 
-def test_agents_that_do_not_fit_are_refused():
+def test_agents_that_do_not_fit_are_refused() -> None:
     with pytest.raises(credo.CredoError, match="arms of the agent"):
         bandits.play(bandits.Agent(ARM, 2, "arms"), WORLD, steps=10)
     with pytest.raises(credo.CredoError, match="environment must be"):
@@ -87,7 +88,7 @@ def test_agents_that_do_not_fit_are_refused():
         )
 
 
-def test_what_is_claimed_of_the_best_arm_is_true():
+def test_what_is_claimed_of_the_best_arm_is_true() -> None:
     """Arms drawn from the prior: P(best) of an exact agent is calibrated."""
     report = bandits.play(AGENT, bandits.BernoulliArms(3), steps=15, seeds=400)
     total = report.calibration

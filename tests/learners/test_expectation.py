@@ -26,7 +26,7 @@ def _belief(learner: Any, ys: Any = (1.0, -0.5, 0.3)) -> Any:
     return belief
 
 
-def test_a_linear_model_expects_its_mean_with_the_parameters_variance_alone():
+def test_a_linear_model_expects_its_mean_with_the_parameters_variance_alone() -> None:
     learner = credo.extended_kalman(LINEAR)
     belief = _belief(learner)
     law = learner.expect(belief, XS[4])
@@ -37,7 +37,7 @@ def test_a_linear_model_expects_its_mean_with_the_parameters_variance_alone():
     np.testing.assert_allclose(law.quantile(0.9), st.norm.ppf(0.9, law.mean, law.sd), rtol=1e-9)
 
 
-def test_rows_of_a_joint_model_come_with_their_joint_law():
+def test_rows_of_a_joint_model_come_with_their_joint_law() -> None:
     learner = credo.extended_kalman(LINEAR)
     belief = _belief(learner)
     law: Any = credo.replace(learner, model=credo.joint(LINEAR)).expect(belief, XS)
@@ -49,7 +49,7 @@ def test_rows_of_a_joint_model_come_with_their_joint_law():
     assert np.max(np.abs(spread) / error) < 5
 
 
-def test_a_learned_noise_variance_gives_a_student_law():
+def test_a_learned_noise_variance_gives_a_student_law() -> None:
     learner = credo.normal_inverse_gamma(LINEAR)
     belief = _belief(learner)
     law = learner.expect(belief, XS[4])
@@ -64,7 +64,7 @@ def test_a_learned_noise_variance_gives_a_student_law():
     assert st.kstest(draws, reference.cdf).pvalue > 1e-3
 
 
-def test_a_logistic_model_expects_probabilities():
+def test_a_logistic_model_expects_probabilities() -> None:
     learner = credo.extended_kalman(credo.Model(lambda w, x: x @ w, credo.Bernoulli()))
     belief = _belief(learner, (1.0, 0.0, 1.0))
     law = learner.expect(belief, XS[4])
@@ -76,18 +76,19 @@ def test_a_logistic_model_expects_probabilities():
     assert float(law.sd[0]) < float(learner.forecast(belief, XS[4]).sd)
 
 
-def test_a_link_that_falls_turns_the_quantiles_round():
+def test_a_link_that_falls_turns_the_quantiles_round() -> None:
     waiting = credo.Likelihood(lambda eta, y: eta - y * jnp.exp(eta), mean=lambda eta: jnp.exp(-eta))
     law = LatentExpectation(waiting, jnp.zeros((1, 1)), jnp.eye(1))
     np.testing.assert_allclose(law.quantile(0.9), np.exp(st.norm.ppf(0.9)), rtol=1e-9)
 
 
-def test_conjugate_learners_expect_exactly():
-    for learner, y, reference in [
+def test_conjugate_learners_expect_exactly() -> None:
+    cases: Any = [
         (credo.BetaBernoulli(2.0, 3.0), 1.0, st.beta(3, 3)),
         (credo.GammaPoisson(2.0, 3.0), 4.0, st.gamma(6, scale=1 / 4)),
         (credo.DirichletCategorical(3), 1, None),
-    ]:
+    ]
+    for learner, y, reference in cases:
         belief, _ = learner.step(learner.init(), None, y)
         law = learner.expect(belief, None)
         if reference is None:
@@ -100,7 +101,7 @@ def test_conjugate_learners_expect_exactly():
     assert learner.sample_function(learner.init(), 0)(2.0) > 0
 
 
-def test_functions_drawn_from_a_belief_have_the_moments_of_the_expectation():
+def test_functions_drawn_from_a_belief_have_the_moments_of_the_expectation() -> None:
     net = credo.MLP(outputs=1, hidden=(4,), activation="tanh")
     learner = credo.lofi(credo.Model(net, credo.Normal(0.1)), rank=3)
     belief = learner.init(net.init(0, (3,)), var=0.3)
@@ -114,16 +115,17 @@ def test_functions_drawn_from_a_belief_have_the_moments_of_the_expectation():
 
 
 @pytest.mark.parametrize("kind", ["run length", "experts", "soft reset", "change probability"])
-def test_wrappers_expect_the_mixture_of_what_the_learners_inside_expect(kind):
+def test_wrappers_expect_the_mixture_of_what_the_learners_inside_expect(kind: Any) -> None:
     inner = credo.extended_kalman(LINEAR)
-    learner = {
+    kinds: dict[str, Any] = {
         "run length": lambda: credo.RunLength(inner, 0.1, 3),
         "experts": lambda: credo.Experts(
             [credo.vd_ekf(LINEAR, dynamics=credo.RandomWalk(q)) for q in (0.1, 1.0)]
         ),
         "soft reset": lambda: credo.SoftReset(inner, 0.1),
         "change probability": lambda: credo.ChangeProbability(inner),
-    }[kind]()
+    }
+    learner = kinds[kind]()
     belief = learner.predict(_belief(learner))
     law, forecast = learner.expect(belief, XS[4]), learner.forecast(belief, XS[4])
     np.testing.assert_allclose(law.mean[0], forecast.mean, rtol=1e-10)
@@ -139,7 +141,7 @@ def test_wrappers_expect_the_mixture_of_what_the_learners_inside_expect(kind):
     np.testing.assert_allclose(law.latent_cdf(u), 0.7, rtol=1e-8)
 
 
-def test_learners_without_a_covariance_expect_by_their_members():
+def test_learners_without_a_covariance_expect_by_their_members() -> None:
     ensemble = credo.enkf(LINEAR, members=50)
     belief = ensemble.init(jnp.zeros(3), var=2.0, key=KEY)
     law = ensemble.expect(belief, XS[4])
@@ -151,7 +153,7 @@ def test_learners_without_a_covariance_expect_by_their_members():
     assert isinstance(law, DrawnExpectation) and float(law.sd[0]) == 0.0
 
 
-def test_independent_arms_are_drawn_independently():
+def test_independent_arms_are_drawn_independently() -> None:
     arm = credo.BetaBernoulli()
     beliefs = jax.vmap(lambda a: credo.replace(arm, a=a).init())(jnp.array([1.0, 3.0, 9.0]))
     law = IndependentExpectation(jax.vmap(lambda belief: arm.expectation(belief, None))(beliefs))
@@ -161,14 +163,14 @@ def test_independent_arms_are_drawn_independently():
     np.testing.assert_allclose(draws.mean(0), law.mean, atol=5 * float(law.sd.max()) / np.sqrt(4000))
 
 
-def test_roots_are_accurate_however_much_scales_differ():
+def test_roots_are_accurate_however_much_scales_differ() -> None:
     cov = jnp.asarray([[1e8, 0.5e4], [0.5e4, 1.0]], jnp.float32)
     root = scaled_root(cov)
     np.testing.assert_allclose(root @ root.T, cov, rtol=1e-5)
     assert np.all(scaled_root(jnp.diag(jnp.array([1.0, 0.0])))[1] == 0)
 
 
-def test_a_learner_that_says_nothing_is_refused_in_a_sentence():
+def test_a_learner_that_says_nothing_is_refused_in_a_sentence() -> None:
     silent: Any = credo.Learner
     with pytest.raises(credo.CredoError, match="write this method"):
         silent.expectation(credo.BetaBernoulli(), None, None)
