@@ -1,0 +1,87 @@
+"""A `Bandit` in service: microseconds a decision and a reward, and its memory over many steps.
+
+    python benchmarks/bandit_service.py --steps 100000
+
+Prints medians for one agent of each design (10 inputs, 7 arms), and the resident memory of the process along
+the way: with a window of 1,000 decisions, a log, a third of the rewards late and a tenth lost.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import tempfile
+import time
+from pathlib import Path
+
+import jax
+import numpy as np
+
+import credo
+from credo import bandits
+
+ARMS, INPUTS = 7, 10
+
+
+def bandit(design: str, folder: Path, window: int = 1_000) -> bandits.Bandit:
+    """A linear bandit with a log."""
+    net = credo.Linear(ARMS if design == "outputs" else 1)
+    learner = credo.extended_kalman(credo.Model(net, credo.Normal(0.1)))
+    agent = bandits.Agent(
+        learner, ARMS, "outputs" if design == "outputs" else "arms", bandits.Thompson(floor=0.01)
+    )
+    log = folder / f"{design}.jsonl" if window < 10_000 else None
+    return bandits.Bandit(agent, params=net.init(0, (INPUTS,)), window=window, log=log, on_missing=0.0)
+
+
+def latency(one: bandits.Bandit, steps: int) -> tuple[float, float, float]:
+    """Medians in microseconds: a decision, a decision by a context by name, and a reward."""
+    rng = np.random.default_rng(0)
+    took: list[list[float]] = [[], []]
+    for x in rng.normal(size=(steps, INPUTS)):
+        start = time.perf_counter()
+        decision = one.decide(x)
+        middle = time.perf_counter()
+        one.reward(decision.id, x[0])
+        took[0].append(middle - start)
+        took[1].append(time.perf_counter() - middle)
+    first, last = (float(np.median(times[steps // 10 :])) * 1e6 for times in took)
+    return first, float(np.percentile(took[0], 99)) * 1e6, last
+
+
+def resident() -> float:
+    """The memory of the process in MiB."""
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE") / 2**20
+
+
+def main() -> None:
+    """Print both tables."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--steps", type=int, default=100_000)
+    steps = parser.parse_args().steps
+    jax.config.update("jax_cpu_enable_async_dispatch", False)
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        for design in ("arms", "outputs"):
+            decide, slow, reward = latency(bandit(design, folder, 10_000), min(steps, 5_000))
+            print(
+                f"{design:8} decide {decide:4.0f} us (99%: {slow:4.0f}), reward {reward:4.0f} us", flush=True
+            )
+        one, rng = bandit("arms", folder), np.random.default_rng(1)
+        late: list[str] = []
+        for step in range(steps + 1):
+            if step % max(steps // 10, 1) == 0:
+                print(f"step {step:7,} resident {resident():7.1f} MiB, {one.counts}", flush=True)
+            decision = one.decide(rng.normal(size=INPUTS))
+            fate = rng.random()
+            if fate < 0.57:
+                one.reward(decision.id, rng.normal())
+            elif fate < 0.9:
+                late.append(decision.id)
+            if len(late) > 300:
+                one.reward(late.pop(0), rng.normal())
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,145 @@
+"""Arms by name, in the slots of an agent."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from credo.core.errors import CredoError, suggest
+
+__all__ = ["Arms"]
+
+
+@dataclass(frozen=True)
+class Arms:
+    """Which arm stands in which slot. Nothing is mutated: every change gives new `Arms`.
+
+    Attributes:
+        slots: the name of the arm in each slot (K,), None where there is none.
+        former: the name of the arm that was last removed from each slot, None where none was.
+        forbidden: the names of the arms that must not be chosen.
+
+    Example:
+        >>> arms = Arms.of(["red", "blue"], 3).forbid("red")
+        >>> arms.names, arms.mask().tolist(), arms.slot("blue")
+        (('red', 'blue'), [False, True, False], 1)
+    """
+
+    slots: tuple[str | None, ...]
+    former: tuple[str | None, ...]
+    forbidden: frozenset[str] = frozenset()
+    _where: Mapping[str, int] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        where = {name: slot for slot, name in enumerate(self.slots) if name is not None}
+        object.__setattr__(self, "_where", where)
+
+    @classmethod
+    def of(cls, names: Iterable[str] | None, capacity: int) -> Arms:
+        """The first arms of an agent, in its first slots.
+
+        Arguments:
+            names: their names; None for "0" to "K-1".
+            capacity: K, the number of slots.
+
+        Raises:
+            CredoError: there are too many, or one is no text, or occurs twice.
+        """
+        if isinstance(names, str):
+            raise CredoError(f"arms must be a list of names; got {names!r}.", field="arms")
+        chosen = [str(slot) for slot in range(capacity)] if names is None else list(names)
+        if not 0 < len(chosen) <= capacity:
+            raise CredoError(
+                f"arms must be 1 to {capacity} names, as the agent has {capacity} arms; got {len(chosen)}.",
+                field="arms",
+            )
+        arms = cls((None,) * capacity, (None,) * capacity)
+        for slot, name in enumerate(chosen):
+            arms = arms.put(arms.require_new(name), slot)
+        return arms
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the arms, in the order of their slots."""
+        return tuple(name for name in self.slots if name is not None)
+
+    def slot(self, name: object) -> int:
+        """The slot of an arm.
+
+        Raises:
+            CredoError: there is no such arm.
+        """
+        if isinstance(name, str) and name in self._where:
+            return self._where[name]
+        hint = suggest(str(name), self._where)
+        known = ", ".join(map(repr, self.names[:20])) or "none"
+        tail = f" ({hint})" if hint else ""
+        raise CredoError(f"arm must be one of the arms, {known}; got {name!r}{tail}.", field="arm")
+
+    def require_new(self, name: object) -> str:
+        """The name of a new arm.
+
+        Raises:
+            CredoError: it is no text, or there is such an arm.
+        """
+        if not isinstance(name, str) or not name:
+            raise CredoError(f"arms must have texts for names; got {name!r}.", field="arms")
+        if name in self._where:
+            raise CredoError(f"arms must have different names; there is a {name!r}.", field="arms")
+        return name
+
+    def put(self, name: str, slot: int) -> Arms:
+        """With an arm in a free slot."""
+        return replace(self, slots=_with(self.slots, slot, name))
+
+    def remove(self, name: str) -> Arms:
+        """Without an arm."""
+        slot = self.slot(name)
+        return replace(
+            self,
+            slots=_with(self.slots, slot, None),
+            former=_with(self.former, slot, name),
+            forbidden=self.forbidden - {name},
+        )
+
+    def forbid(self, name: str) -> Arms:
+        """With an arm that must not be chosen."""
+        self.slot(name)
+        return replace(self, forbidden=self.forbidden | {name})
+
+    def allow(self, name: str) -> Arms:
+        """With an arm that may be chosen again."""
+        self.slot(name)
+        return replace(self, forbidden=self.forbidden - {name})
+
+    def mask(self, names: Iterable[str] | None = None) -> np.ndarray:
+        """Which slots may be chosen, (K,) bool.
+
+        Arguments:
+            names: the arms among which to choose; None for all.
+
+        Raises:
+            CredoError: there is no such arm, or none of them is allowed.
+        """
+        mask = np.zeros(len(self.slots), bool)
+        if isinstance(names, str):
+            raise CredoError(f"arms must be a list of names; got {names!r}.", field="arms")
+        for name in self._where if names is None else names:
+            mask[self.slot(name)] = name not in self.forbidden
+        if not mask.any():
+            among = "there is no arm" if not self._where else "all arms are forbidden"
+            among = among if names is None else f"{list(names)!r} names none that is allowed"
+            raise CredoError(f"arms must have one that may be chosen; {among}.", field="arms")
+        return mask
+
+    def by_name(self, values: Any) -> dict[str, float]:
+        """The values (K,) of the slots as numbers by the names of the arms."""
+        numbers = values.tolist()
+        return {name: numbers[slot] for name, slot in self._where.items()}
+
+
+def _with(values: tuple[str | None, ...], slot: int, value: str | None) -> tuple[str | None, ...]:
+    return (*values[:slot], value, *values[slot + 1 :])

@@ -1,0 +1,340 @@
+"""A bandit in service: decisions with ids, rewards that come late or never, and arms that come and go."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from credo.bandits.agent import Agent, AgentBelief
+from credo.bandits.logs import Log
+from credo.bandits.service import explaining, storage, warm
+from credo.bandits.service.decision import Counts, Decision, Explanation, RewardStatus
+from credo.bandits.service.engine import Clock, OnMissing, Service
+from credo.bandits.service.features import Features
+from credo.bandits.service.ledger import Ledger
+from credo.bandits.service.named_arms import NamedArms
+from credo.bandits.service.starting import start
+from credo.core.errors import CredoError, require_integer
+from credo.core.types import Array, PyTree
+
+__all__ = ["Bandit"]
+
+
+class Bandit(NamedArms):
+    """An agent in service: arms and decisions have names, and a reward finds its decision by the id.
+
+    A bandit changes, unlike an `Agent`. Decision n draws by a key of its own, and so does every update, so a
+    bandit that is saved and loaded goes on bit by bit. Threads may share a bandit: decisions are taken by a
+    belief that is replaced as a whole, and rewards take turns.
+
+    The latest `window` decisions are remembered, with the inputs that the agent saw; so memory is bounded,
+    and a late reward is learned with what was known when the arm was chosen, by the belief of the day on
+    which it comes.
+
+    Arguments:
+        agent: the agent. Its number of arms K is how many arms there can be at once.
+        arms: the names of the arms; or with design "actions" the features of each arm by its name. None for
+            "0" to "K-1".
+        belief: the belief to start from; None starts from `params` and `var`.
+        params, var: the prior mean and variance, as for `Agent.init`. Without params a network of credo
+            starts by itself. They also are the prior of arms that are added later.
+        options: further arguments of the agent's `init`.
+        features: how contexts by name become vectors: a `Features`, or the number of its places, which is the
+            number of inputs of the model; None for 32. Contexts that are arrays need none.
+        arm_features: the same for the features of arms, which are not standardised; None for 16 places.
+        products: whether rows of design "actions" also have the products of context and features of the arm.
+            Without them a linear model prefers the same arm at all contexts.
+        window: how many of the latest decisions are remembered.
+        timeout: for how many seconds after its decision a reward counts; None for as long as the window.
+        on_missing: what becomes of a decision that leaves the window without a reward: "drop", or the reward
+            that is learned instead.
+        seed: the seed of all keys, with which ids begin.
+        log: a file to which a JSON line is appended for every decision and reward (see `Log.read`).
+        clock: a function that tells the time in seconds.
+
+    Raises:
+        CredoError: a value is not allowed, or the agent cannot start; the sentence names it.
+        DataError: the log cannot be written.
+
+    Cost: a decision or a reward is one call of a compiled program. The first of each compiles it.
+
+    Example:
+        >>> import credo
+        >>> from credo import bandits
+        >>> agent = bandits.Agent(credo.BetaBernoulli(), arms=3, design="arms")
+        >>> bandit = bandits.Bandit(agent, arms=["red", "blue"])
+        >>> first = bandit.decide()
+        >>> bool(bandit.reward(first.id, 1.0)), bandit.reward(first.id, 1.0).value
+        (True, 'duplicate')
+        >>> bandit.decide().mean[first.arm] > 0.6
+        True
+    """
+
+    def __init__(
+        self,
+        agent: Agent,
+        arms: Iterable[str] | Mapping[str, Mapping[str, object]] | None = None,
+        *,
+        belief: AgentBelief[Any] | None = None,
+        params: PyTree = None,
+        var: PyTree = 1.0,
+        options: Mapping[str, PyTree] | None = None,
+        features: int | Features | None = None,
+        arm_features: int | Features | None = None,
+        products: bool = False,
+        window: int = 10_000,
+        timeout: float | None = None,
+        on_missing: OnMissing = "drop",
+        seed: int = 0,
+        log: str | os.PathLike[str] | None = None,
+        clock: Clock = time.time,
+    ) -> None:
+        service = start(
+            agent,
+            arms,
+            belief=belief,
+            params=params,
+            var=var,
+            options=options,
+            encoders=(features, arm_features, products),
+            window=(window, timeout, on_missing),
+            seed=seed,
+            clock=clock,
+        )
+        super().__init__(service)
+        self._engine.ledger = None if log is None else Ledger(log)
+
+    @classmethod
+    def _of(cls, service: Service, log: str | os.PathLike[str] | None) -> Bandit:
+        bandit = cls.__new__(cls)
+        NamedArms.__init__(bandit, service)
+        bandit._engine.ledger = None if log is None else Ledger(log)
+        return bandit
+
+    @property
+    def agent(self) -> Agent:
+        """The agent."""
+        return self._engine.agent
+
+    @property
+    def belief(self) -> AgentBelief[Any]:
+        """What the agent believes now."""
+        return self._engine.programs.unpack(self._engine.state.words)
+
+    @property
+    def version(self) -> int:
+        """How often the belief has changed."""
+        return self._engine.state.version
+
+    @property
+    def counts(self) -> Counts:
+        """What the bandit has met so far."""
+        with self._engine.books:
+            return Counts(**{**self._engine.tally, "pending": self._engine.window.pending})
+
+    @property
+    def features(self) -> tuple[str, ...]:
+        """What stands in the places of vectors of contexts by name."""
+        return self._engine.inputs.contexts.names
+
+    def decide(
+        self, context: Any = None, arms: Iterable[str] | None = None, *, id: str | None = None
+    ) -> Decision:
+        """Choose an arm. Nothing is learned but the moments of a context by name.
+
+        Arguments:
+            context: numbers, truth values and texts by name; or a number, an array, or None, always of one
+                shape.
+            arms: the names of the arms among which to choose; None for all. Forbidden arms stay out.
+            id: an id of your own; None for a new one. A repeated id gives the same decision again.
+
+        Returns:
+            The decision.
+
+        Raises:
+            CredoError: there is no such arm, none is allowed, the context cannot be used, or the window of
+                the id is over. Nothing changes.
+            DataError: the log cannot be written.
+        """
+        return self._engine.decide(context, arms, id)
+
+    def decide_batch(
+        self,
+        contexts: Sequence[Any] | np.ndarray | Array,
+        arms: Iterable[str] | None = None,
+        *,
+        ids: Sequence[str | None] | None = None,
+    ) -> list[Decision]:
+        """Choose an arm for each of several contexts, in one compiled program.
+
+        The decisions are those of a loop of `decide`, bit by bit, unless a default reward is learned on the
+        way: in a batch that happens before the first decision.
+
+        Arguments:
+            contexts: the contexts, at most as many as the window has places; an array has one a row.
+            arms: as for `decide`.
+            ids: an id for each, or None.
+
+        Returns:
+            The decisions.
+
+        Raises:
+            CredoError: as for `decide`; nothing changes.
+        """
+        rows = list(np.asarray(contexts) if hasattr(contexts, "dtype") else contexts)
+        names = [None] * len(rows) if ids is None else list(ids)
+        if len(names) != len(rows):
+            raise CredoError(f"ids must be as many as contexts, {len(rows)}; got {len(names)}.", field="ids")
+        return self._engine.decide_many(rows, arms, names)
+
+    def reward(self, id: str, value: float) -> RewardStatus:
+        """Learn the reward of a decision, once.
+
+        Arguments:
+            id: the id of the decision.
+            value: its reward.
+
+        Returns:
+            What became of it, which is true only if it was learned. A reward that is a duplicate, came after
+            the window, or has no decision changes nothing but the counts.
+
+        Raises:
+            CredoError: the reward is no finite number; nothing changes.
+            DataError: the log cannot be written; nothing changes.
+        """
+        return self._engine.reward([id], [value])[0]
+
+    def reward_batch(self, ids: Sequence[str], values: Sequence[float] | np.ndarray) -> list[RewardStatus]:
+        """Learn several rewards, one after the other in one compiled program, as a loop of `reward` would.
+
+        Arguments:
+            ids: the ids of their decisions.
+            values: the rewards.
+
+        Returns:
+            What became of each.
+
+        Raises:
+            CredoError: one is no finite number, or there are not as many as ids; nothing changes.
+        """
+        ids, numbers = list(ids), list(values)
+        if len(ids) != len(numbers):
+            raise CredoError(
+                f"values must be as many as ids, {len(ids)}; got {len(numbers)}.", field="values"
+            )
+        return self._engine.reward(ids, numbers)
+
+    def tick(self, now: float | None = None) -> int:
+        """Let the decisions whose time is over leave the window.
+
+        Arguments:
+            now: the time in seconds; None asks the clock. Time never goes back.
+
+        Returns:
+            How many had no reward.
+        """
+        return self._engine.expire(self._engine.now(now))
+
+    def explain(self, id: str) -> Explanation:
+        """Why a decision was taken, and what is believed about it now.
+
+        Arguments:
+            id: the id of a decision in the window.
+
+        Returns:
+            The explanation.
+
+        Raises:
+            CredoError: there is no such decision in the window.
+        """
+        entry = self._engine.window.get(id)
+        if entry is None:
+            raise CredoError(f"id must be that of a decision in the window; got {id!r}.", field="id")
+        return explaining.explain(self._engine, entry, self._prior)
+
+    def warm_start(self, log: Log, weights: warm.LogWeights = "none") -> int:
+        """Learn from a log of decisions that were taken elsewhere.
+
+        Arguments:
+            log: the log; rows without a reward are left out.
+            weights: "none" learns all rows alike. "propensity" weighs each by 1 / propensity, made 1 on
+                average, so that rare choices count as if all arms had been chosen alike: for a model that is
+                too simple to be right everywhere.
+
+        Returns:
+            How many rows were learned.
+
+        Raises:
+            CredoError: the log chose an arm that the bandit does not have, or holds no reward; nothing
+                changes.
+        """
+        return warm.warm_start(self._engine, log, weights)
+
+    def save(self, path: str | os.PathLike[str]) -> Path:
+        """Write the bandit to one file: agent, belief, window, arms, encoders and counts, without pickle.
+
+        An older file is replaced completely or not at all.
+
+        Raises:
+            DataError: the file cannot be written.
+            CredoError: something in the agent cannot be saved; the sentence names it.
+        """
+        return storage.write(path, self._engine, self._prior)
+
+    @classmethod
+    def load(
+        cls,
+        path: str | os.PathLike[str],
+        agent: Agent | None = None,
+        *,
+        seed: int | None = None,
+        log: str | os.PathLike[str] | None = None,
+        clock: Clock = time.time,
+    ) -> Bandit:
+        """Read a bandit back. Its next decision is the one that it would have taken, bit by bit.
+
+        Arguments:
+            path: a file written by `save`.
+            agent: an agent of the same structure, which lends its functions; one without functions of your
+                own is not needed.
+            seed: another seed, so that copies do not all explore in the same way; None goes on as before.
+            log: the log to go on with.
+            clock: the clock.
+
+        Raises:
+            DataError: there is no such file.
+            FormatError: it is damaged, or does not hold a bandit.
+        """
+        if seed is not None:
+            require_integer("seed", seed, 0)
+        return cls._of(storage.read(path, agent, seed, clock), log)
+
+    def fork(self, seed: int, *, log: str | os.PathLike[str] | None = None) -> Bandit:
+        """A copy that explores in ways of its own, with ids of its own.
+
+        Arguments:
+            seed: the seed of the copy, another one than that of the bandit.
+            log: the log of the copy.
+
+        Raises:
+            CredoError: the seed is the bandit's own.
+        """
+        require_integer("seed", seed, 0)
+        if seed == self._engine.seed:
+            raise CredoError(f"seed must be another one than the bandit's own, {seed}.", field="seed")
+        return self._of(Service(self._engine.copy(seed), self._prior), log)
+
+    def close(self) -> None:
+        """Close the log."""
+        if self._engine.ledger is not None:
+            self._engine.ledger.close()
+            self._engine.ledger = None
+
+    def __repr__(self) -> str:
+        counts = self.counts
+        return f"Bandit(arms={self.arms!r}, decisions={counts.decisions}, pending={counts.pending})"

@@ -1,0 +1,126 @@
+"""What a bandit answers: decisions, what became of a reward, counts and explanations."""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+from typing import NamedTuple
+
+__all__ = ["Counts", "Decision", "Explanation", "RewardStatus"]
+
+
+class RewardStatus(enum.StrEnum):
+    """What became of a reward. Only `LEARNED` is true.
+
+    "learned": it was learned. "duplicate": the decision has had its reward. "expired": the decision's window
+    is over. "unknown": there is no decision of this id. "refused": the update would have given a belief that
+    is not finite, so that the belief stayed.
+
+    Example:
+        >>> bool(RewardStatus.LEARNED), bool(RewardStatus.DUPLICATE), RewardStatus.DUPLICATE == "duplicate"
+        (True, False, True)
+    """
+
+    LEARNED = "learned"
+    DUPLICATE = "duplicate"
+    EXPIRED = "expired"
+    UNKNOWN = "unknown"
+    REFUSED = "refused"
+
+    def __bool__(self) -> bool:
+        return self is RewardStatus.LEARNED
+
+
+class Decision(NamedTuple):
+    """A decision of a `Bandit`, with all that must be kept on record of it.
+
+    Attributes:
+        id: its id, by which its reward comes.
+        arm: the name of the chosen arm.
+        propensity: the probability with which it was chosen, which is exact.
+        pmf: the probability of every arm, by name; 0 for arms that were not allowed.
+        mean: the expected reward of every arm.
+        sd: the standard deviation of the expected reward of every arm, without the noise.
+        version: how often the belief that decided had changed.
+        expires: the time after which its reward no longer counts, in seconds; None where there is none.
+
+    Example:
+        >>> Decision("0-1", "red", 0.5, {"red": 0.5, "blue": 0.5}, {}, {}, 0).expires is None
+        True
+    """
+
+    id: str
+    arm: str
+    propensity: float
+    pmf: dict[str, float]
+    mean: dict[str, float]
+    sd: dict[str, float]
+    version: int
+    expires: float | None = None
+
+
+class Counts(NamedTuple):
+    """What a bandit has met so far.
+
+    Attributes:
+        decisions: the decisions.
+        pending: the decisions that wait for their reward.
+        learned: the rewards that were learned.
+        duplicate: the rewards of decisions that had theirs.
+        expired: the rewards that came after the window.
+        unknown: the rewards of ids that no decision has.
+        refused: the rewards that the learner refused.
+        dropped: the decisions whose window ended without a reward, from which nothing was learned.
+        imputed: the decisions whose window ended without a reward, and the default reward was learned.
+
+    Example:
+        >>> Counts(decisions=3, pending=1).learned
+        0
+    """
+
+    decisions: int = 0
+    pending: int = 0
+    learned: int = 0
+    duplicate: int = 0
+    expired: int = 0
+    unknown: int = 0
+    refused: int = 0
+    dropped: int = 0
+    imputed: int = 0
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """Why an arm was chosen, and what is believed about the arms at that context today.
+
+    Attributes:
+        decision: the decision.
+        greedy: the arm with the largest expected reward then.
+        explored: whether another arm was chosen.
+        floor: the least probability that the policy left to an allowed arm.
+        reason: one sentence.
+        version: how often the belief has changed by now.
+        mean, sd: what is believed now about the expected reward of every arm at that context.
+        prior_mean, prior_sd: what was believed before any reward; empty where the prior is not known.
+        data_share: the share 1 - (sd / prior_sd)^2 of the prior variance that data have removed by now, from
+            0 to 1, by arm; empty where the prior is not known.
+        status: "pending", or what became of the reward.
+
+    Example:
+        >>> decision = Decision("0-1", "red", 0.2, {"red": 0.2, "blue": 0.8}, {}, {}, 0)
+        >>> Explanation(decision, "blue", True, 0.0, "", 0, {}, {}, {}, {}, {}, "pending").decision.arm
+        'red'
+    """
+
+    decision: Decision
+    greedy: str
+    explored: bool
+    floor: float
+    reason: str
+    version: int
+    mean: dict[str, float]
+    sd: dict[str, float]
+    prior_mean: dict[str, float]
+    prior_sd: dict[str, float]
+    data_share: dict[str, float]
+    status: str

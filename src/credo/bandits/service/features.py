@@ -1,0 +1,279 @@
+"""Contexts by name as vectors of fixed length, whose places are taken as names are first seen."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from credo.core.errors import CredoError, FormatError, require_integer, require_positive
+from credo.core.records import record, static_field
+
+__all__ = ["Encoding", "FeatureEncoder", "Features"]
+
+Encoding: TypeAlias = dict[str, Any]
+"""The state of an encoder, as JSON data."""
+
+_SPREAD = 1e-12
+"""A spread below this share of the mean's size is rounding error and counts as none."""
+
+
+@record
+class Features:
+    """How contexts by name, such as `{"age": 31, "device": "phone"}`, become vectors of fixed length.
+
+    A name takes free places of the vector when it is first seen. A number takes one, where it stands in
+    standard deviations from the mean of the contexts before it, cut off at min(clip, sqrt(contexts before)),
+    and 0 until two different values were seen. A truth value is 1 or -1. A text takes two: one for its
+    value, and one for other values; each further value takes one more, until `categories` of them or the
+    places are used up. A list of numbers takes one a number. What is missing (None, NaN, or left out) is 0,
+    and the first place is 1 where anything that was seen before is missing.
+
+    Arguments:
+        slots: how many places the vector has.
+        categories: how many values of a text have a place of their own.
+        standardise: whether numbers are standardised; otherwise they stand as they are.
+        clip: the largest size of a standardised number.
+
+    Raises:
+        CredoError: a number is out of range.
+
+    Example:
+        >>> encoder = FeatureEncoder(Features(slots=6))
+        >>> for age in (20.0, 40.0, 60.0):
+        ...     x = encoder.encode({"age": age, "device": "phone"})
+        >>> x.round(2).tolist(), encoder.names
+        ([0.0, 1.41, 0.0, 1.0, 0.0, 0.0], ('missing', 'age', 'device: other', 'device: phone'))
+    """
+
+    slots: int = static_field(default=32)
+    categories: int = static_field(default=16)
+    standardise: bool = static_field(default=True)
+    clip: float = static_field(default=8.0)
+
+    def __post_init__(self) -> None:
+        require_integer("slots", self.slots, 2)
+        require_integer("categories", self.categories, 1)
+        require_positive("clip", self.clip)
+
+
+class _Number:
+    """The place of a number, and the mean and squared deviations of what was seen (Welford 1962)."""
+
+    __slots__ = ("count", "mean", "slot", "squares")
+
+    def __init__(self, slot: int, count: int = 0, mean: float = 0.0, squares: float = 0.0) -> None:
+        self.slot, self.count, self.mean, self.squares = slot, count, mean, squares
+
+    def standardise(self, value: float, clip: float) -> float:
+        """The value in standard deviations from the mean of what was seen before."""
+        if self.count < 2:
+            return 0.0
+        sd = math.sqrt(self.squares / (self.count - 1))
+        if not sd > _SPREAD * abs(self.mean):
+            return 0.0
+        limit = min(clip, math.sqrt(self.count))
+        return min(max((value - self.mean) / sd, -limit), limit)
+
+    def observe(self, value: float) -> None:
+        """Take a value in."""
+        self.count += 1
+        gap = value - self.mean
+        self.mean += gap / self.count
+        self.squares += gap * (value - self.mean)
+
+
+class _Text:
+    """The places of the values of a text: the first is that of other values."""
+
+    __slots__ = ("other", "slots")
+
+    def __init__(self, other: int, slots: dict[str, int]) -> None:
+        self.other, self.slots = other, slots
+
+
+class FeatureEncoder:
+    """Encodes contexts by name, and learns names, values and moments as it goes.
+
+    Arguments:
+        features: the settings.
+        what: the word for a context in the sentences of errors.
+
+    Attributes:
+        size: the length of the vectors.
+
+    Example:
+        >>> FeatureEncoder(Features(slots=4)).encode({"new": True}).tolist()
+        [0.0, 1.0, 0.0, 0.0]
+    """
+
+    def __init__(self, features: Features, what: str = "context") -> None:
+        self.features, self.what, self.size = features, what, features.slots
+        self._known: dict[str, _Number | _Text] = {}
+        self._used = 1
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What stands in the places that are taken."""
+        names = {0: "missing"}
+        for name, entry in self._known.items():
+            if isinstance(entry, _Number):
+                names[entry.slot] = name
+            else:
+                names[entry.other] = f"{name}: other"
+                names |= {slot: f"{name}: {value}" for value, slot in entry.slots.items()}
+        return tuple(names[slot] for slot in range(self._used))
+
+    def encode(self, context: Mapping[str, object], learn: bool = True) -> np.ndarray:
+        """The vector of a context.
+
+        Arguments:
+            context: numbers, truth values, texts and lists of numbers by name.
+            learn: whether names, values and moments are taken in; otherwise what is new counts as missing or
+                as another value.
+
+        Returns:
+            The vector (slots,).
+
+        Raises:
+            CredoError: a value is neither of these, or no place is left for a new name. Nothing is taken in.
+        """
+        cells = self._cells(context)
+        if learn:
+            self._admit(cells)
+        vector = np.zeros(self.size)
+        found = 0
+        for name, value in cells.items():
+            entry = self._known.get(name)
+            if value is None or entry is None:
+                continue
+            found += 1
+            if isinstance(entry, _Text):
+                vector[entry.slots.get(_text(value), entry.other)] = 1.0
+            elif isinstance(value, bool) or not self.features.standardise:
+                vector[entry.slot] = 2.0 * value - 1.0 if isinstance(value, bool) else value
+            else:
+                vector[entry.slot] = entry.standardise(value, self.features.clip)
+                if learn:
+                    entry.observe(value)
+        vector[0] = float(found < len(self._known))
+        return vector
+
+    def _cells(self, context: Mapping[str, object]) -> dict[str, Any]:
+        """The values by name: floats, truth values and texts, and None where one is missing."""
+        cells: dict[str, Any] = {}
+        for name, value in context.items():
+            if not isinstance(name, str):
+                raise CredoError(f"{self.what} must have texts for names; got {name!r}.", field=self.what)
+            for label, cell in self._spread(name, value):
+                if cell is None or (type(cell) is float and cell != cell):
+                    cells[label] = None
+                    continue
+                entry = self._known.get(label)
+                if isinstance(cell, str) and isinstance(entry, _Number):
+                    raise CredoError(
+                        f"{self.what} must have a number for {label!r}, as before; got {cell!r}.",
+                        field=self.what,
+                    )
+                if isinstance(cell, float) and math.isinf(cell):
+                    raise CredoError(
+                        f"{self.what} must be finite, or None where a value is missing; got {cell} for "
+                        f"{label!r}.",
+                        field=self.what,
+                    )
+                cells[label] = cell
+        return cells
+
+    def _spread(self, name: str, value: object) -> Iterator[tuple[str, bool | float | str | None]]:
+        """A value as one or several cells."""
+        if value is None or isinstance(value, bool | str | float):
+            yield name, value
+            return
+        if isinstance(value, int):
+            yield name, float(value)
+            return
+        to_list = getattr(value, "tolist", None)
+        plain = value if to_list is None else to_list()
+        if isinstance(plain, list | tuple) and not any(isinstance(cell, list | str) for cell in plain):
+            for place, cell in enumerate(plain):
+                yield from self._spread(f"{name}[{place}]", cell)
+        elif plain is not value:
+            yield from self._spread(name, plain)
+        else:
+            raise CredoError(
+                f"{self.what} must hold numbers, truth values, texts and lists of numbers; got a "
+                f"{type(value).__name__} for {name!r}.",
+                field=self.what,
+            )
+
+    def _admit(self, cells: Mapping[str, Any]) -> None:
+        """Give places to what is new, or to nothing of it."""
+        fresh = {name: value for name, value in cells.items() if value is not None}
+        fresh = {name: value for name, value in fresh.items() if name not in self._known}
+        need = sum(2 if isinstance(value, str) else 1 for value in fresh.values())
+        if self._used + need > self.size:
+            names = ", ".join(map(repr, list(fresh)[:5]))
+            raise CredoError(
+                f"{self.what} has the new names {names}, which need {need} places, and "
+                f"{self.size - self._used} of {self.size} are left: set more slots in `features`.",
+                field=self.what,
+            )
+        for name, value in fresh.items():
+            if isinstance(value, str):
+                self._known[name] = _Text(self._used, {value: self._used + 1})
+                self._used += 2
+            else:
+                self._known[name] = _Number(self._used)
+                self._used += 1
+        for name, value in cells.items():
+            entry = self._known.get(name)
+            if value is None or not isinstance(entry, _Text):
+                continue
+            full = len(entry.slots) >= self.features.categories or self._used >= self.size
+            if not full and _text(value) not in entry.slots:
+                entry.slots[_text(value)] = self._used
+                self._used += 1
+
+    def to_dict(self) -> Encoding:
+        """The state, as JSON data, from which `restore` goes on bit by bit."""
+        known: dict[str, list[Any]] = {}
+        for name, entry in self._known.items():
+            if isinstance(entry, _Number):
+                known[name] = [entry.slot, entry.count, entry.mean, entry.squares]
+            else:
+                known[name] = [entry.other, entry.slots]
+        settings = {name: getattr(self.features, name) for name in Features.__dataclass_fields__}
+        return {"settings": settings, "used": self._used, "known": known}
+
+    @classmethod
+    def restore(cls, saved: Encoding, what: str = "context") -> FeatureEncoder:
+        """The encoder that `to_dict` described.
+
+        Raises:
+            FormatError: the places are not those of an encoder.
+        """
+        encoder = cls(Features(**saved["settings"]), what)
+        taken = {0}
+        for name, parts in saved["known"].items():
+            if len(parts) == 2:
+                encoder._known[name] = _Text(int(parts[0]), {str(v): int(s) for v, s in parts[1].items()})
+                taken |= {int(parts[0]), *map(int, parts[1].values())}
+            else:
+                slot, count, mean, squares = parts
+                encoder._known[name] = _Number(int(slot), int(count), float(mean), float(squares))
+                taken.add(int(slot))
+        encoder._used = int(saved["used"])
+        if taken != set(range(encoder._used)) or encoder._used > encoder.size:
+            raise FormatError(f"the places of a saved {what} must be 0 to {encoder._used - 1}.", field=what)
+        return encoder
+
+    def copy(self) -> FeatureEncoder:
+        """An encoder in the same state."""
+        return FeatureEncoder.restore(self.to_dict(), self.what)
+
+
+def _text(value: object) -> str:
+    """A value of a text, which may also be a number."""
+    return f"{value:g}" if type(value) is float else str(value)

@@ -1,0 +1,200 @@
+"""From the contexts that callers pass, and the features of arms, to the inputs of an agent."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+
+from credo.bandits.designs import DesignName
+from credo.bandits.service.arms import Arms
+from credo.bandits.service.features import FeatureEncoder, Features
+from credo.core.errors import CredoError, require_integer
+
+__all__ = ["Inputs", "as_features"]
+
+
+def as_features(field: str, value: int | Features | None) -> Features:
+    """The settings of an encoder: a number stands for that many places, None for the defaults.
+
+    Raises:
+        CredoError: it is neither.
+
+    Example:
+        >>> as_features("features", 8).slots
+        8
+    """
+    if value is None or isinstance(value, Features):
+        return value or Features()
+    require_integer(field, value, 2)
+    return Features(slots=value)
+
+
+class Inputs:
+    """Contexts and features of arms, as the inputs of an agent of one design.
+
+    A context by name becomes a vector (d,); a number or an array stays as it is; None is no context. With
+    the design "actions", an arm with features has the row (context, features), or with `products` the row
+    (context, features, context x features). Arms without features have the rows of the context, which then
+    is an array (number of arms, d) in the order of the arms.
+
+    Arguments:
+        design: the design of the agent.
+        contexts: the encoder of contexts.
+        actions: the encoder of the features of arms; None where arms have none.
+        products: whether rows have products of context and features.
+
+    Attributes:
+        shape: the shape of a context; None before the first one.
+
+    Example:
+        >>> inputs = Inputs("arms", FeatureEncoder(Features(slots=3)), None, False)
+        >>> inputs.of(inputs.context({"age": 31}), Arms.of(None, 2), None).shape
+        (3,)
+    """
+
+    def __init__(
+        self, design: DesignName, contexts: FeatureEncoder, actions: FeatureEncoder | None, products: bool
+    ) -> None:
+        self.design, self.contexts, self.actions, self.products = design, contexts, actions, products
+        self.shape: tuple[int, ...] | None = None
+        self._kind = np.dtype(jnp.result_type(float))
+
+    @property
+    def size(self) -> int:
+        """The length of the inputs where contexts come by name."""
+        context = self.contexts.size
+        if self.actions is None:
+            return context
+        own = self.actions.size
+        return context + own + (context * own if self.products else 0)
+
+    def context(self, value: Any, learn: bool = True) -> np.ndarray | None:
+        """A context as an array, or None.
+
+        Arguments:
+            value: a mapping, a number, an array, or None.
+            learn: whether the encoder takes it in.
+
+        Raises:
+            CredoError: it holds no numbers, is not finite, or has another shape than those before. Nothing
+                is taken in.
+        """
+        if value is None:
+            array = None
+        elif isinstance(value, Mapping):
+            self._require_shape((self.contexts.size,), value)
+            array = self.contexts.encode(value, learn)
+        else:
+            array = _numbers(value)
+        shape = () if array is None else array.shape
+        if array is None or not isinstance(value, Mapping):
+            self._require_shape((-1,) if array is None else shape, value)
+        return array
+
+    def pin(self, context: np.ndarray | None) -> None:
+        """Take the shape of a context for that of all later ones."""
+        self.shape = (-1,) if context is None else context.shape
+
+    def _require_shape(self, shape: tuple[int, ...], value: Any) -> None:
+        rows = self.design == "actions" and self.actions is None and len(shape) == 2
+        same = self.shape is None or (self.shape[1:] == shape[1:] if rows else self.shape == shape)
+        if not same:
+            words = ["no context" if one == (-1,) else f"the shape {one}" for one in (self.shape, shape)]
+            raise CredoError(f"context must have {words[0]}, as before; got {words[1]}.", field="context")
+
+    def of(self, context: np.ndarray | None, arms: Arms, rows: np.ndarray | None) -> np.ndarray | None:
+        """The inputs of the agent.
+
+        Arguments:
+            context: what `context` gave.
+            arms: the arms.
+            rows: the features of the arms by slot (K, e), or None.
+
+        Raises:
+            CredoError: the design is "actions", and there is not one row for each arm.
+        """
+        if self.design != "actions":
+            return context if context is None else context.astype(self._kind)
+        names, slots = arms.names, len(arms.slots)
+        if rows is None:
+            if context is None or context.ndim != 2 or len(context) != len(names):
+                what = "None" if context is None else f"the shape {context.shape}"
+                raise CredoError(
+                    f"context must have a row for each of the {len(names)} arms, as they have no features; "
+                    f"got {what}.",
+                    field="context",
+                )
+            table = np.zeros((slots, context.shape[1]), self._kind)
+            table[[arms.slot(name) for name in names]] = context
+            return table
+        shared = np.zeros(0) if context is None else context.reshape(-1)
+        parts = [np.broadcast_to(shared, (slots, shared.size)), rows]
+        if self.products:
+            parts.append((shared[None, :, None] * rows[:, None, :]).reshape(slots, -1))
+        return np.concatenate(parts, axis=1).astype(self._kind)
+
+    def features(self, name: str, value: Any) -> np.ndarray | None:
+        """The features of an arm as a vector, or None where arms have none.
+
+        Raises:
+            CredoError: arms have features and this one has none, or the other way round.
+        """
+        if self.actions is None:
+            if value is not None:
+                raise CredoError(
+                    f"features of the arm {name!r} need an agent with design='actions' whose first arms have "
+                    "features, too.",
+                    field="features",
+                )
+            return None
+        if not isinstance(value, Mapping):
+            raise CredoError(
+                f"features of the arm {name!r} must be given by name, as the other arms' are; got {value!r}.",
+                field="features",
+            )
+        return self.actions.encode(value)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The state, as JSON data."""
+        return {
+            "contexts": self.contexts.to_dict(),
+            "actions": None if self.actions is None else self.actions.to_dict(),
+            "products": self.products,
+            "shape": None if self.shape is None else list(self.shape),
+        }
+
+    @classmethod
+    def restore(cls, design: DesignName, saved: Mapping[str, Any]) -> Inputs:
+        """The inputs that `to_dict` described."""
+        actions = saved["actions"]
+        encoder = None if actions is None else FeatureEncoder.restore(actions, "features")
+        contexts = FeatureEncoder.restore(saved["contexts"])
+        inputs = cls(design, contexts, encoder, bool(saved["products"]))
+        shape = saved["shape"]
+        inputs.shape = None if shape is None else tuple(map(int, shape))
+        return inputs
+
+
+def _numbers(value: Any) -> np.ndarray:
+    """An array of finite numbers."""
+    try:
+        array = np.asarray(value)
+    except (TypeError, ValueError):
+        array = np.asarray(None)
+    if array.dtype.kind not in "biuf" and str(array.dtype) != "bfloat16":
+        raise CredoError(
+            f"context must be None, an array of numbers, or numbers and texts by name; got {_short(value)}.",
+            field="context",
+        )
+    numbers = array.astype(np.float64)
+    if not np.isfinite(numbers).all():
+        raise CredoError(f"context must be finite; got {_short(value)}.", field="context")
+    return numbers
+
+
+def _short(value: Any) -> str:
+    text = " ".join(repr(value).split())
+    return text if len(text) <= 60 else text[:57] + "..."

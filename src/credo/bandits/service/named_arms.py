@@ -1,0 +1,167 @@
+"""Arms that come and go while a bandit runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from credo.bandits.agent import AgentBelief
+from credo.bandits.service.arms import Arms
+from credo.bandits.service.engine import Engine, Service
+from credo.bandits.service.programs import with_prior_arm
+from credo.core.errors import CredoError
+
+__all__ = ["NamedArms"]
+
+
+class NamedArms:
+    """The arms of a `Bandit` by their names.
+
+    Arguments:
+        service: the parts of the bandit.
+
+    Example:
+        >>> import credo
+        >>> from credo import bandits
+        >>> agent = bandits.Agent(credo.BetaBernoulli(), arms=3, design="arms")
+        >>> bandit = bandits.Bandit(agent, arms=["red", "blue"])
+        >>> bandit.add_arm("green")
+        >>> bandit.forbid("red")
+        >>> bandit.arms, bandit.decide().pmf["red"]
+        (('red', 'blue', 'green'), 0.0)
+    """
+
+    def __init__(self, service: Service) -> None:
+        self._engine, self._prior = service
+
+    @property
+    def arms(self) -> tuple[str, ...]:
+        """The names of the arms, forbidden ones among them."""
+        return self._engine.state.arms.names
+
+    @property
+    def forbidden(self) -> frozenset[str]:
+        """The names of the arms that must not be chosen."""
+        return self._engine.state.arms.forbidden
+
+    def add_arm(
+        self, name: str, features: Mapping[str, object] | None = None, *, inherit: str | None = None
+    ) -> None:
+        """Add an arm, in a free slot of the agent.
+
+        With the design "arms" it starts at the prior. With "actions" its features say what is expected of
+        it. With "outputs" it takes an output that no arm has had; once all have been used, a new arm must
+        inherit, since what a network has learned about one output cannot be taken back.
+
+        Arguments:
+            name: its name.
+            features: its features, with design "actions".
+            inherit: the name of a removed arm, from whose belief the new one starts.
+
+        Raises:
+            CredoError: there is such an arm, no slot is free, or features are missing; nothing changes.
+        """
+        _add(self._engine, self._prior, name, features, inherit)
+
+    def remove_arm(self, name: str) -> None:
+        """Remove an arm. Rewards of its decisions are still learned, and then its slot is free.
+
+        Raises:
+            CredoError: there is no such arm.
+        """
+        _change(self._engine, lambda arms: arms.remove(name))
+
+    def forbid(self, name: str) -> None:
+        """Let an arm be chosen no more. It is remembered, and its rewards are learned.
+
+        Raises:
+            CredoError: there is no such arm.
+        """
+        _change(self._engine, lambda arms: arms.forbid(name))
+
+    def allow(self, name: str) -> None:
+        """Let an arm be chosen again.
+
+        Raises:
+            CredoError: there is no such arm.
+        """
+        _change(self._engine, lambda arms: arms.allow(name))
+
+
+def _change(engine: Engine, how: Callable[[Arms], Arms]) -> None:
+    """Replace the arms of a bandit."""
+    with engine.writing, engine.books:
+        engine.state = engine.state._replace(arms=how(engine.state.arms))
+
+
+def _add(
+    engine: Engine,
+    prior: AgentBelief[Any] | None,
+    name: str,
+    features: Mapping[str, object] | None,
+    inherit: str | None,
+) -> None:
+    """Add an arm. The arguments are those of `add_arm`, and the belief before any reward."""
+    with engine.writing, engine.books:
+        state = engine.state
+        arms = state.arms
+        arms.require_new(name)
+        slot = _free_slot(engine, arms, prior, inherit)
+        row = engine.inputs.features(name, features)
+        rows = state.rows
+        if rows is not None and row is not None:
+            rows = rows.copy()
+            rows[slot] = row
+        words, version = state.words, state.version
+        fresh = inherit is None and arms.former[slot] is not None
+        if fresh and engine.agent.design == "arms" and prior is not None:
+            words = engine.programs.pack(with_prior_arm(engine.programs.unpack(words), prior, slot))
+            version += 1
+        engine.state = state._replace(words=words, version=version, arms=arms.put(name, slot), rows=rows)
+
+
+def _free_slot(engine: Engine, arms: Arms, prior: AgentBelief[Any] | None, inherit: str | None) -> int:
+    """The slot of a new arm.
+
+    Raises:
+        CredoError: there is none.
+    """
+    design, waiting = engine.agent.design, engine.window.waiting
+    free = [slot for slot, name in enumerate(arms.slots) if name is None]
+    if inherit is not None:
+        if design == "actions":
+            raise CredoError(
+                "inherit needs a belief for each arm, which the design 'actions' does not have.",
+                field="inherit",
+            )
+        found = [slot for slot in free if arms.former[slot] == inherit]
+        if not found:
+            raise CredoError(
+                f"inherit must be the name of a removed arm whose slot is free; got {inherit!r}.",
+                field="inherit",
+            )
+        if waiting[found[0]]:
+            raise CredoError(
+                f"inherit names {inherit!r}, which still waits for {waiting[found[0]]} rewards.",
+                field="inherit",
+            )
+        return found[0]
+    new = [slot for slot in free if arms.former[slot] is None]
+    settled = [slot for slot in free if arms.former[slot] is not None and not waiting[slot]]
+    if design == "outputs" or (design == "arms" and prior is None):
+        why = (
+            "no output is left that no arm has had"
+            if design == "outputs"
+            else "the prior is not known, as the bandit began with `belief` and without `params`"
+        )
+        if not new and settled:
+            raise CredoError(f"arms cannot have another: {why}; let it `inherit`.", field="arms")
+        settled = []
+    if not new and not settled:
+        many = sum(waiting[slot] > 0 for slot in free)
+        wait = f", and {many} that were removed wait for rewards" if many else ""
+        raise CredoError(
+            f"arms must be at most {len(arms.slots)}, as the agent has; there are {len(arms.names)}{wait}.",
+            field="arms",
+        )
+    return (new + settled)[0]

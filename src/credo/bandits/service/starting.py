@@ -1,0 +1,120 @@
+"""How a bandit starts: what it checks, and its first parts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import jax
+import numpy as np
+
+from credo.bandits.agent import Agent, AgentBelief
+from credo.bandits.service.arms import Arms
+from credo.bandits.service.engine import Clock, Engine, OnMissing, Service, State
+from credo.bandits.service.features import FeatureEncoder, Features
+from credo.bandits.service.inputs import Inputs, as_features
+from credo.bandits.service.programs import Programs
+from credo.bandits.service.window import Window
+from credo.core.errors import CredoError, require_integer, require_positive
+from credo.core.records import replace
+from credo.core.types import PyTree
+from credo.models.model import LAYERED, Model
+
+__all__ = ["require_options", "start"]
+
+
+def require_options(agent: Agent, window: int, timeout: float | None, on_missing: OnMissing) -> None:
+    """Refuse options of a bandit that cannot be.
+
+    Raises:
+        CredoError: one is not allowed; the sentence names it.
+    """
+    if not isinstance(agent, Agent):
+        raise CredoError(f"agent must be a bandits.Agent; got {agent!r}.", field="agent")
+    require_integer("window", window, 1)
+    if timeout is not None:
+        require_positive("timeout", timeout)
+    number = isinstance(on_missing, int | float | np.number) and not isinstance(on_missing, bool)
+    if on_missing != "drop" and not (number and np.isfinite(on_missing)):
+        raise CredoError(
+            f"on_missing must be 'drop' or the reward that is learned instead; got {on_missing!r}.",
+            field="on_missing",
+        )
+
+
+def start(
+    agent: Agent,
+    arms: Iterable[str] | Mapping[str, Mapping[str, object]] | None,
+    *,
+    belief: AgentBelief[Any] | None,
+    params: PyTree,
+    var: PyTree,
+    options: Mapping[str, PyTree] | None,
+    encoders: tuple[int | Features | None, int | Features | None, bool],
+    window: tuple[int, float | None, OnMissing],
+    seed: int,
+    clock: Clock,
+) -> Service:
+    """The parts of a new bandit. The arguments are those of `Bandit`.
+
+    Arguments:
+        encoders: features, arm_features and products.
+        window: window, timeout and on_missing.
+    """
+    require_options(agent, *window)
+    require_integer("seed", seed, 0)
+    own: FeatureEncoder | None = None
+    if isinstance(arms, Mapping):
+        if agent.design != "actions":
+            raise CredoError(
+                f"arms must be names, as the design is {agent.design!r}; features of arms need 'actions'.",
+                field="arms",
+            )
+        settings = as_features("arm_features", 16 if encoders[1] is None else encoders[1])
+        own = FeatureEncoder(replace(settings, standardise=False), "features")
+    names = Arms.of(arms, agent.arms)
+    inputs = Inputs(agent.design, FeatureEncoder(as_features("features", encoders[0])), own, encoders[2])
+    rows = None
+    if own is not None and isinstance(arms, Mapping):
+        rows = np.zeros((agent.arms, own.size))
+        for name, values in arms.items():
+            rows[names.slot(name)] = inputs.features(name, values)
+    prior = None
+    if belief is None or params is not None:
+        prior = _first_belief(agent, params, var, options, inputs.size, seed)
+    first = prior if belief is None else belief
+    assert first is not None
+    programs = Programs(agent, first, seed)
+    state = State(programs.pack(first), 0, names, rows)
+    size, timeout, on_missing = window
+    remembered = Window(size, timeout, agent.arms)
+    engine = Engine(agent, programs, state, inputs, remembered, on_missing, seed, clock, None)
+    return Service(engine, prior)
+
+
+def _first_belief(
+    agent: Agent, params: PyTree, var: PyTree, options: Mapping[str, PyTree] | None, size: int, seed: int
+) -> AgentBelief[Any]:
+    """The belief before any reward.
+
+    Arguments:
+        agent: the agent.
+        params, var, options: the arguments of its `init`. With None for params, a model that is a network
+            of credo starts from parameters of its own.
+        size: the length of the inputs, where contexts come by name.
+        seed: the seed of such parameters.
+    """
+    if params is None:
+        models = _models(agent.learner)
+        if len(models) == 1 and isinstance(models[0].apply, LAYERED):
+            params = models[0].apply.init(jax.random.key(seed), (size,))
+    more = dict(options or {})
+    if agent.scale is not None and "context" not in more:
+        more["context"] = np.zeros((agent.arms, size) if agent.design == "actions" else size, np.float32)
+    return agent.init(params, var=var, **more)
+
+
+def _models(learner: Any) -> list[Model]:
+    """All models in a learner."""
+    nodes = jax.tree.leaves(learner, is_leaf=lambda node: isinstance(node, Model))
+    return [node for node in nodes if isinstance(node, Model)]

@@ -1,0 +1,245 @@
+"""A bandit in one file: agent, belief and prior, the window, the arms, the encoders and the counts."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from credo.bandits.agent import Agent, AgentBelief
+from credo.bandits.service.arms import Arms
+from credo.bandits.service.decision import RewardStatus
+from credo.bandits.service.engine import Clock, Engine, OnMissing, Service, State
+from credo.bandits.service.inputs import Inputs
+from credo.bandits.service.programs import Programs
+from credo.bandits.service.starting import require_options
+from credo.bandits.service.window import Entry, Window
+from credo.core.errors import FormatError
+from credo.core.names import ForecastName
+from credo.core.records import record
+from credo.core.types import ArrayLike, Key, PyTree
+from credo.learners import Info, Learner
+from credo.likelihoods import Expectation, Predictive
+from credo.streams import checkpoint
+
+__all__ = ["SavedAgent", "read", "write"]
+
+FORMAT = 1
+"""The number of the format; it grows when older readers could misread a file."""
+
+
+@record
+class SavedAgent(Learner[AgentBelief[Any]]):
+    """An agent as the learner of its rewards, with its policy, so that a file holds all of it.
+
+    Arguments:
+        agent: the agent.
+    """
+
+    agent: Agent
+
+    def init(self, params: PyTree = None, *, var: PyTree = 1.0, **others: PyTree) -> AgentBelief[Any]:
+        return self.agent.init(params, var=var, **others)
+
+    def inputs_of(self, row: PyTree) -> PyTree:
+        return self.agent.rewards.inputs_of(row)
+
+    def time_update(self, belief: AgentBelief[Any], dt: ArrayLike | None) -> AgentBelief[Any]:
+        return self.agent.rewards.time_update(belief, dt)
+
+    def predictive(
+        self,
+        belief: AgentBelief[Any],
+        x: PyTree,
+        method: ForecastName | None,
+        samples: int | None,
+        key: Key | None,
+    ) -> Predictive:
+        return self.agent.rewards.predictive(belief, x, method, samples, key)
+
+    def measurement_update(
+        self, belief: AgentBelief[Any], x: PyTree, y: PyTree, weight: ArrayLike, key: Key | None
+    ) -> tuple[AgentBelief[Any], Info]:
+        return self.agent.rewards.measurement_update(belief, x, y, weight, key)
+
+    def draws(self, belief: AgentBelief[Any], key: Key, shape: tuple[int, ...]) -> PyTree:
+        return self.agent.rewards.draws(belief, key, shape)
+
+    def expectation(self, belief: AgentBelief[Any], x: PyTree) -> Expectation:
+        return self.agent.rewards.expectation(belief, x)
+
+
+def write(path: str | os.PathLike[str], engine: Engine, prior: AgentBelief[Any] | None) -> Path:
+    """Write a bandit to a file, completely or not at all.
+
+    Raises:
+        DataError: the file cannot be written.
+        CredoError: something in the agent cannot be saved.
+    """
+    with engine.writing, engine.books:
+        state, window = engine.state, engine.window
+        casts: list[Arms] = []
+        for entry in window:
+            if not casts or casts[-1] is not entry.arms:
+                casts.append(entry.arms)
+        meta = {
+            "bandit": FORMAT,
+            "seed": engine.seed,
+            "count": engine.count,
+            "version": state.version,
+            "latest": engine.latest if np.isfinite(engine.latest) else None,
+            "tally": dict(engine.tally),
+            "arms": _arms_json(state.arms),
+            "inputs": engine.inputs.to_dict(),
+            "window": {"size": window.size, "timeout": window.timeout, "gone": list(window.gone)},
+            "on_missing": engine.on_missing,
+            "entries": _entries_json(window, casts),
+            "casts": [_arms_json(arms) for arms in casts],
+        }
+        arrays = _entry_arrays(window)
+        if state.rows is not None:
+            arrays["rows"] = state.rows
+        if prior is not None:
+            arrays |= {f"prior/{n}": np.asarray(leaf) for n, leaf in enumerate(jax.tree.leaves(prior))}
+        belief = engine.programs.unpack(state.words)
+    return checkpoint.save(path, SavedAgent(engine.agent), belief, meta=meta, arrays=arrays)
+
+
+def read(path: str | os.PathLike[str], agent: Agent | None, seed: int | None, clock: Clock) -> Service:
+    """Read a bandit back.
+
+    Arguments:
+        path: a file that `write` wrote.
+        agent: an agent of the same structure, which lends its functions; None where it has none.
+        seed: another seed, or None for the saved one.
+        clock: the time.
+
+    Raises:
+        DataError: there is no such file.
+        FormatError: it is damaged, of another version, or does not hold a bandit.
+    """
+    saved = checkpoint.read(path, None if agent is None else SavedAgent(agent))
+    meta = saved.meta
+    if not isinstance(saved.learner, SavedAgent) or meta.get("bandit") != FORMAT:
+        kind = "by another version of credo" if "bandit" in meta else "by a program that kept no bandit"
+        raise FormatError(f"{path} was saved {kind}; only a bandit of this version can be loaded.")
+    try:
+        return _rebuilt(saved.learner.agent, saved.belief, meta, saved.arrays, seed, clock)
+    except FormatError as error:
+        raise FormatError(f"{path} cannot be used: {error}", field=error.field) from None
+    except KeyError as error:
+        raise FormatError(f"{path} cannot be used: the bandit has no {error.args[0]!r}.") from None
+    except (TypeError, ValueError, AttributeError, IndexError, OverflowError) as error:
+        reason = str(error).rstrip(".")
+        raise FormatError(f"{path} cannot be used: the bandit is malformed ({reason}).") from None
+
+
+def _rebuilt(
+    agent: Agent,
+    belief: AgentBelief[Any],
+    meta: dict[str, Any],
+    arrays: dict[str, np.ndarray],
+    seed: int | None,
+    clock: Clock,
+) -> Service:
+    number = int(meta["seed"]) if seed is None else seed
+    programs = Programs(agent, belief, number)
+    settings, on_missing = meta["window"], meta["on_missing"]
+    require_options(agent, settings["size"], settings["timeout"], on_missing)
+    window = Window(settings["size"], settings["timeout"], agent.arms)
+    casts = [_arms_of(one, agent.arms) for one in meta["casts"]]
+    _refill(window, meta["entries"], casts, arrays, agent.arms)
+    window.forget(tuple(map(str, settings["gone"])))
+    arms, rows = _arms_of(meta["arms"], agent.arms), arrays.get("rows")
+    inputs = Inputs.restore(agent.design, meta["inputs"])
+    if (rows is None) != (inputs.actions is None) or (rows is not None and len(rows) != agent.arms):
+        raise FormatError("rows must be the features of the arms, one row a slot.", field="rows")
+    state = State(programs.pack(belief), _whole(meta["version"]), arms, rows)
+    engine = Engine(agent, programs, state, inputs, window, _number(on_missing), number, clock, None)
+    engine.count = _whole(meta["count"])
+    engine.latest = -np.inf if meta["latest"] is None else float(meta["latest"])
+    engine.tally = Counter({str(name): _whole(count) for name, count in meta["tally"].items()})
+    return Service(engine, _prior(belief, arrays))
+
+
+def _whole(value: object) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+        raise FormatError(f"counts must be whole numbers of at least 0; got {value!r}.")
+    return value
+
+
+def _number(value: Any) -> OnMissing:
+    return "drop" if value == "drop" else float(value)
+
+
+def _prior(belief: AgentBelief[Any], arrays: dict[str, np.ndarray]) -> AgentBelief[Any] | None:
+    leaves, structure = jax.tree.flatten(belief)
+    if "prior/0" not in arrays:
+        return None
+    stored = [arrays[f"prior/{number}"] for number in range(len(leaves))]
+    if any(np.shape(one) != np.shape(leaf) for one, leaf in zip(stored, leaves, strict=True)):
+        raise FormatError("prior must have the shapes of the belief.", field="prior")
+    pairs = zip(stored, leaves, strict=True)
+    prior: AgentBelief[Any] = jax.tree.unflatten(
+        structure, [jnp.asarray(one, leaf.dtype) for one, leaf in pairs]
+    )
+    return prior
+
+
+def _arms_json(arms: Arms) -> dict[str, Any]:
+    return {"slots": list(arms.slots), "former": list(arms.former), "forbidden": sorted(arms.forbidden)}
+
+
+def _arms_of(saved: dict[str, Any], capacity: int) -> Arms:
+    slots, former = tuple(saved["slots"]), tuple(saved["former"])
+    names = [name for name in slots if name is not None]
+    if len(slots) != capacity or len(former) != capacity or len(set(names)) != len(names):
+        raise FormatError(f"arms must have different names in {capacity} slots; got {slots!r}.", field="arms")
+    return Arms(slots, former, frozenset(saved["forbidden"]))
+
+
+def _entries_json(window: Window, casts: list[Arms]) -> list[list[Any]]:
+    """The decisions of the window: id, number, slot, arms, version, time, end and status of each."""
+    rows: list[list[Any]] = []
+    cast = 0
+    for entry in window:
+        cast += casts[cast] is not entry.arms
+        status = None if entry.status is None else entry.status.value
+        rows.append(
+            [entry.id, entry.number, entry.slot, cast, entry.version, entry.time, entry.expires, status]
+        )
+    return rows
+
+
+def _entry_arrays(window: Window) -> dict[str, np.ndarray]:
+    entries = list(window)
+    if not entries:
+        return {}
+    arrays = {"numbers": np.stack([entry.numbers for entry in entries])}
+    if entries[0].x is not None:
+        arrays["xs"] = np.stack([entry.x for entry in entries if entry.x is not None])
+    return arrays
+
+
+def _refill(
+    window: Window, rows: list[list[Any]], casts: list[Arms], arrays: dict[str, np.ndarray], arms: int
+) -> None:
+    if not rows:
+        return
+    numbers, xs = arrays["numbers"], arrays.get("xs")
+    if numbers.shape != (len(rows), 4, arms) or (xs is not None and len(xs) != len(rows)):
+        raise FormatError(f"numbers must have the shape {(len(rows), 4, arms)}; got {numbers.shape}.")
+    for place, (id, number, slot, cast, version, time, expires, status) in enumerate(rows):
+        x = None if xs is None else xs[place]
+        told = None if status is None else RewardStatus(status)
+        entry = Entry(
+            str(id), _whole(number), slot, casts[cast], x, numbers[place], version, time, expires, told
+        )
+        if casts[cast].slots[slot] is None:
+            raise FormatError(f"the decision {id!r} must have chosen an arm; slot {slot} has none.")
+        window.add(entry)

@@ -1,0 +1,155 @@
+"""The decisions that are remembered: those that wait for their reward, and those that have had it."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator
+
+import numpy as np
+
+from credo.bandits.service.arms import Arms
+from credo.bandits.service.decision import Decision, RewardStatus
+
+__all__ = ["Entry", "Window"]
+
+
+class Entry:
+    """A remembered decision.
+
+    Attributes:
+        id: its id.
+        number: its number, by which its key was made.
+        slot: the slot of the chosen arm.
+        arms: the arms as they were.
+        x: the inputs of the agent, or None.
+        numbers: pmf, mean and sd of the slots, and whether they were allowed (4, K).
+        version: how often the belief had changed.
+        time: when it was made.
+        expires: when its window ends, or None.
+        status: what became of its reward; None while it waits.
+    """
+
+    __slots__ = ("arms", "expires", "id", "number", "numbers", "slot", "status", "time", "version", "x")
+
+    def __init__(
+        self,
+        id: str,
+        number: int,
+        slot: int,
+        arms: Arms,
+        x: np.ndarray | None,
+        numbers: np.ndarray,
+        version: int,
+        time: float,
+        expires: float | None,
+        status: RewardStatus | None = None,
+    ) -> None:
+        self.id, self.number, self.slot, self.arms = id, number, slot, arms
+        self.x, self.numbers, self.version = x, numbers, version
+        self.time, self.expires, self.status = time, expires, status
+
+    @property
+    def arm(self) -> str:
+        """The name of the chosen arm."""
+        name = self.arms.slots[self.slot]
+        assert name is not None
+        return name
+
+    @property
+    def decision(self) -> Decision:
+        """The decision, as it was answered."""
+        pmf, mean, sd = (self.arms.by_name(row) for row in self.numbers[:3])
+        return Decision(self.id, self.arm, pmf[self.arm], pmf, mean, sd, self.version, self.expires)
+
+
+class Window:
+    """The latest decisions by their ids, at most `size` of them, each for at most `timeout` seconds.
+
+    The ids of as many decisions again, which have left the window, are remembered alone.
+
+    Arguments:
+        size: how many decisions are remembered.
+        timeout: for how many seconds, or None.
+        arms: the number of slots.
+
+    Attributes:
+        waiting: how many decisions wait for a reward, by the slot of their arm.
+    """
+
+    def __init__(self, size: int, timeout: float | None, arms: int) -> None:
+        self.size, self.timeout = size, timeout
+        self.waiting = [0] * arms
+        self._entries: dict[str, Entry] = {}
+        self._gone: dict[str, None] = {}
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def __iter__(self) -> Iterator[Entry]:
+        return iter(self._entries.values())
+
+    @property
+    def pending(self) -> int:
+        """How many decisions wait for a reward."""
+        return sum(self.waiting)
+
+    @property
+    def gone(self) -> tuple[str, ...]:
+        """The ids of decisions that have left the window, the oldest first."""
+        return tuple(self._gone)
+
+    def copy(self) -> Window:
+        """A window with the same decisions."""
+        other = Window(self.size, self.timeout, len(self.waiting))
+        for entry in self:
+            other.add(copy.copy(entry))
+        other.forget(self.gone)
+        return other
+
+    def get(self, id: str) -> Entry | None:
+        """The decision of an id, if it is in the window."""
+        return self._entries.get(id)
+
+    def has_left(self, id: str) -> bool:
+        """Whether the decision of an id has left the window, as far as is remembered."""
+        return id in self._gone
+
+    def add(self, entry: Entry) -> None:
+        """Remember a decision."""
+        self._entries[entry.id] = entry
+        self.waiting[entry.slot] += entry.status is None
+
+    def settle(self, entry: Entry, status: RewardStatus) -> None:
+        """Put down what became of the reward of a decision that waited."""
+        entry.status = status
+        self.waiting[entry.slot] -= 1
+
+    def forget(self, ids: tuple[str, ...]) -> None:
+        """Remember of some decisions that they have left the window."""
+        self._gone.update(dict.fromkeys(ids))
+        while len(self._gone) > self.size:
+            del self._gone[next(iter(self._gone))]
+
+    def over(self, now: float, room: int = 0) -> bool:
+        """Whether a decision must leave. The arguments are those of `leave`."""
+        if not self._entries:
+            return False
+        expires = next(iter(self._entries.values())).expires
+        return len(self._entries) + room > self.size or (expires is not None and expires <= now)
+
+    def leave(self, now: float, room: int = 0) -> list[Entry]:
+        """Take out the decisions whose window is over, and return those that have had no reward.
+
+        Arguments:
+            now: the time.
+            room: for how many new decisions there must be room.
+        """
+        lost = []
+        while self.over(now, room):
+            oldest = next(iter(self._entries.values()))
+            del self._entries[oldest.id]
+            self.forget((oldest.id,))
+            if oldest.status is None:
+                self.waiting[oldest.slot] -= 1
+                lost.append(oldest)
+        return lost

@@ -1,0 +1,123 @@
+"""Arms by name, which come and go."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from tests.bandits.service.worlds import COINS, LINE, XS, coins, linear
+
+import credo
+from credo import bandits
+
+ROWS = bandits.Agent(credo.extended_kalman(credo.Model(LINE, credo.Normal(0.25))), 3, "actions")
+
+
+def test_a_removed_arm_learns_its_late_rewards_and_then_its_slot_is_free() -> None:
+    bandit = coins()
+    bandit.add_arm("d")
+    late = next(one for one in (bandit.decide() for _ in range(99)) if one.arm == "b")
+    for one in [entry.id for entry in bandit._engine.window if entry.arm == "b" and entry.id != late.id]:
+        bandit.reward(one, 1.0)
+    bandit.remove_arm("b")
+    assert list(bandit.arms) == ["a", "c", "d"] and "b" not in bandit.decide().pmf
+    with pytest.raises(credo.CredoError, match="there are 3, and 1 that were removed wait for rewards"):
+        bandit.add_arm("e")
+    learned = float(bandit.agent.expect(bandit.belief, None).mean[1])
+    assert bandit.reward(late.id, 1.0) == "learned"
+    assert float(bandit.agent.expect(bandit.belief, None).mean[1]) > learned
+    version = bandit.version
+    bandit.add_arm("e")
+    assert list(bandit.arms) == ["a", "e", "c", "d"] and bandit.version == version + 1
+    assert bandit.decide().mean["e"] == 0.5 and bandit.decide().sd["e"] == pytest.approx(12**-0.5)
+    assert bandit.decide(id=late.id) == late
+
+
+def test_a_new_arm_may_inherit() -> None:
+    bandit = coins()
+    for _ in range(3):
+        bandit.reward(bandit.decide(arms=["b"]).id, 1.0)
+    mean = bandit.decide(arms=["a"]).mean["b"]
+    bandit.remove_arm("b")
+    with pytest.raises(credo.CredoError, match="inherit must be the name of a removed arm"):
+        bandit.add_arm("x", inherit="a")
+    bandit.add_arm("x", inherit="b")
+    assert bandit.decide().mean["x"] == mean > 0.5
+
+
+def test_forbidden_arms_stay_out_until_they_are_allowed() -> None:
+    bandit = coins()
+    bandit.forbid("a")
+    decisions = bandit.decide_batch([None] * 30)
+    assert {one.arm for one in decisions} == {"b", "c"} and decisions[0].pmf["a"] == 0.0
+    assert bandit.decide(arms=["b", "a"]).pmf == {"a": 0.0, "b": 1.0, "c": 0.0}
+    bandit.forbid("b")
+    bandit.forbid("c")
+    assert bandit.forbidden == {"a", "b", "c"}
+    with pytest.raises(credo.CredoError, match="arms must have one that may be chosen; all arms are forb"):
+        bandit.decide()
+    bandit.allow("b")
+    assert bandit.decide().arm == "b"
+
+
+def test_outputs_are_not_used_twice() -> None:
+    net = credo.Linear(3)
+    agent = bandits.Agent(credo.extended_kalman(credo.Model(net, credo.Normal(0.25))), 3, "outputs")
+    bandit = bandits.Bandit(agent, ["a", "b"], features=4)
+    bandit.remove_arm("a")
+    bandit.add_arm("c")
+    assert list(bandit.arms) == ["b", "c"]
+    with pytest.raises(credo.CredoError, match="no output is left that no arm has had; let it `inherit`"):
+        bandit.add_arm("d")
+    bandit.add_arm("d", inherit="a")
+    assert list(bandit.arms) == ["d", "b", "c"]
+
+
+def test_a_belief_without_a_prior_has_no_new_arms_in_old_slots() -> None:
+    bandit = bandits.Bandit(COINS, belief=COINS.init())
+    bandit.remove_arm("0")
+    with pytest.raises(credo.CredoError, match="the prior is not known"):
+        bandit.add_arm("x")
+    assert bandit.explain(bandit.decide().id).prior_mean == {}
+
+
+def test_arms_with_features_are_told_apart_by_them() -> None:
+    films = {"long": {"minutes": 2.0, "kind": "war"}, "short": {"minutes": 0.5, "kind": "love"}}
+    bandit = bandits.Bandit(ROWS, films, features=2, arm_features=8, products=True)
+    rng = np.random.default_rng(0)
+    right = []
+    for _ in range(120):
+        night = bool(rng.integers(2))
+        decision = bandit.decide({"night": night})
+        right.append((decision.arm == "long") == night)
+        bandit.reward(decision.id, float(right[-1]))
+    assert np.mean(right[-40:]) > 0.85
+    bandit.add_arm("epic", {"minutes": 2.0, "kind": "war"})
+    decision = bandit.decide({"night": True})
+    assert decision.mean["epic"] == pytest.approx(decision.mean["long"])
+    assert decision.mean["epic"] > decision.mean["short"]
+    bandit.remove_arm("epic")
+    with pytest.raises(credo.CredoError, match="features of the arm 'x' must be given by name"):
+        bandit.add_arm("x")
+    with pytest.raises(credo.CredoError, match="features has the new names"):
+        bandit.add_arm("x", {str(n): 1.0 for n in range(9)})
+    assert list(bandit.arms) == ["long", "short"]
+
+
+def test_arms_without_features_have_the_rows_of_the_context() -> None:
+    bandit = bandits.Bandit(ROWS, ["a", "b"], params=LINE.init(0, (4,)))
+    decision = bandit.decide(XS[:2])
+    assert bandit.reward(decision.id, 1.0)
+    bandit.add_arm("c")
+    assert set(bandit.decide(XS[:3]).pmf) == {"a", "b", "c"}
+    with pytest.raises(credo.CredoError, match="a row for each of the 3 arms"):
+        bandit.decide(XS[:2])
+    bandit.remove_arm("b")
+    with pytest.raises(credo.CredoError, match="need an agent with design='actions'"):
+        bandit.add_arm("d", {"price": 1.0})
+
+
+def test_a_model_that_does_not_fit_is_refused_before_anything_changes() -> None:
+    bandit = linear()
+    with pytest.raises(credo.CredoError, match="4"):
+        bandit.decide(np.ones(7))
+    assert bandit.counts.decisions == 0 and bandit.decide(np.ones(4)).id == "0-0"
