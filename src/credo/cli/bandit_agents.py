@@ -146,7 +146,9 @@ def prepare(name: str, problem: Problem, policy: Policy | None) -> Prepared:
 def _of_chances(problem: Problem, policy: Policy | None) -> Prepared:
     """Each arm has an unknown chance; contexts are ignored."""
     if not problem.binary or problem.design == "actions":
-        what = "its arms are new at every step" if problem.design == "actions" else "others come here"
+        what = (
+            "its arms are new at every step" if problem.design == "actions" else "here they have other values"
+        )
         raise CredoError(f"--agent beta is for rewards of 0 and 1 from the same arms; {what}.")
     agent = Agent(BetaBernoulli(), problem.arms, "arms", policy or Thompson())
     return Prepared(agent, None, 1.0, "a Beta distribution of the chance of each arm")
