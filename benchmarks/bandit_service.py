@@ -34,8 +34,8 @@ def bandit(design: str, folder: Path, window: int = 1_000) -> bandits.Bandit:
     return bandits.Bandit(agent, params=net.init(0, (INPUTS,)), window=window, log=log, on_missing=0.0)
 
 
-def latency(one: bandits.Bandit, steps: int) -> tuple[float, float, float]:
-    """Medians in microseconds: a decision, a decision by a context by name, and a reward."""
+def latency(one: bandits.Bandit, steps: int) -> str:
+    """The microseconds of a decision and of a reward: the median, and the fastest and slowest tenth."""
     rng = np.random.default_rng(0)
     took: list[list[float]] = [[], []]
     for x in rng.normal(size=(steps, INPUTS)):
@@ -45,8 +45,11 @@ def latency(one: bandits.Bandit, steps: int) -> tuple[float, float, float]:
         one.reward(decision.id, x[0])
         took[0].append(middle - start)
         took[1].append(time.perf_counter() - middle)
-    first, last = (float(np.median(times[steps // 10 :])) * 1e6 for times in took)
-    return first, float(np.percentile(took[0], 99)) * 1e6, last
+    words = []
+    for what, times in zip(("decide", "reward"), took, strict=True):
+        low, middle, high = 1e6 * np.percentile(times[steps // 10 :], [10, 50, 90])
+        words.append(f"{what} {middle:4.0f} us ({low:.0f} to {high:.0f})")
+    return ", ".join(words)
 
 
 def resident() -> float:
@@ -64,10 +67,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         for design in ("arms", "outputs"):
-            decide, slow, reward = latency(bandit(design, folder, 10_000), min(steps, 5_000))
-            print(
-                f"{design:8} decide {decide:4.0f} us (99%: {slow:4.0f}), reward {reward:4.0f} us", flush=True
-            )
+            print(f"{design:8} {latency(bandit(design, folder, 10_000), min(steps, 5_000))}", flush=True)
         one, rng = bandit("arms", folder), np.random.default_rng(1)
         late: list[str] = []
         for step in range(steps + 1):

@@ -230,6 +230,12 @@ def test_bad_rows_are_counted_and_skipped_unless_strict(credo: Command, tmp_path
     assert data["rows"]["skipped"] == 3 and data["rows"]["learned"] == 77
     strict = credo("learn", path, "--target", "y", *LINEAR, "--strict", "--out", "s")
     assert strict.status == 2 and "line 31" in strict.err and not (tmp_path / "s").exists()
+    late = numbers(tmp_path / "late.csv", 1200)
+    lines = late.read_text().splitlines()
+    lines[1150] = "1,2"
+    late.write_text("\n".join(lines) + "\n")
+    strict = credo("learn", late, "--target", "y", *LINEAR, "--strict", "--out", "late")
+    assert strict.status == 2 and "line 1151" in strict.err
 
 
 def test_standard_input_and_json_lines(

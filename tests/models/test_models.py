@@ -71,6 +71,7 @@ def test_initial_weights_have_their_variances_and_prior_variances_their_fan_in()
     assert np.var(first["w"]) == pytest.approx(2 / 300, rel=0.05)
     assert np.var(last["w"]) <= 1.05 / 400
     assert net.prior_var([first, last], 2.0) == [{"w": 2 / 300, "b": 2.0}, {"w": 2 / 400, "b": 2.0}]
+    assert net.prior_var([first, last]) == net.prior_var([first, last], 1.0)
     learner = credo.vd_ekf(credo.Model(NET, credo.Categorical(3)))
     belief = learner.init(PARAMS, var=NET.prior_var(PARAMS, 0.5))
     assert sorted(set(np.asarray(belief.var).tolist())) == [0.125, 0.25, 0.5]

@@ -18,6 +18,7 @@ from credo.core.types import Array, ArrayLike, Key, PyTree
 from credo.core.verbs import verb
 from credo.learners.base import Info, Learner, accept, usable
 from credo.likelihoods import Bernoulli, Categorical, ConjugateExpectation, Expectation, Predictive
+from credo.likelihoods.gamma_ratio import log_gamma_ratio
 
 __all__ = ["BetaBernoulli", "DirichletCategorical", "GammaPoisson", "NegativeBinomialPredictive"]
 
@@ -208,8 +209,8 @@ class NegativeBinomialPredictive(Predictive):
     def log_prob(self, y: PyTree) -> Array:
         """The negative binomial log probability."""
         y = as_like(y, self.shape)
-        choose = jss.gammaln(self.shape + y) - jss.gammaln(self.shape) - jss.gammaln(y + 1)
-        log_prob: Array = choose + self.shape * jnp.log(self.per / (1 + self.per)) - y * jnp.log1p(self.per)
+        choose = log_gamma_ratio(self.shape, y) - jss.gammaln(y + 1)
+        log_prob: Array = choose - self.shape * jnp.log1p(1 / self.per) - y * jnp.log1p(self.per)
         return log_prob
 
     def sample(self, key: Array, shape: tuple[int, ...] = ()) -> Array:

@@ -15,6 +15,7 @@ from credo.core.errors import CredoError
 from credo.core.records import record
 from credo.core.types import Array, ArrayLike, PyTree
 from credo.core.verbs import verb
+from credo.likelihoods.gamma_ratio import log_gamma_ratio
 from credo.likelihoods.predictive import Predictive
 from credo.likelihoods.quantiles import bisect, student_cdf
 from credo.linalg.matrices import cholesky, solve_lower
@@ -118,7 +119,8 @@ class StudentTPredictive(Predictive):
         """
         white, log_det, size = _whiten(y, self.loc, self.shape, observed)
         half = 0.5 * (self.df + size)
-        constant = jss.gammaln(half) - jss.gammaln(0.5 * self.df) - 0.5 * size * jnp.log(self.df * math.pi)
+        ratio = log_gamma_ratio(0.5 * self.df, 0.5 * size)
+        constant = ratio - 0.5 * size * jnp.log(self.df * math.pi)
         return constant - log_det - half * jnp.log1p(jnp.sum(white**2) / self.df)
 
     def sample(self, key: Array, shape: tuple[int, ...] = ()) -> Array:

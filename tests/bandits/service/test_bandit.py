@@ -127,6 +127,7 @@ def test_refused_batches_change_nothing() -> None:
     [
         (lambda b: b.reward("0-0", float("nan")), "reward must be a finite number; got nan"),
         (lambda b: b.reward("0-0", float("inf")), "reward must be a finite number; got inf"),
+        (lambda b: b.reward("0-0", 10**400), "reward must be a finite number; got 1000"),
         (lambda b: b.reward("0-0", "good"), "reward must be a finite number; got 'good'"),
         (lambda b: b.decide([1.0, float("nan"), 0.0, 0.0]), "context must be finite"),
         (lambda b: b.decide([1.0, 2.0]), r"context must have the shape \(4,\), as before; got .*\(2,\)"),
@@ -139,6 +140,7 @@ def test_refused_batches_change_nothing() -> None:
         (lambda b: b.decide(XS[0], []), "names none that is allowed"),
         (lambda b: b.decide(XS[0], "red"), "arms must be a list of names"),
         (lambda b: b.decide(XS[0], id=7), "id must be a text; got 7"),
+        (lambda b: b.decide({"x": 10**400}), "context must be finite, or None"),
         (lambda b: b.explain("nope"), "id must be that of a decision in the window; got 'nope'"),
         (lambda b: b.forbid("rad"), "did you mean 'red'"),
         (lambda b: b.add_arm("red"), "there is a 'red'"),
@@ -193,6 +195,7 @@ def test_an_explanation_says_what_the_data_have_said() -> None:
     assert said.decision == decision and said.status == "pending" and said.version == 30
     assert said.greedy == "a" and said.explored == (decision.arm != "a")
     assert said.mean["a"] > 0.8 and said.prior_mean["a"] == 0.5 and said.floor == 0.02
+    assert sum(said.best.values()) == pytest.approx(1.0) and said.best["a"] > 0.9
     assert 0.5 < said.data_share["a"] <= 1.0 and said.prior_sd["a"] > said.sd["a"]
     assert "largest" in said.reason or "explored" in said.reason
     bandit.forbid("a")

@@ -101,6 +101,7 @@ class Explanation:
         reason: one sentence.
         version: how often the belief has changed by now.
         mean, sd: what is believed now about the expected reward of every arm at that context.
+        best: the probability that each arm is the best of those that were allowed, as believed now.
         prior_mean, prior_sd: what was believed before any reward; empty where the prior is not known.
         data_share: the share 1 - (sd / prior_sd)^2 of the prior variance that data have removed by now, from
             0 to 1, by arm; empty where the prior is not known.
@@ -108,7 +109,7 @@ class Explanation:
 
     Example:
         >>> decision = Decision("0-1", "red", 0.2, {"red": 0.2, "blue": 0.8}, {}, {}, 0)
-        >>> Explanation(decision, "blue", True, 0.0, "", 0, {}, {}, {}, {}, {}, "pending").decision.arm
+        >>> Explanation(decision, "blue", True, 0.0, "", 0, {}, {}, {}, {}, {}, {}, "pending").decision.arm
         'red'
     """
 
@@ -120,6 +121,7 @@ class Explanation:
     version: int
     mean: dict[str, float]
     sd: dict[str, float]
+    best: dict[str, float]
     prior_mean: dict[str, float]
     prior_sd: dict[str, float]
     data_share: dict[str, float]

@@ -247,7 +247,7 @@ class Engine:
                 if entry is None:
                     left = self.window.has_left(id)
                     answer = RewardStatus.EXPIRED if left else RewardStatus.UNKNOWN
-                elif entry.status is not None or id in learn:
+                elif entry.status is not None or entry.id in learn:
                     answer = RewardStatus.DUPLICATE
                 else:
                     learn[id] = entry, float(value)
@@ -311,5 +311,9 @@ class Service(NamedTuple):
 def _require_reward(value: object) -> None:
     """Refuse a reward that is no finite number."""
     number = isinstance(value, int | float | np.number | np.bool_) or getattr(value, "shape", None) == ()
-    if not number or not math.isfinite(float(value)):  # type: ignore[arg-type]
+    try:
+        finite = number and math.isfinite(float(value))  # type: ignore[arg-type]
+    except (TypeError, ValueError, OverflowError):
+        finite = False
+    if not finite:
         raise CredoError(f"reward must be a finite number; got {value!r}.", field="reward")

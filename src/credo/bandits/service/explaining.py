@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 
-from credo.bandits.agent import AgentBelief
+from credo.bandits.agent import Agent, AgentBelief
+from credo.bandits.best import probability_best
 from credo.bandits.service.arms import Arms
 from credo.bandits.service.decision import Decision, Explanation
 from credo.bandits.service.engine import Engine
 from credo.bandits.service.window import Entry
+from credo.core.types import Array, PyTree
+from credo.core.verbs import verb
 
 __all__ = ["explain"]
 
@@ -26,11 +31,10 @@ def explain(engine: Engine, entry: Entry, prior: AgentBelief[Any] | None) -> Exp
     decision, state = entry.decision, engine.state
     allowed = entry.arms.by_name(entry.numbers[3])
     greedy = max((name for name in allowed if allowed[name]), key=decision.mean.__getitem__)
-    mean, sd = _expected(engine, engine.programs.unpack(state.words), entry)
-    start: tuple[dict[str, float], dict[str, float]] = ({}, {})
-    if prior is not None:
-        start = _expected(engine, prior, entry)
-    share = {name: _share(sd[name], first) for name, first in start[1].items()}
+    now = _asked(engine, engine.programs.unpack(state.words), entry)
+    start = None if prior is None else _asked(engine, prior, entry)
+    prior_sd = {} if start is None else start.sd
+    share = {name: _share(now.sd[name], first) for name, first in prior_sd.items()}
     floor = float(np.asarray(engine.agent.policy.floor))
     return Explanation(
         decision=decision,
@@ -39,21 +43,36 @@ def explain(engine: Engine, entry: Entry, prior: AgentBelief[Any] | None) -> Exp
         floor=floor,
         reason=_reason(decision, greedy, floor, entry.arms),
         version=state.version,
-        mean=mean,
-        sd=sd,
-        prior_mean=start[0],
-        prior_sd=start[1],
+        mean=now.mean,
+        sd=now.sd,
+        best=now.best,
+        prior_mean={} if start is None else start.mean,
+        prior_sd=prior_sd,
         data_share=share,
         status="pending" if entry.status is None else entry.status.value,
     )
 
 
-def _expected(
-    engine: Engine, belief: AgentBelief[Any], entry: Entry
-) -> tuple[dict[str, float], dict[str, float]]:
-    """The expected rewards of the arms as they were, and their standard deviations, by a belief."""
-    law = engine.agent.expect(belief, entry.x)
-    return entry.arms.by_name(np.asarray(law.mean)), entry.arms.by_name(np.asarray(law.sd))
+class _Answers(NamedTuple):
+    """What a belief says of the arms as they were, by name."""
+
+    mean: dict[str, float]
+    sd: dict[str, float]
+    best: dict[str, float]
+
+
+def _asked(engine: Engine, belief: AgentBelief[Any], entry: Entry) -> _Answers:
+    key = jax.random.fold_in(jax.random.key(engine.seed), entry.number)
+    rows = _ask(engine.agent, belief, entry.x, jnp.asarray(entry.numbers[3] > 0), key)
+    return _Answers(*(entry.arms.by_name(np.asarray(row)) for row in rows))
+
+
+@verb
+def _ask(
+    agent: Agent, belief: AgentBelief[Any], x: PyTree, allowed: Array, key: Array
+) -> tuple[Array, Array, Array]:
+    law = agent.rewards.expect_arms(belief, x)
+    return law.mean, law.sd, probability_best(law, allowed, key=key, draws=1000)
 
 
 def _share(sd: float, first: float) -> float:

@@ -16,6 +16,9 @@ __all__ = ["Encoding", "FeatureEncoder", "Features"]
 Encoding: TypeAlias = dict[str, Any]
 """The state of an encoder, as JSON data."""
 
+_LARGEST = 10**300
+"""Larger whole numbers count as infinite."""
+
 _SPREAD = 1e-12
 """A spread below this share of the mean's size is rounding error and counts as none."""
 
@@ -192,7 +195,7 @@ class FeatureEncoder:
             yield name, value
             return
         if isinstance(value, int):
-            yield name, float(value)
+            yield name, float(value) if abs(value) < _LARGEST else math.inf
             return
         to_list = getattr(value, "tolist", None)
         plain = value if to_list is None else to_list()

@@ -50,8 +50,8 @@ class NamedArms:
         """Add an arm, in a free slot of the agent.
 
         With the design "arms" it starts at the prior. With "actions" its features say what is expected of
-        it. With "outputs" it takes an output that no arm has had; once all have been used, a new arm must
-        inherit, since what a network has learned about one output cannot be taken back.
+        it. With "outputs" and "pairs" it takes an output that no arm has had; once all have been used, a new
+        arm must inherit, since what a network has learned about one output cannot be taken back.
 
         Arguments:
             name: its name.
@@ -148,10 +148,11 @@ def _free_slot(engine: Engine, arms: Arms, prior: AgentBelief[Any] | None, inher
         return found[0]
     new = [slot for slot in free if arms.former[slot] is None]
     settled = [slot for slot in free if arms.former[slot] is not None and not waiting[slot]]
-    if design == "outputs" or (design == "arms" and prior is None):
+    shared = design in ("outputs", "pairs")
+    if shared or (design == "arms" and prior is None):
         why = (
-            "no output is left that no arm has had"
-            if design == "outputs"
+            f"no {'output' if design == 'outputs' else 'slot'} is left that no arm has had"
+            if shared
             else "the prior is not known, as the bandit began with `belief` and without `params`"
         )
         if not new and settled:

@@ -87,8 +87,9 @@ def start(
     programs = Programs(agent, first, seed)
     state = State(programs.pack(first), 0, names, rows)
     size, timeout, on_missing = window
-    remembered = Window(size, timeout, agent.arms)
-    engine = Engine(agent, programs, state, inputs, remembered, on_missing, seed, clock, None)
+    remembered = Window(int(size), None if timeout is None else float(timeout), agent.arms)
+    default: OnMissing = "drop" if on_missing == "drop" else float(on_missing)
+    engine = Engine(agent, programs, state, inputs, remembered, default, int(seed), clock, None)
     return Service(engine, prior)
 
 

@@ -106,13 +106,13 @@ class Window:
         other.forget(self.gone)
         return other
 
-    def get(self, id: str) -> Entry | None:
+    def get(self, id: object) -> Entry | None:
         """The decision of an id, if it is in the window."""
-        return self._entries.get(id)
+        return self._entries.get(id) if isinstance(id, str) else None
 
-    def has_left(self, id: str) -> bool:
+    def has_left(self, id: object) -> bool:
         """Whether the decision of an id has left the window, as far as is remembered."""
-        return id in self._gone
+        return isinstance(id, str) and id in self._gone
 
     def add(self, entry: Entry) -> None:
         """Remember a decision."""

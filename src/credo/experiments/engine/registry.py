@@ -118,6 +118,11 @@ _EXPERIMENTS: dict[str, tuple[str, str, str]] = {
         "What a step costs against P, R, M, I and C, for every rule, curvature and family",
         "Jones, Chang & Murphy 2024 (arXiv 2405.19681): complexities",
     ),
+    "bayesopt-ackley": (
+        "bandits",
+        "Ten evaluations of a function with many peaks: optimisation around features and networks",
+        "the talk on online learning: Bayesian optimisation",
+    ),
 }
 
 

@@ -1,0 +1,198 @@
+"""Search spaces: named ranges and choices, and the rows of numbers by which a learner sees their points."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import jax.numpy as jnp
+import numpy as np
+
+from credo.bandits.optimizer.variables import Choices, Option, Range, read_variable
+from credo.core.errors import CredoError, suggest
+from credo.core.types import Array, ArrayLike, PyTree
+
+__all__ = ["AnyBounds", "Point", "Space"]
+
+Point: TypeAlias = "dict[str, Option] | np.ndarray"
+"""A point as users see it: a dict by names, or an array (d,) where the bounds are an array."""
+
+AnyBounds: TypeAlias = "Mapping[str, Sequence[object]] | Sequence[Sequence[float]] | ArrayLike"
+"""What describes a space: see `Optimizer`."""
+
+
+@dataclass(frozen=True)
+class Space:
+    """A search space, whose points are encoded as rows of D numbers between -1 and 1.
+
+    A range takes one number of the row, linear or logarithmic, and a choice takes one for each option: all
+    options are sqrt(2) * sqrt(2) = 2 apart, as the ends of a range are. The numbers of ranges are kept on a
+    grid of 2^-22, so that rows are the same in single and double precision.
+
+    Attributes:
+        variables: the variables, in the order of the bounds.
+        named: whether points are dicts; else they are arrays.
+
+    Example:
+        >>> space = Space.read({"rate": (1e-4, 1.0, "log"), "depth": (1, 5, "whole"), "kind": ["a", "b"]})
+        >>> space.encode({"rate": 1e-2, "depth": 5, "kind": "a"}).round(2).tolist()
+        [0.0, 1.0, 0.71, -0.71]
+        >>> space.decode(space.encode({"rate": 1.0, "depth": 2, "kind": "b"}))
+        {'rate': 1.0, 'depth': 2, 'kind': 'b'}
+    """
+
+    variables: tuple[Range | Choices, ...]
+    named: bool = True
+
+    @staticmethod
+    def read(bounds: AnyBounds) -> Space:
+        """The space of some bounds.
+
+        Raises:
+            CredoError: a bound is not allowed; the sentence names it.
+        """
+        if isinstance(bounds, Mapping):
+            if not bounds or not all(isinstance(name, str) for name in bounds):
+                raise CredoError(
+                    f"bounds must name at least one variable by a text; got {bounds!r}.", field="bounds"
+                )
+            return Space(tuple(read_variable(name, given) for name, given in bounds.items()))
+        try:
+            table: Any = np.asarray(bounds, np.float64)
+        except (TypeError, ValueError):
+            table = np.zeros(0)
+        if table.ndim != 2 or table.shape[1] != 2 or len(table) == 0:
+            raise CredoError(
+                f"bounds must be an array (d, 2) of lows and highs, or a dict; got {bounds!r}.",
+                field="bounds",
+            )
+        rows = enumerate(table.tolist())
+        return Space(tuple(Range(f"bounds[{i}]", low, high) for i, (low, high) in rows), named=False)
+
+    @property
+    def size(self) -> int:
+        """The length D of a row."""
+        return sum(variable.columns for variable in self.variables)
+
+    @property
+    def smooth(self) -> np.ndarray:
+        """Which numbers of a row may take any value (D,)."""
+        return self._columns(lambda one: isinstance(one, Range) and not one.whole)
+
+    @property
+    def ordered(self) -> np.ndarray:
+        """Which numbers of a row belong to ranges (D,)."""
+        return self._columns(lambda one: isinstance(one, Range))
+
+    def _columns(self, test: Callable[[Range | Choices], bool]) -> np.ndarray:
+        return np.concatenate([np.full(one.columns, test(one)) for one in self.variables])
+
+    @property
+    def box(self) -> np.ndarray:
+        """The largest absolute value of each number of a row (D,)."""
+        return np.concatenate([np.full(one.columns, one.edge) for one in self.variables])
+
+    def points(self, most: int) -> np.ndarray | None:
+        """All points as rows (M, D), where there are at most `most`; else None."""
+        total = 1
+        for one in self.variables:
+            total *= one.count or most + 1
+            if total > most:
+                return None
+        every = itertools.product(*(one.every() for one in self.variables))
+        return np.stack([np.concatenate(parts) for parts in every])
+
+    def encode(self, point: object) -> np.ndarray:
+        """The row (D,) of a point.
+
+        Raises:
+            CredoError: a name is unknown or missing, or a value is outside its bounds.
+        """
+        values = self._values_of(point)
+        parts = [one.encode(value) for one, value in zip(self.variables, values, strict=True)]
+        return np.concatenate(parts)
+
+    def _values_of(self, point: object) -> Sequence[object]:
+        if not self.named:
+            try:
+                array = np.asarray(point, np.float64)
+            except (TypeError, ValueError):
+                array = np.zeros((0, 0))
+            if array.shape != (len(self.variables),):
+                raise CredoError(
+                    f"point must be {len(self.variables)} numbers; got {point!r}.", field="point"
+                )
+            return list(array.tolist())
+        if not isinstance(point, Mapping):
+            raise CredoError(f"point must be a dict; got {point!r}.", field="point")
+        names = [one.name for one in self.variables]
+        for name in point:
+            if name not in names:
+                hint = suggest(str(name), names)
+                raise CredoError(
+                    f"point has the unknown name {name!r}; the names are {', '.join(names)}"
+                    f"{f' ({hint})' if hint else ''}.",
+                    field="point",
+                )
+        missing = [name for name in names if name not in point]
+        if missing:
+            raise CredoError(f"point must have a value for {', '.join(missing)}.", field="point")
+        return [point[name] for name in names]
+
+    def decode(self, row: ArrayLike) -> Point:
+        """The point of a row (D,)."""
+        parts = self._split(np.asarray(row, np.float64))
+        values = [one.decode(part) for one, part in zip(self.variables, parts, strict=True)]
+        if not self.named:
+            return np.asarray(values, np.float64)
+        return {one.name: value for one, value in zip(self.variables, values, strict=True)}
+
+    def plain(self, point: object) -> Point:
+        """A copy of a point, of plain Python values, or an array of doubles."""
+        values = self._values_of(point)
+        if not self.named:
+            return np.array(values, np.float64)
+        return {one.name: one.plain(value) for one, value in zip(self.variables, values, strict=True)}
+
+    def to_json(self) -> object:
+        """The bounds as JSON data."""
+        if not self.named:
+            return [[one.low, one.high] for one in self.variables if isinstance(one, Range)]
+        return {
+            one.name: {"range": [one.low, one.high, *one.words]}
+            if isinstance(one, Range)
+            else {"options": list(one.options)}
+            for one in self.variables
+        }
+
+    def values(self, row: Array) -> PyTree:
+        """The point of a row in a compiled program: numbers by name, or (d,); a choice is its place."""
+        parts = self._split(row)
+        values = [one.value(part) for one, part in zip(self.variables, parts, strict=True)]
+        if not self.named:
+            return jnp.stack(values)
+        return {one.name: value for one, value in zip(self.variables, values, strict=True)}
+
+    def snap(self, row: Array) -> Array:
+        """The nearest row that is a point, in a compiled program."""
+        parts = self._split(row)
+        return jnp.concatenate([one.snap(part) for one, part in zip(self.variables, parts, strict=True)])
+
+    def place(self, unit: Array) -> Array:
+        """The row of a point in the unit cube (d,), one number a variable, in a compiled program."""
+        return jnp.concatenate([one.place(unit[i]) for i, one in enumerate(self.variables)])
+
+    def neighbours(self, row: Array) -> Array:
+        """The rows (M, D) that differ in one whole number by 1, or in one choice."""
+        parts, rows = self._split(row), []
+        for i, one in enumerate(self.variables):
+            for other in one.others(parts[i]):
+                rows.append(jnp.concatenate([*parts[:i], other, *parts[i + 1 :]]))
+        return jnp.stack(rows) if rows else jnp.zeros((0, self.size), row.dtype)
+
+    def _split(self, row: Any) -> list[Any]:
+        ends = np.cumsum([one.columns for one in self.variables])
+        starts = [0, *ends[:-1].tolist()]
+        return [row[a:b] for a, b in zip(starts, ends.tolist(), strict=True)]

@@ -1,0 +1,114 @@
+"""The trials of a search: which points were tried, and what came out."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+
+from credo.core.records import record, replace
+from credo.core.types import Array, ArrayLike
+
+__all__ = ["Trials", "Units"]
+
+
+@record
+class Units:
+    """The units in which a learner sees values: (value - mean) / sd, of the values so far.
+
+    Attributes:
+        mean, sd: their mean and standard deviation; sd is 1 where there is no spread yet.
+
+    Example:
+        >>> units = Units(jnp.asarray(2.0), jnp.asarray(4.0))
+        >>> float(units.into(6.0)), float(units.back(1.0))
+        (1.0, 6.0)
+    """
+
+    mean: Array
+    sd: Array
+
+    def into(self, value: ArrayLike) -> Array:
+        """A value in these units."""
+        return (jnp.asarray(value, self.mean.dtype) - self.mean) / self.sd
+
+    def back(self, value: ArrayLike) -> Array:
+        """A value in these units, in units of the function."""
+        return self.mean + self.sd * jnp.asarray(value, self.mean.dtype)
+
+
+@record
+class Trials:
+    """What is known after some trials: the state of a search, of a fixed size.
+
+    Attributes:
+        rows: the points that were tried, encoded (N, D); the first `count` rows count.
+        values: their values (N,).
+        count: how many there are.
+        asked: how many points were asked for.
+        key: the key from which all draws come.
+
+    Example:
+        >>> trials = Trials.start(0, 2, 1).tell(jnp.zeros(1), 3.0)
+        >>> int(trials.count), float(trials.units().mean)
+        (1, 3.0)
+    """
+
+    rows: Array
+    values: Array
+    count: Array
+    asked: Array
+    key: Array
+
+    @staticmethod
+    def start(key: Array, capacity: int, size: int) -> Trials:
+        """No trials yet, with room for some."""
+        kind, none = jnp.result_type(float), jnp.zeros((), jnp.int32)
+        return Trials(jnp.zeros((capacity, size), kind), jnp.zeros(capacity, kind), none, none, key)
+
+    @property
+    def capacity(self) -> int:
+        """The number N of trials for which there is room."""
+        return self.values.shape[0]
+
+    @property
+    def numbers(self) -> Array:
+        """The places 0 to N - 1."""
+        return jnp.arange(self.capacity, dtype=jnp.int32)
+
+    def tell(self, row: Array, value: ArrayLike) -> Trials:
+        """The trials with one more; a value that is not finite, or one without room, changes nothing."""
+        number = jnp.asarray(value, self.values.dtype)
+        good = jnp.isfinite(number) & jnp.all(jnp.isfinite(row)) & (self.count < self.capacity)
+        here = (self.numbers == self.count) & good
+        return replace(
+            self,
+            rows=jnp.where(here[:, None], row[None, :].astype(self.rows.dtype), self.rows),
+            values=jnp.where(here, number, self.values),
+            count=self.count + good.astype(jnp.int32),
+        )
+
+    def units(self) -> Units:
+        """The units of the values so far, by Welford's sums, which do not depend on the room that is left."""
+
+        def add(carry: tuple[Array, Array], item: tuple[Array, Array]) -> tuple[tuple[Array, Array], None]:
+            mean, squares = carry
+            number, value = item
+            gap = value - mean
+            later = mean + gap / (number + 1).astype(mean.dtype)
+            told = number < self.count
+            new = jnp.where(told, later, mean), jnp.where(told, squares + gap * (value - later), squares)
+            return new, None
+
+        zero = jnp.zeros((), self.values.dtype)
+        (mean, squares), _ = jax.lax.scan(add, (zero, zero), (self.numbers, self.values))
+        var = squares / jnp.maximum(self.count.astype(zero.dtype), 1.0)
+        spread = var > (1e-6 * jnp.abs(mean)) ** 2  # less than that is rounding
+        return Units(mean, jnp.sqrt(jnp.where(spread, var, 1.0)))
+
+    def best(self, how_many: int, sign: float) -> Array:
+        """The rows of the best trials, best first (M, D); where there are fewer, the best one again."""
+        told = self.numbers < self.count
+        score = jnp.where(told, sign * self.values, -jnp.inf)
+        places = jnp.argsort(-score, stable=True)[: min(how_many, self.capacity)]
+        good = self.numbers[: places.shape[0]] < self.count
+        return self.rows[jnp.where(good, places, places[0])]

@@ -1,0 +1,276 @@
+"""The variables of a search space: ranges of numbers, and choices."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from credo.core.errors import CredoError, suggest
+from credo.core.types import Array
+
+__all__ = ["Choices", "Option", "Range", "read_variable"]
+
+Option: TypeAlias = str | int | float | bool | None
+"""A value of a variable."""
+
+GRID = 2.0**22
+"""How many steps there are between 0 and 1 of an encoded number."""
+
+
+@dataclass(frozen=True)
+class Range:
+    """Numbers from a low to a high one, on a linear or logarithmic scale, of any value or whole.
+
+    Attributes:
+        name: the name.
+        low, high: the ends, which belong to the range.
+        log: whether the scale is logarithmic.
+        whole: whether only whole numbers are allowed.
+
+    Raises:
+        CredoError: the ends are no finite numbers in order, or not whole, or not above 0 for a logarithm.
+
+    Example:
+        >>> rate = Range("rate", 0.01, 100.0, log=True)
+        >>> rate.encode(1.0).tolist(), rate.decode(np.array([0.5]))
+        ([0.0], 10.0)
+    """
+
+    name: str
+    low: float
+    high: float
+    log: bool = False
+    whole: bool = False
+
+    def __post_init__(self) -> None:
+        if not (math.isfinite(self.low) and math.isfinite(self.high) and self.low < self.high):
+            self._refuse("two finite numbers, the lower one first")
+        if self.log and self.low <= 0:
+            self._refuse("above 0 for a logarithmic scale")
+        if self.whole and not (self.low == round(self.low) and self.high == round(self.high)):
+            self._refuse("whole numbers")
+
+    def _refuse(self, what: str) -> None:
+        raise CredoError(
+            f"the bounds of {self.name} must be {what}; got ({self.low!r}, {self.high!r}).", field="bounds"
+        )
+
+    @property
+    def columns(self) -> int:
+        """How many numbers of a row it takes."""
+        return 1
+
+    @property
+    def edge(self) -> float:
+        """The largest absolute value of these numbers."""
+        return 1.0
+
+    @property
+    def count(self) -> int | None:
+        """How many values there are; None where they are not counted."""
+        return round(self.high - self.low) + 1 if self.whole else None
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """The words that describe it in bounds."""
+        return ("log",) * self.log + ("whole",) * self.whole
+
+    @property
+    def _ends(self) -> tuple[float, float]:
+        return (math.log(self.low), math.log(self.high)) if self.log else (self.low, self.high)
+
+    def every(self) -> list[np.ndarray]:
+        """The parts of all values, where they are whole."""
+        return [self.encode(int(self.low) + i) for i in range(self.count or 0)]
+
+    def encode(self, value: object) -> np.ndarray:
+        """The part of a row (1,).
+
+        Raises:
+            CredoError: the value is not in the range.
+        """
+        good = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
+        number = float(value) if good else math.nan  # type: ignore[arg-type]
+        if not self.low <= number <= self.high or (self.whole and number != round(number)):
+            kind = "a whole number" if self.whole else "a number"
+            raise CredoError(
+                f"{self.name} must be {kind} from {self.low:g} to {self.high:g}; got {value!r}.",
+                field=self.name,
+            )
+        low, high = self._ends
+        share = ((math.log(number) if self.log else number) - low) / (high - low)
+        return np.round(np.array([2.0 * share - 1.0]) * GRID) / GRID
+
+    def plain(self, value: Any) -> float | int:
+        """A value as a plain Python number."""
+        return int(value) if self.whole else float(value)
+
+    def decode(self, part: np.ndarray) -> float | int:
+        """The value of a part of a row."""
+        low, high = self._ends
+        position = low + (high - low) * (float(part[0]) + 1.0) / 2.0
+        value = min(max(math.exp(position) if self.log else position, self.low), self.high)
+        # An end comes back as it was given.
+        value = self.low if part[0] <= -1.0 else self.high if part[0] >= 1.0 else value
+        return round(value) if self.whole else value
+
+    def value(self, part: Array) -> Array:
+        """The value of a part of a row, in a compiled program."""
+        low, high = self._ends
+        position = low + (high - low) * (part[0] + 1.0) / 2.0
+        value = jnp.clip(jnp.exp(position) if self.log else position, self.low, self.high)
+        return jnp.round(value) if self.whole else value
+
+    def snap(self, part: Array) -> Array:
+        """The nearest part that is a value, in a compiled program."""
+        inside = jnp.clip(part, -1.0, 1.0)
+        if self.whole:
+            inside = self._part(self.value(inside))
+        return jnp.round(inside * GRID) / GRID
+
+    def _part(self, value: Array) -> Array:
+        low, high = self._ends
+        position = jnp.log(value) if self.log else value
+        return (2.0 * (position - low) / (high - low) - 1.0)[None]
+
+    def place(self, unit: Array) -> Array:
+        """The part of a number from 0 to 1, of which every whole number has its share."""
+        if not self.whole:
+            return self.snap(2.0 * unit[None] - 1.0)
+        low, high = self.low - 0.5, self.high + 0.5
+        if self.log:
+            value = jnp.exp(math.log(low) + unit * (math.log(high) - math.log(low)))
+        else:
+            value = low + unit * (high - low)
+        return self.snap(self._part(jnp.clip(jnp.round(value), self.low, self.high)))
+
+    def others(self, part: Array) -> list[Array]:
+        """The parts of the whole numbers just below and above, which are the number itself at an end."""
+        if not self.whole:
+            return []
+        steps = (self.value(part) + move for move in (-1.0, 1.0))
+        return [self.snap(self._part(jnp.clip(step, self.low, self.high))) for step in steps]
+
+
+@dataclass(frozen=True)
+class Choices:
+    """One of several options, which have no order.
+
+    Attributes:
+        name: the name.
+        options: the options: texts, numbers, booleans or None.
+
+    Raises:
+        CredoError: there are fewer than two options, two are equal, or one is of another kind.
+
+    Example:
+        >>> Choices("kind", ("a", "b")).encode("b").round(2).tolist()
+        [-0.71, 0.71]
+    """
+
+    name: str
+    options: tuple[Option, ...]
+
+    def __post_init__(self) -> None:
+        plain = all(one is None or isinstance(one, str | int | float) for one in self.options)
+        if not plain or len(self.options) < 2 or len(set(self.options)) < len(self.options):
+            raise CredoError(
+                f"the bounds of {self.name} must list at least two different texts, numbers, booleans or "
+                f"None; got {list(self.options)!r}.",
+                field="bounds",
+            )
+
+    @property
+    def columns(self) -> int:
+        """How many numbers of a row it takes."""
+        return len(self.options)
+
+    @property
+    def edge(self) -> float:
+        """The largest absolute value of these numbers."""
+        return math.sqrt(0.5)
+
+    @property
+    def count(self) -> int:
+        """How many options there are."""
+        return len(self.options)
+
+    def every(self) -> list[np.ndarray]:
+        """The parts of all options."""
+        return list(self.edge * (2.0 * np.eye(self.count) - 1.0))
+
+    def encode(self, value: object) -> np.ndarray:
+        """The part of a row.
+
+        Raises:
+            CredoError: there is no such option.
+        """
+        for i, option in enumerate(self.options):
+            if type(option) is type(value) and option == value:
+                return self.every()[i]
+        hint = (
+            suggest(value, [one for one in self.options if isinstance(one, str)])
+            if isinstance(value, str)
+            else ""
+        )
+        raise CredoError(
+            f"{self.name} must be one of {', '.join(repr(one) for one in self.options)}; got {value!r}"
+            f"{f' ({hint})' if hint else ''}.",
+            field=self.name,
+        )
+
+    def plain(self, value: Any) -> Option:
+        """A value as it is."""
+        option: Option = value
+        return option
+
+    def decode(self, part: np.ndarray) -> Option:
+        """The option of a part of a row."""
+        return self.options[int(np.argmax(part))]
+
+    def value(self, part: Array) -> Array:
+        """The place of the option, in a compiled program."""
+        return jnp.argmax(part)
+
+    def snap(self, part: Array) -> Array:
+        """The nearest part that is an option, in a compiled program."""
+        return self._at(jnp.argmax(part), part.dtype)
+
+    def _at(self, place: Array, kind: object) -> Array:
+        hot = jax.nn.one_hot(place, self.count, dtype=kind)
+        return self.edge * (2.0 * hot - 1.0)
+
+    def place(self, unit: Array) -> Array:
+        """The part of a number from 0 to 1."""
+        return self._at(jnp.clip(jnp.floor(unit * self.count), 0, self.count - 1).astype(int), unit.dtype)
+
+    def others(self, part: Array) -> list[Array]:
+        """The parts of all other options."""
+        here = jnp.argmax(part)
+        return [self._at((here + i) % self.count, part.dtype) for i in range(1, self.count)]
+
+
+def read_variable(name: str, given: object) -> Range | Choices:
+    """The variable of a bound: (low, high), (low, high, "log" or "whole" or both), or a list of options.
+
+    Raises:
+        CredoError: the bound is none of these.
+    """
+    if isinstance(given, list):
+        return Choices(name, tuple(given))
+    if isinstance(given, tuple) and len(given) >= 2:
+        low, high, *words = given
+        numbers = all(isinstance(end, int | float) and not isinstance(end, bool) for end in (low, high))
+        known = all(word in ("log", "whole") for word in words) and len(set(words)) == len(words)
+        if numbers and known:
+            return Range(name, float(low), float(high), "log" in words, "whole" in words)
+    raise CredoError(
+        f'the bounds of {name} must be (low, high), with "log", "whole" or both behind, or a list of '
+        f"options; got {given!r}.",
+        field="bounds",
+    )
