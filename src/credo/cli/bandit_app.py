@@ -228,3 +228,44 @@ def decide(
         strict,
     )
     return decide_lines(words)
+
+
+@bandit.command(sort_key=3)
+@flowing
+def replay(
+    log: str,
+    /,
+    *,
+    agent: str = "default",
+    policy: str | None = None,
+    seeds: Whole = 5,
+    seed: Whole = 0,
+    format: str | None = None,
+) -> int:
+    """Let an agent learn from a log as if it had decided itself, and say what it earned.
+
+    Row by row the agent chooses an arm. Where that is the arm of the log, it sees the reward and learns; the
+    other rows are left out. Rows are kept by their propensities, so that those that remain are distributed as
+    if the agent had acted (Li, Chu, Langford and Wang, 2011).
+
+    Parameters
+    ----------
+    log
+        JSON lines of credo or of VW (dsjson), a CSV file or folder of the Open Bandit data, or - for standard
+        input.
+    agent
+        default, linear, network, or beta (rewards 0 and 1, contexts are ignored).
+    policy
+        thompson, ucb:WIDTH, egreedy:EPSILON, squarecb:GAMMA, greedy or uniform; by default the agent's own.
+    seeds
+        How many runs, which differ in the draws.
+    seed
+        Of the draws.
+    format
+        credo, dsjson or open-bandit; by default it is found out.
+    """
+    require_integer("--seed", seed, 0, LARGEST_SEED)
+    with starting():
+        from credo.cli.bandit_replay import Replay, replay_log
+
+    return replay_log(Replay(source_of(log), agent, policy, seeds, seed, format))

@@ -101,7 +101,7 @@ def _answer_all(service: _Service, lines: IO[str], interrupt: Interruptible) -> 
         except CredoError as error:
             if service.words.strict:
                 raise DataError(
-                    f"line {number} of {service.words.source}: {error} (--strict stops at the first bad line.)"
+                    f"line {number} of {service.words.source}: {error} (--strict stops here.)"
                 ) from None
             answer = {"error": str(error), "line": number}
             service.bad += 1
@@ -200,11 +200,10 @@ class _Service:
             CredoError: the line cannot be used; nothing changes.
         """
         request = _parse(line)
-        id = request.get("id")
-        id = str(id) if isinstance(id, int) and not isinstance(id, bool) else id
+        id = _id_of(request)
         if "reward" in request:
-            if not isinstance(id, str):
-                raise CredoError(f"id of a reward must be that of its decision; got {id!r}.")
+            if id is None:
+                raise CredoError("a reward must have the id of its decision.")
             if self.bandit is None:
                 return {"id": id, "status": "unknown"}
             status = self.bandit.reward(id, request["reward"])
@@ -251,6 +250,16 @@ def _length(context: Any) -> int | None:
             f"context must be an object of values by name, a list of numbers, or null; got {context!r}."
         )
     return len(context)
+
+
+def _id_of(request: Mapping[str, Any]) -> str | None:
+    """The id of a line, where it has one; a whole number is the text of its digits."""
+    id = request.get("id")
+    if isinstance(id, int) and not isinstance(id, bool):
+        return str(id)
+    if id is not None and not isinstance(id, str):
+        raise CredoError(f"id must be a text; got {id!r}.")
+    return id
 
 
 def _parse(line: str) -> dict[str, Any]:

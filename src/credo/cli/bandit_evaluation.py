@@ -181,7 +181,7 @@ def _show(source: str, log: Log, comparison: Comparison) -> None:
     )
     if any(policy == "greedy" for policy, _ in comparison.estimates):
         console.print(
-            "greedy chooses what a ridge regression of the rewards, fitted on other rows, expects to be best.",
+            "greedy chooses what a ridge regression of the rewards on other rows expects to be best.",
             markup=False,
         )
     warned: dict[str, list[str]] = {}
