@@ -53,3 +53,8 @@ def test_features_of_actions() -> None:
 def test_what_cannot_be_is_refused(change: Any) -> None:
     with pytest.raises(credo.CredoError, match=next(iter(change))):
         bandits.default_agent(**({"arms": 3, "inputs": 2} | change))
+
+
+def test_a_wrapper_around_designs_takes_a_row_as_that_of_the_first_arm() -> None:
+    context, arm = bandits.default_agent(2, 2).agent.rewards.inputs_of(np.ones(2))
+    assert np.shape(context) == (2,) and int(arm) == 0  # by which a saved agent is checked when it is loaded

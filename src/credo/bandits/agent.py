@@ -10,7 +10,7 @@ import numpy as np
 from jax.core import Tracer
 
 from credo.bandits.choice import Choice
-from credo.bandits.designs import DesignName, design_of, expect_arms
+from credo.bandits.designs import Design, DesignName, design_of, expect_arms
 from credo.bandits.policies import Policy, Thompson
 from credo.bandits.scaling import Scaler
 from credo.core.errors import CredoError, require_choice, require_integer
@@ -88,7 +88,9 @@ class Rewards(Learner[AgentBelief[B]], Generic[B]):
         return scaler, scaler.apply(context)
 
     def inputs_of(self, row: PyTree) -> PyTree:
-        return self.design.inputs_of(row)
+        parts = jax.tree.leaves(self.design, is_leaf=lambda node: isinstance(node, Design))
+        inside = next((part for part in parts if isinstance(part, Design)), self.design)
+        return inside.inputs_of(row)  # a wrapper around designs has none of its own
 
     def time_update(self, belief: AgentBelief[B], dt: ArrayLike | None) -> AgentBelief[B]:
         return replace(belief, belief=self.design.time_update(belief.belief, dt), t=belief.t + 1)

@@ -3,24 +3,22 @@
 from __future__ import annotations
 
 import dataclasses
-import inspect
 import math
-import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, TypeVar
+from typing import Annotated
 
 from cyclopts import App, CycloptsError, Parameter
 
 import credo
+from credo.cli.bandit_app import bandit
 from credo.cli.flags import DATA, DataFlags, LearnerFlags, RunFlags, whole
 from credo.cli.starting import starting
+from credo.cli.words import STREAM, flowing, source_of
 from credo.core.errors import CredoError, require_integer
 from credo.core.integers import LARGEST_CHUNK, LARGEST_SEED
 
 __all__ = ["app", "run"]
-
-Command = TypeVar("Command", bound=Callable[..., int])
 
 _EXAMPLES = """
 Examples:
@@ -31,6 +29,7 @@ Examples:
   cat log.jsonl | credo learn - --target clicked --predictions -
   credo learn prices.csv --resume runs/prices
   credo predict runs/prices/belief.credo new.csv --out p.csv
+  credo bandit run statlog
 
 Any command takes --debug, which shows where an error came from.
 """
@@ -42,27 +41,13 @@ app = App(
     help_format="plaintext",
     version=lambda: f"credo {credo.__version__}",
 )
+app.command(bandit)
 
 _NO_DATA_FLAGS, _NO_LEARNER_FLAGS, _NO_RUN_FLAGS = DataFlags(), LearnerFlags(), RunFlags()
 
-_STREAM = "<->"
-
-
-def _source(word: str) -> str:
-    return "-" if word == _STREAM else word
-
-
-def _flowing(command: Command) -> Command:
-    """Join the lines of each paragraph of a command's help, which is then wrapped to the terminal."""
-    text, _, rest = inspect.cleandoc(command.__doc__ or "").partition("\nParameters\n")
-    paragraphs = [" ".join(part.split()) for part in text.split("\n\n")]
-    rest = re.sub(r"\n {4}(\S.*(?:\n {4,}\S.*)+)", lambda lines: "\n    " + " ".join(lines[1].split()), rest)
-    command.__doc__ = "\n\n".join([*paragraphs, f"Parameters\n{rest}"])
-    return command
-
 
 @app.command(sort_key=1)
-@_flowing
+@flowing
 def learn(
     source: Annotated[str, Parameter(group=DATA)],
     /,
@@ -98,14 +83,14 @@ def learn(
         from credo.cli.learning import learn_from
         from credo.cli.request import Request
 
-    predictions = None if run.predictions is None else _source(run.predictions)
+    predictions = None if run.predictions is None else source_of(run.predictions)
     return learn_from(
-        Request(_source(source), data, learner, dataclasses.replace(run, predictions=predictions))
+        Request(source_of(source), data, learner, dataclasses.replace(run, predictions=predictions))
     )
 
 
 @app.command(sort_key=2)
-@_flowing
+@flowing
 def predict(
     saved: Path,
     file: str,
@@ -142,11 +127,11 @@ def predict(
         raise CredoError(f"--level must be between 0 and 1, such as 0.9; got {level:g}.")
     from credo.cli.prediction import predict_file
 
-    return predict_file(saved, _source(file), _source(out), level, strict, chunk)
+    return predict_file(saved, source_of(file), source_of(out), level, strict, chunk)
 
 
 @app.command(sort_key=3)
-@_flowing
+@flowing
 def reproduce(
     name: str | None = None,
     /,
@@ -210,7 +195,7 @@ def _listing(kind: str, entries: dict[str, str], hint: str) -> None:
 def run(words: Sequence[str]) -> int:
     """Parse the words of a command line and run the command."""
     # A lone hyphen is standard input or output, which the parser would take for an option.
-    words = [_STREAM if word == "-" else word for word in words]
+    words = [STREAM if word == "-" else word for word in words]
     try:
         status: object = app(
             list(words) or ["--help"],
@@ -224,7 +209,7 @@ def run(words: Sequence[str]) -> int:
             raise error.__cause__ from None
         command = " ".join(error.command_chain or ())
         where = f"credo {command}".strip()
-        raise CredoError(f"{_sentence(error).replace(_STREAM, '-')} See {where} --help.") from None
+        raise CredoError(f"{_sentence(error).replace(STREAM, '-')} See {where} --help.") from None
     return status if isinstance(status, int) else 0
 
 

@@ -239,6 +239,13 @@ _FLAGS = {
     for kind in (DataFlags, LearnerFlags, RunFlags)
     for field in dataclasses.fields(kind)
 }
+_FLAGS |= {
+    name: f"--{name.replace('_', '-')}"
+    for name in (
+        *("policy", "seeds", "steps", "delay", "divisor", "arms", "window", "timeout", "on_missing"),
+        *("estimator", "interval", "level", "clip", "reward_range", "format"),
+    )
+}
 """The flag of each setting of the library."""
 
 _SETTING = re.compile(r"`(\w+)(?:=(?:'([^'`]*)'|([^`]*)))?`")

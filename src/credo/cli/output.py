@@ -22,7 +22,7 @@ __all__ = ["BELIEF", "UNFINISHED", "Folder", "require_writable_file", "saved_in"
 BELIEF, UNFINISHED = "belief.credo", "unfinished"
 """The saved belief, and the folder of a run that is not complete."""
 
-_RESULTS = (BELIEF, "metrics.json", "report.html", "drift.csv")
+_RESULTS = (BELIEF, "metrics.json", "report.html", "report.json", "drift.csv")
 _OURS = (*_RESULTS, UNFINISHED)
 _LOCK = "lock"
 

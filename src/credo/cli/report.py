@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import base64
+from collections.abc import Mapping
 from html import escape
 from typing import NamedTuple
 
 from credo.cli.summary import RowCounts, Summary
 
-__all__ = ["Grid", "Line", "Picture", "page"]
+__all__ = ["Grid", "Line", "Picture", "document", "page"]
 
 CLASSES = (
     "Each class against all others. By chance the AUC is 0.5, and the average precision is the share of the "
@@ -79,7 +80,7 @@ def page(
         pictures: the plots, by name.
         hints: further sentences, such as on missing plots.
     """
-    source, target = escape(data["source"]), escape(data["target"])
+    target = escape(data["target"])
     rows = data["rows"]
     verdict = data["verdict"][0].upper() + data["verdict"][1:] + "."
     speed = (
@@ -87,11 +88,6 @@ def page(
         f"({data['rows_per_second']:,.0f} rows/s)"
     )
     parts = [
-        "<!doctype html>",
-        '<html lang="en"><head><meta charset="utf-8">',
-        '<meta name="viewport" content="width=device-width, initial-scale=1">',
-        f"<title>{source}: credo</title><style>{_STYLE}</style></head><body><main>",
-        f"<h1>{source}</h1>",
         f'<p class="soft">{data["task"].capitalize()} of <code>{target}</code>: {speed}.</p>',
         f'<p class="verdict">{escape(verdict)}</p>',
         "<h2>Scores</h2>",
@@ -111,15 +107,67 @@ def page(
     parts.append(_gallery(pictures))
     parts.append(_list("Notes", [*hints, *data["notes"]]))
     parts.append(_list("Rows", _row_sentences(rows)))
-    settings = "".join(
+    parts.append(_settings(data["settings"]))
+    return _whole(data["source"], parts, "credo learn", data["versions"])
+
+
+def document(
+    title: str,
+    sentence: str,
+    verdict: str,
+    scores: Grid,
+    pictures: dict[str, Picture],
+    notes: list[str],
+    settings: Mapping[str, object],
+    command: str,
+    versions: Mapping[str, str],
+) -> str:
+    """A page about something else than rows that were learned.
+
+    Arguments:
+        title: its heading.
+        sentence: what was done.
+        verdict: what came of it, in a sentence.
+        scores: the table.
+        pictures: the plots, by name.
+        notes: further sentences.
+        settings: how it was done, by name; those that are None are left out.
+        command: the command that made the page.
+        versions: the programs that made it.
+    """
+    parts = [
+        f'<p class="soft">{escape(sentence)}</p>',
+        f'<p class="verdict">{escape(verdict)}</p>',
+        _table(scores, "", "meaning"),
+        _gallery(pictures),
+        _list("Notes", notes),
+        _settings(settings),
+    ]
+    return _whole(title, parts, command, versions)
+
+
+def _whole(title: str, parts: list[str], command: str, versions: Mapping[str, str]) -> str:
+    """The HTML around the parts of a page."""
+    name = escape(title)
+    top = [
+        "<!doctype html>",
+        '<html lang="en"><head><meta charset="utf-8">',
+        '<meta name="viewport" content="width=device-width, initial-scale=1">',
+        f"<title>{name}: credo</title><style>{_STYLE}</style></head><body><main>",
+        f"<h1>{name}</h1>",
+    ]
+    programs = ", ".join(f"{escape(program)} {escape(value)}" for program, value in versions.items())
+    end = f"<footer>Made by {command} with {programs}.</footer></main></body></html>"
+    return "\n".join(part for part in [*top, *parts, end] if part) + "\n"
+
+
+def _settings(settings: Mapping[str, object]) -> str:
+    lines = "".join(
         f"<tr><td>{escape(name.replace('_', ' '))}</td><td><code>{escape(str(value))}</code></td></tr>"
-        for name, value in data["settings"].items()
+        for name, value in settings.items()
         if value is not None
     )
-    parts.append(f'<h2>Settings</h2><div class="wide"><table>{settings}</table></div>')
-    programs = ", ".join(f"{escape(name)} {escape(value)}" for name, value in data["versions"].items())
-    parts.append(f"<footer>Made by credo learn with {programs}.</footer></main></body></html>")
-    return "\n".join(part for part in parts if part) + "\n"
+    return f'<h2>Settings</h2><div class="wide"><table>{lines}</table></div>'
 
 
 def _gallery(pictures: dict[str, Picture]) -> str:

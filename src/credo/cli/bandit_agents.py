@@ -1,0 +1,191 @@
+"""The agents and policies that the command line knows by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Literal, NamedTuple
+
+import jax.numpy as jnp
+
+from credo.bandits import (
+    UCB,
+    Agent,
+    EpsilonGreedy,
+    Greedy,
+    Policy,
+    SquareCB,
+    Thompson,
+    Uniform,
+    default_agent,
+)
+from credo.bandits.environments import ContextDesign
+from credo.beliefs import InverseGamma
+from credo.core.errors import CredoError, require_choice
+from credo.core.types import Array, PyTree
+from credo.covariances import Full, LowRank
+from credo.learners import BetaBernoulli, Learner, bong, extended_kalman
+from credo.likelihoods import Normal
+from credo.models import MLP, Linear, Model
+
+__all__ = ["Prepared", "Problem", "policy_of", "prepare"]
+
+_AGENTS = ("default", "linear", "network", "beta")
+
+NOISE_VAR, RANK, HIDDEN, FULL_INPUTS = 0.1, 10, 50, 150
+"""The noise of rewards, the directions and hidden units of a network, and the most inputs of a covariance."""
+
+_POLICIES: Mapping[str, Callable[..., Policy]] = {
+    "thompson": Thompson,
+    "ucb": UCB,
+    "egreedy": EpsilonGreedy,
+    "squarecb": SquareCB,
+    "greedy": Greedy,
+    "uniform": Uniform,
+}
+_NUMBERED = ("ucb", "egreedy", "squarecb")
+
+
+class Problem(NamedTuple):
+    """What an agent must know of the world.
+
+    Attributes:
+        arms: the number of arms.
+        inputs: the length of a context, or of the row of an arm; None where there is no context.
+        binary: whether rewards are 0 or 1.
+        design: "actions" where a context has a row for every arm.
+        scale: whether contexts are to be standardised.
+    """
+
+    arms: int
+    inputs: int | None
+    binary: bool
+    design: ContextDesign = "outputs"
+    scale: bool = True
+
+
+class Prepared(NamedTuple):
+    """An agent with its prior.
+
+    Attributes:
+        agent: the agent.
+        params: the prior mean, or a function of a key that draws it; see `play`.
+        var: the prior variance.
+        description: a few words about the agent.
+    """
+
+    agent: Agent
+    params: PyTree | Callable[[Array], PyTree]
+    var: PyTree
+    description: str
+
+
+def policy_of(text: str | None) -> Policy | None:
+    """A policy by its name and, for some, a number behind a colon.
+
+    Raises:
+        CredoError: there is no such policy, or its number is not allowed.
+
+    Example:
+        >>> policy_of("egreedy:.1").epsilon
+        0.1
+    """
+    if text is None:
+        return None
+    name, colon, number = text.partition(":")
+    if name not in _POLICIES or (colon and name not in _NUMBERED):
+        raise CredoError(
+            "policy must be thompson, ucb, ucb:WIDTH, egreedy, egreedy:EPSILON, squarecb, squarecb:GAMMA, "
+            f"greedy or uniform; got {text!r}.",
+            field="policy",
+        )
+    if not colon:
+        return _POLICIES[name]()
+    try:
+        value = float(number)
+    except ValueError:
+        raise CredoError(
+            f"policy must have a number behind the colon, such as {name}:0.5; got {text!r}.", field="policy"
+        ) from None
+    try:
+        return _POLICIES[name](value)
+    except CredoError as error:
+        raise CredoError(f"policy {text} is not allowed: {error}", field="policy") from None
+
+
+def prepare(name: str, problem: Problem, policy: Policy | None) -> Prepared:
+    """An agent for a problem.
+
+    Arguments:
+        name: its name.
+        problem: what it must know.
+        policy: the policy; None for the agent's own.
+
+    Raises:
+        CredoError: there is no such agent, or it does not fit the problem.
+    """
+    require_choice("--agent", name, _AGENTS)
+    if name == "beta":
+        return _of_chances(problem, policy)
+    if problem.inputs is None:
+        if name == "network":
+            raise CredoError("--agent network needs contexts, and there are none here.")
+        return (
+            _of_means(problem, policy)
+            if name == "linear" or not problem.binary
+            else _of_chances(problem, policy)
+        )
+    if name == "default":
+        start = default_agent(
+            problem.arms, problem.inputs, design=problem.design, policy=policy, scale=problem.scale
+        )
+        words = "unlike learners of rewards, weighed by how they predict"
+        return Prepared(start.agent, start.params, start.var, words)
+    return _of_contexts(name, problem, policy)
+
+
+def _of_chances(problem: Problem, policy: Policy | None) -> Prepared:
+    """Each arm has an unknown chance; contexts are ignored."""
+    if not problem.binary or problem.design == "actions":
+        what = (
+            "its arms are new at every step" if problem.design == "actions" else "here they have other values"
+        )
+        raise CredoError(f"--agent beta is for rewards of 0 and 1 from the same arms; {what}.")
+    agent = Agent(BetaBernoulli(), problem.arms, "arms", policy or Thompson())
+    return Prepared(agent, None, 1.0, "a Beta distribution of the chance of each arm")
+
+
+def _constant(params: Array, x: PyTree) -> Array:
+    return params[0]
+
+
+def _of_means(problem: Problem, policy: Policy | None) -> Prepared:
+    """Each arm has an unknown mean and noise; there are no contexts."""
+    learner = bong(Model(_constant, Normal(InverseGamma(2.0, 1.0))), Full())
+    agent = Agent(learner, problem.arms, "arms", policy or Thompson())
+    return Prepared(agent, jnp.zeros(1), 10.0, "a normal mean of each arm, with unknown noise")
+
+
+def _of_contexts(name: str, problem: Problem, policy: Policy | None) -> Prepared:
+    inputs = problem.inputs
+    assert inputs is not None
+    arms, own = problem.arms, problem.design == "actions"
+    scale: Literal["online"] | None = "online" if problem.scale else None
+    noise = Normal(NOISE_VAR)
+    learner: Learner[Any]
+    if name == "linear" and (own or inputs <= FULL_INPUTS):
+        line = Linear()
+        learner = extended_kalman(Model(line, noise))
+        agent = Agent(learner, arms, "actions" if own else "arms", policy or Thompson(), scale)
+        words = "a linear regression" + ("" if own else " of each arm")
+        return Prepared(agent, line.init(0, (inputs,)), NOISE_VAR, f"{words}, with all covariances")
+    outputs = 1 if own else arms
+    net = Linear(outputs=outputs) if name == "linear" else MLP(outputs=outputs, hidden=(HIDDEN,))
+    learner = bong(Model(net, noise), LowRank(RANK))
+    agent = Agent(learner, arms, "actions" if own else "outputs", policy or Thompson(), scale)
+    words = "a linear model" if name == "linear" else f"a network with {HIDDEN} hidden units"
+
+    def params(key: Array) -> PyTree:
+        return net.init(key, (inputs,))
+
+    start = net.init(0, (inputs,))
+    return Prepared(agent, params, net.prior_var(start), f"{words}, {RANK} directions of covariance")

@@ -1,0 +1,271 @@
+"""The commands of `credo bandit`; what they do is imported when they run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import App, Parameter
+
+from credo.cli.flags import whole
+from credo.cli.starting import starting
+from credo.cli.words import flowing, source_of
+from credo.core.errors import require_integer
+from credo.core.integers import LARGEST_SEED
+
+__all__ = ["bandit"]
+
+_EXAMPLES = """
+Examples:
+
+  credo bandit run statlog --seeds 5
+  credo bandit run bernoulli --agent beta --policy thompson
+  credo bandit evaluate log.jsonl --policy uniform --policy red
+  credo bandit replay log.jsonl
+  cat requests.jsonl | credo bandit decide shop.credo - --arms red,blue
+"""
+
+bandit = App(
+    name="bandit",
+    help="Choose, see the reward of that choice only, learn, and choose better.",
+    help_epilogue=_EXAMPLES,
+    help_format="plaintext",
+    sort_key=5,
+)
+
+Whole = Annotated[int, Parameter(converter=whole, allow_leading_hyphen=True)]
+
+
+@bandit.command(sort_key=1)
+@flowing
+def run(
+    environment: str,
+    /,
+    *,
+    agent: str = "default",
+    policy: str | None = None,
+    seeds: Whole = 10,
+    steps: Whole | None = None,
+    delay: Whole = 0,
+    divisor: Annotated[float | None, Parameter(allow_leading_hyphen=True)] = None,
+    seed: Whole = 0,
+    out: Path | None = None,
+) -> int:
+    """Let an agent play in an environment, several times, and report what it earned.
+
+    The result is a table, and a folder with report.html, report.json and plots: regret with a band over the
+    runs, choices by arm, whether probabilities of being the best were true, and propensities.
+
+    Parameters
+    ----------
+    environment
+        A generator (bernoulli, gaussian, linear, logistic, products, wheel, and some of them -drifting or
+        -jumping), or a data set with classes, such as statlog: a row is a context, and the reward is 1 for
+        its class.
+    agent
+        default (needs no settings), linear, network, or beta (a chance for each arm, without contexts).
+    policy
+        thompson, ucb:WIDTH, egreedy:EPSILON, squarecb:GAMMA, greedy or uniform; by default the agent's own.
+    seeds
+        How many runs, each in a world, or an order of the rows, of its own.
+    steps
+        Decisions of a run; by default 5,000, or all rows where there are fewer.
+    delay
+        After how many further decisions a reward is learned.
+    divisor
+        Divide rewards by this before the agent sees them, so that they are of the order of 1; by default 50
+        for the wheel, and 1 otherwise.
+    seed
+        Of the worlds and the draws.
+    out
+        The folder for the results; by default runs/bandit-ENVIRONMENT.
+    """
+    require_integer("--seed", seed, 0, LARGEST_SEED)
+    with starting():
+        from credo.cli.bandit_run import Play, run_bandit
+
+    return run_bandit(Play(environment, agent, policy, seeds, steps, delay, divisor, seed, out))
+
+
+@bandit.command(sort_key=2)
+@flowing
+def evaluate(
+    log: str,
+    /,
+    *,
+    policy: Annotated[list[str] | None, Parameter(negative="")] = None,
+    estimator: Annotated[list[str] | None, Parameter(negative="")] = None,
+    interval: str = "bootstrap",
+    level: float = 0.95,
+    clip: Annotated[float | None, Parameter(allow_leading_hyphen=True)] = None,
+    reward_range: Annotated[str | None, Parameter(allow_leading_hyphen=True)] = None,
+    format: str | None = None,
+    seed: Whole = 0,
+    out: Path | None = None,
+) -> int:
+    """Estimate what policies would have earned, from the log of another one.
+
+    The log must hold, for every decision, the probability with which its arm was chosen. The result is a
+    table with intervals, and warnings where the log says little about a policy.
+
+    Parameters
+    ----------
+    log
+        JSON lines of credo or of VW (dsjson), a CSV file or folder of the Open Bandit data, or - for standard
+        input.
+    policy
+        uniform, greedy (of a regression of the rewards), or the name of an arm that is always chosen; may be
+        given several times. By default all of them, as far as the log has data about them.
+    estimator
+        ips, snips, clipped, direct, dr, sn-dr or switch; may be given several times. By default dr.
+    interval
+        bootstrap, bernstein (holds for any number of rows) or sequence (for logs of learning agents).
+    level
+        The probability with which the interval is to hold the truth.
+    clip
+        The bound of the weights; by default the root of the number of rows where an estimator cuts them.
+    reward_range
+        The least and the greatest reward that can occur, such as 0,1; by default those of the log.
+    format
+        credo, dsjson or open-bandit; by default it is found out.
+    seed
+        Of the bootstrap.
+    out
+        A JSON file for the estimates.
+    """
+    with starting():
+        from credo.cli.bandit_evaluation import Evaluation, evaluate_log
+
+    words = Evaluation(
+        source_of(log),
+        policy or [],
+        estimator or ["dr"],
+        interval,
+        level,
+        clip,
+        reward_range,
+        format,
+        seed,
+        out,
+    )
+    return evaluate_log(words)
+
+
+@bandit.command(sort_key=4)
+@flowing
+def decide(
+    saved: Path,
+    source: str = "-",
+    /,
+    *,
+    arms: str | None = None,
+    agent: str | None = None,
+    policy: str | None = None,
+    features: Whole | None = None,
+    window: Whole | None = None,
+    timeout: Annotated[float | None, Parameter(allow_leading_hyphen=True)] = None,
+    on_missing: Annotated[float | None, Parameter(allow_leading_hyphen=True)] = None,
+    seed: Whole | None = None,
+    log: Path | None = None,
+    checkpoint: Annotated[float, Parameter(allow_leading_hyphen=True)] = 30.0,
+    strict: Annotated[bool, Parameter(negative="")] = False,
+) -> int:
+    """Decide for contexts that come as JSON lines, and learn from their rewards.
+
+    {"context": {"age": 31, "device": "phone"}} is answered by a decision, with its id, the arm, and its
+    propensity; "id" gives it an id of your own, and "arms" names those that are allowed. {"id": "0-0",
+    "reward": 1} is answered by what became of the reward. Rewards may come late. The agent is saved at the
+    end, at Ctrl-C and SIGTERM too, and the same command goes on with it, as if it had never stopped.
+
+    Parameters
+    ----------
+    saved
+        The file of the agent; it is begun where it does not exist, and then --arms is needed.
+    source
+        A file of JSON lines, or - for standard input.
+    arms
+        The names of the arms of a new agent, with commas between, such as red,blue.
+    agent
+        default, linear, network, or beta (rewards 0 and 1, contexts are ignored), for a new agent. Without
+        contexts the default is beta.
+    policy
+        thompson, ucb:WIDTH, egreedy:EPSILON, squarecb:GAMMA, greedy or uniform, for a new agent.
+    features
+        How many places contexts by name have, for a new agent: one for a number, one for each value of a
+        text; by default 32.
+    window
+        How many decisions wait for their rewards, for a new agent; by default 10,000.
+    timeout
+        For how many seconds a reward counts, for a new agent; by default as long as the window.
+    on_missing
+        The reward that is learned where none came within the window, for a new agent; by default nothing is
+        learned.
+    seed
+        Of the draws, for a new agent; by default 0.
+    log
+        A file to which decisions and rewards are appended, for `credo bandit evaluate`.
+    checkpoint
+        Save the agent when a line comes and so many seconds have passed; 0 saves it at the end only.
+    strict
+        Stop at the first bad line; by default it is answered by {"error": ...}, and nothing changes.
+    """
+    with starting():
+        from credo.cli.bandit_decisions import Decider, decide_lines
+
+    words = Decider(
+        saved,
+        source_of(source),
+        arms,
+        agent,
+        policy,
+        features,
+        window,
+        timeout,
+        on_missing,
+        seed,
+        log,
+        checkpoint,
+        strict,
+    )
+    return decide_lines(words)
+
+
+@bandit.command(sort_key=3)
+@flowing
+def replay(
+    log: str,
+    /,
+    *,
+    agent: str = "default",
+    policy: str | None = None,
+    seeds: Whole = 5,
+    seed: Whole = 0,
+    format: str | None = None,
+) -> int:
+    """Let an agent learn from a log as if it had decided itself, and say what it earned.
+
+    Row by row the agent chooses an arm. Where that is the arm of the log, it sees the reward and learns; the
+    other rows are left out. Rows are kept by their propensities, so that those that remain are distributed as
+    if the agent had acted (Li, Chu, Langford and Wang, 2011).
+
+    Parameters
+    ----------
+    log
+        JSON lines of credo or of VW (dsjson), a CSV file or folder of the Open Bandit data, or - for standard
+        input.
+    agent
+        default, linear, network, or beta (rewards 0 and 1, contexts are ignored).
+    policy
+        thompson, ucb:WIDTH, egreedy:EPSILON, squarecb:GAMMA, greedy or uniform; by default the agent's own.
+    seeds
+        How many runs, which differ in the draws.
+    seed
+        Of the draws.
+    format
+        credo, dsjson or open-bandit; by default it is found out.
+    """
+    require_integer("--seed", seed, 0, LARGEST_SEED)
+    with starting():
+        from credo.cli.bandit_replay import Replay, replay_log
+
+    return replay_log(Replay(source_of(log), agent, policy, seeds, seed, format))

@@ -1,0 +1,312 @@
+"""`credo bandit decide`: contexts and rewards come as JSON lines, and every line is answered by one."""
+
+from __future__ import annotations
+
+import contextlib
+import inspect
+import json
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import IO, Any, NamedTuple
+
+import jax
+import numpy as np
+
+from credo.bandits import Bandit
+from credo.bandits.logs.json_lines import json_line
+from credo.cli import locking
+from credo.cli.bandit_agents import Problem, policy_of, prepare
+from credo.cli.interrupt import Interruptible
+from credo.cli.output import require_writable_file
+from credo.cli.progress import note
+from credo.core.errors import CredoError, DataError, require_integer, require_nonnegative
+
+__all__ = ["Decider", "decide_lines"]
+
+SLOTS = 32
+"""The places of a context by name."""
+
+
+class Decider(NamedTuple):
+    """The words of `credo bandit decide`. Those from `arms` to `seed` are for a new agent.
+
+    Attributes:
+        saved: the file of the agent.
+        source: the file of the lines, or "-".
+        arms: the names of the arms, with commas between.
+        agent: the name of the agent.
+        policy: the name of the policy.
+        features: the places of a context by name.
+        window: how many decisions are remembered.
+        timeout: for how many seconds.
+        on_missing: the reward that is learned where none comes, or None.
+        seed: the seed of everything.
+        log: a file to which decisions and rewards are appended, or None.
+        checkpoint: after how many seconds the agent is saved again.
+        strict: whether a bad line ends the run.
+    """
+
+    saved: Path
+    source: str
+    arms: str | None
+    agent: str | None
+    policy: str | None
+    features: int | None
+    window: int | None
+    timeout: float | None
+    on_missing: float | None
+    seed: int | None
+    log: Path | None
+    checkpoint: float
+    strict: bool
+
+
+def decide_lines(words: Decider) -> int:
+    """Answer every line, and save the agent at the end, whatever ends the run.
+
+    Returns:
+        The exit status: 0, or 128 and the number of the signal that stopped the run.
+
+    Raises:
+        CredoError: a value is not allowed, or with `strict` a line.
+        DataError: a file cannot be read or written, or another run uses the agent.
+    """
+    require_nonnegative("--checkpoint", words.checkpoint)
+    require_writable_file(words.saved, "AGENT")
+    if words.log is not None:
+        require_writable_file(words.log, "--log")
+    with _locked(words.saved), Interruptible() as interrupt, _lines(words.source) as lines:
+        service = _Service(words)
+        try:
+            _answer_all(service, lines, interrupt)
+        except KeyboardInterrupt:
+            interrupt.stopped = True
+        finally:
+            interrupt.busy = True  # a second request must not cut the saving short
+            service.save()
+            interrupt.busy = False
+        service.say()
+    return interrupt.status if interrupt.stopped else 0
+
+
+def _answer_all(service: _Service, lines: IO[str], interrupt: Interruptible) -> None:
+    for number, line in enumerate(lines, 1):
+        if not line.strip():
+            continue
+        interrupt.busy = True
+        try:
+            answer = service.answer(line)
+        except CredoError as error:
+            if service.words.strict:
+                raise DataError(
+                    f"line {number} of {service.words.source}: {error} (--strict stops here.)"
+                ) from None
+            answer = {"error": str(error), "line": number}
+            service.bad += 1
+        try:
+            sys.stdout.write(json_line(answer).decode())
+            sys.stdout.flush()
+        except BrokenPipeError:
+            interrupt.stop_quietly()
+        service.tick()
+        interrupt.busy = False
+        if interrupt.stopped:
+            return
+
+
+class _Service:
+    """The bandit behind the lines, which a new one becomes at the first decision.
+
+    Arguments:
+        words: the words of the command.
+    """
+
+    def __init__(self, words: Decider) -> None:
+        self.words, self.bad = words, 0
+        self.bandit: Bandit | None = None
+        self.changed, self.saved = False, time.monotonic()
+        self.names = None if words.arms is None else [name.strip() for name in words.arms.split(",")]
+        self.policy = policy_of(words.policy)
+        if words.saved.exists():
+            self.bandit = self._load()
+        else:
+            self._require_new()
+
+    def _load(self) -> Bandit:
+        words = self.words
+        for name in ("agent", "policy", "features", "window", "timeout", "on_missing", "seed"):
+            if getattr(words, name) is not None:
+                flag = f"--{name.replace('_', '-')}"
+                raise CredoError(f"{flag} is for a new agent; {words.saved} exists, with its own.")
+        bandit = Bandit.load(words.saved, log=words.log)
+        if self.names is not None and tuple(self.names) != bandit.arms:
+            raise CredoError(
+                f"--arms must be those of {words.saved}, {','.join(bandit.arms)}, or be left out."
+            )
+        note(f"going on with {words.saved}: {_counts(bandit)}")
+        return bandit
+
+    def _require_new(self) -> None:
+        if self.names is None:
+            raise CredoError(
+                f"{self.words.saved} does not exist; give the names of the arms of a new agent by "
+                "--arms, such as --arms red,blue."
+            )
+        if len(self.names) < 2 or len(set(self.names)) < len(self.names) or not all(self.names):
+            raise CredoError(
+                f"--arms must be two or more different names, with commas between; got {self.words.arms!r}."
+            )
+        if self.words.agent is not None:  # which refuses unknown names before any line is read
+            prepare(self.words.agent, Problem(len(self.names), 2, binary=True), self.policy)
+        require_integer("--seed", 0 if self.words.seed is None else self.words.seed, 0)
+        require_integer("--features", SLOTS if self.words.features is None else self.words.features, 2)
+
+    def _start(self, context: Any) -> Bandit:
+        """A new bandit, for contexts like the first one."""
+        words, slots = self.words, self.words.features or SLOTS
+        inputs = slots if isinstance(context, Mapping) else _length(context)
+        scale = not isinstance(context, Mapping)  # contexts by name are standardised by their encoder
+        names = self.names or []
+        ready = prepare(
+            words.agent or "default", Problem(len(names), inputs, binary=True, scale=scale), self.policy
+        )
+        seed = words.seed or 0
+        params = ready.params
+        if inspect.isfunction(params):
+            params = params(jax.random.key(seed))
+        options = None if ready.agent.scale is None else {"context": np.zeros(inputs or 0, np.float32)}
+        bandit = Bandit(
+            ready.agent,
+            arms=names,
+            params=params,
+            var=ready.var,
+            options=options,
+            features=slots,
+            window=10_000 if words.window is None else words.window,
+            timeout=words.timeout,
+            on_missing="drop" if words.on_missing is None else words.on_missing,
+            seed=seed,
+            log=words.log,
+        )
+        note(f"new agent: {ready.description}; policy: {type(ready.agent.policy).__name__}")
+        return bandit
+
+    def answer(self, line: str) -> dict[str, Any]:
+        """The answer to a line.
+
+        Raises:
+            CredoError: the line cannot be used; nothing changes.
+        """
+        request = _parse(line)
+        id = _id_of(request)
+        if "reward" in request:
+            if id is None:
+                raise CredoError("a reward must have the id of its decision.")
+            if self.bandit is None:
+                return {"id": id, "status": "unknown"}
+            status = self.bandit.reward(id, request["reward"])
+            self.changed = True
+            return {"id": id, "status": status.value}
+        context = request.get("context")
+        bandit = self.bandit or self._start(context)
+        decision = bandit.decide(context, request.get("arms"), id=id)
+        self.bandit, self.changed = bandit, True
+        return {name: value for name, value in decision._asdict().items() if value is not None}
+
+    def tick(self) -> None:
+        """Save the agent, where it is time to."""
+        if 0 < self.words.checkpoint <= time.monotonic() - self.saved:
+            self.save()
+
+    def save(self) -> None:
+        """Save the agent, where anything has changed."""
+        if self.bandit is not None and self.changed:
+            self.bandit.save(self.words.saved)
+            self.changed = False
+        self.saved = time.monotonic()
+
+    def say(self) -> None:
+        """Say on standard error what was done."""
+        if self.bad:
+            note(f"{self.bad:,} bad line{'s'[: self.bad != 1]}, answered by an error")
+        if self.bandit is not None:
+            self.bandit.close()
+            note(f"{_counts(self.bandit)}   saved agent: {self.words.saved}")
+
+
+def _counts(bandit: Bandit) -> str:
+    counts = bandit.counts
+    return f"{counts.decisions:,} decisions, {counts.learned:,} rewards learned, {counts.pending:,} awaited"
+
+
+def _length(context: Any) -> int | None:
+    """The length of a context that is a list of numbers."""
+    if context is None:
+        return None
+    if not isinstance(context, Sequence) or isinstance(context, str) or not context:
+        raise CredoError(
+            f"context must be an object of values by name, a list of numbers, or null; got {context!r}."
+        )
+    return len(context)
+
+
+def _id_of(request: Mapping[str, Any]) -> str | None:
+    """The id of a line, where it has one; a whole number is the text of its digits."""
+    id = request.get("id")
+    if isinstance(id, int) and not isinstance(id, bool):
+        return str(id)
+    if id is not None and not isinstance(id, str):
+        raise CredoError(f"id must be a text; got {id!r}.")
+    return id
+
+
+def _parse(line: str) -> dict[str, Any]:
+    try:
+        request = json.loads(line)
+    except (ValueError, RecursionError):
+        request = None
+    if not isinstance(request, dict):
+        raise CredoError("a line must be a JSON object with a context, or with an id and a reward.")
+    allowed = {"id", "reward"} if "reward" in request else {"context", "id", "arms"}
+    others = sorted(request.keys() - allowed)
+    if others:
+        raise CredoError(
+            f"a line must have the keys context, id and arms, or id and reward; got {others[0]!r} beside "
+            f"{'a reward' if 'reward' in request else 'a request'}."
+        )
+    if not request:
+        raise CredoError("a line must have a context (null where there is none), or an id and a reward.")
+    return request
+
+
+@contextlib.contextmanager
+def _lines(source: str) -> Iterator[IO[str]]:
+    if source == "-":
+        yield sys.stdin
+        return
+    try:
+        file = open(source, encoding="utf-8", errors="replace")  # noqa: SIM115  # closed below
+    except OSError as error:
+        raise DataError(f"cannot read {source}: {(error.strerror or str(error)).lower()}.") from None
+    with file:
+        yield file
+
+
+@contextlib.contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    """Keep other runs away from an agent.
+
+    Raises:
+        DataError: another run uses it.
+    """
+    place = path.with_name(f".{path.name}.lock")
+    lock = locking.hold(place)
+    if lock is None:
+        raise DataError(f"another run is using {path} just now.")
+    try:
+        yield
+    finally:
+        place.unlink(missing_ok=True)
+        locking.let_go(lock)

@@ -1,0 +1,205 @@
+"""`credo bandit evaluate`: what fixed policies would have earned, from the log of another one."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple, cast
+
+import numpy as np
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+from credo.bandits import (
+    ESTIMATORS,
+    Comparison,
+    EstimatorName,
+    IntervalName,
+    Log,
+    LogFormat,
+    Target,
+    arm_values,
+    compare,
+)
+from credo.cli.output import require_writable_file
+from credo.cli.progress import note
+from credo.core.errors import CredoError, require_choice, require_integer
+from credo.core.files import json_bytes, write_atomically
+
+__all__ = ["Evaluation", "evaluate_log", "read_log"]
+
+MOST_ARMS = 10
+"""Up to how many arms are policies of their own, where none is named."""
+
+
+class Evaluation(NamedTuple):
+    """The words of `credo bandit evaluate`.
+
+    Attributes:
+        log: the file of the log.
+        policies: the names of the policies; none for all that are known.
+        estimators: the names of the estimators.
+        interval: the name of the interval.
+        level: its probability.
+        clip: the bound of the weights, or None.
+        reward_range: the least and the greatest reward, as text, or None.
+        format: the format of the log, or None.
+        seed: of the bootstrap.
+        out: a file for the estimates, or None.
+    """
+
+    log: str
+    policies: Sequence[str]
+    estimators: Sequence[str]
+    interval: str
+    level: float
+    clip: float | None
+    reward_range: str | None
+    format: str | None
+    seed: int
+    out: Path | None
+
+
+def evaluate_log(words: Evaluation) -> int:
+    """Estimate what policies would have earned, and print a table.
+
+    Raises:
+        CredoError: a value is not allowed, or there is no such arm.
+        DataError: the log cannot be read, or knows nothing about a policy.
+    """
+    for name in words.estimators:
+        require_choice("estimator", name, ESTIMATORS)
+    require_integer("--seed", words.seed, 0)
+    ends = _range_of(words.reward_range)
+    if words.out is not None:
+        require_writable_file(words.out, "--out")
+    log = read_log(words.log, words.format)
+    names = list(dict.fromkeys(words.policies)) or _known(log)
+    comparison = compare(
+        log,
+        {name: _target(log, name, words.seed) for name in names},
+        estimator=cast("list[EstimatorName]", list(words.estimators)),
+        interval=cast("IntervalName", words.interval),
+        level=words.level,
+        clip=words.clip,
+        reward_range=ends,
+        seed=words.seed,
+    )
+    _show(words.log, log, comparison)
+    if words.out is not None:
+        write_atomically(words.out, json_bytes(_contents(words, log, comparison)))
+        note(f"estimates: {words.out}")
+    return 0
+
+
+def read_log(source: str, format: str | None) -> Log:
+    """Read a log, and say what was wrong with some of its lines.
+
+    Raises:
+        DataError: it cannot be read.
+    """
+    log = Log.read(source, format=cast("LogFormat | None", format))
+    for sentence in () if log.counts is None else log.counts.sentences():
+        note(f"{source}: {sentence}")
+    return log
+
+
+def _range_of(text: str | None) -> tuple[float, float] | None:
+    if text is None:
+        return None
+    try:
+        low, high = map(float, text.split(","))
+    except ValueError:
+        raise CredoError(
+            f"reward_range must be two numbers with a comma between, such as 0,1; got {text!r}.",
+            field="reward_range",
+        ) from None
+    return low, high
+
+
+def _known(log: Log) -> list[str]:
+    """All policies that a log can say something about: an arm must be allowed everywhere, and chosen."""
+    seen = set(log.chosen[np.isfinite(log.rewards)].tolist())
+    arms = [name for arm, name in enumerate(log.arms) if arm in seen and log.allowed[:, arm].all()]
+    return ["uniform", "greedy", *(arms if len(arms) <= MOST_ARMS else [])]
+
+
+def _target(log: Log, name: str, seed: int) -> Target:
+    """A policy by its name.
+
+    Raises:
+        CredoError: there is no such policy, and no such arm.
+    """
+    uniform: np.ndarray = log.allowed / log.allowed.sum(axis=1, keepdims=True)
+    if name == "uniform":
+        return uniform
+    if name == "greedy":
+        return _greedy(log, uniform, seed)
+    if name not in log.arms:
+        known = ", ".join(log.arms[:8]) + (", ..." if len(log.arms) > 8 else "")
+        raise CredoError(
+            f"policy must be uniform, greedy, or an arm of the log ({known}); got {name!r}.", field="policy"
+        )
+    return name
+
+
+def _greedy(log: Log, uniform: np.ndarray, seed: int) -> np.ndarray:
+    """The arm with the largest reward that regressions on other rows expect."""
+    known = np.isfinite(log.rewards)
+    if known.sum() < 2:
+        return uniform  # which is refused by the evaluation, in words
+    rows = log.take(known)
+    values = np.where(rows.allowed, arm_values(rows, seed=seed), -np.inf)
+    pmfs = uniform.copy()
+    pmfs[known] = np.arange(len(log.arms)) == values.argmax(axis=1)[:, None]
+    return pmfs
+
+
+def _show(source: str, log: Log, comparison: Comparison) -> None:
+    console = Console(highlight=False)
+    first = next(iter(comparison.estimates.values()))
+    console.print(
+        f"{source}: {first.rows:,} rewards of {log.rows:,} decisions among {len(log.arms)} arms",
+        style="bold",
+        markup=False,
+    )
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, header_style="bold")
+    table.add_column("policy", overflow="fold")
+    table.add_column("estimator", no_wrap=True)
+    for head in ("reward", f"{100 * first.level:.4g}% from", "to", "rows", "count as", "weights up to"):
+        table.add_column(head, justify="right")
+    for (policy, name), one in comparison.estimates.items():
+        numbers = [f"{number:.4g}" for number in (one.value, one.low, one.high)]
+        table.add_row(policy, name, *numbers, f"{one.rows:,}", f"{one.ess:,.0f}", f"{one.weights_max:.3g}")
+    table.add_row("the log", "", f"{first.on_policy:.4g}", "", "", f"{first.rows:,}", f"{first.rows:,}", "1")
+    console.print(table)
+    console.print(
+        "reward is the mean of a decision; count as: how many rows of equal weight would say as much.",
+        markup=False,
+    )
+    if any(policy == "greedy" for policy, _ in comparison.estimates):
+        console.print(
+            "greedy chooses what a ridge regression of the rewards on other rows expects to be best.",
+            markup=False,
+        )
+    warned: dict[str, list[str]] = {}
+    for (policy, name), one in comparison.estimates.items():
+        for sentence in one.warnings:
+            warned.setdefault(sentence, []).append(f"{policy} ({name})")
+    for sentence, about in warned.items():
+        where = "" if len(about) == len(comparison.estimates) else f"{', '.join(about)}: "
+        console.print(f"Warning: {where}{sentence}.", markup=False)
+
+
+def _contents(words: Evaluation, log: Log, comparison: Comparison) -> dict[str, Any]:
+    return {
+        "format": 1,
+        "log": words.log,
+        "decisions": log.rows,
+        "arms": list(log.arms),
+        "estimates": [
+            {"policy": policy, **dataclasses.asdict(one)} for (policy, _), one in comparison.estimates.items()
+        ],
+    }

@@ -1,0 +1,196 @@
+"""What came of a play: the table in the terminal, report.json, plots and the page."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+from credo import plots as drawing
+from credo.bandits import Report
+from credo.cli import bandit_plots
+from credo.cli.report import Grid, Line, document
+from credo.cli.results import NO_PLOTS
+from credo.core.files import json_bytes, versions, write_atomically
+
+__all__ = ["Contents", "contents", "show", "write"]
+
+POINTS = 200
+"""At how many steps the curves stand in report.json."""
+
+
+class Contents(NamedTuple):
+    """What report.json holds.
+
+    Attributes:
+        settings: what was played.
+        scores: the numbers of the table, by name: mean, sd and worst of the runs.
+        data: everything else.
+    """
+
+    settings: Mapping[str, Any]
+    scores: Mapping[str, Mapping[str, float]]
+    data: Mapping[str, Any]
+
+    @property
+    def verdict(self) -> str:
+        """What came of it, in a sentence."""
+        total, best = self.scores["total_reward"], self.data["best_constant"]
+        steps = self.settings["steps"]
+        words = f"A decision earned {total['mean'] / steps:.4g} on average"
+        if best is not None:
+            words += f"; always choosing the best constant arm earns {best / steps:.4g}"
+        if "total_regret" in self.scores:
+            words += f"; regret was {self.data['late_regret']:.4g} a decision in the last tenth"
+        return words + "."
+
+
+_MEANING = {
+    "total_reward": "sum of the rewards of a run",
+    "total_regret": "how much more the best arms were expected to earn",
+    "log_evidence": "log density of a reward before it was learned (nats)",
+}
+
+
+def contents(report: Report, arms: int, settings: Mapping[str, Any], seconds: float) -> Contents:
+    """Gather what came of a play.
+
+    Arguments:
+        report: the report.
+        arms: how many arms there are.
+        settings: what was played.
+        seconds: how long it took.
+    """
+    runs, steps = report.rewards.shape
+    scores = {"total_reward": _score(report.totals, worst=np.min)}
+    curves = {"reward": _curve(np.nancumsum(report.rewards.astype(float), axis=1))}
+    late = None
+    if not np.isnan(report.regrets).any():
+        scores["total_regret"] = _score(report.regret[:, -1], worst=np.max)
+        curves["regret"] = _curve(report.regret)
+        late = float(report.regrets[:, -max(1, steps // 10) :].mean())
+    scores["log_evidence"] = _score(np.nanmean(report.log_evidence, axis=1), worst=np.min)
+    pulls = np.stack([np.bincount(run, minlength=arms) for run in report.arms])
+    counts, edges = np.histogram(report.propensities, bins=20, range=(0.0, 1.0))
+    claimed, best, seen = report.calibration
+    data = {
+        "seconds": seconds,
+        "decisions_per_second": runs * steps / seconds,
+        "best_constant": None if report.best_constant is None else report.best_constant * steps,
+        "late_regret": late,
+        "refused": report.refused,
+        "totals": report.totals,
+        "curves": curves,
+        "pulls": pulls,
+        "calibration": {"claimed": claimed, "best": best, "count": seen},
+        "propensities": {"edges": edges, "counts": counts, "least": float(report.propensities.min())},
+        "versions": versions(),
+    }
+    return Contents(settings, scores, data)
+
+
+def _score(values: np.ndarray, worst: Any) -> dict[str, float]:
+    spread = float(values.std(ddof=1)) if len(values) > 1 else 0.0
+    return {"mean": float(values.mean()), "sd": spread, "worst": float(worst(values))}
+
+
+def _curve(values: np.ndarray) -> dict[str, np.ndarray]:
+    """Quantiles over the runs, at some steps."""
+    steps = np.unique(np.linspace(1, values.shape[1], min(POINTS, values.shape[1])).astype(int))
+    low, middle, high = np.quantile(values[:, steps - 1], [0.1, 0.5, 0.9], axis=0)
+    return {"steps": steps, "low": low, "median": middle, "high": high, "mean": values[:, steps - 1].mean(0)}
+
+
+def _grid(data: Contents) -> Grid:
+    best = data.data["best_constant"]
+    lines = [
+        Line(name.replace("_", " "), tuple(_number(value) for value in score.values()), _MEANING[name])
+        for name, score in data.scores.items()
+    ]
+    if best is not None:
+        lines.insert(1, Line("best constant arm", (_number(best), "", ""), "the arm with the best mean"))
+    return Grid(("mean", "sd", "worst"), lines)
+
+
+def _number(value: float) -> str:
+    return f"{value:,.1f}" if abs(value) >= 100 else f"{value:.4g}"
+
+
+def _title(data: Contents) -> str:
+    settings, numbers = data.settings, data.data
+    runs = f"{settings['seeds']} run{'s'[: settings['seeds'] != 1]}"
+    return (
+        f"{runs} of {settings['steps']:,} decisions in {numbers['seconds']:.1f} s, compiling included "
+        f"({numbers['decisions_per_second']:,.0f} decisions/s)"
+    )
+
+
+def show(data: Contents) -> None:
+    """Print the table to standard output."""
+    console = Console(highlight=False)
+    console.print(f"{data.settings['environment']}: {_title(data)}", style="bold", markup=False)
+    grid, wide = _grid(data), console.width >= 90
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, header_style="bold")
+    table.add_column("score", no_wrap=True)
+    for head in grid.heads:
+        table.add_column(head, justify="right", no_wrap=True)
+    if wide:
+        table.add_column("meaning")
+    for line in grid.lines:
+        table.add_row(line.name, *line.numbers, *([line.meaning] if wide else []))
+    console.print(table)
+    console.print(data.verdict, markup=False)
+    for sentence in _notes(data):
+        console.print(sentence, markup=False)
+
+
+def _notes(data: Contents) -> list[str]:
+    if not data.data["refused"]:
+        return []
+    total = data.settings["seeds"] * data.settings["steps"]
+    return [
+        f"{data.data['refused']:,} of {total:,} updates were refused: the reward was missing or not usable."
+    ]
+
+
+def write(folder: Path, report: Report, data: Contents) -> list[str]:
+    """Write report.json, the plots and the page.
+
+    Arguments:
+        folder: the folder to write to.
+        report: the report.
+        data: what `contents` gathered.
+
+    Returns:
+        Hints to show.
+    """
+    whole = {"format": 1, "settings": data.settings, "scores": data.scores, **data.data}
+    write_atomically(folder / "report.json", json_bytes({**_plain(whole), "verdict": data.verdict}))
+    hints = [] if drawing.available() else [NO_PLOTS]
+    pictures = {} if hints else bandit_plots.draw(report, data.data)
+    for name, picture in pictures.items():
+        write_atomically(folder / "plots" / f"{name}.png", picture.png)
+    page = document(
+        data.settings["environment"],
+        f"A bandit: {_title(data)}.",
+        data.verdict,
+        _grid(data),
+        pictures,
+        [*hints, *_notes(data)],
+        data.settings,
+        "credo bandit run",
+        data.data["versions"],
+    )
+    write_atomically(folder / "report.html", page.encode())
+    return hints
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {name: _plain(item) for name, item in value.items()}
+    return value.tolist() if isinstance(value, np.ndarray) else value
