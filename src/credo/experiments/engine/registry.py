@@ -118,6 +118,26 @@ _EXPERIMENTS: dict[str, tuple[str, str, str]] = {
         "What a step costs against P, R, M, I and C, for every rule, curvature and family",
         "Jones, Chang & Murphy 2024 (arXiv 2405.19681): complexities",
     ),
+    "bandit-mab": (
+        "bandits",
+        "Arms without contexts: regret like log T, and like sqrt T for arms on a circle",
+        "Lai & Robbins 1985; Kaufmann, Korda & Munos 2012 (arXiv 1205.4217); the bandit demo of probml",
+    ),
+    "bandit-tabular": (
+        "bandits",
+        "Statlog and covertype by bandit feedback: the default agent, linear ones and a network",
+        "Duran-Martin, Kara & Murphy 2022 (arXiv 2112.00195): tabular bandits",
+    ),
+    "bandit-wheel": (
+        "bandits",
+        "The wheel: rare contexts that are worth fifty times the others",
+        "Riquelme, Tucker & Snoek 2018 (arXiv 1802.09127): the wheel bandit",
+    ),
+    "bandit-mnist": (
+        "bandits",
+        "5,000 digits by bandit feedback: the default agent, a linear one and random features",
+        "Duran-Martin, Kara & Murphy 2022 (arXiv 2112.00195): MNIST",
+    ),
 }
 
 
