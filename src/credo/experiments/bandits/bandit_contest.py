@@ -69,7 +69,7 @@ class Contest:
     """Agents, and the worlds in which each of them plays.
 
     Attributes:
-        name, title: of the experiment.
+        title: of the figure.
         worlds: the worlds by name.
         contestants: the agents.
         steps: how many decisions a run has.
@@ -79,7 +79,6 @@ class Contest:
         peers: other agents that the figure shows, by the name of the world.
     """
 
-    name: str
     title: str
     worlds: Mapping[str, AnyEnvironment]
     contestants: Sequence[Contestant]

@@ -61,7 +61,9 @@ def draw(
             )
         axes.set(title=world, xscale="log", yscale="log", xlabel="decisions", ylabel="regret so far")
         axes.set_xlim(10, step[-1])
-        axes.set_ylim(bottom=max(1.0, 0.3 * min(arrays[f"regret {world}: {one}"].mean() for one in labels) / 10))
+        axes.set_ylim(
+            bottom=max(1.0, 0.3 * min(arrays[f"regret {world}: {one}"].mean() for one in labels) / 10)
+        )
         axes.xaxis.set_major_formatter("{x:,.0f}")
         axes.yaxis.set_major_formatter("{x:,.0f}")
     for axes in panels[len(worlds) :]:

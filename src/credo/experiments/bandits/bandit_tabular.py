@@ -50,7 +50,11 @@ CONTESTANTS = [
         },
     ),
     Contestant("random features, UCB", agents.random_features, {}),
-    Contestant("uniform", agents.uniform, {"statlog": Peer(714, None, "expected"), "covertype": Peer(714, None, "expected")}),
+    Contestant(
+        "uniform",
+        agents.uniform,
+        {"statlog": Peer(714, None, "expected"), "covertype": Peer(714, None, "expected")},
+    ),
 ]
 PEERS = {
     "statlog": [
@@ -67,7 +71,6 @@ PEERS = {
 def run(size: Size, seed: int, progress: Progress, cells: Cells | None = None) -> Outcome:
     """Let all agents play on both data sets."""
     plan = Contest(
-        name="bandit-tabular",
         title="Classes by bandit feedback: regret of 5,000 decisions from a cold start",
         worlds={name: load(name) for name in ("statlog", "covertype")},
         contestants=CONTESTANTS,
