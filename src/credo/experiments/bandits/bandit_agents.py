@@ -65,7 +65,7 @@ def uniform(arms: int, inputs: int) -> Player:
 
 
 def network(arms: int, inputs: int) -> Player:
-    """A network of 50 hidden units with an output for each arm, a belief of rank 20, and Thompson sampling."""
+    """A network of 50 hidden units with K outputs, a belief of rank 20, and Thompson sampling."""
     net = MLP(outputs=arms, hidden=(50,))
     learner = credo.bong(credo.Model(net, credo.Normal(0.02)), LowRank(20))
     agent = Agent(learner, arms, "outputs", Thompson(draws=64), "online")
@@ -73,7 +73,7 @@ def network(arms: int, inputs: int) -> Player:
 
 
 def linear_outputs(arms: int, inputs: int) -> Player:
-    """One linear model with an output for each arm and a belief of rank 10, for many inputs that are not scaled."""
+    """A linear model with K outputs and a belief of rank 10, for many inputs, which are not scaled."""
     net = Linear(outputs=arms)
     learner = credo.bong(credo.Model(net, credo.Normal(0.02)), LowRank(10))
     start = net.init(0, (inputs,))

@@ -123,7 +123,7 @@ def contest(plan: Contest, seed: int, progress: Progress, cells: Cells | None) -
         **plan.settings,
     }
     seeds: dict[str, Json] = {
-        "scored": f"keys folded from ({seed}, {SCORED}, i), {BATCH} runs each; every run has its own order of rows",
+        "scored": f"keys folded from ({seed}, {SCORED}, i), {BATCH} runs each, with their own order of rows",
         "tuning": "jax.random.key(1000), by hand; not scored",
     }
     figure = functools.partial(

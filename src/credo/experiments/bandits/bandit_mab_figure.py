@@ -75,7 +75,7 @@ def _posteriors(panels: Sequence[Axes], posteriors: np.ndarray, chances: Sequenc
     """The density of every arm's chance, in units of its largest value."""
     grid = np.linspace(0.001, 0.999, 999)
     for axes, beliefs in zip(panels, posteriors, strict=True):
-        pulls = int(round(float(beliefs.sum()) - 2 * len(chances)))
+        pulls = round(float(beliefs.sum()) - 2 * len(chances))
         for arm, ((a, b), chance) in enumerate(zip(beliefs, chances, strict=True)):
             colour = list(PALETTE.values())[1 + arm]
             log_density = (a - 1) * np.log(grid) + (b - 1) * np.log(1 - grid)
@@ -83,7 +83,7 @@ def _posteriors(panels: Sequence[Axes], posteriors: np.ndarray, chances: Sequenc
             label = f"arm {arm}: {a + b - 2:,.0f} pulls"
             axes.fill_between(grid, density, color=colour, alpha=0.2, linewidth=0)
             axes.plot(grid, density, color=colour, label=label)
-            axes.axvline(chance, color=colour, linestyle=":", linewidth=1.2)
+            axes.axvline(chance, ymax=0.72, color=colour, linestyle=":", linewidth=1.2)
         axes.set(
             title=f"Posteriors after {pulls:,} pulls", xlabel="chance of a reward", yticks=[], xlim=(0, 1)
         )

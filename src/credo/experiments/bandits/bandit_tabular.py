@@ -1,7 +1,7 @@
-"""Classification as a bandit: statlog and covertype, 5,000 rows, where only the chosen class is told right or wrong.
+"""Classification as a bandit: statlog and covertype, where only the chosen class is told right or wrong.
 
-Every agent starts cold, without rows to warm up on. Inputs are standardised by running moments, and every run
-has its own order of the rows. A reward is 1 for the right class and 0 otherwise.
+A run has 5,000 rows, in an order of its own. Every agent starts cold, without rows to warm up on. Inputs are
+standardised by running moments. A reward is 1 for the right class and 0 otherwise.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def run(size: Size, seed: int, progress: Progress, cells: Cells | None = None) -
         settings={
             "inputs": "standardised by running moments",
             "always the most frequent class": {"statlog": 3992, "covertype": 2419},
-            "published": "other packages on three orders of the rows; tables of Duran-Martin et al. over one order",
+            "published": "other packages on three orders of rows; Duran-Martin et al. on one order",
         },
         peers=PEERS,
     )

@@ -1,4 +1,4 @@
-"""The wheel: five arms and points on a disk, of which the few beyond the radius delta are worth fifty times more.
+"""The wheel: five arms and points on a disk, of which the few beyond the radius delta are worth much more.
 
 Rewards are divided by 50 before an agent sees them, and regrets are in the original units. An arm at random
 loses about 19,700 at delta = .95, and the safe arm everywhere nearly as much.
@@ -24,7 +24,7 @@ DELTAS: dict[Size, tuple[float, ...]] = {"quick": (0.95,), "full": (0.5, 0.7, 0.
 STEPS = 5000
 DIVISOR = 50.0
 MAIN = "delta = 0.95"
-FEATURES = functools.partial(agents.random_features, length=0.6, noise_var=1e-4, width=1.0)
+FEATURES = functools.partial(agents.random_features, length=0.6, noise_var=1e-4, width=1.0, scale=False)
 CONTESTANTS = [
     Contestant("default", agents.default, {MAIN: Peer(4056, None, "VW SquareCB, linear")}),
     Contestant("linear, UCB", agents.linear, {MAIN: Peer(2663, 58, "River LinUCB")}),
@@ -51,7 +51,7 @@ def run(size: Size, seed: int, progress: Progress, cells: Cells | None = None) -
         seeds=RUNS[size],
         by_regret=True,
         settings={
-            "inputs": "standardised by running moments",
+            "inputs": "standardised by running moments, but raw for random features",
             "divisor of rewards": DIVISOR,
             "published": "other packages on three runs, rewards divided by 50 too",
         },
