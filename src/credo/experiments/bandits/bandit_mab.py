@@ -42,7 +42,7 @@ __all__ = ["lower_bound", "run", "slope"]
 # World
 
 CHANCES = (0.4, 0.5, 0.2, 0.9)
-BERNOULLI = BernoulliArms(chances=CHANCES)
+BERNOULLI = BernoulliArms(chances=np.array(CHANCES, np.float32))
 CIRCLE = Products(arms=60, size=2, likelihood=credo.Normal(1.0), turnover=0.0, law="sphere")
 
 
@@ -81,14 +81,14 @@ ARMS: dict[str, Policy] = {
     "epsilon-greedy, .1": EpsilonGreedy(0.1),
 }
 BOUND = lower_bound(CHANCES)
-ASYMPTOTE = (round(BOUND, 2), None, "Lai & Robbins, as T grows")
-STUCK = (None, None, "flat, but a run may never leave a wrong arm: see its worst regret")
-NOTES: dict[str, tuple[float | None, None, str]] = {
+ASYMPTOTE = (round(BOUND, 2), "Lai & Robbins, as T grows")
+STUCK = (None, "flat, but a run may never leave a wrong arm: see its worst regret")
+NOTES: dict[str, tuple[float | None, str]] = {
     "Thompson": ASYMPTOTE,
     "Bayes-UCB": ASYMPTOTE,
     "UCB, 1 sd": STUCK,
     "UCB, 2 sd": STUCK,
-    "epsilon-greedy, .1": (None, None, "not like log T: it explores for ever"),
+    "epsilon-greedy, .1": (None, "not like log T: it explores for ever"),
 }
 LINEAR: dict[str, Policy] = {"linear UCB": UCB(2.0), "linear Thompson": Thompson(draws=64)}
 
@@ -128,8 +128,9 @@ def run(size: Size, seed: int, progress: Progress, cells: Cells | None = None) -
             power = slope(np.log(step), np.log(series[label]), step)
             slopes.append(Row(f"power of T, {label}", power, None, "0.5", note="arms on a circle"))
         else:
+            published, note = NOTES[label]
             fitted = [slope(np.log(step), one, step) for one in regret]
-            slopes.append(Row(f"regret a unit of log T, {label}", *mean_se(fitted), *NOTES[label]))
+            slopes.append(Row(f"regret a unit of log T, {label}", *mean_se(fitted), published, None, note))
         if label == "Thompson":
             arrays["posteriors"] = _posteriors(report)
     settings: dict[str, Json] = {
@@ -170,4 +171,5 @@ def _posteriors(report: Report) -> np.ndarray:
     ones = np.stack([(pulled[:n] * rewards[:n, None]).sum(0) for n in lengths])
     pulls = np.stack([pulled[:n].sum(0) for n in lengths])
     prior = np.array([BETA.a, BETA.b], dtype=float)
-    return np.stack([ones, pulls - ones], axis=-1) + prior
+    posteriors: np.ndarray = np.stack([ones, pulls - ones], axis=-1) + prior
+    return posteriors

@@ -35,7 +35,7 @@ def draw(
     """
     figure = new_figure(13.0, 9.0)
     figure.suptitle("Arms without contexts: how regret grows, and what is believed")
-    above, below = figure.subfigures(2, 1, height_ratios=[1.25, 1])
+    above, below = np.ravel(figure.subfigures(2, 1, height_ratios=[1.25, 1], squeeze=False))
     bernoulli, circle = above.subplots(1, 2)
     _curves(bernoulli, series, arrays, arms)
     step = series["step"]

@@ -21,7 +21,7 @@ FEATURES = functools.partial(agents.random_features, features=400, length=6.0, s
 VW = Peer(3848, 95, "VW SquareCB, linear")
 LOFI = Peer(3369, 35, "LOFI, its code rerun")
 SUBSPACE = Peer(2646, 169, "EKF in a subspace, warmed up by bandit feedback")
-CONTESTANTS = [
+CONTESTANTS: list[tuple[str, agents.Build, Peer]] = [
     ("default", functools.partial(agents.default, scale=False), VW),
     ("linear of rank 10, UCB", agents.linear_outputs, VW),
     ("random features, UCB", FEATURES, LOFI),
