@@ -123,6 +123,26 @@ _EXPERIMENTS: dict[str, tuple[str, str, str]] = {
         "Ten evaluations of a function with many peaks: optimisation around features and networks",
         "the talk on online learning: Bayesian optimisation",
     ),
+    "bandit-mab": (
+        "bandits",
+        "Arms without contexts: regret like log T, and like sqrt T for arms on a circle",
+        "Lai & Robbins 1985; Kaufmann, Korda & Munos 2012 (arXiv 1205.4217); the bandit demo of probml",
+    ),
+    "bandit-tabular": (
+        "bandits",
+        "Statlog and covertype by bandit feedback: the default agent, linear ones and a network",
+        "Duran-Martin, Kara & Murphy 2022 (arXiv 2112.00195): tabular bandits",
+    ),
+    "bandit-wheel": (
+        "bandits",
+        "The wheel: rare contexts that are worth fifty times the others",
+        "Riquelme, Tucker & Snoek 2018 (arXiv 1802.09127): the wheel bandit",
+    ),
+    "bandit-mnist": (
+        "bandits",
+        "5,000 digits by bandit feedback: the default agent, a linear one and random features",
+        "Duran-Martin, Kara & Murphy 2022 (arXiv 2112.00195): MNIST",
+    ),
 }
 
 
