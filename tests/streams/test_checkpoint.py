@@ -216,3 +216,14 @@ def test_the_golden_file_of_format_1_loads_and_goes_on_as_it_did() -> None:
     xs, ys = data("classes", jnp.float32)
     _, trace = credo.run(learner, belief, xs, ys)
     np.testing.assert_allclose(trace.log_evidence.sum(), EXPECTED_EVIDENCE, rtol=1e-4)
+
+
+def test_another_width_in_a_list_is_another_model(tmp_path: Path) -> None:
+    def learner(width: int) -> Any:
+        return credo.vd_ekf(credo.Model(credo.MLP(1, (width, 2)), credo.Normal(0.1)))
+
+    net = credo.MLP(1, (3, 2))
+    path = credo.save(tmp_path / "w.credo", learner(3), learner(3).init(net.init(0, (2,))))
+    with pytest.raises(FormatError, match=r"another model: learner\.model\.apply\.hidden"):
+        credo.load(path, learner(4))
+    assert credo.load(path, learner(3))[0] == learner(3)
