@@ -3,10 +3,10 @@
 `reproduce(name)` runs an experiment and writes its numbers, the data behind its figure, and the figure.
 `names()` lists the experiments, and `find(name)` loads one.
 
-There is a room for each paper (`kalman` for the background experiments, `lofi`, `bong`, `bone`), and `engine`
-holds what runs any experiment. `credo reproduce NAME` is the module NAME in the room of its paper, where a
-hyphen becomes an underscore. That module has the function `run`. The other parts of the experiment stand
-beside it:
+There is a room for each paper (`kalman` for the background experiments, `lofi`, `bong`, `bone`, and `bandits`
+for decisions), and `engine` holds what runs any experiment. `credo reproduce NAME` is the module NAME in the
+room of its paper, where a hyphen becomes an underscore. That module has the function `run`. The other parts
+of the experiment stand beside it:
 
     NAME_world.py    the data and the streams
     NAME_plan.py     sizes, settings, grids and published numbers

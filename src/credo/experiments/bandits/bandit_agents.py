@@ -6,9 +6,6 @@ import math
 from collections.abc import Callable
 from typing import NamedTuple, TypeAlias
 
-import jax
-import jax.numpy as jnp
-
 import credo
 from credo.bandits import UCB, Agent, Policy, Thompson, Uniform, default_agent
 from credo.core.types import Array, PyTree
@@ -76,9 +73,8 @@ def linear_outputs(arms: int, inputs: int) -> Player:
     """A linear model with K outputs and a belief of rank 10, for many inputs, which are not scaled."""
     net = Linear(outputs=arms)
     learner = credo.bong(credo.Model(net, credo.Normal(0.02)), LowRank(10))
-    start = net.init(0, (inputs,))
-    zeros = jax.tree.map(jnp.zeros_like, start)
-    return Player(Agent(learner, arms, "outputs", UCB(1.0)), lambda _: zeros, net.prior_var(start))
+    start = net.init(0, (inputs,))  # zeros
+    return Player(Agent(learner, arms, "outputs", UCB(1.0)), lambda _: start, net.prior_var(start))
 
 
 def random_features(
@@ -110,5 +106,5 @@ def random_features(
 def _linear(arms: int, inputs: int, noise: credo.Normal, var: float, policy: Policy) -> Player:
     net = Linear()
     learner = credo.extended_kalman(credo.Model(net, noise))
-    zeros = jax.tree.map(jnp.zeros_like, net.init(0, (inputs,)))
-    return Player(Agent(learner, arms, "arms", policy, "online"), lambda _: zeros, var)
+    start = net.init(0, (inputs,))  # zeros
+    return Player(Agent(learner, arms, "arms", policy, "online"), lambda _: start, var)

@@ -86,6 +86,8 @@ def _runs(
         if name in peers:
             axes.plot(peers[name], place, "D", color=PALETTE["ink"], mfc="white", ms=7)
     axes.set(xscale="log", xlabel="regret of a run")
-    axes.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+    low, high = axes.get_xlim()
+    wide = high > 8 * low  # more labels would run into each other
+    axes.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if wide else (1.0, 1.5, 2.0, 3.0, 4.0, 6.0)))
     axes.xaxis.set_major_formatter("{x:,.0f}")
     axes.xaxis.set_minor_formatter(NullFormatter())

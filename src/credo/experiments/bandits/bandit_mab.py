@@ -156,7 +156,7 @@ def slope(x: np.ndarray, y: np.ndarray, step: np.ndarray) -> float:
         3.0
     """
     late = step >= step[-1] / 10
-    return float(np.polyfit(x[late], y[late], 1)[0])
+    return round(float(np.polyfit(x[late], y[late], 1)[0]), 9)
 
 
 def _spread(totals: np.ndarray) -> str:

@@ -20,7 +20,7 @@ STEPS: dict[Size, int] = {"quick": 500, "full": 5000}
 FEATURES = functools.partial(agents.random_features, features=400, length=6.0, scale=False)
 VW = Peer(3848, 95, "VW SquareCB, linear")
 LOFI = Peer(3369, 35, "LOFI, its code rerun")
-SUBSPACE = Peer(2646, 169, "EKF in a subspace, warmed up by bandit feedback")
+SUBSPACE = Peer(2646, 169, "subspace EKF, fair warm-up")
 CONTESTANTS: list[tuple[str, agents.Build, Peer]] = [
     ("default", functools.partial(agents.default, scale=False), VW),
     ("linear of rank 10, UCB", agents.linear_outputs, VW),

@@ -29,7 +29,7 @@ CONTESTANTS = [
         agents.default,
         {
             "statlog": Peer(4696, 16, "VW SquareCB, cubic"),
-            "covertype": Peer(3226, None, "EKF in a subspace, warmed up on all labels"),
+            "covertype": Peer(3226, None, "subspace EKF, warmed up on all labels"),
         },
     ),
     Contestant(
