@@ -27,8 +27,8 @@ __all__ = ["DefaultAgent", "default_agent"]
 NOISE_VAR = 0.1
 """The noise of rewards, whose variance is taken to be of the order of 1/4, as that of a fair coin."""
 
-FULL_INPUTS, SMOOTH_INPUTS = 150, 25
-"""Up to how many inputs each arm has a full covariance over them, and random features."""
+FULL_INPUTS = 150
+"""Up to how many inputs each arm has a full covariance over them."""
 
 FEATURES, WIDTH, RANK, NETWORKS = 200, 50, 10, 2
 """The sizes of the learners: random features, hidden units, directions, and networks."""
@@ -84,7 +84,7 @@ def default_agent(
 
     Four kinds of learners are weighed by how they predicted the rewards so far, and the best may change
     (`Experts`): a linear model, two networks of one hidden layer with a low-rank covariance, and random
-    Fourier features where there are few inputs. What they say apart adds to the uncertainty by which arms are
+    Fourier features. What they say apart adds to the uncertainty by which arms are
     explored. The policy is `UCB(0.7)`. Nothing is tuned to a data set; the settings were chosen on other
     seeds of statlog, covertype, MNIST and the wheel.
 
@@ -108,7 +108,11 @@ def default_agent(
     require_integer("arms", arms, 2)
     require_integer("inputs", inputs, 1)
     require_choice("design", design, ("outputs", "actions"))
-    members = _for_actions(inputs, key) if design == "actions" else _for_contexts(arms, inputs, key)
+    length = _length(inputs, scale)
+    if design == "actions":
+        members = _for_actions(inputs, length, key)
+    else:
+        members = _for_contexts(arms, inputs, length, key)
     learners = [learner for learner, _, _ in members]
     experts: Learner[Any] = Experts(learners, switching=1e-3)
 
@@ -127,7 +131,7 @@ Member = tuple[Learner[Any], Callable[[Array], PyTree], PyTree]
 """A learner, its prior mean as a function of a key, and its prior variances."""
 
 
-def _for_contexts(arms: int, inputs: int, key: Key) -> list[Member]:
+def _for_contexts(arms: int, inputs: int, length: float, key: Key) -> list[Member]:
     members = []
     noise = Normal(NOISE_VAR)
     if inputs <= FULL_INPUTS:
@@ -141,14 +145,13 @@ def _for_contexts(arms: int, inputs: int, key: Key) -> list[Member]:
     net = MLP(outputs=arms, hidden=(WIDTH,))
     networks = OutputsDesign(bong(Model(net, noise), LowRank(RANK)), arms)
     members += [_member(networks, net, inputs, None)] * NETWORKS
-    if inputs <= SMOOTH_INPUTS:
-        waves = RandomFeatures.draw(key, inputs, FEATURES, _length(inputs))
-        smooth = ArmsDesign(extended_kalman(Model(waves, noise)), arms)
-        members.append((smooth, lambda _: waves.init(), 0.3))
+    waves = RandomFeatures.draw(key, inputs, FEATURES, length)
+    smooth = ArmsDesign(extended_kalman(Model(waves, noise)), arms)
+    members.append((smooth, lambda _: waves.init(), 0.3))
     return members
 
 
-def _for_actions(inputs: int, key: Key) -> list[Member]:
+def _for_actions(inputs: int, length: float, key: Key) -> list[Member]:
     members = []
     noise, line, net = Normal(NOISE_VAR), Linear(), MLP(outputs=1, hidden=(WIDTH,))
     family = (
@@ -158,9 +161,8 @@ def _for_actions(inputs: int, key: Key) -> list[Member]:
     )
     members.append(_member(family, line, inputs, 0.1))
     members += [_member(bong(Model(net, noise), LowRank(RANK)), net, inputs, None)] * NETWORKS
-    if inputs <= SMOOTH_INPUTS:
-        waves = RandomFeatures.draw(key, inputs, FEATURES, _length(inputs))
-        members.append((extended_kalman(Model(waves, noise)), lambda _: waves.init(), 0.3))
+    waves = RandomFeatures.draw(key, inputs, FEATURES, length)
+    members.append((extended_kalman(Model(waves, noise)), lambda _: waves.init(), 0.3))
     return members
 
 
@@ -169,6 +171,11 @@ def _member(learner: Learner[Any], net: Linear | MLP, inputs: int, var: float | 
     return learner, lambda key: net.init(key, (inputs,)), net.prior_var(start) if var is None else var
 
 
-def _length(inputs: int) -> float:
-    """The length scale of random features of standardised inputs, whose points are about sqrt(2 d) apart."""
-    return 0.6 if inputs < 4 else math.sqrt(inputs)
+def _length(inputs: int, scaled: bool) -> float:
+    """The length scale of random features.
+
+    Points of standardised inputs are about sqrt(2 d) apart, and images with pixels from 0 to 1 a fifth of it.
+    """
+    if inputs < 4:
+        return 0.6
+    return math.sqrt(inputs) * (1.0 if scaled else 0.2)
