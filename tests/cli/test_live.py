@@ -133,6 +133,7 @@ def test_a_second_request_to_stop_stops_at_once() -> None:
     assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
 
 
+@pytest.mark.optimised
 def test_rows_without_a_target_are_forecast_and_change_nothing() -> None:
     cells = np.random.default_rng(0).normal(size=(60, 2)).tolist()
     rows: list[dict[str, object]] = [{"a": a, "b": b, "y": 3.0 * a - b} for a, b in cells]
