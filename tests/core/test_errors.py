@@ -13,6 +13,8 @@ import pytest
 from credo.core import errors
 from credo.core.errors import CredoError
 from credo.core.keys import as_key, require_key, step_key
+from credo.core.verbs import verb
+from credo.streams.run import leading
 
 
 @pytest.mark.parametrize(
@@ -71,3 +73,20 @@ def test_keys_come_from_integers_old_keys_and_new_keys() -> None:
     assert not np.array_equal(jax.random.key_data(first), jax.random.key_data(second))
     with pytest.raises(CredoError, match="guessing draws random numbers: pass key="):
         require_key(None, "guessing")
+
+
+def test_integers_beyond_32_bits_are_refused_where_jax_would_wrap_them_around() -> None:
+    @verb
+    def double(y: Any) -> Any:
+        return 2 * y
+
+    far = 3_000_000_000
+    with jax.enable_x64(False):
+        for y in (far, np.int64(far), np.array([0, -far]), np.uint64(2**63)):
+            with pytest.raises(CredoError, match=r"^y must fit into 32 bits; got -?\d+: pass floats"):
+                double(y)
+        assert int(double(np.int64(2**30 - 1))) == 2**31 - 2
+        with pytest.raises(CredoError, match=r"^ys\['a'\] must fit into 32 bits"):
+            leading(ys={"a": np.array([far])})
+    with jax.enable_x64(True):
+        assert int(double(np.int64(far))) == 2 * far

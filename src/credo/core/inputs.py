@@ -8,7 +8,7 @@ import numpy as np
 from credo.core.errors import CredoError
 from credo.core.types import PyTree
 
-__all__ = ["require_numbers", "shapes_of"]
+__all__ = ["require_narrow", "require_numbers", "shapes_of"]
 
 
 def require_numbers(field: str, tree: PyTree) -> None:
@@ -44,6 +44,38 @@ def require_numbers(field: str, tree: PyTree) -> None:
             raise CredoError(f"{name} must be an array of numbers; got {kind}{hint}.", field=field)
         if not hasattr(leaf, "dtype") and not isinstance(leaf, bool | int | float | complex):
             raise CredoError(f"{name} must be an array; got a {type(leaf).__name__}.", field=field)
+        require_narrow(name, leaf)
+
+
+def require_narrow(field: str, value: object) -> None:
+    """Refuse integers that JAX would wrap around, which it does without a word where it has 32 bits.
+
+    Arguments:
+        field: the name of the value, for the message.
+        value: anything; only integers of Python and integer arrays of NumPy with 64 bits count.
+
+    Raises:
+        CredoError: a number lies outside -2^31 to 2^31 - 1, and `jax_enable_x64` is off.
+
+    Example:
+        >>> require_narrow("y", 3_000_000_000)
+        Traceback (most recent call last):
+        ...
+        credo.core.errors.CredoError: y must fit into 32 bits; got 3000000000: pass floats, or enable 64 bits.
+    """
+    if isinstance(value, np.ndarray | np.generic):
+        wide = value.dtype.kind in "iu" and value.dtype.itemsize == 8 and value.size > 0
+        extremes = [int(np.min(value)), int(np.max(value))] if wide else []
+    else:
+        extremes = [value] if type(value) is int else []
+    beyond = [number for number in extremes if not _LEAST <= number <= _LARGEST]
+    if beyond and jax.dtypes.canonicalize_dtype(np.int64).itemsize < 8:
+        raise CredoError(
+            f"{field} must fit into 32 bits; got {beyond[0]}: pass floats, or enable 64 bits.", field=field
+        )
+
+
+_LEAST, _LARGEST = -(2**31), 2**31 - 1
 
 
 def shapes_of(tree: PyTree) -> str:

@@ -8,9 +8,10 @@ from collections.abc import Callable, Mapping
 from typing import ParamSpec, TypeVar, cast, overload
 
 import jax
+import numpy as np
 
 from credo.core.errors import CredoError
-from credo.core.inputs import require_numbers
+from credo.core.inputs import require_narrow, require_numbers
 
 __all__ = ["verb"]
 
@@ -58,11 +59,16 @@ def _compiled(function: Callable[P, R], static: tuple[str, ...]) -> Callable[P, 
 
     compiled = cast(Callable[P, R], jax.jit(precise, static_argnames=static))
 
+    names = tuple(inspect.signature(function).parameters)
+
     @functools.wraps(function)
     def explained(*args: P.args, **kwargs: P.kwargs) -> R:
+        for name, value in zip(names, args, strict=False):
+            if isinstance(value, np.generic | np.ndarray):
+                require_narrow(name, value)
         try:
             return compiled(*args, **kwargs)
-        except (TypeError, ValueError) as error:
+        except (TypeError, ValueError, OverflowError) as error:
             if not isinstance(error, CredoError):
                 bound = inspect.signature(function).bind(*args, **kwargs).arguments
                 _explain({name: value for name, value in bound.items() if name not in static}, error)

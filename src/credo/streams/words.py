@@ -15,6 +15,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from credo.core.inputs import require_narrow
 from credo.core.types import Array, ArrayLike, PyTree
 
 __all__ = ["Parts", "WordLayout", "WordReader", "WordWriter"]
@@ -106,6 +107,7 @@ class WordWriter:
     def __init__(self, layout: WordLayout) -> None:
         self._words = np.zeros(layout.size, np.uint32)
         self._views, self._narrow = [], []
+        self._integers = [at for at, dtype in enumerate(layout.dtypes) if dtype.kind in "iu"]
         for shape, dtype, place in zip(layout.shapes, layout.dtypes, layout.places, strict=True):
             own = self._words[place : place + _words(dtype) * math.prod(shape)]
             wide = dtype.itemsize >= 4
@@ -115,7 +117,9 @@ class WordWriter:
                 self._narrow.append((own, view.view(_bits(dtype)).reshape(-1)))
 
     def __call__(self, leaves: Sequence[ArrayLike]) -> np.ndarray:
-        """The words, in an array of their own."""
+        """The words, in an array of their own; an integer that does not fit is refused."""
+        for at in self._integers:
+            require_narrow("an integer of a row", leaves[at])
         for view, leaf in zip(self._views, leaves, strict=True):
             view[...] = leaf
         for own, bits in self._narrow:
