@@ -11,6 +11,7 @@ import pytest
 from credo.experiments import reproduce
 from credo.experiments.bone import (
     bone_drift_jump,
+    bone_electricity,
     bone_heavy_tails,
     bone_moons,
     bone_moons_long,
@@ -172,3 +173,17 @@ def test_an_experiment_runs_whole_and_adapts(tmp_path: Path) -> None:
     assert {name: best[name] for name in chosen} == chosen
     assert "default_rng([0, 0, i])" in stored["seeds"]["scored"]
     assert "default_rng([0, 1, i])" in stored["seeds"]["tuning"]
+
+
+def test_the_errors_of_the_electricity_table_stand_beside_the_rows_after_the_tuning(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    length, early = 400, 150
+    x = np.arange(6.0 * length).reshape(length, 6)
+    y = x[:, 0] + np.arange(length)
+    monkeypatch.setattr(bone_electricity, "make_rows", lambda: (x, y, y))
+    monkeypatch.setattr(bone_electricity, "SIZES", {"quick": (1, 1, early, length)})
+    monkeypatch.setattr(bone_electricity, "METHODS", [])
+    series = bone_electricity.run("quick", 0, lambda share, word: None).series
+    np.testing.assert_array_equal(series["t"], np.arange(early, length))
+    np.testing.assert_array_equal(series["the present value"], series["t"])
