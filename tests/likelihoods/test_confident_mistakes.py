@@ -66,3 +66,16 @@ def test_labels_out_of_range_count_as_missing(y: int) -> None:
         assert bool(Bernoulli().observed(jnp.asarray(value))) == bernoulli
         assert bool(Poisson().observed(jnp.asarray(value))) == poisson
     assert bool(jax.jit(Poisson().observed)(3))
+
+
+def test_a_confident_success_keeps_the_digits_of_its_score_in_single_precision() -> None:
+    eta = jnp.asarray([30.0, 0.0, 1.0])
+    for likelihood, logits, y in (
+        (Categorical(3), eta, 0),
+        (Bernoulli(), eta[:1], 1),
+        (Bernoulli(), -eta[:1], 0),
+    ):
+        exact = likelihood.score(logits, y)
+        single = likelihood.score(logits.astype(jnp.float32), y)
+        np.testing.assert_allclose(single, exact, rtol=1e-5)
+        assert np.all(np.asarray(exact) != 0)

@@ -66,8 +66,13 @@ class Categorical(LikelihoodBase):
         return jax.nn.log_softmax(eta)[self._label(y)]
 
     def score(self, eta: Array, y: PyTree) -> Array:
-        """onehot(y) - p: a confident mistake is not attenuated."""
-        return jax.nn.one_hot(self._label(y), eta.shape[0], dtype=eta.dtype) - jax.nn.softmax(eta)
+        """onehot(y) - p, where 1 - p of the label is the sum of the others and keeps its digits near 0.
+
+        A confident mistake is not attenuated.
+        """
+        label = jax.nn.one_hot(self._label(y), eta.shape[0], dtype=eta.dtype)
+        others = (1 - label) * jax.nn.softmax(eta)
+        return label * jnp.sum(others) - others
 
     def fisher_root(self, eta: Array, y: PyTree) -> Array:
         """diag(sqrt p) - p sqrt(p)': exact, A A' = diag(p) - p p', of rank C - 1."""

@@ -53,8 +53,9 @@ class Bernoulli(_OneOutput):
         return label * jax.nn.log_sigmoid(eta[0]) + (1 - label) * jax.nn.log_sigmoid(-eta[0])
 
     def score(self, eta: Array, y: PyTree) -> Array:
-        """y - p: a confident mistake is not attenuated."""
-        return _number(y, eta) - jax.nn.sigmoid(eta)
+        """y - p, from both tails so that it keeps its digits; a confident mistake is not attenuated."""
+        target = _number(y, eta)
+        return target * jax.nn.sigmoid(-eta) - (1 - target) * jax.nn.sigmoid(eta)
 
     def fisher_root(self, eta: Array, y: PyTree) -> Array:
         """sqrt(p (1 - p)), from both tails so that it does not underflow early."""
