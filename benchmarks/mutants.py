@@ -44,7 +44,7 @@ ABOVE = {
     "likelihoods": ("learners", "metrics"),
     "dynamics": ("learners", "adapt"),
     "models": ("covariances", "learners", "streams"),
-    "learners": ("streams", "adapt", "ekf"),
+    "learners": ("covariances", "streams", "adapt", "ekf"),
     "metrics": ("streams", "sessions"),
     "tables": ("sessions", "cli"),
     "sessions": ("cli",),

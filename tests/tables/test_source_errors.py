@@ -58,6 +58,7 @@ CASES = {
         CSV,
         "should be jsonl but its first line is not a JSON object: it begins 'a,b'",
     ),
+    "long line as jsonl": ("a.jsonl", b"a" * 99 + b"\n", f"it begins {'a' * 40!r}"),
     "jsonl as csv": ("a.csv", JSONL, "should be csv but holds JSON lines"),
     "array": ("a.json", b'[{"a": 1}]', "holds a JSON array; jsonl must hold one JSON object per line"),
     "sniffed array": ("a.txt", b'[{"a": 1}]', "holds a JSON array"),
