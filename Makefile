@@ -1,6 +1,7 @@
 # make demo   set up what is missing, then learn to read digits from a stream
 # make test   set up what is missing, then lint, types, floors and the test-suite
 # make soak   a million rows of every learner that hurt, and a run that is killed again and again; for hours
+# make thorough  what the test-suite samples, in full: half an hour more
 # make mutants  a hundred small changes of the package, each of which a test should notice; for hours
 #
 # Variables: PYTHON (the interpreter to build .venv with), UV=0 (use pip even where uv is at hand),
@@ -23,10 +24,10 @@ override UV := uv
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint types floors tests doctests soak mutants docs format clean
+.PHONY: help demo test lint types floors tests thorough doctests soak mutants docs format clean
 
 help:
-	@sed -n '1,7s/^# \{0,1\}//p' $(firstword $(MAKEFILE_LIST))
+	@sed -n '1,8s/^# \{0,1\}//p' $(firstword $(MAKEFILE_LIST))
 	@echo "Other targets: lint types floors tests doctests docs format clean"
 
 demo: $(STAMPS)/demo
@@ -82,6 +83,9 @@ floors: $(STAMPS)/test
 tests: $(STAMPS)/test
 	$(BIN)/pytest -n $(WORKERS) --dist worksteal $(ARGS)
 	CREDO_TESTS=optimised $(BIN)/pytest -n $(WORKERS) --dist worksteal $(ARGS) -m optimised || [ $$? -eq 5 ]
+
+thorough: $(STAMPS)/test
+	CREDO_TESTS=thorough $(BIN)/pytest -n $(WORKERS) --dist worksteal $(ARGS) -m thorough
 
 doctests: $(STAMPS)/test
 	JAX_PLATFORMS=cpu $(BIN)/pytest -n $(WORKERS) --dist worksteal --doctest-modules src

@@ -104,10 +104,26 @@ def check(cell: tuple[str, str, str], name: str, made: tuple[Any, ...]) -> None:
     assert drawn > 1e-8 if cell[1].startswith("mc") else drawn == 0.0
 
 
+LIKELIHOODS = ("normal", "bernoulli", "categorical")
+
+
+def turn(cell: tuple[str, str, str]) -> int:
+    """The likelihood whose turn it is: every two of a rule, a curvature and a family meet all three."""
+    rule, curvature, family = cell
+    return (list(RULES).index(rule) + list(CURVATURES).index(curvature) + list(FAMILIES).index(family)) % 3
+
+
+@pytest.mark.thorough
 @pytest.mark.parametrize("cell", ALL, ids="-".join)
-def test_every_cell_goes_through_every_verb_with_three_likelihoods(cell: tuple[str, str, str]) -> None:
-    names = ("normal", "bernoulli", "categorical")
-    for name, made in all_verbs(cell, names).items():
+def test_every_cell_goes_through_every_verb_with_the_other_likelihoods(cell: tuple[str, str, str]) -> None:
+    names = [name for number, name in enumerate(LIKELIHOODS) if number != turn(cell)]
+    for name, made in all_verbs(cell, (names[0], names[1])).items():
+        check(cell, name, made)
+
+
+@pytest.mark.parametrize("cell", ALL, ids="-".join)
+def test_every_cell_goes_through_every_verb_with_a_likelihood(cell: tuple[str, str, str]) -> None:
+    for name, made in all_verbs(cell, (LIKELIHOODS[turn(cell)],)).items():
         check(cell, name, made)
     model, params, ys = CASES["normal"]
     learner = learner_of(cell, model)
