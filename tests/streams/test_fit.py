@@ -60,6 +60,16 @@ def test_steps_of_the_learning_rule_reach_the_posterior_and_a_wild_one_is_refuse
     np.testing.assert_allclose(result.belief.cov.dense(), COV, atol=1e-10)
 
 
+def test_a_batch_fit_by_bog_is_one_by_bbb() -> None:
+    fits = []
+    for rule in (credo.BOGRule(1e-4, parameters="moment"), credo.BBBRule(1e-4, parameters="moment")):
+        learner = credo.RecursiveLearner(REGRESSION, credo.Diagonal(), rule=rule)
+        fits.append(credo.fit(learner, learner.init(jnp.zeros(4), var=PRIOR), (X, Y), iterations=3))
+    np.testing.assert_allclose(fits[0].belief.mean, fits[1].belief.mean, atol=1e-12)
+    np.testing.assert_allclose(fits[0].belief.var, fits[1].belief.var, atol=1e-12)
+    assert fits[0].ok.all() and fits[0].elbo[-1] > fits[0].elbo[0]
+
+
 def test_missing_and_weighted_rows_are_those_of_the_recursive_learner() -> None:
     learner = credo.extended_kalman(REGRESSION)
     prior = learner.init(jnp.zeros(4), var=PRIOR)
