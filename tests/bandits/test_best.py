@@ -211,6 +211,27 @@ def test_every_law_agrees_with_its_own_draws() -> None:
         np.testing.assert_allclose(jnp.sum(found), 1.0, atol=1e-9, err_msg=name)
 
 
+def test_two_joint_arms_and_arms_with_one_unknown_noise_have_a_closed_form() -> None:
+    cov = jnp.array([[1.0, 0.6], [0.6, 2.0]])
+    spread, key = np.sqrt(1.8), jax.random.key(0)
+    noise = credo.InverseGamma(0.75, 0.6)
+    unit = np.sqrt(0.6 / 0.75)
+    for known, expected in (
+        (None, scipy.stats.norm.cdf(0.5 / spread)),
+        (noise, scipy.stats.t.cdf(0.5 / (spread * unit), 1.5)),
+    ):
+        law = LatentExpectation(credo.Normal(1.0), jnp.array([[0.5], [0.0]]), cov, known)
+        found = probability_best(law, key=key)
+        np.testing.assert_allclose(found, [expected, 1 - expected], atol=1e-5)
+        alone = probability_best(law, jnp.array([False, True]), key=key)
+        np.testing.assert_array_equal(alone, [0.0, 1.0])
+    # a third arm far below leaves the gap of the others, a Student-t of 1.5 degrees of freedom
+    law = LatentExpectation(credo.Normal(1.0), jnp.array([[0.5], [0.0], [-1e6]]), jnp.eye(3), noise)
+    expected = scipy.stats.t.cdf(0.5 / (np.sqrt(2.0) * unit), 1.5)
+    found = jax.jit(lambda law: probability_best(law, key=key))(law)
+    np.testing.assert_allclose(found, [expected, 1 - expected, 0.0], atol=PROMISED)
+
+
 def test_no_draws_are_refused() -> None:
     with pytest.raises(credo.CredoError, match="draws"):
         probability_best(_latent(jnp.eye(3)), key=jax.random.key(0), draws=0)
