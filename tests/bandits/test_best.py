@@ -217,8 +217,8 @@ def test_two_joint_arms_and_arms_with_one_unknown_noise_have_a_closed_form() -> 
     noise = credo.InverseGamma(0.75, 0.6)
     unit = np.sqrt(0.6 / 0.75)
     for known, expected in (
-        (None, scipy.stats.norm.cdf(0.5 / spread)),
-        (noise, scipy.stats.t.cdf(0.5 / (spread * unit), 1.5)),
+        (None, float(scipy.stats.norm.cdf(0.5 / spread))),
+        (noise, float(scipy.stats.t.cdf(0.5 / (spread * unit), 1.5))),
     ):
         law = LatentExpectation(credo.Normal(1.0), jnp.array([[0.5], [0.0]]), cov, known)
         found = probability_best(law, key=key)
@@ -227,7 +227,7 @@ def test_two_joint_arms_and_arms_with_one_unknown_noise_have_a_closed_form() -> 
         np.testing.assert_array_equal(alone, [0.0, 1.0])
     # a third arm far below leaves the gap of the others, a Student-t of 1.5 degrees of freedom
     law = LatentExpectation(credo.Normal(1.0), jnp.array([[0.5], [0.0], [-1e6]]), jnp.eye(3), noise)
-    expected = scipy.stats.t.cdf(0.5 / (np.sqrt(2.0) * unit), 1.5)
+    expected = float(scipy.stats.t.cdf(0.5 / (np.sqrt(2.0) * unit), 1.5))
     found = jax.jit(lambda law: probability_best(law, key=key))(law)
     np.testing.assert_allclose(found, [expected, 1 - expected, 0.0], atol=PROMISED)
 

@@ -170,11 +170,12 @@ class _Laws(NamedTuple):
     @staticmethod
     def of(centre: Array, spread: Array, free: Array | None, log_weights: Array | None) -> _Laws:
         """The laws of (K, J) components."""
-        values = (centre, 1.0 / spread, None if free is None else student_terms(free))
-        if log_weights is None:
-            return _Laws(*values, None)
-        values = jax.tree.map(lambda leaf: leaf[..., None], values)
-        return _Laws(*values, jnp.exp(log_weights)[..., None])
+        weights = None if log_weights is None else jnp.exp(log_weights)
+        laws = _Laws(centre, 1.0 / spread, None if free is None else student_terms(free), weights)
+        if weights is None:  # (K, 1) already
+            return laws
+        columns: _Laws = jax.tree.map(lambda leaf: leaf[..., None], laws)
+        return columns
 
     def at(self, nodes: Array) -> tuple[Array, Array]:
         """The distribution functions and densities (K, N), up to one factor."""
