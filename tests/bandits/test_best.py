@@ -19,7 +19,7 @@ from credo.bandits import probability_best
 from credo.bandits.best_of_counts import best_of_betas, best_of_gammas
 from credo.bandits.best_of_draws import best_of_draws, best_of_separate_draws
 from credo.bandits.best_of_normals import best_of_normals
-from credo.bandits.student import student_height, student_law
+from credo.bandits.student import student_law, student_terms
 from credo.likelihoods import DrawnExpectation, IndependentExpectation, LatentExpectation, WeightedExpectation
 
 PROMISED = 1e-4
@@ -81,10 +81,17 @@ def test_a_hundred_arms_take_merged_cells() -> None:
 
 
 def test_student_arms_and_mixtures_agree_with_a_fine_integral() -> None:
-    location, scale, df = [0.0, 1.0, 0.5], [1.0, 0.01, 3.0], [2.0, 4.0, 30.0]
-    laws = [scipy.stats.t(n, m, s) for m, s, n in zip(location, scale, df, strict=True)]
-    found = jax.jit(best_of_normals)(jnp.array(location), jnp.array(scale), None, jnp.array(df))
-    np.testing.assert_allclose(found, _integral(laws), atol=PROMISED)
+    students = jax.jit(lambda location, scale, df: best_of_normals(location, scale, None, df))
+    for location, scale, df in (
+        ([0.0, 1.0, 0.5], [1.0, 0.01, 3.0], [2.0, 4.0, 30.0]),
+        ([0.0, 1.0, 0.5], [1.0, 1e-4, 0.3], [1.0, 1.0, 1.0]),  # an even rule in x is off by 1e-3
+        ([0.0, 30.0, -900.0], [1.0, 1.0, 1e-2], [0.6, 1.5, 1e4]),  # tails that face each other
+    ):
+        laws = [scipy.stats.t(n, m, s) for m, s, n in zip(location, scale, df, strict=True)]
+        expected = _integral(laws)
+        for kind, error in ((jnp.float64, PROMISED), (jnp.float32, 1.5 * PROMISED)):
+            found = students(jnp.array(location, kind), jnp.array(scale, kind), jnp.array(df, kind))
+            np.testing.assert_allclose(found, expected, atol=error, err_msg=str(df))
 
     weights = jnp.array([[0.2, 0.8], [0.5, 0.5]])
     means, sds = jnp.array([[0.0, 1.0], [0.5, 0.8]]), jnp.array([[2.0, 1e-3], [1e-3, 0.5]])
@@ -97,8 +104,8 @@ def test_student_arms_and_mixtures_agree_with_a_fine_integral() -> None:
 
 def test_the_student_law_agrees_with_scipy() -> None:
     z = np.linspace(-60, 60, 2001)
-    law = jax.jit(lambda z, df: student_law(z, df, student_height(df)))
-    for df, error in ((1.0, 2e-5), (2.0, 2e-6), (5.0, 2e-8), (1e5, 1e-12)):
+    law = jax.jit(lambda z, df: student_law(z, student_terms(df)))
+    for df, error in ((0.5, 1e-5), (2.0, 5e-6), (5.0, 2e-6), (1e5, 1e-12)):
         cdf, density = law(jnp.asarray(z), jnp.asarray(df))
         np.testing.assert_allclose(cdf, scipy.stats.t.cdf(z, df), atol=error)
         np.testing.assert_allclose(density, scipy.stats.t.pdf(z, df), atol=1e-7)
@@ -202,6 +209,27 @@ def test_every_law_agrees_with_its_own_draws() -> None:
         error = 0.04 if name == "correlated" else 0.015
         np.testing.assert_allclose(found, expected, atol=error, err_msg=name)
         np.testing.assert_allclose(jnp.sum(found), 1.0, atol=1e-9, err_msg=name)
+
+
+def test_two_joint_arms_and_arms_with_one_unknown_noise_have_a_closed_form() -> None:
+    cov = jnp.array([[1.0, 0.6], [0.6, 2.0]])
+    spread, key = np.sqrt(1.8), jax.random.key(0)
+    noise = credo.InverseGamma(0.75, 0.6)
+    unit = np.sqrt(0.6 / 0.75)
+    for known, expected in (
+        (None, float(scipy.stats.norm.cdf(0.5 / spread))),
+        (noise, float(scipy.stats.t.cdf(0.5 / (spread * unit), 1.5))),
+    ):
+        law = LatentExpectation(credo.Normal(1.0), jnp.array([[0.5], [0.0]]), cov, known)
+        found = probability_best(law, key=key)
+        np.testing.assert_allclose(found, [expected, 1 - expected], atol=1e-5)
+        alone = probability_best(law, jnp.array([False, True]), key=key)
+        np.testing.assert_array_equal(alone, [0.0, 1.0])
+    # a third arm far below leaves the gap of the others, a Student-t of 1.5 degrees of freedom
+    law = LatentExpectation(credo.Normal(1.0), jnp.array([[0.5], [0.0], [-1e6]]), jnp.eye(3), noise)
+    expected = float(scipy.stats.t.cdf(0.5 / (np.sqrt(2.0) * unit), 1.5))
+    found = jax.jit(lambda law: probability_best(law, key=key))(law)
+    np.testing.assert_allclose(found, [expected, 1 - expected, 0.0], atol=PROMISED)
 
 
 def test_no_draws_are_refused() -> None:

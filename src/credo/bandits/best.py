@@ -5,12 +5,14 @@ from __future__ import annotations
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.scipy.special import ndtr
 
 from credo.bandits.best_of_counts import best_of_betas, best_of_gammas
 from credo.bandits.best_of_draws import best_of_draws, best_of_separate_draws, joint_normals
 from credo.bandits.best_of_normals import best_of_normals
-from credo.bandits.noise_nodes import noise_nodes
-from credo.beliefs import Beta, Dirichlet, Gamma
+from credo.bandits.noise_nodes import FEW, noise_nodes, wide_noise_nodes
+from credo.bandits.student import student_law, student_terms
+from credo.beliefs import Beta, Dirichlet, Gamma, InverseGamma
 from credo.core.errors import require_integer
 from credo.core.groups import Groups, each, in_order
 from credo.core.types import Array
@@ -37,8 +39,9 @@ def probability_best(
       them, to 1e-4 by quadrature; draws of independent ensembles without any error.
     - Dirichlet class probabilities are exact, by independent gammas.
     - A mixture of hypotheses about all arms is the average over them.
-    - Joint normal arms, and Student-t arms with one noise variance for all, are exact where no two are
-      correlated.
+    - Two joint normal arms, or Student-t arms with one noise variance, are exact; more are exact where no two
+      are correlated. Where a learner is known to correlate them, as one of low rank does, this is not
+      looked for.
     - All other laws are represented by `draws` joint draws, and the probability is the share of them. A
       policy that plays these shares is *defined* by the draws, so that the probability it reports of its
       choice is exact, given the key.
@@ -146,21 +149,51 @@ def _best_of_latent(part: LatentExpectation, allowed: Array, key: Array, draws: 
     """Arms that are jointly normal, or Student-t with one noise for all."""
     turn = _turn(part)
     location, cov = turn * part.location, part.cov
+    if location.shape == (2,):
+        return _best_of_pair(location, cov, part.noise, allowed)
     unit = safe_sqrt(jnp.diagonal(cov))
 
+    def over(nodes: tuple[Array, Array]) -> Array:
+        sds, weights = nodes
+        return weights @ jax.vmap(lambda sd: best_of_normals(location, sd * unit, None, None, allowed))(sds)
+
     def exact() -> Array:
-        if part.noise is None:
+        noise = part.noise
+        if noise is None:
             return best_of_normals(location, unit, None, None, allowed)
-        sds, weights = noise_nodes(part.noise, location.dtype)
-        each = jax.vmap(lambda sd: best_of_normals(location, sd * unit, None, None, allowed))(sds)
-        return weights @ each
+        shares: Array = jax.lax.cond(
+            jnp.asarray(noise.shape) < FEW,
+            lambda: over(wide_noise_nodes(noise, location.dtype)),
+            lambda: over(noise_nodes(noise, location.dtype)),
+        )
+        return shares
 
     def drawn() -> Array:
         if part.noise is not None:
             return best_of_draws(part.sample(key, (draws,)), None, allowed)
         return best_of_draws(joint_normals(location, scaled_root(cov), key, draws), None, allowed)
 
+    if part.correlated:
+        return drawn()
     apart = jnp.where(allowed[:, None] & allowed[None, :], cov, 0.0)
     correlated = jnp.any(apart * (1.0 - jnp.eye(cov.shape[0], dtype=cov.dtype)) != 0)
     shares: Array = jax.lax.cond(correlated, drawn, exact)
     return shares
+
+
+def _best_of_pair(location: Array, cov: Array, noise: InverseGamma | None, allowed: Array) -> Array:
+    """Two arms, correlated or not: the sign of a normal or Student-t gap."""
+    both = allowed[0] & allowed[1]
+    gap = jnp.where(both, location[0] - location[1], 0.0)
+    spread = safe_sqrt(jnp.maximum(jnp.where(both, cov[0, 0] + cov[1, 1] - 2.0 * cov[0, 1], 1.0), 0.0))
+    if noise is not None:
+        spread = spread * jnp.sqrt(jnp.asarray(noise.scale, gap.dtype) / jnp.asarray(noise.shape, gap.dtype))
+    z = gap / jnp.where(spread > 0, spread, 1.0)
+    if noise is None:
+        chances = ndtr(jnp.stack([z, -z]))
+    else:
+        ends = jnp.clip(jnp.stack([z, -z]), -1e14, 1e14)
+        chances = student_law(ends, student_terms(2.0 * jnp.asarray(noise.shape, gap.dtype)))[0]
+    sure = 0.5 + 0.5 * jnp.sign(jnp.stack([gap, -gap]))
+    chances = jnp.where(both, jnp.where(spread > 0, chances, sure), 1.0)
+    return jnp.where(allowed, chances, 0.0)

@@ -2,29 +2,59 @@
 
 The probability that an arm is best is an integral of densities and distribution functions of all arms. Each
 of them changes within a few scales about its own location, so a rule must know where every one does:
-quantiles of all arms are the edges of the cells, and each cell has a few Gauss-Legendre nodes.
+quantiles of all arms are the edges of the cells, and each cell has a few Gauss-Legendre nodes. Where tails
+are heavy, the nodes of a cell lie evenly on the scale on which the nearest arm is smooth.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TypeVar
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from credo.core.types import Array
+from credo.core.types import Array, DTypeLike
 
-__all__ = ["MANY", "cell_nodes", "merge_cells", "sum_in_chunks"]
+__all__ = ["MANY", "ascending", "cell_nodes", "graded_nodes", "merge_cells", "sum_in_chunks"]
+
+T = TypeVar("T")
+"""What an integrand needs to know."""
 
 MANY = 200
 """The number of cells from which `merge_cells` is worth its cost."""
 
+_SORTED = 256
+"""The number of values from which `sort` is faster than counting."""
+
 _CHUNK = 1600
 """How many exponentials are taken at once."""
 
+_UNROLLED = 6
+"""The number of chunks from which a loop is worth its cost."""
+
 _MERGED = 72
 """How many cells are left when cells are merged."""
+
+
+def ascending(values: Array) -> Array:
+    """The values (N,) in ascending order; up to some hundreds by counting, which is faster than `sort`."""
+    values = jax.lax.stop_gradient(values)
+    count = values.shape[0]
+    if count > _SORTED:
+        return jnp.sort(values, stable=False)
+    number = np.arange(count)
+    earlier = jnp.asarray(number[:, None] < number[None, :])
+    before = (values[:, None] < values[None, :]) | ((values[:, None] == values[None, :]) & earlier)
+    # products with ones, because XLA takes sums of more than 32 numbers in a slow way
+    kind = values.dtype
+    rank = _product(jnp.ones(count, kind), before.astype(kind))
+    return _product(values, (rank[None, :] == jnp.asarray(number, kind)[:, None]).astype(kind).T)
+
+
+def _product(values: Array, matrix: Array) -> Array:
+    return jnp.matmul(values, matrix, precision=jax.lax.Precision.HIGHEST)
 
 
 def cell_nodes(edges: Array, order: int) -> tuple[Array, Array]:
@@ -37,44 +67,100 @@ def cell_nodes(edges: Array, order: int) -> tuple[Array, Array]:
         order: how many nodes n a cell has; polynomials of degree 2 n - 1 are integrated exactly.
 
     Returns:
-        Nodes and weights, N = C order.
+        Nodes and weights, N = C n.
     """
-    edges = jnp.sort(jax.lax.stop_gradient(edges), stable=False)
+    edges = ascending(edges)
+    points, weights = _rule(order, edges.dtype)
+    start, width = edges[:-1, None], (edges[1:] - edges[:-1])[:, None]
+    return (start + width * points[None]).reshape(-1), (width * weights[None]).reshape(-1)
+
+
+def _rule(order: int, dtype: DTypeLike) -> tuple[Array, Array]:
+    """The nodes and weights of Gauss and Legendre on [0, 1]."""
     points, weights = np.polynomial.legendre.leggauss(order)
-    start, width = edges[:-1], edges[1:] - edges[:-1]
-    nodes = start[:, None] + width[:, None] * jnp.asarray(0.5 + 0.5 * points, edges.dtype)[None]
-    return nodes.reshape(-1), (width[:, None] * jnp.asarray(0.5 * weights, edges.dtype)[None]).reshape(-1)
+    return jnp.asarray(0.5 + 0.5 * points, dtype), jnp.asarray(0.5 * weights, dtype)
+
+
+def graded_nodes(edges: Array, order: int, centre: Array, width: Array) -> tuple[Array, Array]:
+    """Like `cell_nodes`, for laws with heavy tails: the nodes of a cell are even in t, x = m + s sinh(t).
+
+    m and s are the centre and width of the arm that varies fastest in the cell: the one with the least
+    s + (distance from m to the cell). So a tail that falls like a power of x falls like exp(-t). Edges also
+    lie half-way between neighbouring centres, so that no cell is in the tails of two arms that face each
+    other.
+
+    Arguments:
+        edges: the edges (C + 1,), in any order.
+        order: how many nodes n a cell has.
+        centre, width: where each arm's density is not smooth (K,): at m +- i s for a Student-t, with s its
+            scale times sqrt(df).
+
+    Returns:
+        Nodes and weights, N = (C + K - 1) n.
+    """
+    edges, centre, width = jax.lax.stop_gradient((edges, centre, width))
+    middles = ascending(centre)
+    between = jnp.maximum(0.5 * (middles[1:] + middles[:-1]), jnp.min(edges))
+    edges = ascending(jnp.concatenate([edges, between]))
+    low, high = edges[:-1], edges[1:]
+    gap = jnp.maximum(low[None, :] - centre[:, None], centre[:, None] - high[None, :])
+    speed = jnp.maximum(gap, 0.0) + width[:, None]
+    fastest = speed <= 1.000001 * jnp.min(speed, axis=0)[None]
+    m = jnp.max(jnp.where(fastest, centre[:, None], -jnp.inf), axis=0)
+    s = jnp.max(jnp.where(fastest, width[:, None], -jnp.inf), axis=0)
+    far = (jnp.stack([low, high]) - m[None]) / s[None]
+    size = jnp.abs(far)
+    start, stop = jnp.sign(far) * jnp.log(size + jnp.sqrt(size * size + 1.0))  # the inverse of sinh
+    points, weights = _rule(order, edges.dtype)
+    t = start[:, None] + (stop - start)[:, None] * points[None]
+    out, back = jnp.exp(jnp.stack([t, -t]))
+    nodes = m[:, None] + (0.5 * s)[:, None] * (out - back)
+    steps = (0.5 * s * (stop - start))[:, None] * (out + back) * weights[None]
+    return nodes.reshape(-1), steps.reshape(-1)
 
 
 def sum_in_chunks(
-    integrate: Callable[[Array, Array], Array], nodes: Array, weights: Array, cost: int
+    integrate: Callable[[Array, Array, T], Array], nodes: Array, weights: Array, terms: T, cost: int
 ) -> Array:
-    """The sum of `integrate(nodes, weights)` over chunks of the nodes.
+    """The sum of `integrate(nodes, weights, terms)` over chunks of the nodes.
 
-    XLA spreads a loop of some thousand exponentials over the processors, and waking them takes ten times as
-    long as the loop itself; a chunk stays below that size.
+    XLA spreads a loop of some thousand exponentials, or more than eight loops that can run side by side, over
+    the processors, and waking them takes ten times as long as the loops themselves. So a chunk stays below
+    that size, and is a branch of its own, after that of the chunk before. What a branch reads exists in
+    memory; otherwise XLA would compute nodes and terms again for every arm and node.
 
     Arguments:
-        integrate: from some nodes and their weights to what they add to the integrals (K,).
+        integrate: from some nodes, their weights and the terms to what they add to the integrals (K,).
         nodes, weights: the rule (N,).
+        terms: what the integrand needs to know, a tree of arrays.
         cost: how many exponentials a node takes.
 
     Returns:
-        The integrals (K,).
+        The integrals (K,), which are 0 where the nodes are not finite.
     """
     count = -(-nodes.shape[0] * cost // _CHUNK)
-    if count == 1:
-        return integrate(nodes, weights)
-    size = -(-nodes.shape[0] // count)
+    size = -(-nodes.shape[0] // (8 * count)) * 8
+    total = jnp.zeros_like(jax.eval_shape(integrate, nodes, weights, terms))
+
+    def leave(total: Array, *_: object) -> Array:
+        return total
+
+    def add(total: Array, nodes: Array, weights: Array, terms: T) -> Array:
+        return total + integrate(nodes, weights, terms)
+
+    def step(total: Array, chunk: tuple[Array, Array]) -> tuple[Array, None]:
+        later: Array = jax.lax.cond(jnp.isfinite(chunk[0][0]), add, leave, total, *chunk, terms)
+        return later, None
+
+    if count <= _UNROLLED:
+        for start in range(0, nodes.shape[0], size):
+            part = slice(start, start + size)
+            total, _ = step(total, (nodes[part], weights[part]))
+        return total
     rest = count * size - nodes.shape[0]
     chunks = (jnp.pad(nodes, (0, rest), mode="edge"), jnp.pad(weights, (0, rest)))
-
-    def add(total: Array, chunk: tuple[Array, Array]) -> tuple[Array, None]:
-        return total + integrate(*chunk), None
-
     first, second = (values.reshape(count, size) for values in chunks)
-    start = jnp.zeros_like(jax.eval_shape(integrate, first[0], second[0]))
-    return jax.lax.scan(add, start, (first, second))[0]
+    return jax.lax.scan(step, total, (first, second))[0]
 
 
 def merge_cells(edges: Array) -> Array:

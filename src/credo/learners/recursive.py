@@ -14,7 +14,7 @@ from credo.core.names import ForecastName
 from credo.core.records import record, replace, static_field
 from credo.core.trees import ravel, spread
 from credo.core.types import Array, ArrayLike, Key, PyTree
-from credo.covariances import Family, Full, Readable
+from credo.covariances import Family, Full, LowRank, Readable
 from credo.dynamics import Dynamics, Static
 from credo.learners.acceptance import legible
 from credo.learners.base import Info, Learner, accept, clean, usable
@@ -189,7 +189,8 @@ class RecursiveLearner(Learner[Gaussian]):
         eta, rows = self.model.linearize(belief.mean, belief.unravel, x)
         cov = belief.cov.push(belief.cov.admit(rows))
         likelihood, etas = self.model.rows_of(eta, x)
-        return LatentExpectation(likelihood, etas, cov, belief.noise)
+        correlated = isinstance(self.family, LowRank) and etas.shape[0] > 1
+        return LatentExpectation(likelihood, etas, cov, belief.noise, correlated)
 
     def function_draw(self, belief: Gaussian, key: Key) -> SampledFunction:
         step = self._vectors(belief, as_key(key), ()) - belief.mean

@@ -15,7 +15,7 @@ import numpy as np
 from credo.beliefs import Beta, Dirichlet, Gamma
 from credo.beliefs.inverse_gamma import InverseGamma
 from credo.core.errors import CredoError
-from credo.core.records import record
+from credo.core.records import record, static_field
 from credo.core.trees import as_like
 from credo.core.types import Array, ArrayLike
 from credo.core.verbs import verb
@@ -131,6 +131,7 @@ class LatentExpectation(Expectation):
     eta: Array
     cov: Array
     noise: InverseGamma | None = None
+    correlated: bool = static_field(default=False)
 
     @property
     def linear(self) -> bool:
@@ -173,10 +174,9 @@ class LatentExpectation(Expectation):
         """The variance of each number; infinite for a Student-t with at most 2 degrees of freedom."""
         if not self.linear:
             return self._moments()[1]
-        var = self.scale**2
         if self.df is None:
-            return var
-        finite = self.df > 2
+            return self.scale**2
+        var, finite = self.scale**2, self.df > 2
         return jnp.where(
             var > 0, var * jnp.where(finite, self.df / jnp.where(finite, self.df - 2, 1), jnp.inf), 0
         )
