@@ -37,7 +37,7 @@ def test_its_weights_are_those_of_two_priors(report: Any) -> None:
 
 def test_wide_contexts_have_no_covariance_over_them() -> None:
     start = bandits.default_agent(3, 1000)
-    assert np.shape(start.params(jax.random.key(0))) == (601, 1)
+    assert np.shape(start.params(jax.random.key(0))) == (401, 1)
 
 
 def test_features_of_actions() -> None:

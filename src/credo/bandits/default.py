@@ -28,7 +28,7 @@ WAVES, WAVE_VARS, WAVE_NOISE, LINEAR = 200, (0.3, 1.0), 0.1, 0.5
 MANY_INPUTS = 150
 """Above how many inputs features are rectified."""
 
-UNITS, UNIT_VARS, UNIT_NOISE = 600, (0.004,), 0.02
+UNITS, UNIT_VARS, UNIT_NOISE = 400, (0.004,), 0.02
 """Rectified features: how many, the prior variances, and the noise of rewards."""
 
 
@@ -81,7 +81,7 @@ def default_agent(
     Two such learners, with a small and a large prior variance, are weighed by how they predicted the rewards
     so far, and the better one may change (`Experts`): the small prior learns noisy rewards sooner, and the
     large one goes on to explore where rewards are rare and large. With more than 150 inputs, as in images,
-    one learner of 600 random rectified features takes their place. The policy is `UCB(0.7)`. Nothing is tuned
+    one learner of 400 random rectified features takes their place. The policy is `UCB(0.7)`. Nothing is tuned
     to a data set; the settings were chosen on other seeds of statlog, covertype, MNIST and the wheel.
 
     Arguments:
@@ -98,7 +98,7 @@ def default_agent(
     Raises:
         CredoError: a number is below 1, or the design is another one.
 
-    Cost: 2 K (200 + d)^2, and with more than 150 inputs 600 (600 K + d).
+    Cost: 2 K (200 + d)^2, and with more than 150 inputs 400 (400 K + d).
     """
     require_integer("arms", arms, 2)
     require_integer("inputs", inputs, 1)
