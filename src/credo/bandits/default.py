@@ -88,7 +88,8 @@ def default_agent(
         arms: the number K of arms.
         inputs: the length d of a context; or with design "actions" of the row of an arm.
         design: "outputs" where a context describes the situation, "actions" where it has a row for each arm.
-        policy: the policy; None for the default.
+        policy: the policy; None for the default, whose propensities are 0 and 1. Where the log is to be
+            evaluated for other policies, choose `Thompson(floor=0.01)`.
         scale: whether contexts are standardised as they come. Leave it out for images.
         key: the key that draws the random features.
 
@@ -107,8 +108,9 @@ def default_agent(
     net = _rectified(inputs, scale, key) if many else _waves(inputs, scale, key)
     variances, noise = (UNIT_VARS, UNIT_NOISE) if many else (WAVE_VARS, WAVE_NOISE)
     regression = extended_kalman(Model(net, Normal(noise)))
-    one: Learner[Any] = regression if design == "actions" else ArmsDesign(regression, arms)
-    experts: Learner[Any] = Experts([one] * len(variances), switching=1e-3)
+    one = regression if design == "actions" else ArmsDesign(regression, arms)
+    learners: list[Learner[Any]] = [one] * len(variances)
+    experts: Learner[Any] = Experts(learners, switching=1e-3)
     agent = Agent(
         experts,
         arms,

@@ -52,6 +52,8 @@ class RandomFeatures:
         >>> belief = learner.init(net.init())
         >>> belief.size, round(float(learner.expect(belief, jnp.ones(2)).var[0]), 1)
         (101, 2.0)
+        >>> RandomFeatures.draw(0, inputs=2, features=100, linear=0.5, activation="relu").init().shape
+        (103, 1)
     """
 
     frequencies: Array
