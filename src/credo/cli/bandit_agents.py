@@ -138,7 +138,7 @@ def prepare(name: str, problem: Problem, policy: Policy | None) -> Prepared:
         start = default_agent(
             problem.arms, problem.inputs, design=problem.design, policy=policy, scale=problem.scale
         )
-        words = "unlike learners of rewards, weighed by how they predict"
+        words = "random features of the inputs, with priors weighed by how they predict"
         return Prepared(start.agent, start.params, start.var, words)
     return _of_contexts(name, problem, policy)
 

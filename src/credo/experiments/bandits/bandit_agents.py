@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import NamedTuple, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 import credo
 from credo.bandits import UCB, Agent, Policy, Thompson, Uniform, default_agent
@@ -83,24 +83,31 @@ def random_features(
     *,
     features: int = 200,
     length: float | None = None,
+    linear: float | None = None,
+    activation: Literal["cos", "relu"] = "cos",
+    var: float = 0.3,
     noise_var: float = 0.1,
     width: float = 0.7,
     scale: bool = True,
 ) -> Player:
-    """A linear regression on random Fourier features for each arm, explored by UCB.
+    """A linear regression on random features for each arm, explored by UCB.
 
     Arguments:
         arms, inputs: the numbers of arms and inputs.
         features: how many.
         length: their length scale; None for sqrt(inputs).
+        linear: the factor of the inputs among them; None for none.
+        activation: "cos" for waves and "relu" for a hidden layer.
+        var: the prior variance of their weights.
         noise_var: the variance of the noise.
         width: of UCB.
         scale: whether contexts are standardised as they come.
     """
-    net = RandomFeatures.draw(7, inputs, features, math.sqrt(inputs) if length is None else length)
+    length = math.sqrt(inputs) if length is None else length
+    net = RandomFeatures.draw(7, inputs, features, length, linear=linear, activation=activation)
     learner = credo.extended_kalman(credo.Model(net, credo.Normal(noise_var)))
     agent = Agent(learner, arms, "arms", UCB(width), "online" if scale else None)
-    return Player(agent, lambda _: net.init(), 0.3)
+    return Player(agent, lambda _: net.init(), var)
 
 
 def _linear(arms: int, inputs: int, noise: credo.Normal, var: float, policy: Policy) -> Player:

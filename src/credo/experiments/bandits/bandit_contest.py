@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Contest", "Contestant", "Peer", "contest", "spread"]
 
-POINTS, BATCH, VERSION = 100, 5, 1
+POINTS, BATCH, VERSION = 100, 5, 2
 """How many points a curve has, how many seeds run side by side, and a number that changes with the agents."""
 
 

@@ -18,6 +18,15 @@ __all__ = ["run"]
 RUNS: dict[Size, int] = {"quick": 2, "full": 5}
 STEPS: dict[Size, int] = {"quick": 500, "full": 5000}
 FEATURES = functools.partial(agents.random_features, features=400, length=6.0, scale=False)
+RECTIFIED = functools.partial(
+    agents.random_features,
+    features=800,
+    length=0.9,
+    activation="relu",
+    var=0.02,
+    width=0.2,
+    scale=False,
+)
 VW = Peer(3848, 95, "VW SquareCB, linear")
 LOFI = Peer(3369, 35, "LOFI, its code rerun")
 SUBSPACE = Peer(2646, 169, "subspace EKF, fair warm-up")
@@ -25,6 +34,7 @@ CONTESTANTS: list[tuple[str, agents.Build, Peer]] = [
     ("default", functools.partial(agents.default, scale=False), VW),
     ("linear of rank 10, UCB", agents.linear_outputs, VW),
     ("random features, UCB", FEATURES, LOFI),
+    ("rectified random features, UCB", RECTIFIED, LOFI),
 ]
 
 # Run

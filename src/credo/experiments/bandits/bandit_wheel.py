@@ -24,11 +24,13 @@ DELTAS: dict[Size, tuple[float, ...]] = {"quick": (0.95,), "full": (0.5, 0.7, 0.
 STEPS = 5000
 DIVISOR = 50.0
 MAIN = "delta = 0.95"
-FEATURES = functools.partial(agents.random_features, length=0.6, noise_var=1e-4, width=1.0, scale=False)
+FEATURES = functools.partial(
+    agents.random_features, length=0.7, linear=0.5, var=3.0, noise_var=1e-3, width=2.0, scale=False
+)
 CONTESTANTS = [
     Contestant("default", agents.default, {MAIN: Peer(4056, None, "VW SquareCB, linear")}),
     Contestant("linear, UCB", agents.linear, {MAIN: Peer(2663, 58, "River LinUCB")}),
-    Contestant("random features, UCB", FEATURES, {MAIN: Peer(7587, 3910, "LOFI, its code rerun")}),
+    Contestant("inputs and random features, UCB", FEATURES, {MAIN: Peer(7587, 3910, "LOFI, its code rerun")}),
 ]
 PEERS = {
     MAIN: [
