@@ -45,6 +45,8 @@ LEARNERS: dict[str, Any] = {
     "replay": credo.replay(regression(), capacity=3),
     "dense Fisher": credo.ekf.dense_fisher.learner(regression(), lr=1.0),
     "diagonal Fisher": credo.ekf.diag_fisher.learner(regression(), lr=1.0),
+    "bootstrap": bandits.Bootstrap(credo.sgd(regression()), 3),
+    "bootstrap, whole": bandits.Bootstrap(FULL, 3, "double", whole=True),
     "logistic": _observing(credo.Bernoulli()),
     "counts": _observing(credo.Poisson()),
     "Student-t": _observing(credo.StudentT(4.0, 0.1)),
@@ -67,7 +69,7 @@ COUNTING: dict[str, Any] = {
 }
 """Learners without inputs, which have no model."""
 
-PARTIAL = ("last layer", "random subspace", "svd subspace", "blocks")
+PARTIAL = ("last layer", "random subspace", "svd subspace", "blocks", "dropout", "neural linear")
 """Learners of networks, or of a part of one."""
 
 NAMES = [*LEARNERS, *WRAPPERS, *COUNTING, *PARTIAL]
@@ -107,7 +109,7 @@ def agent_of(name: str, design: Any, policy: bandits.Policy) -> tuple[bandits.Ag
     if design == "pairs":
         learner = _around(learner, bandits.ArmsDesign if name in COUNTING else bandits.OutputsDesign)
     first = (CONTEXTS[0], jnp.zeros((), jnp.int32)) if outputs > 1 else CONTEXTS[0]
-    options = {"example": (first, 0.0)} if name in ("replay", "memory") else {}
+    options = {"example": (first, 0.0)} if name in ("replay", "memory", "neural linear") else {}
     agent = bandits.Agent(learner, ARMS, design, policy)
     return agent, agent.init(params, var=1.5, **options), x, jnp.asarray(reward)
 
@@ -126,6 +128,11 @@ def _partial(name: str, outputs: int) -> tuple[Any, Any]:
     model, params = credo.Model(net, credo.Normal(0.09)), _double(net.init(0, (P,)))
     if name == "blocks":
         return credo.bong(model, credo.Blocks({"1": credo.Full(), "*": credo.Diagonal()})), params
+    if name == "dropout":
+        thinned = credo.replace(model, apply=bandits.DropoutNetwork(net, 0.2))
+        return bandits.Dropout(credo.sgd(thinned), masks=3), params
+    if name == "neural linear":
+        return bandits.NeuralLinear(credo.replay(model, 0.01, capacity=3), every=1), params
     if name == "last layer":
         return credo.last_layer_ekf(model, params), None
     several = jax.tree.map(lambda *leaves: jnp.stack(leaves), *[net.init(key, (P,)) for key in range(3)])
