@@ -3,6 +3,7 @@
 An `Agent` is a learner of rewards, a design (how arms share the learner) and a policy (how an arm is chosen).
 """
 
+from credo.bandits import baselines
 from credo.bandits.agent import Agent, AgentBelief
 from credo.bandits.baselines import (
     Bootstrap,
@@ -203,6 +204,7 @@ __all__ = [
     "Wheel",
     "arm_key",
     "arm_values",
+    "baselines",
     "bootstrap_agent",
     "compare",
     "confidence_sequence",

@@ -32,11 +32,11 @@ def match_predictions(
         prior_outputs: f0 (N,), the outputs at m0.
 
     Returns:
-        m (D,), and a lower triangular root of S (D, D).
+        m (D,), and a root of S (D, D), which is not triangular.
 
     The law is kept exactly where the rows that are not zero are linearly independent, so that N is at most D.
     Otherwise it is kept in the directions in which the new features can tell the outputs apart, by the
-    pseudo-inverse. Cost: N^3 + N D^2 + D^3.
+    pseudo-inverse. Cost: N D^2 + N^2 D.
 
     Example:
         >>> f, R = jnp.array([1.0, -1.0]), jnp.array([[0.1, 0.0], [0.2, 0.3]])
@@ -51,9 +51,9 @@ def match_predictions(
     inverse = jnp.where(kept, 1.0 / jnp.where(kept, values, 1.0), 0.0)
     gain = prior_root @ ((right.T * inverse[None, :]) @ left.T)
     mean = prior_mean + gain @ (outputs - prior_outputs)
-    along = right.T * kept.astype(half.dtype)[None, :]
-    rest = prior_root - (prior_root @ along) @ right  # (I - G J) W
-    both = jnp.concatenate([rest, gain @ root], axis=1)
-    triangle = jnp.linalg.qr(both.T, mode="r")
-    signs = jnp.where(jnp.diagonal(triangle) < 0, -1.0, 1.0).astype(half.dtype)
-    return mean, (triangle * signs[:, None]).T
+    # S = W (I - V V' + V T T' V') W' with the right singular vectors V, so that W is only changed along them
+    size = values.shape[0]
+    triangle = jnp.linalg.qr((inverse[:, None] * (left.T @ root)).T, mode="r")
+    square = jnp.zeros((size, size), half.dtype).at[: triangle.shape[0]].set(triangle).T
+    change = square - jnp.diag(kept.astype(half.dtype))
+    return mean, prior_root + (prior_root @ right.T) @ change @ right

@@ -70,7 +70,7 @@ class NeuralLinear(Learner[NeuralLinearBelief]):
 
     `init` needs `example`, one observation (x, y). Exact given the features, with normal noise, between
     renewals. Cost of a step: D^2 for the D parameters of the last layer, `steps` times the memory of
-    gradients, and every `every` steps N^3 + N D^2 + D^3 for a memory of N.
+    gradients, and N D^2 + N^2 D for a memory of N every `every` steps (under `jax.vmap` in all of them).
 
     Example:
         >>> import credo

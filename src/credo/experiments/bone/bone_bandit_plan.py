@@ -11,6 +11,7 @@ SIZES: dict[Size, tuple[int, int, int]] = {"quick": (4, 8, 1000), "full": (10, 3
 """How many worlds are for tuning, how many are scored, and their steps."""
 
 WIDTH = (0.25, 0.5, 1.0, 1.5, 2.0)
+EXPLORE = (0.1, 0.25, 0.5)
 GAMMA, VAR = (0.97, 0.985, 0.99), (1.0, 2.0, 4.0, 8.0)
 METHODS = [
     Method(
@@ -20,18 +21,20 @@ METHODS = [
         note="measured before with C-LSSM on the chances: 2845 (realised)",
         quick=True,
     ),
-    Method("C-OU, Thompson", {"method": "ou"}, grid(gamma=GAMMA, var=(0.25, *VAR))),
+    Method("C-OU, Thompson", {"method": "ou"}, grid(gamma=(0.97, 0.985), var=4.0, explore=EXPLORE)),
+    Method("C-ACI, UCB", {"method": "aci"}, grid(q=(0.03, 0.1, 0.3), width=(0.0, *WIDTH))),
     Method(
-        "C-ACI, UCB",
+        "C-ACI, Thompson",
         {"method": "aci"},
-        grid(q=(0.03, 0.1, 0.3), width=(0.0, *WIDTH)),
+        grid(q=(0.03, 0.1), explore=(0.25, 0.5)),
         3000.0,
         note="measured before: 1658; the published one does not explore",
     ),
+    Method("RL[1]-OUPR*, UCB", {"method": "rl-oupr"}, grid(hazard=(0.03, 0.1, 0.25), width=(0.0, *WIDTH))),
     Method(
-        "RL[1]-OUPR*, UCB",
+        "RL[1]-OUPR*, Thompson",
         {"method": "rl-oupr"},
-        grid(hazard=(0.03, 0.1, 0.25), width=(0.0, *WIDTH)),
+        grid(hazard=(0.1, 0.25), explore=EXPLORE),
         2366.7,
         note="measured before: 1640",
     ),
