@@ -11,6 +11,7 @@ import pytest
 
 import credo
 from credo import bandits
+from credo.core.trees import ravel
 
 D, ARMS = 3, 2
 RNG = np.random.default_rng(0)
@@ -116,7 +117,7 @@ def test_a_subspace_has_the_directions_of_a_run_of_gradient_descent() -> None:
     belief = recipe.init()
     assert belief.belief.mean.shape == (4,)
     learner: Any = recipe.agent.learner
-    rows = jax.vmap(lambda tree: credo.core.trees.ravel(tree)[0])(learner.model.apply.directions)
+    rows = jax.vmap(lambda tree: ravel(tree)[0])(learner.model.apply.directions)
     np.testing.assert_allclose(rows @ rows.T, np.eye(4), atol=1e-5)
 
 
