@@ -101,8 +101,8 @@ def run(size: Size, seed: int, progress: Progress, cells: Cells | None = None) -
                 continue
             places.setdefault(family, []).append(amount)
             peer = {"rank 10": LOFI, "subspace 200": SUBSPACE}.get(f"{family} {amount}") if full else None
-            made: Build = build
-            contestants.append(Contestant(f"{family} {amount}", made, {"statlog": peer} if peer else {}))
+            player: Build = build
+            contestants.append(Contestant(f"{family} {amount}", player, {"statlog": peer} if peer else {}))
     plan = Contest(
         title="What a network keeps of the past",
         worlds={name: load(name, limit=5000) if name == "mnist" else load(name) for name in WORLDS[size]},
