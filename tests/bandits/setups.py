@@ -29,7 +29,8 @@ def agent(design: Any, **options: Any) -> tuple[bandits.Agent, Any, Any]:
         params: Any = NET.init(0, (SIZE,))
         contexts = XS
     else:
-        one = bandits.Agent(LINEAR, ARMS, design, **options)
-        params, contexts = jnp.zeros(SIZE), XS if design == "arms" else ROWS
+        learner = credo.RunLength(bandits.ArmsDesign(LINEAR, ARMS), 0.1, 2) if design == "pairs" else LINEAR
+        one = bandits.Agent(learner, ARMS, design, **options)
+        params, contexts = jnp.zeros(SIZE), ROWS if design == "actions" else XS
     scale = {"context": contexts[0]} if options.get("scale") else {}
     return one, one.init(params, var=2.0, **scale), contexts

@@ -250,8 +250,16 @@ class ArmsDesign(Design[ArmBeliefs[B]], Generic[B]):
         return self.learner.expectation(_of_arm(belief, arm), context)
 
     def expect_arms(self, belief: ArmBeliefs[B], context: PyTree) -> Expectation:
-        parts = jax.vmap(lambda one: self.learner.expectation(one, context))(belief.beliefs)
-        return IndependentExpectation(parts)
+        law = IndependentExpectation(
+            jax.vmap(lambda one: self.learner.expectation(one, context))(belief.beliefs)
+        )
+        if law.size != self.arms:
+            raise CredoError(
+                "learner must be a learner of one reward with design='arms'; this one expects "
+                f"{law.size // self.arms} numbers of each arm.",
+                field="learner",
+            )
+        return law
 
 
 def _of_arm(belief: ArmBeliefs[B], arm: Array) -> B:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import os
 from pathlib import Path
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -12,7 +14,14 @@ import pytest
 
 from credo.bandits import UCB, Thompson, Wheel
 from credo.experiments.bandits import bandit_agents as agents
-from credo.experiments.bandits import bandit_contest, bandit_mab, bandit_mnist, bandit_tabular, bandit_wheel
+from credo.experiments.bandits import (
+    bandit_contest,
+    bandit_mab,
+    bandit_memory,
+    bandit_mnist,
+    bandit_tabular,
+    bandit_wheel,
+)
 from credo.experiments.bandits.bandit_contest import Contest, Contestant, Peer, contest
 from credo.experiments.engine.cell_folder import Cells
 from credo.experiments.engine.portions import silent
@@ -45,7 +54,7 @@ def test_a_contest_has_every_run_and_goes_on_from_its_cells(
 
 @pytest.mark.parametrize("build", [agents.linear_outputs, bandit_wheel.FEATURES])
 def test_an_agent_starts_without_a_preference(build: agents.Build) -> None:
-    agent, params, var = build(3, 4)
+    agent, params, var, _ = build(3, 4)
     scaled = {} if agent.scale is None else {"context": np.zeros(4)}
     belief = agent.init(params(jax.random.key(0)), var=var, **scaled)
     choice = agent.decide(belief, jnp.ones(4), key=0)
@@ -66,6 +75,26 @@ def test_slopes_and_posteriors_of_arms(monkeypatch: pytest.MonkeyPatch) -> None:
     assert 0.0 < rows["power of T, linear UCB"].ours < 1.0
     with figures.style():
         assert figures.png(outcome.figure()).startswith(b"\x89PNG")
+
+
+def test_reward_against_memory_has_a_curve_for_each_way_of_keeping_the_past(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def build(size: int, arms: int, inputs: int) -> agents.Player:
+        return agents.uniform(arms, inputs)
+
+    sizes = tuple(functools.partial(build, size) for size in (1, 3, 10))
+    monkeypatch.setattr(bandit_memory, "FAMILIES", {"rank": sizes})
+    monkeypatch.setattr(bandit_memory, "STEPS", {"quick": 20})
+    monkeypatch.setattr(bandit_memory, "load", lambda name: Wheel(delta=0.5))
+    outcome = bandit_memory.run("quick", 0, silent)
+    assert [row.quantity for row in outcome.rows] == ["reward, statlog: rank 1", "reward, statlog: rank 10"]
+    with figures.style():
+        figure: Any = outcome.figure()
+        assert list(figure.axes[0].lines[0].get_xdata()) == [1, 10]
+        assert figures.png(figure).startswith(b"\x89PNG")
+    replayed = bandit_memory.replay(10, 3, 4)
+    assert replayed.options["example"][0][0].shape == (4,) and replayed.agent.scale == "online"
 
 
 @pytest.mark.parametrize("module", [bandit_tabular, bandit_mnist])

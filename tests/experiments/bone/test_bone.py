@@ -5,11 +5,15 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import jax.numpy as jnp
 import numpy as np
 import pytest
+import scipy.stats
 
+import credo
 from credo.experiments import reproduce
 from credo.experiments.bone import (
+    bone_bandit,
     bone_drift_jump,
     bone_electricity,
     bone_heavy_tails,
@@ -20,15 +24,18 @@ from credo.experiments.bone import (
     bone_sde,
     bone_segmentation,
 )
+from credo.experiments.bone.bone_bandit_learner import NarrowThompson
 from credo.experiments.bone.bone_bandit_world import make_worlds
 from credo.experiments.bone.bone_electricity_world import standardized
 from credo.experiments.bone.bone_figure import smooth
 from credo.experiments.bone.bone_moons_world import rotating_moons
 from credo.experiments.bone.bone_peers import NEIGHBOURS
-from credo.experiments.bone.bone_plan import Plan, grid
+from credo.experiments.bone.bone_plan import Method, Plan, grid
 from credo.experiments.bone.bone_tuning import measures
 from credo.experiments.bone.bone_world import Draw, Streams, make_streams
+from credo.experiments.engine.portions import silent
 from credo.experiments.engine.purposes import SCORED, TUNING
+from credo.likelihoods import LatentExpectation
 
 PLANS = [
     bone_segmentation.PLAN,
@@ -148,7 +155,21 @@ def test_arms_walk_between_0_and_1_and_tuning_worlds_are_others() -> None:
     assert abs(steps.var() / 0.003 - 1) < 0.1
     assert abs(np.mean(scored.reward - chance)) < 0.02
     assert not np.isin(scored.chance[:, 0], tuning.chance[:, 0]).any()
-    assert len(np.unique(np.concatenate([scored.key, tuning.key]), axis=0)) == 6
+
+
+def test_all_agents_of_the_restless_bandit_play_in_the_same_worlds(monkeypatch: pytest.MonkeyPatch) -> None:
+    point = grid(gamma=0.97, var=2.0, width=1.0)
+    monkeypatch.setattr(bone_bandit, "SIZES", {"quick": (2, 2, 100)})
+    monkeypatch.setattr(bone_bandit, "METHODS", [Method("C-OU, UCB", {"method": "ou"}, point, quick=True)])
+    outcome = bone_bandit.run("quick", 0, silent)
+    pseudo, realised = (outcome.arrays[f"{kind} C-OU, UCB"] for kind in ("pseudo", "realised"))
+    rows = {row.quantity: row.ours for row in outcome.rows}
+    assert pseudo.min() > 0 and pseudo.mean() < rows["pseudo-regret, an arm at random"]
+    assert np.all(realised == np.round(realised))  # rewards are 0 or 1
+    assert np.all(outcome.series["C-OU, UCB"][1:] >= outcome.series["C-OU, UCB"][:-1])
+    law = LatentExpectation(credo.Normal(1.0), jnp.array([[0.0], [0.5]]), jnp.eye(2))
+    half = NarrowThompson(0.5).pmf(law)
+    np.testing.assert_allclose(half[1], scipy.stats.norm.cdf(0.5 / (0.5 * np.sqrt(2))), atol=1e-4)
 
 
 def test_demand_is_standardized_by_the_past_alone() -> None:

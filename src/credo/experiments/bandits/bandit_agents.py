@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Literal, NamedTuple, TypeAlias
 
 import credo
@@ -26,11 +27,12 @@ __all__ = [
 
 
 class Player(NamedTuple):
-    """What `play` needs of an agent: the agent, its prior mean for each seed, and its prior variances."""
+    """What `play` needs: the agent, its prior mean for each seed, its prior variances, and other options."""
 
     agent: Agent
     params: Callable[[Array], PyTree]
     var: PyTree
+    options: Mapping[str, PyTree] = MappingProxyType({})
 
 
 Build: TypeAlias = Callable[[int, int], Player]
@@ -61,11 +63,11 @@ def uniform(arms: int, inputs: int) -> Player:
     return linear(arms, inputs, Uniform())
 
 
-def network(arms: int, inputs: int) -> Player:
-    """A network of 50 hidden units with K outputs, a belief of rank 20, and Thompson sampling."""
+def network(arms: int, inputs: int, rank: int = 20, scale: bool = True) -> Player:
+    """A network of 50 hidden units with K outputs, a belief of some rank, and Thompson sampling."""
     net = MLP(outputs=arms, hidden=(50,))
-    learner = credo.bong(credo.Model(net, credo.Normal(0.02)), LowRank(20))
-    agent = Agent(learner, arms, "outputs", Thompson(draws=64), "online")
+    learner = credo.bong(credo.Model(net, credo.Normal(0.02)), LowRank(rank))
+    agent = Agent(learner, arms, "outputs", Thompson(draws=64), "online" if scale else None)
     return Player(agent, lambda key: net.init(key, (inputs,)), net.prior_var(net.init(0, (inputs,))))
 
 

@@ -176,9 +176,11 @@ def _key(seed: int, batch: int) -> Array:
 def _batch(plan: Contest, world: str, player: Contestant, key: Array, count: int) -> Arrays:
     environment = plan.worlds[world]
     inputs = jax.eval_shape(lambda: environment.context(environment.start(0))).x.shape[-1]
-    agent, params, var = player.build(environment.arms, inputs)
+    agent, params, var, options = player.build(environment.arms, inputs)
     begin = time.perf_counter()
-    report: Any = play(agent, environment, steps=plan.steps, seeds=count, key=key, params=params, var=var)
+    report: Any = play(
+        agent, environment, steps=plan.steps, seeds=count, key=key, params=params, var=var, options=options
+    )
     seconds = time.perf_counter() - begin
     regret = report.regret[:, _places(plan.steps)]
     return {"total": report.totals, "regret": regret, "seconds": np.array(seconds)}

@@ -25,8 +25,9 @@ def draw(series: Mapping[str, np.ndarray], arrays: Mapping[str, np.ndarray]) -> 
     figure.suptitle("A restless bandit: ten arms whose chances walk")
     curves, boxes = figure.subplots(1, 2, width_ratios=[1.3, 1])
     labels = [label for label in series if label != "step"]
-    for label in labels:
-        curves.plot(series["step"], series[label], label=label)
+    for number, label in enumerate(labels):
+        dashes = "-" if number < 7 else "--"  # there are seven colours
+        curves.plot(series["step"], series[label], dashes, label=label)
     curves.set(xlabel="pulls", ylabel="pseudo-regret so far, mean over worlds")
     curves.legend(loc="upper left")
     boxes.boxplot([arrays[f"pseudo {label}"] for label in labels], orientation="horizontal")

@@ -1,71 +1,73 @@
-"""The learners of `bone-bandit`: one for every arm, and Thompson sampling between them."""
+"""The agents of `bone-bandit`: one learner for every arm, and a policy between them."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TypeAlias
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 
 import credo
+from credo.bandits import UCB, Agent, Policy, Thompson
 from credo.core.trees import as_like
-from credo.core.types import Array, Key
+from credo.core.types import Array, ArrayLike, PyTree
 from credo.covariances import Diagonal
-from credo.experiments.bone.bone_bandit_world import ARMS, Worlds
+from credo.experiments.bone.bone_bandit_world import ARMS
 from credo.experiments.bone.bone_learner import TracedValues, make
 from credo.experiments.bone.bone_plan import BoneProgram
-from credo.experiments.engine.any_learner import AnyBelief, AnyLearner
-from credo.experiments.engine.sweep import One
 from credo.learners import BetaBernoulli, RecursiveLearner
+from credo.likelihoods import Expectation, LatentExpectation
 
-__all__ = ["build"]
+__all__ = ["agent_of", "prior_of"]
 
 MODEL = credo.Model(lambda w, x: w, credo.Bernoulli())
-
-State: TypeAlias = tuple[AnyBelief, Key]
-"""The beliefs of all arms, and the key of the choices."""
+"""A chance that is the logistic function of one parameter."""
 
 
-def _arm(program: BoneProgram, values: TracedValues) -> AnyLearner:
-    if program.get("method") == "beta":
-        return BetaBernoulli(forgetting=values["forgetting"])
-    return make(RecursiveLearner(MODEL, Diagonal()), program, values)
+@credo.record
+class NarrowThompson(Policy):
+    """Thompson sampling from laws with `explore` times their standard deviation, as Agrawal & Goyal 2013 do.
+
+    Arguments:
+        explore: the factor, above 0; only normal laws on the latent scale are made narrower.
+    """
+
+    explore: ArrayLike = 1.0
+
+    def probabilities(self, expectation: Expectation, allowed: Array, t: Array, key: Array) -> Array:
+        """The probability that each arm is best under the narrower laws."""
+
+        def narrow(node: Any) -> Any:
+            if not isinstance(node, LatentExpectation):
+                return node
+            return credo.replace(node, cov=node.cov * as_like(self.explore, node.cov) ** 2)
+
+        law: Expectation = jax.tree.map(
+            narrow, expectation, is_leaf=lambda node: isinstance(node, LatentExpectation)
+        )
+        return Thompson().probabilities(law, allowed, t, key)
 
 
-def build(program: BoneProgram) -> One[Worlds, None]:
-    """Return the function of one world: for each 50th part of it, the pseudo-regret and the published regret.
+def agent_of(program: BoneProgram, values: TracedValues) -> Agent:
+    """The agent of a method.
 
     Arguments:
         program: see `bone_learner.make`; the method "beta" is a conjugate learner.
+        values: the numbers of the method, and the `width` of UCB; without it, arms are drawn by Thompson
+            sampling. `explore` multiplies the standard deviations that Thompson sampling draws with.
     """
+    if program.get("method") == "beta":
+        learner: credo.Learner[object] = BetaBernoulli(forgetting=values["forgetting"])  # type: ignore[assignment]
+    else:
+        learner = make(RecursiveLearner(MODEL, Diagonal()), program, values)
+    policy: Policy = NarrowThompson(values.get("explore", 1.0))
+    if "width" in values:
+        policy = UCB(values["width"])
+    return Agent(learner, ARMS, "arms", policy)
 
-    def one(values: Mapping[str, Array], world: Worlds, shared: None) -> dict[str, Array]:
-        learner = _arm(program, values)
-        first = learner.init(jnp.zeros(1), var=values.get("var", 1.0))
-        beliefs = jax.tree.map(lambda leaf: jnp.stack([leaf] * ARMS), first)
-        key = jax.random.wrap_key_data(jnp.asarray(world.key))
 
-        def pull(state: State, row: tuple[Array, Array]) -> tuple[State, Array]:
-            beliefs, key = state
-            chance, reward = row
-            beliefs = jax.vmap(learner.predict)(beliefs)
-            mean, sd = jax.vmap(lambda belief: (belief.mean, jnp.sqrt(belief.var)))(beliefs)
-            mean, sd = mean.reshape(ARMS), sd.reshape(ARMS)
-            key, draw = jax.random.split(key)
-            noise = jax.random.normal(draw, (ARMS,), mean.dtype)
-            arm = jnp.argmax(mean + as_like(values["explore"], mean) * sd * noise)
-            weights = (jnp.arange(ARMS) == arm).astype(mean.dtype)
-
-            def learn(belief: AnyBelief, y: Array, weight: Array) -> AnyBelief:
-                return learner.update(belief, jnp.zeros(()), y, weight=weight)[0]
-
-            regret = jnp.stack([jnp.max(chance) - chance[arm], jnp.max(reward) - reward[arm]])
-            return (jax.vmap(learn)(beliefs, reward, weights), key), regret
-
-        rows = (jnp.asarray(world.chance), jnp.asarray(world.reward))
-        regrets: Array = jax.lax.scan(pull, (beliefs, key), rows)[1]
-        parts = regrets.reshape(50, -1, 2).sum(axis=1)
-        return {"pseudo": parts[:, 0], "realised": parts[:, 1]}
-
-    return one
+def prior_of(program: BoneProgram, values: TracedValues) -> tuple[PyTree, PyTree]:
+    """The prior mean and variance of each arm's learner; a Beta arm has a prior of its own."""
+    if program.get("method") == "beta":
+        return None, 1.0
+    return jnp.zeros(1), values.get("var", 1.0)

@@ -17,12 +17,10 @@ class Worlds(NamedTuple):
     Attributes:
         chance: the chance of a reward (T, arms).
         reward: whether a pull would be rewarded (T, arms), 0 or 1.
-        key: the raw key of the choices (2,).
     """
 
     chance: np.ndarray
     reward: np.ndarray
-    key: np.ndarray
 
 
 def make_worlds(seed: int, purpose: int, count: int, steps: int) -> Worlds:
@@ -43,5 +41,4 @@ def make_worlds(seed: int, purpose: int, count: int, steps: int) -> Worlds:
             chance[world, t] = now
             now = np.clip(now + walk[t], 0.0, 1.0)
         reward[world] = rng.random((steps, ARMS)) < chance[world]
-    keys = np.stack([[seed, purpose * 1000 + world] for world in range(count)])
-    return Worlds(chance, reward, keys.astype(np.uint32))
+    return Worlds(chance, reward)

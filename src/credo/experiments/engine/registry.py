@@ -75,7 +75,7 @@ _EXPERIMENTS: dict[str, tuple[str, str, str]] = {
     ),
     "bone-bandit": (
         "bone",
-        "A restless bandit: Thompson sampling with a learner for every arm",
+        "A restless bandit: UCB and Thompson sampling with a learner for every arm",
         "Duran-Martin et al. 2024 (BONE, arXiv 2411.10153): bandits",
     ),
     "bone-sde": (
@@ -142,6 +142,11 @@ _EXPERIMENTS: dict[str, tuple[str, str, str]] = {
         "bandits",
         "5,000 digits by bandit feedback: the default agent, a linear one and random features",
         "Duran-Martin, Kara & Murphy 2022 (arXiv 2112.00195): MNIST",
+    ),
+    "bandit-memory": (
+        "bandits",
+        "Reward against memory: the rank of a covariance, a replay buffer, a subspace, an ensemble",
+        "the talk on online learning: bandits, the memory of low-rank filters",
     ),
 }
 
