@@ -63,6 +63,7 @@ LINEAR: dict[str, agents.Build] = {
     "credo, linear, UCB": agents.linear,
     "credo, linear, unknown noise, Thompson": agents.normal_inverse_gamma,
 }
+NETWORK: dict[str, agents.Build] = {"credo, network of rank 20, Thompson": agents.network}
 FEATURES = "credo, random features, UCB"
 SLOW = 3
 """How many runs there are of agents that take most of a millisecond a step."""
@@ -135,18 +136,22 @@ TRIED: dict[str, Sequence[Settings]] = {
 
 
 def build_peer(name: str, settings: Settings) -> Build:
-    """The agent of another package with settings."""
+    """The agent of another package with settings.
+
+    Arguments:
+        name: the package, and its policy where the package has several classes; for VW and pybandits the
+            settings say what the further words stand for.
+        settings: what it takes.
+    """
     words = name.replace(",", "").split()
-    extra: dict[str, Any] = {}
-    kind = words[0]
+    kind, extra = words[0], {}
     if kind in ("MABWiser", "contextualbandits"):
         extra = {"policy": words[1]}
     elif kind == "bayesianbandits":
         learner = {"NIG": "NormalInverseGammaRegressor", "Normal": "NormalRegressor"}[words[1]]
         extra = {"learner": learner, "policy": {"Thompson": "ThompsonSampling"}[words[2]]}
-    elif kind == "River":
+    elif kind == "River" or name == "VW by arm number":
         kind = name
-    # What stands behind "VW" and "pybandits" is for the reader: their settings say it.
     return peer(kind, **extra, **settings)
 
 
@@ -164,7 +169,7 @@ STATLOG = {
     "pybandits Bernoulli, Thompson": Chosen(NETWORKS, 1, 500),
 }
 COVERTYPE = {
-    "VW SquareCB": Chosen(_vw("--squarecb --gamma_scale 10", 1, 0.0, True)),
+    "VW SquareCB": Chosen(_vw("--squarecb --gamma_scale 1000", 1, 1.0, True)),
     "VW bag": Chosen(_vw("--bag 5", 2, 0.0, True)),
     "River LinUCB": Chosen({"alpha": 10.0, "beta": 100.0}),
     "MABWiser LinUCB": Chosen({"alpha": 0.25, "l2_lambda": 1.0}, SLOW),
@@ -181,8 +186,9 @@ DIGITS = {
     "contextualbandits LinUCB": Chosen({"alpha": 0.25, "lambda_": 1.0}, 1, 100),
 }
 WHEEL = {
-    "VW SquareCB": Chosen(_vw("--squarecb --gamma_scale 100", 1, 0.0, True)),
-    "River LinUCB": Chosen({"alpha": 1.0, "beta": 1.0}),
+    "VW softmax": Chosen(_vw("--softmax --lambda 50", 3, 0.0, True)),
+    "VW SquareCB": Chosen(_vw("--squarecb --gamma_scale 100", 1, 0.0, False)),
+    "River LinUCB": Chosen({"alpha": 0.1, "beta": 10.0}),
     "MABWiser LinTS": Chosen({"alpha": 0.25, "l2_lambda": 1.0}, SLOW),
     "bayesianbandits NIG, Thompson": Chosen({}, SLOW),
     "contextualbandits LinUCB": Chosen({"alpha": 0.25, "lambda_": 1.0}, SLOW),
@@ -191,14 +197,14 @@ WORLDS = {
     "statlog": World(
         "statlog, 9 inputs, 7 arms",
         functools.partial(bandits.load, "statlog"),
-        {DEFAULT: agents.default, FEATURES: agents.random_features, **LINEAR},
+        {DEFAULT: agents.default, FEATURES: agents.random_features, **NETWORK, **LINEAR},
         STATLOG,
         3,
     ),
     "covertype": World(
         "covertype, 54 inputs, 7 arms",
         functools.partial(bandits.load, "covertype"),
-        {DEFAULT: agents.default, FEATURES: agents.random_features, **LINEAR},
+        {DEFAULT: agents.default, FEATURES: agents.random_features, **NETWORK, **LINEAR},
         COVERTYPE,
         2,
     ),

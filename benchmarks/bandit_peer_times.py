@@ -237,9 +237,7 @@ def _peers(every: Mapping[str, tuple[Settings, int]], rows: Rows) -> dict[str, E
     for name, (settings, steps) in every.items():
         if "cannot run" in version(name.split(",")[0]):
             continue
-        # Names tell settings of VW apart after a comma.
-        kind = "VW" if name.startswith("VW,") else name
-        agent = build_peer(kind, settings)(rows.rewards.shape[1], rows.x.shape[1], 0)
+        agent = build_peer(name, settings)(rows.rewards.shape[1], rows.x.shape[1], 0)
         entries[name] = Entry(
             steps, functools.partial(_loop, agent, Rows(rows.x[:steps], rows.rewards[:steps]))
         )
