@@ -191,7 +191,7 @@ WHEEL = {
     "River LinUCB": Chosen({"alpha": 0.1, "beta": 10.0}),
     "MABWiser LinTS": Chosen({"alpha": 0.25, "l2_lambda": 1.0}, SLOW),
     "bayesianbandits NIG, Thompson": Chosen({}, SLOW),
-    "contextualbandits LinUCB": Chosen({"alpha": 0.25, "lambda_": 1.0}, SLOW),
+    "contextualbandits LinUCB": Chosen({"alpha": 0.1, "lambda_": 1.0}, SLOW),
 }
 WORLDS = {
     "statlog": World(
