@@ -176,7 +176,13 @@ def rewards(title: str, options: argparse.Namespace) -> list[Result]:
                     )
                 )
             continue
-        result = ours(name) if name in world.ours else theirs(name)
+        try:
+            result = ours(name) if name in world.ours else theirs(name)
+        except Exception as error:  # what a package cannot do is a result, too
+            if name in world.ours:
+                raise
+            print(f"# {title}: {name} cannot run: {type(error).__name__}: {str(error)[:120]}", flush=True)
+            continue
         if file is not None:
             seconds = math.nan if result.seconds is None else result.seconds
             np.savez(file, scores=np.stack(result.scores), setting=result.setting, seconds=seconds)
@@ -266,6 +272,8 @@ def main() -> None:
     parser.add_argument("--keep", type=Path, help="a folder in which the rewards of finished agents are kept")
     parser.add_argument("--turns", type=int, default=7, help="how often every time is taken")
     options = parser.parse_args()
+    if options.keep:
+        options.keep.mkdir(parents=True, exist_ok=True)
     print(", ".join(version(name) for name in PACKAGES) + f", JAX {jax.__version__}", flush=True)
     for name in options.worlds:
         if options.tune:
