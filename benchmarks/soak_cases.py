@@ -189,8 +189,8 @@ KNOWN = (
         "(full|low-rank|diagonal), (classes|blr)",
         ("outliers",),
         ("apart", "nlpd"),
-        "the class of an outlier has nothing to do with its input of 10^6, and a wrong one throws the mean by "
-        "10^6 times the covariance; single precision has no room for such a belief: a run in double "
+        "the class of an outlier has nothing to do with its input of 10^6, and a wrong one throws the "
+        "mean by 10^6 times the covariance; single precision has no room for such a belief: a run in double "
         "precision whose belief is rounded to single precision after every row parts as much (full: 8,087 "
         "rows of 200,000 against 1,979, diagonal: 2,636 against 5,726)",
     ),

@@ -37,8 +37,8 @@ class Range:
 
     Example:
         >>> rate = Range("rate", 0.01, 100.0, log=True)
-        >>> rate.encode(1.0).tolist(), rate.decode(np.array([0.5]))
-        ([0.0], 10.0)
+        >>> rate.encode(100.0).tolist(), round(rate.decode(np.array([0.5])), 6)
+        ([1.0], 10.0)
     """
 
     name: str
