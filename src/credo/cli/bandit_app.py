@@ -95,7 +95,7 @@ def evaluate(
     *,
     policy: Annotated[list[str] | None, Parameter(negative="")] = None,
     estimator: Annotated[list[str] | None, Parameter(negative="")] = None,
-    interval: str = "bootstrap",
+    interval: str = "likelihood",
     level: float = 0.95,
     clip: Annotated[float | None, Parameter(allow_leading_hyphen=True)] = None,
     reward_range: Annotated[str | None, Parameter(allow_leading_hyphen=True)] = None,
@@ -119,7 +119,8 @@ def evaluate(
     estimator
         ips, snips, clipped, direct, dr, sn-dr or switch; may be given several times. By default dr.
     interval
-        bootstrap, bernstein (holds for any number of rows) or sequence (for logs of learning agents).
+        likelihood, bootstrap, bernstein (holds for any number of rows) or sequence (for logs of learning
+        agents).
     level
         The probability with which the interval is to hold the truth.
     clip

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import functools
+from statistics import NormalDist
+from typing import Any
 
 import numpy as np
 import pytest
+from scipy.optimize import minimize
 from tests.bandits.estimators.worlds import VALUE, World, fixed_log, learning_logs
 
 from credo.bandits import EstimatorName, IntervalName, Log, confidence_sequence, evaluate
 from credo.bandits.estimators.intervals import bernstein_interval
+from credo.bandits.estimators.likelihood import likelihood_interval
 
 RUNS = 200
 FEWEST = 181
@@ -23,13 +27,69 @@ def _logs(kind: str) -> list[World]:
 
 @pytest.mark.parametrize("kind", ["fixed", "learning"])
 @pytest.mark.parametrize("name", ["ips", "dr"])
-def test_the_bootstrap_covers_at_the_nominal_rate(name: EstimatorName, kind: str) -> None:
-    estimates = [evaluate(log, target, estimator=name) for log, target in _logs(kind)]
+@pytest.mark.parametrize("interval", ["likelihood", "bootstrap"])
+def test_asymptotic_intervals_cover_at_the_nominal_rate(
+    interval: IntervalName, name: EstimatorName, kind: str
+) -> None:
+    estimates = [evaluate(log, target, estimator=name, interval=interval) for log, target in _logs(kind)]
     hits = [estimate.low <= VALUE <= estimate.high for estimate in estimates]
     assert sum(hits) >= FEWEST
     widths = np.array([estimate.high - estimate.low for estimate in estimates])
-    spread = np.std([estimate.value for estimate in estimates])
+    value: EstimatorName = "snips" if (interval, name) == ("likelihood", "ips") else name  # E[w] = 1 is used
+    spread = np.std([evaluate(log, target, estimator=value).value for log, target in _logs(kind)])
     assert widths.mean() == pytest.approx(2 * 1.96 * spread, rel=0.25)  # the spread of 200 is known to 5%
+
+
+@pytest.mark.parametrize("name", ["ips", "snips", "dr"])
+def test_the_likelihood_covers_where_few_rows_carry_the_weight(name: EstimatorName) -> None:
+    """Logs of Thompson sampling on two Bernoulli arms, and the value of the arm that it leaves alone."""
+    rng, hits, bootstrap = np.random.default_rng(3), 0, 0
+    for _ in range(RUNS):
+        wins, pulls, rows = np.ones(2), np.full(2, 2.0), []
+        for _ in range(300):
+            sds = np.sqrt(wins * (pulls - wins) / pulls**3)
+            gap = float((wins / pulls) @ [-1.0, 1.0] / np.sqrt(sds @ sds))
+            second = 0.01 + 0.98 * NormalDist().cdf(gap)
+            arm = int(rng.random() < second)
+            reward = float(rng.random() < (0.6, 0.4)[arm])
+            wins[arm], pulls[arm] = wins[arm] + reward, pulls[arm] + 1
+            rows.append((arm, reward, second))
+        chosen, rewards, second = np.array(rows).T
+        pmfs = np.stack([1 - second, second], axis=1)
+        arms = chosen.astype(int)
+        log = Log(("a", "b"), arms, rewards, pmfs[np.arange(300), arms], pmfs=pmfs)
+        ends = [evaluate(log, "b", estimator=name, interval=each) for each in ("likelihood", "bootstrap")]
+        hits += ends[0].low <= 0.4 <= ends[0].high
+        bootstrap += ends[1].low <= 0.4 <= ends[1].high
+    assert hits >= FEWEST and bootstrap < FEWEST
+
+
+@pytest.mark.parametrize("weighed", [True, False])
+def test_the_likelihood_interval_is_the_best_of_distributions(weighed: bool) -> None:
+    """Against a general solver of the definition, with the probabilities of rows and corners as unknowns."""
+    rng = np.random.default_rng(1)
+    rewards, weights = rng.random(6), np.array([0.2, 0.5, 3.0, 1.5, 0.3, 1.2])
+    terms = rewards * weights if weighed else rewards
+    corners = np.array(
+        [[0.0, 0.0], [0.0, 0.0], [4.0, 0.0], [4.0, 4.0]] if weighed else [[1.0, 0.0], [1.0, 1.0]]
+    )
+    u = np.concatenate([terms, corners[:, 1]])
+    w = np.concatenate([weights, corners[:, 0]])
+    known = [{"type": "eq", "fun": lambda q: q.sum() - 1.0}]
+    if weighed:
+        known.append({"type": "eq", "fun": lambda q: q @ w - 1.0})
+    start, bounds = np.full(u.size, 1 / u.size), [(1e-12, 1.0)] * u.size
+
+    def solve(goal: Any, more: list[Any]) -> float:
+        found = minimize(goal, start, bounds=bounds, constraints=known + more, options={"maxiter": 1000})
+        assert found.success
+        return float(found.fun)
+
+    most = -solve(lambda q: -np.log(q[:6]).sum(), [])
+    near = {"type": "ineq", "fun": lambda q: np.log(q[:6]).sum() - most + 1.959964**2 / 2}
+    want = solve(lambda q: q @ u, [near]), -solve(lambda q: -q @ u, [near])
+    got = likelihood_interval(terms, weights if weighed else None, corners, 0.95)
+    np.testing.assert_allclose(got, want, atol=2e-3)  # corners count as a thousandth of a row here
 
 
 @pytest.mark.parametrize("interval", ["bernstein", "sequence"])
@@ -71,12 +131,12 @@ def test_many_rows_are_drawn_in_groups() -> None:
     rng = np.random.default_rng(0)
     chosen, rewards = rng.integers(0, 2, 40_000), rng.random(40_000)
     log = Log(("a", "b"), chosen, rewards, np.full(40_000, 0.5))
-    estimate = evaluate(log, "a", estimator="snips")
+    estimate = evaluate(log, "a", estimator="snips", interval="bootstrap")
     spread = rewards[chosen == 0].std() / np.sqrt((chosen == 0).sum())
     assert estimate.high - estimate.low == pytest.approx(2 * 1.96 * spread, rel=0.1)  # of 1,000 draws
 
 
 def test_the_seed_decides_the_bootstrap() -> None:
     log, target = fixed_log(50, 0)
-    assert evaluate(log, target) == evaluate(log, target)
-    assert evaluate(log, target) != evaluate(log, target, seed=1)
+    once, again, other = (evaluate(log, target, interval="bootstrap", seed=seed) for seed in (0, 0, 1))
+    assert once == again and once != other

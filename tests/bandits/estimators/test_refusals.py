@@ -27,7 +27,7 @@ BARE = fixed_log(200, 0, all_pmfs=False)
         ({"policy": lambda x, allowed: "d"}, "policy must be an arm of the log, .* got 'd'"),
         ({"reward_range": 3}, "reward_range must be the least and the greatest reward"),
         ({"estimator": "ipw"}, "estimator must be one of ips, .*; got 'ipw'"),
-        ({"interval": "normal"}, "interval must be one of bootstrap, bernstein, sequence"),
+        ({"interval": "normal"}, "interval must be one of likelihood, bootstrap, bernstein, sequence"),
         ({"level": 95}, r"level must be in \(0, 1\); got 95"),
         ({"clip": 0.0}, "clip must be finite and above 0"),
         ({"clip": 5.0, "estimator": "direct"}, "clip must be left out with `estimator='direct'`"),
@@ -104,5 +104,5 @@ def test_what_weakens_an_estimate_is_said() -> None:
     assert "log never chose (c)" in _warnings(bare, [0.5, 0.0, 0.5])
     assert "approximate" in _warnings(bare, "a", estimator="ips", interval="bernstein")
     same = Log(("a", "b"), chosen, np.ones(2000), np.full(2000, 0.5))
-    assert "the bootstrap sees no spread" in _warnings(same, [0.5, 0.5])
+    assert "the likelihood sees no spread" in _warnings(same, [0.5, 0.5])
     assert "give `reward_range`" in _warnings(log, "a", estimator="ips", interval="sequence")

@@ -23,7 +23,7 @@ def compare(
     *,
     estimator: EstimatorName | Sequence[EstimatorName] = ("ips", "snips", "dr"),
     model: DirectModel | None = None,
-    interval: IntervalName = "bootstrap",
+    interval: IntervalName = "likelihood",
     level: float = 0.95,
     clip: float | None = None,
     reward_range: tuple[float, float] | None = None,

@@ -12,8 +12,8 @@ from credo.plots import PALETTE, new_figure, png, style
 
 __all__ = ["INTERVALS", "Comparison", "Estimate", "IntervalName"]
 
-IntervalName: TypeAlias = Literal["bootstrap", "bernstein", "sequence"]
-"""The intervals: asymptotic, for any distribution, and for any distribution at all times."""
+IntervalName: TypeAlias = Literal["likelihood", "bootstrap", "bernstein", "sequence"]
+"""The intervals: two asymptotic ones, for any distribution, and for any distribution at all times."""
 
 INTERVALS: tuple[IntervalName, ...] = get_args(IntervalName)
 """All intervals."""
@@ -21,6 +21,7 @@ INTERVALS: tuple[IntervalName, ...] = get_args(IntervalName)
 _COLORS = [PALETTE[name] for name in ("blue", "orange", "green", "pink", "sky", "amber", "ink")]
 
 _HOW: dict[IntervalName, str] = {
+    "likelihood": "empirical likelihood",
     "bootstrap": "bootstrap",
     "bernstein": "empirical Bernstein",
     "sequence": "confidence sequence",

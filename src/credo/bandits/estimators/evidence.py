@@ -15,7 +15,7 @@ from credo.bandits.logs import Log
 from credo.core.errors import CredoError, DataError
 from credo.core.types import ArrayLike, PyTree
 
-__all__ = ["DirectModel", "Evidence", "gather", "reward_values", "term_width", "terms_of"]
+__all__ = ["DirectModel", "Evidence", "gather", "reward_values", "term_width", "terms_of", "unseen_corners"]
 
 DirectModel: TypeAlias = Callable[[PyTree], ArrayLike] | ArrayLike
 """Expected rewards of all arms: a function of contexts that gives (N, K), or these numbers."""
@@ -145,3 +145,36 @@ def term_width(
         baseline = values[rows, chosen][:, None] if every is None else values
     least, greatest = direct + cut * (rewards[0] - baseline), direct + cut * (rewards[1] - baseline)
     return float(greatest.max() - least.min())
+
+
+def unseen_corners(
+    evidence: Evidence,
+    kind: EstimatorKind,
+    values: np.ndarray | None,
+    clip: float | None,
+    rewards: tuple[float, float] | None,
+) -> np.ndarray:
+    """The extremes (4, 2) of weight and term that a row could have: with no weight, and with the largest.
+
+    The largest weight is that of any arm in the rows, and 2 or more. There the error of the direct model is
+    one of those seen, or, where the range of the rewards is stated, one that they allow.
+
+    Example:
+        >>> from credo.bandits.estimators.terms import KINDS
+        >>> evidence = gather(Log(("a", "b"), [0, 1], [1.0, 0.5], [0.5, 0.5]), "a")
+        >>> unseen_corners(evidence, KINDS["ips"], None, None, (0.0, 1.0)).tolist()
+        [[0.0, 0.0], [0.0, 0.0], [2.0, 0.0], [2.0, 2.0]]
+    """
+    log, every = evidence.log, evidence.all_weights
+    direct = terms_of(evidence, kind, values, clip).direct
+    guesses = np.zeros(1) if values is None else values[np.arange(log.rows), log.chosen]
+    if rewards is None:
+        seen = (log.rewards - guesses)[evidence.weights > 0] if kind.weighs else np.zeros(1)
+        errors = float(seen.min()), float(seen.max())
+    else:
+        errors = float(rewards[0] - guesses.max()), float(rewards[1] - guesses.min())
+    weights = evidence.weights if every is None else every[np.isfinite(every)]
+    top = max(2.0, float(weights.max()))
+    cut = float(cut_weights(np.array(top), kind, clip))
+    low, high = float(direct.min()), float(direct.max())
+    return np.array([[0.0, low], [0.0, high], [top, low + cut * errors[0]], [top, high + cut * errors[1]]])

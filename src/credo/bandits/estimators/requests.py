@@ -52,8 +52,8 @@ def require_request(
         )
     if interval == "sequence" and estimator not in ("ips", "dr"):
         raise CredoError(
-            f"interval must be bootstrap or bernstein with `estimator={estimator!r}`; a sequence is "
-            "known for ips and dr.",
+            f"interval must be likelihood, bootstrap or bernstein with `estimator={estimator!r}`; a sequence "
+            "is known for ips and dr.",
             field="interval",
         )
     if interval == "sequence" and estimator == "dr" and log.pmfs is None:

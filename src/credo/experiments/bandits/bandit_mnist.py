@@ -27,7 +27,7 @@ RECTIFIED = functools.partial(
     width=0.2,
     scale=False,
 )
-VW = Peer(3848, 95, "VW SquareCB, linear")
+VW = Peer(3827, 96, "VW SquareCB, linear")
 LOFI = Peer(3369, 35, "LOFI, its code rerun")
 SUBSPACE = Peer(2646, 169, "subspace EKF, fair warm-up")
 CONTESTANTS: list[tuple[str, agents.Build, Peer]] = [

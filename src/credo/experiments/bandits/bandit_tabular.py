@@ -28,14 +28,14 @@ CONTESTANTS = [
         "default",
         agents.default,
         {
-            "statlog": Peer(4696, 16, "VW SquareCB, cubic"),
+            "statlog": Peer(4825, 28, "VW SquareCB, cubic"),
             "covertype": Peer(3226, None, "subspace EKF, warmed up on all labels"),
         },
     ),
     Contestant(
         "linear, UCB",
         agents.linear,
-        {"statlog": Peer(4576, 8, "MABWiser LinUCB")},
+        {"statlog": Peer(4595, 8, "MABWiser LinUCB")},
     ),
     Contestant(
         "linear, unknown noise, Thompson",
@@ -63,8 +63,8 @@ CONTESTANTS = [
 PEERS = {
     "statlog": [
         Peer(4719, 96, "LOFI, its code rerun"),
-        Peer(4696, 16, "VW SquareCB, cubic"),
-        Peer(4555, 13, "River LinUCB"),
+        Peer(4825, 28, "VW SquareCB, cubic"),
+        Peer(4582, 33, "River LinUCB"),
     ],
     "covertype": [Peer(3018, None, "the published linear agent")],
 }

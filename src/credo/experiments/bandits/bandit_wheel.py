@@ -28,14 +28,14 @@ FEATURES = functools.partial(
     agents.random_features, length=0.7, linear=0.5, var=3.0, noise_var=1e-3, width=2.0, scale=False
 )
 CONTESTANTS = [
-    Contestant("default", agents.default, {MAIN: Peer(4056, None, "VW SquareCB, linear")}),
-    Contestant("linear, UCB", agents.linear, {MAIN: Peer(2663, 58, "River LinUCB")}),
+    Contestant("default", agents.default, {MAIN: Peer(4959, 1677, "VW softmax")}),
+    Contestant("linear, UCB", agents.linear, {MAIN: Peer(3047, 785, "River LinUCB")}),
     Contestant("inputs and random features, UCB", FEATURES, {MAIN: Peer(7587, 3910, "LOFI, its code rerun")}),
 ]
 PEERS = {
     MAIN: [
-        Peer(2663, 58, "River LinUCB"),
-        Peer(4056, None, "VW SquareCB, linear"),
+        Peer(3047, 785, "River LinUCB"),
+        Peer(4959, 1677, "VW softmax"),
         Peer(7587, 3910, "LOFI, its code rerun"),
     ]
 }
