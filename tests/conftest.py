@@ -5,7 +5,7 @@ The environment is set before JAX is imported, so that the worker processes of p
 Most of the time of the tests goes into compiling. So programs are compiled in haste (half the time), but for
 the tests marked `optimised`, which need them as users get them: those that compare bits, and those that run
 long. `make tests` runs the two kinds one after the other; `CREDO_TESTS=optimised` asks for the second. Tests
-marked `thorough` go through more of what another test samples: `make thorough` runs them, in haste.
+marked `thorough` go through more of what another test samples: `make thorough` runs them, optimised.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ HASTE = (
     "--xla_llvm_disable_expensive_passes=true",
 )
 KNOWN = importlib.metadata.version("jaxlib").startswith("0.10.")
-OPTIMISED = os.environ.get("CREDO_TESTS", "hasty") == "optimised"
+ASKED = os.environ.get("CREDO_TESTS", "hasty")
+OPTIMISED = ASKED in ("optimised", "thorough")
 if KNOWN and not OPTIMISED and HASTE[0] not in os.environ.get("XLA_FLAGS", ""):
     os.environ["XLA_FLAGS"] = " ".join([os.environ.get("XLA_FLAGS", ""), *HASTE]).strip()
 
@@ -63,7 +64,7 @@ MAPS, MANY_MAPS = Path("/proc/self/maps"), 30_000
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Tests marked `optimised` or `thorough` are skipped where nobody asked for them."""
     for item in items:
-        if item.get_closest_marker("thorough") and os.environ.get("CREDO_TESTS") != "thorough":
+        if item.get_closest_marker("thorough") and ASKED != "thorough":
             item.add_marker(pytest.mark.skip(reason="runs with CREDO_TESTS=thorough"))
     if KNOWN and not OPTIMISED:
         for item in items:

@@ -97,7 +97,7 @@ def test_choices_come_from_their_pmf_and_teach_nothing(design: Any) -> None:
 
 
 @pytest.mark.optimised
-@pytest.mark.parametrize("design", [*DESIGNS, "pairs"])
+@pytest.mark.parametrize("design", [*DESIGNS, pytest.param("pairs", marks=pytest.mark.thorough)])
 def test_loop_scan_and_chunks_give_the_same_bits(design: Any) -> None:
     one, start, contexts = agent(design, scale="online")
 

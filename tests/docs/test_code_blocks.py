@@ -14,12 +14,15 @@ import pytest
 from tests.docs.pages import Block, blocks, pages
 
 PAGES = {"/".join(page.parts[-2:]): page for page in pages() if blocks(page)}
+EXACT = {"explanation/correctness.md", "how-to/decide.md"}
+"""Pages whose numbers hang on rounding errors: bits, or a search that stops early."""
 
 _NUMBER = re.compile(r"[-+]?(?:\d+\.\d+|\d+)(?:e[-+]?\d+)?")
 
 
-@pytest.mark.optimised
-@pytest.mark.parametrize("name", PAGES)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.optimised] * (name in EXACT)) for name in PAGES]
+)
 def test_blocks_run_and_print_what_the_page_says(
     name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -97,7 +97,7 @@ def test_a_rate_of_a_schedule_that_a_rule_cannot_take_rejects_the_update(family:
         ("mc-ef", "full"),
         ("mc-ef", "low-rank"),
         ("mc-hess", "full"),
-        ("mc-hess", "low-rank"),
+        pytest.param("mc-hess", "low-rank", marks=pytest.mark.thorough),
     ],
 )
 def test_the_evidence_has_a_derivative_by_the_rate_of_blr(curvature: Any, family: str) -> None:

@@ -47,12 +47,12 @@ def test_loop_scan_chunks_and_resumption_give_the_same_bits(
     bitwise(jax.tree.map(lambda *v: jnp.stack(v), *infos), trace)
     assert bool(trace.ok.all()) and trace.log_evidence.dtype == precision
 
-    first, head = credo.run(learner, start, xs[:5], ys[:5], key=0)
+    first, head = credo.run(learner, start, xs[: T // 2], ys[: T // 2], key=0)
     credo.save(tmp_path / "half.credo", learner, first)
     again, resumed = credo.load(tmp_path / "half.credo")
     bitwise((learner, first), (again, resumed))
     for who, middle in ((learner, first), (again, resumed)):
-        last, tail = credo.run(who, middle, xs[5:], ys[5:], key=0)
+        last, tail = credo.run(who, middle, xs[T // 2 :], ys[T // 2 :], key=0)
         bitwise(last, whole)
         bitwise(jax.tree.map(lambda a, b: jnp.concatenate([a, b]), head, tail), trace)
 
