@@ -88,7 +88,7 @@ thorough: $(STAMPS)/test
 	CREDO_TESTS=thorough $(BIN)/pytest -n $(WORKERS) --dist worksteal $(ARGS) -m thorough
 
 doctests: $(STAMPS)/test
-	JAX_PLATFORMS=cpu $(BIN)/pytest -n $(WORKERS) --dist worksteal --doctest-modules src
+	PYTHONPATH=. $(BIN)/pytest -p tests.haste -n $(WORKERS) --dist worksteal --doctest-modules src
 
 # Data sets that cannot be downloaded are looked for in CREDO_DATA_DIR.
 soak: $(STAMPS)/test

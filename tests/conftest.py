@@ -11,33 +11,20 @@ marked `thorough` go through more of what another test samples: `make thorough` 
 from __future__ import annotations
 
 import gc
-import importlib.metadata
 import os
 from collections.abc import Iterator
 from pathlib import Path
 
-os.environ.setdefault("JAX_PLATFORMS", "cpu")
-
-# Options of the compiler change with its version, and an unknown one is an error: elsewhere, no haste.
-HASTE = (
-    "--xla_cpu_use_fusion_emitters=false",
-    "--xla_backend_optimization_level=0",
-    "--xla_llvm_disable_expensive_passes=true",
-)
-KNOWN = importlib.metadata.version("jaxlib").startswith("0.10.")
-ASKED = os.environ.get("CREDO_TESTS", "hasty")
-OPTIMISED = ASKED in ("optimised", "thorough")
-if KNOWN and not OPTIMISED and HASTE[0] not in os.environ.get("XLA_FLAGS", ""):
-    os.environ["XLA_FLAGS"] = " ".join([os.environ.get("XLA_FLAGS", ""), *HASTE]).strip()
+from tests.haste import ASKED, KNOWN, OPTIMISED
 
 # Commands that tests run in processes of their own keep compiled programs here, not in the user's folder.
 os.environ.setdefault(
     "JAX_COMPILATION_CACHE_DIR", str(Path(__file__).parent.parent / ".pytest_cache" / "jax")
 )
 
-import hypothesis  # noqa: E402
-import jax  # noqa: E402
-import pytest  # noqa: E402
+import hypothesis
+import jax
+import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 

@@ -57,7 +57,8 @@ def best_of_separate_draws(values: Array, log_weights: Array, allowed: Array | N
 
     Example:
         >>> points = jnp.array([[0.0, 1.0], [0.0, 1.0]])
-        >>> best_of_separate_draws(points, jnp.log(jnp.array([[0.5, 0.5], [0.25, 0.75]]))).tolist()
+        >>> best = best_of_separate_draws(points, jnp.log(jnp.array([[0.5, 0.5], [0.25, 0.75]])))
+        >>> [round(p, 3) for p in best.tolist()]
         [0.375, 0.625]
     """
     arms, points = values.shape[0], values.reshape(-1)
