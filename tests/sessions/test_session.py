@@ -153,3 +153,14 @@ def test_the_calibration_error_of_a_session_is_that_of_the_library() -> None:
     wanted, metrics = summarize(scores), tally.metrics()
     for name in ("ece", "error", "brier", "nlpd"):
         assert metrics[name] == pytest.approx(wanted[name], rel=1e-12), name
+
+
+def test_a_curve_over_the_latest_rows_is_their_mean() -> None:
+    tally, n = Tally("regression"), 40
+    y, one = np.arange(1.0, n + 1), np.ones(n)
+    scores = Scores(y, 0 * y, one, -y, one / 2, None, {}, one, one > 0)
+    tally.add(scores, -one, one)
+    rows, mean = tally.curve("nlpd", window=8)
+    assert tally.size == 1
+    np.testing.assert_allclose(mean, [y[max(0, int(row) - 8) : int(row)].mean() for row in rows])
+    np.testing.assert_allclose(tally.curve("nlpd")[1], [y[: int(row)].mean() for row in rows])
