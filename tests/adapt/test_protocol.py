@@ -261,6 +261,7 @@ def test_a_memory_of_certain_observations_is_the_learner_and_doubts_what_does_no
         (lambda: ChangeProbability(INNER, (1.0, 2.0)), "levels"),
         (lambda: ChangeProbability(INNER, (1.0, 0.5), (0.0,)), "log_prior"),
         (lambda: WeightedPast(INNER).init(jnp.zeros(P)), "example"),
+        (lambda: WeightedPast(cast(Any, "ekf")), "learner must be a credo.Learner"),
         (lambda: credo.adapt.segmentation(credo.adapt.Changes(*[jnp.zeros(3)] * 8), 7), "upto"),
     ],
 )
