@@ -186,7 +186,7 @@ KNOWN = (
         "to 10^3 and more, where single precision has steps as large as a hundredth of the spread",
     ),
     Known(
-        "(full|low-rank|diagonal), (classes|blr)",
+        "(full|dense|low-rank|diagonal), (classes|blr)",
         ("outliers",),
         ("apart", "nlpd"),
         "the class of an outlier has nothing to do with its input of 10^6, and a wrong one throws the "
