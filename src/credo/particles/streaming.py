@@ -12,7 +12,7 @@ from credo.linalg.matrices import cholesky, solve_lower
 from credo.models.model import Model
 from credo.particles.base import ParticleLearner
 
-__all__ = ["row_scale", "standardized", "whole_evidence"]
+__all__ = ["row_scale", "separated", "standardized", "whole_evidence"]
 
 
 def row_scale(total: ArrayLike, model: Model, y: PyTree, like: Array) -> Array:
@@ -39,3 +39,16 @@ def standardized(draws: Array) -> Array:
         return gaps
     root = cholesky(gaps.T @ gaps / (count - 1))
     return solve_lower(root, gaps.T).T
+
+
+def separated(draws: Array, others: Array) -> Array:
+    """Standardised draws (N, P) without any sample correlation with other columns (N, Q).
+
+    Sums of the two then have the moments that theory says, without an error of the sample. Where N - 1 is
+    below P + Q the draws are only standardised.
+    """
+    count, size = draws.shape
+    if count - 1 < size + others.shape[1]:
+        return standardized(draws)
+    basis, _ = jnp.linalg.qr(jnp.concatenate([jnp.ones((count, 1), draws.dtype), others], axis=1))
+    return standardized(draws - basis @ (basis.T @ draws))
