@@ -98,8 +98,8 @@ class StudentTNoise(TailedLearner[B], Generic[B]):
     filter).
 
     Arguments:
-        learner: a recursive, ensemble or particle learner with a `Normal` likelihood of known variance R, here
-            the squared scale.
+        learner: a recursive, ensemble or particle learner with a `Normal` likelihood of known variance R,
+            which is the squared scale here.
         df: the degrees of freedom, above 0; as they grow, the result approaches the learner inside.
         iterations: how many updates an observation takes, at least 1.
         evidence: what is reported as `log_evidence`, "predictive" or "bound"; see
