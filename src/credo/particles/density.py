@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 
 from credo.core.types import Array
-from credo.linalg.matrices import column_sums, precision, solve_lower, symmetric
+from credo.linalg.matrices import cholesky, column_sums, precision, solve_lower, symmetric
 
 __all__ = ["bandwidths", "grain", "log_gaussian", "log_kde", "moments", "normal_log_density", "sound_root"]
 
@@ -143,7 +143,7 @@ def sound_root(cov: Array, grain: Array) -> Array:
     eye = jnp.eye(size, dtype=cov.dtype)
     nudge = 8 * size * float(precision(cov.dtype).eps)
     correlation = jnp.where(eye > 0, 1.0 + nudge, cov / (sd[:, None] * sd[None, :]))
-    return sd[:, None] * jnp.linalg.cholesky(correlation)
+    return sd[:, None] * cholesky(correlation)
 
 
 def grain(values: Array) -> Array:
