@@ -14,7 +14,16 @@ import jax.numpy as jnp
 from credo.core.types import Array
 from credo.linalg.matrices import cholesky, column_sums, precision, solve_lower, symmetric
 
-__all__ = ["bandwidths", "grain", "log_gaussian", "log_kde", "moments", "normal_log_density", "sound_root"]
+__all__ = [
+    "bandwidth_factor",
+    "bandwidths",
+    "grain",
+    "log_gaussian",
+    "log_kde",
+    "moments",
+    "normal_log_density",
+    "sound_root",
+]
 
 LOG_TWO_PI = math.log(2.0 * math.pi)
 
@@ -55,12 +64,21 @@ def bandwidths(values: Array, log_weights: Array | None = None) -> Array:
         >>> bandwidths(jnp.array([[0.0], [1.0], [2.0], [3.0]])).round(3)
         Array([1.035], dtype=float32)
     """
-    size = values.shape[1]
-    _, deviations, share, rest = _deviations(values, log_weights)
+    weights = _log_weights(values, log_weights)
+    _, deviations, share, rest = _deviations(values, weights)
     sd = jnp.sqrt(share @ deviations**2 / rest)
-    count = 1.0 / (share @ share)
-    factor = (4.0 / (size + 2.0)) ** (1.0 / (size + 4.0)) * count ** (-1.0 / (size + 4.0))
-    return jnp.maximum(factor * sd, grain(values))
+    return jnp.maximum(bandwidth_factor(weights, values.shape[1]) * sd, grain(values))
+
+
+def bandwidth_factor(log_weights: Array, size: int) -> Array:
+    """Silverman's bandwidth in standard deviations: (4 / (P + 2))^(1 / (P + 4)) n^(-1 / (P + 4)).
+
+    Arguments:
+        log_weights: log weights (N,), which sum to one.
+        size: the number P of coordinates.
+    """
+    share = jnp.exp(log_weights)
+    return (4.0 / (size + 2.0)) ** (1.0 / (size + 4.0)) * (share @ share) ** (1.0 / (size + 4.0))
 
 
 def log_kde(points: Array, values: Array, log_weights: Array | None, bandwidth: Array) -> Array:
