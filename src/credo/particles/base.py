@@ -154,7 +154,7 @@ class ParticleLearner(Learner[Particles]):
             source,
             anchor,
             drawn if self.looks_back else None,
-            jnp.ones((), mean.dtype) if self.looks_back else None,
+            jnp.zeros((), mean.dtype) if self.looks_back else None,
         )
         return self.begin(blank.equal(drawn))
 

@@ -7,7 +7,8 @@ Fisher information. Then p(u | y) = N(mu, inv(I + B'B)) with B = A' J L, and its
     g = L'J' (e + V J L u_k),   mu = L'J' inv(I + V J L L'J') (e + V J L u_k)
     log Z = h + g' mu / 2 - log det(I + B B') / 2,   h the height of the quadratic at u = 0
 
-All of it is exact where the model is affine and the noise normal. No noise is inverted, and L may be singular.
+All of it is exact where the model is affine and the noise normal. No noise is inverted, and L may be
+singular.
 """
 
 from __future__ import annotations
@@ -46,18 +47,17 @@ class Evidence:
     y: PyTree
     weight: Array
 
-    def log_prob(self, value: Array) -> Array:
-        """The weighted log-likelihood of one particle (P,)."""
-        eta = self.model.outputs(value, self.unravel, self.x)
-        return Objective(self.model.likelihood, self.y, self.weight).log_prob(eta)
-
-    def local(self, value: Array) -> tuple[Local, Array]:
-        """The log-likelihood near one particle (P,): rows J, score e and root A; and its height there."""
+    def local(self, value: Array, root: Array) -> tuple[Local, Array]:
+        """The log-likelihood near one particle z = value + L u: rows J L, score e, root A; and its height."""
         eta, rows = self.model.linearize(value, self.unravel, self.x)
+        return self.local_at(eta, rows.dense() @ root)
+
+    def local_at(self, eta: Array, rows: Array) -> tuple[Local, Array]:
+        """The log-likelihood near the outputs eta (C,), which move by rows (C, k); and its height there."""
         likelihood = self.model.likelihood
-        local = Local(rows, likelihood.score(eta, self.y), likelihood.fisher_root(eta, self.y), eta)
-        height = Objective(likelihood, self.y, self.weight).log_prob(eta)
-        return local.weighted(self.weight), height
+        score, root = likelihood.score(eta, self.y), likelihood.fisher_root(eta, self.y)
+        local = Local(DenseRows(rows), score, root, eta).weighted(self.weight)
+        return local, Objective(likelihood, self.y, self.weight).log_prob(eta)
 
 
 @record
@@ -76,13 +76,25 @@ class Conditioned:
     slope: Array
     height: Array
 
+    @property
+    def thin(self) -> Array:
+        """At most P rows with the same B'B."""
+        count, size = self.rows.shape
+        rows: Array = self.rows if count <= size else jnp.linalg.qr(self.rows, mode="r")
+        return rows
+
     def squeeze(self, noise: Array) -> Array:
-        """Draws of N(0, I), (n, P), as draws of N(0, inv(I + B'B)). Cost min(m, P)^3, and a product a draw."""
+        """Draws of N(0, I), (n, P), as draws of N(0, inv(I + B'B)). Cost min(m, P)^3, and n m P."""
         count, size = self.rows.shape
         if count < size:
             return narrow(noise, self.rows, self.rows, self.rows @ self.rows.T)
         root = cholesky(jnp.eye(size, dtype=noise.dtype) + symmetric(self.rows.T @ self.rows))
         return jsl.solve_triangular(root, noise.T, lower=True, trans=1).T
+
+    def contract(self, u: Array) -> Array:
+        """Points (n, P), contracted by the symmetric root of inv(I + B'B)."""
+        rows = self.thin
+        return narrow(u, rows, rows, rows @ rows.T)
 
     def log_model(self, u: Array) -> Array:
         """The log-likelihood that the linearised model gives to u (P,)."""
@@ -111,29 +123,27 @@ def condition(evidence: Evidence, centre: Array, root: Array, iterations: int = 
     Returns:
         The law of u in z = centre + L u. Cost of an iteration: a Jacobian, C P^2 and C^3.
     """
-    at = jnp.zeros_like(centre)
+    at = jnp.zeros(root.shape[1], centre.dtype)
     for _ in range(iterations):
-        local, height = evidence.local(centre + root @ at)
-        conditioned = condition_on(local, height, root, at)
+        local, height = evidence.local(centre + root @ at, root)
+        conditioned = condition_on(local, height, at)
         at = conditioned.mean
     return conditioned
 
 
-def condition_on(local: Local, height: Array, root: Array, at: Array) -> Conditioned:
-    """Condition on a local model that was measured at c + L u_k.
+def condition_on(local: Local, height: Array, at: Array) -> Conditioned:
+    """Condition N(0, I) on a local model that was measured at u_k.
 
     Arguments:
-        local: rows J, score e and root A there, weighted.
+        local: rows J L, score e and root A there, weighted.
         height: the log-likelihood there.
-        root: L (P, P).
-        at: u_k (P,).
+        at: u_k (k,).
     """
-    outputs = local.rows.dense() @ root
-    inner = outputs @ outputs.T
+    outputs = local.rows.dense()
     there = outputs @ at
     residual = local.residual + local.bend(there)
-    rows = DenseRows(outputs).attenuate(local.root).dense()
-    mean = kalman_weights(local.root, residual, inner) @ outputs
+    rows = local.factor.dense()
+    mean = kalman_weights(local.root, residual, outputs @ outputs.T) @ outputs
     back = rows @ at
     level = height - local.residual @ there - 0.5 * back @ back
     return Conditioned(mean, rows, residual @ outputs, level)

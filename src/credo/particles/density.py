@@ -78,7 +78,8 @@ def bandwidth_factor(log_weights: Array, size: int) -> Array:
         size: the number P of coordinates.
     """
     share = jnp.exp(log_weights)
-    return (4.0 / (size + 2.0)) ** (1.0 / (size + 4.0)) * (share @ share) ** (1.0 / (size + 4.0))
+    factor: Array = (4.0 / (size + 2.0)) ** (1.0 / (size + 4.0)) * (share @ share) ** (1.0 / (size + 4.0))
+    return factor
 
 
 def log_kde(points: Array, values: Array, log_weights: Array | None, bandwidth: Array) -> Array:
@@ -148,7 +149,8 @@ def normal_log_density(gaps: Array, root: Array) -> Array:
 def sound_root(cov: Array, grain: Array) -> Array:
     """A triangular root L (P, P) of a covariance, which is finite and invertible whatever its rank.
 
-    The correlations are factorised, with a few roundings added to their diagonal.
+    The correlations are factorised, with a few roundings added to their diagonal, and more where those do not
+    suffice.
 
     Arguments:
         cov: a covariance (P, P), positive semi-definite.
@@ -161,7 +163,9 @@ def sound_root(cov: Array, grain: Array) -> Array:
     eye = jnp.eye(size, dtype=cov.dtype)
     nudge = 8 * size * float(precision(cov.dtype).eps)
     correlation = jnp.where(eye > 0, 1.0 + nudge, cov / (sd[:, None] * sd[None, :]))
-    return sd[:, None] * cholesky(correlation)
+    chol = cholesky(correlation)
+    chol = jnp.where(jnp.all(jnp.isfinite(chol)), chol, cholesky(correlation + 1e3 * nudge * eye))
+    return sd[:, None] * chol
 
 
 def grain(values: Array) -> Array:

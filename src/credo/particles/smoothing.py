@@ -63,7 +63,7 @@ def smooth(values: Array, log_weights: Array, shrinkage: ArrayLike | None = None
     Arguments:
         values: the particles (N, P).
         log_weights: their log weights (N,), which sum to one.
-        shrinkage: a, above 0 and below 1; None for Silverman's bandwidth of the effective number of particles.
+        shrinkage: a, above 0 and below 1; None for the bandwidth of Silverman.
 
     Returns:
         The density. Cost N P^2 + P^3.
