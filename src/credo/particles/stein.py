@@ -14,7 +14,7 @@ from credo.models.model import Model
 from credo.particles.moves import Target, gradients
 from credo.particles.transport import Start, TransportLearner
 
-__all__ = ["SteinLearner", "stein"]
+__all__ = ["SteinLearner", "stein_direction", "svgd"]
 
 MANY = 64
 """How many particles the median distance is taken of; to sort all N^2 would cost more than all else."""
@@ -103,7 +103,7 @@ def stein_direction(values: Array, weights: Array, slopes: Array) -> Array:
     return kernel.T @ slopes + 2.0 / width * repulsion
 
 
-def stein(
+def svgd(
     model: Model,
     particles: int = 256,
     dynamics: Dynamics | None = None,
@@ -123,7 +123,7 @@ def stein(
 
     Example:
         >>> import credo
-        >>> stein(credo.Model(lambda z, x: z, credo.Normal(1.0)), 50).particles
+        >>> svgd(credo.Model(lambda z, x: z, credo.Normal(1.0)), 50).particles
         50
     """
     dynamics = Static() if dynamics is None else dynamics

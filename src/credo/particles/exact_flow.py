@@ -12,10 +12,10 @@ from credo.core.records import record, replace, static_field
 from credo.core.types import Array, ArrayLike, PyTree
 from credo.dynamics import Dynamics, Static
 from credo.models.model import Model
+from credo.particles.affine_map import MomentLearner
 from credo.particles.base import ParticleLearner
 from credo.particles.conditioning import Evidence
 from credo.particles.filter import ParticleFilter
-from credo.particles.gaussian_map import MomentLearner
 from credo.particles.guided import Observed, law_of
 from credo.particles.homotopy import journey, stations
 from credo.particles.linear_outputs import linear_outputs, predicted_moments
@@ -52,7 +52,7 @@ class DaumHuang(MomentLearner):
         >>> learner = DaumHuang(model, particles=50, local=True)
         >>> belief, info = learner.step(learner.init(jnp.zeros(1)), None, jnp.full(1, 0.8))
         >>> round(float(jnp.sin(belief.mean[0])), 1)
-        0.7
+        0.5
     """
 
     model: Model
