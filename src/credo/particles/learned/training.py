@@ -233,7 +233,8 @@ def _step(state: ProposalTraining, plan: _Plan) -> tuple[ProposalTraining, Array
     key = jax.random.fold_in(as_key(state.key), state.step)
 
     def loss_of(params: PyTree) -> Array:
-        return _loss(replace(proposal, params=params), state.learner, plan, key)
+        trial: LearnedProposal = replace(proposal, params=params)
+        return _loss(trial, state.learner, plan, key)
 
     loss, slope = jax.value_and_grad(loss_of)(proposal.params)
     norm = jnp.sqrt(sum(jnp.sum(leaf**2) for leaf in jax.tree.leaves(slope)))
