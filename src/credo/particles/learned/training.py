@@ -233,7 +233,8 @@ def _step(state: ProposalTraining, plan: _Plan) -> tuple[ProposalTraining, Array
     key = jax.random.fold_in(as_key(state.key), state.step)
 
     def loss_of(params: PyTree) -> Array:
-        trial: LearnedProposal = replace(proposal, params=params)
+        trial = replace(proposal, params=params)
+        assert isinstance(trial, LearnedProposal)
         return _loss(trial, state.learner, plan, key)
 
     loss, slope = jax.value_and_grad(loss_of)(proposal.params)
