@@ -32,6 +32,7 @@ def follow(
     *,
     seed: int,
     inputs: PyTree = None,
+    starts: np.ndarray | None = None,
 ) -> Arrays:
     """Take a method through n sequences of T observations, and score every belief.
 
@@ -44,6 +45,7 @@ def follow(
         judge: scores a set.
         seed: of all draws. Sequence k has the key fold_in(seed, k).
         inputs: a tree of arrays with leading axes (n, T), or None.
+        starts: the prior mean of each sequence (n, d); None means that of the problem.
 
     Returns:
         Scores by name (n, T): those of the judge; "forecast", the log score of the forecast before each
@@ -52,7 +54,7 @@ def follow(
     number = count if method.particles is None else method.particles
     learner = method.build(problem, number)
     keys = jax.random.split(jax.random.key(seed), len(observations))
-    rows = jax.tree.map(jnp.asarray, (keys, inputs, observations, truth))
+    rows = jax.tree.map(jnp.asarray, (keys, starts, inputs, observations, truth))
     program = _program(learner, functools.partial(_one, problem, judge, number))
     return {name: np.asarray(values) for name, values in program(learner, rows).items()}
 
@@ -63,12 +65,18 @@ def _program(learner: AnyLearner, one: Callable[..., dict[str, Array]]) -> Calla
 
 
 def _one(
-    problem: Problem, judge: Judge, count: int, learner: AnyLearner, row: tuple[Array, PyTree, Array, PyTree]
+    problem: Problem,
+    judge: Judge,
+    count: int,
+    learner: AnyLearner,
+    row: tuple[Array, Array | None, PyTree, Array, PyTree],
 ) -> dict[str, Array]:
-    key, xs, ys, truths = row
+    key, start, xs, ys, truths = row
     first, second, third = jax.random.split(key, 3)
 
-    def step(belief: AnyBelief, now: tuple[PyTree, Array, PyTree, Array]) -> tuple[AnyBelief, dict[str, Array]]:
+    def step(
+        belief: AnyBelief, now: tuple[PyTree, Array, PyTree, Array]
+    ) -> tuple[AnyBelief, dict[str, Array]]:
         x, y, truth, number = now
         before = learner.predict(belief)
         forecast = learner.forecast(before, x)
@@ -85,5 +93,5 @@ def _one(
         return belief, scores | extra
 
     numbers = jnp.arange(ys.shape[0])
-    _, scores = jax.lax.scan(step, problem.begin(learner, first), (xs, ys, truths, numbers))
+    _, scores = jax.lax.scan(step, problem.begin(learner, first, start), (xs, ys, truths, numbers))
     return scores

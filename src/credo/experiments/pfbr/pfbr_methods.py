@@ -21,10 +21,23 @@ def _etkf(problem: Problem, particles: int) -> AnyLearner:
     return credo.etkf(problem.model, particles, dynamics=problem.dynamics)
 
 
+def _bootstrap(problem: Problem, particles: int) -> AnyLearner:
+    return credo.particle_filter(
+        problem.model, particles, problem.dynamics, resampling="multinomial", threshold=1.0
+    )
+
+
+def _systematic(problem: Problem, particles: int) -> AnyLearner:
+    return credo.particle_filter(problem.model, particles, problem.dynamics)
+
+
 _TABLE = (
     Method("exact draws", _kalman, note="from the Kalman posterior"),
     Method("stochastic EnKF", _enkf),
     Method("square-root EnKF", _etkf),
+    Method("bootstrap", _bootstrap, note="resampled always, multinomially, as published"),
+    Method("bootstrap, 8192", _bootstrap, 8192),
+    Method("bootstrap, systematic", _systematic, note="resampled where the effective size is below N / 2"),
 )
 
 METHODS: dict[str, Method] = {method.name: method for method in _TABLE}

@@ -35,9 +35,15 @@ class Problem:
     mean: Array | float = 0.0
     var: Array | float = 1.0
 
-    def begin(self, learner: AnyLearner, key: Array) -> AnyBelief:
-        """Return the prior belief of a learner; those that draw take the key."""
-        mean = jnp.zeros(self.size) + self.mean
+    def begin(self, learner: AnyLearner, key: Array, start: Array | None = None) -> AnyBelief:
+        """Return the prior belief of a learner; those that draw take the key.
+
+        Arguments:
+            learner: any learner.
+            key: of its draws.
+            start: the prior mean (d,), where it is not that of the problem.
+        """
+        mean = jnp.zeros(self.size) + (self.mean if start is None else start)
         var = jnp.zeros(self.size) + self.var
         if isinstance(learner, RecursiveLearner):
             return learner.init(mean, var=var)
