@@ -80,7 +80,10 @@ def gaussian_cross_entropy(mean: Array, cov: Array, values: Array, log_weights: 
         1.4189
     """
     centre, spread = moments(values, log_weights)
-    return normal_cross_entropy(mean, cov, centre, sound_root(spread, grain(values)))
+    # collapsed sets do not span the space, and the rounding of their moments must not make them indefinite
+    slack = 64 * centre.shape[0] * jnp.finfo(values.dtype).eps
+    raised = spread + jnp.diag(slack * jnp.diagonal(spread))
+    return normal_cross_entropy(mean, cov, centre, sound_root(raised, grain(values)))
 
 
 def normal_cross_entropy(mean: Array, cov: Array, centre: Array, root: Array) -> Array:

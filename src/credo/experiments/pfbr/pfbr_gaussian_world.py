@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+import jax.numpy as jnp
 import numpy as np
 
 import credo
@@ -23,8 +24,8 @@ LENGTH, NOISE_VAR = 100, 9.0
 class NormalTruth(NamedTuple):
     """Normal posteriors: mean (n, T, d) and cov (n, T, d, d)."""
 
-    mean: np.ndarray
-    cov: np.ndarray
+    mean: Array
+    cov: Array
 
 
 def _state(z: Array, x: object) -> Array:
@@ -50,7 +51,8 @@ def simulate_means(
     """
     rng = np.random.default_rng([seed, purpose, dim])
     means = rng.normal(size=(count, 1, dim))
-    return (means + NOISE_VAR**0.5 * rng.normal(size=(count, length, dim))).astype(np.float32)
+    noisy: np.ndarray = means + NOISE_VAR**0.5 * rng.normal(size=(count, length, dim))
+    return noisy.astype(np.float32)
 
 
 def mean_posteriors(observations: np.ndarray) -> NormalTruth:
@@ -63,4 +65,5 @@ def mean_posteriors(observations: np.ndarray) -> NormalTruth:
     total = NOISE_VAR + np.arange(1, length + 1)
     mean = np.cumsum(observations, axis=1, dtype=np.float64) / total[:, None]
     cov = (NOISE_VAR / total)[:, None, None] * np.eye(dim)
-    return NormalTruth(mean.astype(np.float32), np.tile(cov, (count, 1, 1, 1)).astype(np.float32))
+    wide = np.tile(cov, (count, 1, 1, 1))
+    return NormalTruth(jnp.asarray(mean, jnp.float32), jnp.asarray(wide, jnp.float32))

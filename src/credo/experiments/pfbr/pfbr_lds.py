@@ -18,10 +18,10 @@ from credo.experiments.engine.cell_folder import Cells
 from credo.experiments.engine.experiment import Outcome, Size
 from credo.experiments.engine.plain_data import Arrays, Json
 from credo.experiments.engine.portions import Progress, portion
-from credo.experiments.engine.quantities import Row, mean_se
+from credo.experiments.engine.quantities import Row
 from credo.experiments.pfbr.pfbr_following import Judge
 from credo.experiments.pfbr.pfbr_lds_figure import draw
-from credo.experiments.pfbr.pfbr_lds_plan import PLANS, PUBLISHED, PUBLISHED_SECONDS, LinearPlan
+from credo.experiments.pfbr.pfbr_lds_plan import PLANS, PUBLISHED, PUBLISHED_SECONDS, SCORES, LinearPlan
 from credo.experiments.pfbr.pfbr_lds_world import (
     LENGTH,
     LinearTruth,
@@ -55,13 +55,11 @@ def run(size: Size, seed: int, progress: Progress, cells: Cells | None = None) -
         series[f"entropy, d={dim}"] = _entropies(trial.truth).mean(axis=0)
     dim = plan.dims[0]
     for number, count in enumerate(plan.numbers):
-        part = portion(
-            progress, 0.8 + 0.2 * number / len(plan.numbers), 0.8 + 0.2 * (number + 1) / len(plan.numbers)
-        )
+        first, last = (0.8 + 0.2 * (number + k) / len(plan.numbers) for k in (0, 1))
+        part = portion(progress, first, last)
         for name, scores in trials[dim].scores(select(*plan.curve), count, cells, part).items():
-            arrays.setdefault(f"KDE by particles, {name}", np.zeros(len(plan.numbers)))[number] = scores[
-                "KDE"
-            ].mean()
+            curve = arrays.setdefault(f"KDE by particles, {name}", np.zeros(len(plan.numbers)))
+            curve[number] = scores["KDE"].mean()
     arrays["particles"] = np.array(plan.numbers)
     settings: dict[str, Json] = {
         "dims": list(plan.dims),
@@ -105,33 +103,13 @@ def _entropies(truth: LinearTruth) -> np.ndarray:
 
 def _table(dim: int, trial: Trial, results: Mapping[str, Arrays]) -> list[Row]:
     published = PUBLISHED if dim == 10 else {}
-    head = f"d = {dim}"
-    rows = [
-        Row(
-            f"{head}: entropy of the posterior, nats",
-            float(_entropies(trial.truth).mean()),
-            note="no score is lower",
-        ),
-        *rows_of(f"{head}: KDE cross-entropy", "KDE", results),
-        *rows_of(f"{head}: Gaussian cross-entropy", "Gaussian", results),
-        *rows_of(f"{head}: KDE cross-entropy, un-reset", "old KDE", results, published),
-        *rows_of(f"{head}: Gaussian cross-entropy, un-reset", "old Gaussian", results),
-    ]
-    for score, words in _MORE.items():
-        rows += rows_of(f"{head}: {words}", score, results)
+    entropy = float(_entropies(trial.truth).mean())
+    rows = [Row(f"d={dim} entropy", entropy, note="nats; no cross-entropy is lower on average")]
+    for score, words in SCORES.items():
+        rows += rows_of(f"d={dim} {words}", score, results, published if score == "old KDE" else None)
     for name, scores in results.items():
-        note = "of 25 observations, by the published code" if name in PUBLISHED_SECONDS and dim == 10 else ""
-        row = f"{head}: milliseconds of an update, {name}"
-        paper = f"{PUBLISHED_SECONDS[name] * 1000:g}" if note else None
-        rows.append(Row(row, float(scores["seconds"]) * 1000, None, paper, None, note))
+        paper, note = None, ""
+        if dim == 10 and name in PUBLISHED_SECONDS:
+            paper, note = f"{PUBLISHED_SECONDS[name] * 1000:g}", "published: by the code, of 25 observations"
+        rows.append(Row(f"d={dim} ms, {name}", float(scores["seconds"]) * 1000, None, paper, None, note))
     return rows
-
-
-_MORE = {
-    "MMD2": "squared MMD",
-    "mean": "error of the mean",
-    "covariance": "relative error of the covariance",
-    "x'AAx": "error of E x'AAx",
-    "product": "error of E (Ax + a)'(Bx + b)",
-    "W2": "sliced W2",
-}

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from credo.experiments.engine.experiment import Size
 
-__all__ = ["PLANS", "PUBLISHED", "PUBLISHED_SECONDS", "LinearPlan"]
+__all__ = ["PLANS", "PUBLISHED", "PUBLISHED_SECONDS", "SCORES", "LinearPlan"]
 
 _ALL = (
     "exact draws",
@@ -42,9 +42,24 @@ class LinearPlan:
 
 _FEW = ("exact draws", "stochastic EnKF", "bootstrap")
 PLANS: dict[Size, LinearPlan] = {
-    "quick": LinearPlan((2, 10), 3, 256, (64, 256), 1000, _FEW, _FEW),
+    "quick": LinearPlan((2, 10), 3, 256, (64, 1024), 1000, _FEW, _FEW[:1]),
     "full": LinearPlan((2, 10), 25, 256, (64, 128, 256, 512, 1024), 5000, (*_ALL, "bootstrap, 8192"), _ALL),
 }
+
+SCORES = {
+    "KDE": "KDE",
+    "Gaussian": "Gaussian",
+    "old KDE": "un-reset KDE",
+    "old Gaussian": "un-reset Gaussian",
+    "MMD2": "MMD2",
+    "mean": "error of the mean",
+    "covariance": "error of the covariance",
+    "x'AAx": "error of x'AAx",
+    "product": "error of (Ax+a)'(Bx+b)",
+    "W2": "sliced W2",
+    "forecast": "log score",
+}
+"""The scores of the table, and what they are called there. The cross-entropies are in nats."""
 
 PUBLISHED: dict[str, float] = {
     "PFBR, published": 16.56,

@@ -50,11 +50,11 @@ class LinearTruth(NamedTuple):
         evidence: log p(y_t | past) (n, T).
     """
 
-    mean: np.ndarray
-    cov: np.ndarray
-    old_mean: np.ndarray
-    old_cov: np.ndarray
-    evidence: np.ndarray
+    mean: Array
+    cov: Array
+    old_mean: Array
+    old_cov: Array
+    evidence: Array
 
 
 def linear_problem(dim: int) -> Problem:
@@ -109,6 +109,6 @@ def exact_posteriors(dim: int, observations: np.ndarray) -> LinearTruth:
         mean, cov, evidence = jax.vmap(filtered)(ys)
         old_mean, old_cov, _ = filtered(ys.reshape(-1, dim))
         shape = ys.shape[:2]
-        parts = (mean, cov, old_mean.reshape(*shape, dim), old_cov.reshape(*shape, dim, dim))
-        narrow = (np.asarray(part, np.float32) for part in parts)
-        return LinearTruth(*narrow, np.asarray(evidence))
+        long = (old_mean.reshape(*shape, dim), old_cov.reshape(*shape, dim, dim))
+        parts = [np.asarray(part, np.float32) for part in (mean, cov, *long, evidence)]
+    return LinearTruth(*(jnp.asarray(part) for part in parts))

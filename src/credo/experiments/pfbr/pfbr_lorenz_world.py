@@ -1,4 +1,4 @@
-"""The worlds of `pfbr-lorenz`: nonlinear dynamics with heavy-tailed noise, and a volatility that is never seen.
+"""The worlds of `pfbr-lorenz`: chaos with heavy-tailed noise, and a volatility that is never seen.
 
 Lorenz-96 (Lorenz 1996), d = 10 variables on a ring, F = 8:
 
@@ -112,7 +112,8 @@ def volatility_problem() -> Problem:
 
     def log_prob(eta: Array, y: Array) -> Array:
         log_var = eta[0] + LEVEL
-        return -0.5 * (y**2 * jnp.exp(-log_var) + log_var + np.log(2.0 * np.pi))
+        log_density: Array = -0.5 * (y**2 * jnp.exp(-log_var) + log_var + np.log(2.0 * np.pi))
+        return log_density
 
     stationary = SHOCK**2 / (1.0 - PERSISTENCE**2)
     dynamics = credo.LinearGaussian(jnp.array([[PERSISTENCE]]), 0.0, SHOCK**2)

@@ -6,7 +6,7 @@ import credo
 from credo.experiments.engine.any_learner import AnyLearner
 from credo.experiments.pfbr.pfbr_problem import Method, Problem
 
-__all__ = ["METHODS", "select"]
+__all__ = ["METHODS", "NONLINEAR", "NONLINEAR_STATIC", "STATIC", "select"]
 
 
 def _kalman(problem: Problem, particles: int) -> AnyLearner:
@@ -39,6 +39,15 @@ _TABLE = (
     Method("bootstrap, 8192", _bootstrap, 8192),
     Method("bootstrap, systematic", _systematic, note="resampled where the effective size is below N / 2"),
 )
+
+STATIC = ("exact draws", "stochastic EnKF", "square-root EnKF", "bootstrap")
+"""Methods for unknowns that stand still, with normal noise."""
+
+NONLINEAR_STATIC = ("bootstrap, systematic",)
+"""Methods for unknowns that stand still, with any likelihood."""
+
+NONLINEAR = ("bootstrap, systematic", "stochastic EnKF", "square-root EnKF")
+"""Methods for nonlinear dynamics."""
 
 METHODS: dict[str, Method] = {method.name: method for method in _TABLE}
 """Every method by its name."""

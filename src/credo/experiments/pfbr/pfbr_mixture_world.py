@@ -1,8 +1,8 @@
 """The world of `pfbr-mixture`: two unknowns, of which one is confounded, and a posterior with two modes.
 
-x ~ N(0, I) in the plane, y ~ 1/2 N(x1, 1) + 1/2 N(x1 + x2, 1). The published latent is (-1, 2), in training and
-test; 30 observations, about half of which are of each component, in random order. (1, -2) explains them as
-well, but for the prior. The harder test draws the latent from the prior.
+x ~ N(0, I) in the plane, y ~ 1/2 N(x1, 1) + 1/2 N(x1 + x2, 1). The published latent is (-1, 2), in training
+and test; 30 observations, about half of which are of each component, in random order. (1, -2) explains them
+equally well. The harder test draws the latent from the prior.
 
 The posterior is known on a grid, to about 1e-4 nats.
 """
@@ -39,21 +39,26 @@ class GridTruth(NamedTuple):
 
     Attributes:
         draws: (n, T, S, 2).
+        exact: further draws, as many as there are particles (n, T, N, 2).
+        surprise: the mean of -log p over `draws` (n, T): the entropy with the draws' own error.
         entropy: in nats (n, T).
         upper: P(x2 > 0) (n, T).
         normal: the cross-entropy of the normal law with the same moments (n, T).
     """
 
-    draws: np.ndarray
-    entropy: np.ndarray
-    upper: np.ndarray
-    normal: np.ndarray
+    draws: Array
+    exact: Array
+    surprise: Array
+    entropy: Array
+    upper: Array
+    normal: Array
 
 
 def log_mixture(means: Array, y: Array) -> Array:
     """log p(y | x1, x1 + x2): the likelihood, in which eta is both means."""
-    logs = -0.5 * (y - means) ** 2
-    return jax.nn.logsumexp(logs) - np.log(2.0) - 0.5 * np.log(2.0 * np.pi)
+    logs = jax.nn.logsumexp(-0.5 * (y - means) ** 2)
+    log_density: Array = logs - np.log(2.0) - 0.5 * np.log(2.0 * np.pi)
+    return log_density
 
 
 def _means(z: Array, x: object) -> Array:
@@ -89,7 +94,7 @@ def _grid() -> tuple[np.ndarray, float]:
 
 
 def grid_density(observations: np.ndarray) -> np.ndarray:
-    """Return the posterior probability of every cell after each observation (T, NODES, NODES); x1 comes first.
+    """Return the posterior probability of every cell after each observation: (T, NODES, NODES), x1 first.
 
     Arguments:
         observations: of one sequence (T,).
@@ -104,33 +109,36 @@ def grid_density(observations: np.ndarray) -> np.ndarray:
     return probability.reshape(-1, NODES, NODES)
 
 
-def grid_posteriors(observations: np.ndarray, seed: int, draws: int) -> GridTruth:
+def grid_posteriors(observations: np.ndarray, seed: int, draws: int, count: int) -> GridTruth:
     """Return the posteriors of all sequences.
 
     Arguments:
         observations: (n, T).
         seed: of the draws.
         draws: how many of each posterior.
+        count: the number N of further draws.
     """
     points, width = _grid()
     rng = np.random.default_rng([seed, 7])
-    parts = [_of_one(sequence, points, width, rng, draws) for sequence in observations]
-    return GridTruth(*(np.stack(part) for part in zip(*parts, strict=True)))
+    parts = [_of_one(sequence, points, width, rng, draws, count) for sequence in observations]
+    stacked = (jnp.asarray(np.stack(part), jnp.float32) for part in zip(*parts, strict=True))
+    return GridTruth(*stacked)
 
 
 def _of_one(
-    sequence: np.ndarray, points: np.ndarray, width: float, rng: np.random.Generator, draws: int
-) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    sequence: np.ndarray, points: np.ndarray, width: float, rng: np.random.Generator, draws: int, count: int
+) -> tuple[np.ndarray, ...]:
     cells = grid_density(sequence).reshape(len(sequence), -1)
     entropy = -np.sum(cells * np.log(np.maximum(cells, 1e-300)), axis=1) + 2.0 * np.log(width)
     mean = cells @ points
     second = np.einsum("tg,gi,gj->tij", cells, points, points, optimize=True)
     cov = second - mean[:, :, None] * mean[:, None, :]
     normal = np.log(2.0 * np.pi * np.e) + 0.5 * np.linalg.slogdet(cov)[1]
-    values = []
+    values, surprise = [], []
     for probability in cells:
-        which = np.searchsorted(np.cumsum(probability), rng.uniform(size=draws))
-        jitter = width * (rng.uniform(size=(draws, 2)) - 0.5)
-        values.append(points[np.minimum(which, len(points) - 1)] + jitter)
-    upper = cells @ (points[:, 1] > 0)
-    return np.asarray(values, np.float32), entropy, upper, normal
+        which = np.searchsorted(np.cumsum(probability), rng.uniform(size=draws + count))
+        which = np.minimum(which, len(points) - 1)
+        values.append(points[which] + width * (rng.uniform(size=(draws + count, 2)) - 0.5))
+        surprise.append(2.0 * np.log(width) - np.log(probability[which[:draws]]).mean())
+    drawn, upper = np.stack(values), cells @ (points[:, 1] > 0)
+    return drawn[:, :draws], drawn[:, draws:], np.array(surprise), entropy, upper, normal
