@@ -29,6 +29,12 @@ def style_of(name: str) -> LineStyle:
     """
     if name == "exact draws":
         return {"color": PALETTE["ink"], "linestyle": "-", "linewidth": 2.0}
+    if name not in METHODS:
+        return {
+            "color": PALETTE["grey"],
+            "linestyle": "-" if name.endswith("refitted") else ":",
+            "linewidth": 2.0,
+        }
     place = list(METHODS).index(name)
     colour = PALETTE[_COLOURS[place % len(_COLOURS)]]
     return {"color": colour, "linestyle": _LINES[place // len(_COLOURS) % len(_LINES)], "linewidth": 1.5}

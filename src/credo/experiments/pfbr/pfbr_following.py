@@ -33,6 +33,7 @@ def follow(
     seed: int,
     inputs: PyTree = None,
     starts: np.ndarray | None = None,
+    before: Judge | None = None,
 ) -> Arrays:
     """Take a method through n sequences of T observations, and score every belief.
 
@@ -46,6 +47,7 @@ def follow(
         seed: of all draws. Sequence k has the key fold_in(seed, k).
         inputs: a tree of arrays with leading axes (n, T), or None.
         starts: the prior mean of each sequence (n, d); None means that of the problem.
+        before: scores the predicted belief, before the observation is taken in.
 
     Returns:
         Scores by name (n, T): those of the judge; "forecast", the log score of the forecast before each
@@ -55,7 +57,7 @@ def follow(
     learner = method.build(problem, number)
     keys = jax.random.split(jax.random.key(seed), len(observations))
     rows = jax.tree.map(jnp.asarray, (keys, starts, inputs, observations, truth))
-    program = _program(learner, functools.partial(_one, problem, judge, number))
+    program = _program(learner, functools.partial(_one, problem, judge, before, number))
     return {name: np.asarray(values) for name, values in program(learner, rows).items()}
 
 
@@ -67,6 +69,7 @@ def _program(learner: AnyLearner, one: Callable[..., dict[str, Array]]) -> Calla
 def _one(
     problem: Problem,
     judge: Judge,
+    foresee: Judge | None,
     count: int,
     learner: AnyLearner,
     row: tuple[Array, Array | None, PyTree, Array, PyTree],
@@ -79,13 +82,17 @@ def _one(
     ) -> tuple[AnyBelief, dict[str, Array]]:
         x, y, truth, number = now
         before = learner.predict(belief)
-        forecast = learner.forecast(before, x)
-        belief, info = learner.update(before, x, y, key=second)
         one = jax.random.fold_in(third, number)
+        scores: dict[str, Array] = {}
+        if foresee is not None:
+            keys = jax.random.fold_in(one, 2), jax.random.fold_in(one, 3)
+            scores |= foresee(weighted_set(before, count, keys[0]), truth, keys[1])
+        if not problem.model.batched:
+            scores["forecast"] = learner.forecast(before, x).log_prob(y)
+        belief, info = learner.update(before, x, y, key=second)
         particles = weighted_set(belief, count, jax.random.fold_in(one, 0))
-        scores = dict(judge(particles, truth, jax.random.fold_in(one, 1)))
+        scores |= judge(particles, truth, jax.random.fold_in(one, 1))
         extra = {
-            "forecast": forecast.log_prob(y),
             "evidence": info.log_evidence,
             "ok": info.ok,
             "ess": 1.0 / jnp.sum(jnp.exp(2.0 * particles.log_weights)),

@@ -111,7 +111,7 @@ def volatility_problem() -> Problem:
     """Return the problem of the hidden volatility, which starts in its stationary law."""
 
     def log_prob(eta: Array, y: Array) -> Array:
-        log_var = eta[0] + LEVEL
+        log_var = eta + LEVEL
         log_density: Array = -0.5 * (y**2 * jnp.exp(-log_var) + log_var + np.log(2.0 * np.pi))
         return log_density
 

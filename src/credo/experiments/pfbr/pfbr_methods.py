@@ -6,7 +6,7 @@ import credo
 from credo.experiments.engine.any_learner import AnyLearner
 from credo.experiments.pfbr.pfbr_problem import Method, Problem
 
-__all__ = ["METHODS", "NONLINEAR", "NONLINEAR_STATIC", "STATIC", "select"]
+__all__ = ["LOGISTIC", "METHODS", "NONLINEAR", "NONLINEAR_STATIC", "STATIC", "select"]
 
 
 def _kalman(problem: Problem, particles: int) -> AnyLearner:
@@ -33,6 +33,7 @@ def _systematic(problem: Problem, particles: int) -> AnyLearner:
 
 _TABLE = (
     Method("exact draws", _kalman, note="from the Kalman posterior"),
+    Method("EKF", _kalman),
     Method("stochastic EnKF", _enkf),
     Method("square-root EnKF", _etkf),
     Method("bootstrap", _bootstrap, note="resampled always, multinomially, as published"),
@@ -45,6 +46,9 @@ STATIC = ("exact draws", "stochastic EnKF", "square-root EnKF", "bootstrap")
 
 NONLINEAR_STATIC = ("bootstrap, systematic",)
 """Methods for unknowns that stand still, with any likelihood."""
+
+LOGISTIC = ("EKF", "bootstrap, systematic")
+"""Methods for the weights of a classifier."""
 
 NONLINEAR = ("bootstrap, systematic", "stochastic EnKF", "square-root EnKF")
 """Methods for nonlinear dynamics."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+import jax
 import numpy as np
 
 from credo.core.types import PyTree
@@ -36,6 +37,7 @@ class Trial:
         seed: of the methods' draws.
         inputs: a tree of arrays with leading axes (n, T), or None.
         starts: prior means (n, d), or None.
+        before: scores the predicted belief, or None.
     """
 
     name: str
@@ -47,6 +49,7 @@ class Trial:
     seed: int
     inputs: PyTree = None
     starts: np.ndarray | None = None
+    before: Judge | None = None
 
     def scores(
         self,
@@ -81,9 +84,10 @@ class Trial:
                     seed=self.seed,
                     inputs=self.inputs,
                     starts=self.starts,
+                    before=self.before,
                 )
                 if timed:
-                    first = None if self.inputs is None else self.inputs[0]
+                    first = None if self.inputs is None else jax.tree.map(lambda leaf: leaf[0], self.inputs)
                     start = None if self.starts is None else self.starts[0]
                     seconds = seconds_per_update(
                         method, self.problem, count, self.observations[0], first, start
