@@ -13,7 +13,7 @@ import numpy as np
 from credo.core.types import Array, PyTree
 from credo.experiments.engine.any_learner import AnyBelief, AnyLearner
 from credo.experiments.engine.plain_data import Arrays
-from credo.experiments.pfbr.pfbr_problem import Method, Problem
+from credo.experiments.pfbr.pfbr_problem import Method, Problem, in_default_precision
 from credo.experiments.pfbr.pfbr_scores import WeightedSet, weighted_set
 
 __all__ = ["Judge", "follow"]
@@ -56,7 +56,7 @@ def follow(
     number = count if method.particles is None else method.particles
     learner = method.build(problem, number)
     keys = jax.random.split(jax.random.key(seed), len(observations))
-    rows = jax.tree.map(jnp.asarray, (keys, starts, inputs, observations, truth))
+    rows = (keys, *in_default_precision((starts, inputs, observations, truth)))
     program = _program(learner, functools.partial(_one, problem, judge, before, number))
     return {name: np.asarray(values) for name, values in program(learner, rows).items()}
 

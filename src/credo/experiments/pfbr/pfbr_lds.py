@@ -42,6 +42,7 @@ def run(size: Size, seed: int, progress: Progress, cells: Cells | None = None) -
     plan = PLANS[size]
     trials = {dim: _trial(dim, seed, plan) for dim in plan.dims}
     rows: list[Row] = []
+    tables: dict[int, dict[str, Arrays]] = {}
     series: Arrays = {"stage": np.arange(1, LENGTH + 1)}
     arrays: Arrays = {}
     share = 0.8 / len(plan.dims)
@@ -49,6 +50,7 @@ def run(size: Size, seed: int, progress: Progress, cells: Cells | None = None) -
         part = portion(progress, number * share, (number + 1) * share)
         results = trial.scores(select(*plan.methods), plan.particles, cells, part, timed=True)
         rows += _table(dim, trial, results)
+        tables[dim] = results
         for name, scores in results.items():
             for score in ("KDE", "old KDE", "Gaussian", "MMD2", "W2"):
                 series[f"{score}, d={dim}, {name}"] = scores[score].mean(axis=0)
@@ -57,9 +59,13 @@ def run(size: Size, seed: int, progress: Progress, cells: Cells | None = None) -
     for number, count in enumerate(plan.numbers):
         first, last = (0.8 + 0.2 * (number + k) / len(plan.numbers) for k in (0, 1))
         part = portion(progress, first, last)
-        for name, scores in trials[dim].scores(select(*plan.curve), count, cells, part).items():
+        if count == plan.particles:
+            known = tables[dim]
+        else:
+            known = trials[dim].scores(select(*plan.curve), count, cells, part)
+        for name in plan.curve:
             curve = arrays.setdefault(f"KDE by particles, {name}", np.zeros(len(plan.numbers)))
-            curve[number] = scores["KDE"].mean()
+            curve[number] = known[name]["KDE"].mean()
     arrays["particles"] = np.array(plan.numbers)
     settings: dict[str, Json] = {
         "dims": list(plan.dims),

@@ -118,9 +118,9 @@ def foresee(particles: WeightedSet, truth: tuple[Array, Array], key: Array) -> M
     there = ~jnp.isnan(y)
     safe = jnp.clip(chance, 1e-6, 1.0 - 1e-6)
     loss = -jnp.where(y > 0.5, jnp.log(safe), jnp.log1p(-safe))
-    count = jnp.sum(there)
+    count = jnp.sum(there, dtype=x.dtype)
     return {
-        "right": jnp.sum(jnp.where(there, (chance > 0.5) == (y > 0.5), False)) / count,
+        "right": jnp.sum(there & ((chance > 0.5) == (y > 0.5)), dtype=x.dtype) / count,
         "loss": jnp.sum(jnp.where(there, loss, 0.0)) / count,
     }
 

@@ -59,7 +59,7 @@ def refits(tasks: Tasks) -> np.ndarray:
     Arguments:
         tasks: the streams.
     """
-    modes = jax.lax.map(lambda task: _path(*task), tuple(jnp.asarray(part) for part in tasks))
+    modes = jax.lax.map(lambda task: _path(*task), tuple(jnp.asarray(part, float) for part in tasks))
     return _right(np.asarray(modes), tasks)
 
 
@@ -70,7 +70,7 @@ def static_weights(x: np.ndarray, y: np.ndarray) -> np.ndarray:
         x: (M, 50).
         y: (M,).
     """
-    mode, _ = _fit(jnp.zeros(FEATURES), jnp.asarray(x), jnp.asarray(y))
+    mode, _ = _fit(jnp.zeros(FEATURES), jnp.asarray(x, float), jnp.asarray(y, float))
     return np.asarray(mode)
 
 
@@ -82,4 +82,6 @@ def static_right(weights: np.ndarray, tasks: Tasks) -> np.ndarray:
 def _right(weights: np.ndarray, tasks: Tasks) -> np.ndarray:
     logits = np.einsum("ntbd,ntd->ntb", tasks.x, weights)
     right = (logits > 0) == (tasks.y > 0.5)
-    return np.asarray(np.nanmean(np.where(np.isnan(tasks.y), np.nan, right), axis=2))
+    there = ~np.isnan(tasks.y)
+    count = there.sum(axis=2)
+    return np.where(count > 0, (right & there).sum(axis=2) / np.maximum(count, 1), np.nan)

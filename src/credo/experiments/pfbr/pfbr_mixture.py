@@ -31,6 +31,7 @@ from credo.experiments.pfbr.pfbr_mixture_world import (
     mixture_problem,
     simulate_mixtures,
 )
+from credo.experiments.pfbr.pfbr_problem import in_default_precision
 from credo.experiments.pfbr.pfbr_scores import WeightedSet, score_draws
 from credo.experiments.pfbr.pfbr_trials import Trial, rows_of
 from credo.particles import resample
@@ -70,7 +71,7 @@ def run(size: Size, seed: int, progress: Progress, cells: Cells | None = None) -
     for number, (unseen, words) in enumerate(((False, "published latent"), (True, "latents of the prior"))):
         trial = _trial(unseen, seed, plan)
         part = portion(progress, 0.5 * number, 0.5 * number + 0.5)
-        exact = jax.jit(jax.vmap(jax.vmap(_score_exact)))(trial.truth)
+        exact = jax.jit(jax.vmap(jax.vmap(_score_exact)))(in_default_precision(trial.truth))
         results = {EXACT: {name: np.asarray(values) for name, values in exact.items()}} | trial.scores(
             select(*plan.methods), plan.particles, cells, part, True
         )

@@ -6,15 +6,26 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeAlias
 
+import jax
 import jax.numpy as jnp
 
 import credo
-from credo.core.types import Array
+from credo.core.types import Array, ArrayLike, PyTree
 from credo.dynamics import Dynamics, Static
 from credo.experiments.engine.any_learner import AnyBelief, AnyLearner
 from credo.learners import RecursiveLearner
 
-__all__ = ["Build", "Method", "Problem"]
+__all__ = ["Build", "Method", "Problem", "in_default_precision"]
+
+
+def in_default_precision(tree: PyTree) -> PyTree:
+    """Return a tree whose numbers have the precision that JAX is set to; other arrays stay as they are."""
+
+    def convert(leaf: ArrayLike) -> Array:
+        array = jnp.asarray(leaf)
+        return array.astype(float) if jnp.issubdtype(array.dtype, jnp.floating) else array
+
+    return jax.tree.map(convert, tree)
 
 
 @dataclass(frozen=True)

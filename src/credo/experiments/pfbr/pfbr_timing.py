@@ -5,12 +5,11 @@ from __future__ import annotations
 import time
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from credo.core.types import Array, PyTree
 from credo.experiments.engine.any_learner import AnyBelief
-from credo.experiments.pfbr.pfbr_problem import Method, Problem
+from credo.experiments.pfbr.pfbr_problem import Method, Problem, in_default_precision
 
 __all__ = ["seconds_per_update"]
 
@@ -49,8 +48,8 @@ def seconds_per_update(
 
         return jax.lax.scan(step, belief, (xs, ys))[0]
 
-    belief = problem.begin(learner, first, None if start is None else jnp.asarray(start))
-    rows = jax.tree.map(jnp.asarray, (inputs, observations))
+    belief = problem.begin(learner, first, in_default_precision(start))
+    rows = in_default_precision((inputs, observations))
     jax.block_until_ready(sequence(belief, *rows))
     seconds = []
     for _ in range(repeats):
