@@ -17,6 +17,7 @@ from credo import learners as learners
 from credo import likelihoods as likelihoods
 from credo import metrics as metrics
 from credo import models as models
+from credo import particles as particles
 from credo import sessions as sessions
 from credo import streams as streams
 from credo import tables as tables
@@ -42,6 +43,7 @@ from credo.beliefs import Ensemble as Ensemble
 from credo.beliefs import Gamma as Gamma
 from credo.beliefs import Gaussian as Gaussian
 from credo.beliefs import InverseGamma as InverseGamma
+from credo.beliefs import Particles as Particles
 from credo.beliefs import Point as Point
 from credo.core.errors import CredoError as CredoError
 from credo.core.errors import DataError as DataError
@@ -62,6 +64,7 @@ from credo.dynamics import PriorBound as PriorBound
 from credo.dynamics import RandomWalk as RandomWalk
 from credo.dynamics import ShrinkPerturb as ShrinkPerturb
 from credo.dynamics import Static as Static
+from credo.dynamics import Transition as Transition
 from credo.learners import BBBRule as BBBRule
 from credo.learners import BetaBernoulli as BetaBernoulli
 from credo.learners import BLRRule as BLRRule
@@ -130,6 +133,8 @@ from credo.models import last_layer as last_layer
 from credo.models import random_basis as random_basis
 from credo.models import subspace as subspace
 from credo.models import svd_basis as svd_basis
+from credo.particles import ParticleFilter as ParticleFilter
+from credo.particles import particle_filter as particle_filter
 from credo.streams import BatchFit as BatchFit
 from credo.streams import Decision as Decision
 from credo.streams import Pack as Pack

@@ -1,6 +1,7 @@
 """Beliefs: what is known about the parameters.
 
 `Gaussian(mean, cov)` over a parameter tree with any covariance family; `Ensemble` of parameter vectors;
+`Particles` with weights;
 `Point` for learners that keep no uncertainty; conjugate beliefs `Beta`, `Gamma`, `Dirichlet` over one unknown
 number or vector; `InverseGamma` over a noise variance. All are records: they can be vmapped, compared and
 saved.
@@ -10,5 +11,21 @@ from credo.beliefs.conjugate import Beta, Dirichlet, Gamma
 from credo.beliefs.ensemble import Ensemble
 from credo.beliefs.gaussian import Anchor, Gaussian, Point
 from credo.beliefs.inverse_gamma import InverseGamma
+from credo.beliefs.particles import Particles
+from credo.beliefs.sources import FunctionSource, NormalSource, Source, ValuesSource
 
-__all__ = ["Anchor", "Beta", "Dirichlet", "Ensemble", "Gamma", "Gaussian", "InverseGamma", "Point"]
+__all__ = [
+    "Anchor",
+    "Beta",
+    "Dirichlet",
+    "Ensemble",
+    "FunctionSource",
+    "Gamma",
+    "Gaussian",
+    "InverseGamma",
+    "NormalSource",
+    "Particles",
+    "Point",
+    "Source",
+    "ValuesSource",
+]

@@ -9,6 +9,7 @@ from credo.dynamics.base import Dynamics, Static
 from credo.dynamics.bound import PriorBound
 from credo.dynamics.inflation import Inflation, ShrinkPerturb
 from credo.dynamics.linear import Decay, LinearGaussian, OrnsteinUhlenbeck, RandomWalk
+from credo.dynamics.transition import Transition
 
 __all__ = [
     "Decay",
@@ -20,4 +21,5 @@ __all__ = [
     "RandomWalk",
     "ShrinkPerturb",
     "Static",
+    "Transition",
 ]

@@ -4,10 +4,15 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 
+import jax
+import jax.numpy as jnp
+
 from credo.beliefs import Anchor
 from credo.core.records import record
+from credo.core.trees import Unravel
 from credo.core.types import Array, ArrayLike
-from credo.covariances import Covariance
+from credo.covariances import Covariance, Diagonal
+from credo.covariances.density import log_normal
 
 __all__ = ["Dynamics", "Static"]
 
@@ -16,7 +21,9 @@ class Dynamics(ABC):
     """How N(mean, cov) moves in a time step. To add dynamics, write `move`, which must be traceable.
 
     It acts on the mean and, through the protocol of covariances, on any family. A subclass is a
-    `credo.record`, so that its hyper-parameters are leaves.
+    `credo.record`, so that its hyper-parameters are leaves. How particles move follows from `move`: the law
+    of z_t given z_{t-1} = z is what N(z, 0) becomes. Where that is not so, because the dynamics act on the
+    set or are not Gaussian, a subclass writes `propagate`, too.
 
     Example:
         Parameters that drift at a known speed:
@@ -35,6 +42,9 @@ class Dynamics(ABC):
 
     anchored: bool = False
     """Whether the dynamics return to the prior, so that beliefs must carry it."""
+
+    timeless: bool = False
+    """Whether a step has no length, so that a `dt` is refused."""
 
     def anchor(self, mean: Array, prior: Covariance | None) -> Anchor | None:
         """What a belief must carry of its prior N(mean, prior): all of it where `anchored`, else nothing."""
@@ -57,6 +67,93 @@ class Dynamics(ABC):
             The mean (P,) and the covariance, which is None for a point belief.
         """
 
+    def certainty(self, value: Array, anchor: Anchor | None) -> Covariance:
+        """A covariance of zero, in a form to which these dynamics can add their noise."""
+        if anchor is not None and anchor.cov is not None:
+            return anchor.cov.scale(jnp.zeros((), value.dtype))
+        return Diagonal().init(jnp.zeros_like(value))
+
+    def conditional(
+        self, value: Array, anchor: Anchor | None, t: Array, dt: ArrayLike | None, unravel: Unravel
+    ) -> tuple[Array, Covariance]:
+        """The mean (P,) and covariance of z_t given z_{t-1} = value, where that law is Gaussian.
+
+        Arguments:
+            value: one particle (P,).
+            anchor, t, dt: as for `move`.
+            unravel: how a vector becomes the parameter tree.
+
+        Raises:
+            CredoError: the law is not Gaussian.
+        """
+        mean, cov = self.move(value, self.certainty(value, anchor), anchor, t, dt)
+        assert cov is not None
+        return mean, cov
+
+    def propagate(
+        self,
+        values: Array,
+        log_weights: Array,
+        key: Array,
+        anchor: Anchor | None,
+        t: Array,
+        dt: ArrayLike | None,
+        unravel: Unravel,
+    ) -> Array:
+        """Move every particle, with noise of its own.
+
+        Arguments:
+            values: the particles (N, P).
+            log_weights: their log weights (N,).
+            key: the key of the noise.
+            anchor, t, dt: as for `move`.
+            unravel: how a vector becomes the parameter tree.
+
+        Returns:
+            The particles (N, P) after the step, with the same weights.
+        """
+
+        def law(value: Array) -> tuple[Array, Covariance]:
+            return self.conditional(value, anchor, t, dt, unravel)
+
+        def one(value: Array, deviates: Array) -> Array:
+            mean, cov = law(value)
+            return mean + cov.color(deviates)
+
+        size = jax.eval_shape(law, values[0])[1].deviates
+        return jax.vmap(one)(values, jax.random.normal(key, (values.shape[0], size), values.dtype))
+
+    def log_transition(
+        self,
+        later: Array,
+        value: Array,
+        anchor: Anchor | None,
+        t: Array,
+        dt: ArrayLike | None,
+        unravel: Unravel,
+    ) -> Array:
+        """log p(z_t = later | z_{t-1} = value), a scalar.
+
+        Arguments:
+            later, value: particles (P,).
+            anchor, t, dt, unravel: as for `conditional`.
+
+        Raises:
+            CredoError: the density is not known.
+        """
+        mean, cov = self.conditional(value, anchor, t, dt, unravel)
+        return log_normal(later - mean, cov)
+
+
+def follow(values: Array, log_weights: Array, mean: Array, var: Array) -> Array:
+    """The particles (N, P), stretched and shifted to have this mean (P,) and these variances (P,)."""
+    weights = jnp.exp(log_weights)
+    centre = weights @ values
+    gaps = values - centre[None, :]
+    old = weights @ gaps**2
+    stretch = jnp.sqrt(jnp.where(old > 0, var / jnp.where(old > 0, old, 1.0), 1.0))
+    return mean[None, :] + stretch[None, :] * gaps
+
 
 @record
 class Static(Dynamics):
@@ -73,3 +170,16 @@ class Static(Dynamics):
     ) -> tuple[Array, Covariance | None]:
         """The same mean and covariance, bit by bit."""
         return mean, cov
+
+    def propagate(
+        self,
+        values: Array,
+        log_weights: Array,
+        key: Array,
+        anchor: Anchor | None,
+        t: Array,
+        dt: ArrayLike | None,
+        unravel: Unravel,
+    ) -> Array:
+        """The same particles, bit by bit."""
+        return values

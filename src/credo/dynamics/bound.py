@@ -6,9 +6,10 @@ import jax.numpy as jnp
 
 from credo.beliefs import Anchor
 from credo.core.records import record
+from credo.core.trees import Unravel
 from credo.core.types import Array, ArrayLike
 from credo.covariances import Covariance, DiagonalCovariance
-from credo.dynamics.base import Dynamics
+from credo.dynamics.base import Dynamics, follow
 
 __all__ = ["PriorBound", "variances_of"]
 
@@ -47,6 +48,11 @@ class PriorBound(Dynamics):
     dynamics: Dynamics
     anchored = True
 
+    @property
+    def timeless(self) -> bool:  # type: ignore[override]
+        """Whether a step of the other dynamics has no length."""
+        return self.dynamics.timeless
+
     def anchor(self, mean: Array, prior: Covariance | None) -> Anchor | None:
         """The prior's mean and variances, or what the other dynamics need of it."""
         return self.dynamics.anchor(mean, prior) or variances_of(mean, prior)
@@ -61,3 +67,21 @@ class PriorBound(Dynamics):
         assert anchor is not None and anchor.cov is not None
         ratio = anchor.cov.diag() / moved.diag()
         return mean, moved.rescale(jnp.sqrt(jnp.minimum(ratio, 1.0)))
+
+    def propagate(
+        self,
+        values: Array,
+        log_weights: Array,
+        key: Array,
+        anchor: Anchor | None,
+        t: Array,
+        dt: ArrayLike | None,
+        unravel: Unravel,
+    ) -> Array:
+        """The particles that the other dynamics give, drawn together where they are wider than the prior."""
+        moved = self.dynamics.propagate(values, log_weights, key, anchor, t, dt, unravel)
+        assert anchor is not None and anchor.cov is not None
+        weights = jnp.exp(log_weights)
+        mean = weights @ moved
+        var = weights @ (moved - mean[None, :]) ** 2
+        return follow(moved, log_weights, mean, jnp.minimum(var, anchor.cov.diag()))

@@ -10,10 +10,10 @@ import jax.numpy as jnp
 from credo.beliefs import Anchor
 from credo.core.errors import require_choice, require_interval, require_nonnegative
 from credo.core.records import record, static_field
-from credo.core.trees import as_like
+from credo.core.trees import Unravel, as_like
 from credo.core.types import Array, ArrayLike
-from credo.covariances import Covariance
-from credo.dynamics.base import Dynamics
+from credo.covariances import Covariance, Diagonal
+from credo.dynamics.base import Dynamics, follow
 from credo.dynamics.bound import variances_of
 from credo.dynamics.linear import accumulated, duration
 
@@ -93,6 +93,27 @@ class Inflation(Dynamics):
         if self.kind == "bayesian":
             mean = mean + widened.mv(prior_precision * (anchor.mean - mean))
         return mean, widened
+
+    def propagate(
+        self,
+        values: Array,
+        log_weights: Array,
+        key: Array,
+        anchor: Anchor | None,
+        t: Array,
+        dt: ArrayLike | None,
+        unravel: Unravel,
+    ) -> Array:
+        """The particles, stretched to the mean and the variances that `move` gives to their moments.
+
+        Forgetting is no noise that each particle could draw: it acts on the whole set.
+        """
+        weights = jnp.exp(log_weights)
+        mean = weights @ values
+        var = weights @ (values - mean[None, :]) ** 2
+        mean, cov = self.move(mean, Diagonal().init(var), anchor, t, dt)
+        assert cov is not None
+        return follow(values, log_weights, mean, cov.diag())
 
 
 @record

@@ -11,7 +11,7 @@ from credo.core.errors import CredoError, require_interval, require_nonnegative
 from credo.core.records import record, static_field
 from credo.core.trees import as_like
 from credo.core.types import Array, ArrayLike
-from credo.covariances import Covariance
+from credo.covariances import Covariance, RootCovariance
 from credo.dynamics.base import Dynamics
 from credo.linalg.matrices import symmetric
 
@@ -184,6 +184,15 @@ class LinearGaussian(Dynamics):
     offset: ArrayLike = 0.0
     cov: ArrayLike = 0.0
     continuous: bool = static_field(default=False)
+
+    @property
+    def timeless(self) -> bool:  # type: ignore[override]
+        """Whether a step has no length."""
+        return not self.continuous
+
+    def certainty(self, value: Array, anchor: Anchor | None) -> Covariance:
+        """A covariance of zero that can take correlated noise."""
+        return RootCovariance(jnp.zeros((value.shape[0], value.shape[0]), value.dtype))
 
     def __post_init__(self) -> None:
         if hasattr(self.transition, "shape") and np.ndim(self.transition) >= 2:

@@ -1,0 +1,137 @@
+"""A belief that is represented by weighted particles."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+
+from credo.beliefs.gaussian import Anchor
+from credo.beliefs.sources import Source
+from credo.core.keys import as_key
+from credo.core.records import record, replace, static_field
+from credo.core.trees import Unravel
+from credo.core.types import Array, PyTree
+
+__all__ = ["Particles", "fresh_particles"]
+
+MOVE, LEARN, RENEW, RESET, MERGE = range(5)
+"""What a key of a step is for."""
+
+
+@record
+class Particles:
+    """N weighted values of the parameters, which is the belief of `credo.particle_filter` and its kin.
+
+    Attributes:
+        values: the particles as vectors (N, P).
+        log_weights: log weights (N,), whose exponentials sum to one; -inf is a particle without weight.
+        key: the key data from which draws are made; step t folds in t.
+        t: how many times `predict` has been called.
+        unravel: how a vector becomes the parameter tree.
+        source: the prior, from which new particles are drawn when a regime begins; None where the particles
+            themselves are all that is known of it.
+        anchor: the prior's mean and covariance, kept only for dynamics that return to it.
+        parents: the values before the latest move (N, P), for learners that look back.
+        step: the length of the latest time step, for the same learners.
+        log_density: the log density of the belief at each particle (N,), for learners that carry it along.
+        state: whatever else a method keeps.
+
+    Example:
+        >>> import credo, jax.numpy as jnp
+        >>> learner = credo.particle_filter(credo.Model(lambda z, x: z @ x, credo.Normal(0.1)), particles=500)
+        >>> belief = learner.init(jnp.zeros(3), var=4.0, key=0)
+        >>> belief.values.shape, round(float(belief.ess)), bool(jnp.all(jnp.abs(belief.sd - 2.0) < 0.3))
+        ((500, 3), 500, True)
+    """
+
+    values: Array
+    log_weights: Array
+    key: Array
+    t: Array
+    unravel: Unravel = static_field()
+    source: Source | None = None
+    anchor: Anchor | None = None
+    parents: Array | None = None
+    step: Array | None = None
+    log_density: Array | None = None
+    state: PyTree = None
+
+    @property
+    def weights(self) -> Array:
+        """The weights (N,), which sum to one."""
+        return jnp.exp(self.log_weights)
+
+    @property
+    def ess(self) -> Array:
+        """The effective sample size 1 / sum w^2 (Kong 1992), from 1 to N."""
+        return 1.0 / jnp.sum(self.weights**2)
+
+    @property
+    def members(self) -> PyTree:
+        """The particles as parameter trees with a leading axis N."""
+        return self.unravel(self.values)
+
+    @property
+    def mean(self) -> Array:
+        """The weighted mean (P,)."""
+        return self.weights @ self.values
+
+    @property
+    def cov(self) -> Array:
+        """The weighted covariance (P, P), which divides by 1 as the covariance of a distribution does."""
+        gaps = self.values - self.mean[None, :]
+        return gaps.T @ (self.weights[:, None] * gaps)
+
+    @property
+    def var(self) -> Array:
+        """The weighted variances (P,)."""
+        return self.weights @ (self.values - self.mean[None, :]) ** 2
+
+    @property
+    def sd(self) -> Array:
+        """The weighted standard deviations (P,)."""
+        return jnp.sqrt(self.var)
+
+    @property
+    def params(self) -> PyTree:
+        """The mean as a parameter tree."""
+        return self.unravel(self.mean)
+
+    @property
+    def size(self) -> int:
+        """The number P of parameters."""
+        return self.unravel.size
+
+    def step_key(self, purpose: int) -> Array:
+        """The key of the present time step for one purpose."""
+        return jax.random.fold_in(jax.random.fold_in(as_key(self.key), self.t), purpose)
+
+    def equal(self, values: Array) -> Particles:
+        """The belief in which these values (N, P) have equal weights."""
+        count = values.shape[0]
+        weights = jnp.full(count, -jnp.log(jnp.asarray(count, values.dtype)), values.dtype)
+        return replace(self, values=values, log_weights=weights)
+
+
+def fresh_particles(prior: Particles, t: Array) -> Particles:
+    """The prior at time t, with particles that are drawn anew from its source.
+
+    Without a source the prior's own particles come back. A log density is that of the source.
+
+    Arguments:
+        prior: the belief before any data, or such beliefs with leading axes.
+        t: the time, which the key of the draws folds in.
+    """
+    source = prior.source
+    if source is None:
+        return prior
+    if prior.values.ndim > 2:
+        inner: Particles = jax.vmap(lambda one: fresh_particles(one, t))(prior)
+        return inner
+    values = source.draw(replace(prior, t=t).step_key(RENEW), prior.values.shape[0])
+    belief = prior.equal(values.astype(prior.values.dtype))
+    if prior.log_density is not None:
+        belief = replace(belief, log_density=jax.vmap(source.log_prob)(belief.values))
+    if prior.parents is not None:
+        belief = replace(belief, parents=belief.values)
+    return belief
