@@ -19,9 +19,10 @@ import jax.numpy as jnp
 
 from credo.core.records import record
 from credo.core.types import Array
-from credo.linalg.matrices import precision, symmetric
+from credo.linalg.matrices import symmetric
+from credo.particles.density import grain, moments, sound_root
 
-__all__ = ["Frame", "LogLikelihood", "moments", "posterior_frame"]
+__all__ = ["Frame", "LogLikelihood", "posterior_frame"]
 
 LogLikelihood: TypeAlias = Callable[[Array], Array]
 """log p(y | x) of one value (P,) of the state: a number."""
@@ -78,29 +79,14 @@ class Frame:
         return self.mean[None, :] + units @ self.root.T
 
 
-def moments(values: Array, weights: Array) -> tuple[Array, Array]:
-    """The mean (d,), and the Cholesky factor (d, d) of the covariance, of a weighted set (N, d).
-
-    The covariance divides by 1 - sum w^2, which is 1 - 1/N for equal weights. A multiple of the rounding error
-    is added to its diagonal, so that particles that are all alike have a factor, too.
-    """
-    mean = weights @ values
-    deviations = values - mean[None, :]
-    spare = jnp.maximum(1 - jnp.sum(weights**2), precision(values.dtype).eps)
-    cov = (deviations * weights[:, None]).T @ deviations / spare
-    limits = precision(values.dtype)
-    level = 8 * limits.eps * jnp.trace(cov) / cov.shape[0] + jnp.sqrt(jnp.asarray(limits.tiny, cov.dtype))
-    return mean, jnp.linalg.cholesky(cov + level * jnp.eye(cov.shape[0], dtype=cov.dtype))
-
-
 def posterior_frame(
-    values: Array, weights: Array, log_likelihood: LogLikelihood, iterations: int = 1
+    values: Array, log_weights: Array, log_likelihood: LogLikelihood, iterations: int = 1
 ) -> Frame:
     """The frame of a set and an observation.
 
     Arguments:
         values: the predicted particles (N, d).
-        weights: their weights (N,), which sum to 1.
+        log_weights: their log weights (N,), which sum to one.
         log_likelihood: log p(y | x) of one value.
         iterations: how often the likelihood is linearised: once over the set, then over the set as the
             linearised posterior would have it (posterior linearisation).
@@ -108,13 +94,15 @@ def posterior_frame(
     Returns:
         The frame. Nothing of it is differentiated.
     """
-    values, weights = jax.lax.stop_gradient((values, weights))
-    mean, chol = moments(values, weights)
+    values, weights = jax.lax.stop_gradient((values, jnp.exp(log_weights)))
+    mean, cov = moments(values, jax.lax.stop_gradient(log_weights))
+    chol = sound_root(cov, grain(values))
     white = jax.scipy.linalg.solve_triangular(chol, (values - mean[None, :]).T, lower=True).T
     spare = 1 - jnp.sum(weights**2)
     each = jax.vmap(jax.value_and_grad(log_likelihood))
     centre, scale = jnp.zeros_like(mean), jnp.eye(mean.shape[0], dtype=mean.dtype)
-    points, places = values, white
+    first = beyond = None
+    points = values
     for turn in range(iterations):
         log_likelihoods, gradients = each(points)
         slopes = gradients @ chol
@@ -132,6 +120,7 @@ def posterior_frame(
             scale = (axes / jnp.sqrt(1 + precisions)[None, :]) @ axes.T
             places = centre[None, :] + white @ scale.T
             points = mean[None, :] + places @ chol.T
+    assert first is not None and beyond is not None
     frame = Frame(mean, chol, axes, white @ axes, weights, turned, precisions, beyond @ axes, first)
     fixed: Frame = jax.lax.stop_gradient(frame)
     return fixed

@@ -44,7 +44,7 @@ class FlowOperator(Protocol):
         self,
         params: PyTree,
         values: Array,
-        weights: Array,
+        log_weights: Array,
         log_likelihood: LogLikelihood,
         x: PyTree,
         y: PyTree,
@@ -54,7 +54,7 @@ class FlowOperator(Protocol):
         Arguments:
             params: the parameters.
             values: the predicted particles (N, d).
-            weights: their weights (N,), which sum to 1.
+            log_weights: their log weights (N,), which sum to one.
             log_likelihood: log p(y | value, x).
             x, y: the observation itself.
         """
@@ -150,11 +150,11 @@ class Operator:
 
     Example:
         >>> import jax, jax.numpy as jnp
-        >>> operator = Operator(dim=2, width=4, hidden=8).trained(key=0)
+        >>> operator = Operator(dim=2, width=4, hidden=8).begin(key=0)
         >>> set = jax.random.normal(jax.random.key(0), (50, 2))
-        >>> weights = jnp.full(50, 0.02)
+        >>> log_weights = jnp.full(50, -jnp.log(50.0))
         >>> bayes = operator.transport(
-        ...     operator.params, set, weights, lambda z: -jnp.sum((z - 1.0) ** 2) / 2, None, jnp.ones(2)
+        ...     operator.params, set, log_weights, lambda z: -jnp.sum((z - 1.0) ** 2) / 2, None, jnp.ones(2)
         ... )
         >>> bool(jnp.all(jnp.abs(jnp.mean(bayes.forward(set), axis=0) - 0.5) < 0.2))
         True
@@ -177,7 +177,7 @@ class Operator:
             require_integer(name, getattr(self, name), 1)
         require_integer("embedding", self.embedding, 0)
 
-    def trained(self, *, key: Key = 0) -> Operator:
+    def begin(self, *, key: Key = 0) -> Operator:
         """The operator with the parameters from which training begins: the base alone, or the identity."""
         return replace(self, params=self.start(key))
 
@@ -204,7 +204,7 @@ class Operator:
         self,
         params: PyTree,
         values: Array,
-        weights: Array,
+        log_weights: Array,
         log_likelihood: LogLikelihood,
         x: PyTree,
         y: PyTree,
@@ -214,7 +214,7 @@ class Operator:
         Arguments:
             params: the parameters.
             values: the predicted particles (N, d).
-            weights: their weights (N,), which sum to 1.
+            log_weights: their log weights (N,), which sum to one.
             log_likelihood: log p(y | value, x).
             x, y: not used: all that an update needs to know of them is in the log-likelihood.
 
@@ -226,7 +226,7 @@ class Operator:
                 f"dim must be that of the particles; the operator has {self.dim}, they have {values.shape[1]}.",
                 field="dim",
             )
-        frame = posterior_frame(values, weights, log_likelihood, self.iterations)
+        frame = posterior_frame(values, log_weights, log_likelihood, self.iterations)
         params = jax.tree.map(lambda leaf: leaf.astype(values.dtype), params)
         context = axis_features(frame)
         if self.embedding:
