@@ -280,7 +280,7 @@ def test_run_lengths_take_an_outlier_for_no_change_and_a_new_level_for_one(robus
         ),
         (
             lambda: WoLF(cast(Any, credo.BetaBernoulli()), 1.0),
-            "learner must be a RecursiveLearner.*for WoLF; got BetaBernoulli",
+            "learner must be a learner whose outputs.*for WoLF; got BetaBernoulli",
         ),
         (
             lambda: StudentTNoise(credo.extended_kalman(credo.Model(linear, credo.Bernoulli()))),

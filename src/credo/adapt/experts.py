@@ -12,7 +12,7 @@ from credo.adapt.banks import banks, first_beliefs
 from credo.adapt.chosen_function import ChosenFunction
 from credo.adapt.log_weights import log_sum, normalized
 from credo.adapt.moments import collapse
-from credo.adapt.nested import B, Mixture, at_time, floating
+from credo.adapt.nested import B, Mixture, floating, renewed
 from credo.adapt.questions import Answer, Question, weighted
 from credo.adapt.wrapper import Proposal, Proposing
 from credo.core.errors import CredoError, require_interval, require_positive
@@ -242,7 +242,7 @@ class Experts(Proposing[Bank[B]], Generic[B]):
 
         # A failed expert starts again from its prior, at the time of the others.
         def keep(result: _Learned[B], before: B, prior: B) -> B:
-            return select(result.ok, result.belief, at_time(prior, before.t))
+            return select(result.ok, result.belief, renewed(prior, before.t))
 
         beliefs = each(keep, results, belief.beliefs, belief.priors)
         new = replace(belief, log_weights=log_weights, beliefs=beliefs)

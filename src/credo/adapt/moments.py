@@ -12,7 +12,8 @@ from typing import TypeVar
 import jax
 import jax.numpy as jnp
 
-from credo.beliefs import Beta, Dirichlet, Gamma, Gaussian, InverseGamma
+from credo.beliefs import Beta, Dirichlet, Gamma, Gaussian, InverseGamma, Particles
+from credo.beliefs.particles import thinned
 from credo.core.errors import CredoError
 from credo.core.records import replace
 from credo.core.types import Array
@@ -28,7 +29,8 @@ def collapse(log_weights: Array, beliefs: T) -> T:
 
     The moments are exact for `Full`, `Diagonal`, `Beta` and `Gamma`. `LowRank` keeps the marginal variances
     exactly and projects the rest. `Dirichlet` matches the means and the total variance. A learned noise
-    variance matches the mean and variance of the precision.
+    variance matches the mean and variance of the precision. `Particles` stay particles: N of the K N are
+    drawn by their weights, which keeps the whole shape of the mixture in expectation.
 
     Arguments:
         log_weights: the log weights (K,), with any total; where all are -inf, the first belief is returned.
@@ -67,7 +69,7 @@ def matched(beliefs: object, weights: Array) -> object:
         CredoError: moments cannot be matched for beliefs of this class.
     """
     raise CredoError(
-        "moments can be matched for Gaussian, Beta, Gamma and Dirichlet beliefs; got "
+        "moments can be matched for Gaussian, Particles, Beta, Gamma and Dirichlet beliefs; got "
         f"{type(beliefs).__name__}: choose PriorReset() and overflow='drop'."
     )
 
@@ -97,6 +99,11 @@ def _matched_noise(noise: InverseGamma, weights: Array) -> InverseGamma:
 def _moments(weights: Array, mean: Array, var: Array) -> tuple[Array, Array]:
     centre = jnp.tensordot(weights, mean, axes=1)
     return centre, jnp.tensordot(weights, var + (mean - centre[None]) ** 2, axes=1)
+
+
+@matched.register
+def _(beliefs: Particles, weights: Array) -> Particles:
+    return thinned(beliefs, weights)
 
 
 @matched.register

@@ -11,6 +11,8 @@ import jax.numpy as jnp
 from jax.core import Tracer
 
 from credo.adapt.moments import collapse
+from credo.beliefs import Particles
+from credo.beliefs.particles import fresh_particles
 from credo.core.errors import CredoError
 from credo.core.groups import Groups, each, in_order, pick
 from credo.core.keys import as_key
@@ -19,7 +21,7 @@ from credo.core.trees import Unravel
 from credo.core.types import Array, DTypeLike, Key, PyTree
 from credo.learners.base import Belief
 
-__all__ = ["Around", "B", "Mixture", "at_time", "floating"]
+__all__ = ["Around", "B", "Mixture", "at_time", "floating", "renewed"]
 
 B = TypeVar("B", bound=Belief)
 """The kind of belief that the learner inside keeps."""
@@ -28,6 +30,19 @@ B = TypeVar("B", bound=Belief)
 def at_time(belief: B, t: Array) -> B:
     """The belief with its clock set to t, so that a prior can take the place of a belief at that time."""
     return replace(belief, t=t)
+
+
+def renewed(prior: B, t: Array) -> B:
+    """What a regime begins with at time t: the prior, with particles that are drawn anew wherever it has any.
+
+    Without new draws, every regime would search among the same few values.
+    """
+
+    def fresh(part: object) -> object:
+        return fresh_particles(part, t) if isinstance(part, Particles) else part
+
+    drawn: B = jax.tree.map(fresh, prior, is_leaf=lambda part: isinstance(part, Particles))
+    return at_time(drawn, t)
 
 
 def floating(belief: Belief) -> DTypeLike:

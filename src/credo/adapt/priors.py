@@ -13,8 +13,9 @@ from __future__ import annotations
 import functools
 from typing import Generic, Protocol, TypeVar, runtime_checkable
 
-from credo.adapt.nested import at_time
-from credo.beliefs import Anchor, Beta, Dirichlet, Gamma, Gaussian
+from credo.adapt.nested import renewed
+from credo.beliefs import Anchor, Beta, Dirichlet, Gamma, Gaussian, Particles
+from credo.beliefs.particles import RESET, moments
 from credo.core.errors import CredoError
 from credo.core.records import record, replace
 from credo.core.trees import as_like
@@ -67,8 +68,8 @@ class PriorReset(Generic[B]):
     """
 
     def begin(self, parent: B, prior: B, dt: ArrayLike | None) -> B:
-        """The prior."""
-        return at_time(prior, parent.t)
+        """The prior, with new particles where it is a set of particles."""
+        return renewed(prior, parent.t)
 
 
 @record
@@ -144,6 +145,16 @@ def _moved(parent: object, prior: object, dynamics: Dynamics, dt: ArrayLike | No
 def _(parent: Gaussian, prior: Gaussian, dynamics: Dynamics, dt: ArrayLike | None) -> Gaussian:
     mean, cov = dynamics.move(parent.mean, parent.cov, Anchor(prior.mean, prior.cov), parent.t, dt)
     return replace(parent, mean=mean, cov=cov)
+
+
+@_moved.register
+def _(parent: Particles, prior: Particles, dynamics: Dynamics, dt: ArrayLike | None) -> Particles:
+    # The prior's own set stands for its moments, as it does where dynamics return to it.
+    anchor = parent.anchor if parent.anchor is not None else moments(prior)
+    values = dynamics.propagate(
+        parent.values, parent.log_weights, parent.step_key(RESET), anchor, parent.t, dt, parent.unravel
+    )
+    return replace(parent, values=values, parents=None if parent.parents is None else values)
 
 
 @_moved.register

@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 
 from credo.adapt.changepoints.hazards import ConstantHazard, Hazard, HazardLike, as_hazard
-from credo.adapt.nested import Around, B, at_time, floating
+from credo.adapt.nested import Around, B, floating, renewed
 from credo.adapt.priors import descend
 from credo.adapt.questions import Answer, Question, weighted
 from credo.adapt.wrapper import Proposal, Wrapper
@@ -153,7 +153,7 @@ class SoftReset(Wrapper[Resettable[B], B], Generic[B]):
 
 def _fresh(belief: Resettable[B]) -> B:
     """The prior at the present time."""
-    return at_time(belief.prior, belief.belief.t)
+    return renewed(belief.prior, belief.belief.t)
 
 
 def _both(belief: Resettable[B]) -> B:

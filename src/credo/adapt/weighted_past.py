@@ -7,7 +7,7 @@ from typing import Generic
 import jax
 import jax.numpy as jnp
 
-from credo.adapt.nested import Around, B, at_time, floating
+from credo.adapt.nested import Around, B, at_time, floating, renewed
 from credo.adapt.wrapper import Proposal, Wrapper
 from credo.core.errors import CredoError, require_integer, require_interval, require_positive
 from credo.core.records import record, replace, static_field
@@ -144,7 +144,7 @@ class WeightedPast(Wrapper[Memory[B], B], Generic[B]):
             x, y, weight = row
             return self.learner.measurement_update(inner, x, y, weight, None)[0], None
 
-        start = at_time(belief.prior, belief.belief.t)
+        start = renewed(belief.prior, belief.belief.t)
         return jax.lax.scan(take, start, (belief.xs, belief.ys, weights))[0]
 
     def _reweigh(self, belief: Memory[B], x: PyTree, y: PyTree, key: Key | None) -> Array:

@@ -11,8 +11,9 @@ from credo.core.keys import as_key
 from credo.core.records import record, replace, static_field
 from credo.core.trees import Unravel
 from credo.core.types import Array, PyTree
+from credo.covariances import Diagonal
 
-__all__ = ["Particles", "fresh_particles"]
+__all__ = ["Particles", "fresh_particles", "moments", "thinned"]
 
 MOVE, LEARN, RENEW, RESET, MERGE = range(5)
 """What a key of a step is for."""
@@ -135,3 +136,33 @@ def fresh_particles(prior: Particles, t: Array) -> Particles:
     if prior.parents is not None:
         belief = replace(belief, parents=belief.values)
     return belief
+
+
+def moments(belief: Particles) -> Anchor:
+    """The weighted mean and variances of a set, as a prior to return to."""
+    return Anchor(belief.mean, Diagonal().init(belief.var))
+
+
+def thinned(beliefs: Particles, weights: Array) -> Particles:
+    """N particles for K sets of N: drawn systematically, in proportion to all weights together.
+
+    Particles keep the log density that they had in their own set.
+
+    Arguments:
+        beliefs: particles whose arrays have a leading axis K.
+        weights: the weights of the sets (K,), which sum to one.
+    """
+    sets, count = beliefs.values.shape[:2]
+    first: Particles = jax.tree.map(lambda leaf: leaf[0], beliefs)
+    shares = (weights[:, None] * jnp.exp(beliefs.log_weights)).reshape(-1)
+    ends = jnp.cumsum(shares)
+    shift = jax.random.uniform(first.step_key(MERGE), (), ends.dtype)
+    points = (jnp.arange(count, dtype=ends.dtype) + shift) / count
+    places = jnp.minimum(jnp.searchsorted(ends, points * ends[-1], side="right"), sets * count - 1)
+
+    def pick(leaf: Array | None) -> Array | None:
+        return None if leaf is None else leaf.reshape(sets * count, *leaf.shape[2:])[places]
+
+    values = pick(beliefs.values)
+    assert values is not None
+    return replace(first.equal(values), parents=pick(beliefs.parents), log_density=pick(beliefs.log_density))

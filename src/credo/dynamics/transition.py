@@ -113,7 +113,8 @@ class Transition(Dynamics):
             *unravel.shapes
         ]:
             raise CredoError(
-                f"{name} of the Transition must return a tree like z, with shapes {list(unravel.shapes)}; got "
+                f"{name} of the Transition must return a tree like z, with shapes {list(unravel.shapes)}; "
+                f"got "
                 f"{[jnp.shape(a) for a in jax.tree.leaves(tree)]}.",
                 field=name,
             )

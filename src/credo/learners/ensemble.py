@@ -16,11 +16,12 @@ from credo.core.trees import ravel, spread
 from credo.core.types import Array, ArrayLike, Key, PyTree
 from credo.covariances import Covariance, Diagonal, EnsembleCovariance, Full
 from credo.covariances.ensemble import centred
-from credo.dynamics import Dynamics, Static
+from credo.dynamics import Dynamics, Static, Transition
 from credo.learners.acceptance import legible
-from credo.learners.base import Info, Learner, accept, clean, usable
+from credo.learners.base import Info, accept, clean, usable
 from credo.learners.curvatures import Local
 from credo.learners.functions import SampledFunction
+from credo.learners.outputs import OutputLearner
 from credo.likelihoods import DrawnExpectation, Expectation, Predictive, PredictiveRows, Rows
 from credo.linalg.gains import kalman_weights
 from credo.linalg.jacobians import DenseRows
@@ -37,7 +38,7 @@ METHODS = ("linearized", "plugin", "mc")
 
 
 @record
-class EnsembleLearner(Learner[Ensemble]):
+class EnsembleLearner(OutputLearner[Ensemble]):
     """The ensemble Kalman filter (Evensen 1994), with M members theta_m = mean + d_m.
 
     Let eta be the mean of the members' outputs eta_m, e the score and V = A A' the Fisher information of the
@@ -62,7 +63,8 @@ class EnsembleLearner(Learner[Ensemble]):
         model: a `Model`; `joint(model)` for mini-batches.
         members: the number M, at least 2.
         analysis: "perturbed" or "etkf".
-        dynamics: how parameters move between observations; noise is drawn member by member.
+        dynamics: how parameters move between observations; noise is drawn member by member. A `Transition`
+            moves every member by its function.
 
     Raises:
         CredoError: there are fewer than 2 members, or `analysis` has another value.
@@ -125,11 +127,27 @@ class EnsembleLearner(Learner[Ensemble]):
         return Ensemble(mean, deviations, data, jnp.zeros((), jnp.int32), unravel, anchor)
 
     def time_update(self, belief: Ensemble, dt: ArrayLike | None) -> Ensemble:
+        if isinstance(self.dynamics, Transition):
+            return self._moved(belief, self.dynamics, dt)
         draws = jax.random.fold_in(_key(belief), 0)
         before = EnsembleCovariance(belief.deviations, jax.random.key_data(draws))
         mean, cov = self.dynamics.move(belief.mean, before, belief.anchor, belief.t, dt)
         assert isinstance(cov, EnsembleCovariance)
         return replace(belief, mean=mean, deviations=cov.deviations, t=belief.t + 1)
+
+    def _moved(self, belief: Ensemble, dynamics: Transition, dt: ArrayLike | None) -> Ensemble:
+        """The members after a move of their own, with noise whose mean is not subtracted."""
+        key, weights = jax.random.fold_in(_key(belief), 0), jnp.zeros(self.members, belief.mean.dtype)
+        members = dynamics.propagate(
+            belief.members, weights, key, belief.anchor, belief.t, dt, belief.unravel
+        )
+        mean = column_sums(members) / members.shape[0]
+        return replace(belief, mean=mean, deviations=members - mean[None, :], t=belief.t + 1)
+
+    def output_moments(self, belief: Ensemble, x: PyTree) -> tuple[Array, Array]:
+        """The mean and covariance of the members' outputs."""
+        _, eta, rows = self._outputs(belief, x)
+        return eta, rows @ rows.T
 
     def _outputs(self, belief: Ensemble, x: PyTree) -> tuple[Array, Array, Array]:
         """The members' outputs (M, C), their mean (C,), and (M - 1)^-1/2 times their deviations (C, M)."""

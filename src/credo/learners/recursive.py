@@ -17,9 +17,10 @@ from credo.core.types import Array, ArrayLike, Key, PyTree
 from credo.covariances import Family, Full, LowRank, Readable
 from credo.dynamics import Dynamics, Static
 from credo.learners.acceptance import legible
-from credo.learners.base import Info, Learner, accept, clean, usable
+from credo.learners.base import Info, accept, clean, usable
 from credo.learners.curvatures import Curvature, LinearizedGaussNewton, Local, Site
 from credo.learners.functions import SampledFunction
+from credo.learners.outputs import OutputLearner
 from credo.learners.rules import BONGRule, Rule
 from credo.likelihoods import Expectation, LatentExpectation, Predictive, PredictiveRows, Rows
 from credo.likelihoods.base import LikelihoodBase
@@ -34,7 +35,7 @@ METHODS: tuple[ForecastName, ...] = get_args(ForecastName)
 
 
 @record
-class RecursiveLearner(Learner[Gaussian]):
+class RecursiveLearner(OutputLearner[Gaussian]):
     """A Gaussian belief over the parameters of a model, updated one observation at a time.
 
     Arguments:
@@ -67,6 +68,11 @@ class RecursiveLearner(Learner[Gaussian]):
     rule: Rule = BONGRule()
     dynamics: Dynamics = Static()
     forecasting: ForecastName = static_field(default="linearized")
+
+    def output_moments(self, belief: Gaussian, x: PyTree) -> tuple[Array, Array]:
+        """The outputs at the mean, and their covariance by linearisation there."""
+        eta, rows = self.model.linearize(belief.mean, belief.unravel, x)
+        return eta, belief.cov.push(belief.cov.admit(rows))
 
     def __post_init__(self) -> None:
         if isinstance(self.forecasting, str):

@@ -20,8 +20,8 @@ from credo.core.types import Array, ArrayLike, Key, PyTree
 from credo.covariances import Covariance, Diagonal, Full
 from credo.dynamics import Dynamics, Static
 from credo.learners.acceptance import Info, accept, clean, legible, usable
-from credo.learners.base import Learner
 from credo.learners.functions import SampledFunction
+from credo.learners.outputs import OutputLearner
 from credo.likelihoods import (
     DrawnExpectation,
     Expectation,
@@ -41,7 +41,7 @@ Prior: TypeAlias = "Source | Callable[[Array], PyTree] | tuple[Callable[..., Any
 METHODS = ("mc", "linearized", "plugin")
 
 
-class ParticleLearner(Learner[Particles]):
+class ParticleLearner(OutputLearner[Particles]):
     """A learner that believes in N weighted values of the parameters.
 
     A subclass is a record. It declares the fields `model`, `particles` and `dynamics` (they are here for
@@ -69,7 +69,8 @@ class ParticleLearner(Learner[Particles]):
         ...     dynamics: credo.Dynamics = credo.Static()
         ...
         ...     def assimilate(self, belief, x, y, weight, key):
-        ...         logs = belief.log_weights + self.log_likelihood(belief.values, belief.unravel, x, y, weight)
+        ...         logs = self.log_likelihood(belief.values, belief.unravel, x, y, weight)
+        ...         logs = belief.log_weights + logs
         ...         total = jax.nn.logsumexp(logs)
         ...         return credo.replace(belief, log_weights=logs - total), total
         >>> learner = Weighted(credo.Model(lambda z, x: z, credo.Normal(1.0)), particles=2000)

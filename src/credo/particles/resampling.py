@@ -117,7 +117,7 @@ def optimal_resample(key: Array, log_weights: Array, count: int) -> tuple[Array,
     level = levels[kept]
     sure = jnp.zeros(size, bool).at[order].set(jnp.arange(size) < kept)
     light = jnp.where(sure, 0.0, weights)
-    number = count - kept
+    number = (count - kept).astype(weights.dtype)
     shift = jax.random.uniform(key, (), weights.dtype)
     # A light particle is kept where a point (shift + i) c falls into its stretch of the cumulated weights.
     ends = jnp.cumsum(light) / jnp.where(level > 0, level, 1.0)
@@ -143,4 +143,4 @@ def _invert(weights: Array, points: Array) -> Array:
     indices = jnp.searchsorted(ends, points * ends[-1], side="right")
     # A point that rounding puts at the very end belongs to the last particle that has any weight.
     last = weights.shape[0] - 1 - jnp.argmax(weights[::-1] > 0)
-    return jnp.minimum(indices, last)
+    return jnp.minimum(indices, last.astype(indices.dtype))

@@ -27,7 +27,7 @@ from credo.metrics import METRICS, LossName, Scores, require_metrics, running, s
 from credo.streams.decisions import Decision, as_decision
 from credo.streams.late import as_delays, evaluate_late
 from credo.streams.refusals import FEW, Reason, count_refusals, sentence
-from credo.streams.run import leading
+from credo.streams.run import At, leading, require_settings
 from credo.streams.scoring import score_chunk, to_scores
 
 __all__ = ["Report", "evaluate"]
@@ -131,6 +131,8 @@ def evaluate(
     key: Key | None = None,
     weights: ArrayLike | None = None,
     dts: ArrayLike | None = None,
+    at: At[B] | None = None,
+    settings: PyTree = None,
     delay: ArrayLike = 0,
     loss: DecisionName | Loss | Decision | None = None,
     chunk: int = 1000,
@@ -145,7 +147,7 @@ def evaluate(
         method: the forecast method ("linearized", "plugin", "mc", "linearized-mc"; None: the learner's own).
         compare: further methods whose NLPD is reported as `nlpd_<method>`.
         key: a key, for Monte Carlo forecasts, decisions by draws and learners that draw.
-        weights, dts: see `run`.
+        weights, dts, at, settings: see `run`.
         delay: how many rows later the label of a row arrives: one number, or one number a row (N,). A label
             is learned from at the belief of its arrival, after that step's forecast; labels that never come
             within the stream are taken in at its end.
@@ -164,7 +166,7 @@ def evaluate(
 
     Raises:
         CredoError: there is no observation, lengths differ, a metric or a method does not apply, or `delay`
-            is combined with `dts` or `weights`.
+            is combined with `dts`, `weights` or `settings`.
 
     Example:
         >>> import credo, jax, jax.numpy as jnp
@@ -179,14 +181,15 @@ def evaluate(
     names = None if metrics is None else list(metrics)
     require_learner("learner", learner)
     require_metrics(names or ())
-    length = leading(xs=xs, ys=ys, weights=weights, dts=dts)
+    length = leading(xs=xs, ys=ys, weights=weights, dts=dts, settings=settings)
     if length == 0:
         raise CredoError("the stream must hold at least one observation; got length 0.")
     require_integer("chunk", chunk, 1)
     require_nonnegative("dts", dts)
     delays = as_delays(delay, length)
     started = time.perf_counter()
-    settings: Settings = {
+    require_settings(at, settings)
+    options: Settings = {
         "key": None if key is None else as_key(key),
         "method": method,
         "compare": tuple(compare),
@@ -195,12 +198,12 @@ def evaluate(
     with _watch(progress, length) as show:
         if delays is None:
             belief, scores, ok = _on_time(
-                learner, belief, (xs, ys, weights, dts), length, chunk, settings, show
+                learner, belief, (xs, ys, weights, dts, settings), at, length, chunk, options, show
             )
         else:
-            if dts is not None or weights is not None:
-                raise CredoError("delay cannot be combined with dts or weights.")
-            belief, scores, ok = evaluate_late(learner, belief, xs, ys, delays, **settings)
+            if dts is not None or weights is not None or settings is not None:
+                raise CredoError("delay cannot be combined with dts, weights or settings.", field="delay")
+            belief, scores, ok = evaluate_late(learner, belief, xs, ys, delays, **options)
     seconds = time.perf_counter() - started
     refused = count_refusals(xs, ys, weights, ok, scores)
     if 1000 * sum(refused.values()) > FEW * length:
@@ -212,10 +215,11 @@ def evaluate(
 def _on_time(
     learner: Learner[B],
     belief: B,
-    rows: tuple[PyTree, PyTree, ArrayLike | None, ArrayLike | None],
+    rows: tuple[PyTree, PyTree, ArrayLike | None, ArrayLike | None, PyTree],
+    at: At[B] | None,
     length: int,
     chunk: int,
-    settings: Settings,
+    options: Settings,
     show: Callable[[int, Scores], None],
 ) -> tuple[B, Scores, np.ndarray]:
     chunk = min(chunk, length)
@@ -229,10 +233,10 @@ def _on_time(
             padding = np.repeat(piece[-1:], chunk - count, axis=0)
             return np.concatenate([piece, padding]) if len(padding) else piece
 
-        xs, ys, weights, dts = jax.tree.map(cut, rows)
+        xs, ys, weights, dts, settings = jax.tree.map(cut, rows)
         real = np.arange(chunk) < count
         belief, outcome, info = score_chunk(
-            learner, belief, xs, ys, real=real, weights=weights, dts=dts, **settings
+            learner, belief, xs, ys, real=real, weights=weights, dts=dts, at=at, settings=settings, **options
         )
         part = to_scores(outcome, info, ys, real)
         parts.append(part)

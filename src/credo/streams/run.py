@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TypeAlias, TypeVar
 
 import jax
@@ -17,13 +18,44 @@ from credo.learners import Info, Learner
 from credo.learners.base import require_learner
 from credo.streams.columns import Columns
 
-__all__ = ["leading", "run"]
+__all__ = ["At", "at_step", "leading", "require_settings", "run"]
 
 B = TypeVar("B")
 """The kind of belief that a learner keeps."""
 
-Row: TypeAlias = tuple[PyTree, PyTree, ArrayLike | None, ArrayLike | None]
-"""One step of a stream: x, y, weight, dt."""
+Row: TypeAlias = tuple[PyTree, PyTree, ArrayLike | None, ArrayLike | None, PyTree]
+"""One step of a stream: x, y, weight, dt, and the settings of the learner."""
+
+At: TypeAlias = Callable[[Learner[B], PyTree], Learner[B]]
+"""The learner at a step: `at(learner, settings of that step)`."""
+
+
+def require_settings(at: object, settings: PyTree) -> None:
+    """Refuse settings without a function that uses them, and the reverse.
+
+    Raises:
+        CredoError: `at` is not a function, or one of the two is missing.
+    """
+    if at is not None and not callable(at):
+        raise CredoError(f"at must be a function of (learner, settings of a step); got {at!r}.", field="at")
+    if (at is None) != (settings is None):
+        given, absent = ("at", "settings") if settings is None else ("settings", "at")
+        raise CredoError(
+            f"{given} needs {absent}: at(learner, settings of a step) is the learner.", field=given
+        )
+
+
+def at_step(learner: Learner[B], at: At[B] | None, setting: PyTree) -> Learner[B]:
+    """The learner of one step.
+
+    Raises:
+        CredoError: `at` returned something else, or a learner of another structure.
+    """
+    if at is None:
+        return learner
+    present = at(learner, setting)
+    require_learner("at(learner, settings)", present)
+    return present
 
 
 def leading(**trees: PyTree) -> int:
@@ -60,6 +92,8 @@ def run(
     key: Key | None = None,
     weights: ArrayLike | None = None,
     dts: ArrayLike | None = None,
+    at: At[B] | None = None,
+    settings: PyTree = None,
 ) -> tuple[B, Info]:
     """Step a learner through T observations in one compiled scan.
 
@@ -74,6 +108,9 @@ def run(
         key: a key, for learners that draw; step t uses fold_in(key, belief.t), so chunks need no new key.
         weights: the weights (T,), or None for 1; see `Learner.update`.
         dts: the lengths of the time steps (T,), or None for 1.
+        at: `at(learner, setting)`, the learner at a step, where its matrices or other hyper-parameters change
+            with time. Define it once, outside loops: programs are kept per function.
+        settings: a tree whose arrays have a leading axis T; `at` gets one entry a step.
 
     Returns:
         The last belief, and the trace: an `Info` whose arrays have a leading axis T. Its `ok` is False where
@@ -88,16 +125,28 @@ def run(
         >>> belief, trace = credo.run(learner, learner.init(jnp.zeros(2)), jnp.ones((5, 2)), jnp.ones(5))
         >>> trace.log_evidence.shape
         (5,)
+
+        Noise that is known to change:
+
+        >>> def noisy(learner, var):
+        ...     return credo.replace(learner, model=credo.Model(learner.model.apply, credo.Normal(var)))
+        >>> rows = jnp.ones((5, 2)), jnp.ones(5)
+        >>> belief, trace = credo.run(
+        ...     learner, learner.init(jnp.zeros(2)), *rows, at=noisy, settings=jnp.linspace(0.1, 1.0, 5)
+        ... )
+        >>> bool(trace.ok.all())
+        True
     """
     require_learner("learner", learner)
-    length = leading(xs=xs, ys=ys, weights=weights, dts=dts)
+    length = leading(xs=xs, ys=ys, weights=weights, dts=dts, settings=settings)
     require_nonnegative("dts", dts)
+    require_settings(at, settings)
     if length == 0:
         raise CredoError("xs and ys must hold at least one observation; got length 0.")
-    return _scan(learner, belief, xs, ys, None if key is None else as_key(key), weights, dts)
+    return _scan(learner, belief, xs, ys, None if key is None else as_key(key), weights, dts, at, settings)
 
 
-@verb
+@verb(static=("at",))
 def _scan(
     learner: Learner[B],
     belief: B,
@@ -106,14 +155,17 @@ def _scan(
     key: Array | None,
     weights: ArrayLike | None,
     dts: ArrayLike | None,
+    at: At[B] | None,
+    settings: PyTree,
 ) -> tuple[B, Info]:
     layouts: list[Columns[Info]] = []
 
     def body(belief: B, row: Row) -> tuple[B, list[Array]]:
-        x, y, weight, dt = row
-        belief, info = learner.step(belief, x, y, weight=1.0 if weight is None else weight, dt=dt, key=key)
+        x, y, weight, dt, setting = row
+        present = at_step(learner, at, setting)
+        belief, info = present.step(belief, x, y, weight=1.0 if weight is None else weight, dt=dt, key=key)
         layouts.append(Columns(info))
         return belief, layouts[-1].gather(info)
 
-    belief, trace = jax.lax.scan(body, belief, (xs, ys, weights, dts))
+    belief, trace = jax.lax.scan(body, belief, (xs, ys, weights, dts, settings))
     return belief, layouts[-1].part(trace)

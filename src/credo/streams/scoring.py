@@ -20,14 +20,15 @@ from credo.likelihoods import Predictive
 from credo.metrics import Scores
 from credo.streams.columns import Columns
 from credo.streams.decisions import Decision
+from credo.streams.run import At, at_step
 
 __all__ = ["Outcome", "forecast_outcome", "score_chunk", "to_scores"]
 
 B = TypeVar("B")
 """The kind of belief that a learner keeps."""
 
-Row: TypeAlias = tuple[PyTree, PyTree, PyTree, ArrayLike | None, ArrayLike | None, ArrayLike | None]
-"""One step of a chunk: x, y, target, whether it is real, weight, dt."""
+Row: TypeAlias = tuple[PyTree, PyTree, PyTree, ArrayLike | None, ArrayLike | None, ArrayLike | None, PyTree]
+"""One step of a chunk: x, y, target, whether it is real, weight, dt, settings of the learner."""
 
 
 @runtime_checkable
@@ -135,7 +136,7 @@ def _optional(member: Callable[[], Array]) -> Array | None:
         return None
 
 
-@verb(static=("method", "compare", "collect"))
+@verb(static=("method", "compare", "collect", "at"))
 def score_chunk(
     learner: Learner[B],
     belief: B,
@@ -152,6 +153,8 @@ def score_chunk(
     collect: Callable[[B, Info], PyTree] | None = None,
     decision: Decision | None = None,
     levels: ArrayLike | None = None,
+    at: At[B] | None = None,
+    settings: PyTree = None,
 ) -> tuple[B, Outcome, Info]:
     """Predict, forecast, score and update for every row of a chunk.
 
@@ -161,7 +164,7 @@ def score_chunk(
         targets: what forecasts are scored against, where that is not ys (N,).
         real: booleans (N,), where False marks padding, which is skipped entirely: time does not pass. Pad
             chunks to one length so that the program is compiled only once.
-        weights, dts, key: see `run`.
+        weights, dts, key, at, settings: see `run`.
         method: the forecast method.
         compare: further methods whose log_prob is reported.
         collect: a traceable function of the belief after each row and of its `Info`; what it returns takes
@@ -182,9 +185,9 @@ def score_chunk(
     """
 
     def learn(belief: B, row: Row) -> tuple[B, tuple[Outcome, Info]]:
-        x, y, target, _, weight, dt = row
+        x, y, target, _, weight, dt, setting = row
         outer, belief, x, y, target, weight, dt, one_key, choice = isolate(
-            (learner, belief, x, y, target, weight, dt, key, decision)
+            (at_step(learner, at, setting), belief, x, y, target, weight, dt, key, decision)
         )
         predicted = outer.predict(belief, dt)
         scored = y if target is None else target
@@ -214,7 +217,7 @@ def score_chunk(
         found.append(Columns(report))
         return belief, found[-1].gather(report)
 
-    last, arrays = jax.lax.scan(body, belief, (xs, ys, targets, real, weights, dts))
+    last, arrays = jax.lax.scan(body, belief, (xs, ys, targets, real, weights, dts, settings))
     return last, *found[-1].part(arrays)
 
 

@@ -18,7 +18,7 @@ from credo.adapt.changepoints.hypotheses import Changes, Hypotheses, Segments
 from credo.adapt.changepoints.overflow import OVERFLOWS, Overflow, thin
 from credo.adapt.changepoints.successors import SingleSuccessor, SuccessorByCount, Successors
 from credo.adapt.log_weights import log_sum, normalized
-from credo.adapt.nested import B, at_time, floating
+from credo.adapt.nested import B, at_time, floating, renewed
 from credo.adapt.priors import ConditionalPrior, PriorReset, Subset, descend, require_conditional_prior
 from credo.adapt.questions import Answer, Question, weighted
 from credo.adapt.wrapper import Proposal, Wrapper
@@ -115,7 +115,7 @@ class Changepoints(Wrapper[Hypotheses[B], B], Generic[B]):
         groups = self.successors.groups(belief, births, alive, alive + leave)
         best = jax.lax.stop_gradient(old.best + leave)
         likeliest = jnp.argmax(jnp.where(groups > -jnp.inf, best[None, :], -jnp.inf), axis=1)
-        newborn = self._begin(belief, at_time(belief.prior, _first_clock(survivors)), groups, likeliest, dt)
+        newborn = self._begin(belief, _first_clock(survivors), groups, likeliest, dt)
         beliefs = jax.tree.map(lambda a, b: _put(a, free, b), survivors, newborn)
         started = jnp.broadcast_to(belief.t + 1, (births, 1))
         times = jnp.concatenate([started, old.times[likeliest]], axis=1)[:, : self._depth]
@@ -143,15 +143,15 @@ class Changepoints(Wrapper[Hypotheses[B], B], Generic[B]):
         return jnp.where(started, stay, 0.0), jnp.where(started, leave, -jnp.inf)
 
     def _begin(
-        self, belief: Hypotheses[B], fresh: B, groups: Array, likeliest: Array, dt: ArrayLike | None
+        self, belief: Hypotheses[B], t: Array, groups: Array, likeliest: Array, dt: ArrayLike | None
     ) -> B:
-        """The beliefs of the successors, with a leading axis; `fresh` is the prior at the present time."""
+        """The beliefs of the successors at the inner time t, with a leading axis."""
         if isinstance(self.conditional_prior, PriorReset):
-            start: B = jax.tree.map(lambda leaf: jnp.asarray(leaf)[None], fresh)
+            start: B = jax.tree.map(lambda leaf: jnp.asarray(leaf)[None], renewed(belief.prior, t))
             return start
 
         def one(parent: B) -> B:
-            return at_time(descend(self.conditional_prior, parent, belief.prior, dt), fresh.t)
+            return at_time(descend(self.conditional_prior, parent, belief.prior, dt), t)
 
         return jax.vmap(one)(self.successors.parents(belief, groups, likeliest))
 
@@ -168,7 +168,7 @@ class Changepoints(Wrapper[Hypotheses[B], B], Generic[B]):
         """The beliefs that the next observation meets, which differ where a hypothesis leaves it out."""
         if not isinstance(self.conditional_prior, Subset):
             return belief.beliefs
-        prior = at_time(belief.prior, _first_clock(belief.beliefs))
+        prior = renewed(belief.prior, _first_clock(belief.beliefs))
 
         def one(newborn: Array, inner: B) -> B:
             return select(newborn, prior, inner)

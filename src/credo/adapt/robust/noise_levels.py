@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Generic
+
 import jax.numpy as jnp
 
+from credo.adapt.nested import B
 from credo.adapt.robust.residual import Residual
 from credo.adapt.robust.reweighted import Trust
 from credo.adapt.robust.tailed import EvidenceKind, TailedLearner
@@ -11,7 +14,7 @@ from credo.core.errors import require_positive
 from credo.core.records import record, static_field
 from credo.core.trees import as_like
 from credo.core.types import Array, ArrayLike
-from credo.learners import RecursiveLearner
+from credo.learners.outputs import OutputLearner
 
 __all__ = ["GammaWeight", "StudentTNoise"]
 
@@ -23,7 +26,7 @@ def gamma_trust(residual: Residual, last: Trust | None, shape: Array, rate: Arra
 
 
 @record
-class GammaWeight(TailedLearner):
+class GammaWeight(TailedLearner[B], Generic[B]):
     """Noise R / w with a weight w ~ Gamma(a, b) for every observation, inferred by expectation-maximisation.
 
     Ting, Theodorou & Schaal 2007 (ECML, "Learning an outlier-robust Kalman filter"), with R and the dynamics
@@ -36,7 +39,7 @@ class GammaWeight(TailedLearner):
     / a.
 
     Arguments:
-        learner: a `RecursiveLearner` with a `Normal` likelihood of known variance R.
+        learner: a recursive, ensemble or particle learner with a `Normal` likelihood of known variance R.
         shape, rate: a and b, above 0.
         iterations: how many updates an observation takes, at least 1.
         evidence: what is reported as `log_evidence`, "predictive" or "bound"; see
@@ -60,7 +63,7 @@ class GammaWeight(TailedLearner):
         True
     """
 
-    learner: RecursiveLearner
+    learner: OutputLearner[B]
     shape: ArrayLike = 1.0
     rate: ArrayLike = 1.0
     iterations: int = static_field(default=2)
@@ -82,7 +85,7 @@ class GammaWeight(TailedLearner):
 
 
 @record
-class StudentTNoise(TailedLearner):
+class StudentTNoise(TailedLearner[B], Generic[B]):
     """Student-t noise of scale matrix R, by variational iterations on the weight of every observation.
 
     y ~ N(H theta, R / w), w ~ Gamma(df / 2, df / 2); with D the posterior's expected squared residual in
@@ -95,7 +98,8 @@ class StudentTNoise(TailedLearner):
     filter).
 
     Arguments:
-        learner: a `RecursiveLearner` with a `Normal` likelihood of known variance R, here the squared scale.
+        learner: a recursive, ensemble or particle learner with a `Normal` likelihood of known variance R,
+            which is the squared scale here.
         df: the degrees of freedom, above 0; as they grow, the result approaches the learner inside.
         iterations: how many updates an observation takes, at least 1.
         evidence: what is reported as `log_evidence`, "predictive" or "bound"; see
@@ -118,7 +122,7 @@ class StudentTNoise(TailedLearner):
         StudentTPredictive(df=4, loc=float32[1], shape=float32[1,1])
     """
 
-    learner: RecursiveLearner
+    learner: OutputLearner[B]
     df: ArrayLike = 4.0
     iterations: int = static_field(default=2)
     evidence: EvidenceKind = static_field(default="predictive")

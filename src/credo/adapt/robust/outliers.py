@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
+from typing import Generic
+
 import jax
 import jax.numpy as jnp
 import jax.scipy.special as jss
 
+from credo.adapt.nested import B
 from credo.adapt.robust.residual import Residual, log_peak
 from credo.adapt.robust.reweighted import RobustLearner, Trust
 from credo.core.errors import require_positive
 from credo.core.records import record, static_field
 from credo.core.trees import as_like
 from credo.core.types import Array, ArrayLike
-from credo.learners import RecursiveLearner
+from credo.learners.outputs import OutputLearner
 
 __all__ = ["OutlierIndicator"]
 
 
 @record
-class OutlierIndicator(RobustLearner):
+class OutlierIndicator(RobustLearner[B], Generic[B]):
     """Infer whether y is an inlier, by variational Bayes on a Bernoulli indicator with a Beta prior.
 
     Wang, Li, Fang & Wang 2018 (IEEE Signal Processing Letters 25(8), eqs. 24-31): y ~ N(H theta, R)^z, z ~
@@ -31,7 +34,7 @@ class OutlierIndicator(RobustLearner):
     observation has a new indicator, and p is not learned over time.
 
     Arguments:
-        learner: a `RecursiveLearner` with a `Normal` likelihood of known variance.
+        learner: a recursive, ensemble or particle learner with a `Normal` likelihood of known variance.
         inliers, outliers: the prior pseudo-counts a and b, above 0.
         iterations: how many updates an observation takes, at least 1.
 
@@ -57,7 +60,7 @@ class OutlierIndicator(RobustLearner):
         (True, True)
     """
 
-    learner: RecursiveLearner
+    learner: OutputLearner[B]
     inliers: ArrayLike = 0.9
     outliers: ArrayLike = 0.1
     iterations: int = static_field(default=2)

@@ -9,18 +9,21 @@ ever divided by a weight, so a weight of 0 leaves an observation out.
 from __future__ import annotations
 
 from abc import abstractmethod
+from typing import Generic
 
 import jax
 import jax.numpy as jnp
 
+from credo.adapt.nested import B, floating
 from credo.adapt.robust.residual import Residual, WhiteNormal
 from credo.adapt.wrapper import Proposal, Wrapper
-from credo.beliefs import Gaussian, InverseGamma
+from credo.beliefs import InverseGamma
 from credo.core.errors import CredoError, require_integer
 from credo.core.records import record, replace
 from credo.core.types import Array, ArrayLike, Key, PyTree
-from credo.learners import Info, RecursiveLearner
+from credo.learners import Info
 from credo.learners.base import clean, sound, usable
+from credo.learners.outputs import OutputLearner
 from credo.likelihoods import Normal
 from credo.likelihoods.base import LikelihoodBase
 from credo.models import Model
@@ -42,7 +45,7 @@ class Trust:
     root: Array | None = None
 
 
-class RobustLearner(Wrapper[Gaussian, Gaussian]):
+class RobustLearner(Wrapper[B, B], Generic[B]):
     """The base of the robust learners: the loop around `learner`.
 
     A subclass is a record with a field `learner`. It writes `_weigh` and `_evidence`, and may write
@@ -54,7 +57,7 @@ class RobustLearner(Wrapper[Gaussian, Gaussian]):
     Cost: `iterations` updates of `learner`, and as many Jacobians.
     """
 
-    learner: RecursiveLearner
+    learner: OutputLearner[B]
     iterations: int = 1
 
     def __post_init__(self) -> None:
@@ -76,33 +79,31 @@ class RobustLearner(Wrapper[Gaussian, Gaussian]):
     def _evidence(self, residual: Residual, trust: Trust) -> Array:
         """log p(y | past), from the residual before the update and the trust that was chosen."""
 
-    def wrap(self, prior: Gaussian) -> Gaussian:
+    def wrap(self, prior: B) -> B:
         """The learner's own first belief."""
         return prior
 
-    def inner(self, belief: Gaussian) -> Gaussian:
+    def inner(self, belief: B) -> B:
         """The same belief."""
         return belief
 
-    def outer(self, belief: Gaussian, inner: Gaussian) -> Gaussian:
+    def outer(self, belief: B, inner: B) -> B:
         """The belief inside, which is the whole belief."""
         return inner
 
-    def propose(
-        self, belief: Gaussian, x: PyTree, y: PyTree, weight: ArrayLike, key: Key | None
-    ) -> Proposal[Gaussian]:
+    def propose(self, belief: B, x: PyTree, y: PyTree, weight: ArrayLike, key: Key | None) -> Proposal[B]:
         """Weigh the observation, learn it by its weight, and weigh it again by the remaining residual."""
         likelihood = self.learner.model.likelihood
-        observed, used = usable(likelihood.observed(y), weight, belief.mean.dtype)
+        observed, used = usable(likelihood.observed(y), weight, floating(belief))
         residual = self._residual(belief, x, y)
 
-        def attempt(trust: Trust) -> tuple[Trust, Gaussian, Info]:
+        def attempt(trust: Trust) -> tuple[Trust, B, Info]:
             if trust.root is None:
                 return trust, *self.learner.measurement_update(belief, x, y, used * trust.weight, key)
             noise = WhiteNormal(residual.root @ trust.root)
             return trust, *self._with(noise).measurement_update(belief, x, y, used, key)
 
-        def again(_: int, state: tuple[Trust, Gaussian, Info]) -> tuple[Trust, Gaussian, Info]:
+        def again(_: int, state: tuple[Trust, B, Info]) -> tuple[Trust, B, Info]:
             trust, trial, _info = state
             return attempt(self._weigh(self._residual(trial, x, y), trust))
 
@@ -114,24 +115,25 @@ class RobustLearner(Wrapper[Gaussian, Gaussian]):
         ok = sound((), log_evidence, observed, x, y, used) & info.ok
         return Proposal(new, log_evidence, ok, Trust(jnp.where(ok, trust.weight, 0.0)))
 
-    def _residual(self, belief: Gaussian, x: PyTree, y: PyTree) -> Residual:
+    def _residual(self, belief: B, x: PyTree, y: PyTree) -> Residual:
         model, safe_y = self.learner.model, clean(y)
-        eta, rows = model.linearize(belief.mean, belief.unravel, clean(x))
+        eta, cov = self.learner.output_moments(belief, clean(x))
         root = model.likelihood.fisher_root(eta, safe_y)
         error = jnp.asarray(safe_y, eta.dtype).reshape(eta.shape) - eta
-        return Residual(error, root.T @ error, root.T @ belief.cov.push(belief.cov.admit(rows)) @ root, root)
+        return Residual(error, root.T @ error, root.T @ cov @ root, root)
 
-    def _with(self, likelihood: LikelihoodBase) -> RecursiveLearner:
+    def _with(self, likelihood: LikelihoodBase) -> OutputLearner[B]:
         """The learner inside, with another noise."""
         return replace(self.learner, model=Model(self.learner.model.apply, likelihood))
 
 
 def _require_normal(name: str, learner: object) -> None:
-    """Refuse anything but a recursive learner of one observation a step with known normal noise."""
-    if not isinstance(learner, RecursiveLearner):
+    """Refuse anything but a learner of one observation a step with known normal noise."""
+    if not isinstance(learner, OutputLearner):
         raise CredoError(
-            f"learner must be a RecursiveLearner, such as extended_kalman(model) or lofi(model), for {name}; "
-            f"got {type(learner).__name__}."
+            "learner must be a learner whose outputs have a mean and a covariance, such as "
+            f"extended_kalman(model), enkf(model) or particle_filter(model), for {name}; got "
+            f"{type(learner).__name__}."
         )
     likelihood = getattr(learner.model, "likelihood", None)
     if getattr(learner.model, "batched", False):

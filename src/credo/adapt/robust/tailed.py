@@ -14,15 +14,15 @@ no belief. It is the better choice where hypotheses are compared, as by run leng
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Literal, TypeAlias, get_args
+from typing import Generic, Literal, TypeAlias, get_args
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+from credo.adapt.nested import B, floating
 from credo.adapt.robust.residual import Residual, log_peak
 from credo.adapt.robust.reweighted import RobustLearner, Trust
-from credo.beliefs import Gaussian
 from credo.core.errors import require_choice
 from credo.core.names import ForecastName
 from credo.core.records import record
@@ -99,7 +99,7 @@ class TailedNormal(LikelihoodBase):
         return MixturePredictive(self, etas, weights)
 
 
-class TailedLearner(RobustLearner):
+class TailedLearner(RobustLearner[B], Generic[B]):
     """A robust learner whose noise is t(df, level R): evidence and forecast.
 
     Raises:
@@ -143,14 +143,14 @@ class TailedLearner(RobustLearner):
 
     def predictive(
         self,
-        belief: Gaussian,
+        belief: B,
         x: PyTree,
         method: ForecastName | None,
         samples: int | None,
         key: Key | None,
     ) -> Predictive:
         model = self.learner.model
-        size = jax.eval_shape(lambda mean: model.outputs(mean, belief.unravel, x), belief.mean).shape[0]
+        size = jax.eval_shape(lambda: self.learner.output_moments(belief, x))[0].shape[0]
         assert isinstance(model.likelihood, Normal)
-        noise = TailedNormal(model.likelihood, *self._tail(size, belief.mean))
+        noise = TailedNormal(model.likelihood, *self._tail(size, jnp.zeros((), floating(belief))))
         return self._with(noise).predictive(belief, x, method, samples, key)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Generic
+
 import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
 
+from credo.adapt.nested import B
 from credo.adapt.robust.residual import Residual
 from credo.adapt.robust.reweighted import Trust
 from credo.adapt.robust.tailed import EvidenceKind, TailedLearner
@@ -14,7 +17,7 @@ from credo.core.errors import CredoError, require_positive
 from credo.core.records import record, static_field
 from credo.core.trees import as_like
 from credo.core.types import Array, ArrayLike
-from credo.learners import RecursiveLearner
+from credo.learners.outputs import OutputLearner
 from credo.likelihoods import Normal
 from credo.linalg.matrices import cholesky, log_det, solve, solve_lower
 
@@ -22,7 +25,7 @@ __all__ = ["InverseWishartNoise"]
 
 
 @record
-class InverseWishartNoise(TailedLearner):
+class InverseWishartNoise(TailedLearner[B], Generic[B]):
     """Noise with its own covariance for every observation, inverse-Wishart around R.
 
     Agamennoni, Nieto & Nebot 2012 (IEEE Transactions on Signal Processing 60(10)): R_t ~ IW(df R, df), in the
@@ -35,7 +38,7 @@ class InverseWishartNoise(TailedLearner):
     noise explains under the predictive. With one output it is `StudentTNoise`.
 
     Arguments:
-        learner: a `RecursiveLearner` with a `Normal` likelihood of known variance R.
+        learner: a recursive, ensemble or particle learner with a `Normal` likelihood of known variance R.
         df: the degrees of freedom, above C - 1 for C outputs; as they grow, the result approaches the learner
             inside. Where C is known only with the data, a smaller number gives `ok=False`.
         iterations: how many updates an observation takes, at least 1.
@@ -62,7 +65,7 @@ class InverseWishartNoise(TailedLearner):
         (True, True)
     """
 
-    learner: RecursiveLearner
+    learner: OutputLearner[B]
     df: ArrayLike = 4.0
     iterations: int = static_field(default=2)
     evidence: EvidenceKind = static_field(default="predictive")

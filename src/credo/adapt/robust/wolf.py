@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Literal, TypeAlias, get_args
+from typing import Generic, Literal, TypeAlias, get_args
 
 import jax.numpy as jnp
 
+from credo.adapt.nested import B
 from credo.adapt.robust.residual import Residual
 from credo.adapt.robust.reweighted import RobustLearner, Trust
 from credo.core.errors import require_choice, require_positive
 from credo.core.records import record, static_field
 from credo.core.trees import as_like
 from credo.core.types import Array, ArrayLike
-from credo.learners import RecursiveLearner
+from credo.learners.outputs import OutputLearner
 
 __all__ = ["Weighting", "WoLF"]
 
@@ -21,7 +22,7 @@ Weighting: TypeAlias = Literal["imq", "mahalanobis"]
 
 
 @record
-class WoLF(RobustLearner):
+class WoLF(RobustLearner[B], Generic[B]):
     """The weighted-observation likelihood filter: log p(y | theta) has weight W^2, so the noise is R / W^2.
 
     Duran-Martin, Altamirano, Shestopaloff, Sanchez-Betancourt, Knoblauch, Jones, Briol & Murphy 2024 (arXiv
@@ -34,7 +35,7 @@ class WoLF(RobustLearner):
     An observation moves the mean by at most a bounded amount, and an outlier by next to nothing.
 
     Arguments:
-        learner: a `RecursiveLearner` with a `Normal` likelihood of known variance.
+        learner: a recursive, ensemble or particle learner with a `Normal` likelihood of known variance.
         threshold: c, above 0, in the units of y for "imq" and in standard deviations of the noise for
             "mahalanobis". As c grows, the result approaches the learner inside.
         weighting: "imq" or "mahalanobis".
@@ -62,7 +63,7 @@ class WoLF(RobustLearner):
         (True, True)
     """
 
-    learner: RecursiveLearner
+    learner: OutputLearner[B]
     threshold: ArrayLike
     weighting: Weighting = static_field(default="imq")
 
