@@ -62,6 +62,7 @@ class Step:
 
     def backward(self, units: Array) -> Array:
         """The points (N, d) that the step takes to `units`, by fixed-point iteration."""
+
         def solve(rows: Array, transposed: int) -> Array:
             return jax.scipy.linalg.solve_triangular(
                 self.lower, rows.T, lower=True, trans=transposed, unit_diagonal=True

@@ -36,11 +36,11 @@ def stage_loss(
         return tasks.log_likelihood(value, stage.x, stage.y)
 
     bayes = operator.transport(params, stage.values, stage.log_weights, log_likelihood, stage.x, stage.y)
+    new = jax.lax.stop_gradient(bayes.forward(stage.values))
     if loss == "likelihood":
         origins, log_det = bayes.backward(stage.targets)
-        new = jax.lax.stop_gradient(bayes.forward(stage.values))
         return -jnp.mean(stage.prior.log_prob(origins) - log_det), new
-    new, log_det = bayes.forward_density(stage.values)
-    before, after = stage.prior.log_prob(stage.values), stage.prior.log_prob(new)
-    gaps = before - log_det - jax.vmap(log_likelihood)(new) - after
-    return jnp.exp(stage.log_weights) @ gaps, jax.lax.stop_gradient(new)
+    places, log_det = bayes.forward_density(stage.points)
+    before, after = stage.prior.log_prob(stage.points), stage.prior.log_prob(places)
+    gaps = before - log_det - jax.vmap(log_likelihood)(places) - after
+    return jnp.mean(gaps), new

@@ -17,62 +17,15 @@ import jax.numpy as jnp
 from credo.core.errors import CredoError, require_integer
 from credo.core.records import record, static_field
 from credo.core.types import Array, ArrayLike, PyTree
+from credo.flows.densities import NormalDensity, SetDensity
+from credo.flows.draws import standard
 from credo.linalg.matrices import cholesky, psd_root, symmetric
-from credo.particles.density import (
-    bandwidths,
-    grain,
-    log_kde,
-    moments,
-    normal_log_density,
-    sound_root,
-)
+from credo.particles.density import normal_log_density
 
-__all__ = ["KernelDensity", "LinearGaussianTasks", "NormalDensity", "Stage", "StageDensity", "Tasks"]
+__all__ = ["LinearGaussianTasks", "Stage", "Tasks"]
 
 T = TypeVar("T")
 """What a task keeps from stage to stage."""
-
-
-class StageDensity(ABC):
-    """The density of the prior of an update."""
-
-    @abstractmethod
-    def log_prob(self, points: Array) -> Array:
-        """The log densities of points (K, d): (K,)."""
-
-
-@record
-class NormalDensity(StageDensity):
-    """N(mean, root root'), with a lower triangular root."""
-
-    mean: Array
-    root: Array
-
-    @classmethod
-    def of(cls, values: Array, log_weights: Array) -> NormalDensity:
-        """That with the moments of a weighted set."""
-        mean, cov = moments(values, log_weights)
-        return cls(mean, sound_root(cov, grain(values)))
-
-    def log_prob(self, points: Array) -> Array:
-        return normal_log_density(points - self.mean[None, :], self.root)
-
-
-@record
-class KernelDensity(StageDensity):
-    """The kernel density estimate of a set (Eq 18), with Silverman's bandwidths times a factor."""
-
-    values: Array
-    log_weights: Array
-    bandwidth: Array
-
-    @classmethod
-    def of(cls, values: Array, log_weights: Array, factor: ArrayLike = 1.0) -> KernelDensity:
-        """That of a weighted set."""
-        return cls(values, log_weights, bandwidths(values, log_weights) * jnp.asarray(factor, values.dtype))
-
-    def log_prob(self, points: Array) -> Array:
-        return log_kde(points, self.values, self.log_weights, self.bandwidth)
 
 
 @record
@@ -81,7 +34,9 @@ class Stage:
 
     Attributes:
         values, log_weights: the prior set (N, d), (N,).
-        prior: its density.
+        points: other samples of the prior (K, d), equally weighted, where the loss is taken. A loss at the
+            particles themselves would reward an operator for fitting their accidents.
+        prior: the density of the prior.
         x, y: the observation.
         targets: samples of the posterior (M, d), at least one.
         floor: the least that the loss of this update can be in expectation, -log p(y | past); NaN where it is
@@ -90,7 +45,8 @@ class Stage:
 
     values: Array
     log_weights: Array
-    prior: StageDensity
+    points: Array
+    prior: SetDensity
     x: PyTree
     y: PyTree
     targets: Array
@@ -202,7 +158,7 @@ class LinearGaussianTasks(Tasks[Filtered]):
         return Filtered(truth, jnp.zeros(self.dim, like.dtype), cov, jnp.zeros((), jnp.int32))
 
     def observe(self, task: Filtered, key: Array) -> tuple[Filtered, Stage]:
-        keys = jax.random.split(key, 4)
+        keys = jax.random.split(key, 5)
         move, look = jnp.asarray(self.transition), jnp.asarray(self.observation)
         noise = dense(self.transition_cov, self.dim, move)
         blur = dense(self.observation_cov, look.shape[0], move)
@@ -210,17 +166,19 @@ class LinearGaussianTasks(Tasks[Filtered]):
         y = look @ truth + psd_root(blur) @ jax.random.normal(keys[1], look.shape[:1], move.dtype)
         mean, cov = move @ task.mean, symmetric(move @ task.cov @ move.T) + noise
         root = cholesky(cov)
-        values = mean[None, :] + standard(keys[2], self.particles, self.dim, move.dtype) @ root.T
+        values, points = (
+            mean[None, :] + standard(own, self.particles, self.dim, move.dtype) @ root.T for own in keys[3:]
+        )
         spread = look @ cov
         inner = cholesky(symmetric(spread @ look.T) + blur)
         gain = jax.scipy.linalg.cho_solve((inner, True), spread).T
         gap = y - look @ mean
         floor = -normal_log_density(gap[None, :], inner)[0]
         after = Filtered(truth, mean + gain @ gap, symmetric(cov - gain @ spread), task.count + 1)
-        draws = jax.random.normal(keys[3], (self.targets, self.dim), move.dtype)
+        draws = jax.random.normal(keys[2], (self.targets, self.dim), move.dtype)
         targets = after.mean[None, :] + draws @ cholesky(after.cov).T
         equal = jnp.full(self.particles, -jnp.log(float(self.particles)), move.dtype)
-        return after, Stage(values, equal, NormalDensity(mean, root), None, y, targets, floor)
+        return after, Stage(values, equal, points, NormalDensity(mean, root), None, y, targets, floor)
 
     def advance(self, task: Filtered, stage: Stage, values: Array, key: Array) -> Filtered:
         return renewed(task, task.count >= self.length, self.begin(key))
@@ -235,14 +193,6 @@ def dense(cov: ArrayLike, size: int, like: Array) -> Array:
     """A covariance (size, size) from a matrix, variances, or one variance."""
     array = jnp.asarray(cov, like.dtype)
     return array if array.ndim == 2 else jnp.diag(jnp.broadcast_to(array, (size,)))
-
-
-def standard(key: Array, count: int, size: int, dtype: jnp.dtype) -> Array:
-    """Draws (count, size) of the standard normal law, whose mean is 0 and whose covariance is I exactly."""
-    draws = jax.random.normal(key, (count, size), dtype)
-    draws = draws - jnp.mean(draws, axis=0)[None, :]
-    root = cholesky(draws.T @ draws / (count - 1))
-    return jax.scipy.linalg.solve_triangular(root, draws.T, lower=True).T
 
 
 def renewed(task: T, over: Array, fresh: T) -> T:

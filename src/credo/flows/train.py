@@ -90,7 +90,9 @@ class Plan:
     def optimizer(self) -> optax.GradientTransformation:
         """Adam with clipped gradients and the schedule of the learning rate."""
         rise = max(1, round(self.warmup * self.steps))
-        schedule = optax.warmup_cosine_decay_schedule(0.0, self.learning_rate, rise, max(rise + 1, self.steps))
+        schedule = optax.warmup_cosine_decay_schedule(
+            0.0, self.learning_rate, rise, max(rise + 1, self.steps)
+        )
         return optax.chain(optax.clip_by_global_norm(self.clip), optax.adam(schedule))
 
 
