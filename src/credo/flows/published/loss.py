@@ -22,8 +22,8 @@ import jax
 import jax.numpy as jnp
 
 from credo.core.types import Array, PyTree
+from credo.flows.densities import KernelDensity, SetDensity
 from credo.flows.operator import FlowOperator
-from credo.flows.tasks import KernelDensity, StageDensity
 
 __all__ = ["LogDensity", "TransitionMode", "absorbed_loss", "propagated_loss", "static_loss"]
 
@@ -38,7 +38,7 @@ def static_loss(
     operator: FlowOperator,
     params: PyTree,
     values: Array,
-    prior: StageDensity,
+    prior: SetDensity,
     log_likelihood: LogDensity,
     xs: PyTree,
     ys: PyTree,
@@ -80,7 +80,7 @@ def absorbed_loss(
     operator: FlowOperator,
     params: PyTree,
     values: Array,
-    prior: StageDensity,
+    prior: SetDensity,
     log_likelihood: LogDensity,
     log_forecast: Callable[[Array, Array], Array],
     xs: PyTree,

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 from credo.core.errors import require_integer, require_positive
 from credo.core.records import record, static_field
 from credo.core.types import Array, ArrayLike
-from credo.flows.tasks import KernelDensity, StageDensity
+from credo.flows.densities import KernelDensity, SetDensity
 from credo.linalg.matrices import cholesky, symmetric
 from credo.particles.density import normal_log_density
 
@@ -16,7 +16,7 @@ __all__ = ["DirichletMixtures", "NormalMixture", "SegmentPrior", "normal_prior"]
 
 
 @record
-class NormalMixture(StageDensity):
+class NormalMixture(SetDensity):
     """A mixture of K normal laws, which stays one under a linear model: K Kalman filters with weights.
 
     Attributes:
@@ -138,7 +138,7 @@ class DirichletMixtures:
 
 
 @record
-class SegmentPrior(StageDensity):
+class SegmentPrior(SetDensity):
     """The prior of a segment (Eq 19): that of the task for the first, and the kernel density of Eq 18 after.
 
     Attributes:

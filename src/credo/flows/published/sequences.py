@@ -24,7 +24,8 @@ from credo.flows.published.loss import (
     static_loss,
 )
 from credo.flows.published.priors import DirichletMixtures, NormalMixture, SegmentPrior, normal_prior
-from credo.flows.tasks import KernelDensity, Stage, Tasks, dense, renewed
+from credo.flows.densities import KernelDensity
+from credo.flows.tasks import Stage, Tasks, dense, renewed
 from credo.linalg.matrices import cholesky, psd_root
 from credo.particles.density import log_kde, normal_log_density
 
@@ -177,7 +178,7 @@ class SequenceTasks(Tasks[Sequence]):
         targets = targets if self.known else jnp.full_like(targets, jnp.nan)
         after = Sequence(truth, task.first, exact, values, task.count + size)
         own = jax.random.key_data(keys[3])
-        return after, Segment(values, equal, prior, xs, ys, targets, floor, own)
+        return after, Segment(values, equal, values, prior, xs, ys, targets, floor, own)
 
     def advance(self, task: Sequence, stage: Stage, values: Array, key: Array) -> Sequence:
         after = Sequence(task.truth, task.first, task.exact, values, task.count)
