@@ -31,4 +31,3 @@ LEARNERS: dict[str, Any] = {
     "Fokker-Planck": credo.fokker_planck(BENT, N, steps=3),
 }
 """One learner for each mechanism. To have another one tested as a learner, add it here."""
-
