@@ -52,7 +52,13 @@ WRAPPED: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize("name", WRAPPED)
+SAMPLED = ("prior reset", "soft reset", "merge", "pull", "levels", "wolf", "student")
+"""The wrappers that every run of the tests goes through."""
+
+NAMES = [n if n in SAMPLED else pytest.param(n, marks=pytest.mark.thorough) for n in WRAPPED]
+
+
+@pytest.mark.parametrize("name", NAMES)
 def test_particles_do_in_a_wrapper_what_a_kalman_filter_does_there(name: str) -> None:
     exact, particles = WRAPPED[name](KALMAN), WRAPPED[name](PARTICLES)
     # Robust updates forget nothing, so that the particles would have nowhere to jump to.

@@ -40,6 +40,7 @@ LEARNERS: dict[str, Any] = {
     "unknown noise, low-rank": credo.bong(regression(credo.InverseGamma(2.0, 1.0)), credo.LowRank(1)),
     "etkf": credo.etkf(regression(), 4),
     "enkf": credo.enkf(regression(), 4),
+    "particles": credo.particle_filter(regression(), 500, credo.RandomWalk(0.01)),
     "sgd": credo.sgd(regression()),
     "adam": credo.adam(regression()),
     "replay": credo.replay(regression(), capacity=3),

@@ -215,3 +215,15 @@ def test_wrappers_are_agents_too() -> None:
     belief, info = one.update(belief, XS[0], 1, 1.0)
     assert bool(info.ok) and float(one.expect(belief, XS[0]).mean[1]) > 0
     assert float(one.decide(belief, XS[0], 0).pmf.sum()) == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("wrapped", [False, pytest.param(True, marks=pytest.mark.thorough)])
+def test_a_thompson_agent_over_particles_finds_the_best_arm(wrapped: bool) -> None:
+    learner: Any = credo.particle_filter(
+        credo.Model(lambda z, x: z, credo.Bernoulli()), 100, credo.RandomWalk(1e-3)
+    )
+    learner = credo.RunLength(learner, 0.005, 2) if wrapped else learner
+    agent = bandits.Agent(learner, 3, "arms", bandits.Thompson())
+    world = bandits.BernoulliArms(chances=[0.1, 0.5, 0.9])
+    report = bandits.play(agent, world, steps=120, seeds=2, params=jnp.zeros(()), var=2.0)
+    assert np.all(report.totals > 80)  # 60 by chance, and 108 by always pulling the best

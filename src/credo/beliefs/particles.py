@@ -33,7 +33,7 @@ class Particles:
             themselves are all that is known of it.
         anchor: the prior's mean and covariance, kept only for dynamics that return to it.
         parents: the values before the latest move (N, P), for learners that look back.
-        step: the length of the latest time step, for the same learners.
+        step: the length of the latest time step, for the same learners; 0 before the first one.
         log_density: the log density of the belief at each particle (N,), for learners that carry it along.
         state: whatever else a method keeps.
 
@@ -135,6 +135,8 @@ def fresh_particles(prior: Particles, t: Array) -> Particles:
         belief = replace(belief, log_density=jax.vmap(source.log_prob)(belief.values))
     if prior.parents is not None:
         belief = replace(belief, parents=belief.values)
+    if prior.step is not None:
+        belief = replace(belief, step=jnp.zeros_like(prior.step))
     return belief
 
 

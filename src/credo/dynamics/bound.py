@@ -47,6 +47,7 @@ class PriorBound(Dynamics):
 
     dynamics: Dynamics
     anchored = True
+    gaussian = False
 
     @property
     def timeless(self) -> bool:  # type: ignore[override]

@@ -55,6 +55,7 @@ class Inflation(Dynamics):
         [4. 4.]
     """
 
+    gaussian = False
     rate: ArrayLike = 1e-3
     kind: InflationKind = static_field(default="bayesian")
 

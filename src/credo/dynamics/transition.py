@@ -74,6 +74,11 @@ class Transition(Dynamics):
         for name, value in values.items():
             object.__setattr__(self, name, value)
 
+    @property
+    def gaussian(self) -> bool:  # type: ignore[override]
+        """Whether the noise is normal and known here."""
+        return self.mean_function is not None
+
     @classmethod
     def additive(cls, mean: Callable[..., PyTree], cov: ArrayLike, *, settings: PyTree = None) -> Transition:
         """Dynamics with additive Gaussian noise: z_t = mean(z_{t-1}, dt) + N(0, cov dt).

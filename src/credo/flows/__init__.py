@@ -10,6 +10,7 @@ from credo.flows.densities import KernelDensity, NormalDensity, SetDensity, Tran
 from credo.flows.guard import Guard
 from credo.flows.history import History
 from credo.flows.learner import FlowFilter, pfbr
+from credo.flows import published
 from credo.flows.operator import FlowMap, FlowOperator, Operator
 from credo.flows.simulated import SimulatedTasks, StaticTasks
 from credo.flows.storage import load_operator, save_operator
@@ -35,6 +36,7 @@ __all__ = [
     "Tasks",
     "Training",
     "TransitionDensity",
+    "published",
     "load_operator",
     "pfbr",
     "save_operator",

@@ -12,7 +12,7 @@ to samples of the posterior, which misses no mode:
 
 from __future__ import annotations
 
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, Protocol, TypeAlias, runtime_checkable
 
 import jax
 import jax.numpy as jnp
@@ -27,10 +27,22 @@ Loss: TypeAlias = Literal["elbo", "likelihood"]
 """What is minimised."""
 
 
+@runtime_checkable
+class Chain(Protocol):
+    """Tasks whose stage is a chain of updates, and whose loss is their own."""
+
+    def segment_loss(self, operator: FlowOperator, params: PyTree, stage: Any) -> tuple[Array, Array]:
+        """The loss of a stage, and the particles (N, d) at its end."""
+        ...
+
+
 def stage_loss(
     operator: FlowOperator, params: PyTree, tasks: Tasks[Any], stage: Stage, loss: Loss
 ) -> tuple[Array, Array]:
     """The loss of one update, and where the operator takes the particles (N, d)."""
+    if isinstance(tasks, Chain):
+        value, last = tasks.segment_loss(operator, params, stage)
+        return value, jax.lax.stop_gradient(last)
 
     def log_likelihood(value: Array) -> Array:
         return tasks.log_likelihood(value, stage.x, stage.y)

@@ -5,14 +5,21 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeAlias, TypeVar, cast
+from typing import Any, Literal, TypeAlias, TypeVar, cast
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
 
-from credo.core.errors import CredoError, require_choice, require_integer, require_interval, require_positive
+from credo.core.errors import (
+    CredoError,
+    require_choice,
+    require_integer,
+    require_interval,
+    require_nonnegative,
+    require_positive,
+)
 from credo.core.keys import as_key
 from credo.core.records import record, replace, static_field
 from credo.core.trees import all_finite, select
@@ -48,6 +55,8 @@ class Plan:
         learning_rate: the largest learning rate; it rises over the first `warmup` share of the steps and then
             falls to 0 as a cosine.
         warmup: that share.
+        schedule: "cosine", or "constant" for one learning rate throughout, as published.
+        weight_decay: what multiplies the parameters that are added to their gradient, as published 1e-5.
         clip: the largest norm of a gradient.
         decay: how much of the averaged parameters stays in a step.
         every: how many steps make a chunk, after which progress is reported, validated and saved.
@@ -65,6 +74,8 @@ class Plan:
     loss: Loss = static_field(default="elbo")
     learning_rate: float = static_field(default=2e-3)
     warmup: float = static_field(default=0.05)
+    schedule: Literal["cosine", "constant"] = static_field(default="cosine")
+    weight_decay: float = static_field(default=0.0)
     clip: float = static_field(default=1.0)
     decay: float = static_field(default=0.995)
     every: int = static_field(default=100)
@@ -81,6 +92,8 @@ class Plan:
         if self.patience is not None:
             require_integer("patience", self.patience, 1)
         require_choice("loss", self.loss, ["elbo", "likelihood"])
+        require_choice("schedule", self.schedule, ["cosine", "constant"])
+        require_nonnegative("weight_decay", self.weight_decay)
         for name in ("learning_rate", "clip", "leap"):
             require_positive(name, getattr(self, name))
         require_interval("warmup", self.warmup, 0.0, 1.0)
@@ -93,7 +106,11 @@ class Plan:
         schedule = optax.warmup_cosine_decay_schedule(
             0.0, self.learning_rate, rise, max(rise + 1, self.steps)
         )
-        return optax.chain(optax.clip_by_global_norm(self.clip), optax.adam(schedule))
+        rates = schedule if self.schedule == "cosine" else self.learning_rate
+        parts = [optax.clip_by_global_norm(self.clip), optax.adam(rates)]
+        if self.weight_decay > 0:
+            parts.insert(1, optax.add_decayed_weights(self.weight_decay))
+        return optax.chain(*parts)
 
 
 @record

@@ -155,7 +155,7 @@ class ParticleLearner(OutputLearner[Particles]):
             source,
             anchor,
             drawn if self.looks_back else None,
-            jnp.ones((), mean.dtype) if self.looks_back else None,
+            jnp.zeros((), mean.dtype) if self.looks_back else None,
         )
         return self.begin(blank.equal(drawn))
 

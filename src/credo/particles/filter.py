@@ -14,12 +14,15 @@ from credo.core.types import Array, ArrayLike, PyTree
 from credo.dynamics import Dynamics, Static
 from credo.models.model import Model
 from credo.particles.base import ParticleLearner
+from credo.particles.guided import Adapted, Guided
+from credo.particles.moves import Move
 from credo.particles.proposals import Bootstrap, Proposal
 from credo.particles.resampling import Resampling, effective_size, resample
+from credo.particles.smoothing import smooth
 
 __all__ = ["ParticleFilter", "ProposalName", "particle_filter"]
 
-ProposalName: TypeAlias = Literal["bootstrap"]
+ProposalName: TypeAlias = Literal["bootstrap", "guided", "adapted"]
 """The proposals that have a name."""
 
 
@@ -40,6 +43,7 @@ class ParticleFilter(ParticleLearner):
         resampling: "systematic", "stratified", "residual" or "multinomial".
         threshold: the share of N, in [0, 1], below which the effective sample size leads to resampling: 1
             resamples always, 0 never.
+        move: how particles move after resampling (`KernelDraw()`, `Metropolis()`); None leaves copies.
 
     Raises:
         CredoError: one of the settings is not allowed.
@@ -62,6 +66,7 @@ class ParticleFilter(ParticleLearner):
     proposal: Proposal = Bootstrap()
     resampling: Resampling = static_field(default="systematic")
     threshold: ArrayLike = 0.5
+    move: Move | None = None
 
     def __post_init__(self) -> None:
         require_integer("particles", self.particles, 2)
@@ -80,14 +85,22 @@ class ParticleFilter(ParticleLearner):
     def assimilate(
         self, belief: Particles, x: PyTree, y: PyTree, weight: Array, key: Array
     ) -> tuple[Particles, Array]:
-        first, second = jax.random.split(key)
+        first, second, third = jax.random.split(key, 3)
         proposed, log_joint, log_evidence = self.proposal.propose(self, belief, x, y, weight, first)
         log_weights = log_joint - jax.nn.logsumexp(log_joint)
         weighted = replace(proposed, log_weights=log_weights)
         uneven = effective_size(log_weights) < as_like(self.threshold, log_weights) * self.particles
         uneven |= as_like(self.threshold, log_weights) >= 1
         ancestors = resample(second, log_weights, self.particles, self.resampling)
-        return select(uneven, chosen(weighted, ancestors), weighted), log_evidence
+        rested = chosen(weighted, ancestors)
+        if self.move is not None:
+
+            def log_likelihood(values: Array) -> Array:
+                return self.log_likelihood(values, belief.unravel, x, y, weight)
+
+            prior = smooth(belief.values, belief.log_weights)
+            rested = replace(rested, values=self.move.move(third, rested.values, prior, log_likelihood))
+        return select(uneven, rested, weighted), log_evidence
 
 
 def chosen(belief: Particles, ancestors: Array) -> Particles:
@@ -106,6 +119,7 @@ def particle_filter(
     proposal: ProposalName | Proposal = "bootstrap",
     resampling: Resampling = "systematic",
     threshold: ArrayLike = 0.5,
+    move: Move | None = None,
 ) -> ParticleFilter:
     """A particle filter, which believes in weighted values of the parameters (Gordon, Salmond & Smith 1993).
 
@@ -113,8 +127,9 @@ def particle_filter(
         model: a `Model`, of which only `log_prob` is needed.
         particles: the number N, at least 2.
         dynamics: a `Transition`, or any other dynamics; None stands still.
-        proposal: "bootstrap", which proposes what the dynamics say; or a `Proposal`.
-        resampling, threshold: as for `ParticleFilter`.
+        proposal: "bootstrap", which proposes what the dynamics say; "guided", which looks at the observation;
+            "adapted", which also resamples with a look ahead; or a `Proposal`.
+        resampling, threshold, move: as for `ParticleFilter`.
 
     Returns:
         The learner.
@@ -142,9 +157,9 @@ def particle_filter(
             field="proposal",
         )
     return ParticleFilter(
-        model, particles, Static() if dynamics is None else dynamics, proposal, resampling, threshold
+        model, particles, Static() if dynamics is None else dynamics, proposal, resampling, threshold, move
     )
 
 
-_PROPOSALS: dict[str, Proposal] = {"bootstrap": Bootstrap()}
+_PROPOSALS: dict[str, Proposal] = {"bootstrap": Bootstrap(), "guided": Guided(), "adapted": Adapted()}
 """Each named proposal."""

@@ -1,0 +1,139 @@
+"""The outputs of a model as linear functions of a particle, for a whole set of particles at once."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+
+from credo.beliefs import Particles
+from credo.core.records import record, replace
+from credo.core.types import Array, PyTree
+from credo.learners.curvatures import Local
+from credo.linalg.gains import attenuate, bend
+from credo.linalg.matrices import cholesky, column_sums, psd_root, solve, solve_lower
+from credo.particles.base import ParticleLearner
+from credo.particles.conditioning import Conditioned, Evidence, condition_on
+from credo.particles.density import grain, moments, sound_root
+from credo.particles.guided import law_of
+
+__all__ = ["LinearOutputs", "Moments", "linear_outputs", "predicted_moments"]
+
+
+@record
+class Moments:
+    """The mean and the covariance L L' of the predicted belief.
+
+    Attributes:
+        mean: the mean (P,).
+        root: L (P, P), lower triangular and invertible.
+    """
+
+    mean: Array
+    root: Array
+
+    def whiten(self, values: Array) -> Array:
+        """The coordinates u (N, P) of particles z = mean + L u."""
+        return solve_lower(self.root, (values - self.mean[None, :]).T).T
+
+    def color(self, u: Array) -> Array:
+        """The particles (N, P) with coordinates u (N, P)."""
+        return self.mean[None, :] + u @ self.root.T
+
+
+def set_moments(values: Array, log_weights: Array) -> Moments:
+    """The moments of a weighted set."""
+    mean, cov = moments(values, log_weights)
+    return Moments(mean, sound_root(cov, grain(values)))
+
+
+def predicted_moments(learner: ParticleLearner, belief: Particles) -> Moments:
+    """The moments of the predicted belief.
+
+    For a learner that looks back they are those of the parents plus the noise of the dynamics,
+    sum w_i c_i and Cov(c_i) + sum w_i L_i L_i', which no draw of the noise disturbs. Otherwise they are those
+    of the particles.
+    """
+    if not learner.looks_back:
+        return set_moments(belief.values, belief.log_weights)
+    assert belief.parents is not None
+    centres, roots = jax.vmap(lambda parent: law_of(learner, belief, parent))(belief.parents)
+    mean, cov = moments(centres, belief.log_weights)
+    cov = cov + jnp.einsum("n,npk,nqk->pq", belief.weights, roots, roots)
+    return Moments(mean, sound_root(cov, grain(belief.values)))
+
+
+@record
+class LinearOutputs:
+    """Outputs eta = e0 + H u + r of particles z = mean + L u, where r ~ N(0, W) is what is not linear.
+
+    Attributes:
+        eta: e0 (C,).
+        rows: H (C, P).
+        rest: W (C, C), or None for an affine model.
+    """
+
+    eta: Array
+    rows: Array
+    rest: Array | None
+
+    @property
+    def cov(self) -> Array:
+        """The covariance of the outputs under u ~ N(0, I)."""
+        linear = self.rows @ self.rows.T
+        return linear if self.rest is None else linear + self.rest
+
+    def condition(self, evidence: Evidence, iterations: int = 1) -> Conditioned:
+        """The law of u given an observation, with the likelihood made quadratic at the latest mean."""
+        at = jnp.zeros(self.rows.shape[1], self.rows.dtype)
+        for _ in range(iterations):
+            local, height = evidence.local_at(self.eta + self.rows @ at, self.rows)
+            conditioned = condition_on(self._blurred(local), height, at)
+            at = conditioned.mean
+        return conditioned
+
+    def _blurred(self, local: Local) -> Local:
+        """The likelihood averaged over r: score inv(I + V W) e, information inv(I + V W) V."""
+        if self.rest is None:
+            return local
+        root = jnp.diag(local.root) if local.root.ndim == 1 else local.root
+        spread = attenuate(root, psd_root(self.rest))
+        eye_in = jnp.eye(root.shape[1], dtype=root.dtype)
+        eye_out = jnp.eye(root.shape[0], dtype=root.dtype)
+        # A inv(I + A' W A) A' = (A inv(M)') (A inv(M)')', with M M' = I + A' W A
+        narrower = solve_lower(cholesky(eye_in + spread @ spread.T), root.T).T
+        residual = solve(eye_out + bend(root, self.rest), local.residual)
+        return replace(local, root=narrower, residual=residual)
+
+
+def linear_outputs(learner: ParticleLearner, belief: Particles, x: PyTree, around: Moments) -> LinearOutputs:
+    """The outputs of a model near a set of particles.
+
+    An affine model is taken as it is. Of any other, the particles' outputs are regressed on the particles
+    (statistical linearisation; Lefebvre, Bruyninckx & De Schutter 2002), which needs no derivative.
+
+    Arguments:
+        learner: it has the model.
+        belief: the predicted belief.
+        x: one row of inputs, or several for a joint model.
+        around: the moments of the predicted belief, in whose coordinates u the outputs are linear.
+
+    Returns:
+        The linear outputs. Cost: one Jacobian, or N evaluations of the model and N C P.
+    """
+    model, unravel = learner.model, belief.unravel
+    if model.affine(around.mean, unravel, x):
+        level, jacobian = model.linearize(around.mean, unravel, x)
+        return LinearOutputs(level, jacobian.dense() @ around.root, None)
+    own = set_moments(belief.values, belief.log_weights)
+    white = own.whiten(belief.values)
+    etas = learner.outputs(belief, x)
+    eta = belief.weights @ etas
+    gaps = etas - eta[None, :]
+    # weights as the unbiased moments have them, in which the white particles have the covariance I
+    shares = belief.weights / jnp.maximum(1.0 - column_sums(belief.weights[:, None] ** 2)[0], 1e-6)
+    slopes = (gaps * shares[:, None]).T @ white
+    rest = (gaps * shares[:, None]).T @ gaps - slopes @ slopes.T
+    # from the coordinates of the particles themselves to those of `around`
+    rows = solve_lower(own.root, slopes.T, transpose=True).T @ around.root
+    shift = solve_lower(own.root, around.mean - own.mean)
+    return LinearOutputs(eta + slopes @ shift, rows, rest)
