@@ -82,7 +82,7 @@ def test_the_score_of_a_volatility_is_exact() -> None:
 def test_tables_of_a_linear_system_put_the_exact_truth_beside_the_published_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    small = pfbr_lds_plan.LinearPlan((2,), 2, 32, (32,), 100, ("bootstrap",), ("bootstrap",))
+    small = pfbr_lds_plan.LinearPlan((2,), 2, 32, (32,), 100, ("bootstrap",), ("bootstrap",), {})
     monkeypatch.setattr(pfbr_lds, "PLANS", {"quick": small})
     first = pfbr_lds.run("quick", 0, silent, Cells(tmp_path))
     cells = Cells(tmp_path)
