@@ -21,11 +21,11 @@ from credo.experiments.engine.cell_folder import Cells
 from credo.experiments.engine.plain_data import Arrays, Json
 from credo.experiments.engine.portions import Progress
 from credo.experiments.pfbr.pfbr_problem import Build, Problem
-from credo.flows import Operator, Plan, Tasks, pfbr, published
+from credo.flows import Operator, Plan, SimulatedTasks, Tasks, pfbr, published
 from credo.flows.published import PublishedOperator
 from credo.particles.learned import learned_filter, train_proposal
 
-__all__ = ["Flows", "train_methods"]
+__all__ = ["Flows", "simulated", "train_methods"]
 
 VERSION = 1
 """Of the code behind what was trained."""
@@ -48,6 +48,30 @@ class Flows:
     operator: Mapping[str, Any]
     sequences: Tasks[Any] | None = None
     density: str | None = None
+
+
+def simulated(
+    problem: Problem,
+    particles: int,
+    length: int,
+    steps: Mapping[str, int],
+    operator: Mapping[str, Any] | None = None,
+) -> Flows:
+    """Return what is trained on sequences that are simulated from the problem itself.
+
+    Arguments:
+        problem: what learners are told; its likelihood can be sampled.
+        particles: the number of particles in training.
+        length: the observations of a sequence.
+        steps: of gradient descent, by the name of the method.
+        operator: settings of the operator.
+    """
+
+    def tasks(blank: Operator) -> Tasks[Any]:
+        learner = pfbr(problem.model, blank, particles, problem.dynamics)
+        return SimulatedTasks(learner, problem.begin(learner, jax.random.key(0)), length=length)
+
+    return Flows(tasks, steps, {} if operator is None else operator)
 
 
 def train_methods(
@@ -100,7 +124,7 @@ def _published(method: str, problem: Problem, flows: Flows, steps: int, seed: in
     def compute() -> PyTree:
         assert flows.sequences is not None
         # as published: one task a step, no clipping to speak of; a cosine in the place of a constant rate
-        plan = Plan(steps=steps, batch=1, pool=1, clip=1000.0, every=25, sequences=0, leap=1e5)
+        plan = Plan(steps=steps, batch=1, pool=1, clip=1000.0, every=min(25, steps), sequences=0, leap=1e5)
         return credo.flows.train(flows.sequences, operator, plan=plan, key=seed).params
 
     def build(params: PyTree) -> Build:
@@ -117,7 +141,9 @@ def _operator(method: str, problem: Problem, flows: Flows, steps: int, seed: int
 
     def compute() -> PyTree:
         tasks = flows.tasks(blank)
-        return credo.flows.train(tasks, operator, plan=Plan(steps=steps), key=seed).params
+        return credo.flows.train(
+            tasks, operator, plan=Plan(steps=steps, every=min(100, steps)), key=seed
+        ).params
 
     def build(params: PyTree) -> Build:
         trained = credo.replace(operator, params=params)
