@@ -1,0 +1,264 @@
+"""The published operator: its network, its solver and both gradients, the densities and the losses."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import credo
+from credo.core.errors import CredoError
+from credo.flows.densities import KernelDensity
+from credo.flows.published import (
+    DirichletMixtures,
+    LinearSequences,
+    PublishedOperator,
+    normal_prior,
+    pfbr,
+    runge_kutta,
+    solve,
+    static_loss,
+)
+
+Array = jax.Array
+DIM, COUNT = 2, 24
+LOOK = jnp.array([[1.0, 0.3], [0.0, 1.0]])
+MOVE = jnp.array([[0.8, 0.1], [-0.2, 0.7]])
+SMALL = PublishedOperator(dim=DIM, observation=DIM, hidden=8, layers=2, gradient="direct")
+PARAMS = SMALL.start(3)
+VALUES = jax.random.normal(jax.random.key(1), (COUNT, DIM))
+EQUAL = jnp.full(COUNT, -jnp.log(float(COUNT)))
+Y = jnp.array([0.5, -1.0])
+
+
+def likelihood(value: Array) -> Array:
+    return -jnp.sum((LOOK @ value - Y) ** 2) / 2
+
+
+def flow(**settings: Any) -> Any:
+    operator = credo.replace(SMALL, **settings)
+    return operator.transport(PARAMS, VALUES, EQUAL, likelihood, None, Y)
+
+
+def log_det(function: Callable[[Array], Array], values: Array) -> Array:
+    slopes = jax.vmap(jax.jacrev(lambda one: function(one[None, :])[0]))(values)
+    return jnp.asarray(np.linalg.slogdet(np.asarray(slopes))[1])
+
+
+@pytest.mark.parametrize(("dim", "count"), [(2, 55_758), (10, 60_494)])
+def test_the_network_has_as_many_parameters_as_the_published_one(dim: int, count: int) -> None:
+    shapes = jax.eval_shape(PublishedOperator(dim=dim, observation=dim).start, jax.random.key(0))
+    assert sum(leaf.size for leaf in jax.tree.leaves(shapes)) == count
+
+
+def test_the_3_8_rule_is_of_fourth_order() -> None:
+    def field(args: Array, t: Array, y: Array) -> Array:
+        return args * jnp.cos(t) * y
+
+    def error(steps: int) -> float:
+        end = jnp.asarray(2.0)
+        out = runge_kutta(field, steps, jnp.asarray(1.0), jnp.ones(1), jnp.asarray(0.0), end)
+        return float(jnp.abs(out[0] - jnp.exp(jnp.sin(end))))
+
+    assert 15 < error(40) / error(80) < 17
+
+
+@pytest.mark.parametrize("signal", ["observation", "gradient"])
+def test_the_divergence_is_the_trace_of_the_jacobian(signal: str) -> None:
+    """With many steps, the transported density is that of the map (Liouville); discrete, it is so exactly."""
+    once = flow(signal=signal, density="discrete")
+    places, density = once.forward_density(VALUES)
+    np.testing.assert_allclose(density, log_det(once.forward, VALUES), atol=1e-12)
+    np.testing.assert_allclose(places, once.forward(VALUES), atol=1e-12)
+    # doubling the steps divides the error of the published density by sixteen
+    gaps = [flow(signal=signal, steps=steps).forward_density(VALUES)[1] for steps in (4, 8)]
+    errors = [
+        float(jnp.max(jnp.abs(gap - log_det(flow(signal=signal, steps=steps).forward, VALUES))))
+        for gap, steps in zip(gaps, (4, 8), strict=True)
+    ]
+    assert errors[0] / errors[1] == pytest.approx(16, rel=0.35)
+    assert errors[1] < 1e-4
+
+
+def test_with_one_step_the_published_density_is_not_that_of_the_map() -> None:
+    """The gap that the published loss can exploit grows with the velocity: parameters times 3."""
+    large = jax.tree.map(lambda leaf: 3 * leaf, PARAMS)
+    bayes = SMALL.transport(large, VALUES, EQUAL, likelihood, None, Y)
+    gap = bayes.forward_density(VALUES)[1] - log_det(bayes.forward, VALUES)
+    assert float(jnp.max(jnp.abs(gap))) > 0.1
+
+
+def test_going_back_undoes_the_flow() -> None:
+    bayes = flow(density="discrete")
+    places, density = bayes.forward_density(VALUES)
+    origins, again = bayes.backward(places)
+    np.testing.assert_allclose(origins, VALUES, atol=1e-10)
+    np.testing.assert_allclose(again, density, atol=1e-10)
+
+
+def test_the_adjoint_gradient_tends_to_the_direct_one() -> None:
+    def slope(gradient: str, steps: int) -> Array:
+        def loss(params: Any, values: Array) -> Array:
+            operator = credo.replace(SMALL, gradient=gradient, steps=steps)
+            bayes = operator.transport(params, values, EQUAL, likelihood, None, Y)
+            out, density = bayes.forward_density(values)
+            return jnp.sum(jnp.sin(out)) - jnp.sum(density)
+
+        slopes = jax.grad(loss, argnums=(0, 1))(PARAMS, VALUES)
+        return jnp.concatenate([leaf.reshape(-1) for leaf in jax.tree.leaves(slopes)])
+
+    errors = []
+    for steps in (1, 4):
+        direct = slope("direct", steps)
+        errors.append(float(jnp.linalg.norm(slope("adjoint", steps) - direct) / jnp.linalg.norm(direct)))
+    assert 1e-6 < errors[0] < 0.2, "with one step the adjoint is biased"
+    assert errors[1] < errors[0] / 50
+
+
+def test_adaptive_steps_need_diffrax_and_say_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(__import__("sys").modules, "diffrax", None)
+    with pytest.raises(CredoError, match="needs diffrax"):
+        solve(lambda args, t, y: y, None, jnp.ones(1), jnp.zeros(()), jnp.ones(()), method="dopri5")
+
+
+def test_mini_batches_are_seen_without_an_order_or_in_order() -> None:
+    x, y = jax.random.normal(jax.random.key(0), (5, 3)), jnp.array([0, 1, 1, 0, 1])
+    turned = jnp.array([3, 1, 4, 0, 2])
+
+    def moved(encoder: str, x: Array, y: Array) -> Array:
+        operator = PublishedOperator(dim=DIM, observation=4, hidden=8, layers=1, encoder=encoder)  # type: ignore[arg-type]
+        return operator.transport(operator.start(0), VALUES, EQUAL, likelihood, x, y).forward(VALUES)
+
+    plain = moved("mean", x, y)
+    np.testing.assert_allclose(moved("mean", x[turned], y[turned]), plain, atol=1e-12)
+    gap = moved("gru", x[turned], y[turned]) - moved("gru", x, y)
+    assert float(jnp.max(jnp.abs(gap))) > 1e-3
+    with pytest.raises(CredoError, match="batch of rows"):
+        moved("mean", x, Y)
+
+
+def test_the_kernel_prior_is_the_sum_of_its_kernels() -> None:
+    points = jax.random.normal(jax.random.key(2), (5, DIM))
+    prior = KernelDensity.of(VALUES, EQUAL)
+    factor = (4 / (DIM + 2)) ** (1 / (DIM + 4)) * COUNT ** (-1 / (DIM + 4))
+    width = factor * np.std(np.asarray(VALUES), axis=0, ddof=1)
+    gaps = (np.asarray(points)[:, None] - np.asarray(VALUES)[None]) / width
+    naive = np.log(np.mean(np.exp(-0.5 * (gaps**2).sum(-1)), axis=1) / (2 * np.pi * width.prod()))
+    np.testing.assert_allclose(prior.log_prob(points), naive, rtol=1e-10)
+
+
+def test_generated_priors_are_densities_of_their_draws() -> None:
+    priors = DirichletMixtures(dim=1, components=6, concentration=2.0)
+    grid = jnp.linspace(-30, 30, 6001)
+
+    def check(key: Array) -> tuple[Array, Array, Array]:
+        prior = priors.draw(key)
+        heights = jnp.exp(prior.log_prob(grid[:, None]))
+        draws = prior.draw(jax.random.fold_in(key, 1), 2000)
+        return jnp.sum(heights) * 0.01, jnp.sum(heights * grid) * 0.01 - jnp.mean(draws), prior.log_weights
+
+    mass, gap, weights = jax.vmap(check)(jax.random.split(jax.random.key(0), 200))
+    np.testing.assert_allclose(mass, 1.0, atol=1e-2)  # the tails beyond the grid, of variances of all sizes
+    assert float(jnp.sqrt(jnp.mean(gap**2))) < 4 * 1.2 / 2000**0.5
+    # stick breaking: E[w_1] = 1 / (1 + alpha), with the standard error of 200 draws of Beta(1, 2)
+    np.testing.assert_allclose(jnp.mean(jnp.exp(weights[:, 0])), 1 / 3, atol=3 * 0.236 / 200**0.5)
+    np.testing.assert_allclose(jax.nn.logsumexp(weights, axis=1), 0, atol=1e-12)
+
+
+def test_a_mixture_prior_keeps_its_exact_posterior_and_evidence() -> None:
+    prior = DirichletMixtures(dim=2, components=3).draw(jax.random.key(0))
+    posterior, log_evidence = prior.condition(LOOK, 0.5 * jnp.eye(2), Y)
+    points = jax.random.normal(jax.random.key(1), (4, 2))
+    inside = jax.vmap(lambda z: -jnp.sum((Y - LOOK @ z) ** 2) - jnp.log(jnp.pi))(points)
+    np.testing.assert_allclose(posterior.log_prob(points), prior.log_prob(points) + inside - log_evidence)
+
+
+class Exact:
+    """The operator of a static linear Gaussian model: the affine map from one normal law to another."""
+
+    dim, params = DIM, ()
+
+    def __init__(self, tasks: LinearSequences) -> None:
+        self.tasks = tasks
+
+    def start(self, key: Any) -> tuple[()]:
+        return ()
+
+    def transport(self, params: Any, values: Array, weights: Array, likelihood: Any, x: Any, y: Array) -> Any:
+        look, blur = self.tasks.matrices
+        # x - m of the set is S (z - m0) of the prior, so both laws are known from the set
+        mean, cov = jnp.mean(values, axis=0), jnp.cov(values.T)
+        posterior, _ = normal_prior(mean, cov).condition(look, blur, y)
+        before, after = jnp.linalg.cholesky(cov), jnp.linalg.cholesky(posterior.covs[0])
+        root = after @ jnp.linalg.inv(before)
+
+        class Affine:
+            def forward_density(self, points: Array) -> tuple[Array, Array]:
+                height = jnp.linalg.slogdet(root)[1]
+                moved = posterior.means[0][None, :] + (points - mean[None, :]) @ root.T
+                return moved, jnp.broadcast_to(height, points.shape[:1])
+
+        return Affine()
+
+
+def test_the_cumulative_loss_of_the_exact_flow_is_its_floor() -> None:
+    tasks = LinearSequences(LOOK, 4.0, particles=64, length=6, segment=3, restart="exact")
+    key = jax.random.key(5)
+    task, stage = tasks.observe(tasks.begin(key), jax.random.fold_in(key, 1))
+    # a set with exactly the moments of the prior
+    white = stage.values - jnp.mean(stage.values, axis=0)[None, :]
+    values = jnp.linalg.solve(jnp.linalg.cholesky(jnp.cov(white.T)), white.T).T
+    loss, last = static_loss(Exact(tasks), (), values, stage.prior, tasks.log_likelihood, None, stage.y)  # type: ignore[arg-type]
+    # E over particles of a quadratic needs the variance with N in its denominator, and here it is N - 1
+    shrunk = stage.floor * 0 + loss
+    np.testing.assert_allclose(shrunk, stage.floor, rtol=0.02)
+    np.testing.assert_allclose(jnp.mean(last, axis=0), task.exact.means[0], atol=1e-10)
+    cov = task.exact.covs[0]
+    dense = np.linalg.inv(np.eye(2) + 3 * np.asarray(LOOK.T @ LOOK) / 4)
+    np.testing.assert_allclose(cov, dense, rtol=1e-10)
+    later, second = tasks.observe(tasks.advance(task, stage, last, key), key)
+    assert int(later.count) == 6 and bool(jnp.isfinite(second.floor))
+
+
+@pytest.mark.parametrize("mode", ["absorbed", "propagated"])
+def test_training_on_sequences_lowers_the_loss_and_stays_above_the_evidence(mode: str) -> None:
+    tasks = LinearSequences(LOOK, 1.0, MOVE, 0.5, particles=16, length=4, segment=2, mode=mode)  # type: ignore[arg-type]
+    plan = credo.flows.Plan(
+        steps=60, every=30, batch=2, pool=2, sequences=0, learning_rate=1e-2, schedule="constant", leap=1e4
+    )
+    seen: list[Any] = []
+    operator = PublishedOperator(dim=DIM, observation=DIM, hidden=8, layers=1)
+    trained = credo.flows.train(tasks, operator, plan=plan, progress=seen.append)
+    gaps = np.asarray(seen[-1].loss) - np.asarray(seen[-1].floor)
+    assert np.median(gaps[-15:]) < np.median(gaps[:15])
+    assert np.mean(gaps[-15:]) > -1.0
+    learner = pfbr(
+        credo.Model(lambda z, x: LOOK @ z, credo.Normal(1.0)),
+        trained,
+        COUNT,
+        credo.LinearGaussian(MOVE, 0.5 * jnp.eye(2)),
+        absorbed=mode == "absorbed",
+        density=True,
+    )
+    ys = jax.random.normal(jax.random.key(0), (4, DIM))
+    start = learner.init(jnp.zeros(DIM))
+    whole, _ = credo.run(learner, start, None, ys)
+    step, _ = learner.step(start, None, ys[0])
+    rest, _ = credo.run(learner, step, None, ys[1:])
+    np.testing.assert_array_equal(whole.values, rest.values)
+    assert bool(jnp.all(jnp.isfinite(whole.log_density)))
+    refused, info = learner.step(start, None, jnp.full(DIM, jnp.nan))
+    assert not bool(info.ok) and bool(jnp.all(jnp.isfinite(refused.values)))
+
+
+def test_settings_that_do_not_fit_are_refused() -> None:
+    with pytest.raises(CredoError, match="density 'discrete'"):
+        PublishedOperator(dim=2, observation=2, density="discrete")
+    with pytest.raises(CredoError, match="segment must divide"):
+        LinearSequences(LOOK, 1.0, length=5, segment=2)
+    with pytest.raises(CredoError, match="observation must be"):
+        SMALL.transport(PARAMS, VALUES, EQUAL, likelihood, None, jnp.zeros(3))
