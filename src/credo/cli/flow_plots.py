@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import jax
 import numpy as np
@@ -13,12 +13,18 @@ from credo.flows import FlowOperator, Tasks
 from credo.flows.objective import stage_loss
 from credo.plots import COMPACT_PALETTE, compact_figure, legend_above
 
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
 __all__ = ["draw", "particles"]
 
 BLUE, ORANGE, GREY, SKY = (COMPACT_PALETTE[name] for name in ("blue", "orange", "grey", "sky"))
 
 SHOWN = (0, 2, 8)
 """The stages whose particles are drawn."""
+
+WIDE, NARROW = 20.0, 0.02
+"""Losses further above the floor than the one (nats) have a logarithmic axis; none is shorter than the other."""
 
 
 def draw(data: Mapping[str, Any], operator: FlowOperator, tasks: Tasks[Any]) -> dict[str, Picture]:
@@ -49,7 +55,7 @@ def _smooth(values: np.ndarray, width: int) -> np.ndarray:
 
 def _loss(losses: Any, floors: Any) -> Picture:
     loss, floor = np.asarray(losses, float), np.asarray(floors, float)
-    steps, width = np.arange(1, len(loss) + 1), max(1, len(loss) // 50)
+    steps, width = np.arange(1, len(loss) + 1), min(len(loss), max(5, len(loss) // 50))
     known = bool(np.isfinite(floor).all())
     curve = loss - floor if known else loss
     with compact_figure() as drawing:
@@ -58,7 +64,9 @@ def _loss(losses: Any, floors: Any) -> Picture:
         axes.plot(steps, _smooth(curve, width), color=BLUE, label=f"mean of {width} steps")
         if known:
             axes.axhline(0, color=GREY, linestyle="--", linewidth=1.2, label="exact floor")
-            axes.set_yscale("symlog", linthresh=1.0)
+            if np.max(np.abs(curve)) > WIDE:
+                axes.set_yscale("symlog", linthresh=1.0)
+            _at_least(axes, curve)
         axes.set_xlabel("steps")
         axes.set_ylabel("loss above its floor (nats)" if known else "loss (nats)")
         legend_above(axes, 3)
@@ -71,14 +79,22 @@ def _loss(losses: Any, floors: Any) -> Picture:
     return Picture(drawing.png, words)
 
 
+def _at_least(axes: Axes, curve: np.ndarray) -> None:
+    """An axis that does not stretch rounding errors over the whole picture."""
+    if np.max(np.abs(curve)) < NARROW:
+        axes.set_ylim(-NARROW, NARROW)
+
+
 def _validation(checks: Mapping[str, Any]) -> Picture:
     known = bool(np.isfinite(checks["floor"]).all())
+    curve = np.subtract(checks["loss"], checks["floor"]) if known else np.asarray(checks["loss"])
     with compact_figure((1, 1)) as drawing:
         above, below = drawing.panels
-        above.plot(checks["step"], checks["loss"], color=BLUE, marker=".", label="loss")
+        above.plot(checks["step"], curve, color=BLUE, marker=".", label="loss")
         if known:
-            above.plot(checks["step"], checks["floor"], color=GREY, linestyle="--", label="exact floor")
-        above.set_ylabel("loss (nats)")
+            above.axhline(0, color=GREY, linestyle="--", linewidth=1.2, label="exact floor")
+            _at_least(above, curve)
+        above.set_ylabel("nats above the floor" if known else "loss (nats)")
         legend_above(above, 2)
         below.plot(checks["step"], checks["kde"], color=BLUE, marker=".", label="kernel density")
         below.plot(checks["step"], checks["gaussian"], color=ORANGE, marker=".", label="normal law")

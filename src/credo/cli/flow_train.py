@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 import tomllib
 from pathlib import Path
@@ -15,14 +16,16 @@ from credo.cli.flow_progress import FlowWatch
 from credo.cli.interrupt import Interruptible
 from credo.cli.progress import note
 from credo.core.errors import CredoError, DataError
+from credo.core.files import json_bytes, write_atomically
 from credo.core.records import replace
+from credo.flows.history import read_history
 from credo.flows.settings import Settings, read_settings
 from credo.flows.storage import save_operator
 
 __all__ = ["OPERATOR", "TRAINING", "Order", "read_config", "train_flow"]
 
-OPERATOR, TRAINING = "operator.flow", "training.safetensors"
-"""The files of the operator and of where its training stands."""
+OPERATOR, TRAINING, SETTINGS = "operator.flow", "training.safetensors", "settings.json"
+"""The files of the operator, of where its training stands, and of its settings."""
 
 
 class Order(NamedTuple):
@@ -101,6 +104,7 @@ def train_flow(words: Order) -> int:
             f"{settings.plan.steps:,} steps of {settings.plan.batch} tasks",
             words.quiet,
         )
+        _keep_settings(place.files / SETTINGS, settings.plain, words.resume)
         start = time.monotonic()
         courses: list[flows.History] = []
         try:
@@ -132,7 +136,7 @@ def train_flow(words: Order) -> int:
                 f"{_again(words, place)}"
             )
             return interrupt.status
-        history = courses[0] if courses else flows.read_history(place.belief)
+        history = courses[0] if courses else read_history(place.belief)
         contents = flow_report.contents(settings, history, time.monotonic() - start)
         save_operator(
             place.files / OPERATOR,
@@ -155,6 +159,21 @@ def _saved(folder: Path) -> Path:
     if (folder / TRAINING).is_file():
         raise DataError(f"--resume {folder} holds a training that is complete; there is nothing to go on with.")
     raise DataError(f"--resume {folder} holds no training; name the folder of one that was cut short.")
+
+
+def _keep_settings(file: Path, plain: dict[str, Any], resume: Path | None) -> None:
+    """Write the settings beside the training, or compare them with those that stand there."""
+    if resume is not None and file.is_file():
+        earlier = json.loads(file.read_text())
+        for table, values in plain.items():
+            before = earlier.get(table, {})
+            for name in sorted({*values, *before}):
+                if values.get(name) != before.get(name):
+                    raise CredoError(
+                        f"--resume {resume} holds a training with another {name} of {table}: use its settings, "
+                        "or train anew."
+                    )
+    write_atomically(file, json_bytes(plain))
 
 
 def _again(words: Order, place: output.Folder) -> str:

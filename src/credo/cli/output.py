@@ -23,7 +23,7 @@ BELIEF, UNFINISHED = "belief.credo", "unfinished"
 """The saved belief, and the folder of a run that is not complete."""
 
 _RESULTS = (BELIEF, "metrics.json", "report.html", "report.json", "drift.csv")
-_FLOW = ("operator.flow", "training.safetensors")
+_FLOW = ("operator.flow", "training.safetensors", "settings.json")
 _OURS = (*_RESULTS, *_FLOW, UNFINISHED)
 _LOCK = "lock"
 
