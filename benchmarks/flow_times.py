@@ -74,9 +74,7 @@ def main() -> None:
     params = published.params
     plain_update, plain_density = jax.jit(update), jax.jit(update_density)
     plain_step = jax.jit(
-        jax.value_and_grad(
-            lambda p: chain_loss(p, values, logs, segment.y, likelihood, chain.log_forecast)
-        )
+        jax.value_and_grad(lambda p: chain_loss(p, values, logs, segment.y, likelihood, chain.log_forecast))
     )
     rows.append(
         (
@@ -102,7 +100,9 @@ def main() -> None:
     own = operator_times(ours, values, weights, y, likelihood, words.repeats)
     rows.append(("credo.flows.Operator", *own, milliseconds(lambda: batch_step(ours.params), few)))
 
-    print(f"d = {words.dim}, {words.particles} particles; milliseconds of processor time, and ratios to the first row")
+    print(
+        f"d = {words.dim}, {words.particles} particles; milliseconds of processor time, and ratios to the first row"
+    )
     print(f"{'':32}{'update':>16}{'with density':>18}{'training step':>20}")
     for name, *times in rows:
         ratios = [f"{t:9.2f} ({first / t:5.1f}x)" for t, first in zip(times, rows[0][1:], strict=True)]

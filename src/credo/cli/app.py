@@ -12,8 +12,8 @@ from cyclopts import App, CycloptsError, Parameter
 
 import credo
 from credo.cli.bandit_app import bandit
-from credo.cli.flow_app import flow
 from credo.cli.flags import DATA, DataFlags, LearnerFlags, RunFlags, whole
+from credo.cli.flow_app import flow
 from credo.cli.starting import starting
 from credo.cli.words import STREAM, flowing, source_of
 from credo.core.errors import CredoError, require_integer

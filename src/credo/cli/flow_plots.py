@@ -130,7 +130,9 @@ def particles(operator: FlowOperator, tasks: Tasks[Any]) -> Picture:
     for place in range(SHOWN[-1] + 1):
         task, stage, new = step(task, jax.random.fold_in(jax.random.key(12), place))
         if place in SHOWN:
-            sets.append((place + 1, *(np.asarray(each)[:, :2] for each in (stage.values, new, stage.targets))))
+            sets.append(
+                (place + 1, *(np.asarray(each)[:, :2] for each in (stage.values, new, stage.targets)))
+            )
     with compact_figure((1,) * len(sets)) as drawing:
         drawing.figure.set_size_inches(5.4, 3.6 * len(sets))
         for axes, (place, before, after, exact) in zip(drawing.panels, sets, strict=True):

@@ -54,7 +54,9 @@ class Contents(NamedTuple):
         floor = scores.get("floor", scores["training_floor"])
         if not np.isfinite(floor):
             return f"The loss on {kind} is {loss:.4g} nats an update; its floor is not known."
-        return f"The loss on {kind} is {loss:.4g} nats, {loss - floor:.3g} above its exact floor of {floor:.4g}."
+        return (
+            f"The loss on {kind} is {loss:.4g} nats, {loss - floor:.3g} above its exact floor of {floor:.4g}."
+        )
 
 
 def contents(settings: Settings, history: History, seconds: float) -> Contents:
@@ -69,7 +71,9 @@ def contents(settings: Settings, history: History, seconds: float) -> Contents:
         "training_loss": float(np.mean(history.loss[-RECENT:])),
         "training_floor": float(np.mean(history.floor[-RECENT:])),
     }
-    checks = {name: [check[name] for check in history.checks] for name in ("loss", "floor", "kde", "gaussian")}
+    checks = {
+        name: [check[name] for check in history.checks] for name in ("loss", "floor", "kde", "gaussian")
+    }
     means = {name: [float(np.mean(column)) for column in columns] for name, columns in checks.items()}
     if history.checks:
         best = int(np.nanargmin(means["loss"]))

@@ -157,7 +157,9 @@ def _saved(folder: Path) -> Path:
     if training.is_file():
         return training
     if (folder / TRAINING).is_file():
-        raise DataError(f"--resume {folder} holds a training that is complete; there is nothing to go on with.")
+        raise DataError(
+            f"--resume {folder} holds a training that is complete; there is nothing to go on with."
+        )
     raise DataError(f"--resume {folder} holds no training; name the folder of one that was cut short.")
 
 

@@ -94,9 +94,7 @@ def _refusal(path: Path, error: OSError) -> DataError:
 
 
 @contextlib.contextmanager
-def writing(
-    folder: Path | None, name: str, resumed: Path | None, kept: str = BELIEF
-) -> Iterator[Folder]:
+def writing(folder: Path | None, name: str, resumed: Path | None, kept: str = BELIEF) -> Iterator[Folder]:
     """The locked folder of a run. Without a belief in it, what was begun is removed at the end.
 
     Arguments:

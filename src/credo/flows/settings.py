@@ -143,9 +143,7 @@ def _read_operator(table: dict[str, Any], tasks: Tasks[Any]) -> FlowOperator:
     if table.get("base") == "none":
         table["base"] = None
     if kind == "published" and "observation" not in table:
-        stage = jax.eval_shape(
-            lambda key: tasks.observe(tasks.begin(key), key)[1], jax.random.key(0)
-        )
+        stage = jax.eval_shape(lambda key: tasks.observe(tasks.begin(key), key)[1], jax.random.key(0))
         leaves = jax.tree.leaves((stage.x, stage.y))
         # the first axis of a chain's observations counts them
         chain = hasattr(tasks, "segment_loss")
@@ -176,12 +174,8 @@ def _build(table: str, cls: type, values: Mapping[str, Any]) -> Any:
     fields = {f.name: f for f in dataclasses.fields(cast(Any, cls)) if f.name != "params"}
     for name in values:
         if name not in fields:
-            raise CredoError(
-                f"{name} is no setting of {table}; these are: {', '.join(fields)}.", field=name
-            )
-    missing = [
-        name for name, f in fields.items() if name not in values and f.default is dataclasses.MISSING
-    ]
+            raise CredoError(f"{name} is no setting of {table}; these are: {', '.join(fields)}.", field=name)
+    missing = [name for name, f in fields.items() if name not in values and f.default is dataclasses.MISSING]
     if missing:
         raise CredoError(f"{missing[0]} of {table} must be given.", field=missing[0])
     try:

@@ -66,8 +66,14 @@ def start_encoder(key: Array, encoder: Encoder, inputs: int, outputs: int) -> Py
         return {}
     keys = jax.random.split(key)
     if encoder == "mean":
-        return {"first": start_layer(keys[0], inputs, outputs), "second": start_layer(keys[1], outputs, outputs)}
-    return {"rows": start_layer(keys[0], inputs, 3 * outputs), "state": start_layer(keys[1], outputs, 3 * outputs)}
+        return {
+            "first": start_layer(keys[0], inputs, outputs),
+            "second": start_layer(keys[1], outputs, outputs),
+        }
+    return {
+        "rows": start_layer(keys[0], inputs, 3 * outputs),
+        "state": start_layer(keys[1], outputs, 3 * outputs),
+    }
 
 
 def encode_rows(params: PyTree, encoder: Encoder, rows: Array) -> Array:

@@ -58,7 +58,9 @@ def static_loss(
     weights = _equal(values)
     places = jnp.arange(_length(ys))
 
-    def step(state: tuple[Array, Array], row: tuple[Array, PyTree, PyTree]) -> tuple[tuple[Array, Array], Array]:
+    def step(
+        state: tuple[Array, Array], row: tuple[Array, PyTree, PyTree]
+    ) -> tuple[tuple[Array, Array], Array]:
         (points, logs), (place, x, y) = state, row
         bayes = operator.transport(params, points, weights, lambda z: log_likelihood(z, x, y), x, y)
         points, log_det = bayes.forward_density(points)
