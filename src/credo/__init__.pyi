@@ -134,7 +134,14 @@ from credo.models import random_basis as random_basis
 from credo.models import subspace as subspace
 from credo.models import svd_basis as svd_basis
 from credo.particles import ParticleFilter as ParticleFilter
+from credo.particles import daum_huang as daum_huang
+from credo.particles import fokker_planck as fokker_planck
+from credo.particles import gaussian_map as gaussian_map
+from credo.particles import liu_west as liu_west
+from credo.particles import one_pass_smc as one_pass_smc
 from credo.particles import particle_filter as particle_filter
+from credo.particles import svgd as svgd
+from credo.particles import tempered_smc as tempered_smc
 from credo.streams import BatchFit as BatchFit
 from credo.streams import Decision as Decision
 from credo.streams import Pack as Pack

@@ -154,7 +154,9 @@ def _(parent: Particles, prior: Particles, dynamics: Dynamics, dt: ArrayLike | N
     values = dynamics.propagate(
         parent.values, parent.log_weights, parent.step_key(RESET), anchor, parent.t, dt, parent.unravel
     )
-    return replace(parent, values=values, parents=None if parent.parents is None else values)
+    if parent.parents is None or parent.step is None:
+        return replace(parent, values=values)
+    return replace(parent, values=values, parents=values, step=0 * parent.step)
 
 
 @_moved.register

@@ -125,7 +125,7 @@ class LearnerFlags:
     """The flags about the learner, with the names of `credo.sessions.Options`."""
 
     model: Annotated[str | None, _learner("linear, mlp:WIDTH,WIDTH,... or cnn.")] = None
-    posterior: Annotated[str | None, _learner("full, diagonal or low-rank:RANK.")] = None
+    posterior: Annotated[str | None, _learner("full, diagonal, low-rank:RANK or particles:NUMBER.")] = None
     method: Annotated[
         str | None,
         _learner(

@@ -62,7 +62,7 @@ def bandwidths(values: Array, log_weights: Array | None = None) -> Array:
 
     Example:
         >>> bandwidths(jnp.array([[0.0], [1.0], [2.0], [3.0]])).round(3)
-        Array([1.035], dtype=float32)
+        Array([1.036], dtype=float32)
     """
     weights = _log_weights(values, log_weights)
     _, deviations, share, rest = _deviations(values, weights)

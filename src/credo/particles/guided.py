@@ -9,11 +9,11 @@ import jax.numpy as jnp
 
 from credo.beliefs import Particles
 from credo.core.errors import CredoError, require_integer
-from credo.core.records import record, replace, static_field
+from credo.core.records import record, static_field
 from credo.core.types import Array, PyTree
 from credo.particles.base import ParticleLearner
 from credo.particles.conditioning import Evidence, condition
-from credo.particles.proposals import Proposal
+from credo.particles.proposals import Proposal, weigh
 from credo.particles.resampling import resample
 
 __all__ = ["Adapted", "Guided", "law_of"]
@@ -163,10 +163,6 @@ class Observed:
         return jax.vmap(one)(parents, jax.random.split(key, parents.shape[0]))
 
     def weigh(self, values: Array, log_ratios: Array) -> tuple[Particles, Array, Array]:
-        """The particles with log weights log_ratios + log p(y | z), as `Proposal.propose` returns them."""
-        unravel, weight = self.belief.unravel, self.evidence.weight
-        x, y = self.evidence.x, self.evidence.y
-        logs = self.learner.log_likelihood(values, unravel, x, y, weight)
-        whole = self.learner.log_likelihood(values, unravel, x, y, (weight > 0).astype(values.dtype))
-        log_evidence = jax.nn.logsumexp(log_ratios + whole)
-        return replace(self.belief, values=values), log_ratios + logs, log_evidence
+        """The particles with log weights log_ratios + log p(y | z)."""
+        evidence = self.evidence
+        return weigh(self.learner, self.belief, evidence.x, evidence.y, evidence.weight, values, log_ratios)

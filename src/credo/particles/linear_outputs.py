@@ -122,8 +122,8 @@ def linear_outputs(learner: ParticleLearner, belief: Particles, x: PyTree, aroun
     """
     model, unravel = learner.model, belief.unravel
     if model.affine(around.mean, unravel, x):
-        eta, rows = model.linearize(around.mean, unravel, x)
-        return LinearOutputs(eta, rows.dense() @ around.root, None)
+        level, jacobian = model.linearize(around.mean, unravel, x)
+        return LinearOutputs(level, jacobian.dense() @ around.root, None)
     own = set_moments(belief.values, belief.log_weights)
     white = own.whiten(belief.values)
     etas = learner.outputs(belief, x)

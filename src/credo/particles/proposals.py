@@ -5,14 +5,13 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 
 import jax
-import jax.numpy as jnp
 
 from credo.beliefs import Particles
-from credo.core.records import record
+from credo.core.records import record, replace
 from credo.core.types import Array, PyTree
 from credo.particles.base import ParticleLearner
 
-__all__ = ["Bootstrap", "Proposal"]
+__all__ = ["Bootstrap", "Proposal", "weigh"]
 
 
 class Proposal(ABC):
@@ -74,7 +73,22 @@ class Bootstrap(Proposal):
         key: Array,
     ) -> tuple[Particles, Array, Array]:
         """The predicted particles, with weights W p(y | z)."""
-        log_joint = belief.log_weights + learner.log_likelihood(belief.values, belief.unravel, x, y, weight)
-        whole = (weight > 0).astype(belief.values.dtype)
-        full = belief.log_weights + learner.log_likelihood(belief.values, belief.unravel, x, y, whole)
-        return belief, log_joint, jax.nn.logsumexp(jnp.asarray(full))
+        return weigh(learner, belief, x, y, weight, belief.values, belief.log_weights)
+
+
+def weigh(
+    learner: ParticleLearner,
+    belief: Particles,
+    x: PyTree,
+    y: PyTree,
+    weight: Array,
+    values: Array,
+    log_ratios: Array,
+) -> tuple[Particles, Array, Array]:
+    """Proposed particles (N, P) with log weights log_ratios + log p(y | z), as `Proposal.propose` returns
+    them.
+    """
+    logs = learner.log_likelihood(values, belief.unravel, x, y, weight)
+    whole = learner.log_likelihood(values, belief.unravel, x, y, (weight > 0).astype(values.dtype))
+    log_evidence = jax.nn.logsumexp(log_ratios + whole)
+    return replace(belief, values=values), log_ratios + logs, log_evidence

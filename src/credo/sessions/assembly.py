@@ -44,6 +44,7 @@ from credo.likelihoods import (
     Poisson,
 )
 from credo.models import Model
+from credo.particles import ParticleLearner, gaussian_map
 from credo.sessions import defaults
 from credo.sessions.drift import Drift
 from credo.sessions.growth import slots
@@ -115,7 +116,8 @@ def _prior(
         details = {"example": (np.zeros(shape, np.float32), label)}
     else:
         images = len(shape) > 1
-        details = {"var": settings.prior_var if images else net.prior_var(params, settings.prior_var)}
+        draws = {} if settings.posterior.particles is None else {"key": settings.seed}
+        details = draws | {"var": settings.prior_var if images else net.prior_var(params, settings.prior_var)}
     belief: Belief = learner.init(params, **details)
     return belief
 
@@ -129,13 +131,20 @@ def _learner(settings: Settings, model: Model) -> SessionLearner:
         capacity = defaults.REPLAYED if settings.method == "replay" else 1
         gradient = GradientLearner(model, rate, optimizer, 1, capacity, _dynamics(drift))
         return _run_length(drift, gradient) if drift.kind == "run-length" else gradient
-    learner = RecursiveLearner(
+    if settings.posterior.particles is not None:
+        return _adapting(drift, gaussian_map(model, settings.posterior.particles, _dynamics(drift)))
+    recursive = RecursiveLearner(
         model,
         _family(settings.posterior, defaults.dense(settings.method, settings.curvature, drift.kind)),
         _curvature(settings, settings.posterior.rank),
         _rule(settings),
         _dynamics(drift),
     )
+    return _adapting(drift, recursive)
+
+
+def _adapting(drift: Drift, learner: RecursiveLearner | ParticleLearner) -> SessionLearner:
+    """The learner in the wrapper of its drift, if any."""
     if drift.kind == "run-length":
         return _run_length(drift, learner)
     if drift.kind == "mixture":
@@ -194,7 +203,8 @@ def _likelihood(
         return HeteroscedasticNormal()
     if settings.noise_var is not None:
         return Normal(settings.noise_var)
-    if not settings.uncertain or settings.curvature != "lin-hess":
+    particles = settings.posterior is not None and settings.posterior.particles is not None
+    if not settings.uncertain or settings.curvature != "lin-hess" or particles:
         return Normal(defaults.FIXED_NOISE)
     return Normal(InverseGamma(*defaults.NOISE))
 

@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from credo.adapt import Bank, Hypotheses, Resettable
-from credo.beliefs import Gaussian
+from credo.beliefs import Gaussian, Particles
 from credo.core.names import ForecastName
 from credo.core.types import Array
 from credo.core.verbs import verb
@@ -196,6 +196,8 @@ def _moments(belief: Belief) -> tuple[Array, Array]:
         return mean, belief.weights @ (variances + (means - mean[None]) ** 2)
     if isinstance(belief, Resettable):
         return _moments(belief.belief)
+    if isinstance(belief, Particles):
+        return belief.mean, belief.var
     if not isinstance(belief, Gaussian):
         return belief.mean, jnp.full_like(belief.mean, jnp.nan)
     unit = 1.0 if belief.noise is None else belief.noise.mean

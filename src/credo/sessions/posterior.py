@@ -11,36 +11,43 @@ from credo.sessions.language import choose, split
 
 __all__ = ["Posterior", "PosteriorKind"]
 
-PosteriorKind: TypeAlias = Literal["full", "diagonal", "low-rank"]
-"""The families of covariances."""
+PosteriorKind: TypeAlias = Literal["full", "diagonal", "low-rank", "particles"]
+"""The families of covariances, and weighted particles in place of a mean and a covariance."""
 
 _KINDS: tuple[PosteriorKind, ...] = get_args(PosteriorKind)
-_FORMS = "full, diagonal or low-rank:RANK"
-_RANK = 10
+_FORMS = "full, diagonal, low-rank:RANK or particles:NUMBER"
+_RANK, _PARTICLES = 10, 1000
 
 
 @dataclass(frozen=True)
 class Posterior:
-    """What is kept of the covariance of the P parameters.
+    """What is kept of the uncertainty about the P parameters.
 
     Arguments:
-        kind: "full" (P^2 numbers), "diagonal" (P) or "low-rank" (P (R + 1)).
+        kind: "full" (P^2 numbers), "diagonal" (P), "low-rank" (P (R + 1)) or "particles" (P N).
         rank: the rank R of a low-rank posterior; 10 where it is left out.
+        particles: the number N of particles; 1000 where it is left out.
 
     Raises:
-        CredoError: the rank is not a whole number above 0, or the family has none.
+        CredoError: the rank or the number is not a whole number that is allowed, or the family has none.
 
     Example:
         >>> Posterior.parse("low-rank:10")
         Posterior(kind='low-rank', rank=10)
-        >>> str(Posterior("full"))
-        'full'
+        >>> str(Posterior("full")), str(Posterior.parse("particles"))
+        ('full', 'particles:1000')
     """
 
     kind: PosteriorKind
     rank: int | None = None
+    particles: int | None = None
 
     def __post_init__(self) -> None:
+        if self.kind == "particles":
+            object.__setattr__(self, "particles", _PARTICLES if self.particles is None else self.particles)
+            require_integer("the number of `posterior='particles'`", self.particles, 2)
+        elif self.particles is not None:
+            raise CredoError(f"`posterior={self.kind!r}` has no particles; got {self.particles!r}.")
         if self.kind == "low-rank":
             object.__setattr__(self, "rank", _RANK if self.rank is None else self.rank)
             require_integer("the rank of `posterior='low-rank'`", self.rank, 1)
@@ -49,29 +56,30 @@ class Posterior:
 
     @staticmethod
     def parse(text: str | Posterior) -> Posterior:
-        """Read `full`, `diagonal` or `low-rank:RANK`.
+        """Read `full`, `diagonal`, `low-rank:RANK` or `particles:NUMBER`.
 
         Arguments:
             text: the setting as text; a record is returned unchanged.
 
         Raises:
-            CredoError: there is no such family, or the rank is not a whole number above 0.
+            CredoError: there is no such family, or its number is not a whole number that is allowed.
         """
         if isinstance(text, Posterior):
             return text
         name, rest = split(text)
         kind: PosteriorKind = choose("posterior", text, name, _KINDS, _FORMS)
-        if kind != "low-rank":
+        if kind not in ("low-rank", "particles"):
             if rest:
                 raise CredoError(f"`posterior={kind!r}` takes nothing after a colon; got {text!r}.")
             return Posterior(kind)
-        rank = read_integer(rest) if rest else None
-        if rest and rank is None:
+        number = read_integer(rest) if rest else None
+        if rest and number is None:
+            what = "rank" if kind == "low-rank" else "particles"
             raise CredoError(
-                f"posterior must be {_FORMS}, with a whole number for the rank; got {text!r}.",
+                f"posterior must be {_FORMS}, with a whole number for the {what}; got {text!r}.",
                 field="posterior",
             )
-        return Posterior(kind, rank)
+        return Posterior(kind, number) if kind == "low-rank" else Posterior(kind, particles=number)
 
     def numbers(self, size: int) -> int:
         """How many numbers the family keeps of `size` parameters.
@@ -79,7 +87,10 @@ class Posterior:
         >>> Posterior("low-rank", 10).numbers(100)
         1100
         """
+        if self.particles is not None:
+            return size * self.particles
         return size**2 if self.kind == "full" else size * (1 + (self.rank or 1))
 
     def __str__(self) -> str:
-        return self.kind if self.rank is None else f"{self.kind}:{self.rank}"
+        number = self.particles if self.rank is None else self.rank
+        return self.kind if number is None else f"{self.kind}:{number}"

@@ -70,6 +70,8 @@ def resolve(
     drift = Drift.parse(_chosen(options.drift) or usual)
     _require_wrapping(drift, method)
     posterior = _posterior(_chosen(options.posterior), method, curvature, drift, size, images)
+    if posterior is not None and posterior.particles is not None and (iterations or 1) > 1:
+        raise CredoError("`posterior='particles'` takes one step for each row.", field="iterations")
     require_memory(posterior, size, drift, model=model, outputs=outputs, method=method)
     return Settings(
         task,
@@ -174,6 +176,11 @@ def _posterior(
             defaults.posterior(size, images, defaults.cubic(method, curvature, drift.kind))
         )
     posterior = Posterior.parse(option)
+    if posterior.kind == "particles" and (method, curvature) != ("bong", "lin-hess"):
+        raise CredoError(
+            "`posterior='particles'` is learned by a method of its own; leave out `method` and `curvature`.",
+            field="posterior",
+        )
     if posterior.rank is not None and posterior.rank > size:
         raise CredoError(
             f"the rank of `posterior='low-rank'` must be at most the number of parameters, {size}; "

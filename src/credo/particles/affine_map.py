@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import jax.numpy as jnp
-
 from credo.beliefs import Particles
 from credo.core.errors import require_integer
 from credo.core.names import ForecastName
@@ -74,11 +72,11 @@ class GaussianMap(MomentLearner):
     Raises:
         CredoError: there are fewer than 2 particles or 1 iteration.
 
-    Cost of a step: N P^2, P^3 and C^3, and a Jacobian or N evaluations of the model. Exact for linear-Gaussian
-    models; for others it keeps a normal approximation.
+    Cost of a step: N P^2, P^3 and C^3, and a Jacobian or N evaluations of the model. Exact for
+    linear-Gaussian models; for others it keeps a normal approximation.
 
     Example:
-        >>> import credo
+        >>> import credo, jax.numpy as jnp
         >>> model = credo.Model(lambda z, x: z @ x, credo.Normal(0.1))
         >>> learner = GaussianMap(model, particles=50)
         >>> belief, info = learner.step(learner.init(jnp.zeros(2)), jnp.ones(2), 1.0)
