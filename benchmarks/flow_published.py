@@ -96,7 +96,7 @@ def chain_loss(
     log_likelihood: Callable[[Array, Array], Array],
     log_forecast: Callable[[Array, Array], Array],
 ) -> Array:
-    """The loss of a moving state over observations ys (M, k), from particles (N, d) and their log densities."""
+    """The loss of a moving state over observations ys (M, k), from particles (N, d) with log densities."""
 
     def step(state: tuple[Array, Array], y: Array) -> tuple[tuple[Array, Array], Array]:
         before, heights = state

@@ -3,8 +3,8 @@
     python benchmarks/flow_times.py [--dim 10] [--particles 256] [--repeats 20]
 
 Three programs: the published network, transcribed plainly (`flow_published.py`); the same by
-`credo.flows.published`; and credo's own operator, without its base. For each the time of an update without and
-with the density, and of a training step that learns from 25 updates: a chain of them for the published
+`credo.flows.published`; and credo's own operator, without its base. For each the time of an update without
+and with the density, and of a training step that learns from 25 updates: a chain of them for the published
 operator, and a batch for ours. All are the least of several processor times, on one thread, after compiling.
 """
 
@@ -101,7 +101,7 @@ def main() -> None:
     rows.append(("credo.flows.Operator", *own, milliseconds(lambda: batch_step(ours.params), few)))
 
     print(
-        f"d = {words.dim}, {words.particles} particles; milliseconds of processor time, and ratios to the first row"
+        f"d = {words.dim}, {words.particles} particles; milliseconds of processor time (ratio to the first row)"
     )
     print(f"{'':32}{'update':>16}{'with density':>18}{'training step':>20}")
     for name, *times in rows:

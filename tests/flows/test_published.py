@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -25,10 +24,10 @@ from credo.flows.published import (
 )
 
 Array = jax.Array
-DIM, COUNT = 2, 24
+DIM, COUNT = 2, 8
 LOOK = jnp.array([[1.0, 0.3], [0.0, 1.0]])
 MOVE = jnp.array([[0.8, 0.1], [-0.2, 0.7]])
-SMALL = PublishedOperator(dim=DIM, observation=DIM, hidden=8, layers=2, gradient="direct")
+SMALL = PublishedOperator(dim=DIM, observation=DIM, hidden=4, layers=1, gradient="direct")
 PARAMS = SMALL.start(3)
 VALUES = jax.random.normal(jax.random.key(1), (COUNT, DIM))
 EQUAL = jnp.full(COUNT, -jnp.log(float(COUNT)))
@@ -39,14 +38,22 @@ def likelihood(value: Array) -> Array:
     return -jnp.sum((LOOK @ value - Y) ** 2) / 2
 
 
-def flow(**settings: Any) -> Any:
+def flow(params: Any = PARAMS, **settings: Any) -> Any:
     operator = credo.replace(SMALL, **settings)
-    return operator.transport(PARAMS, VALUES, EQUAL, likelihood, None, Y)
+    return operator.transport(params, VALUES, EQUAL, likelihood, None, Y)
 
 
-def log_det(function: Callable[[Array], Array], values: Array) -> Array:
-    slopes = jax.vmap(jax.jacrev(lambda one: function(one[None, :])[0]))(values)
-    return jnp.asarray(np.linalg.slogdet(np.asarray(slopes))[1])
+def densities(params: Any = PARAMS, **settings: Any) -> tuple[Array, Array, Array]:
+    """Where the flow takes the particles, its own density, and the log-determinant by automatic derivatives."""
+
+    @jax.jit
+    def both(params: Any) -> tuple[Array, Array, Array]:
+        bayes = flow(params, **settings)
+        slopes = jax.vmap(jax.jacrev(lambda one: bayes.forward(one[None, :])[0]))(VALUES)
+        return *bayes.forward_density(VALUES), slopes
+
+    places, density, slopes = both(params)
+    return places, density, jnp.asarray(np.linalg.slogdet(np.asarray(slopes))[1])
 
 
 @pytest.mark.parametrize(("dim", "count"), [(2, 55_758), (10, 60_494)])
@@ -70,16 +77,13 @@ def test_the_3_8_rule_is_of_fourth_order() -> None:
 @pytest.mark.parametrize("signal", ["observation", "gradient"])
 def test_the_divergence_is_the_trace_of_the_jacobian(signal: str) -> None:
     """With many steps, the transported density is that of the map (Liouville); discrete, it is so exactly."""
-    once = flow(signal=signal, density="discrete")
-    places, density = once.forward_density(VALUES)
-    np.testing.assert_allclose(density, log_det(once.forward, VALUES), atol=1e-12)
-    np.testing.assert_allclose(places, once.forward(VALUES), atol=1e-12)
+    _, density, exact = densities(signal=signal, density="discrete")
+    np.testing.assert_allclose(density, exact, atol=1e-12)
     # four times the steps divide the error of the published density by about 4^4
     errors = []
     for steps in (1, 4):
-        several = flow(signal=signal, steps=steps)
-        density = several.forward_density(VALUES)[1]
-        errors.append(float(jnp.max(jnp.abs(density - log_det(several.forward, VALUES)))))
+        _, density, exact = densities(signal=signal, steps=steps)
+        errors.append(float(jnp.max(jnp.abs(density - exact))))
     assert errors[1] < errors[0] / 64
 
 
@@ -87,15 +91,18 @@ def test_with_one_step_the_published_density_is_not_that_of_the_map() -> None:
     """The published loss can exploit the gap, which grows with the velocity: weights times 20."""
     body = [{**layer, "weights": 20 * layer["weights"]} for layer in PARAMS["velocity"]["body"]]
     steep = {**PARAMS, "velocity": {**PARAMS["velocity"], "body": body}}
-    bayes = SMALL.transport(steep, VALUES, EQUAL, likelihood, None, Y)
-    gap = bayes.forward_density(VALUES)[1] - log_det(bayes.forward, VALUES)
-    assert float(jnp.max(jnp.abs(gap))) > 1.0
+    _, density, exact = densities(steep)
+    assert float(jnp.max(jnp.abs(density - exact))) > 1.0
 
 
 def test_going_back_undoes_the_flow() -> None:
-    bayes = flow(density="discrete")
-    places, density = bayes.forward_density(VALUES)
-    origins, again = bayes.backward(places)
+    @jax.jit
+    def there_and_back() -> tuple[Array, ...]:
+        bayes = flow(density="discrete")
+        places, density = bayes.forward_density(VALUES)
+        return density, *bayes.backward(places)
+
+    density, origins, again = there_and_back()
     np.testing.assert_allclose(origins, VALUES, atol=1e-10)
     np.testing.assert_allclose(again, density, atol=1e-10)
 
@@ -108,7 +115,7 @@ def test_the_adjoint_gradient_tends_to_the_direct_one() -> None:
             out, density = bayes.forward_density(values)
             return jnp.sum(jnp.sin(out)) - jnp.sum(density)
 
-        slopes = jax.grad(loss, argnums=(0, 1))(PARAMS, VALUES)
+        slopes = jax.jit(jax.grad(loss, argnums=(0, 1)))(PARAMS, VALUES)
         return jnp.concatenate([leaf.reshape(-1) for leaf in jax.tree.leaves(slopes)])
 
     errors = []
@@ -130,8 +137,13 @@ def test_mini_batches_are_seen_without_an_order_or_in_order() -> None:
     turned = jnp.array([3, 1, 4, 0, 2])
 
     def moved(encoder: str, x: Array, y: Array) -> Array:
-        operator = PublishedOperator(dim=DIM, observation=4, hidden=8, layers=1, encoder=encoder)  # type: ignore[arg-type]
-        return operator.transport(operator.start(0), VALUES, EQUAL, likelihood, x, y).forward(VALUES)
+        operator = PublishedOperator(dim=DIM, observation=4, hidden=4, layers=1, encoder=encoder)  # type: ignore[arg-type]
+        params = operator.start(0)
+        moves = jax.jit(
+            lambda x, y: operator.transport(params, VALUES, EQUAL, likelihood, x, y).forward(VALUES)
+        )
+        moved: Array = moves(x, y)
+        return moved
 
     plain = moved("mean", x, y)
     np.testing.assert_allclose(moved("mean", x[turned], y[turned]), plain, atol=1e-12)
@@ -161,7 +173,7 @@ def test_generated_priors_are_densities_of_their_draws() -> None:
         draws = prior.draw(jax.random.fold_in(key, 1), 2000)
         return jnp.sum(heights) * 0.01, jnp.sum(heights * grid) * 0.01 - jnp.mean(draws), prior.log_weights
 
-    mass, gap, weights = jax.vmap(check)(jax.random.split(jax.random.key(0), 200))
+    mass, gap, weights = jax.jit(jax.vmap(check))(jax.random.split(jax.random.key(0), 200))
     np.testing.assert_allclose(mass, 1.0, atol=1e-2)  # the tails beyond the grid, of variances of all sizes
     assert float(jnp.sqrt(jnp.mean(gap**2))) < 4 * 1.2 / 2000**0.5
     # stick breaking: E[w_1] = 1 / (1 + alpha), with the standard error of 200 draws of Beta(1, 2)
@@ -170,11 +182,14 @@ def test_generated_priors_are_densities_of_their_draws() -> None:
 
 
 def test_a_mixture_prior_keeps_its_exact_posterior_and_evidence() -> None:
-    prior = DirichletMixtures(dim=2, components=3).draw(jax.random.key(0))
-    posterior, log_evidence = prior.condition(LOOK, 0.5 * jnp.eye(2), Y)
-    points = jax.random.normal(jax.random.key(1), (4, 2))
-    inside = jax.vmap(lambda z: -jnp.sum((Y - LOOK @ z) ** 2) - jnp.log(jnp.pi))(points)
-    np.testing.assert_allclose(posterior.log_prob(points), prior.log_prob(points) + inside - log_evidence)
+    @jax.jit
+    def both(points: Array) -> tuple[Array, Array]:
+        prior = DirichletMixtures(dim=2, components=3).draw(jax.random.key(0))
+        posterior, log_evidence = prior.condition(LOOK, 0.5 * jnp.eye(2), Y)
+        inside = jax.vmap(lambda z: -jnp.sum((Y - LOOK @ z) ** 2) - jnp.log(jnp.pi))(points)
+        return posterior.log_prob(points), prior.log_prob(points) + inside - log_evidence
+
+    np.testing.assert_allclose(*both(jax.random.normal(jax.random.key(1), (4, 2))), rtol=1e-10)
 
 
 class Exact:
@@ -191,7 +206,7 @@ class Exact:
     def transport(self, params: Any, values: Array, weights: Array, likelihood: Any, x: Any, y: Array) -> Any:
         look, blur = self.tasks.matrices
         # x - m of the set is S (z - m0) of the prior, so both laws are known from the set
-        mean, cov = jnp.mean(values, axis=0), jnp.cov(values.T)
+        mean, cov = jnp.mean(values, axis=0), jnp.cov(values.T, ddof=0)
         posterior, _ = normal_prior(mean, cov).condition(look, blur, y)
         before, after = jnp.linalg.cholesky(cov), jnp.linalg.cholesky(posterior.covs[0])
         root = after @ jnp.linalg.inv(before)
@@ -207,26 +222,26 @@ class Exact:
 
 def test_the_cumulative_loss_of_the_exact_flow_is_its_floor() -> None:
     tasks = LinearSequences(LOOK, 4.0, particles=64, length=6, segment=3, restart="exact")
-    key = jax.random.key(5)
-    task, stage = tasks.observe(tasks.begin(key), jax.random.fold_in(key, 1))
-    # a set with exactly the moments of the prior
-    white = stage.values - jnp.mean(stage.values, axis=0)[None, :]
-    values = jnp.linalg.solve(jnp.linalg.cholesky(jnp.cov(white.T)), white.T).T
-    loss, last = static_loss(Exact(tasks), (), values, stage.prior, tasks.log_likelihood, None, stage.y)  # type: ignore[arg-type]
-    # E over particles of a quadratic needs the variance with N in its denominator, and here it is N - 1
-    shrunk = stage.floor * 0 + loss
-    np.testing.assert_allclose(shrunk, stage.floor, rtol=0.02)
-    np.testing.assert_allclose(jnp.mean(last, axis=0), task.exact.means[0], atol=1e-10)
-    cov = task.exact.covs[0]
-    dense = np.linalg.inv(np.eye(2) + 3 * np.asarray(LOOK.T @ LOOK) / 4)
-    np.testing.assert_allclose(cov, dense, rtol=1e-10)
-    later, second = tasks.observe(tasks.advance(task, stage, last, key), key)
-    assert int(later.count) == 6 and bool(jnp.isfinite(second.floor))
+
+    @jax.jit
+    def both(key: Array) -> tuple[Array, ...]:
+        task, stage = tasks.observe(tasks.begin(key), jax.random.fold_in(key, 1))
+        # a set with exactly the moments of the prior
+        white = stage.values - jnp.mean(stage.values, axis=0)[None, :]
+        values = jnp.linalg.solve(jnp.linalg.cholesky(white.T @ white / 64), white.T).T
+        arguments = (values, stage.prior, tasks.log_likelihood, None, stage.y)
+        loss, last = static_loss(Exact(tasks), (), *arguments)  # type: ignore[arg-type]
+        return loss, stage.floor, jnp.mean(last, axis=0), task.exact.means[0], task.exact.covs[0]
+
+    loss, floor, mean, exact, cov = both(jax.random.key(5))
+    np.testing.assert_allclose(loss, floor, rtol=1e-10)
+    np.testing.assert_allclose(mean, exact, atol=1e-10)
+    np.testing.assert_allclose(cov, np.linalg.inv(np.eye(2) + 3 * np.asarray(LOOK.T @ LOOK) / 4), rtol=1e-10)
 
 
-@pytest.mark.parametrize("mode", ["absorbed", "propagated"])
-def test_training_on_sequences_lowers_the_loss_and_stays_above_the_evidence(mode: str) -> None:
-    tasks = LinearSequences(LOOK, 1.0, MOVE, 0.5, particles=16, length=4, segment=2, mode=mode)  # type: ignore[arg-type]
+@pytest.mark.parametrize("mode", ["absorbed", pytest.param("propagated", marks=pytest.mark.thorough)])
+def test_training_on_sequences_lowers_the_loss_and_stays_above_the_evidence(mode: Any) -> None:
+    tasks = LinearSequences(LOOK, 1.0, MOVE, 0.5, particles=16, length=4, segment=2, mode=mode)
     plan = credo.flows.Plan(
         steps=60, every=30, batch=2, pool=2, sequences=0, learning_rate=1e-2, schedule="constant", leap=1e4
     )

@@ -65,9 +65,8 @@ def evaluate_flow(words: Examination) -> int:
             f"{file} holds an operator of dimension {operator.dim}; the tasks have the dimension {tasks.dim}."
         )
     stages = settings.plan.stages if words.stages is None else words.stages
-    note(
-        f"{type(operator).__name__} on {type(tasks).__name__}: {words.sequences} sequences of {stages} updates"
-    )
+    kinds = f"{type(operator).__name__} on {type(tasks).__name__}"
+    note(f"{kinds}: {words.sequences} sequences of {stages} updates")
     scored = jax.jit(
         lambda params: flows.validate(
             operator,
@@ -84,8 +83,8 @@ def evaluate_flow(words: Examination) -> int:
     show_grid(scores, f"{words.sequences} sequences of {stages} updates")
     times = update_times(operator, tasks)
     print(
-        f"An update takes {times['update']:.2f} ms of processor time, and {times['with_density']:.2f} ms with the "
-        "density."
+        f"An update takes {times['update']:.2f} ms of processor time, and {times['with_density']:.2f} ms "
+        "with the density."
     )
     if words.out is not None:
         stagewise = {name: column.tolist() for name, column in table.items()}

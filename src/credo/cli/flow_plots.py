@@ -24,7 +24,7 @@ SHOWN = (0, 2, 8)
 """The stages whose particles are drawn."""
 
 WIDE, NARROW = 20.0, 0.02
-"""Losses further above the floor than the one (nats) have a logarithmic axis; none is shorter than the other."""
+"""Above the one (nats over the floor) losses have a logarithmic axis; no axis shows less than the other."""
 
 
 def draw(data: Mapping[str, Any], operator: FlowOperator, tasks: Tasks[Any]) -> dict[str, Picture]:

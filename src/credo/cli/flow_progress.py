@@ -52,7 +52,7 @@ class FlowWatch:
         now = time.monotonic()
         for step, loss in history.retreats[self.retreats :]:
             self.console.print(
-                f"step {step:,}: the loss leapt to {loss:.4g}, so training goes back to its latest chunk with "
+                f"step {step:,}: the loss leapt to {loss:.4g}, so training goes back to this step with "
                 "half the learning rate",
                 markup=False,
             )

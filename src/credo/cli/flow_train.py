@@ -172,8 +172,8 @@ def _keep_settings(file: Path, plain: dict[str, Any], resume: Path | None) -> No
             for name in sorted({*values, *before}):
                 if values.get(name) != before.get(name):
                     raise CredoError(
-                        f"--resume {resume} holds a training with another {name} of {table}: use its settings, "
-                        "or train anew."
+                        f"--resume {resume} holds a training with another {name} of {table}: use its "
+                        "settings, or train anew."
                     )
     write_atomically(file, json_bytes(plain))
 

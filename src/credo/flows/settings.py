@@ -48,9 +48,9 @@ def read_settings(raw: Mapping[str, Any], folder: str | Path = ".") -> Settings:
     """The records that plain settings stand for.
 
     There are three tables. `tasks` has a `kind`: "linear-gaussian" (`LinearGaussianTasks`), "sequences"
-    (`credo.flows.published.LinearSequences`), or "python", with `file` and `function`, which makes tasks of any
-    kind. `operator` has the `kind` "affine" (`Operator`) or "published". `training` has the fields of `Plan`,
-    and `seed`. Everything else is a field of the record. A matrix is a list of rows, or the text
+    (`credo.flows.published.LinearSequences`), or "python", with `file` and `function`, which makes tasks of
+    any kind. `operator` has the `kind` "affine" (`Operator`) or "published". `training` has the fields of
+    `Plan`, and `seed`. Everything else is a field of the record. A matrix is a list of rows, or the text
     "FILE.npz:NAME".
 
     Arguments:
