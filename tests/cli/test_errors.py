@@ -70,7 +70,10 @@ def refused(credo: Command, tmp_path: Path) -> Refused:
             "the rank of --posterior low-rank must be a whole number at least 1; got 0",
         ),
         (("wine", "--posterior", "low-rank:9999"), "must be at most the number of parameters"),
-        (("wine", "--posterior", "huge"), "--posterior must be full, diagonal, low-rank:RANK or particles:NUMBER; got 'huge'"),
+        (
+            ("wine", "--posterior", "huge"),
+            "--posterior must be full, diagonal, low-rank:RANK or particles:NUMBER; got 'huge'",
+        ),
         (("wine", "--posterior", "full", "--method", "adam"), "--posterior full does not fit --method adam"),
         (("wine", "--drift", "walk:-1"), "--drift walk needs at least 0"),
         (("wine", "--drift", "ou:2"), "--drift ou needs in [0, 1]"),

@@ -10,6 +10,7 @@ from credo.experiments.engine.experiment import Experiment
 __all__ = ["find", "names"]
 
 _BACKGROUND = "background experiments"
+_PFBR = "Chen, Dai & Song 2019 (PFBR, arXiv 1902.00640)"
 
 # name -> (room, one line, source). The modules import JAX, so they are loaded only when they are run.
 _EXPERIMENTS: dict[str, tuple[str, str, str]] = {
@@ -147,6 +148,36 @@ _EXPERIMENTS: dict[str, tuple[str, str, str]] = {
         "bandits",
         "Reward against memory: the rank of a covariance, a replay buffer, a subspace, an ensemble",
         "the talk on online learning: bandits, the memory of low-rank filters",
+    ),
+    "pfbr-gaussian": (
+        "pfbr",
+        "Particles learn the mean of a normal law: how they age over 100 observations",
+        f"{_PFBR}: Fig. 2",
+    ),
+    "pfbr-mixture": (
+        "pfbr",
+        "A posterior with two modes, and particles that must keep both",
+        f"{_PFBR}: Fig. 3",
+    ),
+    "pfbr-lds": (
+        "pfbr",
+        "Particles in linear dynamical systems, where a Kalman filter knows the posterior",
+        f"{_PFBR}: Fig. 4 and Table 1",
+    ),
+    "pfbr-lorenz": (
+        "pfbr",
+        "Chaos seen through heavy-tailed noise: particles by their forecasts",
+        "no publication: a test that a linear filter does not pass",
+    ),
+    "pfbr-logistic-meta": (
+        "pfbr",
+        "Digits 6 and 8 online, and tasks that differ: does a learner learn?",
+        f"{_PFBR}: Fig. 5 (other digits)",
+    ),
+    "pfbr-logistic-vi": (
+        "pfbr",
+        "A posterior over 50 weights from one pass: test error by labels seen",
+        f"{_PFBR}: Fig. 6 (other digits)",
     ),
 }
 

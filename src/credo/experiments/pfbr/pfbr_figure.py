@@ -1,0 +1,40 @@
+"""How a method looks in every figure of these experiments."""
+
+from __future__ import annotations
+
+from typing import TypedDict
+
+from credo.experiments.pfbr.pfbr_methods import METHODS
+from credo.plots import PALETTE
+
+__all__ = ["LineStyle", "style_of"]
+
+_COLOURS = ("blue", "orange", "green", "pink", "sky", "amber", "grey")
+_LINES = ("-", "--", ":", "-.")
+
+
+class LineStyle(TypedDict):
+    """Settings of a line."""
+
+    color: str
+    linestyle: str
+    linewidth: float
+
+
+def style_of(name: str) -> LineStyle:
+    """Return the line of a method: exact draws are black, and the others differ in colour or dashes.
+
+    Arguments:
+        name: of the method.
+    """
+    if name == "exact draws":
+        return {"color": PALETTE["ink"], "linestyle": "-", "linewidth": 2.0}
+    if name not in METHODS:
+        return {
+            "color": PALETTE["grey"],
+            "linestyle": "-" if name.endswith("refitted") else ":",
+            "linewidth": 2.0,
+        }
+    place = list(METHODS).index(name)
+    colour = PALETTE[_COLOURS[place % len(_COLOURS)]]
+    return {"color": colour, "linestyle": _LINES[place // len(_COLOURS) % len(_LINES)], "linewidth": 1.5}

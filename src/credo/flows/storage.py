@@ -1,0 +1,196 @@
+"""Files of operators and of their training: safetensors with a JSON header, checksummed, without pickle.
+
+The arrays of a tree are stored under the names of their places. Reading fills a tree of the same structure,
+which the reader builds from the header, so that a file of another architecture is recognised and refused.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import importlib
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, TypeVar, cast
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from safetensors import SafetensorError, safe_open
+from safetensors.numpy import save as to_bytes
+
+from credo.core.errors import CredoError, DataError, FormatError
+from credo.core.files import write_atomically
+from credo.core.records import REGISTRY, record_name, replace
+from credo.core.types import PyTree
+from credo.flows.operator import FlowOperator
+
+__all__ = ["FORMAT", "fill", "load_operator", "read_tree", "save_operator", "write_tree"]
+
+FORMAT = 1
+"""The number of the file format."""
+
+T = TypeVar("T")
+"""The type of a tree."""
+
+
+def write_tree(path: Path, kind: str, header: Mapping[str, object], tree: PyTree) -> None:
+    """Write a tree of arrays with a header.
+
+    Arguments:
+        path: the file, which is replaced completely or not at all.
+        kind: what the file holds, "operator" or "training".
+        header: JSON data beside it.
+        tree: the arrays.
+
+    Raises:
+        DataError: the file cannot be written.
+    """
+    tensors = {place: np.asarray(leaf, order="C") for place, leaf in _leaves(tree)}
+    content: dict[str, object] = {"format": FORMAT, "kind": kind, **header}
+    content["sha256"] = _digest(content, tensors)
+    write_atomically(path, to_bytes(tensors, metadata={"credo-flow": json.dumps(content)}))
+
+
+def read_tree(path: Path, kind: str) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    """The header and the arrays of a file.
+
+    Raises:
+        DataError: there is no such file, or it may not be read.
+        FormatError: it is of another kind or format, or damaged.
+    """
+    if not path.is_file():
+        raise DataError(f"no {kind} at {path}.")
+    try:
+        with safe_open(str(path), framework="numpy") as file:
+            metadata = file.metadata() or {}
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+        header = json.loads(metadata.get("credo-flow", "null"))
+    except PermissionError:
+        raise DataError(f"cannot read {path}: permission denied.") from None
+    except (SafetensorError, OSError, ValueError) as error:
+        raise FormatError(f"{path} is no {kind}, or is cut short: {error}.") from None
+    if not isinstance(header, dict) or header.get("kind") != kind:
+        held = f"a file of the kind {header['kind']!r}" if isinstance(header, dict) else "another file"
+        raise FormatError(f"{path} is no {kind} that credo saved, but {held}.")
+    if header.get("format") != FORMAT:
+        raise FormatError(
+            f"{path} has format {header.get('format')}; this version reads {FORMAT}: upgrade credo."
+        )
+    if header.get("sha256") != _digest(header, tensors):
+        raise FormatError(f"{path} is damaged: its contents do not match its checksum.")
+    return header, tensors
+
+
+def fill(path: Path, like: T, tensors: Mapping[str, np.ndarray]) -> T:
+    """The tree `like` with the arrays of a file in its places.
+
+    Raises:
+        FormatError: a place has no array, or one of another shape or dtype, or an array has no place.
+    """
+    places, values = _leaves(like), []
+    for place, leaf in places:
+        if place not in tensors:
+            raise FormatError(f"{path} is of another architecture: it has no array {place}.")
+        array = tensors[place]
+        if array.shape != tuple(leaf.shape) or array.dtype != leaf.dtype:
+            raise FormatError(
+                f"{path} is of another architecture: {place} must be {leaf.dtype}{list(leaf.shape)}; the "
+                f"file has {array.dtype}{list(array.shape)}."
+            )
+        values.append(jnp.asarray(array))
+    spare = sorted(set(tensors) - {place for place, _ in places})
+    if spare:
+        raise FormatError(f"{path} is of another architecture: it has an array {spare[0]} too many.")
+    tree: T = jax.tree.unflatten(jax.tree.structure(like), values)
+    return tree
+
+
+def save_operator(
+    path: str | os.PathLike[str], operator: FlowOperator, *, notes: Mapping[str, object] | None = None
+) -> Path:
+    """Write a trained operator to one file.
+
+    Arguments:
+        path: the file, whose name usually ends in `.flow`.
+        operator: the operator, with its parameters.
+        notes: JSON data to keep beside it, such as the settings of its training.
+
+    Returns:
+        The path.
+
+    Raises:
+        CredoError: the operator has no parameters.
+        DataError: the file cannot be written.
+
+    Example:
+        >>> import credo, pathlib, tempfile
+        >>> operator = credo.flows.Operator(dim=2, width=2, hidden=4).begin(key=0)
+        >>> path = save_operator(pathlib.Path(tempfile.mkdtemp()) / "two.flow", operator)
+        >>> load_operator(path, dim=2) == operator
+        True
+    """
+    if operator.params is None:
+        raise CredoError("operator must be trained, or begun, before it is saved.", field="operator")
+    header = {"operator": description(operator), "notes": dict(notes or {})}
+    single = jax.tree.map(lambda leaf: np.asarray(leaf, np.float32), operator.params)
+    write_tree(Path(path), "operator", header, single)
+    return Path(path)
+
+
+def load_operator(path: str | os.PathLike[str], dim: int | None = None) -> FlowOperator:
+    """Read an operator back.
+
+    Arguments:
+        path: a file written by `save_operator` or by training.
+        dim: the dimension that it must have; None for any.
+
+    Returns:
+        The operator.
+
+    Raises:
+        DataError: there is no such file.
+        FormatError: the file holds something else, another architecture or another dimension.
+    """
+    place = Path(path)
+    header, tensors = read_tree(place, "operator")
+    what = header.get("operator")
+    if not isinstance(what, dict) or not isinstance(what.get("fields"), dict):
+        raise FormatError(f"{place} cannot be read: it does not say what operator it holds.")
+    name = what.get("class")
+    if name not in REGISTRY:
+        importlib.import_module("credo.flows")
+    cls = REGISTRY.get(str(name))
+    if cls is None or not isinstance(cls, type) or not hasattr(cls, "transport"):
+        raise FormatError(f"{place} holds an operator {name!r}, which this version of credo does not know.")
+    try:
+        blank = cast(FlowOperator, cls(**what["fields"]))
+        like = jax.eval_shape(blank.start, jax.random.key(0))
+    except (TypeError, ValueError) as error:
+        raise FormatError(f"{place} cannot be used: {str(error).rstrip('.')}.") from None
+    if dim is not None and blank.dim != dim:
+        raise FormatError(f"{place} holds an operator of dimension {blank.dim}; {dim} is asked for.")
+    single = jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(leaf.shape, jnp.float32), like)
+    return cast(FlowOperator, replace(cast(Any, blank), params=fill(place, single, tensors)))
+
+
+def description(operator: FlowOperator) -> dict[str, object]:
+    """The class and the settings of an operator, as JSON."""
+    fields = dataclasses.fields(cast(Any, operator))
+    settings = {f.name: getattr(operator, f.name) for f in fields if f.name != "params"}
+    return {"class": record_name(type(operator)), "fields": settings}
+
+
+def _leaves(tree: PyTree) -> list[tuple[str, Any]]:
+    return [(jax.tree_util.keystr(path), leaf) for path, leaf in jax.tree_util.tree_leaves_with_path(tree)]
+
+
+def _digest(header: Mapping[str, object], tensors: Mapping[str, np.ndarray]) -> str:
+    signed = {name: value for name, value in header.items() if name != "sha256"}
+    total = hashlib.sha256(json.dumps(signed, sort_keys=True).encode())
+    for name in sorted(tensors):
+        total.update(f"{name}:{tensors[name].dtype}:{tensors[name].shape};".encode())
+        total.update(np.ascontiguousarray(tensors[name]).tobytes())
+    return total.hexdigest()

@@ -1,0 +1,201 @@
+"""What an operator learns from: sequences of updates, of which training sees a pool at different stages.
+
+A task is a sequence with a hidden truth. It stands at some stage; `observe` lets time pass and draws the next
+observation, which makes one `Stage`: a prior set, an observation and, as far as they are known, the prior's
+density and samples of the posterior. `advance` then takes the task to its next stage, and begins another one
+where the sequence is over. Training goes through a pool of tasks, many at a time.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Generic, TypeVar
+
+import jax
+import jax.numpy as jnp
+
+from credo.core.errors import CredoError, require_integer
+from credo.core.records import record, static_field
+from credo.core.types import Array, ArrayLike, PyTree
+from credo.flows.densities import NormalDensity, SetDensity
+from credo.flows.draws import standard
+from credo.linalg.matrices import cholesky, psd_root, symmetric
+from credo.particles.density import normal_log_density
+
+__all__ = ["LinearGaussianTasks", "Stage", "Tasks"]
+
+T = TypeVar("T")
+"""What a task keeps from stage to stage."""
+
+
+@record
+class Stage:
+    """One update to learn from.
+
+    Attributes:
+        values, log_weights: the prior set (N, d), (N,).
+        points: other samples of the prior (K, d), equally weighted, where the loss is taken. A loss at the
+            particles themselves would reward an operator for fitting their accidents.
+        prior: the density of the prior.
+        x, y: the observation.
+        targets: samples of the posterior (M, d), at least one.
+        floor: the least that the loss of this update can be in expectation, -log p(y | past); NaN where it is
+            not known.
+    """
+
+    values: Array
+    log_weights: Array
+    points: Array
+    prior: SetDensity
+    x: PyTree
+    y: PyTree
+    targets: Array
+    floor: Array
+
+
+class Tasks(ABC, Generic[T]):
+    """A source of updates. A subclass is a record and writes four functions, all traceable.
+
+    Attributes:
+        dim: the dimension of the state.
+    """
+
+    @property
+    @abstractmethod
+    def dim(self) -> int: ...
+
+    @abstractmethod
+    def begin(self, key: Array) -> T:
+        """A new task before its first observation."""
+
+    @abstractmethod
+    def observe(self, task: T, key: Array) -> tuple[T, Stage]:
+        """Let time pass and draw the next observation."""
+
+    @abstractmethod
+    def advance(self, task: T, stage: Stage, values: Array, key: Array) -> T:
+        """The task after the observation.
+
+        Arguments:
+            task: the task as `observe` returned it.
+            stage: the stage.
+            values: where the operator took the particles (N, d), equally weighted as before.
+            key: a key.
+        """
+
+    @abstractmethod
+    def log_likelihood(self, value: Array, x: PyTree, y: PyTree) -> Array:
+        """log p(y | value, x), a scalar."""
+
+
+@record
+class Filtered:
+    """A task with an exact filter: the truth, the filter's moments, and the number of observations so far."""
+
+    truth: Array
+    mean: Array
+    cov: Array
+    count: Array
+
+
+@record
+class LinearGaussianTasks(Tasks[Filtered]):
+    """Updates of linear dynamical systems, whose priors come from the exact (Kalman) filter.
+
+        x_0 ~ N(0, initial_cov),  x_t = A x_{t-1} + N(0, Q),  y_t = B x_t + N(0, R)
+
+    A prior set is drawn from the filter's prediction and given its mean and covariance exactly, so that the
+    loss cannot fall below -log p(y_t | y_1:t-1) in expectation.
+
+    Arguments:
+        transition: A (d, d).
+        transition_cov: Q (d, d), or its variance.
+        observation: B (k, d).
+        observation_cov: R (k, k), or its variance.
+        length: the number of observations of a sequence.
+        particles: the number N of particles, above d.
+        initial_cov: the covariance (d, d) before the first step, or its variance.
+        targets: how many samples of the posterior a stage has.
+
+    Raises:
+        CredoError: a shape does not fit.
+
+    Example:
+        >>> tasks = LinearGaussianTasks(0.9 * jnp.eye(2), 1.0, jnp.eye(2), 1.0, length=25, particles=32)
+        >>> task, stage = tasks.observe(tasks.begin(jax.random.key(0)), jax.random.key(1))
+        >>> stage.values.shape, stage.y.shape
+        ((32, 2), (2,))
+    """
+
+    transition: Array
+    transition_cov: ArrayLike
+    observation: Array
+    observation_cov: ArrayLike
+    length: int = static_field(default=25)
+    particles: int = static_field(default=256)
+    initial_cov: ArrayLike = 1.0
+    targets: int = static_field(default=1)
+
+    def __post_init__(self) -> None:
+        size = jnp.shape(self.transition)[0]
+        if jnp.shape(self.transition) != (size, size) or jnp.shape(self.observation)[1:] != (size,):
+            raise CredoError(
+                f"observation must have a column for each of the {size} rows and columns of transition; got "
+                f"shapes {jnp.shape(self.observation)} and {jnp.shape(self.transition)}."
+            )
+        require_integer("length", self.length, 1)
+        require_integer("particles", self.particles, size + 2)
+        require_integer("targets", self.targets, 1)
+
+    @property
+    def dim(self) -> int:
+        return int(jnp.shape(self.transition)[0])
+
+    def begin(self, key: Array) -> Filtered:
+        like = jnp.asarray(self.transition)
+        cov = dense(self.initial_cov, self.dim, like)
+        truth = psd_root(cov) @ jax.random.normal(key, (self.dim,), like.dtype)
+        return Filtered(truth, jnp.zeros(self.dim, like.dtype), cov, jnp.zeros((), jnp.int32))
+
+    def observe(self, task: Filtered, key: Array) -> tuple[Filtered, Stage]:
+        keys = jax.random.split(key, 5)
+        move, look = jnp.asarray(self.transition), jnp.asarray(self.observation)
+        noise = dense(self.transition_cov, self.dim, move)
+        blur = dense(self.observation_cov, look.shape[0], move)
+        truth = move @ task.truth + psd_root(noise) @ jax.random.normal(keys[0], (self.dim,), move.dtype)
+        y = look @ truth + psd_root(blur) @ jax.random.normal(keys[1], look.shape[:1], move.dtype)
+        mean, cov = move @ task.mean, symmetric(move @ task.cov @ move.T) + noise
+        root = cholesky(cov)
+        values, points = (
+            mean[None, :] + standard(own, self.particles, self.dim, move.dtype) @ root.T for own in keys[3:]
+        )
+        spread = look @ cov
+        inner = cholesky(symmetric(spread @ look.T) + blur)
+        gain = jax.scipy.linalg.cho_solve((inner, True), spread).T
+        gap = y - look @ mean
+        floor = -normal_log_density(gap[None, :], inner)[0]
+        after = Filtered(truth, mean + gain @ gap, symmetric(cov - gain @ spread), task.count + 1)
+        draws = jax.random.normal(keys[2], (self.targets, self.dim), move.dtype)
+        targets = after.mean[None, :] + draws @ cholesky(after.cov).T
+        equal = jnp.full(self.particles, -jnp.log(float(self.particles)), move.dtype)
+        return after, Stage(values, equal, points, NormalDensity(mean, root), None, y, targets, floor)
+
+    def advance(self, task: Filtered, stage: Stage, values: Array, key: Array) -> Filtered:
+        return renewed(task, task.count >= self.length, self.begin(key))
+
+    def log_likelihood(self, value: Array, x: PyTree, y: PyTree) -> Array:
+        look = jnp.asarray(self.observation)
+        root = cholesky(dense(self.observation_cov, look.shape[0], look))
+        return normal_log_density((y - look @ value)[None, :], root)[0]
+
+
+def dense(cov: ArrayLike, size: int, like: Array) -> Array:
+    """A covariance (size, size) from a matrix, variances, or one variance."""
+    array = jnp.asarray(cov, like.dtype)
+    return array if array.ndim == 2 else jnp.diag(jnp.broadcast_to(array, (size,)))
+
+
+def renewed(task: T, over: Array, fresh: T) -> T:
+    """The fresh task where the sequence is over, and otherwise the task."""
+    chosen: T = jax.tree.map(lambda new, old: jnp.where(over, new, old), fresh, task)
+    return chosen
