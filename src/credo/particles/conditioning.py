@@ -136,11 +136,19 @@ def condition(evidence: Evidence, centre: Array, root: Array, iterations: int, s
         logs = evidence.log_prob(centre + root @ u) - 0.5 * u @ u
         return jnp.where(jnp.isnan(logs), -jnp.inf, logs)
 
-    for _ in range(iterations):
-        conditioned = condition_on(evidence.local(centre + root @ at, root), at)
+    def linearized(at: Array) -> Conditioned:
+        return condition_on(evidence.local(centre + root @ at, root), at)
+
+    def shortened(at: Array, mean: Array) -> Array:
         shares = jnp.asarray([1.0, 0.5, 0.25, 0.125, 0.0], centre.dtype)
-        points = at[None, :] + shares[:, None] * (conditioned.mean - at)[None, :]
-        at = points[jnp.argmax(jax.vmap(height)(points))]
+        points = at[None, :] + shares[:, None] * (mean - at)[None, :]
+        return points[jnp.argmax(jax.vmap(height)(points))]
+
+    conditioned = linearized(at)
+    at = shortened(at, conditioned.mean)
+    for _ in range(iterations - 1):
+        conditioned = linearized(at)
+        at = shortened(at, conditioned.mean)
     return replace(conditioned, mean=at)
 
 
