@@ -53,7 +53,8 @@ def of_credo(name: str, problem: Problem, count: int) -> Filter:
     def sequence(key: Array, ys: Array) -> Sets:
         def step(belief: Any, y: Array) -> tuple[Any, Sets]:
             belief, _ = learner.step(belief, None, y, key=key)
-            return belief, tuple(weighted_set(belief, count, jax.random.fold_in(key, belief.t)))
+            values, logs = weighted_set(belief, count, jax.random.fold_in(key, belief.t))
+            return belief, (values, logs)
 
         sets: Sets = jax.lax.scan(step, problem.begin(learner, key), ys)[1]
         return sets
@@ -168,7 +169,8 @@ def measure(name: str, sequence: Filter, ys: np.ndarray, mean: Array, cov: Array
         return jnp.mean(jax.lax.map(one, (values, logs, mean, cov)))
 
     scores = [
-        float(score(*compiled(key, y), m, c)) for key, y, m, c in zip(keys, jnp.asarray(ys), mean, cov, strict=True)
+        float(score(*compiled(key, y), m, c))
+        for key, y, m, c in zip(keys, jnp.asarray(ys), mean, cov, strict=True)
     ]
     seconds = []
     for _ in range(repeats):

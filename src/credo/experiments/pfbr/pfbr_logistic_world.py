@@ -25,7 +25,7 @@ import credo
 from credo.core.types import Array
 from credo.datasets import load
 from credo.experiments.engine.purposes import SCORED
-from credo.experiments.pfbr.pfbr_problem import Problem
+from credo.experiments.pfbr.pfbr_problem import Problem, SampledRows
 
 __all__ = [
     "BATCH",
@@ -129,7 +129,7 @@ def _logit(w: Array, x: Array) -> Array:
 
 def logistic_problem() -> Problem:
     """Return the problem: one observation is a batch."""
-    return Problem(credo.joint(credo.Model(_logit, credo.Bernoulli())), FEATURES)
+    return Problem(credo.Model(_logit, SampledRows(credo.Bernoulli()), True), FEATURES)
 
 
 def make_tasks(

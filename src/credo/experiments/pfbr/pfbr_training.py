@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 
 import credo
-from credo.core.types import PyTree
+from credo.core.types import Array, PyTree
 from credo.experiments.engine.any_learner import AnyLearner
 from credo.experiments.engine.cell_folder import Cells
 from credo.experiments.engine.plain_data import Arrays, Json
@@ -56,6 +56,7 @@ def simulated(
     length: int,
     steps: Mapping[str, int],
     operator: Mapping[str, Any] | None = None,
+    inputs: Callable[[Array, Array], PyTree] | None = None,
 ) -> Flows:
     """Return what is trained on sequences that are simulated from the problem itself.
 
@@ -65,11 +66,13 @@ def simulated(
         length: the observations of a sequence.
         steps: of gradient descent, by the name of the method.
         operator: settings of the operator.
+        inputs: `inputs(key, t)`, the x of a step; None for none.
     """
 
     def tasks(blank: Operator) -> Tasks[Any]:
         learner = pfbr(problem.model, blank, particles, problem.dynamics)
-        return SimulatedTasks(learner, problem.begin(learner, jax.random.key(0)), length=length)
+        start = problem.begin(learner, jax.random.key(0))
+        return SimulatedTasks(learner, start, length=length, inputs=inputs)
 
     return Flows(tasks, steps, {} if operator is None else operator)
 
