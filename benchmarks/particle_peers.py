@@ -110,7 +110,7 @@ def cuthbert_ensemble(dim: int, count: int) -> Filter:
 
 
 def blackjax_tempered(dim: int, count: int, moves: int = 5) -> Filter:
-    """blackjax's adaptive tempered SMC, with random walks scaled by the set, from one posterior to the next."""
+    """blackjax's adaptive tempered SMC with random walks, from one posterior to the next."""
     import blackjax
     from blackjax.smc import adaptive_tempered, resampling
     from blackjax.smc.tempered import TemperedSMCState
