@@ -182,7 +182,7 @@ def measure(name: str, sequence: Filter, ys: np.ndarray, mean: Array, cov: Array
 
 def main() -> None:
     """Measure every method on both problems."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description="Particles beside cuthbert and blackjax.")
     parser.add_argument("--dim", type=int, default=10, choices=[2, 10])
     parser.add_argument("--particles", type=int, default=256)
     parser.add_argument("--sequences", type=int, default=5)

@@ -119,7 +119,8 @@ def deform(image: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     matrix = turn @ shear @ np.diag(rng.uniform(0.9, 1.1, size=2))
     middle = (np.array(image.shape) - 1) / 2
     offset = middle - matrix @ middle + rng.uniform(-1.0, 1.0, size=2)
-    moved: np.ndarray = ndimage.affine_transform(image, matrix, offset=offset, order=1)
+    # SciPy takes one offset an axis, which its types do not say
+    moved: np.ndarray = ndimage.affine_transform(image, matrix, offset=offset, order=1)  # pyright: ignore[reportArgumentType]
     return moved
 
 

@@ -21,7 +21,7 @@ from credo.experiments.engine.cell_folder import Cells
 from credo.experiments.engine.plain_data import Arrays, Json
 from credo.experiments.engine.portions import Progress
 from credo.experiments.pfbr.pfbr_problem import Build, Problem
-from credo.flows import Operator, Plan, SimulatedTasks, Tasks, pfbr, published
+from credo.flows import Operator, Plan, SimulatedTasks, Tasks, pfbr, published, train
 from credo.flows.published import PublishedOperator
 from credo.particles.learned import learned_filter, train_proposal
 
@@ -128,7 +128,7 @@ def _published(method: str, problem: Problem, flows: Flows, steps: int, seed: in
         assert flows.sequences is not None
         # as published: one task a step, no clipping to speak of; a cosine in the place of a constant rate
         plan = Plan(steps=steps, batch=1, pool=1, clip=1000.0, every=min(25, steps), sequences=0, leap=1e5)
-        return credo.flows.train(flows.sequences, operator, plan=plan, key=seed).params
+        return train(flows.sequences, operator, plan=plan, key=seed).params
 
     def build(params: PyTree) -> Build:
         trained = credo.replace(operator, params=params)
