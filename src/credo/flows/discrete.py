@@ -26,7 +26,8 @@ def log_det_of_stack(matrices: Array) -> Array:
     """
     size = matrices.shape[0]
     if size > UNROLL:
-        return jnp.linalg.slogdet(jnp.moveaxis(matrices, -1, 0))[1]
+        logs: Array = jnp.linalg.slogdet(jnp.moveaxis(matrices, -1, 0))[1]
+        return logs
     total = jnp.zeros_like(matrices[0, 0])
     rest = matrices
     for _ in range(size - 1):

@@ -42,7 +42,12 @@ class MatchedSource(NormalSource):
 
 
 def standard(
-    key: Array, count: int, size: int, dtype: DTypeLike, log_weights: Array | None = None, beside: Array | None = None
+    key: Array,
+    count: int,
+    size: int,
+    dtype: DTypeLike,
+    log_weights: Array | None = None,
+    beside: Array | None = None,
 ) -> Array:
     """Draws (count, size) of the standard normal law, whose mean is 0 and whose covariance is I exactly.
 
@@ -90,4 +95,5 @@ def matched_move(dynamics: Dynamics, belief: Particles, dt: ArrayLike | None) ->
     means, covs = jax.vmap(law)(belief.values)
     size = jax.eval_shape(law, belief.values[0])[1].deviates
     noise = standard(key, means.shape[0], size, means.dtype, belief.log_weights, means)
-    return means + jax.vmap(lambda cov, row: cov.color(row))(covs, noise)
+    moved: Array = means + jax.vmap(lambda cov, row: cov.color(row))(covs, noise)
+    return moved

@@ -13,9 +13,9 @@ __all__ = ["axis_features", "embedding_inputs"]
 def axis_features(frame: Frame) -> Array:
     """The linearised likelihood and the higher moments of the set, axis by axis (5 d + 1,).
 
-    They are log(1 + lambda), the innovation gamma / sqrt(1 + lambda), the third and fourth moments of the set,
-    the covariance of each squared axis with the log-likelihood, and its standard deviation. Large values are
-    compressed.
+    They are log(1 + lambda), the innovation gamma / sqrt(1 + lambda), the third and fourth moments of the
+    set, the covariance of each squared axis with the log-likelihood, and its standard deviation. Large values
+    are compressed.
     """
     units, weights = frame.units, frame.weights
     level = frame.log_likelihoods - weights @ frame.log_likelihoods
@@ -31,7 +31,7 @@ def axis_features(frame: Frame) -> Array:
 
 
 def embedding_inputs(frame: Frame) -> Array:
-    """What is embedded of every particle (N, 2 d + 1): place, gradient beyond its linear part, log-likelihood."""
+    """What is embedded of every particle (N, 2 d + 1): place, bend of the gradient, log-likelihood."""
     level = frame.log_likelihoods - frame.weights @ frame.log_likelihoods
     bend = frame.bend * frame.scales[None, :]
     return jnp.concatenate([frame.units, jnp.arcsinh(bend), jnp.arcsinh(level)[:, None]], axis=1)

@@ -1,12 +1,13 @@
 """Coordinates in which an update looks alike, whatever the scale: set whitened, likelihood diagonal.
 
-With mean m and covariance S = L L' of the set, z = L^-1 (x - m) has mean 0 and covariance I. The likelihood is
-linearised over the set: with the gradients g of log p(y | x) by z, statistical linearisation gives
+With mean m and covariance S = L L' of the set, z = L^-1 (x - m) has mean 0 and covariance I. The likelihood
+is linearised over the set: with the gradients g of log p(y | x) by z, statistical linearisation gives
 
     log p(y | x) ~ gamma' z - z' H z / 2,        gamma = E[g],  H = -Cov(z, g),
 
-which is exact where y is linear in x with normal noise. H = V diag(lambda) V' turns the axes: u = V' z. An affine
-map of the data changes neither u, but for the signs of the axes, nor anything that an operator sees.
+which is exact where y is linear in x with normal noise. H = V diag(lambda) V' turns the axes: u = V' z. An
+affine map of the state changes neither u nor anything that an operator sees, as long as no two of the lambda
+are equal.
 """
 
 from __future__ import annotations
@@ -120,6 +121,10 @@ def posterior_frame(
             scale = (axes / jnp.sqrt(1 + precisions)[None, :]) @ axes.T
             places = centre[None, :] + white @ scale.T
             points = mean[None, :] + places @ chol.T
+    # an axis points where the observation draws it, or where the set leans
+    leaning = turned + weights @ (white @ axes) ** 3
+    signs = jnp.where(leaning < 0, -1.0, 1.0).astype(mean.dtype)
+    axes, turned = axes * signs[None, :], turned * signs
     assert first is not None and beyond is not None
     frame = Frame(mean, chol, axes, white @ axes, weights, turned, precisions, beyond @ axes, first)
     fixed: Frame = jax.lax.stop_gradient(frame)

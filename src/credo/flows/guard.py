@@ -72,15 +72,13 @@ class Guard:
         def again(_: None) -> tuple[Array, Array]:
             first, second = jax.random.split(key)
             chosen = values[resample(first, log_weights, count, self.resampling)]
-            if self.move is None:
+            move = self.move
+            if move is None:
                 return chosen, equal
+
             law = NormalDensity.of(values, log_weights)
-            units = jax.scipy.linalg.solve_triangular(
-                law.root, (chosen - law.mean[None, :]).T, lower=True
-            ).T
-            moved, _ = self.move.walk(
-                second, units, lambda rows: target(law.mean[None, :] + rows @ law.root.T)
-            )
+            units = jax.scipy.linalg.solve_triangular(law.root, (chosen - law.mean[None, :]).T, lower=True).T
+            moved, _ = move.walk(second, units, lambda rows: target(law.mean[None, :] + rows @ law.root.T))
             return law.mean[None, :] + moved @ law.root.T, equal
 
         uneven = effective_size(log_weights) < as_like(self.threshold, log_weights) * count

@@ -88,7 +88,8 @@ class FlowFilter(ParticleLearner):
             )
         if self.density == "transitions" and isinstance(self.dynamics, Static):
             raise CredoError(
-                "density must be 'flow', 'kernel' or 'normal' where parameters stand still; got 'transitions'.",
+                "density must be 'flow', 'kernel' or 'normal' where parameters stand still; got "
+                "'transitions'.",
                 field="density",
             )
         if self.guard is not None and self.density in (None, "flow"):

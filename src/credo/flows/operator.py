@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Literal, Protocol, TypeAlias, runtime_checkable
 
 import jax
@@ -122,9 +123,9 @@ class Map:
 class Operator:
     """A learned Bayes rule, affine-equivariant, which needs no more than log p(y | x).
 
-    It works in the coordinates u of a `Frame`, in which the set has mean 0 and covariance I and the linearised
-    likelihood is diagonal. There the base takes the set to the linearised posterior (mean and variances as in
-    Kalman's update, and exactly so where the likelihood is linear and normal), and a residual of a few steps
+    It works in the coordinates u of a `Frame`, in which the set has mean 0 and covariance I and the
+    linearised likelihood is diagonal. There the base takes the set to the linearised posterior (which is
+    Kalman's where the likelihood is linear and normal), and a residual of a few steps
 
         u -> M (u + U tanh(W u + b)) + k
 
@@ -182,19 +183,22 @@ class Operator:
         return replace(self, params=self.start(key))
 
     def start(self, key: Key) -> PyTree:
-        """Parameters to begin training from, with which the residual is the identity."""
+        """Parameters (float32) to begin training from, with which the residual is the identity."""
         keys = jax.random.split(as_key(key), 4)
         inputs = 2 * self.dim + 1
         size = 5 * self.dim + 1 + self.embedding
         code = pack_size(self.dim, self.width)
         wide = self.dim * self.width
-        bias = jnp.zeros((self.steps, code))
-        inner = jax.random.normal(keys[3], (self.steps, wide)) / jnp.sqrt(float(self.dim))
+        bias = jnp.zeros((self.steps, code), jnp.float32)
+        inner = jax.random.normal(keys[3], (self.steps, wide), jnp.float32) / math.sqrt(self.dim)
         bias = bias.at[:, code - wide - self.width : code - self.width].set(inner)
         params = {
             "first": _layer(keys[0], size, self.hidden),
             "second": _layer(keys[1], self.hidden, self.hidden),
-            "code": {"weights": jnp.zeros((self.hidden, self.steps * code)), "bias": bias.reshape(-1)},
+            "code": {
+                "weights": jnp.zeros((self.hidden, self.steps * code), jnp.float32),
+                "bias": bias.reshape(-1),
+            },
         }
         if self.embedding:
             params["embedding"] = _layer(keys[2], inputs, self.embedding)
@@ -223,7 +227,7 @@ class Operator:
         """
         if values.shape[1] != self.dim:
             raise CredoError(
-                f"dim must be that of the particles; the operator has {self.dim}, they have {values.shape[1]}.",
+                f"dim must be that of the particles, {values.shape[1]}; the operator has {self.dim}.",
                 field="dim",
             )
         frame = posterior_frame(values, log_weights, log_likelihood, self.iterations)
@@ -243,8 +247,8 @@ class Operator:
 
 
 def _layer(key: Array, inputs: int, outputs: int) -> PyTree:
-    weights = jax.random.normal(key, (inputs, outputs)) / jnp.sqrt(float(inputs))
-    return {"weights": weights, "bias": jnp.zeros(outputs)}
+    weights = jax.random.normal(key, (inputs, outputs), jnp.float32) / math.sqrt(inputs)
+    return {"weights": weights, "bias": jnp.zeros(outputs, jnp.float32)}
 
 
 def _affine(layer: PyTree, rows: Array) -> Array:

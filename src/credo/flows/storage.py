@@ -97,8 +97,8 @@ def fill(path: Path, like: T, tensors: Mapping[str, np.ndarray]) -> T:
         array = tensors[place]
         if array.shape != tuple(leaf.shape) or array.dtype != leaf.dtype:
             raise FormatError(
-                f"{path} is of another architecture: {place} must be {leaf.dtype}{list(leaf.shape)}; the file "
-                f"has {array.dtype}{list(array.shape)}."
+                f"{path} is of another architecture: {place} must be {leaf.dtype}{list(leaf.shape)}; the "
+                f"file has {array.dtype}{list(array.shape)}."
             )
         values.append(jnp.asarray(array))
     spare = sorted(set(tensors) - {place for place, _ in places})
@@ -135,7 +135,8 @@ def save_operator(
     if operator.params is None:
         raise CredoError("operator must be trained, or begun, before it is saved.", field="operator")
     header = {"operator": description(operator), "notes": dict(notes or {})}
-    write_tree(Path(path), "operator", header, operator.params)
+    single = jax.tree.map(lambda leaf: np.asarray(leaf, np.float32), operator.params)
+    write_tree(Path(path), "operator", header, single)
     return Path(path)
 
 

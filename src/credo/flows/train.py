@@ -269,7 +269,8 @@ def _compiled(
         seen, stages = jax.vmap(tasks.observe)(chosen, jax.random.split(keys[1], plan.batch))
         (loss, new), slopes = jax.value_and_grad(batch_loss, has_aux=True)(state.params, stages)
         sound = all_finite(slopes) & jnp.isfinite(loss)
-        moves, optimizer_state = optimizer.update(slopes, state.optimizer, state.params)
+        with jax.numpy_dtype_promotion("standard"):  # what optax needs
+            moves, optimizer_state = optimizer.update(slopes, state.optimizer, state.params)
         params = jax.tree.map(lambda p, move: p + state.rate.astype(p.dtype) * move, state.params, moves)
         params, optimizer_state = select(sound, (params, optimizer_state), (state.params, state.optimizer))
         share = jnp.minimum(plan.decay, (1.0 + state.step) / (10.0 + state.step))
@@ -291,12 +292,13 @@ def _compiled(
         )
         return new_state, (loss, jnp.mean(stages.floor))
 
-    @jax.jit
-    def run(state: Training, length: None = None) -> tuple[Training, tuple[Array, Array]]:
-        return jax.lax.scan(step, state, None, length=plan.every)
+    def several(state: Training, count: int) -> tuple[Training, tuple[Array, Array]]:
+        return jax.lax.scan(step, state, None, length=count)
+
+    run = jax.jit(several, static_argnums=1)
 
     def chunk(state: Training) -> tuple[Training, np.ndarray, np.ndarray]:
-        after, (losses, floors) = run(state)
+        after, (losses, floors) = run(state, min(plan.every, plan.steps - int(state.step)))
         return after, np.asarray(losses), np.asarray(floors)
 
     @jax.jit

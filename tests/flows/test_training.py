@@ -1,0 +1,91 @@
+"""Training of operators: what it reaches, its floor, and taking it up again."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import credo
+from credo.core.errors import CredoError, FormatError
+from credo.flows import History, LinearGaussianTasks, Operator, Plan, train
+
+TASKS = LinearGaussianTasks(
+    jnp.array([[0.9, 0.2], [0.0, 0.7]]), 0.5, jnp.array([[1.0, 0.5]]), 0.3, length=5, particles=32
+)
+OPERATOR = Operator(dim=2, base=None, width=2, hidden=16, embedding=0)
+PLAN = Plan(steps=90, batch=4, pool=8, every=30, sequences=8, stages=4, learning_rate=1e-2)
+
+
+@pytest.mark.optimised
+def test_training_reaches_the_floor_from_above_and_goes_on_bit_by_bit(tmp_path: Path) -> None:
+    seen: list[History] = []
+    whole = train(TASKS, OPERATOR, plan=PLAN, key=3, out=tmp_path / "whole", progress=seen.append)
+    course = seen[-1]
+    checks = [np.mean(np.subtract(check["loss"], check["floor"])) for check in course.checks]
+    # the filter's own evidence is the least that the loss can be, and the identity is far from it
+    assert course.steps == 90 and len(checks) == 3
+    assert np.mean(course.loss[:10]) - np.mean(course.floor[:10]) > 0.1
+    assert 0 < checks[-1] < 0.02
+    assert credo.flows.load_operator(tmp_path / "whole" / "operator.flow", dim=2) == whole
+
+    def stop(history: History) -> None:
+        if history.steps == 60:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        train(TASKS, OPERATOR, plan=PLAN, key=3, out=tmp_path / "parts", progress=stop)
+    parts = train(TASKS, OPERATOR, plan=PLAN, key=3, out=tmp_path / "parts")
+    assert parts == whole
+    with pytest.raises(FormatError, match="another plan"):
+        train(TASKS, OPERATOR, plan=PLAN, steps=91, key=3, out=tmp_path / "parts")
+
+
+def test_a_training_that_diverges_goes_back_with_half_the_rate_and_then_gives_up() -> None:
+    plan = credo.replace(PLAN, learning_rate=1e4, steps=20, every=10, leap=0.5, warmup=0.0, sequences=0)
+    with pytest.raises(CredoError, match="training diverges at step"):
+        train(TASKS, OPERATOR, plan=plan, key=0)
+
+
+def test_samples_of_the_posterior_teach_as_well() -> None:
+    plan = credo.replace(PLAN, loss="likelihood", steps=60)
+    seen: list[History] = []
+    tasks = credo.replace(TASKS, targets=16)
+    train(tasks, OPERATOR, plan=plan, key=1, progress=seen.append)
+    scores = seen[-1].checks[-1]
+    assert np.mean(scores["loss"]) < np.mean(scores["gaussian"]) + 0.05
+    assert np.mean(seen[-1].checks[0]["loss"]) > np.mean(scores["loss"])
+
+
+def test_settings_of_training_that_do_not_fit_are_refused() -> None:
+    with pytest.raises(CredoError, match="pool must be a whole number at least 16"):
+        Plan(pool=8)
+    with pytest.raises(CredoError, match="loss must be one of"):
+        Plan(loss="kl")  # type: ignore[arg-type]
+    with pytest.raises(CredoError, match="dim must be that of the tasks, 2; the operator has 3"):
+        train(TASKS, Operator(dim=3))
+    with pytest.raises(CredoError, match="observation must have a column"):
+        LinearGaussianTasks(jnp.eye(2), 1.0, jnp.eye(3), 1.0)
+
+
+def test_a_static_task_knows_its_posterior() -> None:
+    model = credo.Model(lambda z, x: z, credo.Normal(0.5))
+    learner = credo.flows.pfbr(model, Operator(dim=1, width=2, hidden=4).begin(), particles=64)
+    tasks = credo.flows.StaticTasks(
+        learner, learner.init(jnp.zeros(1)), length=3, reservoir=4000, targets=400
+    )
+
+    def first(key: jax.Array) -> tuple[jax.Array, ...]:
+        one, two = jax.random.split(key)
+        _, stage = tasks.observe(tasks.begin(one), two)
+        exact = credo.Normal(1.5).plugin(jnp.zeros(1)).log_prob(stage.y)
+        return stage.targets.mean() - stage.y[0] / 1.5, stage.targets.var(), stage.floor + exact
+
+    gap, var, floor = jax.jit(jax.vmap(first))(jax.random.split(jax.random.key(0), 8))
+    # posterior variance 1/3, with 400 draws a task; the evidence has the error of 4000 weighted draws
+    assert jnp.max(jnp.abs(gap)) < 0.15
+    assert jnp.max(jnp.abs(var - 1 / 3)) < 0.12
+    assert jnp.max(jnp.abs(floor)) < 0.25
