@@ -144,9 +144,7 @@ def _operator(method: str, problem: Problem, flows: Flows, steps: int, seed: int
 
     def compute() -> PyTree:
         tasks = flows.tasks(blank)
-        return credo.flows.train(
-            tasks, operator, plan=Plan(steps=steps, every=min(100, steps)), key=seed
-        ).params
+        return train(tasks, operator, plan=Plan(steps=steps, every=min(100, steps)), key=seed).params
 
     def build(params: PyTree) -> Build:
         trained = credo.replace(operator, params=params)
