@@ -13,6 +13,7 @@ from cyclopts import App, CycloptsError, Parameter
 import credo
 from credo.cli.bandit_app import bandit
 from credo.cli.flags import DATA, DataFlags, LearnerFlags, RunFlags, whole
+from credo.cli.flow_app import flow
 from credo.cli.starting import starting
 from credo.cli.words import STREAM, flowing, source_of
 from credo.core.errors import CredoError, require_integer
@@ -30,6 +31,7 @@ Examples:
   credo learn prices.csv --resume runs/prices
   credo predict runs/prices/belief.credo new.csv --out p.csv
   credo bandit run statlog
+  credo flow train flow.toml
 
 Any command takes --debug, which shows where an error came from.
 """
@@ -42,6 +44,7 @@ app = App(
     version=lambda: f"credo {credo.__version__}",
 )
 app.command(bandit)
+app.command(flow)
 
 _NO_DATA_FLAGS, _NO_LEARNER_FLAGS, _NO_RUN_FLAGS = DataFlags(), LearnerFlags(), RunFlags()
 

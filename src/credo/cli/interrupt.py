@@ -31,9 +31,13 @@ class Interruptible:
         stopped: whether a request has come.
         pipe: the pipe that rows come from, or None.
         status: the exit status of a run that was stopped: 128 and the number of the signal.
+
+    Arguments:
+        rest: what is still done after the first request.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, rest: str = "rows") -> None:
+        self.rest = rest
         self.busy = False
         self.stopped = False
         self.pipe: Pipe | None = None
@@ -67,7 +71,7 @@ class Interruptible:
         if self.pipe is not None:
             self.pipe.end()
         print(
-            "\ncredo: stopping after the rows at hand; press Ctrl-C again to stop at once.",
+            f"\ncredo: stopping after the {self.rest} at hand; press Ctrl-C again to stop at once.",
             file=sys.stderr,
             flush=True,
         )

@@ -14,7 +14,7 @@ __all__ = ["INTERRUPTED", "USAGE", "main"]
 
 USAGE = 2
 INTERRUPTED = 130
-COMPILING = ("learn", "predict", "reproduce", "bandit")
+COMPILING = ("learn", "predict", "reproduce", "bandit", "flow")
 """The commands that compile programs."""
 
 

@@ -23,7 +23,8 @@ BELIEF, UNFINISHED = "belief.credo", "unfinished"
 """The saved belief, and the folder of a run that is not complete."""
 
 _RESULTS = (BELIEF, "metrics.json", "report.html", "report.json", "drift.csv")
-_OURS = (*_RESULTS, UNFINISHED)
+_FLOW = ("operator.flow", "training.safetensors", "settings.json")
+_OURS = (*_RESULTS, *_FLOW, UNFINISHED)
 _LOCK = "lock"
 
 
@@ -33,17 +34,18 @@ class Folder:
     Arguments:
         path: the output folder.
         sentence: what there is to say about it.
+        kept: the name of the file from which a run can go on.
 
     Attributes:
         files: the folder in which files gather.
-        belief: the file in it for the belief.
+        belief: the file in it for the belief, or whatever else is kept.
         complete: whether the files have moved to their places.
     """
 
-    def __init__(self, path: Path, sentence: str) -> None:
+    def __init__(self, path: Path, sentence: str, kept: str = BELIEF) -> None:
         self.path, self.sentence = path, sentence
         self.files = path / UNFINISHED
-        self.belief = self.files / BELIEF
+        self.belief = self.files / kept
         self.complete = False
 
     def commit(self) -> None:
@@ -61,7 +63,7 @@ class Folder:
                 os.replace(file, place)
             self.complete = True
             pictures = (self.path / "plots").glob("*.png")
-            for old in {self.path / name for name in _RESULTS} | set(pictures):
+            for old in {self.path / name for name in (*_RESULTS, *_FLOW)} | set(pictures):
                 if old not in places:
                     old.unlink(missing_ok=True)
             with contextlib.suppress(OSError):
@@ -92,13 +94,14 @@ def _refusal(path: Path, error: OSError) -> DataError:
 
 
 @contextlib.contextmanager
-def writing(folder: Path | None, name: str, resumed: Path | None) -> Iterator[Folder]:
+def writing(folder: Path | None, name: str, resumed: Path | None, kept: str = BELIEF) -> Iterator[Folder]:
     """The locked folder of a run. Without a belief in it, what was begun is removed at the end.
 
     Arguments:
         folder: the output folder that the user named, or None for a new one.
         name: the name of the source.
         resumed: the belief from which the run goes on, or None.
+        kept: the name of the file from which a run can go on.
 
     Raises:
         DataError: the named folder holds files that no run of credo wrote, another run is writing there, a
@@ -106,14 +109,14 @@ def writing(folder: Path | None, name: str, resumed: Path | None) -> Iterator[Fo
     """
     created: list[Path] = []
     try:
-        path, sentence, lock = _claim(folder, name, created)
+        path, sentence, lock = _claim(folder, name, created, kept)
     except OSError as error:
         _remove(created)
         raise _refusal(folder or Path("runs") / name, error) from None
     except DataError:
         _remove(created)
         raise
-    place = Folder(path, sentence)
+    place = Folder(path, sentence, kept)
     try:
         for rest in place.files.glob(".*"):  # what a killed run was writing
             rest.unlink()
@@ -139,7 +142,7 @@ def writing(folder: Path | None, name: str, resumed: Path | None) -> Iterator[Fo
         _remove(created)
 
 
-def _claim(folder: Path | None, name: str, created: list[Path]) -> tuple[Path, str, int]:
+def _claim(folder: Path | None, name: str, created: list[Path], kept: str) -> tuple[Path, str, int]:
     """An output folder that is locked, a sentence about it, and its lock."""
     if folder is not None:
         sentence = _about(folder)
@@ -153,7 +156,7 @@ def _claim(folder: Path | None, name: str, created: list[Path]) -> tuple[Path, s
         entries = set(os.listdir(path)) if path.is_dir() else set()
         if not path.exists() or entries <= {UNFINISHED}:
             lock = _lock(path, created)
-            if lock is not None and not (path / UNFINISHED / BELIEF).exists():
+            if lock is not None and not (path / UNFINISHED / kept).exists():
                 return path, sentence, lock
             state = "a run that is going on" if lock is None else "a run that was cut short"
             if lock is not None:

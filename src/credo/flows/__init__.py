@@ -6,11 +6,11 @@ tasks, sequences whose truth is known because it was simulated, and applied to s
 numbers of particles and lengths that it never saw. `Operator` needs no more of a model than log p(y | x).
 """
 
+from credo.flows import published
 from credo.flows.densities import KernelDensity, NormalDensity, SetDensity, TransitionDensity
 from credo.flows.guard import Guard
 from credo.flows.history import History
 from credo.flows.learner import FlowFilter, pfbr
-from credo.flows import published
 from credo.flows.operator import FlowMap, FlowOperator, Operator
 from credo.flows.simulated import SimulatedTasks, StaticTasks
 from credo.flows.storage import load_operator, save_operator
@@ -36,9 +36,9 @@ __all__ = [
     "Tasks",
     "Training",
     "TransitionDensity",
-    "published",
     "load_operator",
     "pfbr",
+    "published",
     "save_operator",
     "train",
     "validate",

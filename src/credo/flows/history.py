@@ -13,7 +13,7 @@ from credo.core.errors import FormatError
 from credo.core.records import record, replace
 from credo.flows.storage import fill, read_tree, write_tree
 
-__all__ = ["History", "read_training", "write_training"]
+__all__ = ["History", "read_history", "read_training", "write_training"]
 
 T = TypeVar("T")
 """The type of the state of a training."""
@@ -96,12 +96,26 @@ def read_training(path: Path, header: Mapping[str, object], like: T) -> tuple[T,
                 f"{path} is a training with another {name}: use another folder, or the same {name}; the file "
                 f"has {found.get(name)!r}."
             )
-    course = found["history"]
-    history = History(
+    history = _course(found)
+    shapes = jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(leaf.shape, leaf.dtype), like)
+    return fill(path, shapes, tensors), history
+
+
+def read_history(path: Path) -> History:
+    """The course of the training in a file.
+
+    Raises:
+        DataError: there is no such file.
+        FormatError: it is something else, or damaged.
+    """
+    return _course(read_tree(path, "training")[0])
+
+
+def _course(header: Mapping[str, Any]) -> History:
+    course = header["history"]
+    return History(
         tuple(float.fromhex(loss) for loss in course["loss"]),
         tuple(float.fromhex(floor) for floor in course["floor"]),
         tuple(course["checks"]),
         tuple((int(step), float(loss)) for step, loss in course["retreats"]),
     )
-    shapes = jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(leaf.shape, leaf.dtype), like)
-    return fill(path, shapes, tensors), history

@@ -1,6 +1,6 @@
 """The particle flow Bayes rule as it was published: Chen, Dai & Song, ICML 2019, and the code of the paper.
 
-For an observation o all particles follow dx/dt = f(X, o, x, t), and their log densities d log q / dt = -div f.
+For an observation o all particles follow dx/dt = f(X, o, x, t), with log densities d log q / dt = -div f.
 `PublishedOperator` has the network of the published code: a deep-set embedding of the particles, the context
 layer, concat-squash layers, an adaptive interval, one step of the 3/8 Runge-Kutta rule, the exact divergence,
 and gradients by the adjoint. `LinearSequences` and `ModelSequences` are the tasks of Algorithm 1, whose loss

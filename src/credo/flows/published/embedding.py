@@ -13,7 +13,7 @@ from credo.core.types import Array, PyTree
 __all__ = ["Encoder", "encode_rows", "mean_embedding", "rows_of", "start_encoder", "start_layer"]
 
 Encoder: TypeAlias = Literal["none", "mean", "gru"]
-"""How the rows of an observation become one vector: there is one row, their order is ignored, or it counts."""
+"""How the rows of an observation become a vector: there is one row, their order is ignored, or it counts."""
 
 
 def start_layer(key: Array, inputs: int, outputs: int) -> PyTree:
@@ -66,8 +66,14 @@ def start_encoder(key: Array, encoder: Encoder, inputs: int, outputs: int) -> Py
         return {}
     keys = jax.random.split(key)
     if encoder == "mean":
-        return {"first": start_layer(keys[0], inputs, outputs), "second": start_layer(keys[1], outputs, outputs)}
-    return {"rows": start_layer(keys[0], inputs, 3 * outputs), "state": start_layer(keys[1], outputs, 3 * outputs)}
+        return {
+            "first": start_layer(keys[0], inputs, outputs),
+            "second": start_layer(keys[1], outputs, outputs),
+        }
+    return {
+        "rows": start_layer(keys[0], inputs, 3 * outputs),
+        "state": start_layer(keys[1], outputs, 3 * outputs),
+    }
 
 
 def encode_rows(params: PyTree, encoder: Encoder, rows: Array) -> Array:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import cast
 
 import jax
-import jax.numpy as jnp
 
 from credo.beliefs import Particles
 from credo.core.errors import CredoError, require_integer

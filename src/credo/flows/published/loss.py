@@ -1,15 +1,15 @@
 """The losses of Algorithm 1: of a whole segment of observations, through which the particles flow in a chain.
 
-With particles x_m and their log densities log q_m after m observations, a static state has the cumulative loss
+With particles x_m and their log densities log q_m after m observations, a static state has the loss
 
     sum_m E_n[ log q_m(x_m) - log p(x_m) - sum_{i <= m} log p(o_i | x_m) ]  >=  -sum_m log p(o_1:m)
 
-(Eq 17 and 20; its cost is quadratic in the number of observations), and a moving state
+(Eq 17 and 20), and whose cost is quadratic in the number of observations; a moving state has
 
     sum_m E_n[ log q_m(x_m) - log p(o_m | x_m) - log 1/N sum_j p(x_m | x_{m-1}^j) ]  ~>=  -log p(o_1:M).
 
 In the second a flow takes the posterior at m - 1 to that at m in one go, "absorbed", as the published code
-does it. Where the transition is "propagated", as the paper says, particles first move with noise, and the flow
+does it. Where the transition is "propagated", as the paper says, particles move with noise, and then the flow
 begins with the kernel density estimate of Eq 18, log q = log p_hat, which also stands for the mixture.
 """
 
@@ -58,7 +58,9 @@ def static_loss(
     weights = _equal(values)
     places = jnp.arange(_length(ys))
 
-    def step(state: tuple[Array, Array], row: tuple[Array, PyTree, PyTree]) -> tuple[tuple[Array, Array], Array]:
+    def step(
+        state: tuple[Array, Array], row: tuple[Array, PyTree, PyTree]
+    ) -> tuple[tuple[Array, Array], Array]:
         (points, logs), (place, x, y) = state, row
         bayes = operator.transport(params, points, weights, lambda z: log_likelihood(z, x, y), x, y)
         points, log_det = bayes.forward_density(points)

@@ -39,8 +39,8 @@ Signal: TypeAlias = Literal["observation", "gradient"]
 """What the velocity sees of the data: the observation o, or grad_x log p(o | x) along the flow."""
 
 Density: TypeAlias = Literal["divergence", "discrete"]
-"""The log density that is carried along: the integral of the divergence by the same steps, as published, or the
-log-determinant of the map that those steps compute."""
+"""The log density that is carried along: the integral of the divergence by the same steps, as published, or
+the log-determinant of the map that those steps compute."""
 
 NEWTON = 12
 """How many steps of Newton's method invert a map."""

@@ -16,6 +16,7 @@ import jax.numpy as jnp
 from credo.core.errors import CredoError, require_choice, require_integer
 from credo.core.records import record, static_field
 from credo.core.types import Array, ArrayLike, PyTree
+from credo.flows.densities import KernelDensity
 from credo.flows.operator import FlowOperator
 from credo.flows.published.loss import (
     TransitionMode,
@@ -24,7 +25,6 @@ from credo.flows.published.loss import (
     static_loss,
 )
 from credo.flows.published.priors import DirichletMixtures, NormalMixture, SegmentPrior, normal_prior
-from credo.flows.densities import KernelDensity
 from credo.flows.tasks import Stage, Tasks, dense, renewed
 from credo.linalg.matrices import cholesky, psd_root
 from credo.particles.density import log_kde, normal_log_density
@@ -133,9 +133,7 @@ class SequenceTasks(Tasks[Sequence]):
             return static_loss(operator, params, stage.values, stage.prior, self.log_likelihood, *data)
         if self.mode == "propagated":
             key = jax.random.wrap_key_data(stage.key)
-            return propagated_loss(
-                operator, params, stage.values, self.log_likelihood, self.move, *data, key
-            )
+            return propagated_loss(operator, params, stage.values, self.log_likelihood, self.move, *data, key)
         densities = (stage.prior, self.log_likelihood, self.log_forecast)
         return absorbed_loss(operator, params, stage.values, *densities, *data)
 
@@ -297,7 +295,9 @@ class LinearSequences(SequenceTasks):
     def log_forecast(self, points: Array, before: Array) -> Array:
         move, noise = self.motion
         root = cholesky(noise)
-        inside = jax.scipy.linalg.solve_triangular(root, jnp.concatenate([points, before @ move.T]).T, lower=True)
+        inside = jax.scipy.linalg.solve_triangular(
+            root, jnp.concatenate([points, before @ move.T]).T, lower=True
+        )
         here, there = jnp.split(inside.T, [points.shape[0]])
         heights = log_kde(here, there, None, jnp.ones((), there.dtype))
         return heights - jnp.sum(jnp.log(jnp.diagonal(root)))

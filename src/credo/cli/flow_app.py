@@ -1,0 +1,120 @@
+"""The commands of `credo flow`; what they do is imported when they run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import App, Parameter
+
+from credo.cli.flags import whole
+from credo.cli.starting import starting
+from credo.cli.words import flowing
+from credo.core.errors import CredoError, require_integer
+from credo.core.integers import LARGEST_SEED
+
+__all__ = ["flow"]
+
+_EXAMPLES = """
+Examples:
+
+  credo flow train flow.toml
+  credo flow train flow.toml --steps 500 --out runs/short
+  credo flow train flow.toml --resume runs/flow-flow
+  credo flow evaluate runs/flow-flow/operator.flow
+  credo flow evaluate runs/flow-flow/operator.flow --tasks other.toml
+"""
+
+flow = App(
+    name="flow",
+    help="Train a Bayes rule: an operator that moves particles from the prior to the posterior.",
+    help_epilogue=_EXAMPLES,
+    help_format="plaintext",
+    sort_key=6,
+)
+
+Whole = Annotated[int, Parameter(converter=whole, allow_leading_hyphen=True)]
+
+
+@flow.command(sort_key=1)
+@flowing
+def train(
+    config: Path,
+    /,
+    *,
+    steps: Whole | None = None,
+    seed: Whole | None = None,
+    out: Path | None = None,
+    resume: Path | None = None,
+    quiet: Annotated[bool, Parameter(name=["--quiet", "-q"], negative="")] = False,
+) -> int:
+    """Train an operator on the tasks that a TOML file describes.
+
+    The result is a folder with operator.flow, report.json, and report.html with the loss against the least
+    that it can be, validation curves and pictures of particles. Training is saved after every chunk of steps;
+    after Ctrl-C or a crash it goes on with --resume, and ends in the same bits as if it had never stopped.
+
+    Parameters
+    ----------
+    config
+        A TOML file with the tables tasks, operator and training.
+    steps
+        The number of gradient steps, in place of that of the file.
+    seed
+        Of all draws, in place of that of the file.
+    out
+        The folder for the results; by default runs/flow-NAME, with the name of the file.
+    resume
+        The folder of a training that was cut short, to go on with it.
+    quiet
+        Say nothing but the table.
+    """
+    if steps is not None:
+        require_integer("--steps", steps, 1)
+    if seed is not None:
+        require_integer("--seed", seed, 0, LARGEST_SEED)
+    if out is not None and resume is not None:
+        raise CredoError("--out and --resume exclude each other: a training goes on where it stands.")
+    with starting():
+        from credo.cli.flow_train import Order, train_flow
+
+    return train_flow(Order(config, steps, seed, out, resume, quiet))
+
+
+@flow.command(sort_key=2)
+@flowing
+def evaluate(
+    file: Path,
+    /,
+    *,
+    tasks: Path | None = None,
+    sequences: Whole = 16,
+    stages: Whole | None = None,
+    seed: Whole = 1,
+    out: Path | None = None,
+) -> int:
+    """Score a trained operator on fresh sequences, stage by stage, and time its updates.
+
+    Parameters
+    ----------
+    file
+        An operator.flow of `credo flow train`, or its folder.
+    tasks
+        A TOML file whose tasks are used; by default those of the training.
+    sequences
+        How many sequences.
+    stages
+        How many updates of each; by default as many as in validation.
+    seed
+        Of the sequences.
+    out
+        A JSON file for the scores.
+    """
+    require_integer("--sequences", sequences, 1)
+    if stages is not None:
+        require_integer("--stages", stages, 1)
+    require_integer("--seed", seed, 0, LARGEST_SEED)
+    with starting():
+        from credo.cli.flow_evaluate import Examination, evaluate_flow
+
+    return evaluate_flow(Examination(file, tasks, sequences, stages, seed, out))

@@ -1,0 +1,131 @@
+"""`credo flow evaluate`: scores of a trained operator on fresh sequences, and the time of its updates."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from credo import flows
+from credo.cli.flow_report import show_grid
+from credo.cli.flow_train import OPERATOR, read_config
+from credo.cli.output import require_writable_file
+from credo.cli.progress import note
+from credo.core.errors import CredoError, FormatError
+from credo.core.files import json_bytes, write_atomically
+from credo.flows import FlowOperator, Tasks
+from credo.flows.settings import read_settings
+from credo.flows.storage import read_tree
+
+__all__ = ["Examination", "evaluate_flow"]
+
+REPEATS = 20
+"""How many updates are timed."""
+
+
+class Examination(NamedTuple):
+    """The words of `credo flow evaluate`.
+
+    Attributes:
+        file: the file of the operator, or its folder.
+        tasks: a TOML file with other tasks, or None.
+        sequences: how many sequences.
+        stages: how many updates of each, or None.
+        seed: the seed of the sequences.
+        out: a JSON file for the scores, or None.
+    """
+
+    file: Path
+    tasks: Path | None
+    sequences: int
+    stages: int | None
+    seed: int
+    out: Path | None
+
+
+def evaluate_flow(words: Examination) -> int:
+    """Score an operator, print the table, and write the scores.
+
+    Raises:
+        CredoError: the tasks have another dimension.
+        DataError: a file cannot be read or written.
+    """
+    if words.out is not None:
+        require_writable_file(words.out, "--out")
+    file = words.file / OPERATOR if words.file.is_dir() else words.file
+    operator = flows.load_operator(file)
+    settings = _settings(words, file)
+    tasks = settings.tasks
+    if tasks.dim != operator.dim:
+        raise CredoError(
+            f"{file} holds an operator of dimension {operator.dim}; the tasks have the dimension {tasks.dim}."
+        )
+    stages = settings.plan.stages if words.stages is None else words.stages
+    kinds = f"{type(operator).__name__} on {type(tasks).__name__}"
+    note(f"{kinds}: {words.sequences} sequences of {stages} updates")
+    scored = jax.jit(
+        lambda params: flows.validate(
+            operator,
+            params,
+            tasks,
+            jax.random.key(words.seed),
+            sequences=words.sequences,
+            stages=stages,
+            loss=settings.plan.loss,
+        )
+    )
+    table = {name: np.asarray(column) for name, column in scored(operator.params).items()}
+    scores = {name: float(np.mean(column)) for name, column in table.items()}
+    show_grid(scores, f"{words.sequences} sequences of {stages} updates")
+    times = update_times(operator, tasks)
+    print(
+        f"An update takes {times['update']:.2f} ms of processor time, and {times['with_density']:.2f} ms "
+        "with the density."
+    )
+    if words.out is not None:
+        stagewise = {name: column.tolist() for name, column in table.items()}
+        contents = {"format": 1, "scores": scores, "stages": stagewise, "milliseconds": times}
+        write_atomically(words.out, json_bytes(contents))
+    return 0
+
+
+def _settings(words: Examination, file: Path) -> Any:
+    if words.tasks is not None:
+        return read_config(words.tasks)
+    header, _ = read_tree(file, "operator")
+    plain = header.get("notes", {}).get("settings")
+    if not isinstance(plain, dict):
+        raise FormatError(f"{file} does not say on what it was trained; name tasks by --tasks CONFIG.toml.")
+    return read_settings(plain)
+
+
+def update_times(operator: FlowOperator, tasks: Tasks[Any]) -> dict[str, float]:
+    """Processor time of one update in milliseconds, without and with the density: the least of many."""
+    _, stage = tasks.observe(tasks.begin(jax.random.key(0)), jax.random.key(1))
+    x, y = stage.x, stage.y
+    if hasattr(tasks, "segment_loss"):  # a chain of observations: time the first of them
+        x, y = jax.tree.map(lambda leaf: leaf[0], (x, y))
+
+    def bayes(values: jax.Array, y: Any) -> Any:
+        return operator.transport(
+            operator.params, values, stage.log_weights, lambda z: tasks.log_likelihood(z, x, y), x, y
+        )
+
+    programs = {
+        "update": jax.jit(lambda values, y: bayes(values, y).forward(values)),
+        "with_density": jax.jit(lambda values, y: bayes(values, y).forward_density(values)),
+    }
+    times = {}
+    for name, program in programs.items():
+        jax.block_until_ready(program(stage.values, y))
+        passed = []
+        for _ in range(REPEATS):
+            start = time.process_time()
+            jax.block_until_ready(program(jnp.asarray(stage.values), y))
+            passed.append(time.process_time() - start)
+        times[name] = 1e3 * min(passed)
+    return times

@@ -1,0 +1,192 @@
+"""`credo flow train`: an operator is trained on the tasks of a file, and the results are written."""
+
+from __future__ import annotations
+
+import json
+import time
+import tomllib
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from credo import flows
+from credo.cli import flow_report, output
+from credo.cli.flow_progress import FlowWatch
+from credo.cli.interrupt import Interruptible
+from credo.cli.progress import note
+from credo.core.errors import CredoError, DataError
+from credo.core.files import json_bytes, write_atomically
+from credo.core.records import replace
+from credo.flows.history import read_history
+from credo.flows.settings import Settings, read_settings
+from credo.flows.storage import save_operator
+
+__all__ = ["OPERATOR", "TRAINING", "Order", "read_config", "train_flow"]
+
+OPERATOR, TRAINING, SETTINGS = "operator.flow", "training.safetensors", "settings.json"
+"""The files of the operator, of where its training stands, and of its settings."""
+
+
+class Order(NamedTuple):
+    """The words of `credo flow train`.
+
+    Attributes:
+        config: the TOML file.
+        steps: the number of steps, or None for that of the file.
+        seed: the seed, or None for that of the file.
+        out: the folder for the results, or None.
+        resume: the folder of a training that was cut short, or None.
+        quiet: whether to say nothing but the table.
+    """
+
+    config: Path
+    steps: int | None
+    seed: int | None
+    out: Path | None
+    resume: Path | None
+    quiet: bool
+
+
+class Stopped(Exception):
+    """Training was asked to stop, and has been saved."""
+
+
+def read_config(path: Path, *, steps: int | None = None, seed: int | None = None) -> Settings:
+    """The settings of a TOML file.
+
+    Raises:
+        DataError: the file cannot be read, or is no TOML.
+        CredoError: a setting is not allowed.
+    """
+    try:
+        raw: dict[str, Any] = tomllib.loads(path.read_text())
+    except OSError as error:
+        raise DataError(f"cannot read {path}: {(error.strerror or str(error)).lower()}.") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise DataError(f"{path} is no TOML file: {str(error).rstrip('.')}.") from None
+    changed = {name: value for name, value in (("steps", steps), ("seed", seed)) if value is not None}
+    training = raw.get("training", {})
+    if changed and isinstance(training, dict):
+        raw["training"] = {**training, **changed}
+    try:
+        return read_settings(raw, path.parent)
+    except CredoError as error:
+        if isinstance(error, DataError):
+            raise
+        raise CredoError(f"{path}: {error}") from None
+
+
+def train_flow(words: Order) -> int:
+    """Train, print the summary, and write the results.
+
+    Returns:
+        The exit status: 0, or 128 and the number of the signal that stopped the training.
+
+    Raises:
+        CredoError: a setting is not allowed, or training diverges whatever the learning rate.
+        DataError: a file cannot be read or written.
+    """
+    settings = read_config(words.config, steps=words.steps, seed=words.seed)
+    saved = None if words.resume is None else _saved(words.resume)
+    folder = words.out if words.resume is None else words.resume
+    name = f"flow-{words.config.stem}"
+    with (
+        Interruptible("steps") as interrupt,
+        output.writing(folder, name, saved, TRAINING) as place,
+    ):
+        if place.sentence and saved is None:
+            note(place.sentence, words.quiet)
+        size = sum(leaf.size for leaf in _leaves(settings))
+        note(
+            f"operator: {type(settings.operator).__name__} with {size:,} parameters, dimension "
+            f"{settings.operator.dim}; tasks: {type(settings.tasks).__name__}; "
+            f"{settings.plan.steps:,} steps of {settings.plan.batch} tasks",
+            words.quiet,
+        )
+        _keep_settings(place.files / SETTINGS, settings.plain, words.resume)
+        start = time.monotonic()
+        courses: list[flows.History] = []
+        try:
+            with FlowWatch(settings.plan.steps, words.quiet) as watch:
+
+                def progress(history: flows.History) -> None:
+                    courses[:] = [history]
+                    watch.tell(history)
+                    if interrupt.stopped:
+                        raise Stopped
+
+                interrupt.busy = True
+                trained = flows.train(
+                    settings.tasks,
+                    settings.operator,
+                    plan=settings.plan,
+                    key=settings.seed,
+                    out=place.files,
+                    progress=progress,
+                )
+                interrupt.busy = False
+        except (Stopped, KeyboardInterrupt):
+            if not place.belief.is_file():
+                note("credo: interrupted; nothing was written.")
+                return interrupt.status
+            steps = courses[0].steps if courses else 0
+            note(
+                f"credo: interrupted after {steps:,} steps; training is saved, go on with: "
+                f"{_again(words, place)}"
+            )
+            return interrupt.status
+        history = courses[0] if courses else read_history(place.belief)
+        contents = flow_report.contents(settings, history, time.monotonic() - start)
+        save_operator(
+            place.files / OPERATOR,
+            trained,
+            notes={"settings": settings.plain, "steps": history.steps, "scores": contents.scores},
+        )
+        hints = flow_report.write(place.files, contents, trained, settings)
+        place.commit()
+    flow_report.show(contents)
+    for hint in hints:
+        note(hint, words.quiet)
+    note(f"report: {place.path}/report.html   operator: {place.path}/{OPERATOR}", words.quiet)
+    return 0
+
+
+def _saved(folder: Path) -> Path:
+    training = folder / output.UNFINISHED / TRAINING
+    if training.is_file():
+        return training
+    if (folder / TRAINING).is_file():
+        raise DataError(
+            f"--resume {folder} holds a training that is complete; there is nothing to go on with."
+        )
+    raise DataError(f"--resume {folder} holds no training; name the folder of one that was cut short.")
+
+
+def _keep_settings(file: Path, plain: dict[str, Any], resume: Path | None) -> None:
+    """Write the settings beside the training, or compare them with those that stand there."""
+    if resume is not None and file.is_file():
+        earlier = json.loads(file.read_text())
+        for table, values in plain.items():
+            before = earlier.get(table, {})
+            for name in sorted({*values, *before}):
+                if values.get(name) != before.get(name):
+                    raise CredoError(
+                        f"--resume {resume} holds a training with another {name} of {table}: use its "
+                        "settings, or train anew."
+                    )
+    write_atomically(file, json_bytes(plain))
+
+
+def _again(words: Order, place: output.Folder) -> str:
+    parts = ["credo flow train", str(words.config)]
+    parts += [] if words.steps is None else [f"--steps {words.steps}"]
+    parts += [] if words.seed is None else [f"--seed {words.seed}"]
+    return " ".join([*parts, f"--resume {place.path}"])
+
+
+def _leaves(settings: Settings) -> list[Any]:
+    import jax
+
+    blank = replace(settings.operator, params=None)  # type: ignore[type-var]
+    return jax.tree.leaves(jax.eval_shape(blank.start, jax.random.key(0))) or [np.zeros(0)]
