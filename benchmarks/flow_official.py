@@ -25,7 +25,8 @@ def build(folder: Path, dim: int, particles: int) -> tuple[Any, Any, Any, Any]:
     work = Path("/tmp") if Path("/tmp").is_dir() else Path()
     sys.path.insert(0, str(folder.resolve()))
     sys.argv = f"""main.py -gpu -1 -num_particles {particles} -stage_len -1 -batch_size 1 -phase train
-        -feed_context_input True -layer_cond concat -gauss_dim {dim} -train_samples 25 -train_kernel_embed True
+        -feed_context_input True -layer_cond concat -gauss_dim {dim} -train_samples 25
+        -train_kernel_embed True
         -save_dir {work} -solver rk4 -time_mode adaptive -time_length 1.0 -test_length 25""".split()
     import torch
 

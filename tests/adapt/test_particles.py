@@ -76,8 +76,9 @@ def test_particles_do_in_a_wrapper_what_a_kalman_filter_does_there(name: str) ->
 def test_every_regime_begins_with_particles_of_its_own() -> None:
     prior = PARTICLES.init(jnp.zeros(2), var=4.0, key=1)
     parent = credo.replace(prior, t=jnp.asarray(7))
-    first = PriorReset().begin(parent, prior, None)
-    second = PriorReset().begin(credo.replace(parent, t=jnp.asarray(8)), prior, None)
+    reset: PriorReset[credo.Particles] = PriorReset()
+    first = reset.begin(parent, prior, None)
+    second = reset.begin(credo.replace(parent, t=jnp.asarray(8)), prior, None)
     assert int(first.t) == 7 and not np.intersect1d(first.values, second.values).size
     assert jnp.allclose(first.var, 4.0, rtol=0.4)
     # Without a source, the prior's own particles are all there is.

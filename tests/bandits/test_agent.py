@@ -224,6 +224,6 @@ def test_a_thompson_agent_over_particles_finds_the_best_arm(wrapped: bool) -> No
     )
     learner = credo.RunLength(learner, 0.005, 2) if wrapped else learner
     agent = bandits.Agent(learner, 3, "arms", bandits.Thompson())
-    world = bandits.BernoulliArms(chances=[0.1, 0.5, 0.9])
+    world = bandits.BernoulliArms(chances=jnp.array([0.1, 0.5, 0.9]))
     report = bandits.play(agent, world, steps=120, seeds=2, params=jnp.zeros(()), var=2.0)
     assert np.all(report.totals > 80)  # 60 by chance, and 108 by always pulling the best

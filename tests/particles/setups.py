@@ -8,7 +8,15 @@ import jax.numpy as jnp
 import numpy as np
 
 import credo
-from credo.particles import Metropolis
+from credo.particles import (
+    KernelBayes,
+    KernelFilter,
+    Langevin,
+    Metropolis,
+    MirrorDescent,
+    NonparametricVariational,
+    learned_filter,
+)
 
 N, P, T = 8, 2, 4
 LINEAR = credo.Model(lambda z, x: x @ z, credo.Normal(0.5))
@@ -29,6 +37,15 @@ LEARNERS: dict[str, Any] = {
     "LEDH, weighted": credo.daum_huang(BENT, N, WALK, local=True, weighted=True, steps=2),
     "SVGD": credo.svgd(BENT, N, steps=3),
     "Fokker-Planck": credo.fokker_planck(BENT, N, steps=3),
+    "kernel Bayes": KernelBayes(BENT, N, WALK),
+    "kernel filter": KernelFilter(BENT, N, WALK, pairs=N, horizon=2),
+    "mirror descent": MirrorDescent(BENT, N, iterations=2),
+    "mirror descent, total": MirrorDescent(BENT, N, total=T),
+    "Langevin": Langevin(BENT, N, iterations=2),
+    "Langevin, total": Langevin(BENT, N, total=T, rate=0.01),
+    "nonparametric": NonparametricVariational(BENT, N, components=2, iterations=2),
+    "GRU proposal": learned_filter(
+        BENT, WALK, example=(XS[0], YS[0]), size=P, particles=N, network="gru", hidden=(4,), memory=3
+    ),
 }
 """One learner for each mechanism. To have another one tested as a learner, add it here."""
-

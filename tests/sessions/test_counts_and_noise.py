@@ -72,6 +72,18 @@ def test_noise_that_follows_the_inputs_is_learned() -> None:
     assert sd is not None and sd[1] > 5 * sd[0]
 
 
+def test_particles_learn_a_table_and_their_noise(tmp_path: Path) -> None:
+    rows = rows_of(X[:, 0] + 0.3 * RNG.normal(size=400))
+    session = Session.from_rows(rows, "y", model="linear", posterior="particles:200", chunk=50)
+    session.learn(rows[:300])
+    session.save(tmp_path / "session.credo")
+    again = Session.load(tmp_path / "session.credo")
+    again.learn(rows[300:])
+    sd = again.predict([{"a": 0.0, "b": 0.0}]).sd
+    assert again.rows_refused == 0 and sd is not None and 0.2 < float(sd[0]) < 0.5
+    assert again.metrics()["rmse"] < 0.45
+
+
 @pytest.mark.parametrize(("task", "choice"), [("regression", "inputs"), ("count", "input"), ("count", 0.3)])
 def test_noise_that_does_not_fit_is_refused(task: str, choice: object) -> None:
     with pytest.raises(CredoError, match="noise_var"):

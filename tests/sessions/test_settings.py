@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 
@@ -53,7 +54,7 @@ def test_networks_come_back_from_their_text(text: str) -> None:
     assert str(Network.parse(text)) == text and Network.parse(Network.parse(text)) == Network.parse(text)
 
 
-@pytest.mark.parametrize("text", ["full", "diagonal", "low-rank:7"])
+@pytest.mark.parametrize("text", ["full", "diagonal", "low-rank:7", "particles:50"])
 def test_posteriors_come_back_from_their_text(text: str) -> None:
     assert str(Posterior.parse(text)) == text
     assert Posterior.parse(text.replace("-", "_").upper()) == Posterior.parse(text)
@@ -64,6 +65,18 @@ def test_posteriors_without_a_rank_refuse_one() -> None:
         Posterior("full", 3)
     with pytest.raises(CredoError, match="takes nothing after a colon"):
         Posterior.parse("diagonal:3")
+    with pytest.raises(CredoError, match="has no particles"):
+        Posterior("full", particles=3)
+    with pytest.raises(CredoError, match="with a whole number for the particles; got 'particles:many'"):
+        Posterior.parse("particles:many")
+    with pytest.raises(CredoError, match="at least 2; got 1"):
+        Posterior.parse("particles:1")
+
+
+@pytest.mark.parametrize("other", [{"method": "blr"}, {"curvature": "mc-ef"}, {"iterations": 3}])
+def test_particles_are_learned_by_a_method_of_their_own(other: dict[str, Any]) -> None:
+    with pytest.raises(CredoError, match="`posterior='particles'`"):
+        resolve(Options(posterior="particles:50", **other), "regression", (3,), 0)
 
 
 def test_records_and_texts_give_the_same_settings() -> None:

@@ -1,11 +1,10 @@
 """A normal prior of one particle, conditioned on an observation by linearising the model.
 
 A particle's prior is written as z = c + L u with u ~ N(0, I). Near a point u_k the log-likelihood is replaced
-by l_k + e' d - d' V d / 2 with d = J L (u - u_k), where e is the score of the likelihood and V = A A' its
-Fisher information. Then p(u | y) = N(mu, inv(I + B'B)) with B = A' J L, and its normaliser is known:
+by a constant and e' d - d' V d / 2 with d = J L (u - u_k), where e is the score of the likelihood and
+V = A A' its Fisher information. Then p(u | y) = N(mu, inv(I + B'B)) with B = A' J L and
 
-    g = L'J' (e + V J L u_k),   mu = L'J' inv(I + V J L L'J') (e + V J L u_k)
-    log Z = h + g' mu / 2 - log det(I + B B') / 2,   h the height of the quadratic at u = 0
+    mu = L'J' inv(I + V J L L'J') (e + V J L u_k) = inv(I + B'B) g,   g = L'J' (e + V J L u_k).
 
 All of it is exact where the model is affine and the noise normal. No noise is inverted, and L may be
 singular.
@@ -13,10 +12,11 @@ singular.
 
 from __future__ import annotations
 
+import jax
 import jax.numpy as jnp
 import jax.scipy.linalg as jsl
 
-from credo.core.records import record
+from credo.core.records import record, replace
 from credo.core.trees import Unravel
 from credo.core.types import Array, PyTree
 from credo.learners.curvatures import Local
@@ -47,17 +47,21 @@ class Evidence:
     y: PyTree
     weight: Array
 
-    def local(self, value: Array, root: Array) -> tuple[Local, Array]:
-        """The log-likelihood near one particle z = value + L u: rows J L, score e, root A; and its height."""
+    def log_prob(self, value: Array) -> Array:
+        """The weighted log-likelihood of one particle (P,)."""
+        eta = self.model.outputs(value, self.unravel, self.x)
+        return Objective(self.model.likelihood, self.y, self.weight).log_prob(eta)
+
+    def local(self, value: Array, root: Array) -> Local:
+        """The log-likelihood near one particle z = value + L u, as rows J L, score e and root A."""
         eta, rows = self.model.linearize(value, self.unravel, self.x)
         return self.local_at(eta, rows.dense() @ root)
 
-    def local_at(self, eta: Array, rows: Array) -> tuple[Local, Array]:
-        """The log-likelihood near the outputs eta (C,), which move by rows (C, k); and its height there."""
+    def local_at(self, eta: Array, rows: Array) -> Local:
+        """The log-likelihood near the outputs eta (C,), which move by rows (C, k)."""
         likelihood = self.model.likelihood
         score, root = likelihood.score(eta, self.y), likelihood.fisher_root(eta, self.y)
-        local = Local(DenseRows(rows), score, root, eta).weighted(self.weight)
-        return local, Objective(likelihood, self.y, self.weight).log_prob(eta)
+        return Local(DenseRows(rows), score, root, eta).weighted(self.weight)
 
 
 @record
@@ -65,16 +69,14 @@ class Conditioned:
     """The law of u given the observation, N(mean, inv(I + B'B)), under the linearised model.
 
     Attributes:
-        mean: mu (P,).
+        mean: mu (P,), or where a smaller step was taken from the prior mean.
         rows: B (m, P).
         slope: g (P,), the gradient of the quadratic at u = 0.
-        height: the quadratic at u = 0.
     """
 
     mean: Array
     rows: Array
     slope: Array
-    height: Array
 
     @property
     def thin(self) -> Array:
@@ -96,54 +98,59 @@ class Conditioned:
         rows = self.thin
         return narrow(u, rows, rows, rows @ rows.T)
 
-    def log_model(self, u: Array) -> Array:
-        """The log-likelihood that the linearised model gives to u (P,)."""
-        bent = self.rows @ u
-        return self.height + self.slope @ u - 0.5 * bent @ bent
+    def log_ratio(self, u: Array) -> Array:
+        """The log ratio of the prior N(0, I) of u to this law, at u (P,)."""
+        gap = u - self.mean
+        bent = self.rows @ gap
+        return 0.5 * (gap @ gap + bent @ bent - u @ u - self._volume())
 
-    @property
-    def log_normalizer(self) -> Array:
-        """The log evidence of the linearised model."""
+    def _volume(self) -> Array:
+        """log det(I + B B')."""
         count, size = self.rows.shape
         inner = self.rows @ self.rows.T if count <= size else self.rows.T @ self.rows
-        volume = log_det(jnp.eye(inner.shape[0], dtype=inner.dtype) + symmetric(inner))
-        return self.height + 0.5 * self.slope @ self.mean - 0.5 * volume
+        return log_det(jnp.eye(inner.shape[0], dtype=inner.dtype) + symmetric(inner))
 
 
-def condition(evidence: Evidence, centre: Array, root: Array, iterations: int = 1) -> Conditioned:
+def condition(evidence: Evidence, centre: Array, root: Array, iterations: int, straight: bool) -> Conditioned:
     """Condition the prior N(centre, L L') of one particle on an observation.
 
     Arguments:
         evidence: the observation.
         centre: the prior mean (P,), where the model is linearised first.
-        root: L (P, P), which may be singular.
-        iterations: how often the model is linearised, each time at the latest posterior mean (the iterated
-            extended Kalman filter, which is Gauss-Newton's method for the mode).
+        root: L (P, k), which may be singular.
+        iterations: how often the model is linearised, each time at the latest mean (Gauss-Newton's method).
+        straight: whether the model is affine and the log-likelihood quadratic. Where they are not, a whole
+            step to the next mean may lead far from both prior and observation: of the shares 1, 1/2, 1/4,
+            1/8 and 0 of it, that with the highest posterior density is taken.
 
     Returns:
-        The law of u in z = centre + L u. Cost of an iteration: a Jacobian, C P^2 and C^3.
+        The law of u in z = centre + L u. Cost of an iteration: a Jacobian, C P^2 and C^3, and five
+        evaluations of the model where it is not straight.
     """
     at = jnp.zeros(root.shape[1], centre.dtype)
+    if straight:
+        return condition_on(evidence.local(centre, root), at)
+
+    def height(u: Array) -> Array:
+        logs = evidence.log_prob(centre + root @ u) - 0.5 * u @ u
+        return jnp.where(jnp.isnan(logs), -jnp.inf, logs)
+
     for _ in range(iterations):
-        local, height = evidence.local(centre + root @ at, root)
-        conditioned = condition_on(local, height, at)
-        at = conditioned.mean
-    return conditioned
+        conditioned = condition_on(evidence.local(centre + root @ at, root), at)
+        shares = jnp.asarray([1.0, 0.5, 0.25, 0.125, 0.0], centre.dtype)
+        points = at[None, :] + shares[:, None] * (conditioned.mean - at)[None, :]
+        at = points[jnp.argmax(jax.vmap(height)(points))]
+    return replace(conditioned, mean=at)
 
 
-def condition_on(local: Local, height: Array, at: Array) -> Conditioned:
+def condition_on(local: Local, at: Array) -> Conditioned:
     """Condition N(0, I) on a local model that was measured at u_k.
 
     Arguments:
         local: rows J L, score e and root A there, weighted.
-        height: the log-likelihood there.
         at: u_k (k,).
     """
     outputs = local.rows.dense()
-    there = outputs @ at
-    residual = local.residual + local.bend(there)
-    rows = local.factor.dense()
+    residual = local.residual + local.bend(outputs @ at)
     mean = kalman_weights(local.root, residual, outputs @ outputs.T) @ outputs
-    back = rows @ at
-    level = height - local.residual @ there - 0.5 * back @ back
-    return Conditioned(mean, rows, residual @ outputs, level)
+    return Conditioned(mean, local.factor.dense(), residual @ outputs)

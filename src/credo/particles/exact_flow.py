@@ -16,7 +16,7 @@ from credo.particles.affine_map import MomentLearner
 from credo.particles.base import ParticleLearner
 from credo.particles.conditioning import Evidence
 from credo.particles.filter import ParticleFilter
-from credo.particles.guided import Observed, law_of
+from credo.particles.guided import Observed, is_straight, law_of
 from credo.particles.homotopy import journey, stations
 from credo.particles.linear_outputs import linear_outputs, predicted_moments
 from credo.particles.proposals import Proposal
@@ -70,7 +70,7 @@ class DaumHuang(MomentLearner):
     ) -> tuple[Particles, Array]:
         around = predicted_moments(self, belief)
         evidence = Evidence(self.model, belief.unravel, x, y, weight)
-        grid = grid_of(self, belief, x, self.steps)
+        grid = stations(self.steps, is_straight(self, belief, x))
         white = around.whiten(belief.values)
         if self.local:
 
@@ -130,7 +130,7 @@ class FlowProposal(Proposal):
     ) -> tuple[Particles, Array, Array]:
         """The particles after the flow, with their weights."""
         observed = Observed(learner, belief, x, y, weight)
-        grid = grid_of(learner, belief, x, self.steps)
+        grid = stations(self.steps, is_straight(learner, belief, x))
         values, log_ratios = (self._local if self.local else self._shared)(observed, key, grid)
         return observed.weigh(values, belief.log_weights + log_ratios)
 
@@ -165,12 +165,6 @@ class FlowProposal(Proposal):
         ratios = log_moves(values, belief.parents) - log_moves(belief.values, belief.parents) + log_det
         # where no time has passed, the particles of the prior are weighed as they are
         return jnp.where(moved, values, belief.values), jnp.where(moved, ratios, 0.0)
-
-
-def grid_of(learner: ParticleLearner, belief: Particles, x: PyTree, steps: int) -> np.ndarray:
-    """The steps of a flow: one where the model is affine and the log-likelihood quadratic."""
-    affine = learner.model.affine(belief.values[0], belief.unravel, x)
-    return stations(steps, affine and learner.model.each.likelihood.quadratic)
 
 
 def daum_huang(

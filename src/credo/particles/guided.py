@@ -16,7 +16,7 @@ from credo.particles.conditioning import Evidence, condition
 from credo.particles.proposals import Proposal, weigh
 from credo.particles.resampling import resample
 
-__all__ = ["Adapted", "Guided", "law_of"]
+__all__ = ["Adapted", "Guided", "Observed", "is_straight", "law_of"]
 
 
 def law_of(learner: ParticleLearner, belief: Particles, parent: Array) -> tuple[Array, Array]:
@@ -49,6 +49,12 @@ def law_of(learner: ParticleLearner, belief: Particles, parent: Array) -> tuple[
     return jnp.where(moved, mean, parent), jnp.where(moved, root, 0.0)
 
 
+def is_straight(learner: ParticleLearner, belief: Particles, x: PyTree) -> bool:
+    """Whether the model is affine and the log-likelihood quadratic, so that one linearisation is exact."""
+    model = learner.model
+    return model.each.likelihood.quadratic and model.affine(belief.values[0], belief.unravel, x)
+
+
 @record
 class Guided(Proposal):
     """Propose from p(z_t | z_{t-1}, y_t) with the model linearised: an extended Kalman filter a particle.
@@ -60,7 +66,8 @@ class Guided(Proposal):
     proposal is the bootstrap's.
 
     Arguments:
-        iterations: how often the model is linearised for a particle, each time at the latest mean.
+        iterations: how often the model is linearised for a particle, each time at the latest mean. Steps that
+            would overshoot are shortened.
 
     Raises:
         CredoError: `iterations` is below 1.
@@ -88,21 +95,22 @@ class Guided(Proposal):
         """One particle for each parent, with the weights of importance sampling."""
         assert belief.parents is not None
         observed = Observed(learner, belief, x, y, weight)
-        values, looks, models = observed.draw(belief.parents, key, self.iterations)
-        return observed.weigh(values, belief.log_weights + looks - models)
+        values, _, log_ratios = observed.draw(belief.parents, key, self.iterations)
+        return observed.weigh(values, belief.log_weights + log_ratios)
 
 
 @record
 class Adapted(Proposal):
     """Resample with a look ahead, then propose from p(z_t | z_{t-1}, y_t): an auxiliary particle filter.
 
-    Parents are drawn in proportion to W p(y_t | z_{t-1}) (Pitt & Shephard 1999), then each child from
+    Parents are drawn in proportion to W p(y_t | z_{t-1}) (Pitt & Shephard 1999), and each child from
     p(z_t | z_{t-1}, y_t), both with the model linearised as in `Guided`; the weights correct what that
     leaves. For an affine model with normal noise and normal dynamics nothing is left: all weights are equal,
     and the filter is fully adapted.
 
     Arguments:
-        iterations: how often the model is linearised for a particle, each time at the latest mean.
+        iterations: how often the model is linearised for a particle, each time at the latest mean. Steps that
+            would overshoot are shortened.
 
     Raises:
         CredoError: `iterations` is below 1.
@@ -135,8 +143,9 @@ class Adapted(Proposal):
         ahead = belief.log_weights + looks
         count = belief.values.shape[0]
         ancestors = resample(first, ahead, count)
-        values, _, models = observed.draw(belief.parents[ancestors], second, self.iterations)
-        return observed.weigh(values, jax.nn.logsumexp(ahead) - math.log(count) - models)
+        values, again, log_ratios = observed.draw(belief.parents[ancestors], second, self.iterations)
+        total = jax.nn.logsumexp(ahead) - math.log(count)
+        return observed.weigh(values, total - again + log_ratios)
 
 
 class Observed:
@@ -149,16 +158,20 @@ class Observed:
         self.evidence = Evidence(learner.model, belief.unravel, x, y, weight)
 
     def draw(self, parents: Array, key: Array, iterations: int) -> tuple[Array, Array, Array]:
-        """One child of each parent; the log evidence of the linearised model given each parent; and the
-        log-likelihood that the linearised model gives to each child.
+        """One child z of each parent; log p(y | m) p(m | z_{t-1}) / q(m) at the mean m of the proposal, which
+        looks ahead for log p(y | z_{t-1}); and log p(z | z_{t-1}) / q(z).
         """
+        learner, belief = self.learner, self.belief
+        straight = is_straight(learner, belief, self.evidence.x)
 
         def one(parent: Array, key: Array) -> tuple[Array, Array, Array]:
-            centre, root = law_of(self.learner, self.belief, parent)
-            conditioned = condition(self.evidence, centre, root, iterations)
+            centre, root = law_of(learner, belief, parent)
+            conditioned = condition(self.evidence, centre, root, iterations, straight)
             noise = jax.random.normal(key, (1, root.shape[1]), parent.dtype)
             u = conditioned.mean + conditioned.squeeze(noise)[0]
-            return centre + root @ u, conditioned.log_normalizer, conditioned.log_model(u)
+            peak = self.evidence.log_prob(centre + root @ conditioned.mean)
+            look = peak + conditioned.log_ratio(conditioned.mean)
+            return centre + root @ u, look, conditioned.log_ratio(u)
 
         return jax.vmap(one)(parents, jax.random.split(key, parents.shape[0]))
 

@@ -74,7 +74,7 @@ def journey(
 
     def step(state: tuple[Array, Array], ends: tuple[Array, Array]) -> tuple[tuple[Array, Array], Array]:
         at, u = state
-        conditioned = condition_on(*evidence.local(centre + root @ at, root), at)
+        conditioned = condition_on(evidence.local(centre + root @ at, root), at)
         moved, log_det = flow(conditioned, jnp.concatenate([at[None, :], u]), *ends)
         return (moved[0], moved[1:]), log_det
 

@@ -1,4 +1,4 @@
-"""The kernel Bayes rule: a posterior from joint draws of parameters and observations, without a likelihood."""
+"""The kernel Bayes rule: a posterior from joint draws of parameters and observations."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from credo.dynamics import Dynamics, Static
 from credo.models.model import Model
 from credo.particles.base import ParticleLearner
 from credo.particles.kernels import gaussian_gram, herd, median_distance
+from credo.particles.streaming import whole_evidence
 
 __all__ = ["KernelBayes", "KernelLearner", "kernel_bayes_weights"]
 
@@ -26,6 +27,7 @@ def kernel_bayes_weights(
     *,
     prior_ridge: ArrayLike = 1e-2,
     ridge: ArrayLike = 1e-4,
+    power: ArrayLike = 1.0,
 ) -> Array:
     """The weights of the kernel Bayes rule (Fukumizu, Song & Gretton 2013) on n training pairs (x_i, y_i).
 
@@ -42,6 +44,8 @@ def kernel_bayes_weights(
         column: k_y, the kernel of the observation with the training points y_i, (n,).
         prior_ridge: eps, above 0.
         ridge: delta, above 0.
+        power: what multiplies the log-likelihood. Where it is not 1, the positive parts of w / mu stand for
+            the likelihood and are raised to it.
 
     Returns:
         The weights (n,), which sum to 1. Some may be negative.
@@ -52,7 +56,8 @@ def kernel_bayes_weights(
     Example:
         >>> x = jnp.linspace(-2.0, 2.0, 20)[:, None]
         >>> gram = gaussian_gram(x, x, 1.0)
-        >>> weights = kernel_bayes_weights(gram, gram, gram.mean(1), gaussian_gram(x, jnp.ones((1, 1)), 1.0)[:, 0])
+        >>> column = gaussian_gram(x, jnp.ones((1, 1)), 1.0)[:, 0]
+        >>> weights = kernel_bayes_weights(gram, gram, gram.mean(1), column)
         >>> round(float(weights.sum()), 3), bool(weights @ x[:, 0] > 0.7)
         (1.0, True)
     """
@@ -62,6 +67,11 @@ def kernel_bayes_weights(
     system = jax.lax.complex(base[:, None] * gram_y, jnp.sqrt(as_like(ridge, prior)) * eye)
     right = base * column
     weights = jnp.real(jnp.linalg.solve(system, jax.lax.complex(right, jnp.zeros_like(right))))
+    both = (weights > 0) & (base > 0)
+    ratio = jnp.where(both, weights / jnp.where(both, base, 1.0), 0.0)
+    exponent = as_like(power, weights)
+    bent = jnp.where(both, base * jnp.where(both, ratio, 1.0) ** exponent, 0.0)
+    weights = jnp.where(exponent == 1, weights, bent)
     return weights / jnp.sum(weights)
 
 
@@ -104,11 +114,11 @@ class KernelLearner(ParticleLearner):
             gaussian_gram(left, right, scale_y)[:, 0],
             prior_ridge=self.prior_ridge,
             ridge=self.ridge,
+            power=jnp.max(weight),
         )
         chosen = _herded(values, weights, key, count=self.particles, scale=scale, jitter=self.jitter)
-        whole = jnp.all((weight == 0) | (weight == 1))
-        logs = belief.log_weights + self.log_likelihood(belief.values, belief.unravel, x, y, weight)
-        evidence = jnp.where(whole, jax.nn.logsumexp(logs), jnp.nan)
+        alike = jnp.all((weight == 0) | (weight == jnp.max(weight)))
+        evidence = jnp.where(alike, whole_evidence(self, belief, x, y, weight), jnp.nan)
         return belief.equal(jnp.where(jnp.all(jnp.isfinite(weights)), chosen, jnp.nan)), evidence
 
 
@@ -137,8 +147,8 @@ class KernelBayes(KernelLearner):
     Raises:
         CredoError: one of the settings is out of range.
 
-    An update is refused (`ok=False`) where all particles are equal, and for weights other than 0 and 1, since
-    the rule takes in whole observations.
+    An update is refused (`ok=False`) where all particles are equal, and where rows of a joint model have
+    different weights above 0, since the rule takes in an observation as a whole.
 
     Cost of a step: N model evaluations, a complex N x N system (N^3), and N^2 P. Approximate.
 
@@ -169,7 +179,7 @@ class KernelBayes(KernelLearner):
 
 
 def simulate(model: Model, values: Array, unravel: Unravel, x: PyTree, key: Array) -> PyTree:
-    """One draw of y for every particle, with a leading axis N; for a joint model, one for each of its rows."""
+    """One draw of y for every particle, with a leading axis N; for a joint model, one for each row."""
 
     def one(vector: Array, own: Array) -> PyTree:
         likelihood, etas = model.rows_of(model.outputs(vector, unravel, x), x)

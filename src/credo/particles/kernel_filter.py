@@ -45,7 +45,8 @@ class KernelFilter(KernelLearner):
     Raises:
         CredoError: one of the settings is out of range, or (in `init`) the examples do not fit.
 
-    An update is refused (`ok=False`) where most examples are equal, and for weights other than 0 and 1.
+    An update is refused (`ok=False`) where most examples are equal, and where rows of a joint model have
+    different weights above 0.
 
     Cost of a step: a complex n x n system (n^3), and (N + n)^2 P. Approximate: states outside of the examples
     cannot be reached.

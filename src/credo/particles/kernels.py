@@ -11,7 +11,7 @@ from credo.core.types import Array, ArrayLike
 __all__ = ["gaussian_gram", "herd", "median_distance", "squared_distances"]
 
 PAIRS = 8192
-"""How many pairs of points the median distance looks at, about: a sort of all would cost more than the rest."""
+"""About how many pairs of points the median distance looks at; to sort all would cost the most."""
 
 
 def squared_distances(left: Array, right: Array) -> Array:

@@ -86,8 +86,8 @@ class LinearOutputs:
         """The law of u given an observation, with the likelihood made quadratic at the latest mean."""
         at = jnp.zeros(self.rows.shape[1], self.rows.dtype)
         for _ in range(iterations):
-            local, height = evidence.local_at(self.eta + self.rows @ at, self.rows)
-            conditioned = condition_on(self._blurred(local), height, at)
+            local = evidence.local_at(self.eta + self.rows @ at, self.rows)
+            conditioned = condition_on(self._blurred(local), at)
             at = conditioned.mean
         return conditioned
 

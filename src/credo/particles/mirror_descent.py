@@ -36,12 +36,12 @@ class MirrorDescent(ParticleLearner):
     so that q becomes proportional to q^(1 - g) pi^g. There are two targets.
 
     - `total=None`, for a stream of any length: pi = q_{t-1} p(y_t | z), with the belief before the
-      observation as the prior. The `iterations` steps have sizes 1 / I, 1 / (I - 1), ..., 1 and reach pi. With
-      one step this is importance sampling from the density.
-    - `total=n`, the number of rows of the whole stream: pi = p(z) p(y_t | z)^(n / B) for a batch of B rows, an
-      unbiased estimate of the logarithm of the posterior of *all* n rows, with the prior of `init`. Steps
-      have sizes g_t = `rate`, and particles settle at the posterior of all rows as g_t falls. Before the end
-      the belief is no posterior of the rows so far.
+      observation as the prior. The I = `iterations` steps have sizes 1 / I, 1 / (I - 1), ..., 1, and
+      reach pi. With one step this is importance sampling from the density.
+    - `total=n`, the number of rows of the whole stream: pi = p(z) p(y_t | z)^(n / B) for a batch of B rows.
+      Its logarithm estimates that of the posterior of *all* n rows, with the prior of `init`, without bias.
+      Steps have sizes g_t = `rate`, and particles settle at the posterior of all rows as g_t falls. Before
+      the end the belief is no posterior of the rows so far.
 
     Kernels have the covariance of the set and are drawn towards its mean, and the draws are shifted and
     stretched, so that mean and covariance survive a step exactly (`shrink`). With the plain kernels and draws

@@ -127,7 +127,8 @@ def optimal_resample(key: Array, log_weights: Array, count: int) -> tuple[Array,
     # Rounding can miss or add one; the heaviest light particles make the number right.
     rank = jnp.where(sure, 2.0, jnp.where(chosen, 1.0, 0.0)) + weights
     indices = jnp.sort(jnp.argsort(-rank)[:count])
-    log_level = jnp.log(jnp.where(level > 0, level, 1.0))
+    # c is 0 where fewer than `count` particles have any weight; the others are kept without.
+    log_level = jnp.where(level > 0, jnp.log(jnp.where(level > 0, level, 1.0)), -jnp.inf)
     kept_logs = jnp.where(sure[indices], jnp.log(weights[indices]), log_level)
     return indices, jax.nn.log_softmax(kept_logs)
 

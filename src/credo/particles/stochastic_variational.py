@@ -17,7 +17,7 @@ from credo.learners.recursive import RecursiveLearner
 from credo.learners.rules.rates import Rate, as_rate, rate_at
 from credo.models.model import Model
 
-__all__ = ["PriorShare", "WholeStream", "stochastic_variational"]
+__all__ = ["PriorShare", "WholeStream", "svi"]
 
 NEARLY_ALL = 1.0 - 1e-4
 """The largest share of the prior, which keeps its precision finite next to the rest."""
@@ -95,7 +95,7 @@ def falling_rate(t: Array) -> Array:
     return (t.astype(float) + 2.0) ** -0.7
 
 
-def stochastic_variational(
+def svi(
     model: Model,
     *,
     samples: int = 10,
@@ -139,7 +139,7 @@ def stochastic_variational(
     Example:
         >>> import credo
         >>> model = credo.Model(lambda z, x: z, credo.Normal(1.0))
-        >>> learner = stochastic_variational(model, samples=100)
+        >>> learner = svi(model, samples=100)
         >>> ys = jnp.full((9, 1), 1.0)
         >>> belief, trace = credo.run(learner, learner.init(jnp.zeros(1)), None, ys, key=0)
         >>> round(float(belief.mean[0]), 1), round(float(belief.sd[0]), 1)

@@ -32,7 +32,8 @@ class NonparametricVariational(ParticleLearner):
 
     With the log joint f of the target, it raises the bound
 
-        1/K sum_k [f(mu_k) + s_k^2 / 2 tr f''(mu_k)] - 1/K sum_k log 1/K sum_j N(mu_k; mu_j, (s_k^2 + s_j^2) I)
+        1/K sum_k [f(mu_k) + s_k^2 / 2 tr f''(mu_k)]
+        - 1/K sum_k log 1/K sum_j N(mu_k; mu_j, (s_k^2 + s_j^2) I)
 
     whose first part expands f to second order and whose second part bounds the entropy from below. The
     centres follow the gradient of f without the trace, as in the source, which avoids third derivatives;

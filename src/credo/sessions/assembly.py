@@ -44,7 +44,7 @@ from credo.likelihoods import (
     Poisson,
 )
 from credo.models import Model
-from credo.particles import ParticleLearner, gaussian_map
+from credo.particles import ParticleLearner, liu_west
 from credo.sessions import defaults
 from credo.sessions.drift import Drift
 from credo.sessions.growth import slots
@@ -132,7 +132,7 @@ def _learner(settings: Settings, model: Model) -> SessionLearner:
         gradient = GradientLearner(model, rate, optimizer, 1, capacity, _dynamics(drift))
         return _run_length(drift, gradient) if drift.kind == "run-length" else gradient
     if settings.posterior.particles is not None:
-        return _adapting(drift, gaussian_map(model, settings.posterior.particles, _dynamics(drift)))
+        return _adapting(drift, liu_west(model, settings.posterior.particles, _dynamics(drift)))
     recursive = RecursiveLearner(
         model,
         _family(settings.posterior, defaults.dense(settings.method, settings.curvature, drift.kind)),

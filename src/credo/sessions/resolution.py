@@ -63,13 +63,17 @@ def resolve(
     rate = _learning_rate(options, method)
     images = len(shape) > 1
     model = Network.parse(_chosen(options.model) or defaults.model(images))
+    wanted = _chosen(options.posterior)
+    wanted = None if wanted is None else Posterior.parse(wanted)
     noise_var = _noise_var(options, task)
+    if noise_var is None and task == "regression" and wanted is not None and wanted.kind == "particles":
+        noise_var = "input"  # particles learn the noise as a function among the parameters
     outputs = outputs_of(task, classes, noise_var=noise_var)
     size = count_parameters(model, outputs, shape)
     usual = defaults.drift(images, ordered) if method in RULES else "none"
     drift = Drift.parse(_chosen(options.drift) or usual)
     _require_wrapping(drift, method)
-    posterior = _posterior(_chosen(options.posterior), method, curvature, drift, size, images)
+    posterior = _posterior(wanted, method, curvature, drift, size, images)
     if posterior is not None and posterior.particles is not None and (iterations or 1) > 1:
         raise CredoError("`posterior='particles'` takes one step for each row.", field="iterations")
     require_memory(posterior, size, drift, model=model, outputs=outputs, method=method)

@@ -31,7 +31,7 @@ Tensors: TypeAlias = dict[str, np.ndarray]
 Functions: TypeAlias = dict[str, Any]
 """A user's functions by their path, which are not stored; and the structures of trees of other libraries."""
 
-_LATER = ("credo.adapt", "credo.bandits", "credo.ekf", "credo.particles")
+_LATER = ("credo.adapt", "credo.bandits", "credo.ekf", "credo.flows", "credo.particles")
 """Rooms whose records are known only after they are imported."""
 
 

@@ -82,7 +82,7 @@ def test_the_score_of_a_volatility_is_exact() -> None:
 def test_tables_of_a_linear_system_put_the_exact_truth_beside_the_published_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    small = pfbr_lds_plan.LinearPlan((2,), 2, 32, (32,), 100, ("bootstrap",), ("bootstrap",))
+    small = pfbr_lds_plan.LinearPlan((2,), 2, 32, (32,), 100, ("bootstrap",), ("bootstrap",), {})
     monkeypatch.setattr(pfbr_lds, "PLANS", {"quick": small})
     first = pfbr_lds.run("quick", 0, silent, Cells(tmp_path))
     cells = Cells(tmp_path)
@@ -95,7 +95,7 @@ def test_tables_of_a_linear_system_put_the_exact_truth_beside_the_published_one(
 
 
 def test_forecasts_of_lorenz_and_a_volatility(monkeypatch: pytest.MonkeyPatch) -> None:
-    small = pfbr_lorenz.LorenzPlan(2, 3, (("bootstrap, systematic", 32),), (2, 4, (32,)))
+    small = pfbr_lorenz.LorenzPlan(2, 3, (("bootstrap, systematic", 32),), (2, 4, (32,)), {})
     monkeypatch.setattr(pfbr_lorenz, "PLANS", {"quick": small})
     outcome = pfbr_lorenz.run("quick", 0, silent)
     assert all(np.isfinite(row.ours) for row in outcome.rows)
@@ -103,7 +103,7 @@ def test_forecasts_of_lorenz_and_a_volatility(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_a_mixture_has_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
-    mixture = pfbr_mixture.MixturePlan(2, 32, 50, ("bootstrap, systematic",))
+    mixture = pfbr_mixture.MixturePlan(2, 32, 50, ("one-pass SMC",), {})
     monkeypatch.setattr(pfbr_mixture, "PLANS", {"quick": mixture})
     outcome = pfbr_mixture.run("quick", 0, silent)
     words = {row.quantity: row.ours for row in outcome.rows}

@@ -28,7 +28,9 @@ from credo.experiments.pfbr.pfbr_gaussian_world import (
     simulate_means,
 )
 from credo.experiments.pfbr.pfbr_methods import STATIC, select
+from credo.experiments.pfbr.pfbr_problem import Problem
 from credo.experiments.pfbr.pfbr_scores import WeightedSet, score_normal
+from credo.experiments.pfbr.pfbr_training import simulated, train_methods
 from credo.experiments.pfbr.pfbr_trials import Trial, rows_of
 from credo.plots import new_figure
 
@@ -56,18 +58,19 @@ SCORES = {
 
 @dataclass(frozen=True)
 class GaussianPlan:
-    """What to run: dimensions, sequences, particles, draws of a cross-entropy, and methods."""
+    """What to run: dimensions, sequences, particles, draws, methods, and the steps of their training."""
 
     dims: tuple[int, ...]
     sequences: int
     particles: int
     draws: int
     methods: tuple[str, ...]
+    steps: Mapping[str, int]
 
 
 PLANS: dict[Size, GaussianPlan] = {
-    "quick": GaussianPlan((2,), 2, 256, 500, ("exact draws", "bootstrap")),
-    "full": GaussianPlan((2, 3, 5, 8, 10), 10, 256, 5000, STATIC),
+    "quick": GaussianPlan((2,), 2, 256, 500, ("exact draws", "affine map", "bootstrap"), {}),
+    "full": GaussianPlan((2, 3, 5, 8, 10), 10, 256, 5000, STATIC, {"PFBR, ours": 2000}),
 }
 
 # Run
@@ -80,7 +83,16 @@ def run(size: Size, seed: int, progress: Progress, cells: Cells | None = None) -
     series: Arrays = {"stage": np.arange(1, LENGTH + 1)}
     for number, dim in enumerate(plan.dims):
         part = portion(progress, number / len(plan.dims), (number + 1) / len(plan.dims))
-        results = _trial(dim, seed, plan).scores(
+        problem, seconds = train_methods(
+            f"pfbr-gaussian d={dim}",
+            gaussian_problem(dim),
+            simulated(gaussian_problem(dim), plan.particles, 10, plan.steps),
+            seed,
+            cells,
+            part,
+        )
+        rows += [Row(f"d={dim} s of training, {name}", value) for name, value in seconds.items()]
+        results = make_trial(dim, seed, plan, problem).scores(
             select(*plan.methods), plan.particles, cells, part, timed=True
         )
         picked = {name: _at_stages(scores) for name, scores in results.items()}
@@ -120,12 +132,13 @@ def _scores(draws: int, particles: WeightedSet, truth: NormalTruth, key: Array) 
     return score_normal(truth.mean, truth.cov, particles, key, draws)
 
 
-def _trial(dim: int, seed: int, plan: GaussianPlan) -> Trial:
+def make_trial(dim: int, seed: int, plan: GaussianPlan, problem: Problem) -> Trial:
+    """Return the trial of a dimension."""
     observations = simulate_means(dim, seed, plan.sequences)
     context: dict[str, Json] = {"dim": dim, "draws": plan.draws}
     truth = mean_posteriors(observations)
     name = f"pfbr-gaussian d={dim}"
-    return Trial(name, gaussian_problem(dim), observations, truth, judge(plan.draws), context, seed)
+    return Trial(name, problem, observations, truth, judge(plan.draws), context, seed)
 
 
 def _at_stages(scores: Arrays) -> Arrays:

@@ -11,9 +11,11 @@ import functools
 from collections.abc import Mapping
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from credo.core.types import Array
+from credo.datasets import linear_system
 from credo.experiments.engine.cell_folder import Cells
 from credo.experiments.engine.experiment import Outcome, Size
 from credo.experiments.engine.plain_data import Arrays, Json
@@ -30,8 +32,12 @@ from credo.experiments.pfbr.pfbr_lds_world import (
     simulate_systems,
 )
 from credo.experiments.pfbr.pfbr_methods import select
+from credo.experiments.pfbr.pfbr_problem import Problem
 from credo.experiments.pfbr.pfbr_scores import WeightedSet, score_normal
+from credo.experiments.pfbr.pfbr_training import Flows, train_methods
 from credo.experiments.pfbr.pfbr_trials import Trial, rows_of
+from credo.flows import LinearGaussianTasks
+from credo.flows.published import LinearSequences
 from credo.metrics.particles import gaussian_entropy
 
 __all__ = ["run"]
@@ -40,14 +46,25 @@ __all__ = ["run"]
 def run(size: Size, seed: int, progress: Progress, cells: Cells | None = None) -> Outcome:
     """Score every method by stage, and the methods of the curve by the number of particles."""
     plan = PLANS[size]
-    trials = {dim: _trial(dim, seed, plan) for dim in plan.dims}
+    trials: dict[int, Trial] = {}
     rows: list[Row] = []
     tables: dict[int, dict[str, Arrays]] = {}
     series: Arrays = {"stage": np.arange(1, LENGTH + 1)}
     arrays: Arrays = {}
     share = 0.8 / len(plan.dims)
-    for number, (dim, trial) in enumerate(trials.items()):
-        part = portion(progress, number * share, (number + 1) * share)
+    for number, dim in enumerate(plan.dims):
+        first, middle, last = (share * (number + k) for k in (0.0, 0.5, 1.0))
+        problem, seconds = train_methods(
+            f"pfbr-lds d={dim}",
+            linear_problem(dim),
+            flows(dim, plan),
+            seed,
+            cells,
+            portion(progress, first, middle),
+        )
+        rows += [Row(f"d={dim} s of training, {name}", value) for name, value in seconds.items()]
+        trial = trials[dim] = make_trial(dim, seed, plan, problem)
+        part = portion(progress, middle, last)
         results = trial.scores(select(*plan.methods), plan.particles, cells, part, timed=True)
         rows += _table(dim, trial, results)
         tables[dim] = results
@@ -55,7 +72,7 @@ def run(size: Size, seed: int, progress: Progress, cells: Cells | None = None) -
             for score in ("KDE", "old KDE", "Gaussian", "MMD2", "W2"):
                 series[f"{score}, d={dim}, {name}"] = scores[score].mean(axis=0)
         series[f"entropy, d={dim}"] = _entropies(trial.truth).mean(axis=0)
-    dim = plan.dims[0]
+    dim = min(plan.dims)
     for number, count in enumerate(plan.numbers):
         first, last = (0.8 + 0.2 * (number + k) / len(plan.numbers) for k in (0, 1))
         part = portion(progress, first, last)
@@ -73,6 +90,7 @@ def run(size: Size, seed: int, progress: Progress, cells: Cells | None = None) -
         "observations": LENGTH,
         "particles": plan.particles,
         "draws of a cross-entropy": plan.draws,
+        "steps of training": dict(plan.steps),
         "un-reset": "the posterior of a filter that goes on from the sequence before, as published",
     }
     seeds: dict[str, Json] = {"sequences": f"numpy.random.default_rng([{seed}, 0, dim])", "methods": seed}
@@ -95,12 +113,21 @@ def judge(draws: int) -> Judge:
     return scores
 
 
-def _trial(dim: int, seed: int, plan: LinearPlan) -> Trial:
+def flows(dim: int, plan: LinearPlan) -> Flows:
+    """Return what is trained for a dimension."""
+    transition, observation = (jnp.asarray(matrix) for matrix in linear_system(dim))
+    tasks = LinearGaussianTasks(transition, 1.0, observation, 1.0, length=LENGTH, particles=plan.particles)
+    sequences = LinearSequences(observation, 1.0, transition, particles=plan.particles, length=LENGTH)
+    return Flows(lambda operator: tasks, plan.steps, {}, sequences)
+
+
+def make_trial(dim: int, seed: int, plan: LinearPlan, problem: Problem) -> Trial:
+    """Return the trial of a dimension."""
     observations = simulate_systems(dim, seed, plan.sequences).observations
     truth = exact_posteriors(dim, observations)
     context: dict[str, Json] = {"dim": dim, "draws": plan.draws}
     name = f"pfbr-lds d={dim}"
-    return Trial(name, linear_problem(dim), observations, truth, judge(plan.draws), context, seed)
+    return Trial(name, problem, observations, truth, judge(plan.draws), context, seed)
 
 
 def _entropies(truth: LinearTruth) -> np.ndarray:

@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from credo.experiments.engine.experiment import Size
+from credo.experiments.pfbr.pfbr_methods import STATE_SPACE
 
 __all__ = ["PLANS", "PUBLISHED", "PUBLISHED_SECONDS", "SCORES", "LinearPlan"]
-
-_ALL = (
-    "exact draws",
-    "stochastic EnKF",
-    "square-root EnKF",
-    "bootstrap",
-    "bootstrap, systematic",
-)
 
 
 @dataclass(frozen=True)
@@ -25,10 +19,11 @@ class LinearPlan:
         dims: 2, 10 or both.
         sequences: how many are scored.
         particles: the number of particles of the table.
-        numbers: of particles, for the curve of Fig. 4 at the first of the dimensions.
+        numbers: of particles, for the curve of Fig. 4 at the smallest of the dimensions.
         draws: from the posterior, for a cross-entropy.
         methods: of the table.
         curve: methods of the curve.
+        steps: of training, by the name of the method.
     """
 
     dims: tuple[int, ...]
@@ -38,12 +33,28 @@ class LinearPlan:
     draws: int
     methods: tuple[str, ...]
     curve: tuple[str, ...]
+    steps: Mapping[str, int]
 
 
-_FEW = ("exact draws", "stochastic EnKF", "bootstrap")
+_FEW = ("exact draws", "affine map", "bootstrap")
 PLANS: dict[Size, LinearPlan] = {
-    "quick": LinearPlan((2, 10), 3, 256, (64, 1024), 1000, _FEW, _FEW[:1]),
-    "full": LinearPlan((2, 10), 25, 256, (64, 128, 256, 512, 1024), 5000, (*_ALL, "bootstrap, 8192"), _ALL),
+    "quick": LinearPlan((2, 10), 3, 256, (64, 1024), 1000, _FEW, _FEW[:1], {}),
+    "full": LinearPlan(
+        (10, 2),
+        25,
+        256,
+        (64, 128, 256, 512, 1024),
+        5000,
+        (*STATE_SPACE, "bootstrap, 8192"),
+        ("exact draws", "affine map", "PFBR, ours", "bootstrap", "fully adapted", "Liu-West", "KBR"),
+        {
+            "PFBR, ours": 3000,
+            "PFBR, ours, no base": 3000,
+            "PFBR, published": 1500,
+            "AESMC, mlp": 2000,
+            "AESMC, gru": 2000,
+        },
+    ),
 }
 
 SCORES = {

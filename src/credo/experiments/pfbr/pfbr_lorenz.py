@@ -30,6 +30,7 @@ from credo.experiments.pfbr.pfbr_lorenz_world import (
 )
 from credo.experiments.pfbr.pfbr_methods import METHODS, NONLINEAR
 from credo.experiments.pfbr.pfbr_scores import WeightedSet
+from credo.experiments.pfbr.pfbr_training import simulated, train_methods
 from credo.experiments.pfbr.pfbr_trials import Trial, rows_of
 from credo.plots import new_figure
 
@@ -49,6 +50,7 @@ class LorenzPlan:
         sequences: how many.
         length: observations of each.
         methods: each with its number of particles.
+        steps: of training, by the name of the method.
         volatility: sequences and length of the hidden volatility, and numbers of particles.
     """
 
@@ -56,16 +58,18 @@ class LorenzPlan:
     length: int
     methods: tuple[tuple[str, int], ...]
     volatility: tuple[int, int, tuple[int, ...]]
+    steps: Mapping[str, int]
 
 
 _BOOT = "bootstrap, systematic"
 PLANS: dict[Size, LorenzPlan] = {
-    "quick": LorenzPlan(2, 20, ((_BOOT, 256),), (2, 50, (256,))),
+    "quick": LorenzPlan(2, 20, ((_BOOT, 256),), (2, 50, (256,)), {}),
     "full": LorenzPlan(
         10,
         100,
         (*((name, 256) for name in NONLINEAR), (_BOOT, 4096), (_BOOT, 65536)),
         (10, 500, (256, 4096)),
+        {"PFBR, ours": 3000},
     ),
 }
 
@@ -123,10 +127,14 @@ def judge(particles: WeightedSet, truth: Array, key: Array) -> Mapping[str, Arra
 
 def _lorenz(plan: LorenzPlan, seed: int, cells: Cells | None, progress: Progress) -> dict[str, Arrays]:
     start, states, observations = simulate_lorenz(seed, plan.sequences, plan.length)
-    trial = Trial("pfbr-lorenz", lorenz_problem(), observations, states, judge, {}, seed, None, start)
+    problem = lorenz_problem()
+    flows = simulated(problem, 256, 25, plan.steps)
+    problem, _ = train_methods("pfbr-lorenz", problem, flows, seed, cells, portion(progress, 0.0, 0.4))
+    trial = Trial("pfbr-lorenz", problem, observations, states, judge, {}, seed, None, start)
     results = {}
     for place, (name, number) in enumerate(plan.methods):
-        part = portion(progress, place / len(plan.methods), (place + 1) / len(plan.methods))
+        first, last = (0.4 + 0.6 * (place + k) / len(plan.methods) for k in (0, 1))
+        part = portion(progress, first, last)
         one = trial.scores([METHODS[name]], number, cells, part, timed=True)
         results[f"{name} {number:,}"] = one[name]
     return results

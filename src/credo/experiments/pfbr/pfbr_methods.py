@@ -2,55 +2,168 @@
 
 from __future__ import annotations
 
-import credo
-from credo.experiments.engine.any_learner import AnyLearner
-from credo.experiments.pfbr.pfbr_problem import Method, Problem
+from collections.abc import Callable
+from typing import Any
 
-__all__ = ["LOGISTIC", "METHODS", "NONLINEAR", "NONLINEAR_STATIC", "STATIC", "select"]
+import credo
+from credo import particles as room
+from credo.experiments.engine.any_learner import AnyLearner
+from credo.experiments.pfbr.pfbr_problem import Build, Method, Problem
+from credo.particles.kernel_bayes import KernelBayes
+from credo.particles.kernel_filter import KernelFilter
+from credo.particles.langevin import Langevin
+from credo.particles.mirror_descent import MirrorDescent
+from credo.particles.stochastic_variational import stochastic_variational
+from credo.particles.variational import NonparametricVariational
+
+__all__ = ["LOGISTIC", "METHODS", "NONLINEAR", "NONLINEAR_STATIC", "STATE_SPACE", "STATIC", "select"]
+
+
+def _plain(constructor: Callable[..., AnyLearner], **settings: Any) -> Build:
+    """Build with a constructor that takes (model, particles, dynamics), and settings."""
+
+    def build(problem: Problem, particles: int) -> AnyLearner:
+        return constructor(problem.model, particles, dynamics=problem.dynamics, **settings)
+
+    return build
 
 
 def _kalman(problem: Problem, particles: int) -> AnyLearner:
     return credo.extended_kalman(problem.model, dynamics=problem.dynamics)
 
 
-def _enkf(problem: Problem, particles: int) -> AnyLearner:
-    return credo.enkf(problem.model, particles, dynamics=problem.dynamics)
+def _variational(problem: Problem, particles: int) -> AnyLearner:
+    return stochastic_variational(problem.model, dynamics=problem.dynamics)
 
 
-def _etkf(problem: Problem, particles: int) -> AnyLearner:
-    return credo.etkf(problem.model, particles, dynamics=problem.dynamics)
+def _trained(name: str) -> Build:
+    """Build what the experiment trained under this name."""
+
+    def build(problem: Problem, particles: int) -> AnyLearner:
+        return problem.trained[name](problem, particles)
+
+    return build
 
 
-def _bootstrap(problem: Problem, particles: int) -> AnyLearner:
-    return credo.particle_filter(
-        problem.model, particles, problem.dynamics, resampling="multinomial", threshold=1.0
-    )
-
-
-def _systematic(problem: Problem, particles: int) -> AnyLearner:
-    return credo.particle_filter(problem.model, particles, problem.dynamics)
-
+_ALWAYS = {"resampling": "multinomial", "threshold": 1.0}
 
 _TABLE = (
     Method("exact draws", _kalman, note="from the Kalman posterior"),
+    Method("affine map", _plain(room.gaussian_map), note="Kalman's map with the moments of the set"),
+    Method("PFBR, ours", _trained("PFBR, ours")),
+    Method("PFBR, ours, no base", _trained("PFBR, ours, no base")),
+    Method("PFBR, published", _trained("PFBR, published")),
     Method("EKF", _kalman),
-    Method("stochastic EnKF", _enkf),
-    Method("square-root EnKF", _etkf),
-    Method("bootstrap", _bootstrap, note="resampled always, multinomially, as published"),
-    Method("bootstrap, 8192", _bootstrap, 8192),
-    Method("bootstrap, systematic", _systematic, note="resampled where the effective size is below N / 2"),
+    Method("stochastic EnKF", _plain(credo.enkf)),
+    Method("square-root EnKF", _plain(credo.etkf)),
+    Method("EDH", _plain(room.daum_huang)),
+    Method("LEDH, weighted", _plain(room.daum_huang, local=True, weighted=True)),
+    Method("fully adapted", _plain(room.particle_filter, proposal="adapted")),
+    Method("guided", _plain(room.particle_filter, proposal="guided")),
+    Method("bootstrap", _plain(room.particle_filter, **_ALWAYS), note="resampled always, as published"),
+    Method("bootstrap, 8192", _plain(room.particle_filter, **_ALWAYS), 8192),
+    Method("bootstrap, systematic", _plain(room.particle_filter), note="resampled below N / 2"),
+    Method("bootstrap with MALA", _plain(room.particle_filter, move=room.Metropolis(3, "langevin"))),
+    Method("AESMC, mlp", _trained("AESMC, mlp")),
+    Method("AESMC, gru", _trained("AESMC, gru")),
+    Method("Liu-West", _plain(room.liu_west)),
+    Method("one-pass SMC", _plain(room.one_pass_smc)),
+    Method("tempered SMC", _plain(room.tempered_smc)),
+    Method("SVGD", _plain(room.svgd)),
+    Method("Fokker-Planck flow", _plain(room.fokker_planck)),
+    Method("KBR", _plain(KernelBayes)),
+    Method("KMCF", _plain(KernelFilter)),
+    Method("PMD", _plain(MirrorDescent)),
+    Method("SGLD", _plain(Langevin), note="for a stream of any length"),
+    Method("NPV", _plain(NonparametricVariational)),
+    Method("SVI", _variational),
 )
 
-STATIC = ("exact draws", "stochastic EnKF", "square-root EnKF", "bootstrap")
+STATE_SPACE = (
+    "exact draws",
+    "affine map",
+    "PFBR, ours",
+    "PFBR, ours, no base",
+    "PFBR, published",
+    "stochastic EnKF",
+    "square-root EnKF",
+    "EDH",
+    "LEDH, weighted",
+    "fully adapted",
+    "bootstrap",
+    "bootstrap, systematic",
+    "AESMC, mlp",
+    "AESMC, gru",
+    "Liu-West",
+    "one-pass SMC",
+    "SVGD",
+    "KBR",
+    "KMCF",
+)
+"""Methods for linear dynamics and normal noise."""
+
+STATIC = (
+    "exact draws",
+    "affine map",
+    "PFBR, ours",
+    "stochastic EnKF",
+    "EDH",
+    "bootstrap",
+    "bootstrap with MALA",
+    "one-pass SMC",
+    "Liu-West",
+    "tempered SMC",
+    "SVGD",
+    "Fokker-Planck flow",
+    "KBR",
+    "PMD",
+    "SGLD",
+    "NPV",
+    "SVI",
+)
 """Methods for unknowns that stand still, with normal noise."""
 
-NONLINEAR_STATIC = ("bootstrap, systematic",)
+NONLINEAR_STATIC = (
+    "PFBR, ours",
+    "one-pass SMC",
+    "bootstrap, systematic",
+    "bootstrap with MALA",
+    "tempered SMC",
+    "SVGD",
+    "Fokker-Planck flow",
+    "Liu-West",
+    "PMD",
+    "SGLD",
+    "NPV",
+)
 """Methods for unknowns that stand still, with any likelihood."""
 
-LOGISTIC = ("EKF", "bootstrap, systematic")
+LOGISTIC = (
+    "EKF",
+    "PFBR, ours",
+    "affine map",
+    "stochastic EnKF",
+    "bootstrap, systematic",
+    "one-pass SMC",
+    "PMD",
+    "SVI",
+    "SGLD",
+    "NPV",
+)
 """Methods for the weights of a classifier."""
 
-NONLINEAR = ("bootstrap, systematic", "stochastic EnKF", "square-root EnKF")
+NONLINEAR = (
+    "PFBR, ours",
+    "affine map",
+    "stochastic EnKF",
+    "square-root EnKF",
+    "EDH",
+    "LEDH, weighted",
+    "guided",
+    "fully adapted",
+    "bootstrap, systematic",
+    "Liu-West",
+)
 """Methods for nonlinear dynamics."""
 
 METHODS: dict[str, Method] = {method.name: method for method in _TABLE}

@@ -31,8 +31,9 @@ from credo.experiments.pfbr.pfbr_mixture_world import (
     mixture_problem,
     simulate_mixtures,
 )
-from credo.experiments.pfbr.pfbr_problem import in_default_precision
+from credo.experiments.pfbr.pfbr_problem import Problem, in_default_precision
 from credo.experiments.pfbr.pfbr_scores import WeightedSet, score_draws
+from credo.experiments.pfbr.pfbr_training import simulated, train_methods
 from credo.experiments.pfbr.pfbr_trials import Trial, rows_of
 from credo.particles import resample
 
@@ -43,17 +44,18 @@ __all__ = ["run"]
 
 @dataclass(frozen=True)
 class MixturePlan:
-    """What to run: sequences, particles, draws of a cross-entropy, and methods."""
+    """What to run: sequences, particles, draws, methods, and the steps of their training."""
 
     sequences: int
     particles: int
     draws: int
     methods: tuple[str, ...]
+    steps: Mapping[str, int]
 
 
 PLANS: dict[Size, MixturePlan] = {
-    "quick": MixturePlan(2, 512, 500, NONLINEAR_STATIC[:1]),
-    "full": MixturePlan(25, 512, 5000, NONLINEAR_STATIC),
+    "quick": MixturePlan(2, 512, 500, ("one-pass SMC",), {}),
+    "full": MixturePlan(25, 512, 5000, NONLINEAR_STATIC, {"PFBR, ours": 3000}),
 }
 STAGES = (1, 10, 30)
 SCORES = {"mass": "error of a mode's mass", "MMD2": "MMD2", "W2": "sliced W2"}
@@ -68,9 +70,14 @@ def run(size: Size, seed: int, progress: Progress, cells: Cells | None = None) -
     rows: list[Row] = []
     series: Arrays = {"stage": np.arange(1, LENGTH + 1)}
     arrays: Arrays = {}
+    problem = mixture_problem()
+    flows = simulated(problem, plan.particles, LENGTH, plan.steps, {"steps": 3})
+    training = portion(progress, 0.0, 0.2)
+    problem, seconds = train_methods("pfbr-mixture", problem, flows, seed, cells, training)
+    rows += [Row(f"s of training, {name}", value) for name, value in seconds.items()]
     for number, (unseen, words) in enumerate(((False, "published latent"), (True, "latents of the prior"))):
-        trial = _trial(unseen, seed, plan)
-        part = portion(progress, 0.5 * number, 0.5 * number + 0.5)
+        trial = make_trial(unseen, seed, plan, problem)
+        part = portion(progress, 0.2 + 0.4 * number, 0.6 + 0.4 * number)
         exact = jax.jit(jax.vmap(jax.vmap(_score_exact)))(in_default_precision(trial.truth))
         results = {EXACT: {name: np.asarray(values) for name, values in exact.items()}} | trial.scores(
             select(*plan.methods), plan.particles, cells, part, True
@@ -130,9 +137,10 @@ def _score_exact(truth: GridTruth) -> dict[str, Array]:
     return dict(judge(equal, truth, jax.random.key(0)))
 
 
-def _trial(unseen: bool, seed: int, plan: MixturePlan) -> Trial:
+def make_trial(unseen: bool, seed: int, plan: MixturePlan, problem: Problem) -> Trial:
+    """Return the trial on the published latent, or on latents of the prior."""
     observations = simulate_mixtures(seed, plan.sequences, unseen)
     truth = grid_posteriors(observations, seed, plan.draws, plan.particles)
     context: dict[str, Json] = {"unseen": unseen, "draws": plan.draws}
     name = f"pfbr-mixture {'unseen' if unseen else 'published'}"
-    return Trial(name, mixture_problem(), observations, truth, judge, context, seed)
+    return Trial(name, problem, observations, truth, judge, context, seed)

@@ -61,13 +61,20 @@ def log_mixture(means: Array, y: Array) -> Array:
     return log_density
 
 
+def draw_mixture(means: Array, key: Array) -> Array:
+    """One observation of the mixture."""
+    first, second = jax.random.split(key)
+    mean = jnp.where(jax.random.bernoulli(first), means[1], means[0])
+    return mean + jax.random.normal(second, (), means.dtype)
+
+
 def _means(z: Array, x: object) -> Array:
     return jnp.stack([z[0], z[0] + z[1]])
 
 
 def mixture_problem() -> Problem:
     """Return the problem."""
-    return Problem(credo.Model(_means, credo.Likelihood(log_mixture)), 2)
+    return Problem(credo.Model(_means, credo.Likelihood(log_mixture, sample=draw_mixture)), 2)
 
 
 def simulate_mixtures(seed: int, count: int, unseen: bool, purpose: int = SCORED) -> np.ndarray:

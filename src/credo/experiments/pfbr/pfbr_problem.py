@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
 import jax
@@ -28,6 +28,10 @@ def in_default_precision(tree: PyTree) -> PyTree:
     return jax.tree.map(convert, tree)
 
 
+Build: TypeAlias = "Callable[[Problem, int], AnyLearner]"
+"""`build(problem, particles)` makes a learner."""
+
+
 @dataclass(frozen=True)
 class Problem:
     """What a learner is told about a problem.
@@ -38,6 +42,7 @@ class Problem:
         dynamics: how they move between observations.
         mean: the prior mean: a number, or (d,).
         var: the prior variance: a number, or (d,).
+        trained: learners with something that was trained for the problem, by the name of the method.
     """
 
     model: credo.Model
@@ -45,6 +50,7 @@ class Problem:
     dynamics: Dynamics = Static()
     mean: Array | float = 0.0
     var: Array | float = 1.0
+    trained: Mapping[str, Build] = field(default_factory=dict)
 
     def begin(self, learner: AnyLearner, key: Array, start: Array | None = None) -> AnyBelief:
         """Return the prior belief of a learner; those that draw take the key.
@@ -59,10 +65,6 @@ class Problem:
         if isinstance(learner, RecursiveLearner):
             return learner.init(mean, var=var)
         return learner.init(mean, var=var, key=key)  # type: ignore[call-arg]
-
-
-Build: TypeAlias = Callable[[Problem, int], AnyLearner]
-"""`build(problem, particles)` makes a learner."""
 
 
 @dataclass(frozen=True)

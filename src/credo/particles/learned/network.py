@@ -78,7 +78,9 @@ class ProposalNetwork:
         params: dict[str, Any] = {"layers": layers, "linear": linear}
         if self.kind == "gru":
             scale = 1.0 / jnp.sqrt(float(self.memory))
-            params["in"] = jax.random.normal(second, (self.seen, 3 * self.memory)) / jnp.sqrt(float(self.seen))
+            params["in"] = jax.random.normal(second, (self.seen, 3 * self.memory)) / jnp.sqrt(
+                float(self.seen)
+            )
             params["out"] = scale * jax.random.normal(third, (self.memory, 3 * self.memory))
             params["bias"] = jnp.zeros(3 * self.memory)
         return params

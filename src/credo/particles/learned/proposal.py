@@ -12,14 +12,13 @@ from credo.core.errors import CredoError
 from credo.core.keys import as_key
 from credo.core.records import record, replace
 from credo.core.types import Array, ArrayLike, Key, PyTree
-from credo.dynamics import Transition
+from credo.dynamics import Dynamics
+from credo.models.model import Model
 from credo.particles.base import ParticleLearner
 from credo.particles.filter import ParticleFilter, particle_filter
 from credo.particles.learned.network import NetworkName, ProposalNetwork
 from credo.particles.proposals import Proposal
 from credo.particles.resampling import Resampling
-from credo.dynamics import Dynamics
-from credo.models.model import Model
 
 __all__ = ["LearnedProposal", "learned_filter", "seen_features"]
 
@@ -92,9 +91,7 @@ class LearnedProposal(Proposal):
         before, dt = jnp.maximum(belief.t - 1, 0), None if learner.dynamics.timeless else belief.step
 
         def density(later: Array, parent: Array) -> Array:
-            return learner.dynamics.log_transition(
-                later, parent, belief.anchor, before, dt, belief.unravel
-            )
+            return learner.dynamics.log_transition(later, parent, belief.anchor, before, dt, belief.unravel)
 
         log_move = jax.vmap(density)(values, parents)
         ratio = belief.log_weights + jnp.where(moved, log_move - log_proposal, 0.0)
@@ -110,7 +107,7 @@ def law_of(learner: ParticleLearner, belief: Particles, parent: Array) -> tuple[
     Where they are not known, because a `Transition` is a function of a key, the parent and 1 stand for them.
     """
     dynamics = learner.dynamics
-    if isinstance(dynamics, Transition) and dynamics.mean_function is None:
+    if not dynamics.gaussian:
         return parent, jnp.ones_like(parent)
     before, dt = jnp.maximum(belief.t - 1, 0), None if dynamics.timeless else belief.step
     mean, cov = dynamics.conditional(parent, belief.anchor, before, dt, belief.unravel)

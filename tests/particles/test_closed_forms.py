@@ -1,0 +1,153 @@
+"""Learners of particles where the posterior is known: Kalman's, or on a grid."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import credo
+from credo.core.errors import CredoError
+from credo.particles import FlowProposal, Metropolis
+
+RNG = np.random.default_rng(0)
+T, RUNS, N = 4, 24, 200
+WALK = credo.LinearGaussian(jnp.array([[0.9, 0.2], [0.0, 0.8]]), 0.1, jnp.array([[0.3, 0.1], [0.1, 0.2]]))
+MODEL = credo.Model(lambda z, x: x @ z, credo.Normal(jnp.array([0.5, 0.2])))
+XS, YS = jnp.asarray(RNG.normal(size=(T, 2, 2))), jnp.asarray(RNG.normal(size=(T, 2)))
+DRAWS = RNG.normal(size=(40, 2))
+WHITE = jnp.asarray((DRAWS - DRAWS.mean(0)) @ np.linalg.inv(np.linalg.cholesky(np.cov(DRAWS.T))).T)
+"""Particles with the mean 0 and the covariance I."""
+
+
+def kalman(dynamics: credo.Dynamics) -> Any:
+    learner = credo.extended_kalman(MODEL, dynamics=dynamics)
+    return credo.run(learner, learner.init(jnp.zeros(2)), XS, YS)
+
+
+def cov_of(belief: Any) -> np.ndarray:
+    return np.cov(belief.values.T)
+
+
+WEIGHTED = {
+    "guided": {"proposal": "guided"},
+    "adapted": {"proposal": "adapted"},
+    "EDH": {"proposal": FlowProposal(local=False)},
+    "LEDH": {"proposal": FlowProposal()},
+    "moved": {"move": Metropolis(2), "threshold": 0.9},
+}
+
+
+SAMPLE = ("adapted", "EDH", "moved")
+"""Those that run every time; the others are made of the same parts."""
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.thorough] * (name not in SAMPLE)) for name in WEIGHTED]
+)
+def test_weighted_learners_agree_with_kalman_within_their_noise(name: str) -> None:
+    learner = credo.particle_filter(MODEL, N, WALK, **WEIGHTED[name])  # type: ignore[arg-type]
+    exact, exact_trace = kalman(WALK)
+
+    @jax.jit
+    @jax.vmap
+    def go(key: jax.Array) -> Any:
+        belief, trace = credo.run(learner, learner.init(jnp.zeros(2), key=key), XS, YS)
+        return belief.mean, belief.var, jnp.exp(jnp.sum(trace.log_evidence - exact_trace.log_evidence))
+
+    for found, wanted in zip(
+        go(jax.random.split(jax.random.key(0), RUNS)), (exact.mean, exact.var, 1.0), strict=True
+    ):
+        error = np.std(found, axis=0, ddof=1) / np.sqrt(RUNS)
+        assert np.all(error < 0.2)
+        # 5 standard errors, and a bias of the order 1 / N, which means and variances have
+        assert np.all(np.abs(np.mean(found, axis=0) - wanted) < 5 * error + 2 / N), (found, wanted)
+
+
+@pytest.mark.parametrize("dynamics", [WALK, credo.Static()])
+def test_the_affine_map_is_kalmans_filter(dynamics: credo.Dynamics) -> None:
+    learner = credo.gaussian_map(MODEL, 40, dynamics)
+    belief, trace = credo.run(learner, learner.init(jnp.zeros(2), values=WHITE), XS, YS)
+    exact, exact_trace = kalman(dynamics)
+    np.testing.assert_allclose(belief.mean, exact.mean, atol=1e-11)
+    np.testing.assert_allclose(cov_of(belief), exact.cov.dense(), atol=1e-11)
+    np.testing.assert_allclose(trace.log_evidence, exact_trace.log_evidence, atol=1e-11)
+
+
+@pytest.mark.parametrize("local", [False, True])
+def test_the_flow_of_daum_and_huang_is_kalmans_update(local: bool) -> None:
+    learner = credo.daum_huang(MODEL, 40, local=local)
+    belief, trace = credo.run(learner, learner.init(jnp.zeros(2), values=WHITE), XS, YS)
+    exact, exact_trace = kalman(credo.Static())
+    np.testing.assert_allclose(belief.mean, exact.mean, atol=1e-11)
+    np.testing.assert_allclose(cov_of(belief), exact.cov.dense(), atol=1e-11)
+    np.testing.assert_allclose(trace.log_evidence, exact_trace.log_evidence, atol=1e-11)
+
+
+@pytest.mark.parametrize(
+    ("learner", "close"),
+    [
+        (credo.fokker_planck(MODEL, 40), 0.1),
+        (credo.svgd(MODEL, 40), 0.15),
+    ],
+)
+def test_flows_along_gradients_end_at_the_posterior(learner: Any, close: float) -> None:
+    belief, _ = learner.update(learner.init(jnp.zeros(2), values=WHITE), XS[0], YS[0])
+    rule = credo.extended_kalman(MODEL)
+    exact, _ = rule.update(rule.init(jnp.zeros(2)), XS[0], YS[0])
+    sd = np.sqrt(np.diag(exact.cov.dense()))
+    np.testing.assert_allclose((belief.mean - exact.mean) / sd, 0.0, atol=close)
+    np.testing.assert_allclose(
+        cov_of(belief) / np.outer(sd, sd), exact.cov.dense() / np.outer(sd, sd), atol=close
+    )
+
+
+BENT = credo.Model(lambda z, x: jnp.exp(0.8 * z), credo.Normal(0.05))
+GRID = np.linspace(-8, 8, 4001)
+
+
+def on_the_grid(var: float, y: float) -> tuple[float, float, float]:
+    """The posterior mean and variance under the prior N(0, var), and the evidence."""
+    joint = np.exp(-0.5 * GRID**2 / var - 0.5 * (y - np.exp(0.8 * GRID)) ** 2 / 0.05)
+    joint *= (GRID[1] - GRID[0]) / (2 * np.pi * np.sqrt(var * 0.05))
+    total = joint.sum()
+    mean = joint @ GRID / total
+    return mean, joint @ (GRID - mean) ** 2 / total, total
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        pytest.param({"proposal": FlowProposal(steps=4)}, id="LEDH"),
+        pytest.param({"proposal": FlowProposal(False, 4)}, id="EDH", marks=pytest.mark.thorough),
+        pytest.param({"proposal": "guided"}, id="guided", marks=pytest.mark.thorough),
+        pytest.param({"proposal": "adapted"}, id="adapted"),
+        pytest.param(None, id="tempered"),
+    ],
+)
+def test_weights_correct_a_linearisation_that_is_far_off(settings: Any) -> None:
+    walk = credo.RandomWalk(1.0)
+    tempered = credo.tempered_smc(BENT, 400, walk)
+    learner: Any = tempered if settings is None else credo.particle_filter(BENT, 400, walk, **settings)
+
+    @jax.jit
+    @jax.vmap
+    def go(key: jax.Array) -> Any:
+        belief, info = learner.step(learner.init(jnp.zeros(1), key=key), None, jnp.full(1, 3.0))
+        return belief.mean[0], belief.var[0], jnp.exp(info.log_evidence)
+
+    for found, wanted in zip(
+        go(jax.random.split(jax.random.key(1), RUNS)), on_the_grid(2.0, 3.0), strict=True
+    ):
+        error = np.std(found, ddof=1) / np.sqrt(RUNS)
+        assert abs(np.mean(found) - wanted) < 5 * error + 0.01 * abs(wanted), (np.mean(found), wanted, error)
+
+
+def test_proposals_that_look_at_the_observation_need_noise_that_is_known() -> None:
+    for dynamics in (credo.Transition(lambda z, key, dt: z), credo.Inflation(0.1)):
+        learner = credo.particle_filter(MODEL, 10, dynamics, proposal="guided")
+        with pytest.raises(CredoError, match="dynamics must have normal noise that is known here"):
+            learner.step(learner.init(jnp.zeros(2)), XS[0], YS[0])
