@@ -24,7 +24,7 @@ def look(z: Array, x: PyTree) -> Array:
 
 MODEL = credo.Model(look, credo.Normal(0.3))
 OPERATOR = Operator(dim=2, width=2, hidden=4, embedding=0).begin()
-WALK = credo.LinearGaussian(MOVE, 0.5)
+WALK = credo.LinearGaussian(MOVE, cov=0.5)
 YS = jax.random.normal(jax.random.key(5), (12, 1)).at[4].set(jnp.nan)
 
 
