@@ -100,9 +100,7 @@ def main() -> None:
     own = operator_times(ours, values, weights, y, likelihood, words.repeats)
     rows.append(("credo.flows.Operator", *own, milliseconds(lambda: batch_step(ours.params), few)))
 
-    print(
-        f"d = {words.dim}, {words.particles} particles; milliseconds of processor time (ratio to the first row)"
-    )
+    print(f"d = {words.dim}, {words.particles} particles; milliseconds of processor time (ratio to the first)")
     print(f"{'':32}{'update':>16}{'with density':>18}{'training step':>20}")
     for name, *times in rows:
         ratios = [f"{t:9.2f} ({first / t:5.1f}x)" for t, first in zip(times, rows[0][1:], strict=True)]
