@@ -33,28 +33,26 @@ def kalman() -> tuple[Any, Any]:
     return credo.run(exact, exact.init(jnp.zeros(2)), None, YS)
 
 
-@pytest.mark.parametrize("settings", [{}, {"density": "normal"}])
-def test_the_base_with_matched_noise_is_the_kalman_filter(settings: dict[str, Any]) -> None:
-    learner = pfbr(MODEL, OPERATOR, 20, WALK, **settings)
+def test_the_base_with_matched_noise_is_the_kalman_filter() -> None:
+    learner = pfbr(MODEL, OPERATOR, 20, WALK, density="normal")
     belief, trace = credo.run(learner, learner.init(jnp.zeros(2), key=3), None, YS)
     exact, truth = kalman()
     unbiased = belief.cov * 20 / 19
     assert jnp.max(jnp.abs(belief.mean - exact.mean)) < 1e-10
     assert jnp.max(jnp.abs(unbiased - exact.cov.dense())) < 1e-10
     assert trace.ok.tolist() == truth.ok.tolist()
-    if settings:
-        # the weights are equal where map and prior are exact, whatever the particles
-        assert jnp.max(jnp.abs(trace.log_evidence - truth.log_evidence)) < 1e-10
+    # the weights are equal where map and prior are exact, whatever the particles
+    assert jnp.max(jnp.abs(trace.log_evidence - truth.log_evidence)) < 1e-10
 
 
 def test_a_guard_mends_an_operator_that_does_nothing() -> None:
     idle = Operator(dim=2, base=None, width=2, hidden=4, embedding=0).begin()
-    learner = pfbr(MODEL, idle, 500, WALK, guard=Guard(0.7))
+    learner = pfbr(MODEL, idle, 200, WALK, guard=Guard(0.7))
     belief, trace = credo.run(learner, learner.init(jnp.zeros(2), key=1), None, YS)
     exact, truth = kalman()
-    # 500 particles of which about half count: four standard errors
-    assert jnp.max(jnp.abs(belief.mean - exact.mean) / jnp.sqrt(jnp.diag(exact.cov.dense()))) < 0.25
-    assert abs(trace.log_evidence.sum() - truth.log_evidence.sum()) < 0.7
+    # 200 particles of which about half count: four standard errors
+    assert jnp.max(jnp.abs(belief.mean - exact.mean) / jnp.sqrt(jnp.diag(exact.cov.dense()))) < 0.4
+    assert abs(trace.log_evidence.sum() - truth.log_evidence.sum()) < 1.0
     assert jnp.isfinite(belief.log_density).all()
 
 
