@@ -69,25 +69,29 @@ def main() -> None:
     def likelihood(value: Array, y: Array) -> Array:
         return chain.log_likelihood(value, None, y)
 
-    rows: list[tuple[str, float, float, float]] = []
+    print(
+        f"d = {words.dim}, {words.particles} particles; milliseconds of processor time (ratio to the first)"
+    )
+    print(f"{'':32}{'update':>18}{'with density':>18}{'training step':>20}", flush=True)
+    first: tuple[float, ...] = ()
+
+    def report(name: str, *times: float) -> tuple[float, ...]:
+        ratios = [f"{t:9.2f} ({own / t:5.1f}x)" for t, own in zip(times, first or times, strict=True)]
+        print(f"{name:32}" + "  ".join(ratios), flush=True)
+        return times
+
     published = PublishedOperator(dim=words.dim, observation=words.dim).begin(key=0)
     params = published.params
     plain_update, plain_density = jax.jit(update), jax.jit(update_density)
     plain_step = jax.jit(
         jax.value_and_grad(lambda p: chain_loss(p, values, logs, segment.y, likelihood, chain.log_forecast))
     )
-    rows.append(
-        (
-            "published, transcribed plainly",
-            milliseconds(lambda: plain_update(params, values, y), words.repeats),
-            milliseconds(lambda: plain_density(params, values, y), words.repeats),
-            milliseconds(lambda: plain_step(params), few),
-        )
+    first = report(
+        "published, transcribed plainly",
+        milliseconds(lambda: plain_update(params, values, y), words.repeats),
+        milliseconds(lambda: plain_density(params, values, y), words.repeats),
+        milliseconds(lambda: plain_step(params), few),
     )
-    step = jax.jit(jax.value_and_grad(lambda p: chain.segment_loss(published, p, segment)[0]))
-    own = operator_times(published, values, weights, y, likelihood, words.repeats)
-    rows.append(("credo.flows.published", *own, milliseconds(lambda: step(params), few)))
-    close = np.abs(plain_step(params)[0] / step(params)[0] - 1)
     ours = flows.Operator(dim=words.dim, base=None).begin(key=0)
     tasks = flows.LinearGaussianTasks(move, 1.0, look, 1.0, particles=words.particles)
     keys = jax.random.split(jax.random.key(0), UPDATES)
@@ -98,15 +102,12 @@ def main() -> None:
 
     batch_step = jax.jit(jax.value_and_grad(batch))
     own = operator_times(ours, values, weights, y, likelihood, words.repeats)
-    rows.append(("credo.flows.Operator", *own, milliseconds(lambda: batch_step(ours.params), few)))
+    report("credo.flows.Operator", *own, milliseconds(lambda: batch_step(ours.params), few))
 
-    print(
-        f"d = {words.dim}, {words.particles} particles; milliseconds of processor time (ratio to the first row)"
-    )
-    print(f"{'':32}{'update':>16}{'with density':>18}{'training step':>20}")
-    for name, *times in rows:
-        ratios = [f"{t:9.2f} ({first / t:5.1f}x)" for t, first in zip(times, rows[0][1:], strict=True)]
-        print(f"{name:32}" + "  ".join(ratios))
+    step = jax.jit(jax.value_and_grad(lambda p: chain.segment_loss(published, p, segment)[0]))
+    own = operator_times(published, values, weights, y, likelihood, words.repeats)
+    report("credo.flows.published", *own, milliseconds(lambda: step(params), few))
+    close = abs(float(plain_step(params)[0] / step(params)[0]) - 1)
     print(f"The plain loss and credo's differ by a part of {close:.1e}.")
 
 

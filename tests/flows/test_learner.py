@@ -24,7 +24,7 @@ def look(z: Array, x: PyTree) -> Array:
 
 MODEL = credo.Model(look, credo.Normal(0.3))
 OPERATOR = Operator(dim=2, width=2, hidden=4, embedding=0).begin()
-WALK = credo.LinearGaussian(MOVE, 0.5)
+WALK = credo.LinearGaussian(MOVE, cov=0.5)
 YS = jax.random.normal(jax.random.key(5), (12, 1)).at[4].set(jnp.nan)
 
 
@@ -33,29 +33,27 @@ def kalman() -> tuple[Any, Any]:
     return credo.run(exact, exact.init(jnp.zeros(2)), None, YS)
 
 
-@pytest.mark.parametrize("settings", [{}, {"density": "normal"}])
-def test_the_base_with_matched_noise_is_the_kalman_filter(settings: dict[str, Any]) -> None:
-    learner = pfbr(MODEL, OPERATOR, 20, WALK, **settings)
+def test_the_base_with_matched_noise_is_the_kalman_filter() -> None:
+    learner = pfbr(MODEL, OPERATOR, 20, WALK, density="normal")
     belief, trace = credo.run(learner, learner.init(jnp.zeros(2), key=3), None, YS)
     exact, truth = kalman()
     unbiased = belief.cov * 20 / 19
     assert jnp.max(jnp.abs(belief.mean - exact.mean)) < 1e-10
     assert jnp.max(jnp.abs(unbiased - exact.cov.dense())) < 1e-10
     assert trace.ok.tolist() == truth.ok.tolist()
-    if settings:
-        # the weights are equal where map and prior are exact, whatever the particles
-        assert jnp.max(jnp.abs(trace.log_evidence - truth.log_evidence)) < 1e-10
+    # the weights are equal where map and prior are exact, whatever the particles
+    assert jnp.max(jnp.abs(trace.log_evidence - truth.log_evidence)) < 1e-10
 
 
 def test_a_guard_mends_an_operator_that_does_nothing() -> None:
     idle = Operator(dim=2, base=None, width=2, hidden=4, embedding=0).begin()
-    learner = pfbr(MODEL, idle, 500, WALK, guard=Guard(0.7))
+    learner = pfbr(MODEL, idle, 200, WALK, guard=Guard(0.7))
     belief, trace = credo.run(learner, learner.init(jnp.zeros(2), key=1), None, YS)
     exact, truth = kalman()
-    # 500 particles of which about half count: four standard errors
-    assert jnp.max(jnp.abs(belief.mean - exact.mean) / jnp.sqrt(jnp.diag(exact.cov.dense()))) < 0.25
-    assert abs(trace.log_evidence.sum() - truth.log_evidence.sum()) < 0.7
-    assert jnp.isfinite(belief.log_density).all()
+    # 200 particles of which about half count: four standard errors
+    assert jnp.max(jnp.abs(belief.mean - exact.mean) / jnp.sqrt(jnp.diag(exact.cov.dense()))) < 0.4
+    assert abs(trace.log_evidence.sum() - truth.log_evidence.sum()) < 1.0
+    assert belief.log_density is not None and jnp.isfinite(belief.log_density).all()
 
 
 def test_a_density_is_carried_along_exactly_while_parameters_stand_still() -> None:
@@ -64,6 +62,7 @@ def test_a_density_is_carried_along_exactly_while_parameters_stand_still() -> No
     # all maps are affine, so the density is still that of the prior's draws, and those are normal
     start = learner.init(jnp.zeros(2), key=2)
     ratio = jnp.linalg.slogdet(jnp.cov(belief.values.T))[1] - jnp.linalg.slogdet(jnp.cov(start.values.T))[1]
+    assert belief.log_density is not None and start.log_density is not None
     assert jnp.allclose(belief.log_density, start.log_density - ratio / 2, atol=1e-9)
 
 

@@ -44,7 +44,7 @@ def flow(params: Any = PARAMS, **settings: Any) -> Any:
 
 
 def densities(params: Any = PARAMS, **settings: Any) -> tuple[Array, Array, Array]:
-    """Where the flow takes the particles, its own density, and the log-determinant by automatic derivatives."""
+    """Where the flow takes the particles, its own density, and the log-determinant by derivatives."""
 
     @jax.jit
     def both(params: Any) -> tuple[Array, Array, Array]:
@@ -74,7 +74,7 @@ def test_the_3_8_rule_is_of_fourth_order() -> None:
     assert 14 < error(40) / error(80) < 17
 
 
-@pytest.mark.parametrize("signal", ["observation", "gradient"])
+@pytest.mark.parametrize("signal", ["observation", pytest.param("gradient", marks=pytest.mark.thorough)])
 def test_the_divergence_is_the_trace_of_the_jacobian(signal: str) -> None:
     """With many steps, the transported density is that of the map (Liouville); discrete, it is so exactly."""
     _, density, exact = densities(signal=signal, density="discrete")
@@ -88,8 +88,8 @@ def test_the_divergence_is_the_trace_of_the_jacobian(signal: str) -> None:
 
 
 def test_with_one_step_the_published_density_is_not_that_of_the_map() -> None:
-    """The published loss can exploit the gap, which grows with the velocity: weights times 20."""
-    body = [{**layer, "weights": 20 * layer["weights"]} for layer in PARAMS["velocity"]["body"]]
+    """The published loss can exploit the gap, which grows with the velocity: weights times 200."""
+    body = [{**layer, "weights": 200 * layer["weights"]} for layer in PARAMS["velocity"]["body"]]
     steep = {**PARAMS, "velocity": {**PARAMS["velocity"], "body": body}}
     _, density, exact = densities(steep)
     assert float(jnp.max(jnp.abs(density - exact))) > 1.0
@@ -108,22 +108,29 @@ def test_going_back_undoes_the_flow() -> None:
 
 
 def test_the_adjoint_gradient_tends_to_the_direct_one() -> None:
-    def slope(gradient: str, steps: int) -> Array:
-        def loss(params: Any, values: Array) -> Array:
-            operator = credo.replace(SMALL, gradient=gradient, steps=steps)
-            bayes = operator.transport(params, values, EQUAL, likelihood, None, Y)
-            out, density = bayes.forward_density(values)
-            return jnp.sum(jnp.sin(out)) - jnp.sum(density)
+    outside = jnp.array([0.3, -0.2])
 
-        slopes = jax.jit(jax.grad(loss, argnums=(0, 1)))(PARAMS, VALUES)
+    def slope(gradient: Any, steps: int) -> Array:
+        def loss(args: Array, state: tuple[Array, Array], end: Array, outside: Array) -> Array:
+            def field(args: Array, t: Array, state: tuple[Array, Array]) -> tuple[Array, Array]:
+                inner = jnp.tanh(args @ state[0] + t + outside)
+                return inner, jnp.sum(inner**2) * state[1]
+
+            settings: dict[str, Any] = {"steps": steps, "gradient": gradient}
+            out, height = solve(field, args, state, jnp.asarray(0.1), end, **settings)
+            total: Array = jnp.sum(jnp.sin(out)) - height
+            return total
+
+        start = (jnp.ones(2), jnp.asarray(0.5))
+        slopes = jax.jit(jax.grad(loss, (0, 1, 2, 3)))(MOVE, start, jnp.asarray(1.0), outside)
         return jnp.concatenate([leaf.reshape(-1) for leaf in jax.tree.leaves(slopes)])
 
     errors = []
-    for steps in (1, 4):
+    for steps in (1, 8):
         direct = slope("direct", steps)
         errors.append(float(jnp.linalg.norm(slope("adjoint", steps) - direct) / jnp.linalg.norm(direct)))
     assert 1e-6 < errors[0] < 0.2, "with one step the adjoint is biased"
-    assert errors[1] < errors[0] / 50
+    assert errors[1] < errors[0] / 500
 
 
 def test_adaptive_steps_need_diffrax_and_say_so(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -136,8 +143,8 @@ def test_mini_batches_are_seen_without_an_order_or_in_order() -> None:
     x, y = jax.random.normal(jax.random.key(0), (5, 3)), jnp.array([0, 1, 1, 0, 1])
     turned = jnp.array([3, 1, 4, 0, 2])
 
-    def moved(encoder: str, x: Array, y: Array) -> Array:
-        operator = PublishedOperator(dim=DIM, observation=4, hidden=4, layers=1, encoder=encoder)  # type: ignore[arg-type]
+    def moved(encoder: Any, x: Array, y: Array) -> Array:
+        operator = PublishedOperator(dim=DIM, observation=4, hidden=4, layers=1, encoder=encoder)
         params = operator.start(0)
         moves = jax.jit(
             lambda x, y: operator.transport(params, VALUES, EQUAL, likelihood, x, y).forward(VALUES)
@@ -189,7 +196,8 @@ def test_a_mixture_prior_keeps_its_exact_posterior_and_evidence() -> None:
         inside = jax.vmap(lambda z: -jnp.sum((Y - LOOK @ z) ** 2) - jnp.log(jnp.pi))(points)
         return posterior.log_prob(points), prior.log_prob(points) + inside - log_evidence
 
-    np.testing.assert_allclose(*both(jax.random.normal(jax.random.key(1), (4, 2))), rtol=1e-10)
+    heights, expected = both(jax.random.normal(jax.random.key(1), (4, 2)))
+    np.testing.assert_allclose(heights, expected, rtol=1e-10)
 
 
 class Exact:
@@ -230,7 +238,7 @@ def test_the_cumulative_loss_of_the_exact_flow_is_its_floor() -> None:
         white = stage.values - jnp.mean(stage.values, axis=0)[None, :]
         values = jnp.linalg.solve(jnp.linalg.cholesky(white.T @ white / 64), white.T).T
         arguments = (values, stage.prior, tasks.log_likelihood, None, stage.y)
-        loss, last = static_loss(Exact(tasks), (), *arguments)  # type: ignore[arg-type]
+        loss, last = static_loss(Exact(tasks), (), *arguments)
         return loss, stage.floor, jnp.mean(last, axis=0), task.exact.means[0], task.exact.covs[0]
 
     loss, floor, mean, exact, cov = both(jax.random.key(5))
@@ -265,7 +273,7 @@ def test_training_on_sequences_lowers_the_loss_and_stays_above_the_evidence(mode
     step, _ = learner.step(start, None, ys[0])
     rest, _ = credo.run(learner, step, None, ys[1:])
     np.testing.assert_array_equal(whole.values, rest.values)
-    assert bool(jnp.all(jnp.isfinite(whole.log_density)))
+    assert whole.log_density is not None and bool(jnp.all(jnp.isfinite(whole.log_density)))
     refused, info = learner.step(start, None, jnp.full(DIM, jnp.nan))
     assert not bool(info.ok) and bool(jnp.all(jnp.isfinite(refused.values)))
 

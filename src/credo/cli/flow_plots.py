@@ -126,16 +126,15 @@ def particles(operator: FlowOperator, tasks: Tasks[Any]) -> Picture:
         _, new = stage_loss(operator, operator.params, tasks, stage, "elbo")
         return tasks.advance(seen, stage, new, keys[1]), stage, new
 
-    task, sets = tasks.begin(jax.random.key(11)), []
+    task, sets = tasks.begin(jax.random.key(11)), list[tuple[int, list[np.ndarray]]]()
     for place in range(SHOWN[-1] + 1):
         task, stage, new = step(task, jax.random.fold_in(jax.random.key(12), place))
         if place in SHOWN:
-            sets.append(
-                (place + 1, *(np.asarray(each)[:, :2] for each in (stage.values, new, stage.targets)))
-            )
+            shown = (stage.values, new, stage.targets)
+            sets.append((place + 1, [np.asarray(each)[:, :2] for each in shown]))
     with compact_figure((1,) * len(sets)) as drawing:
         drawing.figure.set_size_inches(5.4, 3.6 * len(sets))
-        for axes, (place, before, after, exact) in zip(drawing.panels, sets, strict=True):
+        for axes, (place, (before, after, exact)) in zip(drawing.panels, sets, strict=True):
             axes.plot(*before.T, ".", color=SKY, markersize=4, label="before")
             if len(exact) > 1 and np.isfinite(exact).all():
                 axes.plot(*exact.T, "x", color=ORANGE, markersize=4, label="exact posterior")

@@ -8,7 +8,7 @@ import tomllib
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import numpy as np
+import jax
 
 from credo import flows
 from credo.cli import flow_report, output
@@ -17,7 +17,6 @@ from credo.cli.interrupt import Interruptible
 from credo.cli.progress import note
 from credo.core.errors import CredoError, DataError
 from credo.core.files import json_bytes, write_atomically
-from credo.core.records import replace
 from credo.flows.history import read_history
 from credo.flows.settings import Settings, read_settings
 from credo.flows.storage import save_operator
@@ -97,7 +96,7 @@ def train_flow(words: Order) -> int:
     ):
         if place.sentence and saved is None:
             note(place.sentence, words.quiet)
-        size = sum(leaf.size for leaf in _leaves(settings))
+        size = _size(settings.operator)
         note(
             f"operator: {type(settings.operator).__name__} with {size:,} parameters, dimension "
             f"{settings.operator.dim}; tasks: {type(settings.tasks).__name__}; "
@@ -185,8 +184,7 @@ def _again(words: Order, place: output.Folder) -> str:
     return " ".join([*parts, f"--resume {place.path}"])
 
 
-def _leaves(settings: Settings) -> list[Any]:
-    import jax
-
-    blank = replace(settings.operator, params=None)  # type: ignore[type-var]
-    return jax.tree.leaves(jax.eval_shape(blank.start, jax.random.key(0))) or [np.zeros(0)]
+def _size(operator: flows.FlowOperator) -> int:
+    """The number of parameters."""
+    shapes = jax.eval_shape(operator.start, jax.random.key(0))
+    return sum(leaf.size for leaf in jax.tree.leaves(shapes))

@@ -149,7 +149,7 @@ class FlowFilter(ParticleLearner):
                 self.dynamics,
                 belief.anchor,
                 belief.t - 1,
-                belief.step,
+                None if self.dynamics.timeless else belief.step,
                 belief.unravel,
             )
         law = NormalDensity if self.density == "normal" else KernelDensity

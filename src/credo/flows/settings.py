@@ -112,10 +112,11 @@ def _read_tasks(table: dict[str, Any], home: Path) -> tuple[Tasks[Any], dict[str
         if name in table:
             table[name] = _matrix(name, table[name], home).tolist()
     plain = {"kind": kind, **table}
-    values = {name: jnp.asarray(v, jnp.float32) if name in _ARRAYS else v for name, v in table.items()}
-    if isinstance(values.get("priors"), dict):
+    values: dict[str, Any] = dict(table)
+    values |= {name: jnp.asarray(table[name], jnp.float32) for name in _ARRAYS if name in table}
+    if isinstance(table.get("priors"), dict):
         size = int(jnp.shape(values["observation"])[-1]) if "observation" in values else 1
-        values["priors"] = _build("priors", DirichletMixtures, {"dim": size, **values["priors"]})
+        values["priors"] = _build("priors", DirichletMixtures, {"dim": size, **table["priors"]})
     # The cross-entropies of a validation are means over samples of the posterior.
     values.setdefault("targets", 64)
     return cast("Tasks[Any]", _build("tasks", _TASKS[kind], values)), plain

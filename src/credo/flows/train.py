@@ -273,7 +273,8 @@ def _compiled(
             moves, optimizer_state = optimizer.update(slopes, state.optimizer, state.params)
         params = jax.tree.map(lambda p, move: p + state.rate.astype(p.dtype) * move, state.params, moves)
         params, optimizer_state = select(sound, (params, optimizer_state), (state.params, state.optimizer))
-        share = jnp.minimum(plan.decay, (1.0 + state.step) / (10.0 + state.step))
+        count = state.step.astype(jnp.float32)
+        share = jnp.minimum(plan.decay, (1.0 + count) / (10.0 + count))
         average = jax.tree.map(
             lambda old, now: share.astype(now.dtype) * old + (1 - share).astype(now.dtype) * now,
             state.average,

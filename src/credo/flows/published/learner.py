@@ -11,7 +11,7 @@ from credo.core.errors import CredoError, require_integer
 from credo.core.records import record, replace, static_field
 from credo.core.types import Array, ArrayLike, PyTree
 from credo.dynamics import Dynamics, Static
-from credo.flows.learner import FlowFilter
+from credo.flows.learner import DensityName, FlowFilter
 from credo.flows.operator import FlowOperator
 from credo.models.model import Model, as_model
 from credo.particles.base import ParticleLearner
@@ -157,5 +157,5 @@ def pfbr(
         absorbed = not still
     if absorbed:
         return PublishedFlow(model, operator, particles, moves, density)
-    how = None if not density else "flow" if still else "kernel"
+    how: DensityName | None = None if not density else "flow" if still else "kernel"
     return FlowFilter(model, operator, particles, moves, how, None, "free")

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from importlib import import_module
 from typing import Any, Literal, TypeAlias
 
 import jax
@@ -152,7 +153,7 @@ def _dopri5(
     field: Field, args: PyTree, state: PyTree, start: Array, end: Array, gradient: Gradient, tolerance: float
 ) -> PyTree:
     try:
-        import diffrax
+        diffrax: Any = import_module("diffrax")
     except ImportError:
         raise CredoError(
             "the solver 'dopri5' needs diffrax: install credo with the extra `flows`, or use 'rk4' with more "
