@@ -263,7 +263,7 @@ def test_training_on_sequences_lowers_the_loss_and_stays_above_the_evidence(mode
         credo.Model(lambda z, x: LOOK @ z, credo.Normal(1.0)),
         trained,
         COUNT,
-        credo.LinearGaussian(MOVE, 0.5 * jnp.eye(2)),
+        credo.LinearGaussian(MOVE, cov=0.5),
         absorbed=mode == "absorbed",
         density=True,
     )
