@@ -28,7 +28,7 @@ from credo.flows.history import History, read_training, write_training
 from credo.flows.objective import Loss, stage_loss
 from credo.flows.operator import FlowOperator
 from credo.flows.storage import description, save_operator
-from credo.flows.tasks import Tasks
+from credo.flows.tasks import Stage, Tasks
 from credo.flows.validation import validate
 
 __all__ = ["Plan", "Progress", "Training", "train"]
@@ -258,8 +258,10 @@ def _compiled(
     optimizer = plan.optimizer
 
     def batch_loss(params: PyTree, stages: Any) -> tuple[Array, Array]:
-        each = jax.vmap(lambda stage: stage_loss(operator, params, tasks, stage, plan.loss))
-        losses, new = each(stages)
+        def one(stage: Stage) -> tuple[Array, Array]:
+            return stage_loss(operator, params, tasks, stage, plan.loss)
+
+        losses, new = jax.vmap(one)(stages)
         return jnp.mean(losses), new
 
     def step(state: Training, _: None) -> tuple[Training, tuple[Array, Array]]:
