@@ -28,7 +28,7 @@ from credo.flows.history import History, read_training, write_training
 from credo.flows.objective import Loss, stage_loss
 from credo.flows.operator import FlowOperator
 from credo.flows.storage import description, save_operator
-from credo.flows.tasks import Tasks
+from credo.flows.tasks import Stage, Tasks
 from credo.flows.validation import validate
 
 __all__ = ["Plan", "Progress", "Training", "train"]
@@ -258,12 +258,13 @@ def _compiled(
     optimizer = plan.optimizer
 
     def batch_loss(params: PyTree, stages: Any) -> tuple[Array, Array]:
+        def one(stage: Stage) -> tuple[Array, Array]:
+            return stage_loss(operator, params, tasks, stage, plan.loss)
+
         if plan.batch == 1:  # a long chain takes half the time without an axis for the batch
-            only = jax.tree.map(lambda leaf: leaf[0], stages)
-            value, last = stage_loss(operator, params, tasks, only, plan.loss)
+            value, last = one(jax.tree.map(lambda leaf: leaf[0], stages))
             return value, last[None]
-        each = jax.vmap(lambda stage: stage_loss(operator, params, tasks, stage, plan.loss))
-        losses, new = each(stages)
+        losses, new = jax.vmap(one)(stages)
         return jnp.mean(losses), new
 
     def step(state: Training, _: None) -> tuple[Training, tuple[Array, Array]]:
