@@ -66,6 +66,7 @@ def _loss(losses: Any, floors: Any) -> Picture:
             axes.axhline(0, color=GREY, linestyle="--", linewidth=1.2, label="exact floor")
             if np.max(np.abs(curve)) > WIDE:
                 axes.set_yscale("symlog", linthresh=1.0)
+                axes.set_ylim(min(1.5 * float(np.min(curve)), -0.5), None)
             _at_least(axes, curve)
         axes.set_xlabel("steps")
         axes.set_ylabel("loss above its floor (nats)" if known else "loss (nats)")
