@@ -53,7 +53,7 @@ def test_a_guard_mends_an_operator_that_does_nothing() -> None:
     # 200 particles of which about half count: four standard errors
     assert jnp.max(jnp.abs(belief.mean - exact.mean) / jnp.sqrt(jnp.diag(exact.cov.dense()))) < 0.4
     assert abs(trace.log_evidence.sum() - truth.log_evidence.sum()) < 1.0
-    assert jnp.isfinite(belief.log_density).all()
+    assert belief.log_density is not None and jnp.isfinite(belief.log_density).all()
 
 
 def test_a_density_is_carried_along_exactly_while_parameters_stand_still() -> None:
@@ -62,6 +62,7 @@ def test_a_density_is_carried_along_exactly_while_parameters_stand_still() -> No
     # all maps are affine, so the density is still that of the prior's draws, and those are normal
     start = learner.init(jnp.zeros(2), key=2)
     ratio = jnp.linalg.slogdet(jnp.cov(belief.values.T))[1] - jnp.linalg.slogdet(jnp.cov(start.values.T))[1]
+    assert belief.log_density is not None and start.log_density is not None
     assert jnp.allclose(belief.log_density, start.log_density - ratio / 2, atol=1e-9)
 
 

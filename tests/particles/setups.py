@@ -40,9 +40,7 @@ LEARNERS: dict[str, Any] = {
     "kernel Bayes": KernelBayes(BENT, N, WALK),
     "kernel filter": KernelFilter(BENT, N, WALK, pairs=N, horizon=2),
     "mirror descent": MirrorDescent(BENT, N, iterations=2),
-    "mirror descent, total": MirrorDescent(BENT, N, total=T),
     "Langevin": Langevin(BENT, N, iterations=2),
-    "Langevin, total": Langevin(BENT, N, total=T, rate=0.01),
     "nonparametric": NonparametricVariational(BENT, N, components=2, iterations=2),
     "GRU proposal": learned_filter(
         BENT, WALK, example=(XS[0], YS[0]), size=P, particles=N, network="gru", hidden=(4,), memory=3

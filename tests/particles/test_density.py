@@ -21,11 +21,12 @@ VALUES, LOGS = jnp.asarray(SET), jnp.log(jnp.asarray(SHARES))
 
 
 def test_the_kernel_estimate_and_its_bandwidths_are_the_books() -> None:
-    reference = gaussian_kde(SET.T, weights=SHARES, bw_method="silverman")
+    reference: Any = gaussian_kde(SET.T, weights=SHARES, bw_method="silverman")
     width = bandwidths(VALUES, LOGS)
-    cov = np.cov(SET.T, aweights=SHARES)
+    cov: Any = np.cov(SET.T, aweights=SHARES)
     np.testing.assert_allclose(width, reference.factor * np.sqrt(np.diag(cov)), rtol=1e-12)
-    each = [multivariate_normal(row, np.diag(np.asarray(width) ** 2)).pdf(POINTS) for row in SET]
+    round_kernel: Any = np.diag(np.asarray(width) ** 2)
+    each = [multivariate_normal(row, round_kernel).pdf(POINTS) for row in SET]
     found = log_kde(jnp.asarray(POINTS), VALUES, LOGS, width)
     np.testing.assert_allclose(found, np.log(SHARES @ np.array(each)), rtol=1e-11)
     normal = multivariate_normal(np.average(SET, axis=0, weights=SHARES), cov)
@@ -61,5 +62,5 @@ def test_sets_without_a_density_have_a_finite_one(dtype: Any) -> None:
         slopes = jax.grad(lambda z: jnp.sum(log_gaussian(z, values, logs)))(values)
         return jnp.log(width), log_kde(values[:1], values, logs, width), slopes
 
-    found = jax.vmap(jax.vmap(look, (None, 0)), (0, None))(sets, weights)
+    found = jax.jit(jax.vmap(jax.vmap(look, (None, 0)), (0, None)))(sets, weights)
     assert all(leaf.dtype == dtype and bool(jnp.all(jnp.isfinite(leaf))) for leaf in jax.tree.leaves(found))

@@ -131,7 +131,8 @@ def test_settings_that_change_by_step_equal_a_loop() -> None:
         )
 
     settings = (jnp.linspace(0.5, 1.0, T)[:, None, None] * jnp.eye(2)[None], jnp.linspace(0.1, 1.0, T))
-    for learner in (credo.extended_kalman(MODEL, dynamics=WALK), credo.particle_filter(MODEL, 20, WALK)):
+    both: list[Any] = [credo.extended_kalman(MODEL, dynamics=WALK), credo.particle_filter(MODEL, 20, WALK)]
+    for learner in both:
         belief: Any = learner.init(jnp.zeros(2))
         whole, trace = credo.run(learner, belief, XS, YS, at=at, settings=settings)
         report = credo.evaluate(learner, belief, (XS, YS), at=at, settings=settings, chunk=4)

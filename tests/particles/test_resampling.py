@@ -30,7 +30,7 @@ def test_offspring_are_unbiased(method: Resampling) -> None:
     def counts(key: jax.Array, log_weights: jax.Array) -> jax.Array:
         return jnp.bincount(resample(key, log_weights, COUNT, method), length=6)
 
-    offspring = jax.vmap(lambda w: jax.vmap(lambda key: counts(key, w))(KEYS))(jnp.log(WEIGHTS))
+    offspring = jax.jit(jax.vmap(lambda w: jax.vmap(lambda key: counts(key, w))(KEYS)))(jnp.log(WEIGHTS))
     _agree(np.asarray(offspring, float), COUNT * np.asarray(WEIGHTS))
     assert np.all(offspring.sum(axis=-1) == COUNT)
     if method != "multinomial":  # no more than one away from the expectation; stratified: less than two
@@ -43,7 +43,7 @@ def test_optimal_resampling_keeps_each_particle_at_most_once_and_is_unbiased() -
         indices, logs = optimal_resample(key, log_weights, 3)
         return jnp.zeros(6).at[indices].add(jnp.exp(logs)), jnp.sum(jnp.bincount(indices, length=6) > 1)
 
-    weights, repeats = jax.vmap(lambda w: jax.vmap(lambda key: one(key, w))(KEYS))(jnp.log(WEIGHTS))
+    weights, repeats = jax.jit(jax.vmap(lambda w: jax.vmap(lambda key: one(key, w))(KEYS)))(jnp.log(WEIGHTS))
     _agree(np.asarray(weights), np.asarray(WEIGHTS))
     assert not np.any(repeats)
 

@@ -84,7 +84,8 @@ class Step:
         jacobians = jnp.einsum("dw,nw,we->nde", *jax.lax.stop_gradient((self.outer, slopes, self.inner)))
         gap = near + hidden @ self.outer.T - bent
         eye = jnp.eye(near.shape[1], dtype=near.dtype)
-        return near - jnp.linalg.solve(jacobians + eye[None], gap[:, :, None])[:, :, 0]
+        move: Array = jnp.linalg.solve(jacobians + eye[None], gap[:, :, None])
+        return near - move[:, :, 0]
 
 
 def pack_size(dim: int, width: int) -> int:

@@ -101,31 +101,36 @@ def posterior_frame(
     white = jax.scipy.linalg.solve_triangular(chol, (values - mean[None, :]).T, lower=True).T
     spare = 1 - jnp.sum(weights**2)
     each = jax.vmap(jax.value_and_grad(log_likelihood))
-    centre, scale = jnp.zeros_like(mean), jnp.eye(mean.shape[0], dtype=mean.dtype)
-    first = beyond = None
-    points = values
-    for turn in range(iterations):
+
+    def linearise(points: Array, scale: Array) -> tuple[Array, Array, Array, Array]:
+        """The log-likelihoods, whitened gradients, their mean and -E[Hessian] over points of this scale."""
         log_likelihoods, gradients = each(points)
         slopes = gradients @ chol
         average = weights @ slopes
         # Cov(place, slope) = Cov(place) E[Hessian] by Stein's identity, with Cov(place) = scale scale'
         cross = (white * weights[:, None]).T @ (slopes - average[None, :]) / spare
-        curvature = symmetric(-jnp.linalg.solve(scale.T, cross))
-        if turn == 0:
-            first, beyond = log_likelihoods, slopes - average[None, :] + white @ curvature
+        return log_likelihoods, slopes, average, symmetric(-jnp.linalg.solve(scale.T, cross))
+
+    def turn(average: Array, curvature: Array, centre: Array) -> tuple[Array, Array, Array]:
+        """The axes of a linearisation about a centre, its precisions, and its gradient at 0 along them."""
         precisions, axes = jnp.linalg.eigh(curvature)
         precisions, axes = jnp.maximum(precisions[::-1], 0), axes[:, ::-1]
-        turned = axes.T @ (average + curvature @ centre)
-        if turn + 1 < iterations:
-            centre = axes @ (turned / (1 + precisions))
-            scale = (axes / jnp.sqrt(1 + precisions)[None, :]) @ axes.T
-            places = centre[None, :] + white @ scale.T
-            points = mean[None, :] + places @ chol.T
+        return axes, precisions, axes.T @ (average + curvature @ centre)
+
+    centre = jnp.zeros_like(mean)
+    first, slopes, average, curvature = linearise(values, jnp.eye(mean.shape[0], dtype=mean.dtype))
+    beyond = slopes - average[None, :] + white @ curvature
+    axes, precisions, turned = turn(average, curvature, centre)
+    for _ in range(iterations - 1):
+        centre = axes @ (turned / (1 + precisions))
+        scale = (axes / jnp.sqrt(1 + precisions)[None, :]) @ axes.T
+        places = centre[None, :] + white @ scale.T
+        _, _, average, curvature = linearise(mean[None, :] + places @ chol.T, scale)
+        axes, precisions, turned = turn(average, curvature, centre)
     # an axis points where the observation draws it, or where the set leans
     leaning = turned + weights @ (white @ axes) ** 3
     signs = jnp.where(leaning < 0, -1.0, 1.0).astype(mean.dtype)
     axes, turned = axes * signs[None, :], turned * signs
-    assert first is not None and beyond is not None
     frame = Frame(mean, chol, axes, white @ axes, weights, turned, precisions, beyond @ axes, first)
     fixed: Frame = jax.lax.stop_gradient(frame)
     return fixed

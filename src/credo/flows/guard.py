@@ -69,18 +69,18 @@ class Guard:
         count = values.shape[0]
         equal = jnp.full_like(log_weights, -jnp.log(jnp.asarray(count, values.dtype)))
 
-        def again(_: None) -> tuple[Array, Array]:
+        def again(values: Array) -> tuple[Array, Array]:
             first, second = jax.random.split(key)
             chosen = values[resample(first, log_weights, count, self.resampling)]
             move = self.move
             if move is None:
                 return chosen, equal
 
-            law = NormalDensity.of(values, log_weights)
+            law: NormalDensity = NormalDensity.of(values, log_weights)
             units = jax.scipy.linalg.solve_triangular(law.root, (chosen - law.mean[None, :]).T, lower=True).T
             moved, _ = move.walk(second, units, lambda rows: target(law.mean[None, :] + rows @ law.root.T))
             return law.mean[None, :] + moved @ law.root.T, equal
 
         uneven = effective_size(log_weights) < as_like(self.threshold, log_weights) * count
-        kept: tuple[Array, Array] = jax.lax.cond(uneven, again, lambda _: (values, log_weights), None)
+        kept: tuple[Array, Array] = jax.lax.cond(uneven, again, lambda values: (values, log_weights), values)
         return kept

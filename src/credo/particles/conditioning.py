@@ -21,9 +21,8 @@ from credo.core.trees import Unravel
 from credo.core.types import Array, PyTree
 from credo.learners.curvatures import Local
 from credo.learners.curvatures.overshoot import Objective
-from credo.linalg.gains import kalman_weights
 from credo.linalg.jacobians import DenseRows
-from credo.linalg.matrices import cholesky, log_det, symmetric
+from credo.linalg.matrices import cholesky, inverse, log_det, symmetric
 from credo.linalg.normals import narrow
 from credo.models import Model
 
@@ -91,7 +90,9 @@ class Conditioned:
         if count < size:
             return narrow(noise, self.rows, self.rows, self.rows @ self.rows.T)
         root = cholesky(jnp.eye(size, dtype=noise.dtype) + symmetric(self.rows.T @ self.rows))
-        return jsl.solve_triangular(root, noise.T, lower=True, trans=1).T
+        # a product with the small inverse, which is computed once where all particles share it
+        eye = jnp.eye(size, dtype=noise.dtype)
+        return noise @ jsl.solve_triangular(root, eye, lower=True)
 
     def contract(self, u: Array) -> Array:
         """Points (n, P), contracted by the symmetric root of inv(I + B'B)."""
@@ -135,11 +136,19 @@ def condition(evidence: Evidence, centre: Array, root: Array, iterations: int, s
         logs = evidence.log_prob(centre + root @ u) - 0.5 * u @ u
         return jnp.where(jnp.isnan(logs), -jnp.inf, logs)
 
-    for _ in range(iterations):
-        conditioned = condition_on(evidence.local(centre + root @ at, root), at)
+    def linearized(at: Array) -> Conditioned:
+        return condition_on(evidence.local(centre + root @ at, root), at)
+
+    def shortened(at: Array, mean: Array) -> Array:
         shares = jnp.asarray([1.0, 0.5, 0.25, 0.125, 0.0], centre.dtype)
-        points = at[None, :] + shares[:, None] * (conditioned.mean - at)[None, :]
-        at = points[jnp.argmax(jax.vmap(height)(points))]
+        points = at[None, :] + shares[:, None] * (mean - at)[None, :]
+        return points[jnp.argmax(jax.vmap(height)(points))]
+
+    conditioned = linearized(at)
+    at = shortened(at, conditioned.mean)
+    for _ in range(iterations - 1):
+        conditioned = linearized(at)
+        at = shortened(at, conditioned.mean)
     return replace(conditioned, mean=at)
 
 
@@ -152,5 +161,7 @@ def condition_on(local: Local, at: Array) -> Conditioned:
     """
     outputs = local.rows.dense()
     residual = local.residual + local.bend(outputs @ at)
-    mean = kalman_weights(local.root, residual, outputs @ outputs.T) @ outputs
+    system = jnp.eye(outputs.shape[0], dtype=outputs.dtype) + local.bend(outputs @ outputs.T)
+    # where all particles share the system, it is inverted once
+    mean = (inverse(system) @ residual) @ outputs
     return Conditioned(mean, local.factor.dense(), residual @ outputs)

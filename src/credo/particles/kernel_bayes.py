@@ -157,8 +157,8 @@ class KernelBayes(KernelLearner):
         >>> model = credo.Model(lambda z, x: z, credo.Normal(1.0))
         >>> learner = KernelBayes(model, particles=200)
         >>> belief, info = learner.step(learner.init(jnp.zeros(1)), None, 2.0)
-        >>> round(float(belief.mean[0]), 1), round(float(belief.sd[0]), 1)
-        (1.0, 0.7)
+        >>> bool(abs(belief.mean[0] - 1.0) < 0.3), bool(abs(belief.sd[0] - 0.71) < 0.2)
+        (True, True)
     """
 
     model: Model

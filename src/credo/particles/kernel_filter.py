@@ -56,8 +56,8 @@ class KernelFilter(KernelLearner):
         >>> model = credo.Model(lambda z, x: z, credo.Normal(1.0))
         >>> learner = KernelFilter(model, particles=200, dynamics=credo.Decay(0.9, 0.2), pairs=200)
         >>> belief, info = learner.step(learner.init(jnp.zeros(1)), None, 2.0)
-        >>> bool(info.ok), round(float(belief.mean[0]), 1)
-        (True, 1.0)
+        >>> bool(info.ok), bool(abs(belief.mean[0] - 1.0) < 0.3)
+        (True, True)
     """
 
     model: Model

@@ -118,7 +118,8 @@ class Langevin(ParticleLearner):
         def step(i: Array, values: Array) -> Array:
             noise = jax.random.normal(jax.random.fold_in(key, i), values.shape, values.dtype)
             drift = slope(values) + scale * self.scores(values, belief.unravel, x, y, weight)
-            return values + 0.5 * rate * drift + jnp.sqrt(rate) * noise
+            moved: Array = values + 0.5 * rate * drift + jnp.sqrt(rate) * noise
+            return moved
 
         count = 1 if self.iterations is None else self.iterations
         walked: Array = jax.lax.fori_loop(0, count, step, like)
@@ -132,7 +133,8 @@ class Langevin(ParticleLearner):
         gaps = solve_lower(root, (like - mean[None, :]).T).T
 
         def pull(values: Array) -> Array:
-            return self.scores(mean[None, :] + values @ root.T, belief.unravel, x, y, weight) @ root
+            pulled: Array = self.scores(mean[None, :] + values @ root.T, belief.unravel, x, y, weight) @ root
+            return pulled
 
         gain = symmetric((gaps * belief.weights[:, None]).T @ pull(gaps))
         added, turn = eigh(-gain)
@@ -153,4 +155,5 @@ class Langevin(ParticleLearner):
 
         count = 10 if self.iterations is None else self.iterations
         values, _ = jax.lax.fori_loop(0, count, step, (gaps, noise(0, gaps)))
-        return mean[None, :] + values @ root.T
+        walked: Array = mean[None, :] + values @ root.T
+        return walked

@@ -84,11 +84,14 @@ class LinearOutputs:
 
     def condition(self, evidence: Evidence, iterations: int = 1) -> Conditioned:
         """The law of u given an observation, with the likelihood made quadratic at the latest mean."""
-        at = jnp.zeros(self.rows.shape[1], self.rows.dtype)
-        for _ in range(iterations):
+
+        def at_point(at: Array) -> Conditioned:
             local = evidence.local_at(self.eta + self.rows @ at, self.rows)
-            conditioned = condition_on(self._blurred(local), at)
-            at = conditioned.mean
+            return condition_on(self._blurred(local), at)
+
+        conditioned = at_point(jnp.zeros(self.rows.shape[1], self.rows.dtype))
+        for _ in range(iterations - 1):
+            conditioned = at_point(conditioned.mean)
         return conditioned
 
     def _blurred(self, local: Local) -> Local:

@@ -24,13 +24,13 @@ from credo.experiments.engine.portions import Progress, portion
 from credo.experiments.engine.quantities import Row, mean_se
 from credo.experiments.pfbr.pfbr_figure import style_of
 from credo.experiments.pfbr.pfbr_logistic_oracle import refits, static_right, static_weights
+from credo.experiments.pfbr.pfbr_logistic_training import train_logistic
 from credo.experiments.pfbr.pfbr_logistic_world import (
     BATCH,
     KINDS,
     OBSERVATIONS,
     Kind,
     digits,
-    logistic_problem,
     make_tasks,
 )
 from credo.experiments.pfbr.pfbr_methods import LOGISTIC, select
@@ -48,7 +48,8 @@ __all__ = ["run"]
 
 @dataclass(frozen=True)
 class MetaPlan:
-    """What to run: tasks of each kind, rows of a task, copies of each digit, particles, kinds and methods."""
+    """What to run: tasks of each kind, rows of a task, copies of each digit, particles, kinds of tasks,
+    methods, and the steps of their training."""
 
     tasks: int
     rows: int
@@ -56,11 +57,20 @@ class MetaPlan:
     particles: int
     kinds: tuple[Kind, ...]
     methods: tuple[str, ...]
+    steps: Mapping[str, int]
 
 
 PLANS: dict[Size, MetaPlan] = {
-    "quick": MetaPlan(2, 320, 2, 256, ("published", "turned"), LOGISTIC[:1]),
-    "full": MetaPlan(10, OBSERVATIONS, 10, 256, ("published", "turned", "flipped", "zeroed"), LOGISTIC),
+    "quick": MetaPlan(2, 320, 2, 256, ("published", "turned"), LOGISTIC[:1], {}),
+    "full": MetaPlan(
+        10,
+        OBSERVATIONS,
+        10,
+        256,
+        ("published", "turned", "flipped", "zeroed"),
+        LOGISTIC,
+        {"PFBR, ours": 2000},
+    ),
 }
 REFIT, STATIC = "Laplace, refitted", "static classifier"
 
@@ -74,6 +84,9 @@ def run(size: Size, seed: int, progress: Progress, cells: Cells | None = None) -
     fixed = static_weights(data.train_x, data.train_y)
     rows: list[Row] = []
     series: Arrays = {}
+    problem, _ = train_logistic(
+        data, plan.particles, plan.steps, BATCH, seed, cells, portion(progress, 0.0, 0.2)
+    )
     for number, kind in enumerate(plan.kinds):
         tasks = make_tasks(data, kind, seed, plan.tasks, limit=plan.rows)
         weights = np.sum(~np.isnan(tasks.y), axis=2)
@@ -81,10 +94,11 @@ def run(size: Size, seed: int, progress: Progress, cells: Cells | None = None) -
         truth = (jnp.asarray(tasks.x), jnp.asarray(tasks.y))
         context: dict[str, Json] = {"kind": kind, "copies": plan.copies, "rows": plan.rows}
         trial = Trial(
-            f"pfbr-logistic-meta {kind}", logistic_problem(), tasks.y, truth, blank, context, seed, tasks.x,
+            f"pfbr-logistic-meta {kind}", problem, tasks.y, truth, blank, context, seed, tasks.x,
             before=foresee,
         )  # fmt: skip
-        part = portion(progress, number / len(plan.kinds), (number + 1) / len(plan.kinds))
+        first, last = (0.2 + 0.8 * (number + k) / len(plan.kinds) for k in (0, 1))
+        part = portion(progress, first, last)
         scores = trial.scores(select(*plan.methods), plan.particles, cells, part, timed=number == 0)
         right = {STATIC: static_right(fixed, tasks), REFIT: refits(tasks)}
         right |= {name: one["right"] for name, one in scores.items()}

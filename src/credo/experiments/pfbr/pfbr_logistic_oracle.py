@@ -14,7 +14,7 @@ from credo.experiments.pfbr.pfbr_logistic_world import FEATURES, Tasks
 __all__ = ["refits", "static_right", "static_weights"]
 
 NEWTON = 8
-"""Newton steps of a fit, which starts where the fit before ended."""
+"""Newton steps of a fit, which starts where the fit before ended. A step that leads up is shortened."""
 
 
 @functools.partial(jax.jit, static_argnames="steps")
@@ -28,9 +28,16 @@ def _fit(weights: Array, x: Array, y: Array, steps: int = NEWTON) -> tuple[Array
         chance = jax.nn.sigmoid(x @ weights)
         return eye + x.T @ (x * jnp.where(there, chance * (1.0 - chance), 0.0)[:, None])
 
+    def height(weights: Array) -> Array:
+        logits = x @ weights
+        losses = jnp.where(there, jax.nn.softplus(logits) - label * logits, 0.0)
+        return jnp.sum(losses) + 0.5 * weights @ weights
+
     def step(weights: Array, _: None) -> tuple[Array, None]:
         slope = weights + x.T @ jnp.where(there, jax.nn.sigmoid(x @ weights) - label, 0.0)
-        return weights - jnp.linalg.solve(precision(weights), slope), None
+        move = jnp.linalg.solve(precision(weights), slope)
+        tries = weights[None, :] - jnp.array([1.0, 0.5, 0.25, 0.1, 0.0])[:, None] * move[None, :]
+        return tries[jnp.argmin(jax.vmap(height)(tries))], None
 
     mode, _ = jax.lax.scan(step, weights, None, length=steps)
     return mode, precision(mode)

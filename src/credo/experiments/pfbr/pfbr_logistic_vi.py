@@ -19,12 +19,13 @@ from credo.core.types import Array, PyTree
 from credo.experiments.engine.cell_folder import Cells
 from credo.experiments.engine.experiment import Outcome, Size
 from credo.experiments.engine.plain_data import Arrays, Json
-from credo.experiments.engine.portions import Progress
+from credo.experiments.engine.portions import Progress, portion
 from credo.experiments.engine.purposes import TEST
 from credo.experiments.engine.quantities import Row, mean_se
 from credo.experiments.pfbr.pfbr_figure import style_of
 from credo.experiments.pfbr.pfbr_logistic_oracle import static_weights
-from credo.experiments.pfbr.pfbr_logistic_world import FEATURES, Digits, digits, logistic_problem
+from credo.experiments.pfbr.pfbr_logistic_training import train_logistic
+from credo.experiments.pfbr.pfbr_logistic_world import FEATURES, Digits, digits
 from credo.experiments.pfbr.pfbr_methods import LOGISTIC, select
 from credo.experiments.pfbr.pfbr_scores import WeightedSet
 from credo.experiments.pfbr.pfbr_trials import Trial
@@ -42,18 +43,19 @@ BATCH = 50
 
 @dataclass(frozen=True)
 class VariationalPlan:
-    """What to run: splits, batches, copies of each digit, particles and methods."""
+    """What to run: splits, batches, copies of each digit, particles, methods and the steps of training."""
 
     splits: int
     batches: int
     copies: int
     particles: int
     methods: tuple[str, ...]
+    steps: Mapping[str, int]
 
 
 PLANS: dict[Size, VariationalPlan] = {
-    "quick": VariationalPlan(2, 8, 1, 256, LOGISTIC[:1]),
-    "full": VariationalPlan(10, 100, 10, 1000, LOGISTIC),
+    "quick": VariationalPlan(2, 8, 1, 256, LOGISTIC[:1], {}),
+    "full": VariationalPlan(10, 100, 10, 1000, LOGISTIC, {"PFBR, ours": 2000}),
 }
 BATCH_FIT = "fit of all labels"
 
@@ -68,8 +70,12 @@ def run(size: Size, seed: int, progress: Progress, cells: Cells | None = None) -
     test = (jnp.asarray(data.test_x, float), jnp.asarray(data.test_y, float))
     context: dict[str, Json] = {"copies": plan.copies}
     judge = functools.partial(_errors, test)
-    trial = Trial("pfbr-logistic-vi", logistic_problem(), y, None, judge, context, seed, x)
-    results = trial.scores(select(*plan.methods), plan.particles, cells, progress, timed=True)
+    part = portion(progress, 0.0, 0.2)
+    problem, _ = train_logistic(data, plan.particles, plan.steps, BATCH, seed, cells, part)
+    trial = Trial("pfbr-logistic-vi", problem, y, None, judge, context, seed, x)
+    results = trial.scores(
+        select(*plan.methods), plan.particles, cells, portion(progress, 0.2, 1.0), timed=True
+    )
     fits = [static_weights(data.train_x[rows], data.train_y[rows]) for rows in order]
     errors = [float(np.mean((data.test_x @ w > 0) != (data.test_y > 0.5))) for w in fits]
     rows = [Row(f"test error, {BATCH_FIT}", *mean_se(errors), note="the mode of the posterior, at once")]

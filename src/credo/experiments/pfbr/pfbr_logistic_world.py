@@ -25,7 +25,7 @@ import credo
 from credo.core.types import Array
 from credo.datasets import load
 from credo.experiments.engine.purposes import SCORED
-from credo.experiments.pfbr.pfbr_problem import Problem
+from credo.experiments.pfbr.pfbr_problem import Problem, SampledRows
 
 __all__ = [
     "BATCH",
@@ -119,7 +119,8 @@ def deform(image: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     matrix = turn @ shear @ np.diag(rng.uniform(0.9, 1.1, size=2))
     middle = (np.array(image.shape) - 1) / 2
     offset = middle - matrix @ middle + rng.uniform(-1.0, 1.0, size=2)
-    moved: np.ndarray = ndimage.affine_transform(image, matrix, offset=offset, order=1)
+    # SciPy takes one offset an axis, which its types do not say
+    moved: np.ndarray = ndimage.affine_transform(image, matrix, offset=offset, order=1)  # pyright: ignore[reportArgumentType]
     return moved
 
 
@@ -129,7 +130,7 @@ def _logit(w: Array, x: Array) -> Array:
 
 def logistic_problem() -> Problem:
     """Return the problem: one observation is a batch."""
-    return Problem(credo.joint(credo.Model(_logit, credo.Bernoulli())), FEATURES)
+    return Problem(credo.Model(_logit, SampledRows(credo.Bernoulli()), True), FEATURES)
 
 
 def make_tasks(

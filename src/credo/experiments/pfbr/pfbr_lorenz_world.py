@@ -22,7 +22,7 @@ import numpy as np
 import credo
 from credo.core.types import Array
 from credo.experiments.engine.purposes import SCORED
-from credo.experiments.pfbr.pfbr_problem import Problem
+from credo.experiments.pfbr.pfbr_problem import Problem, SampledRows
 
 __all__ = [
     "DIM",
@@ -55,21 +55,6 @@ class LorenzRuns(NamedTuple):
     observations: np.ndarray
 
 
-@credo.record
-class StudentTOutputs(credo.likelihoods.Rows):
-    """Every output has Student-t noise of its own, and can be sampled.
-
-    Arguments:
-        each: the likelihood of one output.
-    """
-
-    def sample(self, eta: Array, key: Array) -> Array:
-        """One draw of y (C,)."""
-        keys = jax.random.split(key, eta.shape[0])
-        draws: Array = jax.vmap(self.each.sample)(eta[:, None], keys)
-        return draws.reshape(-1)
-
-
 def _slope(x: Array) -> Array:
     return (jnp.roll(x, -1) - jnp.roll(x, 2)) * jnp.roll(x, 1) - x + FORCING
 
@@ -90,7 +75,7 @@ def _state(z: Array, x: object) -> Array:
 
 def lorenz_problem() -> Problem:
     """Return the problem; each sequence has a prior mean of its own."""
-    likelihood = StudentTOutputs(credo.StudentT(FREEDOM, SCALE))
+    likelihood = SampledRows(credo.StudentT(FREEDOM, SCALE))
     dynamics = credo.Transition.additive(advance, NOISE**2)
     return Problem(credo.Model(_state, likelihood), DIM, dynamics)
 

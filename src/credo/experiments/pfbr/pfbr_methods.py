@@ -9,12 +9,6 @@ import credo
 from credo import particles as room
 from credo.experiments.engine.any_learner import AnyLearner
 from credo.experiments.pfbr.pfbr_problem import Build, Method, Problem
-from credo.particles.kernel_bayes import KernelBayes
-from credo.particles.kernel_filter import KernelFilter
-from credo.particles.langevin import Langevin
-from credo.particles.mirror_descent import MirrorDescent
-from credo.particles.stochastic_variational import stochastic_variational
-from credo.particles.variational import NonparametricVariational
 
 __all__ = ["LOGISTIC", "METHODS", "NONLINEAR", "NONLINEAR_STATIC", "STATE_SPACE", "STATIC", "select"]
 
@@ -33,7 +27,7 @@ def _kalman(problem: Problem, particles: int) -> AnyLearner:
 
 
 def _variational(problem: Problem, particles: int) -> AnyLearner:
-    return stochastic_variational(problem.model, dynamics=problem.dynamics)
+    return room.svi(problem.model, dynamics=problem.dynamics)
 
 
 def _trained(name: str) -> Build:
@@ -71,11 +65,11 @@ _TABLE = (
     Method("tempered SMC", _plain(room.tempered_smc)),
     Method("SVGD", _plain(room.svgd)),
     Method("Fokker-Planck flow", _plain(room.fokker_planck)),
-    Method("KBR", _plain(KernelBayes)),
-    Method("KMCF", _plain(KernelFilter)),
-    Method("PMD", _plain(MirrorDescent)),
-    Method("SGLD", _plain(Langevin), note="for a stream of any length"),
-    Method("NPV", _plain(NonparametricVariational)),
+    Method("KBR", _plain(room.KernelBayes)),
+    Method("KMCF", _plain(room.KernelFilter)),
+    Method("PMD", _plain(room.MirrorDescent)),
+    Method("SGLD", _plain(room.Langevin), note="for a stream of any length"),
+    Method("NPV", _plain(room.NonparametricVariational)),
     Method("SVI", _variational),
 )
 

@@ -78,7 +78,9 @@ def run(size: Size, seed: int, progress: Progress, cells: Cells | None = None) -
     for number, (unseen, words) in enumerate(((False, "published latent"), (True, "latents of the prior"))):
         trial = make_trial(unseen, seed, plan, problem)
         part = portion(progress, 0.2 + 0.4 * number, 0.6 + 0.4 * number)
-        exact = jax.jit(jax.vmap(jax.vmap(_score_exact)))(in_default_precision(trial.truth))
+        exact = jax.jit(lambda truth: jax.lax.map(lambda row: jax.lax.map(_score_exact, row), truth))(
+            in_default_precision(trial.truth)
+        )
         results = {EXACT: {name: np.asarray(values) for name, values in exact.items()}} | trial.scores(
             select(*plan.methods), plan.particles, cells, part, True
         )

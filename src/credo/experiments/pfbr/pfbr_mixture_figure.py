@@ -48,12 +48,12 @@ def draw(series: Mapping[str, np.ndarray], arrays: Mapping[str, np.ndarray], nam
                 axes.set_ylabel(name, fontsize=9)
     half = max(1, len(shown) // 2)
     places = (slice(0, half), slice(half, None)) if len(shown) > 1 else (slice(0, 1), slice(0, 1))
-    for place, words in zip(places, ("published latent", "latents of the prior"), strict=True):
-        axes = figure.add_subplot(grid[place, len(SHOWN) :])
+    panels = [figure.add_subplot(grid[place, len(SHOWN) :]) for place in places]
+    for axes, words in zip(panels, ("published latent", "latents of the prior"), strict=True):
         for name in names:
             curve = np.maximum(series[f"KL, {words}, {name}"], 1e-3)
             axes.plot(series["stage"], curve, **style_of(name), label=name)
         axes.set_title(f"KL, {words}", fontsize=11)
         axes.set(yscale="log", xlabel="observations t")
-    figure.legend(*axes.get_legend_handles_labels(), loc="outside lower center", ncols=4, fontsize=9)
+    figure.legend(*panels[0].get_legend_handles_labels(), loc="outside lower center", ncols=4, fontsize=9)
     return figure

@@ -15,7 +15,7 @@ from credo.dynamics import Dynamics, Static
 from credo.experiments.engine.any_learner import AnyBelief, AnyLearner
 from credo.learners import RecursiveLearner
 
-__all__ = ["Build", "Method", "Problem", "in_default_precision"]
+__all__ = ["Build", "Method", "Problem", "SampledRows", "in_default_precision"]
 
 
 def in_default_precision(tree: PyTree) -> PyTree:
@@ -65,6 +65,21 @@ class Problem:
         if isinstance(learner, RecursiveLearner):
             return learner.init(mean, var=var)
         return learner.init(mean, var=var, key=key)  # type: ignore[call-arg]
+
+
+@credo.record
+class SampledRows(credo.likelihoods.Rows):
+    """Independent rows with one output each, which can be sampled, so that tasks can be simulated.
+
+    Arguments:
+        each: the likelihood of one row.
+    """
+
+    def sample(self, eta: Array, key: Array) -> Array:
+        """One draw of y, a number for each row (B,)."""
+        keys = jax.random.split(key, eta.shape[0])
+        draws: Array = jax.vmap(self.each.sample)(eta[:, None], keys)
+        return draws.reshape(-1).astype(eta.dtype)
 
 
 @dataclass(frozen=True)

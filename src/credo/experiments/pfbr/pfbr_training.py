@@ -15,13 +15,13 @@ import jax.numpy as jnp
 import numpy as np
 
 import credo
-from credo.core.types import PyTree
+from credo.core.types import Array, PyTree
 from credo.experiments.engine.any_learner import AnyLearner
 from credo.experiments.engine.cell_folder import Cells
 from credo.experiments.engine.plain_data import Arrays, Json
 from credo.experiments.engine.portions import Progress
 from credo.experiments.pfbr.pfbr_problem import Build, Problem
-from credo.flows import Operator, Plan, SimulatedTasks, Tasks, pfbr, published
+from credo.flows import Operator, Plan, SimulatedTasks, Tasks, pfbr, published, train
 from credo.flows.published import PublishedOperator
 from credo.particles.learned import learned_filter, train_proposal
 
@@ -56,6 +56,7 @@ def simulated(
     length: int,
     steps: Mapping[str, int],
     operator: Mapping[str, Any] | None = None,
+    inputs: Callable[[Array, Array], PyTree] | None = None,
 ) -> Flows:
     """Return what is trained on sequences that are simulated from the problem itself.
 
@@ -65,11 +66,13 @@ def simulated(
         length: the observations of a sequence.
         steps: of gradient descent, by the name of the method.
         operator: settings of the operator.
+        inputs: `inputs(key, t)`, the x of a step; None for none.
     """
 
     def tasks(blank: Operator) -> Tasks[Any]:
         learner = pfbr(problem.model, blank, particles, problem.dynamics)
-        return SimulatedTasks(learner, problem.begin(learner, jax.random.key(0)), length=length)
+        start = problem.begin(learner, jax.random.key(0))
+        return SimulatedTasks(learner, start, length=length, inputs=inputs)
 
     return Flows(tasks, steps, {} if operator is None else operator)
 
@@ -125,7 +128,7 @@ def _published(method: str, problem: Problem, flows: Flows, steps: int, seed: in
         assert flows.sequences is not None
         # as published: one task a step, no clipping to speak of; a cosine in the place of a constant rate
         plan = Plan(steps=steps, batch=1, pool=1, clip=1000.0, every=min(25, steps), sequences=0, leap=1e5)
-        return credo.flows.train(flows.sequences, operator, plan=plan, key=seed).params
+        return train(flows.sequences, operator, plan=plan, key=seed).params
 
     def build(params: PyTree) -> Build:
         trained = credo.replace(operator, params=params)
@@ -141,9 +144,7 @@ def _operator(method: str, problem: Problem, flows: Flows, steps: int, seed: int
 
     def compute() -> PyTree:
         tasks = flows.tasks(blank)
-        return credo.flows.train(
-            tasks, operator, plan=Plan(steps=steps, every=min(100, steps)), key=seed
-        ).params
+        return train(tasks, operator, plan=Plan(steps=steps, every=min(100, steps)), key=seed).params
 
     def build(params: PyTree) -> Build:
         trained = credo.replace(operator, params=params)

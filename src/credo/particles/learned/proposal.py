@@ -72,7 +72,7 @@ class LearnedProposal(Proposal):
     ) -> tuple[Particles, Array, Array]:
         """Draws of the network's law, with the weights of importance sampling."""
         assert belief.parents is not None and belief.step is not None
-        parents, like = belief.parents, belief.values
+        parents, like, length = belief.parents, belief.values, belief.step
         params = jax.tree.map(lambda leaf: leaf.astype(like.dtype), self.params)
         gap = seen_features(x, y, like) - self.shift.astype(like.dtype)
         seen = gap / self.scale.astype(like.dtype)
@@ -80,7 +80,7 @@ class LearnedProposal(Proposal):
         if self.network.kind == "gru":
             memory = self.network.remember(params, belief.state[0], seen)
             belief = replace(belief, state=jnp.broadcast_to(memory, belief.state.shape))
-        moved = belief.step > 0
+        moved = length > 0
         centre, sd = jax.vmap(lambda parent: law_of(learner, belief, parent))(parents)
         mean, log_sd = self.network(params, parents, seen, memory)
         noise = jax.random.normal(key, like.shape, like.dtype)
@@ -88,7 +88,7 @@ class LearnedProposal(Proposal):
         log_proposal = jnp.sum(
             -0.5 * noise**2 - log_sd - jnp.log(jnp.where(sd > 0, sd, 1.0)) - HALF_LOG_TWO_PI, axis=1
         )
-        before, dt = jnp.maximum(belief.t - 1, 0), None if learner.dynamics.timeless else belief.step
+        before, dt = jnp.maximum(belief.t - 1, 0), None if learner.dynamics.timeless else length
 
         def density(later: Array, parent: Array) -> Array:
             return learner.dynamics.log_transition(later, parent, belief.anchor, before, dt, belief.unravel)
