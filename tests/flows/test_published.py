@@ -211,7 +211,9 @@ class Exact:
     def start(self, key: Any) -> tuple[()]:
         return ()
 
-    def transport(self, params: Any, values: Array, weights: Array, likelihood: Any, x: Any, y: Array) -> Any:
+    def transport(
+        self, params: Any, values: Array, log_weights: Array, log_likelihood: Any, x: Any, y: Any
+    ) -> Any:
         look, blur = self.tasks.matrices
         # x - m of the set is S (z - m0) of the prior, so both laws are known from the set
         mean, cov = jnp.mean(values, axis=0), jnp.cov(values.T, ddof=0)

@@ -258,19 +258,13 @@ def _compiled(
     optimizer = plan.optimizer
 
     def batch_loss(params: PyTree, stages: Any) -> tuple[Array, Array]:
-<<<<<<< HEAD
-        if plan.batch == 1:  # a long chain takes half the time without an axis for the batch
-            only = jax.tree.map(lambda leaf: leaf[0], stages)
-            value, last = stage_loss(operator, params, tasks, only, plan.loss)
-            return value, last[None]
-        each = jax.vmap(lambda stage: stage_loss(operator, params, tasks, stage, plan.loss))
-        losses, new = each(stages)
-=======
         def one(stage: Stage) -> tuple[Array, Array]:
             return stage_loss(operator, params, tasks, stage, plan.loss)
 
+        if plan.batch == 1:  # a long chain takes half the time without an axis for the batch
+            loss, last = one(jax.tree.map(lambda leaf: leaf[0], stages))
+            return loss, last[None]
         losses, new = jax.vmap(one)(stages)
->>>>>>> 1159919d51d206c0bbc5ee193f0bd34c0ab9e9ab
         return jnp.mean(losses), new
 
     def step(state: Training, _: None) -> tuple[Training, tuple[Array, Array]]:
