@@ -21,7 +21,7 @@ class OutputLearner(Learner[B]):
         >>> import credo, jax.numpy as jnp
         >>> learner = credo.extended_kalman(credo.Model(lambda w, x: x @ w, credo.Normal(0.1)))
         >>> eta, cov = learner.output_moments(learner.init(jnp.ones(2), var=2.0), jnp.ones(2))
-        >>> eta.tolist(), cov.tolist()
+        >>> eta.tolist(), cov.round(3).tolist()
         ([2.0], [[4.0]])
     """
 

@@ -33,7 +33,7 @@ class Posterior:
 
     Example:
         >>> Posterior.parse("low-rank:10")
-        Posterior(kind='low-rank', rank=10)
+        Posterior(kind='low-rank', rank=10, particles=None)
         >>> str(Posterior("full")), str(Posterior.parse("particles"))
         ('full', 'particles:1000')
     """
