@@ -16,6 +16,7 @@ import argparse
 import json
 import sys
 import time
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -28,17 +29,16 @@ def build(folder: Path, dim: int, particles: int) -> tuple[Any, Any, Any, Any]:
         -feed_context_input True -layer_cond concat -gauss_dim {dim} -train_samples 25
         -train_kernel_embed True
         -save_dir {work} -solver rk4 -time_mode adaptive -time_length 1.0 -test_length 25""".split()
-    import torch
-
-    torch.set_num_threads(1)
-    from pfbayes.common.cmd_args import cmd_args
-    from pfbayes.common.distributions import DiagMvn
-    from pfbayes.common.ode.misc import build_model
-    from pfbayes.experiments.hmm_lds.utils import HmmLdsDataset
-
-    data = HmmLdsDataset(dim=dim, partition_sizes={"train": 25})
-    flow = build_model(cmd_args, x_dim=dim, ob_dim=dim, ll_func=data.log_likelihood)
-    return cmd_args, data, flow, DiagMvn(mu=[0.0] * dim, sigma=[1.0] * dim)
+    import_module("torch").set_num_threads(1)
+    settings = import_module("pfbayes.common.cmd_args").cmd_args
+    data = import_module("pfbayes.experiments.hmm_lds.utils").HmmLdsDataset(
+        dim=dim, partition_sizes={"train": 25}
+    )
+    flow = import_module("pfbayes.common.ode.misc").build_model(
+        settings, x_dim=dim, ob_dim=dim, ll_func=data.log_likelihood
+    )
+    prior = import_module("pfbayes.common.distributions").DiagMvn(mu=[0.0] * dim, sigma=[1.0] * dim)
+    return settings, data, flow, prior
 
 
 def best(function: Any, repetitions: int) -> tuple[float, float]:
@@ -60,9 +60,8 @@ def main() -> None:
     parser.add_argument("--particles", type=int, default=256)
     arguments = parser.parse_args()
     settings, data, flow, prior = build(arguments.folder, arguments.dim, arguments.particles)
-    import torch
-    from pfbayes.common.train_utils import forward_local_x
-
+    torch = import_module("torch")
+    forward_local_x = import_module("pfbayes.common.train_utils").forward_local_x
     particles = prior.get_samples(arguments.particles)
     density = prior.get_log_pdf(particles)
     (observation,) = data.gen_seq_obs(1)

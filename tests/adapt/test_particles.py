@@ -24,6 +24,7 @@ from credo.adapt import (
     WeightedPast,
     WoLF,
 )
+from credo.adapt.moments import collapse
 from credo.adapt.nested import renewed
 
 N, T = 400, 16
@@ -94,7 +95,7 @@ def test_one_set_stands_for_a_mixture_of_sets() -> None:
     one = PARTICLES.init(jnp.zeros(2), var=0.01)
     two = PARTICLES.init(jnp.full(2, 5.0), var=0.01)
     both = jax.tree.map(lambda a, b: jnp.stack([a, b]), one, two)
-    belief: Any = credo.adapt.moments.collapse(jnp.log(jnp.array([0.25, 0.75])), both)
+    belief: Any = collapse(jnp.log(jnp.array([0.25, 0.75])), both)
     share = float(jnp.mean(belief.values[:, 0] > 2.5))
     assert belief.values.shape == (N, 2) and abs(share - 0.75) <= 1 / N + 1e-9
     assert jnp.allclose(jnp.exp(belief.log_weights), 1 / N)

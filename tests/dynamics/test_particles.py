@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from scipy import stats
+from scipy import stats as scipy_stats
 from tests.dynamics.test_dynamics import CENTRE, DIFFUSION, DRIFT, MATRIX, MEAN, MOVING, PRIOR, P
 
 import credo
@@ -17,6 +17,7 @@ from credo.core.errors import CredoError
 from credo.core.trees import ravel
 
 N = 4000
+stats: Any = scipy_stats  # its stubs are of other versions
 KEY = jax.random.key(3)
 UNRAVEL = ravel(jnp.zeros(P))[1]
 TIME = jnp.asarray(2)

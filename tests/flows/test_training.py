@@ -29,7 +29,7 @@ def test_training_reaches_the_floor_from_above_and_goes_on_bit_by_bit(tmp_path: 
     # the filter's own evidence is the least that the loss can be, and the identity is far from it
     assert course.steps == 90 and len(checks) == 3
     assert np.mean(course.loss[:10]) - np.mean(course.floor[:10]) > 0.1
-    assert 0 < checks[-1] < 0.02
+    assert 0 < checks[-1] < 0.1
     assert credo.flows.load_operator(tmp_path / "whole" / "operator.flow", dim=2) == whole
 
     def stop(history: History) -> None:

@@ -76,9 +76,9 @@ def test_kernels_are_those_of_scikit_learn_and_mmd_takes_weights(kernel: KernelN
 def test_mmd_against_a_normal_law_needs_no_draws() -> None:
     values, log_weights, _ = repeated()
     exact = gaussian_squared_mmd(MEAN, COV, values, log_weights)
-    sampled = squared_mmd(draws(3000, 6), values, log_weights)
-    # k is within [0, 1], so the error of the mean over 3000 draws has an sd below 2 * .5 / sqrt(3000)
-    assert float(exact) == pytest.approx(float(sampled), abs=0.03)
+    sampled = squared_mmd(draws(1000, 6), values, log_weights)
+    # k is within [0, 1], so the error of the mean over 1000 draws has an sd below 2 * .5 / sqrt(1000)
+    assert float(exact) == pytest.approx(float(sampled), abs=0.06)
 
 
 def test_integrals_have_their_closed_forms() -> None:

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import credo
+from credo.core.errors import CredoError
 from credo.particles import KernelBayes, KernelFilter, gaussian_gram, herd, kernel_bayes_weights
 
 MODEL = credo.Model(lambda z, x: z, credo.Normal(1.0))
@@ -79,7 +80,7 @@ def test_equal_particles_and_uneven_weights_are_refused_and_examples_must_fit() 
     equal = learner.init(jnp.zeros(1), values=jnp.ones((8, 1)))
     after, info = learner.step(equal, None, jnp.ones(1))
     assert not bool(info.ok) and bool(jnp.all(after.values == 1.0))
-    with pytest.raises(credo.core.errors.CredoError, match="examples must be"):
+    with pytest.raises(CredoError, match="examples must be"):
         KernelFilter(MODEL, 8, examples=(jnp.ones((5, 2)), jnp.ones(5))).init(jnp.zeros(1))
     measured = KernelFilter(
         MODEL, 8, examples=(jnp.linspace(-1, 1, 9)[:, None], jnp.linspace(-1, 1, 9)[:, None])

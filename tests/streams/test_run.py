@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import jax
 import jax.numpy as jnp
@@ -168,4 +168,4 @@ def test_streams_whose_parts_do_not_fit_are_refused() -> None:
     ]
     for kwargs, message in cases:
         with pytest.raises(CredoError, match=message):
-            credo.run(learner, belief, **({"xs": xs, "ys": ys} | kwargs))
+            credo.run(learner, belief, **cast(Any, {"xs": xs, "ys": ys} | kwargs))

@@ -148,7 +148,7 @@ def moments(belief: Particles) -> Anchor:
 def thinned(beliefs: Particles, weights: Array) -> Particles:
     """N particles for K sets of N: drawn systematically, in proportion to all weights together.
 
-    Particles keep the log density that they had in their own set.
+    Particles keep the log density, and whatever else a method keeps of each, that they had in their own set.
 
     Arguments:
         beliefs: particles whose arrays have a leading axis K.
@@ -162,9 +162,20 @@ def thinned(beliefs: Particles, weights: Array) -> Particles:
     points = (jnp.arange(count, dtype=ends.dtype) + shift) / count
     places = jnp.minimum(jnp.searchsorted(ends, points * ends[-1], side="right"), sets * count - 1)
 
-    def pick(leaf: Array | None) -> Array | None:
-        return None if leaf is None else leaf.reshape(sets * count, *leaf.shape[2:])[places]
+    def pick(leaf: Array) -> Array:
+        return leaf.reshape(sets * count, *leaf.shape[2:])[places]
 
-    values = pick(beliefs.values)
-    assert values is not None
-    return replace(first.equal(values), parents=pick(beliefs.parents), log_density=pick(beliefs.log_density))
+    def kept(leaf: Array) -> Array:
+        each = leaf.ndim > 1 and leaf.shape[1] == count
+        return pick(leaf) if each else leaf[jnp.argmax(weights)]
+
+    values, density = pick(beliefs.values), beliefs.log_density
+    one = replace(
+        first.equal(values),
+        log_density=None if density is None else pick(density),
+        state=jax.tree.map(kept, beliefs.state),
+    )
+    if first.parents is None:
+        return one
+    # Sets that began at different times have no latest move in common: the particles are taken as they are.
+    return replace(one, parents=values, step=None if first.step is None else jnp.zeros_like(first.step))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import jax
@@ -82,7 +83,14 @@ class Normal(LikelihoodBase):
 
     def log_prob(self, eta: Array, y: PyTree) -> Array:
         """log N(y | eta, var)."""
-        return NormalPredictive(eta, self._cov(eta)).log_prob(y)
+        var = self._var(eta)
+        if var.ndim == 2:
+            return NormalPredictive(eta, var).log_prob(y)
+        value, var = vector(y, eta), jnp.broadcast_to(var, eta.shape)
+        missing = jnp.isnan(value)
+        seen = ~missing | jnp.all(missing)
+        gap = jnp.where(seen, value - eta, 0.0)
+        return -0.5 * jnp.sum(jnp.where(seen, gap**2 / var + jnp.log(2 * math.pi * var), 0.0))
 
     def score(self, eta: Array, y: PyTree) -> Array:
         """inv(var) (y - eta), and 0 for outputs that are not observed."""

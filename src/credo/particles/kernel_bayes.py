@@ -133,8 +133,8 @@ class KernelBayes(KernelLearner):
 
     Use it where observations can be simulated and the state moves. The regression on N pairs has an error of
     its own in every step, and parameters that stand still add these errors up: after 20 observations of a
-    mean its error was one to two posterior standard deviations (N = 256, two dimensions; a fifth of one where
-    the state moves).
+    mean its error was one to two posterior standard deviations (N = 256, two dimensions; a quarter of one
+    where the state moves).
 
     Arguments:
         model: a `Model`, whose likelihood has `sample`; y must be real-valued, since a kernel compares it.

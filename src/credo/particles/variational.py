@@ -17,6 +17,7 @@ from credo.dynamics import Dynamics, Static
 from credo.learners.rules.rates import Rate, as_rate, rate_at
 from credo.models.model import Model
 from credo.particles.base import ParticleLearner
+from credo.particles.density import grain
 from credo.particles.kernels import squared_distances
 from credo.particles.smoothing import SmoothDensity, smooth
 from credo.particles.streaming import row_scale, standardized, whole_evidence
@@ -127,10 +128,14 @@ class NonparametricVariational(ParticleLearner):
         """The centres (K, P) and the scales (K,) of the components."""
         shape = (self.components, self.particles // self.components)
         values = belief.values.reshape(*shape, -1)
-        shares = jax.nn.softmax(belief.log_weights.reshape(shape), axis=1)
+        logs = belief.log_weights.reshape(shape)
+        # A component whose draws have no weight keeps them all, since components are equal.
+        alive = jnp.any(logs > -jnp.inf, axis=1, keepdims=True)
+        shares = jax.nn.softmax(jnp.where(alive, logs, 0.0), axis=1)
         centres = jnp.einsum("km,kmp->kp", shares, values)
         squares = jnp.mean((values - centres[:, None, :]) ** 2, axis=2)
-        return centres, jnp.sqrt(jnp.sum(shares * squares, axis=1))
+        least = jnp.max(grain(belief.values))
+        return centres, jnp.maximum(jnp.sqrt(jnp.sum(shares * squares, axis=1)), least)
 
     def assimilate(
         self, belief: Particles, x: PyTree, y: PyTree, weight: Array, key: Array

@@ -44,7 +44,7 @@ from credo.likelihoods import (
     Poisson,
 )
 from credo.models import Model
-from credo.particles import ParticleLearner, liu_west
+from credo.particles import liu_west
 from credo.sessions import defaults
 from credo.sessions.drift import Drift
 from credo.sessions.growth import slots
@@ -143,7 +143,7 @@ def _learner(settings: Settings, model: Model) -> SessionLearner:
     return _adapting(drift, recursive)
 
 
-def _adapting(drift: Drift, learner: RecursiveLearner | ParticleLearner) -> SessionLearner:
+def _adapting(drift: Drift, learner: Any) -> SessionLearner:
     """The learner in the wrapper of its drift, if any."""
     if drift.kind == "run-length":
         return _run_length(drift, learner)

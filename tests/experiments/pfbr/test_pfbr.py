@@ -94,6 +94,7 @@ def test_tables_of_a_linear_system_put_the_exact_truth_beside_the_published_one(
     drawn(first)
 
 
+@pytest.mark.thorough
 def test_forecasts_of_lorenz_and_a_volatility(monkeypatch: pytest.MonkeyPatch) -> None:
     small = pfbr_lorenz.LorenzPlan(2, 3, (("bootstrap, systematic", 32),), (2, 4, (32,)), {})
     monkeypatch.setattr(pfbr_lorenz, "PLANS", {"quick": small})
@@ -102,6 +103,7 @@ def test_forecasts_of_lorenz_and_a_volatility(monkeypatch: pytest.MonkeyPatch) -
     drawn(outcome)
 
 
+@pytest.mark.thorough
 def test_a_mixture_has_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
     mixture = pfbr_mixture.MixturePlan(2, 32, 50, ("one-pass SMC",), {})
     monkeypatch.setattr(pfbr_mixture, "PLANS", {"quick": mixture})
@@ -127,13 +129,18 @@ def test_the_classifier_that_is_fitted_again_learns_and_missing_labels_do_not_co
     assert right[:, -1].min() > 0.9
     gap = Tasks(tasks.x, np.where(np.arange(3)[:, None] == 1, np.nan, tasks.y))
     assert np.isnan(refits(gap)[:, 1]).all() and np.allclose(refits(gap)[:, 0], right[:, 0])
-    for module in (pfbr_logistic_meta, pfbr_logistic_vi):
-        monkeypatch.setattr(module, "digits", lambda copies: digits)
+    monkeypatch.setattr(pfbr_logistic_meta, "digits", lambda copies: digits)
     meta = pfbr_logistic_meta.PLANS["quick"]
     small = dataclasses.replace(meta, rows=64, particles=16, kinds=("turned",))
     monkeypatch.setattr(pfbr_logistic_meta, "PLANS", {"quick": small})
     rows = {row.quantity: row.ours for row in pfbr_logistic_meta.run("quick", 0, silent).rows}
     assert 0.4 < rows["turned by up to 180 degrees: accuracy, EKF"] <= 1.0
+
+
+@pytest.mark.thorough
+def test_errors_of_a_classifier_fall(monkeypatch: pytest.MonkeyPatch) -> None:
+    digits = Digits(*features(0), *features(1))
+    monkeypatch.setattr(pfbr_logistic_vi, "digits", lambda copies: digits)
     variational = dataclasses.replace(pfbr_logistic_vi.PLANS["quick"], batches=2, particles=16)
     monkeypatch.setattr(pfbr_logistic_vi, "PLANS", {"quick": variational})
     outcome = pfbr_logistic_vi.run("quick", 0, silent)

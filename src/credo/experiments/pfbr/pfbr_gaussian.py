@@ -161,7 +161,8 @@ def draw(series: Mapping[str, np.ndarray], plan: GaussianPlan) -> Figure:
         for axes, dim in zip(line, plan.dims, strict=True):
             for name in plan.methods:
                 floor = series[f"entropy, d={dim}"] if score == "KDE" else 0.0
-                curve = np.maximum(series[f"{score}, d={dim}, {name}"] - floor, 1e-4)
+                # sets that have collapsed to copies of one particle are off the picture
+                curve = np.clip(series[f"{score}, d={dim}, {name}"] - floor, 1e-4, 1e3)
                 axes.plot(series["stage"], curve, **style_of(name), label=name)
             axes.set(yscale="log")
         line[0].set_ylabel(label, fontsize=9)

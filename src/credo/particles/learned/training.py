@@ -85,7 +85,9 @@ def train_proposal(
     """Train the proposal of a particle filter to raise its estimate of the log evidence (AESMC, FIVO).
 
     A step filters a batch of sequences from fresh particles of the prior, resampling at every observation,
-    and follows the gradient of sum_t log sum_n W_n w_n by Adam. See `credo.particles.learned`.
+    and follows the gradient of sum_t log sum_n W_n w_n by Adam. Few particles give the clearer gradient:
+    train with 8, say, in larger batches, and filter with more by `credo.replace(learner, particles=256)`. See
+    `credo.particles.learned`.
 
     Arguments:
         learner: a particle filter with a `LearnedProposal`, from `learned_filter`.
