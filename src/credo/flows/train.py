@@ -262,8 +262,8 @@ def _compiled(
             return stage_loss(operator, params, tasks, stage, plan.loss)
 
         if plan.batch == 1:  # a long chain takes half the time without an axis for the batch
-            loss, last = one(jax.tree.map(lambda leaf: leaf[0], stages))
-            return loss, last[None]
+            value, last = one(jax.tree.map(lambda leaf: leaf[0], stages))
+            return value, last[None]
         losses, new = jax.vmap(one)(stages)
         return jnp.mean(losses), new
 
