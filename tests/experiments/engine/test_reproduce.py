@@ -88,7 +88,7 @@ def test_rows_are_rounded_to_their_error() -> None:
 @pytest.mark.parametrize("name", list(names()))
 def test_an_experiment_is_the_module_of_its_name_with_its_figure_beside_it(name: str) -> None:
     run = find(name).run
-    for room in ("kalman", "lofi", "bong", "bone", "bandits"):
+    for room in ("kalman", "lofi", "bong", "bone", "bandits", "pfbr"):
         path = Path(importlib.import_module(f"credo.experiments.{room}").__file__ or "").parent
         if (path / f"{name.replace('-', '_')}.py").exists():
             module = importlib.import_module(f"credo.experiments.{room}.{name.replace('-', '_')}")
