@@ -11,6 +11,7 @@ import pytest
 import scipy.stats as st
 from scipy import integrate
 
+import credo
 from credo.beliefs import InverseGamma
 from credo.core.errors import CredoError
 from credo.likelihoods import Bernoulli, Categorical, Likelihood, Normal, Poisson, StudentT
@@ -179,6 +180,7 @@ def test_a_mixture_of_normals_is_the_mean_of_their_densities(noise: InverseGamma
         (lambda: Categorical(1), "classes must be a whole number at least 2; got 1"),
         (lambda: StudentT(0.0), "df must be finite and above 0"),
         (lambda: StudentT(4.0, -1.0), "scale must be finite and above 0"),
+        (lambda: StudentT(4.0, 1.0, "robust"), "curvature must be"),  # type: ignore[arg-type]
         (
             lambda: Normal(jnp.ones(3)).check(2),
             r"var must be a number, \(2,\) or \(2, 2\) to fit; got shape \(3,\)",
@@ -193,3 +195,25 @@ def test_a_mixture_of_normals_is_the_mean_of_their_densities(noise: InverseGamma
 def test_impossible_likelihoods_and_observations_are_refused(make: Any, message: str) -> None:
     with pytest.raises(CredoError, match=message):
         make()
+
+
+@pytest.mark.parametrize("gap", [0.0, 0.4, -30.0])
+def test_the_weighted_curvature_of_a_student_is_that_of_the_scale_mixture(gap: float) -> None:
+    likelihood, eta = StudentT(3.5, 0.6, "weighted"), jnp.asarray([0.9])
+    y = eta[0] + gap
+    (curvature,) = likelihood.fisher_root(eta, y)[0] ** 2
+    # the mean of a Gamma((df + 1) / 2, (df + z^2) / 2) weight, over the squared scale
+    weight = (3.5 + 1) / (3.5 + (gap / 0.6) ** 2)
+    np.testing.assert_allclose(curvature, weight / 0.6**2, rtol=1e-12)
+    np.testing.assert_allclose(likelihood.score(eta, y)[0], curvature * gap, rtol=1e-12)
+
+
+def test_a_filter_that_lost_the_state_finds_it_again_with_the_weighted_curvature() -> None:
+    ys = jnp.full(60, 30.0)
+    gaps = {}
+    for curvature in ("expected", "weighted"):
+        model = credo.Model(lambda z, x: z, StudentT(3.0, 0.3, curvature))
+        learner = credo.extended_kalman(model, dynamics=credo.RandomWalk(0.1))
+        belief, _ = credo.run(learner, learner.init(jnp.zeros(()), var=1.0), None, ys)
+        gaps[curvature] = abs(float(belief.mean[0]) - 30.0)
+    assert gaps["weighted"] < 0.1 < 1.0 < gaps["expected"]

@@ -150,14 +150,17 @@ class Poisson(_OneOutput):
 class StudentT(_OneOutput):
     """Observations y ~ eta + scale * t(df), with location eta and heavy-tailed noise.
 
-    The curvature is the expected (Fisher) one, (df + 1) / ((df + 3) scale^2), which is positive everywhere.
-
     Arguments:
         df: the degrees of freedom, above 0.
         scale: the scale, above 0; the standard deviation is scale sqrt(df / (df - 2)).
+        curvature: "expected" takes the Fisher information (df + 1) / ((df + 3) scale^2), whatever y is.
+            "weighted" takes w / scale^2 with the weight w = (df + 1) / (df + (e / scale)^2) that the residual
+            e leaves to y (Lange, Little & Taylor 1989): the update is then that for normal noise of variance
+            scale^2 / w. An outlier says next to nothing; with "expected" it says that nothing has moved, so
+            that a filter which has lost the truth grows ever more certain, and never finds it again.
 
     Raises:
-        CredoError: `df` or `scale` is not above 0.
+        CredoError: `df` or `scale` is not above 0, or the curvature is neither of the two.
 
     Example:
         >>> StudentT(df=4.0).score(jnp.zeros(1), jnp.asarray(1e6)) < 1e-4
@@ -166,10 +169,12 @@ class StudentT(_OneOutput):
 
     df: ArrayLike = 4.0
     scale: ArrayLike = 1.0
+    curvature: Literal["expected", "weighted"] = static_field(default="expected")
 
     def __post_init__(self) -> None:
         require_positive("df", self.df)
         require_positive("scale", self.scale)
+        require_choice("curvature", self.curvature, ["expected", "weighted"])
 
     def log_prob(self, eta: Array, y: PyTree) -> Array:
         """The t log density."""
@@ -181,8 +186,12 @@ class StudentT(_OneOutput):
         return (df + 1.0) * gap / (df * as_like(self.scale, eta) ** 2 + gap**2)
 
     def fisher_root(self, eta: Array, y: PyTree) -> Array:
-        """The root of (df + 1) / ((df + 3) scale^2)."""
+        """The root of (df + 1) / ((df + 3) scale^2), or of w / scale^2."""
         df = as_like(self.df, eta)
+        if self.curvature == "weighted":
+            gap = _number(y, eta) - eta[0]
+            height = (df + 1.0) / (df * as_like(self.scale, eta) ** 2 + gap**2)
+            return jnp.sqrt(height).reshape(1, 1)
         return (jnp.sqrt((df + 1.0) / (df + 3.0)) / as_like(self.scale, eta)).reshape(1, 1)
 
     def mean(self, eta: Array) -> Array:

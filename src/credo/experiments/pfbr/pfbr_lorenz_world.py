@@ -74,8 +74,12 @@ def _state(z: Array, x: object) -> Array:
 
 
 def lorenz_problem() -> Problem:
-    """Return the problem; each sequence has a prior mean of its own."""
-    likelihood = SampledRows(credo.StudentT(FREEDOM, SCALE))
+    """Return the problem; each sequence has a prior mean of its own.
+
+    Methods that linearise do so with the weight that each residual leaves to its observation: with the Fisher
+    information they lose the state for ever.
+    """
+    likelihood = SampledRows(credo.StudentT(FREEDOM, SCALE, "weighted"))
     dynamics = credo.Transition.additive(advance, NOISE**2)
     return Problem(credo.Model(_state, likelihood), DIM, dynamics)
 

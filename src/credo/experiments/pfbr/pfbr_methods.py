@@ -9,6 +9,7 @@ import credo
 from credo import particles as room
 from credo.experiments.engine.any_learner import AnyLearner
 from credo.experiments.pfbr.pfbr_problem import Build, Method, Problem
+from credo.flows import Operator, pfbr
 
 __all__ = ["LOGISTIC", "METHODS", "NONLINEAR", "NONLINEAR_STATIC", "STATE_SPACE", "STATIC", "select"]
 
@@ -39,12 +40,19 @@ def _trained(name: str) -> Build:
     return build
 
 
+def _guarded(problem: Problem, particles: int) -> AnyLearner:
+    """Build the operator without training: its base, linearised twice, with weights that correct it."""
+    operator = Operator(dim=problem.size, iterations=2).begin()
+    return pfbr(problem.model, operator, particles, problem.dynamics, density="normal", guard=True)
+
+
 _ALWAYS = {"resampling": "multinomial", "threshold": 1.0}
 
 _TABLE = (
     Method("exact draws", _kalman, note="from the Kalman posterior"),
     Method("affine map", _plain(room.gaussian_map), note="Kalman's map with the moments of the set"),
     Method("PFBR, ours", _trained("PFBR, ours")),
+    Method("PFBR, our base, guarded", _guarded, note="without training"),
     Method("PFBR, ours, no base", _trained("PFBR, ours, no base")),
     Method("PFBR, published", _trained("PFBR, published")),
     Method("EKF", _kalman),
@@ -148,6 +156,7 @@ LOGISTIC = (
 
 NONLINEAR = (
     "PFBR, ours",
+    "PFBR, our base, guarded",
     "affine map",
     "stochastic EnKF",
     "square-root EnKF",
