@@ -42,6 +42,11 @@ def test_training_reaches_the_floor_from_above_and_goes_on_bit_by_bit(tmp_path: 
     assert parts == whole
     with pytest.raises(FormatError, match="another plan"):
         train(TASKS, OPERATOR, plan=PLAN, steps=91, key=3, out=tmp_path / "parts")
+    with pytest.raises(FormatError, match="another key"):
+        train(TASKS, OPERATOR, plan=PLAN, key=4, out=tmp_path / "parts")
+    with pytest.raises(FormatError, match="another tasks"):
+        other = credo.replace(TASKS, transition=2.0 * TASKS.transition)
+        train(other, OPERATOR, plan=PLAN, key=3, out=tmp_path / "parts")
 
 
 def test_a_training_that_diverges_goes_back_with_half_the_rate_and_then_gives_up() -> None:

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from credo.core.errors import FormatError
 from credo.core.records import record, replace
+from credo.core.types import PyTree
 from credo.flows.storage import fill, read_tree, write_tree
 
-__all__ = ["History", "read_history", "read_training", "write_training"]
+__all__ = ["History", "digest", "read_history", "read_training", "write_training"]
 
 T = TypeVar("T")
 """The type of the state of a training."""
@@ -119,3 +122,12 @@ def _course(header: Mapping[str, Any]) -> History:
         tuple(course["checks"]),
         tuple((int(step), float(loss)) for step, loss in course["retreats"]),
     )
+
+
+def digest(tree: PyTree) -> str:
+    """A short name for the numbers in a tree, of which the text shows the shapes only."""
+    total = hashlib.sha256()
+    for leaf in jax.tree.leaves(tree):
+        typed = isinstance(leaf, jax.Array) and jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)
+        total.update(np.asarray(jax.random.key_data(leaf) if typed else leaf).tobytes())
+    return total.hexdigest()[:16]

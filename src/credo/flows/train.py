@@ -24,7 +24,7 @@ from credo.core.keys import as_key
 from credo.core.records import record, replace, static_field
 from credo.core.trees import all_finite, select
 from credo.core.types import Array, Key, PyTree
-from credo.flows.history import History, read_training, write_training
+from credo.flows.history import History, digest, read_training, write_training
 from credo.flows.objective import Loss, stage_loss
 from credo.flows.operator import FlowOperator
 from credo.flows.storage import description, save_operator
@@ -193,7 +193,12 @@ def train(
     state = _begin(tasks, operator, plan, as_key(key))
     history = History()
     file = None if out is None else Path(out) / "training.safetensors"
-    header = {"operator": description(operator), "plan": _settings(plan), "tasks": repr(tasks)}
+    header = {
+        "operator": description(operator),
+        "plan": _settings(plan),
+        "tasks": f"{tasks!r}, numbers {digest(tasks)}",
+        "key": np.asarray(jax.random.key_data(as_key(key))).tolist(),
+    }
     if file is not None and file.exists():
         state, history = read_training(file, header, state)
     retreats = 0
