@@ -15,6 +15,8 @@ from credo.core.errors import CredoError, DataError, FormatError
 from credo.core.types import Array
 from credo.flows import Operator, load_operator, save_operator
 from credo.flows.discrete import log_det_of_stack, log_det_of_update
+from credo.flows.features import moved_inputs
+from credo.flows.frames import posterior_frame
 from credo.flows.operator import Map
 
 EQUAL = jnp.full(40, -jnp.log(40.0))
@@ -55,7 +57,7 @@ def everything(operator: Operator, points: Array, log_weights: Array) -> tuple[A
     return after, bayes.forward(points), log_det, *jnp.linalg.slogdet(jacobians), *bayes.backward(after)
 
 
-@pytest.mark.parametrize("fields", [{}, {"base": None, "width": 2, "steps": 1}])
+@pytest.mark.parametrize("fields", [{"gradients": "along"}, {"base": None, "width": 2, "steps": 1}])
 def test_the_log_determinant_is_that_of_the_discrete_map_and_the_inverse_inverts(
     fields: dict[str, object],
 ) -> None:
@@ -104,7 +106,7 @@ def test_the_derivative_of_the_inverse_is_that_of_the_map() -> None:
 
 
 def test_an_affine_map_of_the_state_is_followed() -> None:
-    points, operator = values(), bent()
+    points, operator = values(), bent(gradients="along")
     stretch = jnp.array([[2.0, 0.3, 0.0], [-1.0, 0.5, 0.2], [0.4, 0.0, 30.0]])
     shift = jnp.array([5.0, -1.0, 100.0])
 
@@ -137,6 +139,33 @@ def kalman(points: Array, y: Array) -> tuple[Array, Array]:
     after = bayes.forward(points)
     gaps = after.mean(axis=0) - mean - gain @ (y - LOOK @ mean)
     return gaps, jnp.cov(after.T) - cov + gain @ LOOK @ cov
+
+
+def test_where_the_base_is_right_nothing_is_left_of_the_score_and_elsewhere_something_is() -> None:
+    points = values(dim=2)
+
+    @jax.jit
+    def left(bend: Array) -> Array:
+        def log_likelihood(z: Array) -> Array:
+            return -jnp.sum((z - 1.0) ** 2 / jnp.array([1.0, 3.0])) - bend * z[0] ** 4
+
+        frame = posterior_frame(points, EQUAL, log_likelihood)
+        rows = moved_inputs(frame, 0.5 + frame.units, frame.target, frame.scales, log_likelihood)
+        return jnp.max(jnp.abs(rows[:, 2:4]))
+
+    assert left(jnp.zeros(())) < 1e-10
+    assert left(jnp.ones(())) > 0.1
+
+
+def test_gradients_along_the_flow_change_the_map_and_need_two_steps() -> None:
+    operator, points = bent(gradients="along"), values()
+    assert operator.params["along"]["weights"].shape == (7, 4)
+    still = jax.tree.map(jnp.zeros_like, operator.params["along"])
+    blind = credo.replace(operator, params=operator.params | {"along": still})
+    gap = transport(operator, points).forward(points) - transport(blind, points).forward(points)
+    assert jnp.max(jnp.abs(gap)) > 1e-3
+    with pytest.raises(CredoError, match="at least two steps and an embedding; got steps=1"):
+        Operator(dim=2, gradients="along")
 
 
 @pytest.mark.parametrize("count", [40, 2])
