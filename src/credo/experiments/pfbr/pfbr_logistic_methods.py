@@ -11,7 +11,7 @@ from __future__ import annotations
 from credo import particles as room
 from credo.core.types import Array
 from credo.experiments.engine.any_learner import AnyLearner
-from credo.experiments.pfbr.pfbr_logistic_training import ITERATIONS
+from credo.experiments.pfbr.pfbr_logistic_training import OPERATOR
 from credo.experiments.pfbr.pfbr_methods import METHODS, plain, trained
 from credo.experiments.pfbr.pfbr_problem import Method, Problem
 from credo.flows import Operator, pfbr
@@ -20,7 +20,7 @@ __all__ = ["LOGISTIC", "logistic_methods"]
 
 
 def _base(problem: Problem, particles: int) -> AnyLearner:
-    operator = Operator(dim=problem.size, iterations=ITERATIONS).begin()
+    operator = Operator(dim=problem.size, **OPERATOR).begin()
     return pfbr(problem.model, operator, particles)
 
 

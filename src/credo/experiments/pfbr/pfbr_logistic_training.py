@@ -17,15 +17,16 @@ from credo.experiments.pfbr.pfbr_logistic_world import Digits, logistic_problem
 from credo.experiments.pfbr.pfbr_problem import Problem
 from credo.experiments.pfbr.pfbr_training import Flows, train_methods
 from credo.flows import FlowFilter, Operator, Stage, Tasks, pfbr
+from credo.flows.densities import NormalDensity
 from credo.flows.tasks import renewed
 
-__all__ = ["ITERATIONS", "DigitTasks", "train_logistic"]
+__all__ = ["OPERATOR", "DigitTasks", "train_logistic"]
 
 LENGTH = 60
 """Batches of a task in training, as many as a scored task has."""
 
-ITERATIONS = 3
-"""How often an operator linearises the likelihood of a batch."""
+OPERATOR: dict[str, Any] = {"iterations": 6, "damping": 0.5}
+"""Settings of our operators: how often the likelihood of a batch is linearised, and how carefully."""
 
 
 @record
@@ -44,7 +45,7 @@ class DigitTasks(Tasks[TurnedDigits]):
     with the moments of the operator's particles, and the loss is taken at other draws of it.
 
     Arguments:
-        learner: the learner to train for, whose density is "normal".
+        learner: the learner to train for.
         start: the belief before any data.
         x: all digits (M, 50).
         y: their classes (M,).
@@ -79,7 +80,7 @@ class DigitTasks(Tasks[TurnedDigits]):
         x = self.x[rows]
         x = x.at[:, :2].set(x[:, :2] @ turn)
         old = task.belief
-        prior = self.learner.prior_density(old)
+        prior = NormalDensity.of(old.values, old.log_weights)
         noise = jax.random.normal(second, old.values.shape, old.values.dtype)
         points = prior.mean[None, :] + noise @ prior.root.T
         unknown = jnp.full((), jnp.nan, noise.dtype)
@@ -119,10 +120,10 @@ def train_logistic(
     problem = logistic_problem()
 
     def tasks(blank: Operator) -> Tasks[Any]:
-        learner = pfbr(problem.model, blank, particles, density="normal")
+        learner = pfbr(problem.model, blank, particles)
         return DigitTasks(learner, problem.begin(learner, jax.random.key(0)), x, y, batch)
 
     name = f"pfbr-logistic batch={batch} particles={particles}"
     return train_methods(
-        name, problem, Flows(tasks, steps, {"iterations": ITERATIONS}), seed, cells, progress
+        name, problem, Flows(tasks, steps, OPERATOR), seed, cells, progress
     )
