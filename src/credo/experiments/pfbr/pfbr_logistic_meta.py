@@ -84,7 +84,7 @@ CASES = (*(Case(kind) for kind in KINDS), Case("turned", fitted=True))
 
 PLANS: dict[Size, MetaPlan] = {
     "quick": MetaPlan(2, 320, 2, 256, CASES[:2], ("PFBR, our base", "EKF"), {}),
-    "full": MetaPlan(10, OBSERVATIONS, 10, 256, CASES, LOGISTIC, {"PFBR, ours": 2000}),
+    "full": MetaPlan(10, OBSERVATIONS, 10, 256, CASES, LOGISTIC, {"PFBR, ours": 500}),
 }
 REFIT, STATIC = "Laplace, refitted", "static classifier"
 TICKS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5)
@@ -118,7 +118,7 @@ def run(size: Size, seed: int, progress: Progress, cells: Cells | None = None) -
         scores = trial.scores(methods, plan.particles, cells, part, timed=number == 0)
         results = {STATIC: unchanged(fixed, tasks)._asdict(), REFIT: refits(tasks, prior)._asdict()} | scores
         weights = np.sum(~np.isnan(tasks.y), axis=2)
-        rows += _compare(case.words, results, weights)
+        rows += _compare(case.words, results, weights, {method.name: method.note for method in methods})
         series["observations"] = np.cumsum(weights[0])
         for name, one in results.items():
             online = np.cumsum(one["right"] * weights, axis=1) / np.cumsum(weights, axis=1)
@@ -148,14 +148,19 @@ def run(size: Size, seed: int, progress: Progress, cells: Cells | None = None) -
     return Outcome(tuple(rows), settings, seeds, series, {}, figure)
 
 
-def _compare(words: str, results: Mapping[str, Arrays], weights: np.ndarray) -> list[Row]:
+def _compare(
+    words: str, results: Mapping[str, Arrays], weights: np.ndarray, notes: Mapping[str, str]
+) -> list[Row]:
     """Accuracy and log loss over all labels of a task, and by how much the refit is ahead."""
     share = weights / weights.sum(axis=1, keepdims=True)
     right, loss = (
         {name: (one[score] * share).sum(axis=1) for name, one in results.items()}
         for score in ("right", "loss")
     )
-    rows = [Row(f"{words}: accuracy, {name}", *mean_se(values)) for name, values in right.items()]
+    rows = [
+        Row(f"{words}: accuracy, {name}", *mean_se(values), note=notes.get(name, ""))
+        for name, values in right.items()
+    ]
     rows += [
         Row(f"{words}: accuracy of the refit less that of {name}", *mean_se(right[REFIT] - values))
         for name, values in right.items()

@@ -2,8 +2,9 @@
 
 Every setting was chosen on the streams of seed 1 with ten tasks that are turned by up to 180 degrees, by the
 accuracy, and by the log loss where accuracies are level. Methods that were published for streams of known
-length are there twice: with all rows of the stream in their target, as published, and with the belief before
-a batch as the prior of its update, as every other method here.
+length have all rows of the stream in their target there, "as published"; where they are without this name,
+the belief before a batch is the prior of its update, as with every other method here. (Mirror descent of the
+latter kind loses its particles in 50 dimensions, with .90 to .93 at best.)
 """
 
 from __future__ import annotations
@@ -24,6 +25,11 @@ def _base(problem: Problem, particles: int) -> AnyLearner:
     return pfbr(problem.model, operator, particles)
 
 
+def _slow(t: Array) -> Array:
+    """1 / (150 + t)."""
+    return 1.0 / (150.0 + t.astype(float))
+
+
 def _falling(t: Array) -> Array:
     """(t + 2)^-0.7."""
     return (t.astype(float) + 2.0) ** -0.7
@@ -36,10 +42,10 @@ def _table(total: int) -> tuple[Method, ...]:
         return room.svi(problem.model, samples=20, iterations=30, rate=0.3)
 
     def whole_variational(problem: Problem, particles: int) -> AnyLearner:
-        return room.svi(problem.model, samples=100, total=total, rate=_falling)
+        return room.svi(problem.model, samples=100, total=total, rate=_slow)
 
     def cooling(t: Array) -> Array:
-        return 0.003 * (1.0 + t.astype(float)) ** -0.55
+        return 0.005 * (1.0 + t.astype(float)) ** -0.55
 
     return (
         Method("PFBR, ours", trained("PFBR, ours"), note="trained on turned digits of the first part"),
@@ -53,21 +59,29 @@ def _table(total: int) -> tuple[Method, ...]:
             plain(room.particle_filter, move=room.Metropolis(30, "langevin")),
             note="30 moves after resampling",
         ),
-        METHODS["tempered SMC"],
-        Method("PMD", plain(room.MirrorDescent, iterations=20)),
-        Method("PMD, published", plain(room.MirrorDescent, total=total, threshold=0.1, iterations=10)),
+        Method(
+            "tempered SMC",
+            plain(room.tempered_smc, moves=room.Metropolis(30, "langevin")),
+            note="30 moves at each temperature",
+        ),
+        Method(
+            "PMD, published",
+            plain(room.MirrorDescent, total=total, threshold=0.5),
+            note="one step, of which no more than keeps half of the particles",
+        ),
         Method("SVI", variational, note="30 steps of .3 with 20 draws"),
-        Method("SVI, published", whole_variational, note="100 draws, steps (t + 2)^-.7"),
+        Method("SVI, published", whole_variational, note="100 draws, steps 1 / (150 + t)"),
         Method("SGLD", plain(room.Langevin, iterations=30), note="30 steps"),
         Method(
             "SGLD, published",
             plain(room.Langevin, total=total, iterations=10, rate=cooling),
-            note="10 steps of .003 (1 + t)^-.55",
+            note="10 steps of .005 (1 + t)^-.55",
         ),
         Method("NPV", plain(room.NonparametricVariational, components=1), note="one component, 30 steps"),
         Method(
             "NPV, published",
-            plain(room.NonparametricVariational, components=1, total=total, rate=_falling, iterations=10),
+            plain(room.NonparametricVariational, total=total, rate=_falling),
+            note="eight components, one step (t + 2)^-.7",
         ),
     )
 

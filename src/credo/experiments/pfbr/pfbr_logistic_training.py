@@ -124,6 +124,4 @@ def train_logistic(
         return DigitTasks(learner, problem.begin(learner, jax.random.key(0)), x, y, batch)
 
     name = f"pfbr-logistic batch={batch} particles={particles}"
-    return train_methods(
-        name, problem, Flows(tasks, steps, OPERATOR), seed, cells, progress
-    )
+    return train_methods(name, problem, Flows(tasks, steps, OPERATOR), seed, cells, progress)

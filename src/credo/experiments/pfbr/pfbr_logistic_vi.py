@@ -55,7 +55,7 @@ class VariationalPlan:
 
 PLANS: dict[Size, VariationalPlan] = {
     "quick": VariationalPlan(2, 8, 1, 256, ("PFBR, our base", "EKF"), {}),
-    "full": VariationalPlan(10, 100, 10, 1000, LOGISTIC, {"PFBR, ours": 2000}),
+    "full": VariationalPlan(10, 100, 10, 256, LOGISTIC, {"PFBR, ours": 500}),
 }
 BATCH_FIT = "fit of all labels"
 
