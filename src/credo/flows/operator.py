@@ -148,8 +148,8 @@ class Operator:
         embedding: the length of the embedding of the set; 0 for none.
         steps: the number of steps.
         iterations: how often the likelihood is linearised.
-        damping: how much of the linearisation before, in [0, 1], stays in each further one. Where the prior is
-            wide beside the posterior, linearisations without damping may overshoot in turns.
+        damping: how much of the linearisation before, in [0, 1], stays in each further one. Where the prior
+            is wide beside the posterior, linearisations without damping may overshoot in turns.
         gradients: "start", or "along" the flow, for which there must be two steps and an embedding.
         params: the parameters, which training sets; None before.
 
