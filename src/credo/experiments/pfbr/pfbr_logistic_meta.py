@@ -86,7 +86,7 @@ PLANS: dict[Size, MetaPlan] = {
     "quick": MetaPlan(2, 320, 2, 256, CASES[:2], ("PFBR, our base", "EKF"), {}),
     "full": MetaPlan(10, OBSERVATIONS, 10, 256, CASES, LOGISTIC, {"PFBR, ours": 500}),
 }
-REFIT, STATIC = "Laplace, refitted", "static classifier"
+REFIT, STATIC, OURS = "Laplace, refitted", "static classifier", "PFBR, our base"
 TICKS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5)
 
 # Run
@@ -151,7 +151,7 @@ def run(size: Size, seed: int, progress: Progress, cells: Cells | None = None) -
 def _compare(
     words: str, results: Mapping[str, Arrays], weights: np.ndarray, notes: Mapping[str, str]
 ) -> list[Row]:
-    """Accuracy and log loss over all labels of a task, and by how much the refit is ahead."""
+    """Accuracy and log loss over all labels of a task, and by how much the refit and our base are ahead."""
     share = weights / weights.sum(axis=1, keepdims=True)
     right, loss = (
         {name: (one[score] * share).sum(axis=1) for name, one in results.items()}
@@ -162,9 +162,10 @@ def _compare(
         for name, values in right.items()
     ]
     rows += [
-        Row(f"{words}: accuracy of the refit less that of {name}", *mean_se(right[REFIT] - values))
-        for name, values in right.items()
-        if name != REFIT
+        Row(f"{words}: accuracy of {one} less that of {other}", *mean_se(right[one] - values))
+        for one in (REFIT, OURS)
+        for other, values in right.items()
+        if one in right and one != other
     ]
     return rows + [Row(f"{words}: log loss, {name}", *mean_se(values)) for name, values in loss.items()]
 
