@@ -87,7 +87,7 @@ PLANS: dict[Size, MetaPlan] = {
     "full": MetaPlan(10, OBSERVATIONS, 10, 256, CASES, LOGISTIC, {"PFBR, ours": 500}),
 }
 REFIT, STATIC, OURS = "Laplace, refitted", "static classifier", "PFBR, our base"
-TICKS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5)
+TICKS = (0.02, 0.05, 0.1, 0.2, 0.5)
 
 # Run
 
@@ -197,28 +197,31 @@ def draw(series: Mapping[str, np.ndarray], cases: Sequence[str], names: Sequence
         cases: in words.
         names: of the methods.
     """
-    figure = new_figure(12.0, 5.0 if len(cases) <= 3 else 9.0)
+    figure = new_figure(12.0, 5.0 if len(cases) <= 2 else 9.0)
     figure.suptitle("Digits 6 and 8 online: share of errors so far")
-    columns = min(3, len(cases))
-    grid = figure.subplots(-(-len(cases) // columns), columns, squeeze=False, sharex=True, sharey=True)
-    panels = grid.reshape(-1)
+    columns = min(3, len(cases) + 1)
+    grid = figure.subplots(-(-(len(cases) + 1) // columns), columns, squeeze=False, sharex=True, sharey=True)
+    panels, ends = grid.reshape(-1), {name: 1.0 - series[f"{cases[-1]}, {name}"][-1] for name in names}
+    # in the order of the last panel, with its numbers: many lines lie on top of each other
+    order = sorted(names, key=lambda name: ends[name])
     for axes, case in zip(panels, cases, strict=False):
-        for name in names:
-            errors = 1.0 - series[f"{case}, {name}"]
-            axes.plot(series["observations"], errors, **style_of(name, LOGISTIC), label=name)
+        for name in order:
+            style = style_of(name, LOGISTIC)
+            if name == OURS:
+                style["linewidth"] = 2.5
+            label = f"{ends[name]:.4f}  {name}"
+            axes.plot(series["observations"], 1.0 - series[f"{case}, {name}"], **style, label=label)
         axes.set_title(case, fontsize=11)
-        axes.set(yscale="log", ylim=(0.008, 0.7), yticks=TICKS, yticklabels=[f"{tick:g}" for tick in TICKS])
+        axes.set(yscale="log", ylim=(0.012, 0.7))
+        axes.set_yticks(TICKS, [f"{tick:g}" for tick in TICKS])
         axes.minorticks_off()
         axes.tick_params(labelbottom=True)
         axes.set_xlabel("labels seen")
-    handles = panels[0].get_legend_handles_labels()
-    spare = panels[len(cases) :]
-    for axes in spare:
+    for axes in panels[len(cases) :]:
         axes.set_axis_off()
-    if len(spare):
-        spare[0].legend(*handles, loc="center", fontsize=10)
-    else:
-        figure.legend(*handles, loc="outside lower center", ncols=4, fontsize=10)
+    handles = panels[0].get_legend_handles_labels()
+    title = f"share of errors at the end,\n{cases[-1]}"
+    panels[len(cases)].legend(*handles, loc="center", fontsize=10, title=title, title_fontsize=10)
     for row in grid:
         row[0].set_ylabel("share of errors so far")
     return figure
