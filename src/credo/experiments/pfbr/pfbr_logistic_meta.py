@@ -23,6 +23,7 @@ from credo.experiments.engine.plain_data import Arrays, Json
 from credo.experiments.engine.portions import Progress, portion
 from credo.experiments.engine.quantities import Row, mean_se
 from credo.experiments.pfbr.pfbr_figure import style_of
+from credo.experiments.pfbr.pfbr_logistic_exact import sampled
 from credo.experiments.pfbr.pfbr_logistic_methods import LOGISTIC, logistic_methods
 from credo.experiments.pfbr.pfbr_logistic_oracle import STANDARD, refits, static_weights, unchanged
 from credo.experiments.pfbr.pfbr_logistic_prior import TASKS, fitted_prior
@@ -67,8 +68,8 @@ class Case:
 
 @dataclass(frozen=True)
 class MetaPlan:
-    """What to run: tasks of each kind, rows of a task, copies of each digit, particles, cases, methods, and
-    the steps of their training."""
+    """What to run: tasks of each kind, rows of a task, copies of each digit, particles, cases, methods, the
+    steps of their training, and the kinds whose exact posterior is sampled."""
 
     tasks: int
     rows: int
@@ -77,6 +78,7 @@ class MetaPlan:
     cases: tuple[Case, ...]
     methods: tuple[str, ...]
     steps: Mapping[str, int]
+    exact: tuple[Kind, ...] = ()
 
 
 CASES = (*(Case(kind) for kind in KINDS), Case("turned", fitted=True))
@@ -84,9 +86,10 @@ CASES = (*(Case(kind) for kind in KINDS), Case("turned", fitted=True))
 
 PLANS: dict[Size, MetaPlan] = {
     "quick": MetaPlan(2, 320, 2, 256, CASES[:2], ("PFBR, our base", "EKF"), {}),
-    "full": MetaPlan(10, OBSERVATIONS, 10, 256, CASES, LOGISTIC, {"PFBR, ours": 500}),
+    "full": MetaPlan(10, OBSERVATIONS, 10, 256, CASES, LOGISTIC, {"PFBR, ours": 500}, ("turned",)),
 }
 REFIT, STATIC, OURS = "Laplace, refitted", "static classifier", "PFBR, our base"
+EXACT = "exact posterior"
 TICKS = (0.02, 0.05, 0.1, 0.2, 0.5)
 
 # Run
@@ -117,6 +120,14 @@ def run(size: Size, seed: int, progress: Progress, cells: Cells | None = None) -
         methods = logistic_methods(plan.rows, *plan.methods)
         scores = trial.scores(methods, plan.particles, cells, part, timed=number == 0)
         results = {STATIC: unchanged(fixed, tasks)._asdict(), REFIT: refits(tasks, prior)._asdict()} | scores
+        if case.kind in plan.exact:
+            keep = Cells() if cells is None else cells
+            sample = functools.partial(sampled, tasks, prior, seed)
+            results[EXACT] = keep.get(
+                f"{trial.name}-{EXACT}",
+                context | {"seed": seed, "tasks": plan.tasks},
+                sample,
+            )
         weights = np.sum(~np.isnan(tasks.y), axis=2)
         rows += _compare(case.words, results, weights, {method.name: method.note for method in methods})
         series["observations"] = np.cumsum(weights[0])
@@ -137,6 +148,7 @@ def run(size: Size, seed: int, progress: Progress, cells: Cells | None = None) -
         "fitted prior": f"the moments of the weights that fit {TASKS} tasks of the training digits",
         STATIC: "fitted once to the first part of the digits, of which none is turned",
         REFIT: "the mode of the posterior of all labels before each batch",
+        EXACT: "draws of that posterior, by Hamiltonian Monte Carlo",
     }
     seeds: dict[str, Json] = {
         "tasks": f"numpy.random.default_rng([{seed}, 0, kind, task])",

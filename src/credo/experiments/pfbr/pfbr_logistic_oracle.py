@@ -12,7 +12,7 @@ import numpy as np
 from credo.core.types import Array
 from credo.experiments.pfbr.pfbr_logistic_world import FEATURES, Tasks
 
-__all__ = ["STANDARD", "Classified", "Prior", "refits", "static_weights", "unchanged"]
+__all__ = ["STANDARD", "Classified", "Prior", "fit", "refits", "static_weights", "unchanged"]
 
 NEWTON = 8
 """Newton steps of a fit, which starts where the fit before ended. A step that leads up is shortened."""
@@ -46,8 +46,15 @@ class Classified(NamedTuple):
 
 
 @functools.partial(jax.jit, static_argnames="steps")
-def _fit(weights: Array, x: Array, y: Array, mean: Array, var: Array, steps: int = NEWTON) -> Array:
-    """The mode of the posterior from rows (M, 50); labels that are NaN are left out."""
+def fit(weights: Array, x: Array, y: Array, mean: Array, var: Array, steps: int = NEWTON) -> Array:
+    """Return the mode (50,) of the posterior from rows (M, 50); labels that are NaN are left out.
+
+    Arguments:
+        weights: where the search begins.
+        x, y: the rows (M, 50) and their classes (M,).
+        mean, var: of the prior.
+        steps: of Newton's method.
+    """
     there = ~jnp.isnan(y)
     label = jnp.where(there, y, 0.0)
 
@@ -78,7 +85,7 @@ def _path(x: Array, y: Array, mean: Array, var: Array) -> Array:
 
     def body(weights: Array, number: Array) -> tuple[Array, Array]:
         seen = jnp.arange(length)[:, None] < number
-        mode = _fit(weights, rows, jnp.where(seen, y, jnp.nan).reshape(-1), mean, var)
+        mode = fit(weights, rows, jnp.where(seen, y, jnp.nan).reshape(-1), mean, var)
         return mode, mode
 
     return jax.lax.scan(body, mean, jnp.arange(length))[1]
@@ -108,7 +115,7 @@ def static_weights(x: np.ndarray, y: np.ndarray) -> np.ndarray:
         y: (M,).
     """
     mean, var = (jnp.asarray(part, float) for part in STANDARD)
-    return np.asarray(_fit(mean, jnp.asarray(x, float), jnp.asarray(y, float), mean, var))
+    return np.asarray(fit(mean, jnp.asarray(x, float), jnp.asarray(y, float), mean, var))
 
 
 def unchanged(weights: np.ndarray, tasks: Tasks) -> Classified:
