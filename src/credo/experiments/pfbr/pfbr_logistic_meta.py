@@ -163,8 +163,8 @@ def run(size: Size, seed: int, progress: Progress, cells: Cells | None = None) -
 def _compare(
     words: str, results: Mapping[str, Arrays], weights: np.ndarray, notes: Mapping[str, str]
 ) -> list[Row]:
-    """Accuracy and log loss over all labels of a task, and without the first batch, whose classes a prior that
-    does not know the task can but guess: by how much the refit and our base are ahead there."""
+    """Accuracy and log loss over all labels of a task, and accuracies without the first batch, which a prior
+    that does not know the task can but guess: by how much the refit and our base are ahead there."""
     later = weights * (np.arange(weights.shape[1]) > 0)[None, :]
 
     def means(score: str, counts: np.ndarray) -> dict[str, np.ndarray]:
