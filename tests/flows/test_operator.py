@@ -205,6 +205,28 @@ def test_a_file_of_another_architecture_or_dimension_is_refused_in_a_sentence(tm
         save_operator(path, Operator(dim=3))
 
 
+def test_the_operators_that_are_shipped_are_right_on_the_problems_they_are_named_after() -> None:
+    names = credo.flows.operator_names()
+    assert {"linear-2", "linear-10"} <= set(names)
+    matrices = [jnp.asarray(matrix) for matrix in credo.datasets.linear_system(2)]
+    tasks = credo.flows.LinearGaussianTasks(matrices[0], 1.0, matrices[1], 1.0, particles=64)
+    task, stage = tasks.observe(tasks.begin(jax.random.key(5)), jax.random.key(6))
+    operator = load_operator("linear-2", dim=2)
+    bayes = operator.transport(
+        operator.params,
+        stage.values,
+        stage.log_weights,
+        lambda z: tasks.log_likelihood(z, None, stage.y),
+        None,
+        stage.y,
+    )
+    after = bayes.forward(stage.values)
+    assert jnp.max(jnp.abs(after.mean(axis=0) - task.mean)) < 0.02
+    assert jnp.max(jnp.abs(jnp.cov(after.T) - task.cov)) < 0.02
+    with pytest.raises(DataError, match="those that credo ships are linear-10, linear-2"):
+        load_operator("linear-3")
+
+
 def test_settings_and_particles_that_do_not_fit_are_refused() -> None:
     with pytest.raises(CredoError, match="base must be one of affine"):
         Operator(dim=2, base="linear")  # type: ignore[arg-type]
