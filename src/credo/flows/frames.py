@@ -81,7 +81,11 @@ class Frame:
 
 
 def posterior_frame(
-    values: Array, log_weights: Array, log_likelihood: LogLikelihood, iterations: int = 1
+    values: Array,
+    log_weights: Array,
+    log_likelihood: LogLikelihood,
+    iterations: int = 1,
+    damping: float = 0.0,
 ) -> Frame:
     """The frame of a set and an observation.
 
@@ -91,6 +95,7 @@ def posterior_frame(
         log_likelihood: log p(y | x) of one value.
         iterations: how often the likelihood is linearised: once over the set, then over the set as the
             linearised posterior would have it (posterior linearisation).
+        damping: how much of the linearisation before, in [0, 1], stays in each further one.
 
     Returns:
         The frame. Nothing of it is differentiated.
@@ -121,12 +126,15 @@ def posterior_frame(
     first, slopes, average, curvature = linearise(values, jnp.eye(mean.shape[0], dtype=mean.dtype))
     beyond = slopes - average[None, :] + white @ curvature
     axes, precisions, turned = turn(average, curvature, centre)
+    pull, precision = average, curvature
     for _ in range(iterations - 1):
         centre = axes @ (turned / (1 + precisions))
         scale = (axes / jnp.sqrt(1 + precisions)[None, :]) @ axes.T
         places = centre[None, :] + white @ scale.T
         _, _, average, curvature = linearise(mean[None, :] + places @ chol.T, scale)
-        axes, precisions, turned = turn(average, curvature, centre)
+        pull = damping * pull + (1 - damping) * (average + curvature @ centre)
+        precision = damping * precision + (1 - damping) * curvature
+        axes, precisions, turned = turn(pull, precision, jnp.zeros_like(centre))
     # an axis points where the observation draws it, or where the set leans
     leaning = turned + weights @ (white @ axes) ** 3
     signs = jnp.where(leaning < 0, -1.0, 1.0).astype(mean.dtype)

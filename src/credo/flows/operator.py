@@ -8,7 +8,7 @@ from typing import Literal, Protocol, TypeAlias, runtime_checkable
 import jax
 import jax.numpy as jnp
 
-from credo.core.errors import CredoError, require_choice, require_integer
+from credo.core.errors import CredoError, require_choice, require_integer, require_interval
 from credo.core.keys import as_key
 from credo.core.records import record, replace, static_field
 from credo.core.types import Array, Key, PyTree
@@ -148,6 +148,8 @@ class Operator:
         embedding: the length of the embedding of the set; 0 for none.
         steps: the number of steps.
         iterations: how often the likelihood is linearised.
+        damping: how much of the linearisation before, in [0, 1], stays in each further one. Where the prior
+            is wide beside the posterior, linearisations without damping may overshoot in turns.
         gradients: "start", or "along" the flow, for which there must be two steps and an embedding.
         params: the parameters, which training sets; None before.
 
@@ -177,6 +179,7 @@ class Operator:
     steps: int = static_field(default=1)
     iterations: int = static_field(default=1)
     gradients: Gradients = static_field(default="start")
+    damping: float = static_field(default=0.0)
     params: PyTree = None
 
     def __post_init__(self) -> None:
@@ -186,6 +189,7 @@ class Operator:
         for name in ("width", "hidden", "steps", "iterations"):
             require_integer(name, getattr(self, name), 1)
         require_integer("embedding", self.embedding, 0)
+        require_interval("damping", self.damping, 0.0, 1.0)
         require_choice("gradients", self.gradients, ["start", "along"])
         if self.gradients == "along" and (self.steps < 2 or self.embedding == 0):
             raise CredoError(
@@ -248,7 +252,7 @@ class Operator:
                 f"dim must be that of the particles, {values.shape[1]}; the operator has {self.dim}.",
                 field="dim",
             )
-        frame = posterior_frame(values, log_weights, log_likelihood, self.iterations)
+        frame = posterior_frame(values, log_weights, log_likelihood, self.iterations, self.damping)
         params = jax.tree.map(lambda leaf: leaf.astype(values.dtype), params)
         blank = Map(frame, (), frame.target, frame.scales)
         if self.base is None:
