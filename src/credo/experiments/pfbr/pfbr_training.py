@@ -39,14 +39,15 @@ class Flows:
         tasks: makes the tasks of our operator, from one without training.
         steps: of gradient descent, by the name of the method.
         operator: settings of our operator.
-        sequences: the tasks of the published operator, where it is trained.
+        sequences: the tasks of the published operator, where it is trained: one training after the other,
+            of equal length, each of which goes on with the parameters of the one before.
         density: what `credo.pfbr` takes as the density, or None.
     """
 
     tasks: Callable[[Operator], Tasks[Any]]
     steps: Mapping[str, int]
     operator: Mapping[str, Any]
-    sequences: Tasks[Any] | None = None
+    sequences: tuple[Tasks[Any], ...] = ()
     density: str | None = None
 
 
@@ -122,13 +123,25 @@ def _maker(method: str) -> Callable[[str, Problem, Flows, int, int], _Parts]:
 
 
 def _published(method: str, problem: Problem, flows: Flows, steps: int, seed: int) -> _Parts:
-    operator = PublishedOperator(dim=problem.size, observation=problem.size)
+    operator = PublishedOperator(dim=problem.size, observation=problem.size, gradient="direct")
 
     def compute() -> PyTree:
-        assert flows.sequences is not None
-        # as published: one task a step, no clipping to speak of; a cosine in the place of a constant rate
-        plan = Plan(steps=steps, batch=1, pool=1, clip=1000.0, every=min(25, steps), sequences=0, leap=1e5)
-        return train(flows.sequences, operator, plan=plan, key=seed).params
+        trained = operator.begin(key=seed)
+        share = steps // len(flows.sequences)
+        # the published decay of the weights; tasks by the batch and a cosine make the training short
+        plan = Plan(
+            steps=share,
+            batch=32,
+            pool=128,
+            weight_decay=1e-5,
+            clip=10.0,
+            every=min(50, share),
+            sequences=0,
+            leap=1e4,
+        )
+        for number, tasks in enumerate(flows.sequences):
+            trained = train(tasks, trained, plan=plan, key=jax.random.fold_in(jax.random.key(seed), number))
+        return trained.params
 
     def build(params: PyTree) -> Build:
         trained = credo.replace(operator, params=params)
