@@ -60,8 +60,8 @@ PLANS: dict[Size, LinearPlan] = {
             "PFBR, ours": 3000,
             "PFBR, ours, no base": 3000,
             "PFBR, published": 4000,
-            "AESMC, mlp": 2000,
-            "AESMC, gru": 2000,
+            "AESMC, mlp": 5000,
+            "AESMC, gru": 5000,
         },
     ),
 }

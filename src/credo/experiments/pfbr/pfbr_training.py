@@ -185,11 +185,12 @@ def _proposal(method: str, problem: Problem, flows: Flows, steps: int, seed: int
         )
 
     def compute() -> PyTree:
-        learner = blank(64)
+        # few particles give the clearer gradient, see `train_proposal`
+        learner = blank(8)
         prior = learner.init(
             jnp.zeros(problem.size) + problem.mean, var=jnp.zeros(problem.size) + problem.var
         )
-        return train_proposal(learner, prior, steps=steps, key=seed).learner.proposal
+        return train_proposal(learner, prior, steps=steps, batch=16, key=seed).learner.proposal
 
     def build(proposal: PyTree) -> Build:
         return lambda problem, particles: credo.replace(blank(particles), proposal=proposal)
