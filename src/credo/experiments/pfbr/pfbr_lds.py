@@ -66,7 +66,7 @@ def run(size: Size, seed: int, progress: Progress, cells: Cells | None = None) -
         rows += [Row(f"d={dim} s of training, {name}", value) for name, value in seconds.items()]
         trial = trials[dim] = make_trial(dim, seed, plan, problem)
         part = portion(progress, middle, last)
-        results = trial.scores(select(*plan.methods), plan.particles, cells, part, timed=True)
+        results = trial.scores(select(*plan.names(dim)), plan.particles, cells, part, timed=True)
         rows += _table(dim, trial, results)
         tables[dim] = results
         for name, scores in results.items():

@@ -48,7 +48,7 @@ def draw(series: Mapping[str, np.ndarray], arrays: Mapping[str, np.ndarray], pla
     *panels, last = figure.subplots(1, len(plan.dims) + 1)
     for axes, dim in zip(panels, plan.dims, strict=True):
         floor = series[f"entropy, d={dim}"]
-        lines = {name: series[f"KDE, d={dim}, {name}"] - floor for name in _LINES if name in plan.methods}
+        lines = {name: series[f"KDE, d={dim}, {name}"] - floor for name in _LINES if name in plan.names(dim)}
         _plot(axes, series["stage"], lines)
         axes.set(title=f"d = {dim}, {plan.particles} particles", xlabel="observations t")
     panels[0].set_ylabel("KDE cross-entropy above the entropy, nats")
