@@ -28,9 +28,9 @@ def seconds_per_update(
     start: np.ndarray | None = None,
     repeats: int = REPEATS,
 ) -> float:
-    """Return the processor seconds of one step (time passes, then an observation is taken in), without compilation.
+    """Return the processor seconds of one step: time passes, then an observation is taken in.
 
-    A sequence is one compiled scan. The fastest of several runs counts, divided by the observations.
+    A sequence is one scan, which is compiled before. The fastest of several runs counts, divided by the observations.
 
     Arguments:
         method: of the table.

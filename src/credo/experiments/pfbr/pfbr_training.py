@@ -81,7 +81,7 @@ def simulated(
 def train_methods(
     name: str, problem: Problem, flows: Flows, seed: int, cells: Cells | None, progress: Progress
 ) -> tuple[Problem, dict[str, float]]:
-    """Return the problem with everything trained for it, and the seconds that each training took.
+    """Return the problem with everything trained for it, and the processor seconds of each training.
 
     Arguments:
         name: of the problem, for the files.
@@ -101,9 +101,9 @@ def train_methods(
         blank, compute, build = _maker(method)(method, problem, flows, steps, seed)
 
         def leaves(compute: Callable[[], PyTree] = compute) -> Arrays:
-            begin = time.perf_counter()
+            begin = time.process_time()
             arrays = {str(k): np.asarray(leaf) for k, leaf in enumerate(jax.tree.leaves(compute()))}
-            return arrays | {"seconds": np.asarray(time.perf_counter() - begin)}
+            return arrays | {"seconds": np.asarray(time.process_time() - begin)}
 
         stored = cells.get(f"{name}-trained-{method}", settings, leaves)
         seconds[method] = float(stored.pop("seconds"))
