@@ -30,7 +30,8 @@ def seconds_per_update(
 ) -> float:
     """Return the processor seconds of one step: time passes, then an observation is taken in.
 
-    A sequence is one scan, which is compiled before. The fastest of several runs counts, divided by the observations.
+    A sequence is one scan, which is compiled before. The fastest of several runs counts, divided by its
+    observations.
 
     Arguments:
         method: of the table.
