@@ -126,6 +126,7 @@ def _published(method: str, problem: Problem, flows: Flows, steps: int, seed: in
     operator = PublishedOperator(dim=problem.size, observation=problem.size, gradient="direct")
 
     def compute() -> PyTree:
+        assert flows.sequences
         trained = operator.begin(key=seed)
         share = steps // len(flows.sequences)
         # the published decay of the weights; tasks by the batch and a cosine make the training short
