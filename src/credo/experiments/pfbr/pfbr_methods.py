@@ -92,6 +92,7 @@ STATE_SPACE = (
     "EDH",
     "LEDH, weighted",
     "fully adapted",
+    "guided",
     "bootstrap",
     "bootstrap, systematic",
     "AESMC, mlp",
