@@ -25,6 +25,9 @@ from credo.particles.density import grain, moments, sound_root
 
 __all__ = ["Frame", "LogLikelihood", "posterior_frame"]
 
+DAMPING = 0.5
+"""How far each linearisation after the first moves the quadratic: undamped, heavy tails let it swing."""
+
 LogLikelihood: TypeAlias = Callable[[Array], Array]
 """log p(y | x) of one value (P,) of the state: a number."""
 
@@ -91,7 +94,9 @@ def posterior_frame(
         log_weights: their log weights (N,), which sum to one.
         log_likelihood: log p(y | x) of one value.
         iterations: how often the likelihood is linearised: once over the set, then over the set as the
-            linearised posterior would have it (posterior linearisation).
+            linearised posterior would have it (posterior linearisation; Garcia-Fernandez et al. 2015). Each
+            of these moves the quadratic half of the way, which is a natural-gradient step of a normal
+            approximation.
 
     Returns:
         The frame. Nothing of it is differentiated.
@@ -114,25 +119,27 @@ def posterior_frame(
         cross = share @ (gradients - average[None, :])
         return log_likelihoods, gradients, average @ chol, -cross @ chol
 
-    def turn(average: Array, curvature: Array, centre: Array) -> tuple[Array, Array, Array, Array]:
-        """The axes of a linearisation about a centre, its curvatures, precisions, and gradient at 0."""
-        curves, axes = jnp.linalg.eigh(curvature, symmetrize_input=False)
+    def turn(push: Array, total: Array) -> tuple[Array, Array, Array, Array]:
+        """The axes of the quadratic push' z - z' total z / 2, its curvatures, precisions, and gradient at 0."""
+        curves, axes = jnp.linalg.eigh(total, symmetrize_input=False)
         curves, axes = curves[::-1], axes[:, ::-1]
-        return axes, curves, jnp.maximum(curves, 0), axes.T @ (average + curvature @ centre)
+        return axes, curves, jnp.maximum(curves, 0), axes.T @ push
 
     first, gradients, average, cross = linearise(values)
     curvature = symmetric(cross)
-    middle, bending = average, curvature
-    axes, curves, precisions, turned = turn(average, curvature, jnp.zeros_like(mean))
+    push, total = average, curvature
+    axes, curves, precisions, turned = turn(push, total)
     for _ in range(iterations - 1):
         centre = axes @ (turned / (1 + precisions))
         root = jnp.sqrt(1 + precisions)
         scale = (axes / root[None, :]) @ axes.T
         places = centre[None, :] + white @ scale
-        _, _, average, cross = linearise(mean[None, :] + places @ chol.T)
+        _, _, slope, cross = linearise(mean[None, :] + places @ chol.T)
         # Cov(place, slope) = Cov(place) E[Hessian] by Stein's identity, with Cov(place) = scale scale'
-        curvature = symmetric((axes * root[None, :]) @ (axes.T @ cross))
-        axes, curves, precisions, turned = turn(average, curvature, centre)
+        latest = symmetric((axes * root[None, :]) @ (axes.T @ cross))
+        push = push + DAMPING * (slope + latest @ centre - push)
+        total = total + DAMPING * (latest - total)
+        axes, curves, precisions, turned = turn(push, total)
     # an axis points where the observation draws it, or where the set leans
     leaning = turned + weights @ (white @ axes) ** 3
     signs = jnp.where(leaning < 0, -1.0, 1.0).astype(mean.dtype)
@@ -140,8 +147,8 @@ def posterior_frame(
     inverse = unchol.T @ axes
     units = deviations @ inverse
     # where the first linearisation is the last one, its curvature is diagonal
-    straight = units * curves[None, :] if iterations == 1 else units @ (axes.T @ bending @ axes)
-    bend = gradients @ (chol @ axes) - (middle @ axes)[None, :] + straight
+    straight = units * curves[None, :] if iterations == 1 else units @ (axes.T @ curvature @ axes)
+    bend = gradients @ (chol @ axes) - (average @ axes)[None, :] + straight
     frame = Frame(mean, chol, axes, inverse, units, weights, turned, precisions, bend, first)
     fixed: Frame = jax.lax.stop_gradient(frame)
     return fixed

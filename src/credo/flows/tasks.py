@@ -21,6 +21,7 @@ from credo.core.types import Array, ArrayLike, PyTree
 from credo.flows.densities import NormalDensity, SetDensity
 from credo.flows.draws import standard
 from credo.linalg.matrices import cholesky, psd_root, solve_lower, symmetric
+from credo.particles.density import normal_log_density
 
 __all__ = ["LinearGaussianTasks", "Stage", "Tasks"]
 

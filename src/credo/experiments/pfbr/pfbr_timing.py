@@ -1,4 +1,4 @@
-"""Seconds of an update, measured for all methods in the same run."""
+"""Processor seconds of an update, measured for all methods in the same run."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def seconds_per_update(
     start: np.ndarray | None = None,
     repeats: int = REPEATS,
 ) -> float:
-    """Return the seconds of one step (time passes, then an observation is taken in), without compilation.
+    """Return the processor seconds of one step (time passes, then an observation comes), without compilation.
 
     A sequence is one compiled scan. The fastest of several runs counts, divided by the observations.
 
@@ -53,7 +53,7 @@ def seconds_per_update(
     jax.block_until_ready(sequence(belief, *rows))
     seconds = []
     for _ in range(repeats):
-        begin = time.perf_counter()
+        begin = time.process_time()
         jax.block_until_ready(sequence(belief, *rows))
-        seconds.append(time.perf_counter() - begin)
+        seconds.append(time.process_time() - begin)
     return min(seconds) / len(observations)
