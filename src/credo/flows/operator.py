@@ -99,18 +99,25 @@ class Map:
     def forward(self, points: Array) -> Array:
         """Where it takes points (K, d)."""
         units = self.frame.inside(points)
-        for step in self.steps:
+        for step in self.steps[:-1]:
             units = step.forward(units)
-        return self.frame.outside(self.target[None, :] + units * self.scales[None, :])
+        return self._end(units)
+
+    def _end(self, units: Array) -> Array:
+        """Points (K, d) of the state from those before the last step, whose affine part joins the base."""
+        last = self.steps[-1]
+        out = self.scales[:, None] * self.frame.root.T
+        middle = self.frame.mean + self.target @ self.frame.root.T + last.shift @ out
+        return middle[None, :] + last.bent(units) @ (last.matrix @ out)
 
     def forward_density(self, points: Array) -> tuple[Array, Array]:
         """Where it takes points (K, d), and log |det| of its Jacobian at each (K,)."""
         units = self.frame.inside(points)
         total = jnp.broadcast_to(jnp.sum(jnp.log(self.scales)), units.shape[:1])
-        for step in self.steps:
+        for step in self.steps[:-1]:
             total = total + step.log_det(units)
             units = step.forward(units)
-        return self.frame.outside(self.target[None, :] + units * self.scales[None, :]), total
+        return self._end(units), total + self.steps[-1].log_det(units)
 
     def backward(self, points: Array) -> tuple[Array, Array]:
         """What it takes to points (K, d), and log |det| of the forward Jacobian there (K,)."""
@@ -179,7 +186,7 @@ class Operator:
     steps: int = static_field(default=1)
     iterations: int = static_field(default=1)
     gradients: Gradients = static_field(default="start")
-    damping: float = static_field(default=0.0)
+    damping: float = static_field(default=0.5)
     params: PyTree = None
 
     def __post_init__(self) -> None:

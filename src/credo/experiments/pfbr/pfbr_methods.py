@@ -41,8 +41,8 @@ def trained(name: str) -> Build:
 
 
 def _guarded(problem: Problem, particles: int) -> AnyLearner:
-    """Build the operator without training: its base, linearised twice, with weights that correct it."""
-    operator = Operator(dim=problem.size, iterations=2).begin()
+    """Build the operator without training: its base, linearised three times, with weights that correct it."""
+    operator = Operator(dim=problem.size, iterations=3).begin()
     return pfbr(problem.model, operator, particles, problem.dynamics, density="normal", guard=True)
 
 
