@@ -21,6 +21,9 @@ __all__ = ["Base", "FlowOperator", "Gradients", "Map", "Operator"]
 Base: TypeAlias = Literal["affine"]
 """The map that is corrected: that of the linearised posterior."""
 
+MAGNIFIER = 5.0
+"""What multiplies the averages that tell a set from a reweighted one, which differ by a tenth or so."""
+
 Gradients: TypeAlias = Literal["start", "along"]
 """Where the gradients of the log-likelihood are taken: before the first step, or before every step."""
 
@@ -140,6 +143,10 @@ class Operator:
     with new log-likelihoods and gradients there. The map depends on the set, and not on the single point that
     it moves, so its determinant and its inverse stay exact.
 
+    With `reweighted` a step also sees how far the set is from where importance weights put it: learned
+    functions of the particles before the update, averaged with weights p(y | x), less their average over the
+    set as it is now. These tell what gradients do not, such as the mass of a mode.
+
     Attributes:
         dim: the dimension d of the state.
         base: "affine", or None to learn the whole map.
@@ -149,6 +156,8 @@ class Operator:
         steps: the number of steps.
         iterations: how often the likelihood is linearised.
         gradients: "start", or "along" the flow, for which there must be two steps and an embedding.
+        reweighted: whether steps see the set as the likelihood reweighs it, for which there must be an
+            embedding.
         params: the parameters, which training sets; None before.
 
     Raises:
@@ -177,6 +186,7 @@ class Operator:
     steps: int = static_field(default=1)
     iterations: int = static_field(default=1)
     gradients: Gradients = static_field(default="start")
+    reweighted: bool = static_field(default=False)
     params: PyTree = None
 
     def __post_init__(self) -> None:
@@ -193,6 +203,10 @@ class Operator:
                 f"steps={self.steps}, embedding={self.embedding}.",
                 field="gradients",
             )
+        if self.reweighted and self.embedding == 0:
+            raise CredoError(
+                "embedding must be at least 1 for a set that is reweighted; got 0.", field="embedding"
+            )
 
     def begin(self, *, key: Key = 0) -> Operator:
         """The operator with the parameters from which training begins: the base alone, or the identity."""
@@ -202,7 +216,7 @@ class Operator:
         """Parameters (float32) to begin training from, with which the residual is the identity."""
         keys = jax.random.split(as_key(key), 4)
         inputs = 2 * self.dim + 1
-        size = 5 * self.dim + 1 + self.embedding
+        size = 5 * self.dim + 1 + self.embedding * (1 + self.reweighted)
         code = pack_size(self.dim, self.width)
         wide = self.dim * self.width
         bias = jnp.zeros((self.steps, code), jnp.float32)
@@ -220,6 +234,8 @@ class Operator:
             params["embedding"] = _layer(keys[2], inputs, self.embedding)
         if self.gradients == "along":
             params["along"] = _layer(jax.random.fold_in(keys[2], 1), inputs, self.embedding)
+        if self.reweighted:
+            params["reweighted"] = _layer(jax.random.fold_in(keys[2], 2), self.dim, self.embedding)
         return params
 
     def transport(
@@ -254,7 +270,7 @@ class Operator:
         if self.base is None:
             blank = replace(blank, target=jnp.zeros_like(frame.mean), scales=jnp.ones_like(frame.mean))
         axes, innovation = axis_features(frame), frame.shift * frame.scales
-        hidden = self._hidden(params, axes, frame, "embedding", embedding_inputs(frame))
+        hidden = self._hidden(params, axes, frame, "embedding", embedding_inputs(frame), frame.units)
         if self.gradients == "start":
             codes = _affine(params["code"], hidden).reshape(self.steps, -1)
             return replace(
@@ -266,14 +282,23 @@ class Operator:
             if steps:
                 units = steps[-1].forward(units)
                 rows = moved_inputs(frame, units, blank.target, blank.scales, log_likelihood)
-                hidden = self._hidden(params, axes, frame, "along", rows)
+                places = blank.target[None, :] + units * blank.scales[None, :]
+                hidden = self._hidden(params, axes, frame, "along", rows, places)
             steps += (unpack(_affine(layer, hidden)[0], self.dim, self.width, innovation),)
         return replace(blank, steps=steps)
 
-    def _hidden(self, params: PyTree, axes: Array, frame: Frame, layer: str, rows: Array) -> Array:
+    def _hidden(
+        self, params: PyTree, axes: Array, frame: Frame, layer: str, rows: Array, places: Array
+    ) -> Array:
         """The hypernetwork's last hidden layer (1, hidden), from the axes and an embedding of the set."""
         if self.embedding:
             axes = jnp.concatenate([axes, frame.weights @ jnp.tanh(_affine(params[layer], rows))])
+        if self.reweighted:
+            weights = jax.nn.softmax(jnp.log(frame.weights) + frame.log_likelihoods)
+            before, now = (
+                jnp.tanh(_affine(params["reweighted"], points)) for points in (frame.units, places)
+            )
+            axes = jnp.concatenate([axes, MAGNIFIER * (weights @ before - frame.weights @ now)])
         hidden = jax.nn.silu(_affine(params["first"], axes[None, :]))
         return jax.nn.silu(_affine(params["second"], hidden))
 

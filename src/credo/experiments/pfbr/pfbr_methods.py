@@ -108,6 +108,7 @@ STATIC = (
     "exact draws",
     "affine map",
     "PFBR, ours",
+    "PFBR, ours, no base",
     "stochastic EnKF",
     "EDH",
     "bootstrap",
@@ -126,7 +127,7 @@ STATIC = (
 """Methods for unknowns that stand still, with normal noise."""
 
 NONLINEAR_STATIC = (
-    "PFBR, ours",
+    "PFBR, ours, no base",
     "one-pass SMC",
     "bootstrap, systematic",
     "bootstrap with MALA",
