@@ -57,7 +57,13 @@ def everything(operator: Operator, points: Array, log_weights: Array) -> tuple[A
     return after, bayes.forward(points), log_det, *jnp.linalg.slogdet(jacobians), *bayes.backward(after)
 
 
-@pytest.mark.parametrize("fields", [{"gradients": "along"}, {"base": None, "width": 2, "steps": 1}])
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"gradients": "along", "reweighted": True, "residual": "convex"},
+        {"base": None, "width": 2, "steps": 1},
+    ],
+)
 def test_the_log_determinant_is_that_of_the_discrete_map_and_the_inverse_inverts(
     fields: dict[str, object],
 ) -> None:
@@ -106,7 +112,7 @@ def test_the_derivative_of_the_inverse_is_that_of_the_map() -> None:
 
 
 def test_an_affine_map_of_the_state_is_followed() -> None:
-    points, operator = values(), bent(gradients="along")
+    points, operator = values(), bent(gradients="along", reweighted=True)
     stretch = jnp.array([[2.0, 0.3, 0.0], [-1.0, 0.5, 0.2], [0.4, 0.0, 30.0]])
     shift = jnp.array([5.0, -1.0, 100.0])
 

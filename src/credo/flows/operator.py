@@ -13,7 +13,7 @@ from credo.core.keys import as_key
 from credo.core.records import record, replace, static_field
 from credo.core.types import Array, Key, PyTree
 from credo.flows.features import axis_features, embedding_inputs, moved_inputs
-from credo.flows.fields import Step, pack_size, unpack
+from credo.flows.fields import Residual, Step, pack_size, unpack
 from credo.flows.frames import Frame, LogLikelihood, posterior_frame
 
 __all__ = ["Base", "FlowOperator", "Gradients", "Map", "Operator"]
@@ -158,6 +158,8 @@ class Operator:
         gradients: "start", or "along" the flow, for which there must be two steps and an embedding.
         reweighted: whether steps see the set as the likelihood reweighs it, for which there must be an
             embedding.
+        residual: "bounded", where hidden units bend the set by a Lipschitz constant below one; or "convex",
+            where they may be steep, as particles need that pass from one mode to another.
         params: the parameters, which training sets; None before.
 
     Raises:
@@ -187,6 +189,7 @@ class Operator:
     iterations: int = static_field(default=1)
     gradients: Gradients = static_field(default="start")
     reweighted: bool = static_field(default=False)
+    residual: Residual = static_field(default="bounded")
     params: PyTree = None
 
     def __post_init__(self) -> None:
@@ -203,6 +206,7 @@ class Operator:
                 f"steps={self.steps}, embedding={self.embedding}.",
                 field="gradients",
             )
+        require_choice("residual", self.residual, ["bounded", "convex"])
         if self.reweighted and self.embedding == 0:
             raise CredoError(
                 "embedding must be at least 1 for a set that is reweighted; got 0.", field="embedding"
@@ -217,7 +221,7 @@ class Operator:
         keys = jax.random.split(as_key(key), 4)
         inputs = 2 * self.dim + 1
         size = 5 * self.dim + 1 + self.embedding * (1 + self.reweighted)
-        code = pack_size(self.dim, self.width)
+        code = pack_size(self.dim, self.width, self.residual)
         wide = self.dim * self.width
         bias = jnp.zeros((self.steps, code), jnp.float32)
         inner = jax.random.normal(keys[3], (self.steps, wide), jnp.float32) / math.sqrt(self.dim)
@@ -274,7 +278,8 @@ class Operator:
         if self.gradients == "start":
             codes = _affine(params["code"], hidden).reshape(self.steps, -1)
             return replace(
-                blank, steps=tuple(unpack(code, self.dim, self.width, innovation) for code in codes)
+                blank,
+                steps=tuple(unpack(code, self.dim, self.width, innovation, self.residual) for code in codes),
             )
         steps: tuple[Step, ...] = ()
         units = frame.units
@@ -284,7 +289,7 @@ class Operator:
                 rows = moved_inputs(frame, units, blank.target, blank.scales, log_likelihood)
                 places = blank.target[None, :] + units * blank.scales[None, :]
                 hidden = self._hidden(params, axes, frame, "along", rows, places)
-            steps += (unpack(_affine(layer, hidden)[0], self.dim, self.width, innovation),)
+            steps += (unpack(_affine(layer, hidden)[0], self.dim, self.width, innovation, self.residual),)
         return replace(blank, steps=steps)
 
     def _hidden(
