@@ -172,6 +172,8 @@ def test_gradients_along_the_flow_change_the_map_and_need_two_steps() -> None:
     assert jnp.max(jnp.abs(gap)) > 1e-3
     with pytest.raises(CredoError, match="at least two steps and an embedding; got steps=1"):
         Operator(dim=2, gradients="along")
+    with pytest.raises(CredoError, match="at least 1 for a set that is reweighted"):
+        Operator(dim=2, embedding=0, reweighted=True)
 
 
 @pytest.mark.parametrize("count", [40, 2])
