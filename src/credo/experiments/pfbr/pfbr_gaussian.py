@@ -82,12 +82,13 @@ PLANS: dict[Size, GaussianPlan] = {
         256,
         5000,
         STATIC,
-        {"PFBR, ours": 2000, "PFBR, ours, no base": 2000},
+        {"PFBR, ours": 1000, "PFBR, ours, no base": 1500},
         {"SVGD": 2, "Fokker-Planck flow": 2},
     ),
 }
-TRAINING = Plan(every=500, stages=10)
-"""How operators are trained."""
+OPERATOR: dict[str, Json] = {"embedding": 0, "width": 4}
+TRAINING = Plan(batch=32, every=500, stages=10)
+"""The operators, and how they are trained. The set matters by its moments only: there is no embedding."""
 
 SHOWN = (
     "exact draws",
@@ -113,9 +114,8 @@ def run(size: Size, seed: int, progress: Progress, cells: Cells | None = None) -
     series: Arrays = {"stage": np.arange(1, LENGTH + 1)}
     for number, dim in enumerate(plan.dims):
         part = portion(progress, number / len(plan.dims), (number + 1) / len(plan.dims))
-        # the set matters by its moments only, as the likelihood is linear: no embedding
         tasks = segments(dim, plan.particles)
-        flows = Flows(lambda operator, tasks=tasks: tasks, plan.steps, {"embedding": 0}, plan=TRAINING)
+        flows = Flows(lambda operator, tasks=tasks: tasks, plan.steps, OPERATOR, plan=TRAINING)
         problem, seconds = train_methods(
             f"pfbr-gaussian d={dim}", gaussian_problem(dim), flows, seed, cells, part
         )

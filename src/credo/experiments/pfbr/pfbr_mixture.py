@@ -64,14 +64,14 @@ PLANS: dict[Size, MixturePlan] = {
     "full": MixturePlan(
         25,
         512,
-        5000,
+        2000,
         NONLINEAR_STATIC,
-        {"PFBR, ours, no base": 6000},
-        {"SVGD": 5, "Fokker-Planck flow": 5},
+        {"PFBR, ours, no base": 3000},
+        {"SVGD": 2, "Fokker-Planck flow": 2},
     ),
 }
-OPERATOR: dict[str, Json] = {"steps": 3, "gradients": "along", "reweighted": True}
-TRAINING = Plan(loss="likelihood", pool=128, every=500, stages=LENGTH)
+OPERATOR: dict[str, Json] = {"steps": 3, "gradients": "along", "reweighted": True, "residual": "convex"}
+TRAINING = Plan(loss="likelihood", matching=10.0, pool=128, every=500, sequences=8, stages=LENGTH)
 """The operator, and how it is trained."""
 
 STAGES = (1, 10, 30)
