@@ -114,10 +114,8 @@ def run(size: Size, seed: int, progress: Progress, cells: Cells | None = None) -
     series: Arrays = {"stage": np.arange(1, LENGTH + 1)}
     for number, dim in enumerate(plan.dims):
         part = portion(progress, number / len(plan.dims), (number + 1) / len(plan.dims))
-        tasks = segments(dim, plan.particles)
-        flows = Flows(lambda operator, tasks=tasks: tasks, plan.steps, OPERATOR, plan=TRAINING)
         problem, seconds = train_methods(
-            f"pfbr-gaussian d={dim}", gaussian_problem(dim), flows, seed, cells, part
+            f"pfbr-gaussian d={dim}", gaussian_problem(dim), make_flows(dim, plan), seed, cells, part
         )
         rows += [Row(f"d={dim} s of training, {name}", value) for name, value in seconds.items()]
         results = make_trial(dim, seed, plan, problem).scores(
@@ -163,6 +161,12 @@ def judge(draws: int) -> functools.partial[dict[str, Array]]:
 
 def _scores(draws: int, particles: WeightedSet, truth: NormalTruth, key: Array) -> dict[str, Array]:
     return score_normal(truth.mean, truth.cov, particles, key, draws)
+
+
+def make_flows(dim: int, plan: GaussianPlan) -> Flows:
+    """Return what is trained in a dimension."""
+    tasks = segments(dim, plan.particles)
+    return Flows(lambda operator: tasks, plan.steps, OPERATOR, plan=TRAINING)
 
 
 def make_trial(dim: int, seed: int, plan: GaussianPlan, problem: Problem) -> Trial:

@@ -79,4 +79,5 @@ def _estimate(points: np.ndarray) -> np.ndarray:
     first, second = (
         np.exp(-0.5 * ((line[:, None] - points[None, :, axis]) / width[axis]) ** 2) for axis in (0, 1)
     )
-    return first @ second.T
+    density: np.ndarray = first @ second.T
+    return density
