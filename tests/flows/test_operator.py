@@ -58,7 +58,13 @@ def everything(operator: Operator, points: Array, log_weights: Array) -> tuple[A
     return after, bayes.forward(points), log_det, *jnp.linalg.slogdet(jacobians), *bayes.backward(after)
 
 
-@pytest.mark.parametrize("fields", [{"gradients": "along"}, {"base": None, "width": 2, "steps": 1}])
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"gradients": "along", "reweighted": True, "residual": "convex"},
+        {"base": None, "width": 2, "steps": 1},
+    ],
+)
 def test_the_log_determinant_is_that_of_the_discrete_map_and_the_inverse_inverts(
     fields: dict[str, object],
 ) -> None:
@@ -107,7 +113,7 @@ def test_the_derivative_of_the_inverse_is_that_of_the_map() -> None:
 
 
 def test_an_affine_map_of_the_state_is_followed() -> None:
-    points, operator = values(), bent(gradients="along")
+    points, operator = values(), bent(gradients="along", reweighted=True)
     stretch = jnp.array([[2.0, 0.3, 0.0], [-1.0, 0.5, 0.2], [0.4, 0.0, 30.0]])
     shift = jnp.array([5.0, -1.0, 100.0])
 
@@ -167,6 +173,8 @@ def test_gradients_along_the_flow_change_the_map_and_need_two_steps() -> None:
     assert jnp.max(jnp.abs(gap)) > 1e-3
     with pytest.raises(CredoError, match="at least two steps and an embedding; got steps=1"):
         Operator(dim=2, gradients="along")
+    with pytest.raises(CredoError, match="at least 1 for a set that is reweighted"):
+        Operator(dim=2, embedding=0, reweighted=True)
 
 
 @pytest.mark.parametrize("count", [40, 2])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -53,6 +54,8 @@ class Plan:
         batch: how many tasks a step takes.
         pool: how many tasks wait at different stages, of which a step takes a random part.
         loss: "elbo" or "likelihood"; see `credo.flows.objective`.
+        matching: what multiplies the squared distance of the moved particles from the particles that the
+            likelihood reweighs, which is added to the loss; 0 adds nothing. For posteriors with modes.
         learning_rate: the largest learning rate; it rises over the first `warmup` share of the steps and then
             falls to 0 as a cosine.
         warmup: that share.
@@ -73,6 +76,7 @@ class Plan:
     batch: int = static_field(default=16)
     pool: int = static_field(default=64)
     loss: Loss = static_field(default="elbo")
+    matching: float = static_field(default=0.0)
     learning_rate: float = static_field(default=2e-3)
     warmup: float = static_field(default=0.05)
     schedule: Literal["cosine", "constant"] = static_field(default="cosine")
@@ -94,7 +98,8 @@ class Plan:
             require_integer("patience", self.patience, 1)
         require_choice("loss", self.loss, ["elbo", "likelihood"])
         require_choice("schedule", self.schedule, ["cosine", "constant"])
-        require_nonnegative("weight_decay", self.weight_decay)
+        for name in ("weight_decay", "matching"):
+            require_nonnegative(name, getattr(self, name))
         for name in ("learning_rate", "clip", "leap"):
             require_positive(name, getattr(self, name))
         require_interval("warmup", self.warmup, 0.0, 1.0)
@@ -265,7 +270,7 @@ def _compiled(
 
     def batch_loss(params: PyTree, stages: Any) -> tuple[Array, Array]:
         def one(stage: Stage) -> tuple[Array, Array]:
-            return stage_loss(operator, params, tasks, stage, plan.loss)
+            return stage_loss(operator, params, tasks, stage, plan.loss, plan.matching)
 
         if plan.batch == 1:  # a long chain takes half the time without an axis for the batch
             value, last = one(jax.tree.map(lambda leaf: leaf[0], stages))
@@ -342,6 +347,4 @@ def _weary(plan: Plan, state: Training) -> bool:
 
 
 def _settings(plan: Plan) -> dict[str, object]:
-    import dataclasses
-
     return {f.name: getattr(plan, f.name) for f in dataclasses.fields(cast(Any, plan))}

@@ -46,12 +46,18 @@ def _guarded(problem: Problem, particles: int) -> AnyLearner:
     return pfbr(problem.model, operator, particles, problem.dynamics, density="normal", guard=True)
 
 
+def _untrained(problem: Problem, particles: int) -> AnyLearner:
+    """Build the operator without training: its base."""
+    return pfbr(problem.model, Operator(dim=problem.size).begin(), particles, problem.dynamics)
+
+
 _ALWAYS = {"resampling": "multinomial", "threshold": 1.0}
 
 _TABLE = (
     Method("exact draws", _kalman, note="from the Kalman posterior"),
     Method("affine map", plain(room.gaussian_map), note="Kalman's map with the moments of the set"),
     Method("PFBR, ours", trained("PFBR, ours")),
+    Method("PFBR, our base", _untrained, note="without training"),
     Method("PFBR, our base, guarded", _guarded, note="without training"),
     Method("PFBR, ours, no base", trained("PFBR, ours, no base")),
     Method("PFBR, published", trained("PFBR, published")),
@@ -108,7 +114,9 @@ STATE_SPACE = (
 STATIC = (
     "exact draws",
     "affine map",
+    "PFBR, our base",
     "PFBR, ours",
+    "PFBR, ours, no base",
     "stochastic EnKF",
     "EDH",
     "bootstrap",
@@ -127,7 +135,7 @@ STATIC = (
 """Methods for unknowns that stand still, with normal noise."""
 
 NONLINEAR_STATIC = (
-    "PFBR, ours",
+    "PFBR, ours, no base",
     "one-pass SMC",
     "bootstrap, systematic",
     "bootstrap with MALA",

@@ -18,6 +18,9 @@ __all__ = ["seconds_per_update"]
 
 REPEATS = 7
 
+ENOUGH = 5.0
+"""The seconds after which no further run is begun."""
+
 
 def seconds_per_update(
     method: Method,
@@ -40,7 +43,7 @@ def seconds_per_update(
         observations: of one sequence (T, ...).
         inputs: of one sequence, or None.
         start: the prior mean of the sequence, or None.
-        repeats: how many runs.
+        repeats: how many runs at most.
     """
     learner = method.build(problem, count if method.particles is None else method.particles)
     first, second = jax.random.split(jax.random.key(0))
@@ -60,4 +63,6 @@ def seconds_per_update(
         begin = time.process_time()
         jax.block_until_ready(sequence(belief, *rows))
         seconds.append(time.process_time() - begin)
+        if sum(seconds) > ENOUGH:
+            break
     return min(seconds) / len(observations)

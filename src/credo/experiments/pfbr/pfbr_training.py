@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
 import jax
@@ -42,6 +42,7 @@ class Flows:
         sequences: the tasks of the published operator, where it is trained: one training after the other,
             of equal length, each of which goes on with the parameters of the one before.
         density: what `credo.pfbr` takes as the density, or None.
+        plan: how our operator is trained, but for the number of steps.
     """
 
     tasks: Callable[[Operator], Tasks[Any]]
@@ -49,6 +50,7 @@ class Flows:
     operator: Mapping[str, Any]
     sequences: tuple[Tasks[Any], ...] = ()
     density: str | None = None
+    plan: Plan = field(default_factory=Plan)
 
 
 def simulated(
@@ -94,10 +96,13 @@ def train_methods(
     cells = Cells() if cells is None else cells
     builds: dict[str, Build] = {}
     seconds: dict[str, float] = {}
+    training: dict[str, Json] = {}
     for number, (method, steps) in enumerate(flows.steps.items()):
         progress(number / len(flows.steps), f"training {method}, {name}")
         settings: dict[str, Json] = {"method": method, "steps": steps, "seed": seed, "version": VERSION}
         settings["operator"] = dict(flows.operator)
+        settings["plan"] = repr(flows.plan)
+        training[method] = settings
         blank, compute, build = _maker(method)(method, problem, flows, steps, seed)
 
         def leaves(compute: Callable[[], PyTree] = compute) -> Arrays:
@@ -109,7 +114,7 @@ def train_methods(
         seconds[method] = float(stored.pop("seconds"))
         values = [jnp.asarray(stored[str(k)]) for k in range(len(stored))]
         builds[method] = build(jax.tree.unflatten(jax.tree.structure(blank), values))
-    return replace(problem, trained=builds), seconds
+    return replace(problem, trained=builds, training=training), seconds
 
 
 _Parts: TypeAlias = tuple[PyTree, Callable[[], PyTree], Callable[[PyTree], Build]]
@@ -158,7 +163,8 @@ def _operator(method: str, problem: Problem, flows: Flows, steps: int, seed: int
 
     def compute() -> PyTree:
         tasks = flows.tasks(blank)
-        return train(tasks, operator, plan=Plan(steps=steps, every=min(100, steps)), key=seed).params
+        plan = credo.replace(flows.plan, steps=steps, every=min(flows.plan.every, steps))
+        return train(tasks, operator, plan=plan, key=seed).params
 
     def build(params: PyTree) -> Build:
         trained = credo.replace(operator, params=params)
