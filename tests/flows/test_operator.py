@@ -58,7 +58,13 @@ def everything(operator: Operator, points: Array, log_weights: Array) -> tuple[A
     return after, bayes.forward(points), log_det, *jnp.linalg.slogdet(jacobians), *bayes.backward(after)
 
 
-@pytest.mark.parametrize("fields", [{"gradients": "along"}, {"base": None, "width": 2, "steps": 1}])
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"gradients": "along", "reweighted": True, "residual": "convex"},
+        {"base": None, "width": 2, "steps": 1},
+    ],
+)
 def test_the_log_determinant_is_that_of_the_discrete_map_and_the_inverse_inverts(
     fields: dict[str, object],
 ) -> None:
@@ -107,7 +113,7 @@ def test_the_derivative_of_the_inverse_is_that_of_the_map() -> None:
 
 
 def test_an_affine_map_of_the_state_is_followed() -> None:
-    points, operator = values(), bent(gradients="along")
+    points, operator = values(), bent(gradients="along", reweighted=True)
     stretch = jnp.array([[2.0, 0.3, 0.0], [-1.0, 0.5, 0.2], [0.4, 0.0, 30.0]])
     shift = jnp.array([5.0, -1.0, 100.0])
 
@@ -167,6 +173,8 @@ def test_gradients_along_the_flow_change_the_map_and_need_two_steps() -> None:
     assert jnp.max(jnp.abs(gap)) > 1e-3
     with pytest.raises(CredoError, match="at least two steps and an embedding; got steps=1"):
         Operator(dim=2, gradients="along")
+    with pytest.raises(CredoError, match="at least 1 for a set that is reweighted"):
+        Operator(dim=2, embedding=0, reweighted=True)
 
 
 @pytest.mark.parametrize("count", [40, 2])
@@ -204,6 +212,28 @@ def test_a_file_of_another_architecture_or_dimension_is_refused_in_a_sentence(tm
         load_operator(path)
     with pytest.raises(CredoError, match="must be trained"):
         save_operator(path, Operator(dim=3))
+
+
+def test_the_operators_that_are_shipped_are_right_on_the_problems_they_are_named_after() -> None:
+    names = credo.flows.operator_names()
+    assert {"linear-2", "linear-10"} <= set(names)
+    matrices = [jnp.asarray(matrix) for matrix in credo.datasets.linear_system(2)]
+    tasks = credo.flows.LinearGaussianTasks(matrices[0], 1.0, matrices[1], 1.0, particles=64)
+    task, stage = tasks.observe(tasks.begin(jax.random.key(5)), jax.random.key(6))
+    operator = load_operator("linear-2", dim=2)
+    bayes = operator.transport(
+        operator.params,
+        stage.values,
+        stage.log_weights,
+        lambda z: tasks.log_likelihood(z, None, stage.y),
+        None,
+        stage.y,
+    )
+    after = bayes.forward(stage.values)
+    assert jnp.max(jnp.abs(after.mean(axis=0) - task.mean)) < 0.02
+    assert jnp.max(jnp.abs(jnp.cov(after.T) - task.cov)) < 0.02
+    with pytest.raises(DataError, match="those that credo ships are linear-10, linear-2"):
+        load_operator("linear-3")
 
 
 def test_settings_and_particles_that_do_not_fit_are_refused() -> None:

@@ -12,6 +12,7 @@ import pytest
 import credo
 from credo.core.errors import CredoError, FormatError
 from credo.flows import History, LinearGaussianTasks, Operator, Plan, train
+from credo.flows.objective import mismatch
 
 TASKS = LinearGaussianTasks(
     jnp.array([[0.9, 0.2], [0.0, 0.7]]), 0.5, jnp.array([[1.0, 0.5]]), 0.3, length=5, particles=32
@@ -91,3 +92,14 @@ def test_a_static_task_knows_its_posterior() -> None:
     assert jnp.max(jnp.abs(gap)) < 0.15
     assert jnp.max(jnp.abs(var - 1 / 3)) < 0.12
     assert jnp.max(jnp.abs(floor)) < 0.25
+
+
+def test_the_mismatch_of_a_set_is_zero_where_the_mass_moves_as_the_likelihood_says() -> None:
+    # two clumps: a likelihood ratio of 3 moves a quarter of all particles from one to the other
+    values = jnp.repeat(jnp.array([[-1.0], [1.0]]), 20, axis=0)
+    moved, equal = values.at[10:20].set(1.0), jnp.full(40, -jnp.log(40.0))
+    logs = jnp.where(values[:, 0] > 0, jnp.log(3.0), 0.0)
+    assert float(mismatch(values, moved, equal, logs)) < 1e-12
+    assert float(mismatch(values, values, equal, logs)) > 0.01
+    with pytest.raises(CredoError, match="matching"):
+        Plan(matching=-1.0)

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 
 from credo.core.types import Array
 
-__all__ = ["UNROLL", "log_det_of_stack", "log_det_of_update"]
+__all__ = ["UNROLL", "jacobians_of_update", "log_det_of_stack", "log_det_of_update", "solve_stack"]
 
 UNROLL = 16
 """The size up to which a stack of matrices is eliminated column by column, all matrices at once."""
@@ -54,6 +54,38 @@ def log_det_of_update(outer: Array, slopes: Array, inner: Array) -> Array:
         cross = inner @ outer
         stack = jnp.moveaxis(slopes[:, :, None] * cross[None, :, :], 0, -1)
         return log_det_of_stack(stack + jnp.eye(width, dtype=outer.dtype)[:, :, None])
+    return log_det_of_stack(jacobians_of_update(outer, slopes, inner))
+
+
+def jacobians_of_update(outer: Array, slopes: Array, inner: Array) -> Array:
+    """I + U diag(s_n) W for every particle n (d, d, N), with arguments as of `log_det_of_update`."""
+    size, width = outer.shape
     table = outer[:, None, :] * inner.T[None, :, :]
     stack = (table.reshape(size * size, width) @ slopes.T).reshape(size, size, -1)
-    return log_det_of_stack(stack + jnp.eye(size, dtype=outer.dtype)[:, :, None])
+    return stack + jnp.eye(size, dtype=outer.dtype)[:, :, None]
+
+
+def solve_stack(matrices: Array, columns: Array) -> Array:
+    """The solutions (d, N) of N linear systems, by elimination without exchanges as in `log_det_of_stack`.
+
+    Arguments:
+        matrices: (d, d, N).
+        columns: the right-hand sides (d, N).
+    """
+    size = matrices.shape[0]
+    if size > UNROLL:
+        solved: Array = jnp.linalg.solve(jnp.moveaxis(matrices, -1, 0), columns.T[:, :, None])
+        return solved[:, :, 0].T
+    rest, below = matrices, columns
+    rows = []
+    for _ in range(size):
+        rows.append((rest[0], below[0]))
+        factors = rest[1:, 0] / rest[0, 0][None, :]
+        below = below[1:] - factors * below[0][None, :]
+        rest = rest[1:, 1:] - factors[:, None, :] * rest[0, 1:][None, :, :]
+    found: list[Array] = []
+    for row, right in reversed(rows):
+        # the unknowns after this one, in order
+        known = right - sum((c * u for c, u in zip(row[1:], found, strict=True)), jnp.zeros_like(right))
+        found.insert(0, known / row[0])
+    return jnp.stack(found)

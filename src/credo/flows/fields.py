@@ -8,24 +8,38 @@ with T lower triangular of unit diagonal. All of s, T, U, W, b and k come from a
 U are scaled so that sum_j |U_j| |W_j| <= rho < 1. Then the inner map is a contraction away from the identity:
 the step is invertible everywhere, its determinant is positive, and its inverse is found by fixed-point
 iteration.
+
+A "convex" residual has U = W' diag(c) instead, and no bound on positive c: the inner map is then the
+gradient of a strongly convex function, u'u / 2 + sum_j c_j log cosh(W_j u + b_j). It may tear a set apart
+as steeply as it likes, which particles need that pass from one mode to another. Only negative c are scaled,
+so that sum_j |c_j| |W_j|^2 <= rho. The inverse minimises a convex function.
 """
 
 from __future__ import annotations
 
+from typing import Literal, TypeAlias
+
 import jax
 import jax.numpy as jnp
+import numpy as np
 
-from credo.core.records import record
+from credo.core.records import record, static_field
 from credo.core.types import Array
-from credo.flows.discrete import log_det_of_update
+from credo.flows.discrete import jacobians_of_update, log_det_of_update, solve_stack
 
-__all__ = ["REACH", "Step", "pack_size", "unpack"]
+__all__ = ["REACH", "Residual", "Step", "pack_size", "unpack"]
+
+Residual: TypeAlias = Literal["bounded", "convex"]
+"""What a step adds to a point: any hidden units under a bound, or the gradient of a convex function."""
 
 REACH = 0.9
 """rho: the bound of the Lipschitz constant of U tanh(W u + b)."""
 
 TURNS = 40
 """How many fixed-point iterations invert a step."""
+
+DESCENTS = 12
+"""How many damped Newton steps invert a convex step."""
 
 SPAN = 4.0
 """The bound of |s|."""
@@ -42,6 +56,7 @@ class Step:
         inner: W (w, d).
         bias: b (w,).
         shift: k (d,).
+        convex: whether U = W' diag(c) belongs to a convex function.
     """
 
     log_scales: Array
@@ -50,11 +65,20 @@ class Step:
     inner: Array
     bias: Array
     shift: Array
+    convex: bool = static_field(default=False)
+
+    @property
+    def matrix(self) -> Array:
+        """The symmetric M (d, d)."""
+        return (self.lower * jnp.exp(self.log_scales)[None, :]) @ self.lower.T
 
     def forward(self, units: Array) -> Array:
         """The points (N, d) after the step."""
-        bent = units + jnp.tanh(units @ self.inner.T + self.bias[None, :]) @ self.outer.T
-        return (bent @ self.lower * jnp.exp(self.log_scales)[None, :]) @ self.lower.T + self.shift[None, :]
+        return self.bent(units) @ self.matrix + self.shift[None, :]
+
+    def bent(self, units: Array) -> Array:
+        """The points (N, d) after u + U tanh(W u + b), to which the affine map follows."""
+        return units + jnp.tanh(units @ self.inner.T + self.bias[None, :]) @ self.outer.T
 
     def log_det(self, units: Array) -> Array:
         """log |det| of the step's Jacobian at each of the points (N, d) before it."""
@@ -62,7 +86,7 @@ class Step:
         return log_det_of_update(self.outer, slopes, self.inner) + jnp.sum(self.log_scales)
 
     def backward(self, units: Array) -> Array:
-        """The points (N, d) that the step takes to `units`, by fixed-point iteration and a Newton step."""
+        """The points (N, d) that the step takes to `units`: by iteration, and a Newton step at the end."""
 
         def solve(rows: Array, transposed: int) -> Array:
             return jax.scipy.linalg.solve_triangular(
@@ -72,41 +96,72 @@ class Step:
         middle = solve(units - self.shift[None, :], 0) * jnp.exp(-self.log_scales)[None, :]
         bent = solve(middle, 1)
 
-        def turn(points: Array, _: None) -> tuple[Array, None]:
-            moved = bent - jnp.tanh(points @ self.inner.T + self.bias[None, :]) @ self.outer.T
-            return jax.lax.stop_gradient(moved), None
-
-        near, _ = jax.lax.scan(turn, jax.lax.stop_gradient(bent), None, length=TURNS)
-        near = jax.lax.stop_gradient(near)
+        fixed: Step = jax.lax.stop_gradient(self)
+        near = fixed._descend(bent) if self.convex else fixed._iterate(bent)
         # a Newton step doubles the digits, and carries the derivatives of the solution
+        return near - self._newton(jax.lax.stop_gradient(near), bent)
+
+    def _iterate(self, bent: Array) -> Array:
+        """About the points that the inner map takes to `bent`, where it is a contraction away from I."""
+        bent = jax.lax.stop_gradient(bent)
+
+        def turn(points: Array, _: None) -> tuple[Array, None]:
+            return bent - jnp.tanh(points @ self.inner.T + self.bias[None, :]) @ self.outer.T, None
+
+        return jax.lax.scan(turn, bent, None, length=TURNS)[0]
+
+    def _descend(self, bent: Array) -> Array:
+        """The same where it is the gradient of a convex function, by damped Newton steps.
+
+        The third derivative of log cosh is at most twice the second, so that a move p is shortened to
+        log(1 + b) / b of its length, with b = 2 max_j |W_j p| (Sun & Tran-Dinh 2019): the function falls at
+        every step.
+        """
+        bent = jax.lax.stop_gradient(bent)
+
+        def turn(points: Array, _: None) -> tuple[Array, None]:
+            move = self._newton(points, bent)
+            reach = 2 * jnp.max(jnp.abs(move @ self.inner.T), axis=1) + 1e-6
+            return points - (jnp.log1p(reach) / reach)[:, None] * move, None
+
+        return jax.lax.scan(turn, bent, None, length=DESCENTS)[0]
+
+    def _newton(self, near: Array, bent: Array) -> Array:
+        """What a Newton step takes off the points `near` (N, d) on the way to those that become `bent`."""
         hidden = jnp.tanh(near @ self.inner.T + self.bias[None, :])
         slopes = jax.lax.stop_gradient(1 - hidden**2)
-        jacobians = jnp.einsum("dw,nw,we->nde", *jax.lax.stop_gradient((self.outer, slopes, self.inner)))
-        gap = near + hidden @ self.outer.T - bent
-        eye = jnp.eye(near.shape[1], dtype=near.dtype)
-        move: Array = jnp.linalg.solve(jacobians + eye[None], gap[:, :, None])
-        return near - move[:, :, 0]
+        jacobians = jacobians_of_update(*jax.lax.stop_gradient((self.outer, slopes, self.inner)))
+        return solve_stack(jacobians, (near + hidden @ self.outer.T - bent).T).T
 
 
-def pack_size(dim: int, width: int) -> int:
+def pack_size(dim: int, width: int, residual: Residual = "bounded") -> int:
     """How many numbers of the hypernetwork make a step."""
-    return 3 * dim + dim * (dim - 1) // 2 + 2 * dim * width + width
+    outer = width if residual == "convex" else dim * width
+    return 3 * dim + dim * (dim - 1) // 2 + outer + dim * width + width
 
 
-def unpack(code: Array, dim: int, width: int, innovation: Array) -> Step:
+def unpack(code: Array, dim: int, width: int, innovation: Array, residual: Residual = "bounded") -> Step:
     """The step that a vector of numbers stands for.
 
     Arguments:
         code: the numbers (pack_size(dim, width),).
         dim, width: the sizes d and w.
         innovation: the shift of the mean that the observation suggests (d,), of which the step takes a part.
+        residual: the kind of the step.
     """
-    sizes = [dim, dim, dim, dim * (dim - 1) // 2, dim * width, dim * width, width]
+    convex = residual == "convex"
+    outside = width if convex else dim * width
+    sizes = [dim, dim, dim, dim * (dim - 1) // 2, outside, dim * width, width]
     places = [sum(sizes[: i + 1]) for i in range(len(sizes) - 1)]
     raw, gate, free, below, outer, inner, bias = jnp.split(code, places)
-    rows, columns = jnp.tril_indices(dim, -1)
-    lower = jnp.eye(dim, dtype=code.dtype).at[rows, columns].set(below)
-    out, into = outer.reshape(dim, width), inner.reshape(width, dim)
-    lengths = jnp.sqrt(jnp.sum(out**2, axis=0) + 1e-12) * jnp.sqrt(jnp.sum(into**2, axis=1) + 1e-12)
-    out = out / jnp.maximum(1, jnp.sum(lengths) / REACH)
-    return Step(SPAN * jnp.tanh(raw / SPAN), lower, out, into, bias, gate * innovation + free)
+    lower = jnp.eye(dim, dtype=code.dtype).at[np.tril_indices(dim, -1)].set(below)
+    into = inner.reshape(width, dim)
+    if convex:
+        falling = jnp.maximum(-outer, 0)
+        bound = jnp.maximum(1, jnp.sum(falling * jnp.sum(into**2, axis=1)) / REACH)
+        out = into.T * (jnp.maximum(outer, 0) - falling / bound)[None, :]
+    else:
+        out = outer.reshape(dim, width)
+        lengths = jnp.sqrt(jnp.sum(out**2, axis=0) + 1e-12) * jnp.sqrt(jnp.sum(into**2, axis=1) + 1e-12)
+        out = out / jnp.maximum(1, jnp.sum(lengths) / REACH)
+    return Step(SPAN * jnp.tanh(raw / SPAN), lower, out, into, bias, gate * innovation + free, convex)

@@ -13,13 +13,16 @@ from credo.core.keys import as_key
 from credo.core.records import record, replace, static_field
 from credo.core.types import Array, Key, PyTree
 from credo.flows.features import axis_features, embedding_inputs, moved_inputs
-from credo.flows.fields import Step, pack_size, unpack
+from credo.flows.fields import Residual, Step, pack_size, unpack
 from credo.flows.frames import Frame, LogLikelihood, posterior_frame
 
 __all__ = ["Base", "FlowOperator", "Gradients", "Map", "Operator"]
 
 Base: TypeAlias = Literal["affine"]
 """The map that is corrected: that of the linearised posterior."""
+
+MAGNIFIER = 5.0
+"""What multiplies the averages that tell a set from a reweighted one, which differ by a tenth or so."""
 
 Gradients: TypeAlias = Literal["start", "along"]
 """Where the gradients of the log-likelihood are taken: before the first step, or before every step."""
@@ -99,18 +102,25 @@ class Map:
     def forward(self, points: Array) -> Array:
         """Where it takes points (K, d)."""
         units = self.frame.inside(points)
-        for step in self.steps:
+        for step in self.steps[:-1]:
             units = step.forward(units)
-        return self.frame.outside(self.target[None, :] + units * self.scales[None, :])
+        return self._end(units)
+
+    def _end(self, units: Array) -> Array:
+        """Points (K, d) of the state from those before the last step, whose affine part joins the base."""
+        last = self.steps[-1]
+        out = self.scales[:, None] * self.frame.root.T
+        middle = self.frame.mean + self.target @ self.frame.root.T + last.shift @ out
+        return middle[None, :] + last.bent(units) @ (last.matrix @ out)
 
     def forward_density(self, points: Array) -> tuple[Array, Array]:
         """Where it takes points (K, d), and log |det| of its Jacobian at each (K,)."""
         units = self.frame.inside(points)
         total = jnp.broadcast_to(jnp.sum(jnp.log(self.scales)), units.shape[:1])
-        for step in self.steps:
+        for step in self.steps[:-1]:
             total = total + step.log_det(units)
             units = step.forward(units)
-        return self.frame.outside(self.target[None, :] + units * self.scales[None, :]), total
+        return self._end(units), total + self.steps[-1].log_det(units)
 
     def backward(self, points: Array) -> tuple[Array, Array]:
         """What it takes to points (K, d), and log |det| of the forward Jacobian there (K,)."""
@@ -140,6 +150,10 @@ class Operator:
     with new log-likelihoods and gradients there. The map depends on the set, and not on the single point that
     it moves, so its determinant and its inverse stay exact.
 
+    With `reweighted` a step also sees how far the set is from where importance weights put it: learned
+    functions of the particles before the update, averaged with weights p(y | x), less their average over the
+    set as it is now. These tell what gradients do not, such as the mass of a mode.
+
     Attributes:
         dim: the dimension d of the state.
         base: "affine", or None to learn the whole map.
@@ -151,6 +165,10 @@ class Operator:
         damping: how much of the linearisation before, in [0, 1], stays in each further one. Where the prior
             is wide beside the posterior, linearisations without damping may overshoot in turns.
         gradients: "start", or "along" the flow, for which there must be two steps and an embedding.
+        reweighted: whether steps see the set as the likelihood reweighs it, for which there must be an
+            embedding.
+        residual: "bounded", where hidden units bend the set by a Lipschitz constant below one; or "convex",
+            where they may be steep, as particles need that pass from one mode to another.
         params: the parameters, which training sets; None before.
 
     Raises:
@@ -179,7 +197,9 @@ class Operator:
     steps: int = static_field(default=1)
     iterations: int = static_field(default=1)
     gradients: Gradients = static_field(default="start")
-    damping: float = static_field(default=0.0)
+    damping: float = static_field(default=0.5)
+    reweighted: bool = static_field(default=False)
+    residual: Residual = static_field(default="bounded")
     params: PyTree = None
 
     def __post_init__(self) -> None:
@@ -197,6 +217,11 @@ class Operator:
                 f"steps={self.steps}, embedding={self.embedding}.",
                 field="gradients",
             )
+        require_choice("residual", self.residual, ["bounded", "convex"])
+        if self.reweighted and self.embedding == 0:
+            raise CredoError(
+                "embedding must be at least 1 for a set that is reweighted; got 0.", field="embedding"
+            )
 
     def begin(self, *, key: Key = 0) -> Operator:
         """The operator with the parameters from which training begins: the base alone, or the identity."""
@@ -206,8 +231,8 @@ class Operator:
         """Parameters (float32) to begin training from, with which the residual is the identity."""
         keys = jax.random.split(as_key(key), 4)
         inputs = 2 * self.dim + 1
-        size = 5 * self.dim + 1 + self.embedding
-        code = pack_size(self.dim, self.width)
+        size = 5 * self.dim + 1 + self.embedding * (1 + self.reweighted)
+        code = pack_size(self.dim, self.width, self.residual)
         wide = self.dim * self.width
         bias = jnp.zeros((self.steps, code), jnp.float32)
         inner = jax.random.normal(keys[3], (self.steps, wide), jnp.float32) / math.sqrt(self.dim)
@@ -224,6 +249,8 @@ class Operator:
             params["embedding"] = _layer(keys[2], inputs, self.embedding)
         if self.gradients == "along":
             params["along"] = _layer(jax.random.fold_in(keys[2], 1), inputs, self.embedding)
+        if self.reweighted:
+            params["reweighted"] = _layer(jax.random.fold_in(keys[2], 2), self.dim, self.embedding)
         return params
 
     def transport(
@@ -258,11 +285,12 @@ class Operator:
         if self.base is None:
             blank = replace(blank, target=jnp.zeros_like(frame.mean), scales=jnp.ones_like(frame.mean))
         axes, innovation = axis_features(frame), frame.shift * frame.scales
-        hidden = self._hidden(params, axes, frame, "embedding", embedding_inputs(frame))
+        hidden = self._hidden(params, axes, frame, "embedding", embedding_inputs(frame), frame.units)
         if self.gradients == "start":
             codes = _affine(params["code"], hidden).reshape(self.steps, -1)
             return replace(
-                blank, steps=tuple(unpack(code, self.dim, self.width, innovation) for code in codes)
+                blank,
+                steps=tuple(unpack(code, self.dim, self.width, innovation, self.residual) for code in codes),
             )
         steps: tuple[Step, ...] = ()
         units = frame.units
@@ -270,14 +298,23 @@ class Operator:
             if steps:
                 units = steps[-1].forward(units)
                 rows = moved_inputs(frame, units, blank.target, blank.scales, log_likelihood)
-                hidden = self._hidden(params, axes, frame, "along", rows)
-            steps += (unpack(_affine(layer, hidden)[0], self.dim, self.width, innovation),)
+                places = blank.target[None, :] + units * blank.scales[None, :]
+                hidden = self._hidden(params, axes, frame, "along", rows, places)
+            steps += (unpack(_affine(layer, hidden)[0], self.dim, self.width, innovation, self.residual),)
         return replace(blank, steps=steps)
 
-    def _hidden(self, params: PyTree, axes: Array, frame: Frame, layer: str, rows: Array) -> Array:
+    def _hidden(
+        self, params: PyTree, axes: Array, frame: Frame, layer: str, rows: Array, places: Array
+    ) -> Array:
         """The hypernetwork's last hidden layer (1, hidden), from the axes and an embedding of the set."""
         if self.embedding:
             axes = jnp.concatenate([axes, frame.weights @ jnp.tanh(_affine(params[layer], rows))])
+        if self.reweighted:
+            weights = jax.nn.softmax(jnp.log(frame.weights) + frame.log_likelihoods)
+            before, now = (
+                jnp.tanh(_affine(params["reweighted"], points)) for points in (frame.units, places)
+            )
+            axes = jnp.concatenate([axes, MAGNIFIER * (weights @ before - frame.weights @ now)])
         hidden = jax.nn.silu(_affine(params["first"], axes[None, :]))
         return jax.nn.silu(_affine(params["second"], hidden))
 

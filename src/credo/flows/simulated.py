@@ -178,8 +178,11 @@ class StaticTasks(Tasks[Simulation]):
     def begin(self, key: Array) -> Simulation:
         source = self.start.source
         assert source is not None
-        first, second = jax.random.split(key)
+        first, second, third = jax.random.split(key, 3)
         values = source.draw(first, self.reservoir).astype(self.start.values.dtype)
+        # in order along some direction, so that systematic resampling spreads samples evenly along it
+        direction = jax.random.normal(third, (self.dim,), values.dtype)
+        values = values[jnp.argsort(values @ direction)]
         weights = jnp.full(self.reservoir, -jnp.log(float(self.reservoir)), values.dtype)
         truth = (source if self.truth is None else self.truth).draw(second, 2)[0].astype(values.dtype)
         return Simulation(truth, replace(self.start, source=None), Reservoir(values, weights))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -21,6 +22,7 @@ from credo.core.errors import (
     require_positive,
 )
 from credo.core.keys import as_key
+from credo.core.loops import each
 from credo.core.records import record, replace, static_field
 from credo.core.trees import all_finite, select
 from credo.core.types import Array, Key, PyTree
@@ -52,6 +54,8 @@ class Plan:
         batch: how many tasks a step takes.
         pool: how many tasks wait at different stages, of which a step takes a random part.
         loss: "elbo" or "likelihood"; see `credo.flows.objective`.
+        matching: what multiplies the squared distance of the moved particles from the particles that the
+            likelihood reweighs, which is added to the loss; 0 adds nothing. For posteriors with modes.
         learning_rate: the largest learning rate; it rises over the first `warmup` share of the steps and then
             falls to 0 as a cosine.
         warmup: that share.
@@ -72,6 +76,7 @@ class Plan:
     batch: int = static_field(default=16)
     pool: int = static_field(default=64)
     loss: Loss = static_field(default="elbo")
+    matching: float = static_field(default=0.0)
     learning_rate: float = static_field(default=2e-3)
     warmup: float = static_field(default=0.05)
     schedule: Literal["cosine", "constant"] = static_field(default="cosine")
@@ -93,7 +98,8 @@ class Plan:
             require_integer("patience", self.patience, 1)
         require_choice("loss", self.loss, ["elbo", "likelihood"])
         require_choice("schedule", self.schedule, ["cosine", "constant"])
-        require_nonnegative("weight_decay", self.weight_decay)
+        for name in ("weight_decay", "matching"):
+            require_nonnegative(name, getattr(self, name))
         for name in ("learning_rate", "clip", "leap"):
             require_positive(name, getattr(self, name))
         require_interval("warmup", self.warmup, 0.0, 1.0)
@@ -239,7 +245,7 @@ def train(
 def _begin(tasks: Tasks[Any], operator: FlowOperator, plan: Plan, key: Array) -> Training:
     keys = jax.random.split(key, 3)
     params = operator.start(keys[0]) if operator.params is None else operator.params
-    pool = jax.vmap(tasks.begin)(jax.random.split(keys[1], plan.pool))
+    pool = each(tasks.begin, jax.random.split(keys[1], plan.pool))
     return Training(
         params=params,
         average=params,
@@ -264,19 +270,19 @@ def _compiled(
 
     def batch_loss(params: PyTree, stages: Any) -> tuple[Array, Array]:
         def one(stage: Stage) -> tuple[Array, Array]:
-            return stage_loss(operator, params, tasks, stage, plan.loss)
+            return stage_loss(operator, params, tasks, stage, plan.loss, plan.matching)
 
         if plan.batch == 1:  # a long chain takes half the time without an axis for the batch
             value, last = one(jax.tree.map(lambda leaf: leaf[0], stages))
             return value, last[None]
-        losses, new = jax.vmap(one)(stages)
+        losses, new = each(one, stages)
         return jnp.mean(losses), new
 
     def step(state: Training, _: None) -> tuple[Training, tuple[Array, Array]]:
         keys = jax.random.split(jax.random.fold_in(as_key(state.key), state.step), 3)
         places = jax.random.permutation(keys[0], plan.pool)[: plan.batch]
         chosen = jax.tree.map(lambda leaf: leaf[places], state.tasks)
-        seen, stages = jax.vmap(tasks.observe)(chosen, jax.random.split(keys[1], plan.batch))
+        seen, stages = each(tasks.observe, chosen, jax.random.split(keys[1], plan.batch))
         (loss, new), slopes = jax.value_and_grad(batch_loss, has_aux=True)(state.params, stages)
         sound = all_finite(slopes) & jnp.isfinite(loss)
         with jax.numpy_dtype_promotion("standard"):  # what optax needs
@@ -290,7 +296,7 @@ def _compiled(
             state.average,
             params,
         )
-        after = jax.vmap(tasks.advance)(seen, stages, new, jax.random.split(keys[2], plan.batch))
+        after = each(tasks.advance, seen, stages, new, jax.random.split(keys[2], plan.batch))
         pool = jax.tree.map(lambda leaf, rows: leaf.at[places].set(rows), state.tasks, after)
         pool = select(sound, pool, state.tasks)
         new_state = replace(
@@ -341,6 +347,4 @@ def _weary(plan: Plan, state: Training) -> bool:
 
 
 def _settings(plan: Plan) -> dict[str, object]:
-    import dataclasses
-
     return {f.name: getattr(plan, f.name) for f in dataclasses.fields(cast(Any, plan))}

@@ -24,7 +24,12 @@ from credo.experiments.pfbr import (
     pfbr_lorenz,
     pfbr_mixture,
 )
-from credo.experiments.pfbr.pfbr_gaussian_world import gaussian_problem, mean_posteriors, simulate_means
+from credo.experiments.pfbr.pfbr_gaussian_world import (
+    gaussian_problem,
+    mean_posteriors,
+    segments,
+    simulate_means,
+)
 from credo.experiments.pfbr.pfbr_lds_world import exact_posteriors, simulate_systems
 from credo.experiments.pfbr.pfbr_logistic_oracle import refits
 from credo.experiments.pfbr.pfbr_logistic_world import FEATURES, Digits, Tasks, make_tasks
@@ -64,6 +69,13 @@ def test_the_posterior_of_a_mean_is_that_of_the_conjugate_filter() -> None:
     belief, _ = credo.run(learner, learner.init(jnp.zeros(2)), None, jnp.asarray(observations[0], float))
     np.testing.assert_allclose(truth.mean[0, -1], belief.mean, atol=1e-6)
     np.testing.assert_allclose(truth.cov[0, -1], belief.cov.dense(), atol=1e-6)
+
+
+def test_segments_begin_from_the_posterior_after_some_observations() -> None:
+    tasks = segments(2, 8)
+    variances = jax.vmap(tasks.begin)(jax.random.split(jax.random.key(0), 200)).cov[:, 0, 0]
+    # after 0 to 90 observations of variance 9
+    assert 9 / 99 <= float(variances.min()) < 0.11 and 0.8 < float(variances.max()) <= 1.0
 
 
 def test_the_mixture_on_a_grid_is_normalised_and_has_the_entropy_of_its_draws() -> None:

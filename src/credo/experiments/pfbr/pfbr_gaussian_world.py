@@ -8,17 +8,30 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 
 import credo
+from credo.core.records import record, replace, static_field
 from credo.core.types import Array
 from credo.experiments.engine.purposes import SCORED
 from credo.experiments.pfbr.pfbr_problem import Problem
+from credo.flows import LinearGaussianTasks
+from credo.flows.tasks import Filtered
 
-__all__ = ["LENGTH", "NOISE_VAR", "NormalTruth", "gaussian_problem", "mean_posteriors", "simulate_means"]
+__all__ = [
+    "LENGTH",
+    "NOISE_VAR",
+    "NormalTruth",
+    "Segments",
+    "gaussian_problem",
+    "mean_posteriors",
+    "segments",
+    "simulate_means",
+]
 
-LENGTH, NOISE_VAR = 100, 9.0
+LENGTH, NOISE_VAR, SEGMENT = 100, 9.0, 10
 
 
 class NormalTruth(NamedTuple):
@@ -35,6 +48,33 @@ def _state(z: Array, x: object) -> Array:
 def gaussian_problem(dim: int) -> Problem:
     """Return the problem of any dimension."""
     return Problem(credo.Model(_state, credo.Normal(NOISE_VAR)), dim)
+
+
+@record
+class Segments(LinearGaussianTasks):
+    """Tasks of a few observations, whose prior is the posterior after some others, as published.
+
+    Arguments:
+        earlier: the largest number of those others.
+    """
+
+    earlier: int = static_field(default=LENGTH - SEGMENT)
+
+    def begin(self, key: Array) -> Filtered:
+        first, second = jax.random.split(key)
+        count = jax.random.randint(first, (), 0, self.earlier + 1).astype(jnp.float32)
+        return LinearGaussianTasks.begin(replace(self, initial_cov=NOISE_VAR / (NOISE_VAR + count)), second)
+
+
+def segments(dim: int, particles: int) -> Segments:
+    """Return the tasks to train on: 10 observations after 0 to 90 others.
+
+    Arguments:
+        dim: the dimension.
+        particles: the number of particles.
+    """
+    eye = jnp.eye(dim, dtype=jnp.float32)
+    return Segments(eye, 0.0, eye, NOISE_VAR, length=SEGMENT, particles=particles)
 
 
 def simulate_means(

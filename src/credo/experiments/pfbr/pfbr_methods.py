@@ -41,9 +41,14 @@ def trained(name: str) -> Build:
 
 
 def _guarded(problem: Problem, particles: int) -> AnyLearner:
-    """Build the operator without training: its base, linearised twice, with weights that correct it."""
-    operator = Operator(dim=problem.size, iterations=2).begin()
+    """Build the operator without training: its base, linearised three times, with weights that correct it."""
+    operator = Operator(dim=problem.size, iterations=3).begin()
     return pfbr(problem.model, operator, particles, problem.dynamics, density="normal", guard=True)
+
+
+def _untrained(problem: Problem, particles: int) -> AnyLearner:
+    """Build the operator without training: its base."""
+    return pfbr(problem.model, Operator(dim=problem.size).begin(), particles, problem.dynamics)
 
 
 _ALWAYS = {"resampling": "multinomial", "threshold": 1.0}
@@ -52,6 +57,7 @@ _TABLE = (
     Method("exact draws", _kalman, note="from the Kalman posterior"),
     Method("affine map", plain(room.gaussian_map), note="Kalman's map with the moments of the set"),
     Method("PFBR, ours", trained("PFBR, ours")),
+    Method("PFBR, our base", _untrained, note="without training"),
     Method("PFBR, our base, guarded", _guarded, note="without training"),
     Method("PFBR, ours, no base", trained("PFBR, ours, no base")),
     Method("PFBR, published", trained("PFBR, published")),
@@ -92,6 +98,7 @@ STATE_SPACE = (
     "EDH",
     "LEDH, weighted",
     "fully adapted",
+    "guided",
     "bootstrap",
     "bootstrap, systematic",
     "AESMC, mlp",
@@ -107,7 +114,9 @@ STATE_SPACE = (
 STATIC = (
     "exact draws",
     "affine map",
+    "PFBR, our base",
     "PFBR, ours",
+    "PFBR, ours, no base",
     "stochastic EnKF",
     "EDH",
     "bootstrap",
@@ -126,7 +135,7 @@ STATIC = (
 """Methods for unknowns that stand still, with normal noise."""
 
 NONLINEAR_STATIC = (
-    "PFBR, ours",
+    "PFBR, ours, no base",
     "one-pass SMC",
     "bootstrap, systematic",
     "bootstrap with MALA",

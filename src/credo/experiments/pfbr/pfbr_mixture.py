@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import jax
 import jax.numpy as jnp
@@ -29,12 +29,14 @@ from credo.experiments.pfbr.pfbr_mixture_world import (
     grid_density,
     grid_posteriors,
     mixture_problem,
+    mixture_tasks,
     simulate_mixtures,
 )
 from credo.experiments.pfbr.pfbr_problem import Problem, in_default_precision
 from credo.experiments.pfbr.pfbr_scores import WeightedSet, score_draws
-from credo.experiments.pfbr.pfbr_training import simulated, train_methods
+from credo.experiments.pfbr.pfbr_training import Flows, train_methods
 from credo.experiments.pfbr.pfbr_trials import Trial, rows_of
+from credo.flows import Operator, Plan, StaticTasks, pfbr
 from credo.particles import resample
 
 __all__ = ["run"]
@@ -44,19 +46,34 @@ __all__ = ["run"]
 
 @dataclass(frozen=True)
 class MixturePlan:
-    """What to run: sequences, particles, draws, methods, and the steps of their training."""
+    """What to run: sequences, particles, draws, methods, and the steps of their training.
+
+    `few` is the number of sequences of methods that are too slow for all.
+    """
 
     sequences: int
     particles: int
     draws: int
     methods: tuple[str, ...]
     steps: Mapping[str, int]
+    few: Mapping[str, int] = field(default_factory=dict)
 
 
 PLANS: dict[Size, MixturePlan] = {
     "quick": MixturePlan(2, 512, 500, ("one-pass SMC",), {}),
-    "full": MixturePlan(25, 512, 5000, NONLINEAR_STATIC, {"PFBR, ours": 3000}),
+    "full": MixturePlan(
+        25,
+        512,
+        2000,
+        NONLINEAR_STATIC,
+        {"PFBR, ours, no base": 3000},
+        {"SVGD": 2, "Fokker-Planck flow": 2},
+    ),
 }
+OPERATOR: dict[str, Json] = {"steps": 3, "gradients": "along", "reweighted": True, "residual": "convex"}
+TRAINING = Plan(loss="likelihood", matching=10.0, pool=128, every=500, sequences=8, stages=LENGTH)
+"""The operator, and how it is trained."""
+
 STAGES = (1, 10, 30)
 SCORES = {"mass": "error of a mode's mass", "MMD2": "MMD2", "W2": "sliced W2"}
 EXACT = "exact draws"
@@ -71,7 +88,11 @@ def run(size: Size, seed: int, progress: Progress, cells: Cells | None = None) -
     series: Arrays = {"stage": np.arange(1, LENGTH + 1)}
     arrays: Arrays = {}
     problem = mixture_problem()
-    flows = simulated(problem, plan.particles, LENGTH, plan.steps, {"steps": 3})
+
+    def tasks(operator: Operator) -> StaticTasks:
+        return mixture_tasks(pfbr(mixture_problem().model, operator, plan.particles))
+
+    flows = Flows(tasks, plan.steps, OPERATOR, plan=TRAINING)
     training = portion(progress, 0.0, 0.2)
     problem, seconds = train_methods("pfbr-mixture", problem, flows, seed, cells, training)
     rows += [Row(f"s of training, {name}", value) for name, value in seconds.items()]
@@ -82,27 +103,9 @@ def run(size: Size, seed: int, progress: Progress, cells: Cells | None = None) -
         results = {EXACT: {name: np.asarray(values) for name, values in exact.items()}} | trial.scores(
             select(*plan.methods), plan.particles, cells, part, timed=not unseen
         )
-        surprise = np.asarray(trial.truth.surprise)
-        series[f"entropy, {words}"] = np.asarray(trial.truth.entropy).mean(axis=0)
-        series[f"best normal law, {words}"] = np.asarray(trial.truth.normal).mean(axis=0)
-        for name, scores in results.items():
-            divergence = scores["KDE"] - surprise
-            series[f"KL, {words}, {name}"] = divergence.mean(axis=0)
-            series[f"mass, {words}, {name}"] = scores["mass"].mean(axis=0)
-            rows += [
-                Row(f"{words}: KL at t={stage}, {name}", *mean_se(divergence[:, stage - 1]))
-                for stage in STAGES
-            ]
-            rows.append(Row(f"{words}: KL at the worst stage, {name}", float(divergence.mean(axis=0).max())))
-            half = (scores["half KDE"] - surprise).mean(axis=0)
-            rows.append(Row(f"{words}: KL at the worst stage, half width, {name}", float(half.max())))
-        for score, label in SCORES.items():
-            rows += rows_of(f"{words}: {label}", score, results)
-        rows += [
-            Row(f"{words}: ms of an update, {name}", float(scores["seconds"]) * 1000)
-            for name, scores in results.items()
-            if "seconds" in scores
-        ]
+        more, curves = _table(words, results, trial.truth)
+        rows += more
+        series |= curves
         if not unseen:
             arrays["density"] = grid_density(trial.observations[0])[np.array(SHOWN) - 1]
             for name, scores in results.items():
@@ -118,6 +121,41 @@ def run(size: Size, seed: int, progress: Progress, cells: Cells | None = None) -
     seeds: dict[str, Json] = {"sequences": f"numpy.random.default_rng([{seed}, 0, unseen])", "methods": seed}
     figure = functools.partial(draw, series, arrays, (EXACT, *plan.methods))
     return Outcome(tuple(rows), settings, seeds, series, arrays, figure)
+
+
+def _table(
+    words: str, results: Mapping[str, Arrays], truth: GridTruth
+) -> tuple[list[Row], dict[str, np.ndarray]]:
+    """The rows and the curves of a kind of sequences."""
+    surprise = np.asarray(truth.surprise)
+    rows: list[Row] = []
+    series: dict[str, np.ndarray] = {
+        f"entropy, {words}": np.asarray(truth.entropy).mean(axis=0),
+        f"best normal law, {words}": np.asarray(truth.normal).mean(axis=0),
+    }
+    for name, scores in results.items():
+        for score, label in (("KDE", "KL"), ("half KDE", "half-width KL")):
+            divergence = scores[score] - surprise[: len(scores[score])]
+            curve = divergence.mean(axis=0)
+            series[f"{label}, {words}, {name}"] = curve
+            rows += [
+                Row(f"{words}: {label} at t={stage}, {name}", *mean_se(divergence[:, stage - 1]))
+                for stage in STAGES
+            ]
+            worst = int(curve.argmax())
+            note = f"t = {worst + 1}"
+            rows.append(
+                Row(f"{words}: {label} at the worst stage, {name}", *mean_se(divergence[:, worst]), note=note)
+            )
+        series[f"mass, {words}, {name}"] = scores["mass"].mean(axis=0)
+    for score, label in SCORES.items():
+        rows += rows_of(f"{words}: {label}", score, results)
+    rows += [
+        Row(f"{words}: ms of an update, {name}", float(scores["seconds"]) * 1000)
+        for name, scores in results.items()
+        if "seconds" in scores
+    ]
+    return rows, series
 
 
 def judge(particles: WeightedSet, truth: GridTruth, key: Array) -> Mapping[str, Array]:
@@ -150,4 +188,4 @@ def make_trial(unseen: bool, seed: int, plan: MixturePlan, problem: Problem) -> 
     truth = grid_posteriors(observations, seed, plan.draws, plan.particles)
     context: dict[str, Json] = {"unseen": unseen, "draws": plan.draws}
     name = f"pfbr-mixture {'unseen' if unseen else 'published'}"
-    return Trial(name, problem, observations, truth, judge, context, seed)
+    return Trial(name, problem, observations, truth, judge, context, seed, few=plan.few)

@@ -16,9 +16,11 @@ import jax.numpy as jnp
 import numpy as np
 
 import credo
+from credo.beliefs import ValuesSource
 from credo.core.types import Array
 from credo.experiments.engine.purposes import SCORED
 from credo.experiments.pfbr.pfbr_problem import Problem
+from credo.flows import FlowFilter, StaticTasks
 
 __all__ = [
     "LATENT",
@@ -27,11 +29,15 @@ __all__ = [
     "grid_density",
     "grid_posteriors",
     "mixture_problem",
+    "mixture_tasks",
     "simulate_mixtures",
 ]
 
 LATENT, LENGTH = (-1.0, 2.0), 30
 EDGE, NODES = 5.0, 200
+
+LATENTS = 10_000
+"""How many latents of the prior are trained on."""
 
 
 class GridTruth(NamedTuple):
@@ -75,6 +81,28 @@ def _means(z: Array, x: object) -> Array:
 def mixture_problem() -> Problem:
     """Return the problem."""
     return Problem(credo.Model(_means, credo.Likelihood(log_mixture, sample=draw_mixture)), 2)
+
+
+def mixture_tasks(learner: FlowFilter) -> StaticTasks:
+    """Return the tasks to train on: half of them on the published latent, half on latents of the prior.
+
+    The prior set of an update is what the operator made of the one before.
+
+    Arguments:
+        learner: the `credo.pfbr` learner to train for.
+    """
+    latents = jax.random.normal(jax.random.key(0), (LATENTS, 2))
+    published = jnp.broadcast_to(jnp.asarray(LATENT, latents.dtype), latents.shape)
+    truth = ValuesSource(jnp.concatenate([latents, published]))
+    return StaticTasks(
+        learner,
+        learner.init(jnp.zeros(2)),
+        length=LENGTH,
+        targets=256,
+        truth=truth,
+        bandwidth=0.35,
+        follow=True,
+    )
 
 
 def simulate_mixtures(seed: int, count: int, unseen: bool, purpose: int = SCORED) -> np.ndarray:

@@ -13,6 +13,7 @@ import credo
 from credo.core.types import Array, ArrayLike, PyTree
 from credo.dynamics import Dynamics, Static
 from credo.experiments.engine.any_learner import AnyBelief, AnyLearner
+from credo.experiments.engine.plain_data import Json
 from credo.learners import RecursiveLearner
 
 __all__ = ["Build", "Method", "Problem", "SampledRows", "in_default_precision"]
@@ -43,6 +44,7 @@ class Problem:
         mean: the prior mean: a number, or (d,).
         var: the prior variance: a number, or (d,).
         trained: learners with something that was trained for the problem, by the name of the method.
+        training: the settings of that training, as JSON values.
     """
 
     model: credo.Model
@@ -51,6 +53,7 @@ class Problem:
     mean: Array | float = 0.0
     var: Array | float = 1.0
     trained: Mapping[str, Build] = field(default_factory=dict)
+    training: Mapping[str, Json] = field(default_factory=dict)
 
     def begin(self, learner: AnyLearner, key: Array, start: Array | None = None) -> AnyBelief:
         """Return the prior belief of a learner; those that draw take the key.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import jax
 import numpy as np
@@ -38,6 +38,7 @@ class Trial:
         inputs: a tree of arrays with leading axes (n, T), or None.
         starts: prior means (n, d), or None.
         before: scores the predicted belief, or None.
+        few: the number of sequences of methods that are too slow for all, by name: the first ones.
     """
 
     name: str
@@ -50,6 +51,7 @@ class Trial:
     inputs: PyTree = None
     starts: np.ndarray | None = None
     before: Judge | None = None
+    few: Mapping[str, int] = field(default_factory=dict)
 
     def scores(
         self,
@@ -60,6 +62,8 @@ class Trial:
         timed: bool = False,
     ) -> dict[str, Arrays]:
         """Return the scores of every method by name: arrays (n, T), and "seconds" () where it is timed.
+
+        A method of `few` has fewer rows than n.
 
         Arguments:
             methods: of the table.
@@ -74,38 +78,49 @@ class Trial:
             progress(number / len(methods), f"{method.name}, {self.name}")
 
             def compute(method: Method = method) -> Arrays:
-                scores = follow(
-                    method,
-                    self.problem,
-                    count,
-                    self.observations,
-                    self.truth,
-                    self.judge,
-                    seed=self.seed,
-                    inputs=self.inputs,
-                    starts=self.starts,
-                    before=self.before,
-                )
-                if timed:
-                    first = None if self.inputs is None else jax.tree.map(lambda leaf: leaf[0], self.inputs)
-                    start = None if self.starts is None else self.starts[0]
-                    seconds = seconds_per_update(
-                        method, self.problem, count, self.observations[0], first, start
-                    )
-                    scores["seconds"] = np.asarray(seconds)
-                return scores
+                return self._score(method, count, timed)
 
             settings: dict[str, Json] = {
                 **self.context,
                 "method": method.name,
                 "particles": count if method.particles is None else method.particles,
                 "seed": self.seed,
-                "shape": list(self.observations.shape),
+                "shape": [self._size(method), *self.observations.shape[1:]],
                 "timed": timed,
                 "version": VERSION,
             }
+            if method.name in self.problem.training:
+                settings["training"] = self.problem.training[method.name]
             results[method.name] = cells.get(f"{self.name}-{method.name}", settings, compute)
         return results
+
+    def _size(self, method: Method) -> int:
+        """How many sequences a method goes through."""
+        return min(self.few.get(method.name, len(self.observations)), len(self.observations))
+
+    def _score(self, method: Method, count: int, timed: bool) -> Arrays:
+        observations, truth, inputs, starts = jax.tree.map(
+            lambda leaf: leaf[: self._size(method)],
+            (self.observations, self.truth, self.inputs, self.starts),
+        )
+        scores = follow(
+            method,
+            self.problem,
+            count,
+            observations,
+            truth,
+            self.judge,
+            seed=self.seed,
+            inputs=inputs,
+            starts=starts,
+            before=self.before,
+        )
+        if timed:
+            first = None if inputs is None else jax.tree.map(lambda leaf: leaf[0], inputs)
+            start = None if starts is None else starts[0]
+            seconds = seconds_per_update(method, self.problem, count, observations[0], first, start)
+            scores["seconds"] = np.asarray(seconds)
+        return scores
 
 
 def rows_of(
