@@ -144,7 +144,7 @@ def test_the_classifier_that_is_fitted_again_learns_and_missing_labels_do_not_co
     assert np.isnan(refits(gap).right[:, 1]).all() and np.allclose(refits(gap).right[:, 0], right[:, 0])
     monkeypatch.setattr(pfbr_logistic_meta, "digits", lambda copies: digits)
     meta = pfbr_logistic_meta.PLANS["quick"]
-    case = pfbr_logistic_meta.Case("turned", fitted=True)
+    case = pfbr_logistic_meta.Case("turned", empirical=True)
     small = dataclasses.replace(meta, rows=64, particles=16, copies=1, cases=(case,), methods=("EKF",))
     monkeypatch.setattr(pfbr_logistic_meta, "PLANS", {"quick": small})
     rows = {row.quantity: row.ours for row in pfbr_logistic_meta.run("quick", 0, silent).rows}

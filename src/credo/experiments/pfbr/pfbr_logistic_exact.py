@@ -18,7 +18,7 @@ from credo.experiments.pfbr.pfbr_logistic_oracle import Classified, Prior, fit
 from credo.experiments.pfbr.pfbr_logistic_world import FEATURES, Tasks
 from credo.linalg.matrices import cholesky
 
-__all__ = ["sampled"]
+__all__ = ["sample_posterior"]
 
 CHAINS, MOVES, KEPT = 48, 10, 5
 """Chains for each batch, moves of each chain, and how many of the last places of a chain are draws."""
@@ -27,7 +27,7 @@ LEAPS, LEAP = 6, 0.25
 """Leapfrog steps of a move, and their size in units of the Laplace approximation."""
 
 
-def sampled(tasks: Tasks, prior: Prior, seed: int) -> Arrays:
+def sample_posterior(tasks: Tasks, prior: Prior, seed: int) -> Arrays:
     """Return the parts of `Classified` for draws of the posterior of all labels before each batch.
 
     Arguments:

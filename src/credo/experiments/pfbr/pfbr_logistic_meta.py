@@ -23,10 +23,10 @@ from credo.experiments.engine.plain_data import Arrays, Json
 from credo.experiments.engine.portions import Progress, portion
 from credo.experiments.engine.quantities import Row, mean_se
 from credo.experiments.pfbr.pfbr_figure import style_of
-from credo.experiments.pfbr.pfbr_logistic_exact import sampled
+from credo.experiments.pfbr.pfbr_logistic_exact import sample_posterior
 from credo.experiments.pfbr.pfbr_logistic_methods import LOGISTIC, logistic_methods
-from credo.experiments.pfbr.pfbr_logistic_oracle import STANDARD, refits, static_weights, unchanged
-from credo.experiments.pfbr.pfbr_logistic_prior import TASKS, fitted_prior
+from credo.experiments.pfbr.pfbr_logistic_oracle import STANDARD, judge_static, refits, static_weights
+from credo.experiments.pfbr.pfbr_logistic_prior import TASKS, fit_prior
 from credo.experiments.pfbr.pfbr_logistic_training import train_logistic
 from credo.experiments.pfbr.pfbr_logistic_world import (
     BATCH,
@@ -54,16 +54,16 @@ class Case:
 
     Arguments:
         kind: of the tasks.
-        fitted: whether the prior is fitted to training tasks; otherwise it is N(0, I), as published.
+        empirical: whether the prior is fitted to training tasks; otherwise it is N(0, I), as published.
     """
 
     kind: Kind
-    fitted: bool = False
+    empirical: bool = False
 
     @property
     def words(self) -> str:
         """What the case is called."""
-        return KINDS[self.kind] + (", fitted prior" if self.fitted else "")
+        return KINDS[self.kind] + (", fitted prior" if self.empirical else "")
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ class MetaPlan:
     exact: tuple[Kind, ...] = ()
 
 
-CASES = (*(Case(kind) for kind in KINDS), Case("turned", fitted=True))
+CASES = (*(Case(kind) for kind in KINDS), Case("turned", empirical=True))
 """The kinds of tasks with the prior of the publication, and the one that needs learning with a fitted one."""
 
 PLANS: dict[Size, MetaPlan] = {
@@ -109,20 +109,23 @@ def run(size: Size, seed: int, progress: Progress, cells: Cells | None = None) -
         tasks = make_tasks(data, case.kind, seed, plan.tasks, limit=plan.rows)
         truth = (jnp.asarray(tasks.x), jnp.asarray(tasks.y))
         context: dict[str, Json] = {"case": case.words, "copies": plan.copies, "rows": plan.rows}
-        prior = fitted_prior(data, case.kind, seed, plan.copies) if case.fitted else STANDARD
-        told = replace(problem, mean=jnp.asarray(prior.mean, float), var=jnp.asarray(prior.var, float))
+        prior = fit_prior(data, case.kind, seed, plan.copies) if case.empirical else STANDARD
+        own = replace(problem, mean=jnp.asarray(prior.mean, float), var=jnp.asarray(prior.var, float))
         trial = Trial(
-            f"pfbr-logistic-meta {case.words}", told, tasks.y, truth, blank, context, seed, tasks.x,
+            f"pfbr-logistic-meta {case.words}", own, tasks.y, truth, blank, context, seed, tasks.x,
             before=foresee,
         )  # fmt: skip
         first, last = (0.2 + 0.8 * (number + k) / len(plan.cases) for k in (0, 1))
         part = portion(progress, first, last)
         methods = logistic_methods(plan.rows, *plan.methods)
         scores = trial.scores(methods, plan.particles, cells, part, timed=number == 0)
-        results = {STATIC: unchanged(fixed, tasks)._asdict(), REFIT: refits(tasks, prior)._asdict()} | scores
+        results = {
+            STATIC: judge_static(fixed, tasks)._asdict(),
+            REFIT: refits(tasks, prior)._asdict(),
+        } | scores
         if case.kind in plan.exact:
             keep = Cells() if cells is None else cells
-            sample = functools.partial(sampled, tasks, prior, seed)
+            sample = functools.partial(sample_posterior, tasks, prior, seed)
             results[EXACT] = keep.get(
                 f"{trial.name}-{EXACT}",
                 context | {"seed": seed, "tasks": plan.tasks},

@@ -13,7 +13,7 @@ from credo import particles as room
 from credo.core.types import Array
 from credo.experiments.engine.any_learner import AnyLearner
 from credo.experiments.pfbr.pfbr_logistic_training import OPERATOR
-from credo.experiments.pfbr.pfbr_methods import METHODS, plain, trained
+from credo.experiments.pfbr.pfbr_methods import METHODS, build_plain, build_trained
 from credo.experiments.pfbr.pfbr_problem import Method, Problem
 from credo.flows import Operator, pfbr
 
@@ -48,39 +48,41 @@ def _table(total: int) -> tuple[Method, ...]:
         return 0.005 * (1.0 + t.astype(float)) ** -0.55
 
     return (
-        Method("PFBR, ours", trained("PFBR, ours"), note="trained on turned digits of the first part"),
+        Method("PFBR, ours", build_trained("PFBR, ours"), note="trained on turned digits of the first part"),
         Method("PFBR, our base", _base, note="without training"),
         METHODS["EKF"],
         METHODS["affine map"],
         METHODS["stochastic EnKF"],
-        Method("one-pass SMC", plain(room.one_pass_smc, threshold=0.7)),
+        Method("one-pass SMC", build_plain(room.one_pass_smc, threshold=0.7)),
         Method(
             "bootstrap with MALA",
-            plain(room.particle_filter, move=room.Metropolis(30, "langevin")),
+            build_plain(room.particle_filter, move=room.Metropolis(30, "langevin")),
             note="30 moves after resampling",
         ),
         Method(
             "tempered SMC",
-            plain(room.tempered_smc, moves=room.Metropolis(30, "langevin")),
+            build_plain(room.tempered_smc, moves=room.Metropolis(30, "langevin")),
             note="30 moves at each temperature",
         ),
         Method(
             "PMD, published",
-            plain(room.MirrorDescent, total=total, threshold=0.5),
+            build_plain(room.MirrorDescent, total=total, threshold=0.5),
             note="one step, of which no more than keeps half of the particles",
         ),
         Method("SVI", variational, note="30 steps of .3 with 20 draws"),
         Method("SVI, published", whole_variational, note="100 draws, steps 1 / (150 + t)"),
-        Method("SGLD", plain(room.Langevin, iterations=30), note="30 steps"),
+        Method("SGLD", build_plain(room.Langevin, iterations=30), note="30 steps"),
         Method(
             "SGLD, published",
-            plain(room.Langevin, total=total, iterations=10, rate=cooling),
+            build_plain(room.Langevin, total=total, iterations=10, rate=cooling),
             note="10 steps of .005 (1 + t)^-.55",
         ),
-        Method("NPV", plain(room.NonparametricVariational, components=1), note="one component, 30 steps"),
+        Method(
+            "NPV", build_plain(room.NonparametricVariational, components=1), note="one component, 30 steps"
+        ),
         Method(
             "NPV, published",
-            plain(room.NonparametricVariational, total=total, rate=_falling),
+            build_plain(room.NonparametricVariational, total=total, rate=_falling),
             note="eight components, one step (t + 2)^-.7",
         ),
     )

@@ -12,7 +12,7 @@ import numpy as np
 from credo.core.types import Array
 from credo.experiments.pfbr.pfbr_logistic_world import FEATURES, Tasks
 
-__all__ = ["STANDARD", "Classified", "Prior", "fit", "refits", "static_weights", "unchanged"]
+__all__ = ["STANDARD", "Classified", "Prior", "fit", "judge_static", "refits", "static_weights"]
 
 NEWTON = 8
 """Newton steps of a fit, which starts where the fit before ended. A step that leads up is shortened."""
@@ -118,7 +118,7 @@ def static_weights(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     return np.asarray(fit(mean, jnp.asarray(x, float), jnp.asarray(y, float), mean, var))
 
 
-def unchanged(weights: np.ndarray, tasks: Tasks) -> Classified:
+def judge_static(weights: np.ndarray, tasks: Tasks) -> Classified:
     """Return how well weights (50,) that do not learn classify."""
     return _classify(np.broadcast_to(weights, (*tasks.y.shape[:2], FEATURES)), tasks)
 

@@ -8,7 +8,7 @@ from credo.experiments.engine.purposes import TUNING
 from credo.experiments.pfbr.pfbr_logistic_oracle import Prior, static_weights
 from credo.experiments.pfbr.pfbr_logistic_world import Digits, Kind, vary
 
-__all__ = ["TASKS", "fitted_prior"]
+__all__ = ["TASKS", "fit_prior"]
 
 TASKS = 64
 """Training tasks behind a prior."""
@@ -17,7 +17,7 @@ SHARE = 0.25
 """The share of the original digits that a training task has: as many as there are for scoring."""
 
 
-def fitted_prior(data: Digits, kind: Kind, seed: int, copies: int, count: int = TASKS) -> Prior:
+def fit_prior(data: Digits, kind: Kind, seed: int, copies: int, count: int = TASKS) -> Prior:
     """Return the normal law, without correlations, of the weights that fit tasks of this kind.
 
     Every task has a random part of the training digits with all their copies, and its weights are the mode of

@@ -11,10 +11,19 @@ from credo.experiments.engine.any_learner import AnyLearner
 from credo.experiments.pfbr.pfbr_problem import Build, Method, Problem
 from credo.flows import Operator, pfbr
 
-__all__ = ["METHODS", "NONLINEAR", "NONLINEAR_STATIC", "STATE_SPACE", "STATIC", "plain", "select", "trained"]
+__all__ = [
+    "METHODS",
+    "NONLINEAR",
+    "NONLINEAR_STATIC",
+    "STATE_SPACE",
+    "STATIC",
+    "build_plain",
+    "build_trained",
+    "select",
+]
 
 
-def plain(constructor: Callable[..., AnyLearner], **settings: Any) -> Build:
+def build_plain(constructor: Callable[..., AnyLearner], **settings: Any) -> Build:
     """Build with a constructor that takes (model, particles, dynamics), and settings."""
 
     def build(problem: Problem, particles: int) -> AnyLearner:
@@ -31,7 +40,7 @@ def _variational(problem: Problem, particles: int) -> AnyLearner:
     return room.svi(problem.model, dynamics=problem.dynamics)
 
 
-def trained(name: str) -> Build:
+def build_trained(name: str) -> Build:
     """Build what the experiment trained under this name."""
 
     def build(problem: Problem, particles: int) -> AnyLearner:
@@ -55,35 +64,35 @@ _ALWAYS = {"resampling": "multinomial", "threshold": 1.0}
 
 _TABLE = (
     Method("exact draws", _kalman, note="from the Kalman posterior"),
-    Method("affine map", plain(room.gaussian_map), note="Kalman's map with the moments of the set"),
-    Method("PFBR, ours", trained("PFBR, ours")),
+    Method("affine map", build_plain(room.gaussian_map), note="Kalman's map with the moments of the set"),
+    Method("PFBR, ours", build_trained("PFBR, ours")),
     Method("PFBR, our base", _untrained, note="without training"),
     Method("PFBR, our base, guarded", _guarded, note="without training"),
-    Method("PFBR, ours, no base", trained("PFBR, ours, no base")),
-    Method("PFBR, published", trained("PFBR, published")),
+    Method("PFBR, ours, no base", build_trained("PFBR, ours, no base")),
+    Method("PFBR, published", build_trained("PFBR, published")),
     Method("EKF", _kalman),
-    Method("stochastic EnKF", plain(credo.enkf)),
-    Method("square-root EnKF", plain(credo.etkf)),
-    Method("EDH", plain(room.daum_huang)),
-    Method("LEDH, weighted", plain(room.daum_huang, local=True, weighted=True)),
-    Method("fully adapted", plain(room.particle_filter, proposal="adapted")),
-    Method("guided", plain(room.particle_filter, proposal="guided")),
-    Method("bootstrap", plain(room.particle_filter, **_ALWAYS), note="resampled always, as published"),
-    Method("bootstrap, 8192", plain(room.particle_filter, **_ALWAYS), 8192),
-    Method("bootstrap, systematic", plain(room.particle_filter), note="resampled below N / 2"),
-    Method("bootstrap with MALA", plain(room.particle_filter, move=room.Metropolis(3, "langevin"))),
-    Method("AESMC, mlp", trained("AESMC, mlp")),
-    Method("AESMC, gru", trained("AESMC, gru")),
-    Method("Liu-West", plain(room.liu_west)),
-    Method("one-pass SMC", plain(room.one_pass_smc)),
-    Method("tempered SMC", plain(room.tempered_smc)),
-    Method("SVGD", plain(room.svgd)),
-    Method("Fokker-Planck flow", plain(room.fokker_planck)),
-    Method("KBR", plain(room.KernelBayes)),
-    Method("KMCF", plain(room.KernelFilter)),
-    Method("PMD", plain(room.MirrorDescent)),
-    Method("SGLD", plain(room.Langevin), note="for a stream of any length"),
-    Method("NPV", plain(room.NonparametricVariational)),
+    Method("stochastic EnKF", build_plain(credo.enkf)),
+    Method("square-root EnKF", build_plain(credo.etkf)),
+    Method("EDH", build_plain(room.daum_huang)),
+    Method("LEDH, weighted", build_plain(room.daum_huang, local=True, weighted=True)),
+    Method("fully adapted", build_plain(room.particle_filter, proposal="adapted")),
+    Method("guided", build_plain(room.particle_filter, proposal="guided")),
+    Method("bootstrap", build_plain(room.particle_filter, **_ALWAYS), note="resampled always, as published"),
+    Method("bootstrap, 8192", build_plain(room.particle_filter, **_ALWAYS), 8192),
+    Method("bootstrap, systematic", build_plain(room.particle_filter), note="resampled below N / 2"),
+    Method("bootstrap with MALA", build_plain(room.particle_filter, move=room.Metropolis(3, "langevin"))),
+    Method("AESMC, mlp", build_trained("AESMC, mlp")),
+    Method("AESMC, gru", build_trained("AESMC, gru")),
+    Method("Liu-West", build_plain(room.liu_west)),
+    Method("one-pass SMC", build_plain(room.one_pass_smc)),
+    Method("tempered SMC", build_plain(room.tempered_smc)),
+    Method("SVGD", build_plain(room.svgd)),
+    Method("Fokker-Planck flow", build_plain(room.fokker_planck)),
+    Method("KBR", build_plain(room.KernelBayes)),
+    Method("KMCF", build_plain(room.KernelFilter)),
+    Method("PMD", build_plain(room.MirrorDescent)),
+    Method("SGLD", build_plain(room.Langevin), note="for a stream of any length"),
+    Method("NPV", build_plain(room.NonparametricVariational)),
     Method("SVI", _variational),
 )
 
