@@ -19,7 +19,6 @@ from credo.experiments.pfbr import (
     pfbr_lds,
     pfbr_lds_plan,
     pfbr_logistic_meta,
-    pfbr_logistic_training,
     pfbr_logistic_vi,
     pfbr_lorenz,
     pfbr_mixture,
@@ -32,9 +31,17 @@ from credo.experiments.pfbr.pfbr_gaussian_world import (
 )
 from credo.experiments.pfbr.pfbr_lds_world import exact_posteriors, simulate_systems
 from credo.experiments.pfbr.pfbr_logistic_oracle import refits
-from credo.experiments.pfbr.pfbr_logistic_world import FEATURES, Digits, Tasks, make_tasks
+from credo.experiments.pfbr.pfbr_logistic_training import DigitTasks
+from credo.experiments.pfbr.pfbr_logistic_world import (
+    FEATURES,
+    Digits,
+    Tasks,
+    logistic_problem,
+    make_tasks,
+)
 from credo.experiments.pfbr.pfbr_lorenz_world import exact_volatility_scores, simulate_volatility
 from credo.experiments.pfbr.pfbr_mixture_world import grid_posteriors, log_mixture, simulate_mixtures
+from credo.flows import Operator
 from credo.metrics.particles import gaussian_entropy
 from credo.plots import figures
 
@@ -152,16 +159,28 @@ def test_the_classifier_that_is_fitted_again_learns_and_missing_labels_do_not_co
 
 
 @pytest.mark.thorough
+def test_a_training_task_turns_real_digits_and_keeps_their_labels() -> None:
+    x, y = (jnp.asarray(part, float) for part in features(0))
+    problem = logistic_problem()
+    learner = credo.pfbr(problem.model, Operator(dim=FEATURES, width=2, hidden=4).begin(), 64)
+    tasks = DigitTasks(learner, problem.begin(learner, jax.random.key(0)), x, y, batch=8, length=2)
+    task, stage = tasks.observe(tasks.begin(jax.random.key(1)), jax.random.key(2))
+    rows = jnp.argmin(jnp.abs(stage.x[:, 2:3] - x[None, :, 2]), axis=1)
+    np.testing.assert_array_equal(stage.y, y[rows])
+    np.testing.assert_allclose(jnp.linalg.norm(stage.x, axis=1), jnp.linalg.norm(x[rows], axis=1), rtol=1e-5)
+    assert float(jnp.abs(stage.x[:, :2] - x[rows, :2]).max()) > 0.1
+    after = tasks.advance(task, stage, stage.values + 1.0, jax.random.key(3))
+    np.testing.assert_array_equal(after.belief.values, stage.values + 1.0)
+    last = tasks.advance(*tasks.observe(after, jax.random.key(4)), stage.values, jax.random.key(5))
+    assert int(last.belief.t) == 0 and float(last.angle) != float(task.angle)
+
+
+@pytest.mark.thorough
 def test_errors_of_a_classifier_fall(monkeypatch: pytest.MonkeyPatch) -> None:
     digits = Digits(*features(0), *features(1))
     monkeypatch.setattr(pfbr_logistic_vi, "digits", lambda copies: digits)
-    monkeypatch.setitem(pfbr_logistic_training.OPERATOR, "iterations", 1)
     variational = dataclasses.replace(
-        pfbr_logistic_vi.PLANS["quick"],
-        batches=2,
-        particles=64,
-        methods=("PFBR, ours",),
-        steps={"PFBR, ours": 2},
+        pfbr_logistic_vi.PLANS["quick"], batches=2, particles=16, methods=("EKF",)
     )
     monkeypatch.setattr(pfbr_logistic_vi, "PLANS", {"quick": variational})
     outcome = pfbr_logistic_vi.run("quick", 0, silent)
