@@ -249,6 +249,24 @@ def test_the_cumulative_loss_of_the_exact_flow_is_its_floor() -> None:
     np.testing.assert_allclose(cov, np.linalg.inv(np.eye(2) + 3 * np.asarray(LOOK.T @ LOOK) / 4), rtol=1e-10)
 
 
+@pytest.mark.parametrize("transition", [MOVE, pytest.param(None, marks=pytest.mark.thorough)])
+def test_the_loss_over_some_particles_is_a_share_of_the_whole(transition: Array | None) -> None:
+    """Two halves of a set have the loss of the set on average, and all particles go the same way."""
+    tasks = LinearSequences(LOOK, 4.0, transition, particles=COUNT, length=2)
+    _, stage = tasks.observe(tasks.begin(jax.random.key(0)), jax.random.key(1))
+    turned = credo.replace(stage, values=jnp.roll(stage.values, COUNT // 2, axis=0))
+
+    @jax.jit
+    def losses() -> list[tuple[Array, Array]]:
+        few = credo.replace(tasks, scored=COUNT // 2)
+        pairs = [(tasks, stage), (few, stage), (few, turned)]
+        return [own.segment_loss(SMALL, PARAMS, seen) for own, seen in pairs]
+
+    (whole, places), (first, same), (second, _) = losses()
+    np.testing.assert_allclose((first + second) / 2, whole, rtol=1e-10)
+    np.testing.assert_allclose(same, places, rtol=1e-10)
+
+
 @pytest.mark.parametrize("mode", ["absorbed", pytest.param("propagated", marks=pytest.mark.thorough)])
 def test_training_on_sequences_lowers_the_loss_and_stays_above_the_evidence(mode: Any) -> None:
     tasks = LinearSequences(LOOK, 1.0, MOVE, 0.5, particles=16, length=4, segment=2, mode=mode)

@@ -50,6 +50,8 @@ def test_a_joint_model_stacks_its_rows() -> None:
     alone = [single.gradients(vector, unravel, x, y, single.likelihood) for x, y in zip(XS, YS, strict=True)]
     np.testing.assert_allclose(value, sum(v for _, v, _ in alone), atol=1e-12)
     np.testing.assert_allclose(gradients, np.concatenate([g for *_, g in alone]), atol=1e-12)
+    with pytest.raises(CredoError, match=r"x must have a row for each row of y.*got None"):
+        joint.outputs(vector, unravel, None)
 
 
 @pytest.mark.parametrize("activation", ["relu", "tanh", "gelu", "silu", "elu", "sin"])

@@ -25,7 +25,7 @@ def axis_features(frame: Frame) -> Array:
         jnp.arcsinh(frame.shift * frame.scales),
         jnp.arcsinh(weights @ units**3),
         jnp.arcsinh(weights @ units**4 - 3),
-        jnp.arcsinh(weights @ ((units**2 - 1) * level[:, None])),
+        jnp.arcsinh((weights * level) @ (units**2 - 1)),
         jnp.log1p(jnp.sqrt(weights @ level**2))[None],
     ]
     return jnp.concatenate(parts)
@@ -34,8 +34,9 @@ def axis_features(frame: Frame) -> Array:
 def embedding_inputs(frame: Frame) -> Array:
     """What is embedded of every particle (N, 2 d + 1): place, bend of the gradient, log-likelihood."""
     level = frame.log_likelihoods - frame.weights @ frame.log_likelihoods
-    bend = frame.bend * frame.scales[None, :]
-    return jnp.concatenate([frame.units, jnp.arcsinh(bend), jnp.arcsinh(level)[:, None]], axis=1)
+    # compressed in one piece: XLA would take them apart, and be slow at it
+    steep = jnp.concatenate([frame.bend * frame.scales[None, :], level[:, None]], axis=1)
+    return jnp.concatenate([frame.units, jnp.arcsinh(steep)], axis=1)
 
 
 def moved_inputs(

@@ -21,6 +21,7 @@ from typing import Literal, TypeAlias
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from credo.core.records import record, static_field
 from credo.core.types import Array
@@ -66,10 +67,18 @@ class Step:
     shift: Array
     convex: bool = static_field(default=False)
 
+    @property
+    def matrix(self) -> Array:
+        """The symmetric M (d, d)."""
+        return (self.lower * jnp.exp(self.log_scales)[None, :]) @ self.lower.T
+
     def forward(self, units: Array) -> Array:
         """The points (N, d) after the step."""
-        bent = units + jnp.tanh(units @ self.inner.T + self.bias[None, :]) @ self.outer.T
-        return (bent @ self.lower * jnp.exp(self.log_scales)[None, :]) @ self.lower.T + self.shift[None, :]
+        return self.bent(units) @ self.matrix + self.shift[None, :]
+
+    def bent(self, units: Array) -> Array:
+        """The points (N, d) after u + U tanh(W u + b), to which the affine map follows."""
+        return units + jnp.tanh(units @ self.inner.T + self.bias[None, :]) @ self.outer.T
 
     def log_det(self, units: Array) -> Array:
         """log |det| of the step's Jacobian at each of the points (N, d) before it."""
@@ -145,8 +154,7 @@ def unpack(code: Array, dim: int, width: int, innovation: Array, residual: Resid
     sizes = [dim, dim, dim, dim * (dim - 1) // 2, outside, dim * width, width]
     places = [sum(sizes[: i + 1]) for i in range(len(sizes) - 1)]
     raw, gate, free, below, outer, inner, bias = jnp.split(code, places)
-    rows, columns = jnp.tril_indices(dim, -1)
-    lower = jnp.eye(dim, dtype=code.dtype).at[rows, columns].set(below)
+    lower = jnp.eye(dim, dtype=code.dtype).at[np.tril_indices(dim, -1)].set(below)
     into = inner.reshape(width, dim)
     if convex:
         falling = jnp.maximum(-outer, 0)

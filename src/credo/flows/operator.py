@@ -8,7 +8,7 @@ from typing import Literal, Protocol, TypeAlias, runtime_checkable
 import jax
 import jax.numpy as jnp
 
-from credo.core.errors import CredoError, require_choice, require_integer
+from credo.core.errors import CredoError, require_choice, require_integer, require_interval
 from credo.core.keys import as_key
 from credo.core.records import record, replace, static_field
 from credo.core.types import Array, Key, PyTree
@@ -102,18 +102,25 @@ class Map:
     def forward(self, points: Array) -> Array:
         """Where it takes points (K, d)."""
         units = self.frame.inside(points)
-        for step in self.steps:
+        for step in self.steps[:-1]:
             units = step.forward(units)
-        return self.frame.outside(self.target[None, :] + units * self.scales[None, :])
+        return self._end(units)
+
+    def _end(self, units: Array) -> Array:
+        """Points (K, d) of the state from those before the last step, whose affine part joins the base."""
+        last = self.steps[-1]
+        out = self.scales[:, None] * self.frame.root.T
+        middle = self.frame.mean + self.target @ self.frame.root.T + last.shift @ out
+        return middle[None, :] + last.bent(units) @ (last.matrix @ out)
 
     def forward_density(self, points: Array) -> tuple[Array, Array]:
         """Where it takes points (K, d), and log |det| of its Jacobian at each (K,)."""
         units = self.frame.inside(points)
         total = jnp.broadcast_to(jnp.sum(jnp.log(self.scales)), units.shape[:1])
-        for step in self.steps:
+        for step in self.steps[:-1]:
             total = total + step.log_det(units)
             units = step.forward(units)
-        return self.frame.outside(self.target[None, :] + units * self.scales[None, :]), total
+        return self._end(units), total + self.steps[-1].log_det(units)
 
     def backward(self, points: Array) -> tuple[Array, Array]:
         """What it takes to points (K, d), and log |det| of the forward Jacobian there (K,)."""
@@ -155,6 +162,8 @@ class Operator:
         embedding: the length of the embedding of the set; 0 for none.
         steps: the number of steps.
         iterations: how often the likelihood is linearised.
+        damping: how much of the linearisation before, in [0, 1], stays in each further one. Where the prior
+            is wide beside the posterior, linearisations without damping may overshoot in turns.
         gradients: "start", or "along" the flow, for which there must be two steps and an embedding.
         reweighted: whether steps see the set as the likelihood reweighs it, for which there must be an
             embedding.
@@ -188,6 +197,7 @@ class Operator:
     steps: int = static_field(default=1)
     iterations: int = static_field(default=1)
     gradients: Gradients = static_field(default="start")
+    damping: float = static_field(default=0.5)
     reweighted: bool = static_field(default=False)
     residual: Residual = static_field(default="bounded")
     params: PyTree = None
@@ -199,6 +209,7 @@ class Operator:
         for name in ("width", "hidden", "steps", "iterations"):
             require_integer(name, getattr(self, name), 1)
         require_integer("embedding", self.embedding, 0)
+        require_interval("damping", self.damping, 0.0, 1.0)
         require_choice("gradients", self.gradients, ["start", "along"])
         if self.gradients == "along" and (self.steps < 2 or self.embedding == 0):
             raise CredoError(
@@ -268,7 +279,7 @@ class Operator:
                 f"dim must be that of the particles, {values.shape[1]}; the operator has {self.dim}.",
                 field="dim",
             )
-        frame = posterior_frame(values, log_weights, log_likelihood, self.iterations)
+        frame = posterior_frame(values, log_weights, log_likelihood, self.iterations, self.damping)
         params = jax.tree.map(lambda leaf: leaf.astype(values.dtype), params)
         blank = Map(frame, (), frame.target, frame.scales)
         if self.base is None:

@@ -147,6 +147,10 @@ class Model:
 
     def _eta(self, params: PyTree, x: PyTree) -> Array:
         if self.batched:
+            if not jax.tree.leaves(x):
+                raise CredoError(
+                    f"x must have a row for each row of y, since the model is joint; got {x!r}.", field="x"
+                )
             return jax.vmap(lambda row: self._row(params, row))(x).reshape(-1)
         eta = self._row(params, x)
         self.likelihood.check(eta.shape[0])

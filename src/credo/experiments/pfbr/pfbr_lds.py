@@ -14,6 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from credo.core.records import replace
 from credo.core.types import Array
 from credo.datasets import linear_system
 from credo.experiments.engine.cell_folder import Cells
@@ -65,7 +66,7 @@ def run(size: Size, seed: int, progress: Progress, cells: Cells | None = None) -
         rows += [Row(f"d={dim} s of training, {name}", value) for name, value in seconds.items()]
         trial = trials[dim] = make_trial(dim, seed, plan, problem)
         part = portion(progress, middle, last)
-        results = trial.scores(select(*plan.methods), plan.particles, cells, part, timed=True)
+        results = trial.scores(select(*plan.names(dim)), plan.particles, cells, part, timed=True)
         rows += _table(dim, trial, results)
         tables[dim] = results
         for name, scores in results.items():
@@ -117,8 +118,20 @@ def flows(dim: int, plan: LinearPlan) -> Flows:
     """Return what is trained for a dimension."""
     transition, observation = (jnp.asarray(matrix) for matrix in linear_system(dim))
     tasks = LinearGaussianTasks(transition, 1.0, observation, 1.0, length=LENGTH, particles=plan.particles)
-    sequences = LinearSequences(observation, 1.0, transition, particles=plan.particles, length=LENGTH)
-    return Flows(lambda operator: tasks, plan.steps, {}, sequences)
+    # Algorithm 1 with segments of one observation (Eq 19): first from exact priors, where an operator that
+    # has learned nothing yet cannot lose its way, then from the particles that it made itself
+    exact = LinearSequences(
+        observation,
+        1.0,
+        transition,
+        particles=plan.particles,
+        length=LENGTH,
+        segment=1,
+        restart="exact",
+        scored=16,
+    )
+    own = replace(exact, restart="particles")
+    return Flows(lambda operator: tasks, plan.steps, {}, (exact, own))
 
 
 def make_trial(dim: int, seed: int, plan: LinearPlan, problem: Problem) -> Trial:

@@ -1,4 +1,7 @@
-"""Seconds of an update, measured for all methods in the same run."""
+"""Processor seconds of an update, measured for all methods in the same run.
+
+The clock is that of the process, which stands still while a busy machine runs another one.
+"""
 
 from __future__ import annotations
 
@@ -28,9 +31,10 @@ def seconds_per_update(
     start: np.ndarray | None = None,
     repeats: int = REPEATS,
 ) -> float:
-    """Return the seconds of one step (time passes, then an observation is taken in), without compilation.
+    """Return the processor seconds of one step: time passes, then an observation is taken in.
 
-    A sequence is one compiled scan. The fastest of several runs counts, divided by the observations.
+    A sequence is one scan, which is compiled before. The fastest of several runs counts, divided by its
+    observations.
 
     Arguments:
         method: of the table.
@@ -56,9 +60,9 @@ def seconds_per_update(
     jax.block_until_ready(sequence(belief, *rows))
     seconds = []
     for _ in range(repeats):
-        begin = time.perf_counter()
+        begin = time.process_time()
         jax.block_until_ready(sequence(belief, *rows))
-        seconds.append(time.perf_counter() - begin)
+        seconds.append(time.process_time() - begin)
         if sum(seconds) > ENOUGH:
             break
     return min(seconds) / len(observations)

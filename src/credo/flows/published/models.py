@@ -30,7 +30,7 @@ class ModelSequences(SequenceTasks):
         transition: `transition(state, key)`, the next state; None for a static one.
         log_transition: `log_transition(later, state)`, the log density of that, for a flow that absorbs it.
         mode: "absorbed" or "propagated", for a moving state.
-        particles, length, segment, restart, targets: as for `SequenceTasks`.
+        particles, length, segment, restart, targets, scored: as for `SequenceTasks`.
 
     Raises:
         CredoError: a setting is out of range, or a moving state lacks the density that its mode needs.
@@ -62,6 +62,7 @@ class ModelSequences(SequenceTasks):
     segment: int | None = static_field(default=None)
     restart: Restart = static_field(default="particles")
     targets: int = static_field(default=1)
+    scored: int | None = static_field(default=None)
 
     def __post_init__(self) -> None:
         self.check()

@@ -25,9 +25,9 @@ from credo.flows.published.loss import (
     static_loss,
 )
 from credo.flows.published.priors import DirichletMixtures, NormalMixture, SegmentPrior, normal_prior
-from credo.flows.tasks import Stage, Tasks, dense, renewed
+from credo.flows.tasks import Stage, Tasks, dense, linear_log_likelihood, renewed
 from credo.linalg.matrices import cholesky, psd_root
-from credo.particles.density import log_kde, normal_log_density
+from credo.particles.density import log_kde
 
 __all__ = ["LinearSequences", "Restart", "Segment", "Sequence", "SequenceTasks"]
 
@@ -75,6 +75,8 @@ class SequenceTasks(Tasks[Sequence]):
         restart: what later segments begin with, "particles" or "exact".
         targets: how many samples of the posterior a segment has at its end.
         mode: whether the flow absorbs the transition of a moving state, or particles are propagated.
+        scored: over how many of the particles the loss is averaged, None for all; see
+            `credo.flows.published.loss`.
     """
 
     particles: int
@@ -83,6 +85,7 @@ class SequenceTasks(Tasks[Sequence]):
     restart: Restart
     targets: int
     mode: TransitionMode
+    scored: int | None
 
     known = False
     """Whether the exact posterior is known."""
@@ -98,6 +101,8 @@ class SequenceTasks(Tasks[Sequence]):
             require_integer(name, getattr(self, name), 2 if name == "particles" else 1)
         require_choice("restart", self.restart, get_args(Restart))
         require_choice("mode", self.mode, get_args(TransitionMode))
+        if self.scored is not None:
+            require_integer("scored", self.scored, 1)
         if self.segment is not None:
             require_integer("segment", self.segment, 1)
             if self.length % self.segment:
@@ -130,12 +135,14 @@ class SequenceTasks(Tasks[Sequence]):
         """The loss of a segment, and the particles (N, d) at its end."""
         data = (stage.x, stage.y)
         if not self.moving:
-            return static_loss(operator, params, stage.values, stage.prior, self.log_likelihood, *data)
+            likelihood = self.log_likelihood
+            return static_loss(operator, params, stage.values, stage.prior, likelihood, *data, self.scored)
         if self.mode == "propagated":
             key = jax.random.wrap_key_data(stage.key)
-            return propagated_loss(operator, params, stage.values, self.log_likelihood, self.move, *data, key)
+            functions = (self.log_likelihood, self.move)
+            return propagated_loss(operator, params, stage.values, *functions, *data, key, self.scored)
         densities = (stage.prior, self.log_likelihood, self.log_forecast)
-        return absorbed_loss(operator, params, stage.values, *densities, *data)
+        return absorbed_loss(operator, params, stage.values, *densities, *data, self.scored)
 
     def learn(self, exact: NormalMixture, x: PyTree, y: PyTree) -> tuple[NormalMixture, Array]:
         """The exact posterior after an observation, and log p(y | past); unknown by default."""
@@ -180,6 +187,8 @@ class SequenceTasks(Tasks[Sequence]):
         return after, Segment(values, equal, values, prior, xs, ys, targets, floor, own)
 
     def advance(self, task: Sequence, stage: Stage, values: Array, key: Array) -> Sequence:
+        # from exact priors the operator's particles are not needed, and XLA need not compute them
+        values = values if self.restart == "particles" else task.values
         after = Sequence(task.truth, task.first, task.exact, values, task.count)
         return renewed(after, task.count >= self.length, self.begin(key))
 
@@ -201,7 +210,7 @@ class LinearSequences(SequenceTasks):
         initial_cov: the covariance (d, d) of the prior N(0, .), or its variance.
         priors: `DirichletMixtures`, from which every task draws a prior of its own; None for the normal one.
         mode: whether the flow absorbs the transition (as the published code), or particles are propagated.
-        particles, length, segment, restart, targets: as for `SequenceTasks`.
+        particles, length, segment, restart, targets, scored: as for `SequenceTasks`.
 
     Raises:
         CredoError: a shape does not fit, or a setting is out of range.
@@ -225,6 +234,7 @@ class LinearSequences(SequenceTasks):
     segment: int | None = static_field(default=None)
     restart: Restart = static_field(default="particles")
     targets: int = static_field(default=1)
+    scored: int | None = static_field(default=None)
 
     known = True
 
@@ -291,7 +301,7 @@ class LinearSequences(SequenceTasks):
 
     def log_likelihood(self, value: Array, x: PyTree, y: PyTree) -> Array:
         look, blur = self.matrices
-        return normal_log_density((y - look @ value)[None, :], cholesky(blur))[0]
+        return linear_log_likelihood(value, y, look, blur)
 
     def log_forecast(self, points: Array, before: Array) -> Array:
         move, noise = self.motion
