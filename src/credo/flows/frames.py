@@ -120,7 +120,7 @@ def posterior_frame(
         return log_likelihoods, gradients, average @ chol, -cross @ chol
 
     def turn(push: Array, total: Array) -> tuple[Array, Array, Array, Array]:
-        """The axes of the quadratic push' z - z' total z / 2, its curvatures, precisions, and gradient at 0."""
+        """The axes of the quadratic push' z - z' total z / 2, its curvatures, precisions, and push."""
         curves, axes = jnp.linalg.eigh(total, symmetrize_input=False)
         curves, axes = curves[::-1], axes[:, ::-1]
         return axes, curves, jnp.maximum(curves, 0), axes.T @ push
