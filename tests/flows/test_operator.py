@@ -15,6 +15,8 @@ from credo.core.errors import CredoError, DataError, FormatError
 from credo.core.types import Array
 from credo.flows import Operator, load_operator, save_operator
 from credo.flows.discrete import log_det_of_stack, log_det_of_update
+from credo.flows.draws import standard
+from credo.flows.frames import posterior_frame
 from credo.flows.operator import Map
 
 EQUAL = jnp.full(40, -jnp.log(40.0))
@@ -174,6 +176,21 @@ def test_a_file_of_another_architecture_or_dimension_is_refused_in_a_sentence(tm
         load_operator(path)
     with pytest.raises(CredoError, match="must be trained"):
         save_operator(path, Operator(dim=3))
+
+
+def test_repeated_linearisations_of_a_heavy_tail_settle() -> None:
+    points = standard(jax.random.key(0), 200, 2, jnp.zeros(()).dtype)
+    noise = credo.StudentT(3.0, 0.3, "weighted")
+
+    def moved(iterations: int) -> Array:
+        weights = jnp.full(200, -jnp.log(200.0))
+        frame = posterior_frame(
+            points, weights, lambda z: noise.log_prob(z[:1], jnp.asarray(3.0)), iterations
+        )
+        return jnp.max(jnp.abs(frame.target))
+
+    # without damping they swing between 2.1 and 2.6
+    assert abs(moved(9) - moved(8)) < 0.1
 
 
 def test_settings_and_particles_that_do_not_fit_are_refused() -> None:
