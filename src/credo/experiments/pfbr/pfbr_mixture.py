@@ -66,7 +66,7 @@ PLANS: dict[Size, MixturePlan] = {
         512,
         2000,
         NONLINEAR_STATIC,
-        {"PFBR, ours, no base": 3000},
+        {"PFBR, ours, no base": 6000},
         {"SVGD": 2, "Fokker-Planck flow": 2},
     ),
 }
