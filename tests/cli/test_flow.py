@@ -96,6 +96,19 @@ def test_a_training_is_reported_evaluated_and_goes_on_bit_by_bit(
     assert done.status == 2 and "is complete" in done.err
 
 
+@pytest.mark.thorough
+def test_training_stops_early_where_validation_becomes_no_better_and_says_so(
+    credo: Command, config: Path, tmp_path: Path
+) -> None:
+    config.write_text(CONFIG.replace("steps = 12", "steps = 12\npatience = 1\nlearning_rate = 1e-30"))
+    outcome = credo("flow", "train", "flow.toml", "--quiet")
+    assert outcome.status == 0, outcome.err
+    assert "stopped early, after 8 steps" in " ".join(outcome.out.split())
+    report = json.loads((tmp_path / "runs" / "flow-flow" / "report.json").read_text())
+    assert report["early"] and report["steps"] == 8
+    assert "stopped early" in (tmp_path / "runs" / "flow-flow" / "report.html").read_text()
+
+
 @pytest.mark.parametrize(
     ("change", "words"),
     [

@@ -15,6 +15,9 @@ from credo.core.errors import CredoError, DataError, FormatError
 from credo.core.types import Array
 from credo.flows import Operator, load_operator, save_operator
 from credo.flows.discrete import log_det_of_stack, log_det_of_update
+from credo.flows.draws import standard
+from credo.flows.features import moved_inputs
+from credo.flows.frames import posterior_frame
 from credo.flows.operator import Map
 
 EQUAL = jnp.full(40, -jnp.log(40.0))
@@ -55,7 +58,7 @@ def everything(operator: Operator, points: Array, log_weights: Array) -> tuple[A
     return after, bayes.forward(points), log_det, *jnp.linalg.slogdet(jacobians), *bayes.backward(after)
 
 
-@pytest.mark.parametrize("fields", [{}, {"base": None, "width": 2, "steps": 1}])
+@pytest.mark.parametrize("fields", [{"gradients": "along"}, {"base": None, "width": 2, "steps": 1}])
 def test_the_log_determinant_is_that_of_the_discrete_map_and_the_inverse_inverts(
     fields: dict[str, object],
 ) -> None:
@@ -104,7 +107,7 @@ def test_the_derivative_of_the_inverse_is_that_of_the_map() -> None:
 
 
 def test_an_affine_map_of_the_state_is_followed() -> None:
-    points, operator = values(), bent()
+    points, operator = values(), bent(gradients="along")
     stretch = jnp.array([[2.0, 0.3, 0.0], [-1.0, 0.5, 0.2], [0.4, 0.0, 30.0]])
     shift = jnp.array([5.0, -1.0, 100.0])
 
@@ -137,6 +140,33 @@ def kalman(points: Array, y: Array) -> tuple[Array, Array]:
     after = bayes.forward(points)
     gaps = after.mean(axis=0) - mean - gain @ (y - LOOK @ mean)
     return gaps, jnp.cov(after.T) - cov + gain @ LOOK @ cov
+
+
+def test_where_the_base_is_right_nothing_is_left_of_the_score_and_elsewhere_something_is() -> None:
+    points = values(dim=2)
+
+    @jax.jit
+    def left(bend: Array) -> Array:
+        def log_likelihood(z: Array) -> Array:
+            return -jnp.sum((z - 1.0) ** 2 / jnp.array([1.0, 3.0])) - bend * z[0] ** 4
+
+        frame = posterior_frame(points, EQUAL, log_likelihood)
+        rows = moved_inputs(frame, 0.5 + frame.units, frame.target, frame.scales, log_likelihood)
+        return jnp.max(jnp.abs(rows[:, 2:4]))
+
+    assert left(jnp.zeros(())) < 1e-10
+    assert left(jnp.ones(())) > 0.1
+
+
+def test_gradients_along_the_flow_change_the_map_and_need_two_steps() -> None:
+    operator, points = bent(gradients="along"), values()
+    assert operator.params["along"]["weights"].shape == (7, 4)
+    still = jax.tree.map(jnp.zeros_like, operator.params["along"])
+    blind = credo.replace(operator, params=operator.params | {"along": still})
+    gap = transport(operator, points).forward(points) - transport(blind, points).forward(points)
+    assert jnp.max(jnp.abs(gap)) > 1e-3
+    with pytest.raises(CredoError, match="at least two steps and an embedding; got steps=1"):
+        Operator(dim=2, gradients="along")
 
 
 @pytest.mark.parametrize("count", [40, 2])
@@ -176,6 +206,28 @@ def test_a_file_of_another_architecture_or_dimension_is_refused_in_a_sentence(tm
         save_operator(path, Operator(dim=3))
 
 
+def test_the_operators_that_are_shipped_are_right_on_the_problems_they_are_named_after() -> None:
+    names = credo.flows.operator_names()
+    assert {"linear-2", "linear-10"} <= set(names)
+    matrices = [jnp.asarray(matrix) for matrix in credo.datasets.linear_system(2)]
+    tasks = credo.flows.LinearGaussianTasks(matrices[0], 1.0, matrices[1], 1.0, particles=64)
+    task, stage = tasks.observe(tasks.begin(jax.random.key(5)), jax.random.key(6))
+    operator = load_operator("linear-2", dim=2)
+    bayes = operator.transport(
+        operator.params,
+        stage.values,
+        stage.log_weights,
+        lambda z: tasks.log_likelihood(z, None, stage.y),
+        None,
+        stage.y,
+    )
+    after = bayes.forward(stage.values)
+    assert jnp.max(jnp.abs(after.mean(axis=0) - task.mean)) < 0.02
+    assert jnp.max(jnp.abs(jnp.cov(after.T) - task.cov)) < 0.02
+    with pytest.raises(DataError, match="those that credo ships are linear-10, linear-2"):
+        load_operator("linear-3")
+
+
 def test_settings_and_particles_that_do_not_fit_are_refused() -> None:
     with pytest.raises(CredoError, match="base must be one of affine"):
         Operator(dim=2, base="linear")  # type: ignore[arg-type]
@@ -183,3 +235,25 @@ def test_settings_and_particles_that_do_not_fit_are_refused() -> None:
         Operator(dim=2, width=0)
     with pytest.raises(CredoError, match="dim must be that of the particles, 2; the operator has 3"):
         transport(bent(), values(dim=2))
+
+
+def test_damping_keeps_linearisations_from_overshooting_in_turns() -> None:
+    # four labels that a line divides, under a wide prior: the likelihood bends where the prior is, and is
+    # flat where one linearisation leads
+    x, y = jnp.array([[3.0, 1.0], [2.0, -1.0], [-2.5, 0.5], [1.0, 2.0]]), jnp.array([1.0, 1.0, 0.0, 1.0])
+    prior = 10 * standard(jax.random.key(0), 200, 2, x.dtype)
+
+    def labels(weights: Array) -> Array:
+        return jnp.sum(y * (x @ weights) - jax.nn.softplus(x @ weights))
+
+    def mean(iterations: int, damping: float) -> Array:
+        frame = posterior_frame(prior, jnp.full(200, -jnp.log(200.0)), labels, iterations, damping)
+        return frame.outside(frame.target[None, :])[0]
+
+    line = jnp.linspace(-60.0, 60.0, 241)
+    grid = jnp.stack(jnp.meshgrid(line, line), axis=-1).reshape(-1, 2)
+    exact = jax.nn.softmax(jax.vmap(labels)(grid) - jnp.sum(grid**2, axis=1) / 200) @ grid
+    assert float(jnp.linalg.norm(mean(2, 0.0))) < 0.1  # the observation is lost
+    assert float(jnp.linalg.norm(mean(6, 0.5) - exact)) < 0.2 * float(jnp.linalg.norm(exact))
+    with pytest.raises(CredoError, match=r"damping must be in \[0, 1\]; got 1.5"):
+        Operator(dim=1, damping=1.5)

@@ -15,7 +15,7 @@ from credo.covariances import Diagonal
 
 __all__ = ["Particles", "fresh_particles", "moments", "thinned"]
 
-MOVE, LEARN, RENEW, RESET, MERGE = range(5)
+MOVE, LEARN, RENEW, RESET, MERGE, FORECAST = range(6)
 """What a key of a step is for."""
 
 

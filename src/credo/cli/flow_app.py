@@ -22,6 +22,7 @@ Examples:
   credo flow train flow.toml --steps 500 --out runs/short
   credo flow train flow.toml --resume runs/flow-flow
   credo flow evaluate runs/flow-flow/operator.flow
+  credo flow evaluate linear-10
   credo flow evaluate runs/flow-flow/operator.flow --tasks other.toml
 """
 
@@ -98,7 +99,7 @@ def evaluate(
     Parameters
     ----------
     file
-        An operator.flow of `credo flow train`, or its folder.
+        An operator.flow of `credo flow train`, its folder, or the name of an operator that is shipped.
     tasks
         A TOML file whose tasks are used; by default those of the training.
     sequences

@@ -19,7 +19,7 @@ from credo.core.errors import CredoError, FormatError
 from credo.core.files import json_bytes, write_atomically
 from credo.flows import FlowOperator, Tasks
 from credo.flows.settings import read_settings
-from credo.flows.storage import read_tree
+from credo.flows.storage import operator_file, read_tree
 
 __all__ = ["Examination", "evaluate_flow"]
 
@@ -31,7 +31,7 @@ class Examination(NamedTuple):
     """The words of `credo flow evaluate`.
 
     Attributes:
-        file: the file of the operator, or its folder.
+        file: the file of the operator, its folder, or the name of one that is shipped.
         tasks: a TOML file with other tasks, or None.
         sequences: how many sequences.
         stages: how many updates of each, or None.
@@ -56,7 +56,7 @@ def evaluate_flow(words: Examination) -> int:
     """
     if words.out is not None:
         require_writable_file(words.out, "--out")
-    file = words.file / OPERATOR if words.file.is_dir() else words.file
+    file = words.file / OPERATOR if words.file.is_dir() else operator_file(words.file)
     operator = flows.load_operator(file)
     settings = _settings(words, file)
     tasks = settings.tasks

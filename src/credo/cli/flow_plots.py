@@ -23,8 +23,11 @@ BLUE, ORANGE, GREY, SKY = (COMPACT_PALETTE[name] for name in ("blue", "orange", 
 SHOWN = (0, 2, 8)
 """The stages whose particles are drawn."""
 
-WIDE, NARROW = 20.0, 0.02
-"""Above the one (nats over the floor) losses have a logarithmic axis; no axis shows less than the other."""
+LINEAR = (1e-3, 1.0)
+"""The bounds (nats over the floor) of the part around 0 where the axis of losses is not logarithmic."""
+
+NARROW = 0.02
+"""No linear axis shows less than this (nats)."""
 
 
 def draw(data: Mapping[str, Any], operator: FlowOperator, tasks: Tasks[Any]) -> dict[str, Picture]:
@@ -64,10 +67,11 @@ def _loss(losses: Any, floors: Any) -> Picture:
         axes.plot(steps, _smooth(curve, width), color=BLUE, label=f"mean of {width} steps")
         if known:
             axes.axhline(0, color=GREY, linestyle="--", linewidth=1.2, label="exact floor")
-            if np.max(np.abs(curve)) > WIDE:
-                axes.set_yscale("symlog", linthresh=1.0)
-                axes.set_ylim(min(1.5 * float(np.min(curve)), -0.5), None)
-            _at_least(axes, curve)
+            # most of a training is near the floor, so the axis is linear there and logarithmic above
+            noise = float(np.std(curve[-max(5, len(curve) // 4) :]))
+            linear = float(np.clip(10 ** np.ceil(np.log10(noise + 1e-12)), *LINEAR))
+            axes.set_yscale("symlog", linthresh=linear)
+            axes.set_ylim(min(1.5 * float(np.min(curve)), -linear), None)
         axes.set_xlabel("steps")
         axes.set_ylabel("loss above its floor (nats)" if known else "loss (nats)")
         legend_above(axes, 3)
@@ -136,7 +140,7 @@ def particles(operator: FlowOperator, tasks: Tasks[Any]) -> Picture:
     with compact_figure((1,) * len(sets)) as drawing:
         drawing.figure.set_size_inches(5.4, 3.6 * len(sets))
         for axes, (place, (before, after, exact)) in zip(drawing.panels, sets, strict=True):
-            axes.plot(*before.T, ".", color=SKY, markersize=4, label="before")
+            axes.plot(*before.T, ".", color=GREY, alpha=0.5, markersize=4, label="before")
             if len(exact) > 1 and np.isfinite(exact).all():
                 axes.plot(*exact.T, "x", color=ORANGE, markersize=4, label="exact posterior")
             axes.plot(*after.T, ".", color=BLUE, markersize=4, label="after")

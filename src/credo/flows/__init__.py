@@ -13,7 +13,7 @@ from credo.flows.history import History
 from credo.flows.learner import FlowFilter, pfbr
 from credo.flows.operator import FlowMap, FlowOperator, Operator
 from credo.flows.simulated import SimulatedTasks, StaticTasks
-from credo.flows.storage import load_operator, save_operator
+from credo.flows.storage import load_operator, operator_names, save_operator
 from credo.flows.tasks import LinearGaussianTasks, Stage, Tasks
 from credo.flows.train import Plan, Training, train
 from credo.flows.validation import validate
@@ -37,6 +37,7 @@ __all__ = [
     "Training",
     "TransitionDensity",
     "load_operator",
+    "operator_names",
     "pfbr",
     "published",
     "save_operator",

@@ -12,6 +12,7 @@ from credo.core.records import record, static_field
 from credo.core.trees import Unravel
 from credo.core.types import Array, ArrayLike
 from credo.dynamics import Dynamics
+from credo.linalg.matrices import solve_lower
 from credo.particles.density import (
     bandwidths,
     grain,
@@ -47,6 +48,14 @@ class NormalDensity(SetDensity):
 
     def log_prob(self, points: Array) -> Array:
         return normal_log_density(points - self.mean[None, :], self.root)
+
+    def inside(self, points: Array) -> Array:
+        """Points (K, d) in the coordinates in which this law is N(0, I)."""
+        return solve_lower(self.root, (points - self.mean[None, :]).T).T
+
+    def outside(self, units: Array) -> Array:
+        """Points of these coordinates (K, d) in those of the state."""
+        return self.mean[None, :] + units @ self.root.T
 
 
 @record

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import jax
 import jax.numpy as jnp
 
 from credo.core.types import Array
-from credo.flows.frames import Frame
+from credo.flows.frames import Frame, LogLikelihood
 
-__all__ = ["axis_features", "embedding_inputs"]
+__all__ = ["axis_features", "embedding_inputs", "moved_inputs"]
 
 
 def axis_features(frame: Frame) -> Array:
@@ -24,7 +25,7 @@ def axis_features(frame: Frame) -> Array:
         jnp.arcsinh(frame.shift * frame.scales),
         jnp.arcsinh(weights @ units**3),
         jnp.arcsinh(weights @ units**4 - 3),
-        jnp.arcsinh(weights @ ((units**2 - 1) * level[:, None])),
+        jnp.arcsinh((weights * level) @ (units**2 - 1)),
         jnp.log1p(jnp.sqrt(weights @ level**2))[None],
     ]
     return jnp.concatenate(parts)
@@ -33,5 +34,28 @@ def axis_features(frame: Frame) -> Array:
 def embedding_inputs(frame: Frame) -> Array:
     """What is embedded of every particle (N, 2 d + 1): place, bend of the gradient, log-likelihood."""
     level = frame.log_likelihoods - frame.weights @ frame.log_likelihoods
-    bend = frame.bend * frame.scales[None, :]
-    return jnp.concatenate([frame.units, jnp.arcsinh(bend), jnp.arcsinh(level)[:, None]], axis=1)
+    # compressed in one piece: XLA would take them apart, and be slow at it
+    steep = jnp.concatenate([frame.bend * frame.scales[None, :], level[:, None]], axis=1)
+    return jnp.concatenate([frame.units, jnp.arcsinh(steep)], axis=1)
+
+
+def moved_inputs(
+    frame: Frame, units: Array, target: Array, scales: Array, log_likelihood: LogLikelihood
+) -> Array:
+    """What is embedded of every particle (N, 2 d + 1) on its way: place, rest of the score, log-likelihood.
+
+    The rest of the score is what is left of that of the posterior, for a set whose prior is a normal law, by
+    the coordinates `units`, after that of the law which the base makes of a standard normal one. It is zero
+    where the base is right.
+
+    Arguments:
+        frame: the coordinates.
+        units: the set (N, d) after some steps.
+        target, scales: the mean and the standard deviations (d,) of the base.
+        log_likelihood: log p(y | x) of one value.
+    """
+    places = target[None, :] + units * scales[None, :]
+    log_likelihoods, gradients = jax.vmap(jax.value_and_grad(log_likelihood))(frame.outside(places))
+    level = log_likelihoods - frame.weights @ log_likelihoods
+    rest = (gradients @ frame.root - places) * scales[None, :] + units
+    return jnp.concatenate([units, jnp.arcsinh(rest), jnp.arcsinh(level)[:, None]], axis=1)

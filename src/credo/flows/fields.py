@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from credo.core.records import record
 from credo.core.types import Array
@@ -51,10 +52,18 @@ class Step:
     bias: Array
     shift: Array
 
+    @property
+    def matrix(self) -> Array:
+        """The symmetric M (d, d)."""
+        return (self.lower * jnp.exp(self.log_scales)[None, :]) @ self.lower.T
+
     def forward(self, units: Array) -> Array:
         """The points (N, d) after the step."""
-        bent = units + jnp.tanh(units @ self.inner.T + self.bias[None, :]) @ self.outer.T
-        return (bent @ self.lower * jnp.exp(self.log_scales)[None, :]) @ self.lower.T + self.shift[None, :]
+        return self.bent(units) @ self.matrix + self.shift[None, :]
+
+    def bent(self, units: Array) -> Array:
+        """The points (N, d) after u + U tanh(W u + b), to which the affine map follows."""
+        return units + jnp.tanh(units @ self.inner.T + self.bias[None, :]) @ self.outer.T
 
     def log_det(self, units: Array) -> Array:
         """log |det| of the step's Jacobian at each of the points (N, d) before it."""
@@ -104,8 +113,7 @@ def unpack(code: Array, dim: int, width: int, innovation: Array) -> Step:
     sizes = [dim, dim, dim, dim * (dim - 1) // 2, dim * width, dim * width, width]
     places = [sum(sizes[: i + 1]) for i in range(len(sizes) - 1)]
     raw, gate, free, below, outer, inner, bias = jnp.split(code, places)
-    rows, columns = jnp.tril_indices(dim, -1)
-    lower = jnp.eye(dim, dtype=code.dtype).at[rows, columns].set(below)
+    lower = jnp.eye(dim, dtype=code.dtype).at[np.tril_indices(dim, -1)].set(below)
     out, into = outer.reshape(dim, width), inner.reshape(width, dim)
     lengths = jnp.sqrt(jnp.sum(out**2, axis=0) + 1e-12) * jnp.sqrt(jnp.sum(into**2, axis=1) + 1e-12)
     out = out / jnp.maximum(1, jnp.sum(lengths) / REACH)

@@ -20,7 +20,7 @@ import jax.numpy as jnp
 
 from credo.core.records import record
 from credo.core.types import Array
-from credo.linalg.matrices import symmetric
+from credo.linalg.matrices import solve_lower, symmetric
 from credo.particles.density import grain, moments, sound_root
 
 __all__ = ["Frame", "LogLikelihood", "posterior_frame"]
@@ -37,6 +37,7 @@ class Frame:
         mean: the mean of the set (d,).
         chol: the Cholesky factor of its covariance (d, d).
         axes: the orthogonal V (d, d), so that root = chol V.
+        inverse: the inverse of root', V' chol^-1 transposed (d, d).
         units: the set in these coordinates (N, d).
         weights: the weights of the particles (N,), which sum to 1.
         shift: gamma (d,), the whitened gradient of the log-likelihood at u = 0.
@@ -48,6 +49,7 @@ class Frame:
     mean: Array
     chol: Array
     axes: Array
+    inverse: Array
     units: Array
     weights: Array
     shift: Array
@@ -72,8 +74,7 @@ class Frame:
 
     def inside(self, points: Array) -> Array:
         """Points (K, d) of the state in these coordinates."""
-        deviations = (points - self.mean[None, :]).T
-        return jax.scipy.linalg.solve_triangular(self.chol, deviations, lower=True).T @ self.axes
+        return (points - self.mean[None, :]) @ self.inverse
 
     def outside(self, units: Array) -> Array:
         """Points of these coordinates (K, d) in those of the state."""
@@ -81,7 +82,11 @@ class Frame:
 
 
 def posterior_frame(
-    values: Array, log_weights: Array, log_likelihood: LogLikelihood, iterations: int = 1
+    values: Array,
+    log_weights: Array,
+    log_likelihood: LogLikelihood,
+    iterations: int = 1,
+    damping: float = 0.5,
 ) -> Frame:
     """The frame of a set and an observation.
 
@@ -90,7 +95,9 @@ def posterior_frame(
         log_weights: their log weights (N,), which sum to one.
         log_likelihood: log p(y | x) of one value.
         iterations: how often the likelihood is linearised: once over the set, then over the set as the
-            linearised posterior would have it (posterior linearisation).
+            linearised posterior would have it (posterior linearisation; Garcia-Fernandez et al. 2015).
+        damping: how much of the quadratic before, in [0, 1], stays in each further linearisation; with some,
+            these are natural-gradient steps of a normal approximation.
 
     Returns:
         The frame. Nothing of it is differentiated.
@@ -98,39 +105,51 @@ def posterior_frame(
     values, weights = jax.lax.stop_gradient((values, jnp.exp(log_weights)))
     mean, cov = moments(values, jax.lax.stop_gradient(log_weights))
     chol = sound_root(cov, grain(values))
-    white = jax.scipy.linalg.solve_triangular(chol, (values - mean[None, :]).T, lower=True).T
-    spare = 1 - jnp.sum(weights**2)
+    eye = jnp.eye(mean.shape[0], dtype=mean.dtype)
+    # a product with the small inverse takes a fifth of the time of a triangular solve
+    unchol = solve_lower(chol, eye)
+    deviations = values - mean[None, :]
+    white = deviations @ unchol.T
+    share = (white * weights[:, None]).T / (1 - jnp.sum(weights**2))
     each = jax.vmap(jax.value_and_grad(log_likelihood))
 
-    def linearise(points: Array, scale: Array) -> tuple[Array, Array, Array, Array]:
-        """The log-likelihoods, whitened gradients, their mean and -E[Hessian] over points of this scale."""
+    def linearise(points: Array) -> tuple[Array, Array, Array, Array]:
+        """The log-likelihoods and gradients at points, the whitened mean gradient, and -Cov(white, slope)."""
         log_likelihoods, gradients = each(points)
-        slopes = gradients @ chol
-        average = weights @ slopes
-        # Cov(place, slope) = Cov(place) E[Hessian] by Stein's identity, with Cov(place) = scale scale'
-        cross = (white * weights[:, None]).T @ (slopes - average[None, :]) / spare
-        return log_likelihoods, slopes, average, symmetric(-jnp.linalg.solve(scale.T, cross))
+        average = weights @ gradients
+        cross = share @ (gradients - average[None, :])
+        return log_likelihoods, gradients, average @ chol, -cross @ chol
 
-    def turn(average: Array, curvature: Array, centre: Array) -> tuple[Array, Array, Array]:
-        """The axes of a linearisation about a centre, its precisions, and its gradient at 0 along them."""
-        precisions, axes = jnp.linalg.eigh(curvature)
-        precisions, axes = jnp.maximum(precisions[::-1], 0), axes[:, ::-1]
-        return axes, precisions, axes.T @ (average + curvature @ centre)
+    def turn(push: Array, total: Array) -> tuple[Array, Array, Array, Array]:
+        """The axes of the quadratic push' z - z' total z / 2, its curvatures, precisions, and gradient at 0."""
+        curves, axes = jnp.linalg.eigh(total, symmetrize_input=False)
+        curves, axes = curves[::-1], axes[:, ::-1]
+        return axes, curves, jnp.maximum(curves, 0), axes.T @ push
 
-    centre = jnp.zeros_like(mean)
-    first, slopes, average, curvature = linearise(values, jnp.eye(mean.shape[0], dtype=mean.dtype))
-    beyond = slopes - average[None, :] + white @ curvature
-    axes, precisions, turned = turn(average, curvature, centre)
+    first, gradients, average, cross = linearise(values)
+    curvature = symmetric(cross)
+    push, total = average, curvature
+    axes, curves, precisions, turned = turn(push, total)
     for _ in range(iterations - 1):
         centre = axes @ (turned / (1 + precisions))
-        scale = (axes / jnp.sqrt(1 + precisions)[None, :]) @ axes.T
-        places = centre[None, :] + white @ scale.T
-        _, _, average, curvature = linearise(mean[None, :] + places @ chol.T, scale)
-        axes, precisions, turned = turn(average, curvature, centre)
+        root = jnp.sqrt(1 + precisions)
+        scale = (axes / root[None, :]) @ axes.T
+        places = centre[None, :] + white @ scale
+        _, _, slope, cross = linearise(mean[None, :] + places @ chol.T)
+        # Cov(place, slope) = Cov(place) E[Hessian] by Stein's identity, with Cov(place) = scale scale'
+        latest = symmetric((axes * root[None, :]) @ (axes.T @ cross))
+        push = push + (1 - damping) * (slope + latest @ centre - push)
+        total = total + (1 - damping) * (latest - total)
+        axes, curves, precisions, turned = turn(push, total)
     # an axis points where the observation draws it, or where the set leans
     leaning = turned + weights @ (white @ axes) ** 3
     signs = jnp.where(leaning < 0, -1.0, 1.0).astype(mean.dtype)
     axes, turned = axes * signs[None, :], turned * signs
-    frame = Frame(mean, chol, axes, white @ axes, weights, turned, precisions, beyond @ axes, first)
+    inverse = unchol.T @ axes
+    units = deviations @ inverse
+    # where the first linearisation is the last one, its curvature is diagonal
+    straight = units * curves[None, :] if iterations == 1 else units @ (axes.T @ curvature @ axes)
+    bend = gradients @ (chol @ axes) - (average @ axes)[None, :] + straight
+    frame = Frame(mean, chol, axes, inverse, units, weights, turned, precisions, bend, first)
     fixed: Frame = jax.lax.stop_gradient(frame)
     return fixed

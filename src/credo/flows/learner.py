@@ -8,18 +8,26 @@ import jax
 import jax.numpy as jnp
 
 from credo.beliefs import NormalSource, Particles
+from credo.beliefs.particles import FORECAST
 from credo.core.errors import CredoError, require_choice, require_integer
+from credo.core.keys import as_key
+from credo.core.names import ForecastName
 from credo.core.records import record, replace, static_field
-from credo.core.types import Array, ArrayLike, PyTree
+from credo.core.types import Array, ArrayLike, Key, PyTree
 from credo.dynamics import Dynamics, Static
 from credo.flows.densities import KernelDensity, NormalDensity, SetDensity, TransitionDensity
 from credo.flows.draws import MatchedSource, matched_move
 from credo.flows.guard import Guard
 from credo.flows.operator import FlowOperator
+from credo.likelihoods import MixturePredictive, Predictive
+from credo.linalg.normals import standard_normals
 from credo.models.model import Model, as_model
 from credo.particles.base import ParticleLearner
 
 __all__ = ["DensityName", "FlowFilter", "Noise", "pfbr"]
+
+SPREAD = 8
+"""How many points for each particle a forecast from a normal law takes."""
 
 DensityName: TypeAlias = Literal["flow", "transitions", "kernel", "normal"]
 """What the density of the predicted particles is taken to be."""
@@ -182,15 +190,32 @@ class FlowFilter(ParticleLearner):
         def target(points: Array) -> Array:
             return prior.log_prob(points) + log_likelihood(points)
 
-        before, joint = prior.log_prob(belief.values), target(values)
-        logs = belief.log_weights + joint + log_det - before
-        logs = jnp.where(jnp.isnan(logs), -jnp.inf, logs)
-        log_evidence = jax.nn.logsumexp(logs)
+        log_density = prior.log_prob(belief.values) - log_det
         if self.guard is None:
-            return replace(belief, values=values, log_density=before - log_det), log_evidence
-        values, log_weights = self.guard.mend(key, values, logs - log_evidence, target)
-        after = replace(belief, values=values, log_weights=log_weights)
-        return replace(after, log_density=target(values) - log_evidence), log_evidence
+            logs = belief.log_weights + target(values) - log_density
+            log_evidence = jax.nn.logsumexp(jnp.where(jnp.isnan(logs), -jnp.inf, logs))
+            return replace(belief, values=values, log_density=log_density), log_evidence
+        weighed = self.guard.mend(key, values, belief.log_weights, log_density, target)
+        after = replace(belief, values=weighed.values, log_weights=weighed.log_weights)
+        return replace(after, log_density=weighed.heights - weighed.log_evidence), weighed.log_evidence
+
+    def predictive(
+        self, belief: Particles, x: PyTree, method: ForecastName | None, samples: int | None, key: Key | None
+    ) -> Predictive:
+        """The forecast of the particles; with the density "normal", that of this law.
+
+        As for `ParticleLearner.predictive`, but for "mc" (the default) with the density "normal": then it is
+        the mixture over 8 N evenly spread points of the normal law with the moments of the particles. A
+        mixture over N particles is too rough for an observation of many numbers.
+        """
+        if self.density != "normal" or method not in (None, "mc") or self.model.batched:
+            return super().predictive(belief, x, method, samples, key)
+        law: NormalDensity = NormalDensity.of(belief.values, belief.log_weights)
+        count = SPREAD * self.particles if samples is None else samples
+        own = belief.step_key(FORECAST) if key is None else as_key(key)
+        draws = standard_normals(own, count, law.mean.shape[0], law.mean.dtype, quasi=True)
+        many = belief.equal(law.outside(draws))
+        return MixturePredictive(self.model.likelihood, self.outputs(many, x), many.log_weights)
 
 
 def pfbr(

@@ -8,18 +8,21 @@ from typing import Literal, Protocol, TypeAlias, runtime_checkable
 import jax
 import jax.numpy as jnp
 
-from credo.core.errors import CredoError, require_choice, require_integer
+from credo.core.errors import CredoError, require_choice, require_integer, require_interval
 from credo.core.keys import as_key
 from credo.core.records import record, replace, static_field
 from credo.core.types import Array, Key, PyTree
-from credo.flows.features import axis_features, embedding_inputs
+from credo.flows.features import axis_features, embedding_inputs, moved_inputs
 from credo.flows.fields import Step, pack_size, unpack
 from credo.flows.frames import Frame, LogLikelihood, posterior_frame
 
-__all__ = ["Base", "FlowOperator", "Map", "Operator"]
+__all__ = ["Base", "FlowOperator", "Gradients", "Map", "Operator"]
 
 Base: TypeAlias = Literal["affine"]
 """The map that is corrected: that of the linearised posterior."""
+
+Gradients: TypeAlias = Literal["start", "along"]
+"""Where the gradients of the log-likelihood are taken: before the first step, or before every step."""
 
 
 @runtime_checkable
@@ -96,18 +99,25 @@ class Map:
     def forward(self, points: Array) -> Array:
         """Where it takes points (K, d)."""
         units = self.frame.inside(points)
-        for step in self.steps:
+        for step in self.steps[:-1]:
             units = step.forward(units)
-        return self.frame.outside(self.target[None, :] + units * self.scales[None, :])
+        return self._end(units)
+
+    def _end(self, units: Array) -> Array:
+        """Points (K, d) of the state from those before the last step, whose affine part joins the base."""
+        last = self.steps[-1]
+        out = self.scales[:, None] * self.frame.root.T
+        middle = self.frame.mean + self.target @ self.frame.root.T + last.shift @ out
+        return middle[None, :] + last.bent(units) @ (last.matrix @ out)
 
     def forward_density(self, points: Array) -> tuple[Array, Array]:
         """Where it takes points (K, d), and log |det| of its Jacobian at each (K,)."""
         units = self.frame.inside(points)
         total = jnp.broadcast_to(jnp.sum(jnp.log(self.scales)), units.shape[:1])
-        for step in self.steps:
+        for step in self.steps[:-1]:
             total = total + step.log_det(units)
             units = step.forward(units)
-        return self.frame.outside(self.target[None, :] + units * self.scales[None, :]), total
+        return self._end(units), total + self.steps[-1].log_det(units)
 
     def backward(self, points: Array) -> tuple[Array, Array]:
         """What it takes to points (K, d), and log |det| of the forward Jacobian there (K,)."""
@@ -133,6 +143,10 @@ class Operator:
     moments of the set, and an embedding of the particles with their log-likelihoods and gradients. The
     log-determinant is that of these steps, exactly.
 
+    With `gradients="along"` every step after the first sees the set where the steps before have taken it,
+    with new log-likelihoods and gradients there. The map depends on the set, and not on the single point that
+    it moves, so its determinant and its inverse stay exact.
+
     Attributes:
         dim: the dimension d of the state.
         base: "affine", or None to learn the whole map.
@@ -141,13 +155,16 @@ class Operator:
         embedding: the length of the embedding of the set; 0 for none.
         steps: the number of steps.
         iterations: how often the likelihood is linearised.
+        damping: how much of the linearisation before, in [0, 1], stays in each further one. Where the prior
+            is wide beside the posterior, linearisations without damping may overshoot in turns.
+        gradients: "start", or "along" the flow, for which there must be two steps and an embedding.
         params: the parameters, which training sets; None before.
 
     Raises:
-        CredoError: a size is out of its range, or `base` is unknown.
+        CredoError: a size is out of its range, or `base` or `gradients` is unknown.
 
-    Cost of an update: one gradient of log p(y | x) a particle, N d (d + w) for the map, d^3 for the frame;
-    with the density N d^2 (d / 3 + w) more.
+    Cost of an update: one gradient of log p(y | x) a particle, or one for each step "along" the flow,
+    N d (d + w) for the map, d^3 for the frame; with the density N d^2 (d / 3 + w) more.
 
     Example:
         >>> import jax, jax.numpy as jnp
@@ -168,6 +185,8 @@ class Operator:
     embedding: int = static_field(default=32)
     steps: int = static_field(default=1)
     iterations: int = static_field(default=1)
+    gradients: Gradients = static_field(default="start")
+    damping: float = static_field(default=0.5)
     params: PyTree = None
 
     def __post_init__(self) -> None:
@@ -177,6 +196,14 @@ class Operator:
         for name in ("width", "hidden", "steps", "iterations"):
             require_integer(name, getattr(self, name), 1)
         require_integer("embedding", self.embedding, 0)
+        require_interval("damping", self.damping, 0.0, 1.0)
+        require_choice("gradients", self.gradients, ["start", "along"])
+        if self.gradients == "along" and (self.steps < 2 or self.embedding == 0):
+            raise CredoError(
+                "gradients along the flow need at least two steps and an embedding; got "
+                f"steps={self.steps}, embedding={self.embedding}.",
+                field="gradients",
+            )
 
     def begin(self, *, key: Key = 0) -> Operator:
         """The operator with the parameters from which training begins: the base alone, or the identity."""
@@ -202,6 +229,8 @@ class Operator:
         }
         if self.embedding:
             params["embedding"] = _layer(keys[2], inputs, self.embedding)
+        if self.gradients == "along":
+            params["along"] = _layer(jax.random.fold_in(keys[2], 1), inputs, self.embedding)
         return params
 
     def transport(
@@ -230,20 +259,34 @@ class Operator:
                 f"dim must be that of the particles, {values.shape[1]}; the operator has {self.dim}.",
                 field="dim",
             )
-        frame = posterior_frame(values, log_weights, log_likelihood, self.iterations)
+        frame = posterior_frame(values, log_weights, log_likelihood, self.iterations, self.damping)
         params = jax.tree.map(lambda leaf: leaf.astype(values.dtype), params)
-        context = axis_features(frame)
-        if self.embedding:
-            rows = jnp.tanh(_affine(params["embedding"], embedding_inputs(frame)))
-            context = jnp.concatenate([context, frame.weights @ rows])
-        hidden = jax.nn.silu(_affine(params["first"], context[None, :]))
-        hidden = jax.nn.silu(_affine(params["second"], hidden))
-        codes = _affine(params["code"], hidden).reshape(self.steps, -1)
-        innovation = frame.shift * frame.scales
-        steps = tuple(unpack(code, self.dim, self.width, innovation) for code in codes)
+        blank = Map(frame, (), frame.target, frame.scales)
         if self.base is None:
-            return Map(frame, steps, jnp.zeros_like(frame.mean), jnp.ones_like(frame.mean))
-        return Map(frame, steps, frame.target, frame.scales)
+            blank = replace(blank, target=jnp.zeros_like(frame.mean), scales=jnp.ones_like(frame.mean))
+        axes, innovation = axis_features(frame), frame.shift * frame.scales
+        hidden = self._hidden(params, axes, frame, "embedding", embedding_inputs(frame))
+        if self.gradients == "start":
+            codes = _affine(params["code"], hidden).reshape(self.steps, -1)
+            return replace(
+                blank, steps=tuple(unpack(code, self.dim, self.width, innovation) for code in codes)
+            )
+        steps: tuple[Step, ...] = ()
+        units = frame.units
+        for layer in _portions(params["code"], self.steps):
+            if steps:
+                units = steps[-1].forward(units)
+                rows = moved_inputs(frame, units, blank.target, blank.scales, log_likelihood)
+                hidden = self._hidden(params, axes, frame, "along", rows)
+            steps += (unpack(_affine(layer, hidden)[0], self.dim, self.width, innovation),)
+        return replace(blank, steps=steps)
+
+    def _hidden(self, params: PyTree, axes: Array, frame: Frame, layer: str, rows: Array) -> Array:
+        """The hypernetwork's last hidden layer (1, hidden), from the axes and an embedding of the set."""
+        if self.embedding:
+            axes = jnp.concatenate([axes, frame.weights @ jnp.tanh(_affine(params[layer], rows))])
+        hidden = jax.nn.silu(_affine(params["first"], axes[None, :]))
+        return jax.nn.silu(_affine(params["second"], hidden))
 
 
 def _layer(key: Array, inputs: int, outputs: int) -> PyTree:
@@ -254,3 +297,9 @@ def _layer(key: Array, inputs: int, outputs: int) -> PyTree:
 def _affine(layer: PyTree, rows: Array) -> Array:
     product: Array = rows @ layer["weights"] + layer["bias"][None, :]
     return product
+
+
+def _portions(layer: PyTree, count: int) -> list[PyTree]:
+    """The layers of the parts (hidden, size / count) of a layer's outputs."""
+    parts = zip(jnp.split(layer["weights"], count, axis=1), jnp.split(layer["bias"], count), strict=True)
+    return [{"weights": weights, "bias": bias} for weights, bias in parts]

@@ -27,10 +27,22 @@ from credo.core.records import REGISTRY, record_name, replace
 from credo.core.types import PyTree
 from credo.flows.operator import FlowOperator
 
-__all__ = ["FORMAT", "fill", "load_operator", "read_tree", "save_operator", "write_tree"]
+__all__ = [
+    "FORMAT",
+    "fill",
+    "load_operator",
+    "operator_file",
+    "operator_names",
+    "read_tree",
+    "save_operator",
+    "write_tree",
+]
 
 FORMAT = 1
 """The number of the file format."""
+
+SHIPPED = Path(__file__).parent / "operators"
+"""The folder of the operators that are shipped, each beside the settings of its training."""
 
 T = TypeVar("T")
 """The type of a tree."""
@@ -62,7 +74,8 @@ def read_tree(path: Path, kind: str) -> tuple[dict[str, Any], dict[str, np.ndarr
         FormatError: it is of another kind or format, or damaged.
     """
     if not path.is_file():
-        raise DataError(f"no {kind} at {path}.")
+        known = f"; those that credo ships are {', '.join(operator_names())}" if kind == "operator" else ""
+        raise DataError(f"no {kind} at {path}{known}.")
     try:
         with safe_open(str(path), framework="numpy") as file:
             metadata = file.metadata() or {}
@@ -140,11 +153,27 @@ def save_operator(
     return Path(path)
 
 
+def operator_names() -> tuple[str, ...]:
+    """The names of the trained operators that are shipped with credo.
+
+    Example:
+        >>> "linear-10" in operator_names()
+        True
+    """
+    return tuple(sorted(path.stem for path in SHIPPED.glob("*.flow")))
+
+
+def operator_file(name: str | os.PathLike[str]) -> Path:
+    """The file of an operator: that of the path, else the one that is shipped under this name."""
+    place = Path(name)
+    return SHIPPED / f"{name}.flow" if not place.exists() and str(name) in operator_names() else place
+
+
 def load_operator(path: str | os.PathLike[str], dim: int | None = None) -> FlowOperator:
     """Read an operator back.
 
     Arguments:
-        path: a file written by `save_operator` or by training.
+        path: a file written by `save_operator` or by training, or one of `operator_names()`.
         dim: the dimension that it must have; None for any.
 
     Returns:
@@ -153,8 +182,12 @@ def load_operator(path: str | os.PathLike[str], dim: int | None = None) -> FlowO
     Raises:
         DataError: there is no such file.
         FormatError: the file holds something else, another architecture or another dimension.
+
+    Example:
+        >>> load_operator("linear-10").dim
+        10
     """
-    place = Path(path)
+    place = operator_file(path)
     header, tensors = read_tree(place, "operator")
     what = header.get("operator")
     if not isinstance(what, dict) or not isinstance(what.get("fields"), dict):

@@ -8,6 +8,7 @@ where the sequence is over. Training goes through a pool of tasks, many at a tim
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from typing import Generic, TypeVar
 
@@ -19,10 +20,12 @@ from credo.core.records import record, static_field
 from credo.core.types import Array, ArrayLike, PyTree
 from credo.flows.densities import NormalDensity, SetDensity
 from credo.flows.draws import standard
-from credo.linalg.matrices import cholesky, psd_root, symmetric
+from credo.linalg.matrices import cholesky, psd_root, solve_lower, symmetric
 from credo.particles.density import normal_log_density
 
 __all__ = ["LinearGaussianTasks", "Stage", "Tasks"]
+
+LOG_TWO_PI = math.log(2 * math.pi)
 
 T = TypeVar("T")
 """What a task keeps from stage to stage."""
@@ -185,8 +188,15 @@ class LinearGaussianTasks(Tasks[Filtered]):
 
     def log_likelihood(self, value: Array, x: PyTree, y: PyTree) -> Array:
         look = jnp.asarray(self.observation)
-        root = cholesky(dense(self.observation_cov, look.shape[0], look))
-        return normal_log_density((y - look @ value)[None, :], root)[0]
+        return linear_log_likelihood(value, y, look, dense(self.observation_cov, look.shape[0], look))
+
+
+def linear_log_likelihood(value: Array, y: Array, look: Array, cov: Array) -> Array:
+    """log N(y | look value, cov) of a value (d,), whitened with products: many values share the factors."""
+    root = cholesky(cov)
+    unroot = solve_lower(root, jnp.eye(root.shape[0], dtype=root.dtype))
+    white = unroot @ y - (unroot @ look) @ value
+    return -0.5 * jnp.sum(white**2 + LOG_TWO_PI) - jnp.sum(jnp.log(jnp.diagonal(root)))
 
 
 def dense(cov: ArrayLike, size: int, like: Array) -> Array:

@@ -21,6 +21,7 @@ from credo.core.errors import (
     require_positive,
 )
 from credo.core.keys import as_key
+from credo.core.loops import each
 from credo.core.records import record, replace, static_field
 from credo.core.trees import all_finite, select
 from credo.core.types import Array, Key, PyTree
@@ -239,7 +240,7 @@ def train(
 def _begin(tasks: Tasks[Any], operator: FlowOperator, plan: Plan, key: Array) -> Training:
     keys = jax.random.split(key, 3)
     params = operator.start(keys[0]) if operator.params is None else operator.params
-    pool = jax.vmap(tasks.begin)(jax.random.split(keys[1], plan.pool))
+    pool = each(tasks.begin, jax.random.split(keys[1], plan.pool))
     return Training(
         params=params,
         average=params,
@@ -269,14 +270,14 @@ def _compiled(
         if plan.batch == 1:  # a long chain takes half the time without an axis for the batch
             value, last = one(jax.tree.map(lambda leaf: leaf[0], stages))
             return value, last[None]
-        losses, new = jax.vmap(one)(stages)
+        losses, new = each(one, stages)
         return jnp.mean(losses), new
 
     def step(state: Training, _: None) -> tuple[Training, tuple[Array, Array]]:
         keys = jax.random.split(jax.random.fold_in(as_key(state.key), state.step), 3)
         places = jax.random.permutation(keys[0], plan.pool)[: plan.batch]
         chosen = jax.tree.map(lambda leaf: leaf[places], state.tasks)
-        seen, stages = jax.vmap(tasks.observe)(chosen, jax.random.split(keys[1], plan.batch))
+        seen, stages = each(tasks.observe, chosen, jax.random.split(keys[1], plan.batch))
         (loss, new), slopes = jax.value_and_grad(batch_loss, has_aux=True)(state.params, stages)
         sound = all_finite(slopes) & jnp.isfinite(loss)
         with jax.numpy_dtype_promotion("standard"):  # what optax needs
@@ -290,7 +291,7 @@ def _compiled(
             state.average,
             params,
         )
-        after = jax.vmap(tasks.advance)(seen, stages, new, jax.random.split(keys[2], plan.batch))
+        after = each(tasks.advance, seen, stages, new, jax.random.split(keys[2], plan.batch))
         pool = jax.tree.map(lambda leaf, rows: leaf.at[places].set(rows), state.tasks, after)
         pool = select(sound, pool, state.tasks)
         new_state = replace(

@@ -7,6 +7,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
+from credo.core.loops import each
 from credo.core.types import Array, PyTree
 from credo.flows.objective import Loss, stage_loss
 from credo.flows.operator import FlowOperator
@@ -59,5 +60,5 @@ def validate(
 
         return jax.lax.scan(one, tasks.begin(first), jax.random.split(second, stages))[1]
 
-    table = jax.vmap(sequence)(jax.random.split(key, sequences))
+    table = each(sequence, jax.random.split(key, sequences))
     return {name: jnp.mean(column, axis=0) for name, column in table.items()}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TypedDict
 
 from credo.experiments.pfbr.pfbr_methods import METHODS
@@ -21,20 +22,21 @@ class LineStyle(TypedDict):
     linewidth: float
 
 
-def style_of(name: str) -> LineStyle:
+def style_of(name: str, names: Sequence[str] = tuple(METHODS)) -> LineStyle:
     """Return the line of a method: exact draws are black, and the others differ in colour or dashes.
 
     Arguments:
         name: of the method.
+        names: of all methods that may be in the figure.
     """
     if name == "exact draws":
         return {"color": PALETTE["ink"], "linestyle": "-", "linewidth": 2.0}
-    if name not in METHODS:
+    if name not in names:
         return {
             "color": PALETTE["grey"],
             "linestyle": "-" if name.endswith("refitted") else ":",
             "linewidth": 2.0,
         }
-    place = list(METHODS).index(name)
+    place = names.index(name)
     colour = PALETTE[_COLOURS[place % len(_COLOURS)]]
     return {"color": colour, "linestyle": _LINES[place // len(_COLOURS) % len(_LINES)], "linewidth": 1.5}

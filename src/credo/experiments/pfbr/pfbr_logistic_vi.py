@@ -23,10 +23,10 @@ from credo.experiments.engine.portions import Progress, portion
 from credo.experiments.engine.purposes import TEST
 from credo.experiments.engine.quantities import Row, mean_se
 from credo.experiments.pfbr.pfbr_figure import style_of
+from credo.experiments.pfbr.pfbr_logistic_methods import LOGISTIC, logistic_methods
 from credo.experiments.pfbr.pfbr_logistic_oracle import static_weights
 from credo.experiments.pfbr.pfbr_logistic_training import train_logistic
 from credo.experiments.pfbr.pfbr_logistic_world import FEATURES, Digits, digits
-from credo.experiments.pfbr.pfbr_methods import LOGISTIC, select
 from credo.experiments.pfbr.pfbr_scores import WeightedSet
 from credo.experiments.pfbr.pfbr_trials import Trial
 from credo.plots import new_figure
@@ -39,6 +39,8 @@ __all__ = ["run"]
 # Plan
 
 BATCH = 50
+TICKS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5)
+COUNTS = (50, 100, 200, 500, 1000, 2000, 5000)
 
 
 @dataclass(frozen=True)
@@ -54,8 +56,8 @@ class VariationalPlan:
 
 
 PLANS: dict[Size, VariationalPlan] = {
-    "quick": VariationalPlan(2, 8, 1, 256, LOGISTIC[:1], {}),
-    "full": VariationalPlan(10, 100, 10, 1000, LOGISTIC, {"PFBR, ours": 2000}),
+    "quick": VariationalPlan(2, 8, 1, 256, ("PFBR, our base", "EKF"), {}),
+    "full": VariationalPlan(10, 100, 10, 256, LOGISTIC, {"PFBR, ours": 500}),
 }
 BATCH_FIT = "fit of all labels"
 
@@ -73,9 +75,8 @@ def run(size: Size, seed: int, progress: Progress, cells: Cells | None = None) -
     part = portion(progress, 0.0, 0.2)
     problem, _ = train_logistic(data, plan.particles, plan.steps, BATCH, seed, cells, part)
     trial = Trial("pfbr-logistic-vi", problem, y, None, judge, context, seed, x)
-    results = trial.scores(
-        select(*plan.methods), plan.particles, cells, portion(progress, 0.2, 1.0), timed=True
-    )
+    methods = logistic_methods(plan.batches * BATCH, *plan.methods)
+    results = trial.scores(methods, plan.particles, cells, portion(progress, 0.2, 1.0), timed=True)
     fits = [static_weights(data.train_x[rows], data.train_y[rows]) for rows in order]
     errors = [float(np.mean((data.test_x @ w > 0) != (data.test_y > 0.5))) for w in fits]
     rows = [Row(f"test error, {BATCH_FIT}", *mean_se(errors), note="the mode of the posterior, at once")]
@@ -147,9 +148,12 @@ def draw(series: Mapping[str, np.ndarray], names: Sequence[str]) -> Figure:
     titles = {"each": "mean of the particles, as published", "together": "mean forecast"}
     for axes, (score, title) in zip(panels, titles.items(), strict=True):
         for name in names:
-            axes.plot(series["labels"], series[f"{score}, {name}"], **style_of(name), label=name)
+            axes.plot(series["labels"], series[f"{score}, {name}"], **style_of(name, LOGISTIC), label=name)
         axes.plot(series["labels"], series[BATCH_FIT], "k:", lw=1, label=BATCH_FIT)
-        axes.set(title=title, xlabel="labels seen", yscale="log")
+        axes.set(title=title, xlabel="labels seen", xscale="log", yscale="log", ylim=(0.01, 0.6))
+        for axis, ticks in ((axes.yaxis, TICKS), (axes.xaxis, COUNTS)):
+            axis.set_ticks(ticks, [f"{tick:g}" for tick in ticks])
+        axes.minorticks_off()
     panels[0].set_ylabel("test error")
     figure.legend(*panels[0].get_legend_handles_labels(), loc="outside lower center", ncols=4, fontsize=10)
     return figure

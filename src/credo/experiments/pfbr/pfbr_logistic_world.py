@@ -38,6 +38,7 @@ __all__ = [
     "digits",
     "logistic_problem",
     "make_tasks",
+    "vary",
 ]
 
 FEATURES, BATCH, OBSERVATIONS = 50, 32, 1932
@@ -129,7 +130,7 @@ def _logit(w: Array, x: Array) -> Array:
 
 
 def logistic_problem() -> Problem:
-    """Return the problem: one observation is a batch."""
+    """Return the problem with the prior N(0, I): one observation is a batch."""
     return Problem(credo.Model(_logit, SampledRows(credo.Bernoulli()), True), FEATURES)
 
 
@@ -152,14 +153,15 @@ def make_tasks(
     for number in range(count):
         rng = np.random.default_rng([seed, purpose, list(KINDS).index(kind), number])
         rows = rng.permutation(len(x))[:limit]
-        task = _change(x[rows], kind, rng)
+        task = vary(x[rows], kind, rng)
         missing = length * BATCH - limit
         xs.append(np.concatenate([task, np.zeros((missing, FEATURES))]).reshape(length, BATCH, -1))
         ys.append(np.concatenate([y[rows], np.full(missing, np.nan)]).reshape(length, BATCH))
     return Tasks(np.stack(xs).astype(np.float32), np.stack(ys).astype(np.float32))
 
 
-def _change(x: np.ndarray, kind: Kind, rng: np.random.Generator) -> np.ndarray:
+def vary(x: np.ndarray, kind: Kind, rng: np.random.Generator) -> np.ndarray:
+    """Return digits (M, 50) as a task of this kind has them, by an angle or by signs from `rng`."""
     x = x.copy()
     if kind == "zeroed":
         x[:, :2] = 0.0

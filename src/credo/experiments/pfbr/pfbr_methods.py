@@ -11,10 +11,10 @@ from credo.experiments.engine.any_learner import AnyLearner
 from credo.experiments.pfbr.pfbr_problem import Build, Method, Problem
 from credo.flows import Operator, pfbr
 
-__all__ = ["LOGISTIC", "METHODS", "NONLINEAR", "NONLINEAR_STATIC", "STATE_SPACE", "STATIC", "select"]
+__all__ = ["METHODS", "NONLINEAR", "NONLINEAR_STATIC", "STATE_SPACE", "STATIC", "plain", "select", "trained"]
 
 
-def _plain(constructor: Callable[..., AnyLearner], **settings: Any) -> Build:
+def plain(constructor: Callable[..., AnyLearner], **settings: Any) -> Build:
     """Build with a constructor that takes (model, particles, dynamics), and settings."""
 
     def build(problem: Problem, particles: int) -> AnyLearner:
@@ -31,7 +31,7 @@ def _variational(problem: Problem, particles: int) -> AnyLearner:
     return room.svi(problem.model, dynamics=problem.dynamics)
 
 
-def _trained(name: str) -> Build:
+def trained(name: str) -> Build:
     """Build what the experiment trained under this name."""
 
     def build(problem: Problem, particles: int) -> AnyLearner:
@@ -41,8 +41,8 @@ def _trained(name: str) -> Build:
 
 
 def _guarded(problem: Problem, particles: int) -> AnyLearner:
-    """Build the operator without training: its base, linearised twice, with weights that correct it."""
-    operator = Operator(dim=problem.size, iterations=2).begin()
+    """Build the operator without training: its base, linearised three times, with weights that correct it."""
+    operator = Operator(dim=problem.size, iterations=3).begin()
     return pfbr(problem.model, operator, particles, problem.dynamics, density="normal", guard=True)
 
 
@@ -50,34 +50,34 @@ _ALWAYS = {"resampling": "multinomial", "threshold": 1.0}
 
 _TABLE = (
     Method("exact draws", _kalman, note="from the Kalman posterior"),
-    Method("affine map", _plain(room.gaussian_map), note="Kalman's map with the moments of the set"),
-    Method("PFBR, ours", _trained("PFBR, ours")),
+    Method("affine map", plain(room.gaussian_map), note="Kalman's map with the moments of the set"),
+    Method("PFBR, ours", trained("PFBR, ours")),
     Method("PFBR, our base, guarded", _guarded, note="without training"),
-    Method("PFBR, ours, no base", _trained("PFBR, ours, no base")),
-    Method("PFBR, published", _trained("PFBR, published")),
+    Method("PFBR, ours, no base", trained("PFBR, ours, no base")),
+    Method("PFBR, published", trained("PFBR, published")),
     Method("EKF", _kalman),
-    Method("stochastic EnKF", _plain(credo.enkf)),
-    Method("square-root EnKF", _plain(credo.etkf)),
-    Method("EDH", _plain(room.daum_huang)),
-    Method("LEDH, weighted", _plain(room.daum_huang, local=True, weighted=True)),
-    Method("fully adapted", _plain(room.particle_filter, proposal="adapted")),
-    Method("guided", _plain(room.particle_filter, proposal="guided")),
-    Method("bootstrap", _plain(room.particle_filter, **_ALWAYS), note="resampled always, as published"),
-    Method("bootstrap, 8192", _plain(room.particle_filter, **_ALWAYS), 8192),
-    Method("bootstrap, systematic", _plain(room.particle_filter), note="resampled below N / 2"),
-    Method("bootstrap with MALA", _plain(room.particle_filter, move=room.Metropolis(3, "langevin"))),
-    Method("AESMC, mlp", _trained("AESMC, mlp")),
-    Method("AESMC, gru", _trained("AESMC, gru")),
-    Method("Liu-West", _plain(room.liu_west)),
-    Method("one-pass SMC", _plain(room.one_pass_smc)),
-    Method("tempered SMC", _plain(room.tempered_smc)),
-    Method("SVGD", _plain(room.svgd)),
-    Method("Fokker-Planck flow", _plain(room.fokker_planck)),
-    Method("KBR", _plain(room.KernelBayes)),
-    Method("KMCF", _plain(room.KernelFilter)),
-    Method("PMD", _plain(room.MirrorDescent)),
-    Method("SGLD", _plain(room.Langevin), note="for a stream of any length"),
-    Method("NPV", _plain(room.NonparametricVariational)),
+    Method("stochastic EnKF", plain(credo.enkf)),
+    Method("square-root EnKF", plain(credo.etkf)),
+    Method("EDH", plain(room.daum_huang)),
+    Method("LEDH, weighted", plain(room.daum_huang, local=True, weighted=True)),
+    Method("fully adapted", plain(room.particle_filter, proposal="adapted")),
+    Method("guided", plain(room.particle_filter, proposal="guided")),
+    Method("bootstrap", plain(room.particle_filter, **_ALWAYS), note="resampled always, as published"),
+    Method("bootstrap, 8192", plain(room.particle_filter, **_ALWAYS), 8192),
+    Method("bootstrap, systematic", plain(room.particle_filter), note="resampled below N / 2"),
+    Method("bootstrap with MALA", plain(room.particle_filter, move=room.Metropolis(3, "langevin"))),
+    Method("AESMC, mlp", trained("AESMC, mlp")),
+    Method("AESMC, gru", trained("AESMC, gru")),
+    Method("Liu-West", plain(room.liu_west)),
+    Method("one-pass SMC", plain(room.one_pass_smc)),
+    Method("tempered SMC", plain(room.tempered_smc)),
+    Method("SVGD", plain(room.svgd)),
+    Method("Fokker-Planck flow", plain(room.fokker_planck)),
+    Method("KBR", plain(room.KernelBayes)),
+    Method("KMCF", plain(room.KernelFilter)),
+    Method("PMD", plain(room.MirrorDescent)),
+    Method("SGLD", plain(room.Langevin), note="for a stream of any length"),
+    Method("NPV", plain(room.NonparametricVariational)),
     Method("SVI", _variational),
 )
 
@@ -140,20 +140,6 @@ NONLINEAR_STATIC = (
     "NPV",
 )
 """Methods for unknowns that stand still, with any likelihood."""
-
-LOGISTIC = (
-    "EKF",
-    "PFBR, ours",
-    "affine map",
-    "stochastic EnKF",
-    "bootstrap, systematic",
-    "one-pass SMC",
-    "PMD",
-    "SVI",
-    "SGLD",
-    "NPV",
-)
-"""Methods for the weights of a classifier."""
 
 NONLINEAR = (
     "PFBR, ours",

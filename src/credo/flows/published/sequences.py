@@ -25,9 +25,9 @@ from credo.flows.published.loss import (
     static_loss,
 )
 from credo.flows.published.priors import DirichletMixtures, NormalMixture, SegmentPrior, normal_prior
-from credo.flows.tasks import Stage, Tasks, dense, renewed
+from credo.flows.tasks import Stage, Tasks, dense, linear_log_likelihood, renewed
 from credo.linalg.matrices import cholesky, psd_root
-from credo.particles.density import log_kde, normal_log_density
+from credo.particles.density import log_kde
 
 __all__ = ["LinearSequences", "Restart", "Segment", "Sequence", "SequenceTasks"]
 
@@ -301,7 +301,7 @@ class LinearSequences(SequenceTasks):
 
     def log_likelihood(self, value: Array, x: PyTree, y: PyTree) -> Array:
         look, blur = self.matrices
-        return normal_log_density((y - look @ value)[None, :], cholesky(blur))[0]
+        return linear_log_likelihood(value, y, look, blur)
 
     def log_forecast(self, points: Array, before: Array) -> Array:
         move, noise = self.motion

@@ -1,0 +1,34 @@
+"""Many tasks at once, in the way that suits the device."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+
+from credo.core.types import PyTree
+
+__all__ = ["each"]
+
+
+def each(function: Callable[..., Any], *rows: PyTree) -> Any:
+    """The results of a function for every row of its arguments, as those of `jax.vmap`.
+
+    On a CPU the rows are taken one after another. Maps of whole particle sets are large enough to take as
+    long in either way there, and `jax.vmap` would turn their factorisations into batched calls of LAPACK.
+    jaxlib 0.10 hands the parts of such a call to the threads that also run the calls, and waits for them: on
+    two cores, two calls can wait for each other for ever.
+
+    Arguments:
+        function: of one row of each argument.
+        rows: trees whose arrays have the same first axis.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> each(lambda a, b: a + b, jnp.arange(2), jnp.ones(2, int)).tolist()
+        [1, 2]
+    """
+    if jax.default_backend() == "cpu":
+        return jax.lax.map(lambda row: function(*row), rows)
+    return jax.vmap(function)(*rows)
