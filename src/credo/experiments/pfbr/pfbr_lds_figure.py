@@ -64,6 +64,8 @@ def draw(series: Mapping[str, np.ndarray], arrays: Mapping[str, np.ndarray], pla
 
 
 def _plot(axes: Axes, places: np.ndarray, lines: Mapping[str, np.ndarray], marker: str = "") -> None:
+    from matplotlib.ticker import LogLocator, NullLocator
+
     for name, line in lines.items():
         colour, dashes, width = _LINES[name]
         axes.plot(
@@ -76,4 +78,7 @@ def _plot(axes: Axes, places: np.ndarray, lines: Mapping[str, np.ndarray], marke
             label=name,
         )
     axes.set_yscale("log")
+    axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+    axes.yaxis.set_major_formatter("{x:g}")
+    axes.yaxis.set_minor_locator(NullLocator())
     axes.set_ylim(top=min(CEILING, axes.get_ylim()[1]))
