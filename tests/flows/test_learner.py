@@ -56,6 +56,30 @@ def test_a_guard_mends_an_operator_that_does_nothing() -> None:
     assert belief.log_density is not None and jnp.isfinite(belief.log_density).all()
 
 
+def test_a_guard_goes_by_temperatures_where_the_operator_is_far_from_the_target() -> None:
+    idle = Operator(dim=2, base=None, width=2, hidden=4, embedding=0).begin()
+    precise = credo.Model(lambda z, x: z, credo.Normal(1e-4))
+    learner = pfbr(precise, idle, 200, density="normal", guard=True)
+    start = learner.init(jnp.zeros(2), key=1)
+    belief, info = learner.update(start, None, jnp.full(2, 2.0))
+    exact = -4.0 / 1.0001 - jnp.log(2 * jnp.pi * 1.0001)
+    # one importance step would have a few particles near (2, 2), and none within .01
+    assert jnp.max(jnp.abs(belief.mean - 2.0)) < 4 * 0.01 / jnp.sqrt(200.0)
+    assert jnp.all((belief.sd > 0.008) & (belief.sd < 0.012))
+    assert abs(info.log_evidence - exact) < 1.0
+
+
+def test_a_normal_density_forecasts_with_more_points_than_particles() -> None:
+    learner = pfbr(MODEL, OPERATOR, 20, WALK, density="normal")
+    exact, _ = kalman()
+    belief, _ = credo.run(learner, learner.init(jnp.zeros(2), key=3), None, YS)
+    truth = credo.extended_kalman(MODEL, dynamics=WALK).forecast(exact, None).log_prob(YS[0])
+    assert abs(learner.forecast(belief, None).log_prob(YS[0]) - truth) < 0.02
+    many = learner.forecast(belief, None, samples=2000).log_prob(YS[0])
+    assert abs(many - truth) < 0.002
+    assert learner.forecast(belief, None, method="linearized").log_prob(YS[0]) != many
+
+
 def test_a_density_is_carried_along_exactly_while_parameters_stand_still() -> None:
     learner = pfbr(MODEL, OPERATOR, 20, density="flow", noise="free")
     belief, _ = credo.run(learner, learner.init(jnp.zeros(2), key=2), None, YS[:4])

@@ -236,6 +236,21 @@ def test_the_operators_that_are_shipped_are_right_on_the_problems_they_are_named
         load_operator("linear-3")
 
 
+def test_repeated_linearisations_of_a_heavy_tail_settle() -> None:
+    points = standard(jax.random.key(0), 200, 2, jnp.zeros(()).dtype)
+    noise = credo.StudentT(3.0, 0.3, "weighted")
+
+    def moved(iterations: int) -> Array:
+        weights = jnp.full(200, -jnp.log(200.0))
+        frame = posterior_frame(
+            points, weights, lambda z: noise.log_prob(z[:1], jnp.asarray(3.0)), iterations
+        )
+        return jnp.max(jnp.abs(frame.target))
+
+    # without damping they swing between 2.1 and 2.6
+    assert abs(moved(9) - moved(8)) < 0.1
+
+
 def test_settings_and_particles_that_do_not_fit_are_refused() -> None:
     with pytest.raises(CredoError, match="base must be one of affine"):
         Operator(dim=2, base="linear")  # type: ignore[arg-type]

@@ -114,13 +114,9 @@ class Guard:
 
         def bridge() -> Weighed:
             law: NormalDensity = NormalDensity.of(values, log_weights)
-            begin = _Stage(
-                jnp.zeros((), jnp.int32),
-                jnp.zeros_like(total),
-                Weighed(
-                    values, log_weights + _number(law.log_prob(values) - log_density), heights, 0 * total
-                ),
-            )
+            logs = log_weights + _number(law.log_prob(values) - log_density)
+            zero = jnp.zeros_like(total)
+            begin = _Stage(jnp.zeros((), jnp.int32), zero, Weighed(values, logs, heights, zero))
             end = jax.lax.while_loop(
                 lambda stage: stage.temperature < 1,
                 lambda stage: self._advance(jax.random.fold_in(key, stage.number), stage, law, target),

@@ -147,11 +147,7 @@ class Model:
 
     def _eta(self, params: PyTree, x: PyTree) -> Array:
         if self.batched:
-            if not jax.tree.leaves(x):
-                raise CredoError(
-                    f"x must have a row for each row of y, since the model is joint; got {x!r}.", field="x"
-                )
-            return jax.vmap(lambda row: self._row(params, row))(x).reshape(-1)
+            return jax.vmap(lambda row: self._row(params, row))(_rows(x)).reshape(-1)
         eta = self._row(params, x)
         self.likelihood.check(eta.shape[0])
         return eta
@@ -211,7 +207,7 @@ class Model:
             return eta, layered.dense()
         if self.batched:
             each = self.each
-            eta, rows = jax.vmap(lambda row: each.jacobian(vector, unravel, row))(x)
+            eta, rows = jax.vmap(lambda row: each.jacobian(vector, unravel, row))(_rows(x))
             return eta.reshape(-1), rows.reshape(-1, vector.shape[0])
         # The derivative is taken in the tree and laid out once: through the vector, every leaf's part would
         # be padded to P.
@@ -227,7 +223,7 @@ class Model:
             assert isinstance(likelihood, JointRows)
             each = Model(self.apply, likelihood.each)
             eta, value, rows = jax.vmap(lambda a, b: each.gradients(vector, unravel, a, b, each.likelihood))(
-                x, y
+                _rows(x), y
             )
             return eta.reshape(-1), jnp.sum(value), rows.reshape(-1, vector.shape[0])
         eta, pullback = jax.vjp(lambda params: self._eta(params, x), unravel(vector))
@@ -247,6 +243,15 @@ class Model:
         eta, rows = self.linearize(vector, unravel, x)
         assert isinstance(rows, OuterRows)
         return eta, rows.combine(likelihood.score(eta, y))
+
+
+def _rows(x: PyTree) -> PyTree:
+    """The inputs of a joint model, if there are any."""
+    if not jax.tree.leaves(x):
+        raise CredoError(
+            f"x must have a row for each row of y, since the model is joint; got {x!r}.", field="x"
+        )
+    return x
 
 
 def _flat(tree: PyTree, like: Array) -> Array:

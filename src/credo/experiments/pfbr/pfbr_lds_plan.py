@@ -52,16 +52,7 @@ PLANS: dict[Size, LinearPlan] = {
         (64, 128, 256, 512, 1024),
         5000,
         STATE_SPACE,
-        (
-            "exact draws",
-            "affine map",
-            "PFBR, ours",
-            "PFBR, published",
-            "bootstrap",
-            "fully adapted",
-            "Liu-West",
-            "KBR",
-        ),
+        ("exact draws", "affine map", "PFBR, ours", "PFBR, published", "bootstrap", "KBR"),
         {
             "PFBR, ours": 3000,
             "PFBR, ours, no base": 3000,

@@ -6,6 +6,8 @@ approximation, in whose coordinates the posterior is about standard normal.
 
 from __future__ import annotations
 
+import functools
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -36,11 +38,16 @@ def sampled(tasks: Tasks, prior: Prior, seed: int) -> Arrays:
     mean, var = (jnp.asarray(part, float) for part in prior)
     x, y = (jnp.asarray(part, float) for part in tasks)
     keys = jax.random.split(jax.random.key(seed), x.shape[0])
-    program = jax.jit(lambda *rows: jax.lax.map(lambda row: _chances(*row, mean, var), rows))
-    chances = np.clip(np.asarray(program(keys, x, y)), 1e-6, 1.0 - 1e-6)
-    there, one = ~np.isnan(tasks.y), tasks.y > 0.5
-    right = there & ((chances > 0.5) == one)
-    loss = np.where(there, -np.log(np.where(one, chances, 1.0 - chances)), 0.0)
+
+    def one(row: tuple[Array, Array, Array]) -> Array:
+        key, x, y = row
+        return _chances(key, x, y, mean, var)
+
+    program = jax.jit(functools.partial(jax.lax.map, one))
+    chances = np.clip(np.asarray(program((keys, x, y))), 1e-6, 1.0 - 1e-6)
+    there, eight = ~np.isnan(tasks.y), tasks.y > 0.5
+    right = there & ((chances > 0.5) == eight)
+    loss = np.where(there, -np.log(np.where(eight, chances, 1.0 - chances)), 0.0)
     return Classified(*(part.sum(axis=2) / there.sum(axis=2) for part in (right, loss)))._asdict()
 
 

@@ -163,22 +163,27 @@ def run(size: Size, seed: int, progress: Progress, cells: Cells | None = None) -
 def _compare(
     words: str, results: Mapping[str, Arrays], weights: np.ndarray, notes: Mapping[str, str]
 ) -> list[Row]:
-    """Accuracy and log loss over all labels of a task, and by how much the refit and our base are ahead."""
-    share = weights / weights.sum(axis=1, keepdims=True)
-    right, loss = (
-        {name: (one[score] * share).sum(axis=1) for name, one in results.items()}
-        for score in ("right", "loss")
-    )
+    """Accuracy and log loss over all labels of a task, and accuracies without the first batch, which a prior
+    that does not know the task can but guess: by how much the refit and our base are ahead there."""
+    later = weights * (np.arange(weights.shape[1]) > 0)[None, :]
+
+    def means(score: str, counts: np.ndarray) -> dict[str, np.ndarray]:
+        total = counts.sum(axis=1)
+        return {name: (one[score] * counts).sum(axis=1) / total for name, one in results.items()}
+
+    right, after = means("right", weights), means("right", later)
     rows = [
         Row(f"{words}: accuracy, {name}", *mean_se(values), note=notes.get(name, ""))
         for name, values in right.items()
     ]
+    rows += [Row(f"{words}: after a batch, {name}", *mean_se(values)) for name, values in after.items()]
     rows += [
-        Row(f"{words}: accuracy of {one} less that of {other}", *mean_se(right[one] - values))
+        Row(f"{words}: after a batch, {one} less {other}", *mean_se(after[one] - values))
         for one in (REFIT, OURS)
-        for other, values in right.items()
-        if one in right and one != other
+        for other, values in after.items()
+        if one in after and one != other
     ]
+    loss = means("loss", weights)
     return rows + [Row(f"{words}: log loss, {name}", *mean_se(values)) for name, values in loss.items()]
 
 

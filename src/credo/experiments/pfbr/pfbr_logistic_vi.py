@@ -39,7 +39,7 @@ __all__ = ["run"]
 # Plan
 
 BATCH = 50
-TICKS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5)
+TICKS = (0.02, 0.05, 0.1, 0.2, 0.5)
 COUNTS = (50, 100, 200, 500, 1000, 2000, 5000)
 
 
@@ -150,7 +150,7 @@ def draw(series: Mapping[str, np.ndarray], names: Sequence[str]) -> Figure:
         for name in names:
             axes.plot(series["labels"], series[f"{score}, {name}"], **style_of(name, LOGISTIC), label=name)
         axes.plot(series["labels"], series[BATCH_FIT], "k:", lw=1, label=BATCH_FIT)
-        axes.set(title=title, xlabel="labels seen", xscale="log", yscale="log", ylim=(0.01, 0.6))
+        axes.set(title=title, xlabel="labels seen", xscale="log", yscale="log", ylim=(0.015, 0.6))
         for axis, ticks in ((axes.yaxis, TICKS), (axes.xaxis, COUNTS)):
             axis.set_ticks(ticks, [f"{tick:g}" for tick in ticks])
         axes.minorticks_off()
