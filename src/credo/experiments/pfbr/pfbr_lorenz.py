@@ -20,7 +20,7 @@ from credo.experiments.engine.experiment import Outcome, Size
 from credo.experiments.engine.plain_data import Arrays, Json
 from credo.experiments.engine.portions import Progress, portion
 from credo.experiments.engine.quantities import Row, mean_se
-from credo.experiments.pfbr.pfbr_figure import style_of
+from credo.experiments.pfbr.pfbr_figure import LineStyle, style_of
 from credo.experiments.pfbr.pfbr_lorenz_world import (
     exact_volatility_scores,
     lorenz_problem,
@@ -155,7 +155,7 @@ def draw(series: Mapping[str, np.ndarray], names: Sequence[str]) -> Figure:
         method, number = name.rsplit(" ", 1)
         style = style_of(method)
         if number in _MANY:
-            style |= {"color": PALETTE["ink"], "linestyle": _MANY[number]}
+            style = LineStyle(color=PALETTE["ink"], linestyle=_MANY[number], linewidth=1.5)
         axes.plot(series["t"], running[name], **style, label=f"{name} ({running[name][-1]:.2f})")
     last = [curve[-1] for curve in running.values()]
     # a few methods are far below the others at first, or always
