@@ -3,7 +3,7 @@
 The problems are the linear dynamical system of `credo reproduce pfbr-lds`, where filters go through sequences
 of 25 observations, and the mean of a normal law, where tempered samplers take one observation after the
 other. Scores are cross-entropies of the exact posterior under the kernel density estimate of the particles;
-times are of one update inside a compiled scan, the best of several repetitions.
+times are processor times of one update inside a compiled scan, the best of several repetitions.
 
     python3 -m venv .venv-particles
     .venv-particles/bin/pip install -e . cuthbert blackjax
@@ -174,9 +174,9 @@ def measure(name: str, sequence: Filter, ys: np.ndarray, mean: Array, cov: Array
     ]
     seconds = []
     for _ in range(repeats):
-        begin = time.perf_counter()
+        begin = time.process_time()
         jax.block_until_ready(compiled(keys[0], jnp.asarray(ys[0])))
-        seconds.append(time.perf_counter() - begin)
+        seconds.append(time.process_time() - begin)
     print(f"{name:44s} {np.mean(scores):8.3f} nats  {min(seconds) / ys.shape[1] * 1e3:8.3f} ms", flush=True)
 
 

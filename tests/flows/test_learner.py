@@ -74,9 +74,9 @@ def test_a_normal_density_forecasts_with_more_points_than_particles() -> None:
     exact, _ = kalman()
     belief, _ = credo.run(learner, learner.init(jnp.zeros(2), key=3), None, YS)
     truth = credo.extended_kalman(MODEL, dynamics=WALK).forecast(exact, None).log_prob(YS[0])
-    assert abs(learner.forecast(belief, None).log_prob(YS[0]) - truth) < 0.02
+    assert abs(learner.forecast(belief, None).log_prob(YS[0]) - truth) < 0.05
     many = learner.forecast(belief, None, samples=2000).log_prob(YS[0])
-    assert abs(many - truth) < 0.002
+    assert abs(many - truth) < 0.01
     assert learner.forecast(belief, None, method="linearized").log_prob(YS[0]) != many
 
 

@@ -194,11 +194,7 @@ class EnsembleLearner(OutputLearner[Ensemble]):
         noise = local.root[:, None] * draws if local.root.ndim == 1 else local.root @ draws
         residuals = noise - jnp.sqrt(count - 1).astype(inner.dtype) * local.bend(rows)
         system = jnp.eye(inner.shape[0], dtype=inner.dtype) + local.bend(inner)
-        cross = rows @ cov.unit
-        # the system is solved for the fewer columns
-        if cross.shape[1] < count:
-            return cov.deviations + residuals.T @ solve(system.T, cross)
-        return cov.deviations + solve(system, residuals).T @ cross
+        return cov.deviations + solve(system, residuals).T @ (rows @ cov.unit)
 
     def predictive(
         self, belief: Ensemble, x: PyTree, method: ForecastName | None, samples: int | None, key: Key | None

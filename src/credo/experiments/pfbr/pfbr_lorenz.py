@@ -20,7 +20,7 @@ from credo.experiments.engine.experiment import Outcome, Size
 from credo.experiments.engine.plain_data import Arrays, Json
 from credo.experiments.engine.portions import Progress, portion
 from credo.experiments.engine.quantities import Row, mean_se
-from credo.experiments.pfbr.pfbr_figure import style_of
+from credo.experiments.pfbr.pfbr_figure import LineStyle, style_of
 from credo.experiments.pfbr.pfbr_lorenz_world import (
     exact_volatility_scores,
     lorenz_problem,
@@ -32,7 +32,7 @@ from credo.experiments.pfbr.pfbr_methods import METHODS, NONLINEAR
 from credo.experiments.pfbr.pfbr_scores import WeightedSet
 from credo.experiments.pfbr.pfbr_training import simulated, train_methods
 from credo.experiments.pfbr.pfbr_trials import Trial, rows_of
-from credo.plots import new_figure
+from credo.plots import PALETTE, new_figure
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -150,9 +150,23 @@ def draw(series: Mapping[str, np.ndarray], names: Sequence[str]) -> Figure:
     figure = new_figure()
     figure.suptitle("Lorenz-96 through heavy-tailed noise: log score of the next observation")
     axes = figure.subplots()
-    for name in names:
-        running = np.cumsum(series[name]) / series["t"]
-        axes.plot(series["t"], running, **style_of(name.rsplit(" ", 1)[0]), label=name)
-    axes.set(xlabel="observations t", ylabel="mean log score so far, nats")
-    axes.legend(fontsize=10)
+    running = {name: np.cumsum(series[name]) / series["t"] for name in names}
+    for name in sorted(names, key=lambda name: -running[name][-1]):
+        method, number = name.rsplit(" ", 1)
+        style = style_of(method)
+        if number in _MANY:
+            style = LineStyle(color=PALETTE["ink"], linestyle=_MANY[number], linewidth=1.5)
+        axes.plot(series["t"], running[name], **style, label=f"{name} ({running[name][-1]:.2f})")
+    last = [curve[-1] for curve in running.values()]
+    # a few methods are far below the others at first, or always
+    axes.set(
+        xlabel="observations t",
+        ylabel="mean log score so far, nats",
+        ylim=(np.median(last) - 3.0, np.max(last) + 0.5),
+    )
+    axes.legend(fontsize=8, ncols=2, loc="lower right", title="method, particles (mean log score)")
     return figure
+
+
+_MANY = {"4,096": "--", "65,536": "-"}
+"""Lines of bootstrap filters with many particles, which are black."""
