@@ -58,17 +58,15 @@ def draw(series: Mapping[str, np.ndarray], arrays: Mapping[str, np.ndarray], nam
             if column == 0:
                 axes.set_ylabel(name, fontsize=9)
     half = max(1, (1 + len(shown)) // 2)
-    for place, words in zip(
-        (slice(0, half), slice(half, None)), ("published latent", "latents of the prior"), strict=True
-    ):
-        axes = figure.add_subplot(grid[place, len(SHOWN) :])
+    panels = [figure.add_subplot(grid[place, len(SHOWN) :]) for place in (slice(0, half), slice(half, None))]
+    for axes, words in zip(panels, ("published latent", "latents of the prior"), strict=True):
         for name in names:
             curve = np.maximum(series[f"half-width KL, {words}, {name}"], 1e-2)
             axes.plot(series["stage"], curve, **style_of(name), label=name)
         axes.axhline(0.25, color=PALETTE["grey"], linewidth=0.8)
         axes.set_title(f"KL by stage, half width, {words}", fontsize=11)
         axes.set(yscale="log", xlabel="observations t", ylim=(0.01, 10.0))
-    figure.legend(*axes.get_legend_handles_labels(), loc="outside lower center", ncols=5, fontsize=9)
+    figure.legend(*panels[0].get_legend_handles_labels(), loc="outside lower center", ncols=5, fontsize=9)
     return figure
 
 
