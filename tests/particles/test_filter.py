@@ -100,6 +100,25 @@ def test_a_particle_that_cannot_be_weighed_has_no_weight() -> None:
     assert info.ok and jnp.isfinite(learner.forecast(again, None, method="plugin").log_prob(0.3))
 
 
+@pytest.mark.parametrize("additive", [False, True])
+def test_particles_that_run_to_infinity_stay_and_nothing_else_is_lost(additive: bool) -> None:
+    def leap(z: jax.Array, *_: object) -> jax.Array:
+        return jnp.where(z > 1.0, jnp.inf, 0.5 * z)
+
+    walk = credo.Transition.additive(leap, 0.01) if additive else credo.Transition(leap)
+    model = credo.Model(lambda z, x: z, credo.Normal(1.0))
+    flow = credo.pfbr(model, credo.flows.Operator(dim=1, width=2, hidden=4).begin(), 40, walk)
+    for learner in (credo.particle_filter(model, 40, dynamics=walk), flow):
+        belief = learner.init(jnp.zeros(1), var=4.0, key=0)
+        moved = learner.predict(belief).values
+        apart = jnp.abs(moved - jnp.where(belief.values > 1.0, belief.values, 0.5 * belief.values))
+        assert jnp.max(apart) < (0.4 if additive else 1e-12) and jnp.any(moved > 1.0)
+        belief, info = learner.step(belief, None, jnp.array([0.3]))
+        assert info.ok and jnp.all(jnp.isfinite(belief.values))
+    nowhere = credo.particle_filter(model, 40, dynamics=credo.Transition(lambda z, key, dt: z * jnp.nan))
+    assert not nowhere.step(nowhere.init(jnp.zeros(1)), None, jnp.array([0.3]))[1].ok
+
+
 @pytest.mark.parametrize("values", [jnp.ones((2, 2)), jnp.array([[0.0, 1.0], [0.0, 1.0]])])
 def test_a_set_that_is_all_equal_stays_usable(values: jax.Array) -> None:
     learner = credo.particle_filter(MODEL, 2)

@@ -18,14 +18,24 @@ from credo.dynamics.base import Dynamics
 from credo.dynamics.linear import duration
 from credo.linalg.matrices import psd_root
 
-__all__ = ["Transition"]
+__all__ = ["Transition", "finite_moves"]
+
+
+def finite_moves(moved: Array, values: Array) -> Array:
+    """Particles (N, P) after a move, where those that ran to infinity stay where they were.
+
+    If none is finite, the function is at fault, and the set is returned as it is: the next update reports it.
+    """
+    sound = jnp.all(jnp.isfinite(moved), axis=1)
+    return jnp.where((sound | ~jnp.any(sound))[:, None], moved, values)
 
 
 @record
 class Transition(Dynamics):
     """Dynamics by a function that moves one particle: z_t = move(z_{t-1}, key, dt).
 
-    Ensembles and particles follow it. A Gaussian belief has no particles to move and refuses it.
+    Ensembles and particles follow it. A Gaussian belief has no particles to move and refuses it. A particle
+    that would not be finite after a step stays where it was.
 
     Arguments:
         move: `move(z, key, dt)`, the particle after a step of length dt, with noise drawn from the key. z is
@@ -173,14 +183,15 @@ class Transition(Dynamics):
         """Every particle moves by the function, with a key of its own."""
         move = self.move_function
         if move is None:
-            return super().propagate(values, log_weights, key, anchor, t, dt, unravel)
+            moved = super().propagate(values, log_weights, key, anchor, t, dt, unravel)
+            return finite_moves(moved, values)
         duration(dt, values)
 
         def one(value: Array, own: Array) -> Array:
             tree = self._call("move", move, unravel(value), own, 1.0 if dt is None else dt)
             return self._vector("move", tree, value, unravel)
 
-        return jax.vmap(one)(values, jax.random.split(key, values.shape[0]))
+        return finite_moves(jax.vmap(one)(values, jax.random.split(key, values.shape[0])), values)
 
     def log_transition(
         self,

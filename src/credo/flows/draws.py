@@ -16,6 +16,7 @@ from credo.core.records import record
 from credo.core.types import Array, ArrayLike, DTypeLike
 from credo.covariances import Covariance
 from credo.dynamics import Dynamics, Static, Transition
+from credo.dynamics.transition import finite_moves
 from credo.linalg.matrices import cholesky
 
 __all__ = ["MatchedSource", "matched_move", "standard"]
@@ -93,6 +94,7 @@ def matched_move(dynamics: Dynamics, belief: Particles, dt: ArrayLike | None) ->
         return dynamics.conditional(value, *rest)
 
     means, covs = jax.vmap(law)(belief.values)
+    means = finite_moves(means, belief.values) if additive else means
     size = jax.eval_shape(law, belief.values[0])[1].deviates
     noise = standard(key, means.shape[0], size, means.dtype, belief.log_weights, means)
     moved: Array = means + jax.vmap(lambda cov, row: cov.color(row))(covs, noise)
