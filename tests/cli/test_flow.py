@@ -96,6 +96,16 @@ def test_a_training_is_reported_evaluated_and_goes_on_bit_by_bit(
     assert done.status == 2 and "is complete" in done.err
 
 
+def test_the_file_of_an_operator_runs_no_code(credo: Command, tmp_path: Path) -> None:
+    (tmp_path / "tasks.py").write_text("open('ran', 'w')\n\ndef tasks():\n    return None\n")
+    settings = {"tasks": {"kind": "python", "file": str(tmp_path / "tasks.py"), "function": "tasks"}}
+    operator = flows.Operator(dim=1, width=2, hidden=4, embedding=0).begin()
+    flows.save_operator(tmp_path / "one.flow", operator, notes={"settings": settings})
+    outcome = credo("flow", "evaluate", "one.flow")
+    assert outcome.status == 2 and "name the tasks by --tasks" in " ".join(outcome.err.split())
+    assert not (tmp_path / "ran").exists()
+
+
 @pytest.mark.thorough
 def test_training_stops_early_where_validation_becomes_no_better_and_says_so(
     credo: Command, config: Path, tmp_path: Path
