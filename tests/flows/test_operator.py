@@ -177,6 +177,22 @@ def test_gradients_along_the_flow_change_the_map_and_need_two_steps() -> None:
         Operator(dim=2, embedding=0, reweighted=True)
 
 
+def test_a_proportionate_operator_moves_nothing_where_an_observation_says_nothing() -> None:
+    points = values()
+
+    @jax.jit
+    def apart(share: Array) -> Array:
+        moves = [
+            operator.transport(operator.params, points, EQUAL, lambda z: share * heavy(z), None, None)
+            for operator in (bent(proportionate=True), bent(proportionate=True, base=None), bent())
+        ]
+        return jnp.stack([jnp.max(jnp.abs(bayes.forward(points) - points)) for bayes in moves])
+
+    still, little = apart(jnp.zeros(())), apart(jnp.asarray(1e-3))
+    assert jnp.all(still[:2] < 1e-12) and still[2] > 0.1
+    assert jnp.all(little[:2] < 0.1)
+
+
 @pytest.mark.parametrize("count", [40, 2])
 def test_the_base_is_the_kalman_update_of_the_moments_of_the_set(count: int) -> None:
     # two particles in three dimensions have a singular covariance, which is nudged by some roundings

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 from credo.core.types import Array
 from credo.flows.frames import Frame, LogLikelihood
 
-__all__ = ["axis_features", "embedding_inputs", "moved_inputs"]
+__all__ = ["axis_features", "embedding_inputs", "moved_inputs", "strength"]
 
 
 def axis_features(frame: Frame) -> Array:
@@ -59,3 +59,13 @@ def moved_inputs(
     level = log_likelihoods - frame.weights @ log_likelihoods
     rest = (gradients @ frame.root - places) * scales[None, :] + units
     return jnp.concatenate([units, jnp.arcsinh(rest), jnp.arcsinh(level)[:, None]], axis=1)
+
+
+def strength(frame: Frame) -> Array:
+    """How much an observation says, from 0 to 1: v / (1 + v).
+
+    v is the variance of the log-likelihood over the set plus the sum of the precisions lambda.
+    """
+    level = frame.log_likelihoods - frame.weights @ frame.log_likelihoods
+    amount = frame.weights @ level**2 + jnp.sum(frame.precisions)
+    return amount / (1 + amount)

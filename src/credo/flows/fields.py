@@ -24,7 +24,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from credo.core.records import record, static_field
-from credo.core.types import Array
+from credo.core.types import Array, ArrayLike
 from credo.flows.discrete import jacobians_of_update, log_det_of_update, solve_stack
 
 __all__ = ["REACH", "Residual", "Step", "pack_size", "unpack"]
@@ -140,7 +140,14 @@ def pack_size(dim: int, width: int, residual: Residual = "bounded") -> int:
     return 3 * dim + dim * (dim - 1) // 2 + outer + dim * width + width
 
 
-def unpack(code: Array, dim: int, width: int, innovation: Array, residual: Residual = "bounded") -> Step:
+def unpack(
+    code: Array,
+    dim: int,
+    width: int,
+    innovation: Array,
+    residual: Residual = "bounded",
+    strength: ArrayLike = 1.0,
+) -> Step:
     """The step that a vector of numbers stands for.
 
     Arguments:
@@ -148,12 +155,15 @@ def unpack(code: Array, dim: int, width: int, innovation: Array, residual: Resid
         dim, width: the sizes d and w.
         innovation: the shift of the mean that the observation suggests (d,), of which the step takes a part.
         residual: the kind of the step.
+        strength: what multiplies everything but the hidden units and the part of the innovation; with 0 and
+            without innovation the step is the identity.
     """
     convex = residual == "convex"
     outside = width if convex else dim * width
     sizes = [dim, dim, dim, dim * (dim - 1) // 2, outside, dim * width, width]
     places = [sum(sizes[: i + 1]) for i in range(len(sizes) - 1)]
     raw, gate, free, below, outer, inner, bias = jnp.split(code, places)
+    raw, free, below, outer = (part * jnp.asarray(strength, code.dtype) for part in (raw, free, below, outer))
     lower = jnp.eye(dim, dtype=code.dtype).at[np.tril_indices(dim, -1)].set(below)
     into = inner.reshape(width, dim)
     if convex:

@@ -12,7 +12,7 @@ from credo.core.errors import CredoError, require_choice, require_integer, requi
 from credo.core.keys import as_key
 from credo.core.records import record, replace, static_field
 from credo.core.types import Array, Key, PyTree
-from credo.flows.features import axis_features, embedding_inputs, moved_inputs
+from credo.flows.features import axis_features, embedding_inputs, moved_inputs, strength
 from credo.flows.fields import Residual, Step, pack_size, unpack
 from credo.flows.frames import Frame, LogLikelihood, posterior_frame
 
@@ -169,6 +169,8 @@ class Operator:
             embedding.
         residual: "bounded", where hidden units bend the set by a Lipschitz constant below one; or "convex",
             where they may be steep, as particles need that pass from one mode to another.
+        proportionate: whether steps do the less, the less an observation says, so that one that says nothing
+            moves nothing; for parameters that stand still, where small errors add up.
         params: the parameters, which training sets; None before.
 
     Raises:
@@ -200,6 +202,7 @@ class Operator:
     damping: float = static_field(default=0.5)
     reweighted: bool = static_field(default=False)
     residual: Residual = static_field(default="bounded")
+    proportionate: bool = static_field(default=False)
     params: PyTree = None
 
     def __post_init__(self) -> None:
@@ -284,14 +287,11 @@ class Operator:
         blank = Map(frame, (), frame.target, frame.scales)
         if self.base is None:
             blank = replace(blank, target=jnp.zeros_like(frame.mean), scales=jnp.ones_like(frame.mean))
-        axes, innovation = axis_features(frame), frame.shift * frame.scales
+        axes = axis_features(frame)
         hidden = self._hidden(params, axes, frame, "embedding", embedding_inputs(frame), frame.units)
         if self.gradients == "start":
             codes = _affine(params["code"], hidden).reshape(self.steps, -1)
-            return replace(
-                blank,
-                steps=tuple(unpack(code, self.dim, self.width, innovation, self.residual) for code in codes),
-            )
+            return replace(blank, steps=tuple(self._step(code, frame) for code in codes))
         steps: tuple[Step, ...] = ()
         units = frame.units
         for layer in _portions(params["code"], self.steps):
@@ -300,8 +300,16 @@ class Operator:
                 rows = moved_inputs(frame, units, blank.target, blank.scales, log_likelihood)
                 places = blank.target[None, :] + units * blank.scales[None, :]
                 hidden = self._hidden(params, axes, frame, "along", rows, places)
-            steps += (unpack(_affine(layer, hidden)[0], self.dim, self.width, innovation, self.residual),)
+            steps += (self._step(_affine(layer, hidden)[0], frame),)
         return replace(blank, steps=steps)
+
+    def _step(self, code: Array, frame: Frame) -> Step:
+        """The step that the hypernetwork's numbers stand for."""
+        innovation, share = frame.shift * frame.scales, jnp.ones((), code.dtype)
+        if self.proportionate:
+            share = strength(frame)
+            innovation = innovation if self.base is None else share * innovation
+        return unpack(code, self.dim, self.width, innovation, self.residual, share)
 
     def _hidden(
         self, params: PyTree, axes: Array, frame: Frame, layer: str, rows: Array, places: Array

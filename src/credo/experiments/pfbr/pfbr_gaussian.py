@@ -86,7 +86,7 @@ PLANS: dict[Size, GaussianPlan] = {
         {"SVGD": 2, "Fokker-Planck flow": 2},
     ),
 }
-OPERATOR: dict[str, Json] = {"embedding": 0, "width": 4}
+OPERATOR: dict[str, Json] = {"embedding": 0, "width": 4, "proportionate": True}
 TRAINING = Plan(batch=32, every=500, stages=10)
 """The operators, and how they are trained. The set matters by its moments only: there is no embedding."""
 
