@@ -60,7 +60,7 @@ def test_the_time_left_of_a_file_comes_from_its_bytes(
     shares = [source.share() for rows in source.rows if len(rows)]
     known = [share for share in shares if share is not None]
     assert len(known) == len(shares) and known == sorted(known)
-    assert known[0] < 0.15 and known[-1] == 1.0
+    assert known[0] < 0.15 and known[-1] == 1.0 and source.share() == 1.0
     assert open_file(str(path), ColumnOptions("y"), limit=100).share() is None
     monkeypatch.setattr(progress, "PLAIN_SECONDS", 0.0)
     with progress.Watch(None, False, lambda: 0.25) as watch:

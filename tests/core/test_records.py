@@ -13,7 +13,7 @@ import pytest
 
 import credo
 from credo.core.errors import CredoError, require_positive
-from credo.core.records import record, replace, static_field
+from credo.core.records import REGISTRY, record, replace, static_field
 
 
 @record
@@ -137,3 +137,10 @@ def test_likelihoods_with_functions_copy_and_compare() -> None:
     assert one != credo.Likelihood(lambda eta, y: y)
     with pytest.raises(CredoError, match="log_prob must be a function"):
         credo.Likelihood(3)  # type: ignore[arg-type]
+
+
+def test_two_records_of_credo_may_not_have_one_name() -> None:
+    # saved files know classes by these names alone
+    with pytest.raises(TypeError, match=r"credo\.elsewhere must not call a record Static: credo\.dynamics"):
+        record(type("Static", (), {"__module__": "credo.elsewhere", "__annotations__": {}}))
+    assert REGISTRY["Static"] is credo.Static

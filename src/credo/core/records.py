@@ -86,7 +86,10 @@ def record(cls: type[T]) -> type[T]:
     methods = {"__eq__": _equal, "__hash__": _hash, "__repr__": cls.__dict__.get("__repr__", _show)}
     for name, method in methods.items():
         setattr(cls, name, method)
-    REGISTRY[record_name(cls)] = cls
+    name = record_name(cls)
+    if name in REGISTRY and REGISTRY[name].__module__ != cls.__module__:
+        raise TypeError(f"{cls.__module__} must not call a record {name}: {REGISTRY[name].__module__} does.")
+    REGISTRY[name] = cls
     return cls
 
 

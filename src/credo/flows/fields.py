@@ -27,7 +27,7 @@ from credo.core.records import record, static_field
 from credo.core.types import Array, ArrayLike
 from credo.flows.discrete import jacobians_of_update, log_det_of_update, solve_stack
 
-__all__ = ["REACH", "Residual", "Step", "pack_size", "unpack"]
+__all__ = ["REACH", "FlowStep", "Residual", "pack_size", "unpack"]
 
 Residual: TypeAlias = Literal["bounded", "convex"]
 """What a step adds to a point: any hidden units under a bound, or the gradient of a convex function."""
@@ -46,7 +46,7 @@ SPAN = 4.0
 
 
 @record
-class Step:
+class FlowStep:
     """One step of a map.
 
     Attributes:
@@ -96,7 +96,7 @@ class Step:
         middle = solve(units - self.shift[None, :], 0) * jnp.exp(-self.log_scales)[None, :]
         bent = solve(middle, 1)
 
-        fixed: Step = jax.lax.stop_gradient(self)
+        fixed: FlowStep = jax.lax.stop_gradient(self)
         near = fixed._descend(bent) if self.convex else fixed._iterate(bent)
         # a Newton step doubles the digits, and carries the derivatives of the solution
         return near - self._newton(jax.lax.stop_gradient(near), bent)
@@ -147,7 +147,7 @@ def unpack(
     innovation: Array,
     residual: Residual = "bounded",
     strength: ArrayLike = 1.0,
-) -> Step:
+) -> FlowStep:
     """The step that a vector of numbers stands for.
 
     Arguments:
@@ -174,4 +174,4 @@ def unpack(
         out = outer.reshape(dim, width)
         lengths = jnp.sqrt(jnp.sum(out**2, axis=0) + 1e-12) * jnp.sqrt(jnp.sum(into**2, axis=1) + 1e-12)
         out = out / jnp.maximum(1, jnp.sum(lengths) / REACH)
-    return Step(SPAN * jnp.tanh(raw / SPAN), lower, out, into, bias, gate * innovation + free, convex)
+    return FlowStep(SPAN * jnp.tanh(raw / SPAN), lower, out, into, bias, gate * innovation + free, convex)

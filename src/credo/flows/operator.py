@@ -13,7 +13,7 @@ from credo.core.keys import as_key
 from credo.core.records import record, replace, static_field
 from credo.core.types import Array, Key, PyTree
 from credo.flows.features import axis_features, embedding_inputs, moved_inputs, strength
-from credo.flows.fields import Residual, Step, pack_size, unpack
+from credo.flows.fields import FlowStep, Residual, pack_size, unpack
 from credo.flows.frames import Frame, LogLikelihood, posterior_frame
 
 __all__ = ["Base", "FlowOperator", "Gradients", "Map", "Operator"]
@@ -95,7 +95,7 @@ class Map:
     """
 
     frame: Frame
-    steps: tuple[Step, ...]
+    steps: tuple[FlowStep, ...]
     target: Array
     scales: Array
 
@@ -292,7 +292,7 @@ class Operator:
         if self.gradients == "start":
             codes = _affine(params["code"], hidden).reshape(self.steps, -1)
             return replace(blank, steps=tuple(self._step(code, frame) for code in codes))
-        steps: tuple[Step, ...] = ()
+        steps: tuple[FlowStep, ...] = ()
         units = frame.units
         for layer in _portions(params["code"], self.steps):
             if steps:
@@ -303,7 +303,7 @@ class Operator:
             steps += (self._step(_affine(layer, hidden)[0], frame),)
         return replace(blank, steps=steps)
 
-    def _step(self, code: Array, frame: Frame) -> Step:
+    def _step(self, code: Array, frame: Frame) -> FlowStep:
         """The step that the hypernetwork's numbers stand for."""
         innovation, share = frame.shift * frame.scales, jnp.ones((), code.dtype)
         if self.proportionate:

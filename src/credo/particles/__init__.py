@@ -35,7 +35,7 @@ from credo.particles.mirror_descent import MirrorDescent
 from credo.particles.moves import KernelDraw, Metropolis, Move
 from credo.particles.one_pass import one_pass_smc
 from credo.particles.probability_flow import FokkerPlanckLearner, fokker_planck
-from credo.particles.proposals import Bootstrap, Proposal
+from credo.particles.proposals import BootstrapProposal, Proposal
 from credo.particles.resampling import effective_size, optimal_resample, resample
 from credo.particles.smoothing import SmoothDensity, smooth
 from credo.particles.stein import SteinLearner, svgd
@@ -45,7 +45,7 @@ from credo.particles.variational import NonparametricVariational
 
 __all__ = [
     "Adapted",
-    "Bootstrap",
+    "BootstrapProposal",
     "DaumHuang",
     "FlowProposal",
     "FokkerPlanckLearner",

@@ -16,7 +16,7 @@ from credo.models.model import Model
 from credo.particles.base import ParticleLearner
 from credo.particles.guided import Adapted, Guided
 from credo.particles.moves import Move
-from credo.particles.proposals import Bootstrap, Proposal
+from credo.particles.proposals import BootstrapProposal, Proposal
 from credo.particles.resampling import Resampling, effective_size, resample
 from credo.particles.smoothing import smooth
 
@@ -63,7 +63,7 @@ class ParticleFilter(ParticleLearner):
     model: Model
     particles: int = static_field(default=256)
     dynamics: Dynamics = Static()
-    proposal: Proposal = Bootstrap()
+    proposal: Proposal = BootstrapProposal()
     resampling: Resampling = static_field(default="systematic")
     threshold: ArrayLike = 0.5
     move: Move | None = None
@@ -161,5 +161,5 @@ def particle_filter(
     )
 
 
-_PROPOSALS: dict[str, Proposal] = {"bootstrap": Bootstrap(), "guided": Guided(), "adapted": Adapted()}
+_PROPOSALS: dict[str, Proposal] = {"bootstrap": BootstrapProposal(), "guided": Guided(), "adapted": Adapted()}
 """Each named proposal."""

@@ -11,7 +11,7 @@ from credo.core.records import record, replace
 from credo.core.types import Array, PyTree
 from credo.particles.base import ParticleLearner
 
-__all__ = ["Bootstrap", "Proposal", "weigh"]
+__all__ = ["BootstrapProposal", "Proposal", "weigh"]
 
 
 class Proposal(ABC):
@@ -19,7 +19,7 @@ class Proposal(ABC):
 
     Example:
         >>> import credo
-        >>> isinstance(credo.particles.Bootstrap(), Proposal)
+        >>> isinstance(credo.particles.BootstrapProposal(), Proposal)
         True
     """
 
@@ -55,11 +55,11 @@ class Proposal(ABC):
 
 
 @record
-class Bootstrap(Proposal):
+class BootstrapProposal(Proposal):
     """Propose what the dynamics say, and weigh by the likelihood.
 
     Example:
-        >>> Bootstrap().looks_back
+        >>> BootstrapProposal().looks_back
         False
     """
 

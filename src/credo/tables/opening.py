@@ -106,6 +106,8 @@ class ByteStream(io.RawIOBase):
         packed = self.stream.fileobj if isinstance(self.stream, gzip.GzipFile) else None
         if isinstance(packed, ByteStream):
             return packed.share()
+        if getattr(self.stream, "closed", False):
+            return 1.0  # whoever reads ahead has come to the end
         try:
             size = os.fstat(self.stream.fileno()).st_size
             return min(self.stream.tell() / size, 1.0) if size and self.stream.seekable() else None

@@ -25,8 +25,8 @@ from credo.experiments.pfbr import (
 )
 from credo.experiments.pfbr.pfbr_gaussian_world import (
     gaussian_problem,
+    later_tasks,
     mean_posteriors,
-    segments,
     simulate_means,
 )
 from credo.experiments.pfbr.pfbr_lds_world import exact_posteriors, simulate_systems
@@ -79,7 +79,7 @@ def test_the_posterior_of_a_mean_is_that_of_the_conjugate_filter() -> None:
 
 
 def test_segments_begin_from_the_posterior_after_some_observations() -> None:
-    tasks = segments(2, 8)
+    tasks = later_tasks(2, 8)
     variances = jax.vmap(tasks.begin)(jax.random.split(jax.random.key(0), 200)).cov[:, 0, 0]
     # after 0 to 90 observations of variance 9
     assert 9 / 99 <= float(variances.min()) < 0.11 and 0.8 < float(variances.max()) <= 1.0

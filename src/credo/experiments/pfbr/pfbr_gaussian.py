@@ -24,8 +24,8 @@ from credo.experiments.pfbr.pfbr_gaussian_world import (
     LENGTH,
     NormalTruth,
     gaussian_problem,
+    later_tasks,
     mean_posteriors,
-    segments,
     simulate_means,
 )
 from credo.experiments.pfbr.pfbr_methods import STATIC, select
@@ -165,7 +165,7 @@ def _scores(draws: int, particles: WeightedSet, truth: NormalTruth, key: Array) 
 
 def make_flows(dim: int, plan: GaussianPlan) -> Flows:
     """Return what is trained in a dimension."""
-    tasks = segments(dim, plan.particles)
+    tasks = later_tasks(dim, plan.particles)
     return Flows(lambda operator: tasks, plan.steps, OPERATOR, plan=TRAINING)
 
 

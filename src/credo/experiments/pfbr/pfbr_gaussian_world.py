@@ -23,11 +23,11 @@ from credo.flows.tasks import Filtered
 __all__ = [
     "LENGTH",
     "NOISE_VAR",
+    "LaterTasks",
     "NormalTruth",
-    "Segments",
     "gaussian_problem",
+    "later_tasks",
     "mean_posteriors",
-    "segments",
     "simulate_means",
 ]
 
@@ -51,7 +51,7 @@ def gaussian_problem(dim: int) -> Problem:
 
 
 @record
-class Segments(LinearGaussianTasks):
+class LaterTasks(LinearGaussianTasks):
     """Tasks of a few observations, whose prior is the posterior after some others, as published.
 
     Arguments:
@@ -66,7 +66,7 @@ class Segments(LinearGaussianTasks):
         return LinearGaussianTasks.begin(replace(self, initial_cov=NOISE_VAR / (NOISE_VAR + count)), second)
 
 
-def segments(dim: int, particles: int) -> Segments:
+def later_tasks(dim: int, particles: int) -> LaterTasks:
     """Return the tasks to train on: 10 observations after 0 to 90 others.
 
     Arguments:
@@ -74,7 +74,7 @@ def segments(dim: int, particles: int) -> Segments:
         particles: the number of particles.
     """
     eye = jnp.eye(dim, dtype=jnp.float32)
-    return Segments(eye, 0.0, eye, NOISE_VAR, length=SEGMENT, particles=particles)
+    return LaterTasks(eye, 0.0, eye, NOISE_VAR, length=SEGMENT, particles=particles)
 
 
 def simulate_means(

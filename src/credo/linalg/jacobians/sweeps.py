@@ -20,7 +20,7 @@ from credo.core.types import Array
 from credo.linalg.jacobians.layers import arms, meet, meet_both, width
 from credo.linalg.matrices import scale_rows, symmetric
 
-__all__ = ["Layers", "Products", "by_layer", "measure", "outer_sum", "turn"]
+__all__ = ["LayerProducts", "Layers", "by_layer", "measure", "outer_sum", "turn"]
 
 S = TypeVar("S")
 T = TypeVar("T")
@@ -45,7 +45,7 @@ half the time of its reduction.
 
 
 @record
-class Products:
+class LayerProducts:
     """Small products of W (R, P) and of the products J (n, P) of outer rows with a diagonal metric D.
 
     Attributes:
@@ -82,7 +82,9 @@ class Block:
         return jax.lax.dynamic_slice_in_dim(h, self.first, self.count, axis=1)
 
 
-def measure(base: Array, factor: Array, layers: Layers, metrics: tuple[bool, ...]) -> tuple[Products, ...]:
+def measure(
+    base: Array, factor: Array, layers: Layers, metrics: tuple[bool, ...]
+) -> tuple[LayerProducts, ...]:
     """The small products in some metrics: D = 1 / y where an entry is True, and D = I where it is False.
 
     Arguments:
@@ -126,7 +128,9 @@ def measure(base: Array, factor: Array, layers: Layers, metrics: tuple[bool, ...
         )
         count = groups * each
         found.append(
-            Products(symmetric(total), mutual.reshape(rank, count), symmetric(gram.reshape(count, count)))
+            LayerProducts(
+                symmetric(total), mutual.reshape(rank, count), symmetric(gram.reshape(count, count))
+            )
         )
     return tuple(found)
 

@@ -18,7 +18,7 @@ from credo.linalg.gains import kalman_weights
 from credo.linalg.jacobians.left import Left, enter, leave
 from credo.linalg.jacobians.protocol import Assimilated, Crossed
 from credo.linalg.jacobians.subspaces import leading_frame
-from credo.linalg.jacobians.sweeps import Layers, Products, measure, turn
+from credo.linalg.jacobians.sweeps import LayerProducts, Layers, measure, turn
 from credo.linalg.matrices import eigh, precision, safe_sqrt, scale_rows, solve_lower, symmetric
 
 __all__ = ["Outer", "OuterCross", "assimilate", "couple_ridge", "leading"]
@@ -84,7 +84,7 @@ def couple_ridge(base: Array, factor: Array, rows: Outer) -> tuple[Array, Array]
     return _ridge(found, rows.left)
 
 
-def _ridge(found: Products, left: Left) -> tuple[Array, Array]:
+def _ridge(found: LayerProducts, left: Left) -> tuple[Array, Array]:
     """c (k, R) and J S J' (k, k), given the products in the metric 1/y. Cost: k^2 R."""
     own, mutual = found.own, leave(found.mutual, left)
     mine = symmetric(leave(leave(found.gram, left).T, left))
@@ -122,7 +122,7 @@ def assimilate(
 
 
 def _forget(
-    base: Array, factor: Array, rows: Outer, found: Products, rank: int, move: tuple[Array, Array] | None
+    base: Array, factor: Array, rows: Outer, found: LayerProducts, rank: int, move: tuple[Array, Array] | None
 ) -> tuple[Array, Array, Array]:
     """y', W', and the row c W + u J, divided by y, for a move (c, u) of the mean.
 
