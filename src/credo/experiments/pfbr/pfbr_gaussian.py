@@ -82,7 +82,7 @@ PLANS: dict[Size, GaussianPlan] = {
         256,
         5000,
         STATIC,
-        {"PFBR, ours": 1000, "PFBR, ours, no base": 1500},
+        {"PFBR, ours": 3000, "PFBR, ours, no base": 3000},
         {"SVGD": 2, "Fokker-Planck flow": 2},
     ),
 }
