@@ -69,6 +69,21 @@ def test_a_guard_goes_by_temperatures_where_the_operator_is_far_from_the_target(
     assert abs(info.log_evidence - exact) < 1.0
 
 
+def test_a_guard_knows_the_constant_of_a_target_whatever_the_points_come_from() -> None:
+    count = 4000
+    points = jax.random.uniform(jax.random.key(2), (count, 1), minval=-5.0, maxval=5.0)
+    equal, uniform = jnp.full(count, -jnp.log(count)), jnp.full(count, -jnp.log(10.0))
+
+    def target(rows: Array) -> Array:
+        return jnp.log(3.0) - 0.5 * (rows[:, 0] / 0.3) ** 2 - jnp.log(0.3 * jnp.sqrt(2 * jnp.pi))
+
+    guard = Guard(threshold=0.9, move=None)
+    after = guard.mend(jax.random.key(3), points, equal, uniform, target)
+    # the weights of uniform points have a mean square of 9.4
+    assert abs(after.log_evidence - jnp.log(3.0)) < 4 * jnp.sqrt(8.4 / count)
+    assert abs(jnp.std(after.values) - 0.3) < 0.03 and jnp.all(after.log_weights == equal)
+
+
 def test_a_normal_density_forecasts_with_more_points_than_particles() -> None:
     learner = pfbr(MODEL, OPERATOR, 20, WALK, density="normal")
     exact, _ = kalman()
