@@ -24,13 +24,13 @@ class Source(Protocol):
     Example:
         >>> import credo, jax, jax.numpy as jnp
         >>> @credo.record
-        ... class Uniform:
+        ... class Box:
         ...     def draw(self, key, count):
         ...         return jax.random.uniform(key, (count, 1))
         ...     def log_prob(self, value):
         ...         return jnp.where((value[0] >= 0) & (value[0] <= 1), 0.0, -jnp.inf)
         >>> learner = credo.particle_filter(credo.Model(lambda z, x: z, credo.Normal(1.0)), particles=50)
-        >>> float(learner.init(jnp.zeros(1), prior=Uniform()).mean[0]) > 0.3
+        >>> float(learner.init(jnp.zeros(1), prior=Box()).mean[0]) > 0.3
         True
     """
 

@@ -30,12 +30,12 @@ class Dynamics(ABC):
 
         >>> import credo, jax.numpy as jnp
         >>> @credo.record
-        ... class Drift(Dynamics):
+        ... class SteadyDrift(Dynamics):
         ...     speed: float
         ...     def move(self, mean, cov, anchor, t, dt):
         ...         return mean + self.speed * (1.0 if dt is None else dt), cov
         >>> model = credo.Model(lambda w, x: x @ w, credo.Normal(0.1))
-        >>> learner = credo.extended_kalman(model, dynamics=Drift(0.5))
+        >>> learner = credo.extended_kalman(model, dynamics=SteadyDrift(0.5))
         >>> learner.predict(learner.init(jnp.zeros(2)), 2.0).mean
         Array([1., 1.], dtype=float32)
     """
