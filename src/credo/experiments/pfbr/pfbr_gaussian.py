@@ -92,6 +92,7 @@ TRAINING = Plan(batch=32, every=500, stages=10)
 
 SHOWN = (
     "exact draws",
+    "PFBR, our base",
     "PFBR, ours",
     "PFBR, ours, no base",
     "stochastic EnKF",
