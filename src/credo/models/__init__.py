@@ -11,10 +11,12 @@ from credo.models.features import RandomFeatures
 from credo.models.model import Model, Picked, joint
 from credo.models.networks import CNN, MLP, Linear
 from credo.models.partial import freeze, last_layer, random_basis, subspace, svd_basis
+from credo.models.views import Clipped
 
 __all__ = [
     "CNN",
     "MLP",
+    "Clipped",
     "Linear",
     "Model",
     "Picked",
