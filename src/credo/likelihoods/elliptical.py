@@ -71,6 +71,11 @@ class NormalPredictive(Predictive):
         """P(Y <= y) of each output."""
         return jst.norm.cdf(jnp.asarray(y, self.loc.dtype), self.mean, self.sd)
 
+    def heavier(self, df: Array) -> StudentTPredictive:
+        """t(df, loc, cov (df - 2) / df)."""
+        df = df.astype(self.loc.dtype)
+        return StudentTPredictive(df, self.loc, (df - 2.0) / df * self.cov)
+
     def quantile(self, p: ArrayLike) -> Array:
         """loc + sd * the standard normal quantile."""
         return _spread_quantile(jss.ndtri, p, self.mean, self.sd)
@@ -135,6 +140,13 @@ class StudentTPredictive(Predictive):
     def cdf(self, y: PyTree) -> Array:
         """P(Y <= y) of each output."""
         return student_cdf((jnp.asarray(y, self.loc.dtype) - self.mean) / self.scale, self.df)
+
+    def heavier(self, df: Array) -> StudentTPredictive:
+        """t(df, loc, shape own / (own - 2) (df - 2) / df), where the own degrees of freedom are more than df."""
+        df = df.astype(self.loc.dtype)
+        light = self.df > df
+        ratio = jnp.where(light, self.df / jnp.where(light, self.df - 2.0, 1.0) * ((df - 2.0) / df), 1.0)
+        return StudentTPredictive(jnp.where(light, df, self.df), self.loc, ratio * self.shape)
 
     @verb
     def quantile(self, p: ArrayLike) -> Array:
