@@ -136,6 +136,24 @@ def _narrowed(root: Array, white: Array) -> Array:
     return jsl.solve_triangular(chol, root.T, lower=True).T
 
 
+def _framed(matrix: Array, scale: Array) -> Array:
+    """diag(a) S diag(a) for a number a or an array (P,), symmetric to the last bit where S is."""
+    if scale.ndim == 0:
+        return matrix * scale**2
+    return matrix * (scale[:, None] * scale[None, :])
+
+
+def _raised(matrix: Array, noise: Array) -> Array:
+    """S + diag(d) for a number d or an array (P,). It touches P numbers of a matrix of which no other use is
+    made; the sum with the matrix diag(d) would take a pass of its own.
+    """
+    places = jnp.arange(matrix.shape[0])
+    raised: Array = matrix.at[places, places].add(
+        noise, indices_are_sorted=True, unique_indices=True, mode="promise_in_bounds"
+    )
+    return raised
+
+
 @record
 class RootCovariance(FullCovariance):
     """The covariance S = W W', kept as its square root W (P, P), which need not be triangular.
@@ -310,8 +328,13 @@ class DenseCovariance(FullCovariance):
     def affine(self, scale: Array, noise: Array) -> DenseCovariance:
         """Exact. Cost: P^2."""
         scale, noise = as_like(scale, self.matrix), as_like(noise, self.matrix)
-        matrix = scale_rows(scale_rows(self.matrix, scale).T, scale)
-        return DenseCovariance(matrix + jnp.diag(jnp.broadcast_to(noise, (self.size,))))
+        return DenseCovariance(_raised(_framed(self.matrix, scale), noise))
+
+    def affine_within(self, scale: Array, noise: Array, limit: Array) -> DenseCovariance:
+        """Exact, in one pass over S, since the variances of the result are known before it. Cost: P^2."""
+        scale, noise = as_like(scale, self.matrix), as_like(noise, self.matrix)
+        within = jnp.sqrt(jnp.minimum(limit / (scale**2 * self.diag() + noise), 1.0))
+        return self.affine(scale * within, noise * within**2)
 
     def mix(self, scale: Array, other: Readable, share: Array) -> DenseCovariance:
         """Exact. Cost: P^2."""
