@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-
 from credo.adapt import Calibrated, Each, Experts
 from credo.beliefs import InverseGamma
 from credo.core.errors import require_choice, require_integer
@@ -101,7 +100,9 @@ def auto(
             return Bernoulli() if classes == 2 else Categorical(classes)
         return Poisson("secant") if task == "count" else learned_noise(member)
 
-    return bank_of(members_of(task, inputs, outputs, breadth), likelihood, (inputs,), outputs, seed, task=task)
+    return bank_of(
+        members_of(task, inputs, outputs, breadth), likelihood, (inputs,), outputs, seed, task=task
+    )
 
 
 def learned_noise(member: Member) -> Normal:
@@ -137,7 +138,7 @@ def bank_of(
     learners, begins, spreads = [], [], []
     scales, tails = defaults.SCALES[task]
     for member in members:
-        net = network(member.network, outputs, shape, seed, defaults.BANK_ACTIVATION)
+        net = network(member.network, outputs, shape, seed, member.activation)
         params = first_parameters(net, shape, seed, start)
         model = Model(Clipped(net, member.clip), likelihood(member))
         # a walk also where its variance is 0, so that all members of a network share one program

@@ -9,11 +9,11 @@ import numpy as np
 
 from credo.core.errors import CredoError
 from credo.core.types import PyTree
+from credo.sessions import defaults, passes
 from credo.sessions.architecture import Network
 from credo.sessions.assembly import build, members
 from credo.sessions.encoding import Encoding, TableEncoding
 from credo.sessions.growth import embed, embed_bank, positions, slots
-from credo.sessions import defaults, passes
 from credo.sessions.networks import count_parameters, first_parameters, network, outputs_of
 from credo.sessions.posterior import Posterior
 from credo.sessions.resolution import require_memory
