@@ -1,4 +1,4 @@
-"""Where the learner of a session must change: at a new class, and at the first count that is learned."""
+"""Where a chunk begins anew: at a new class, and where the first targets have said in which units they are."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def limit(settings: Settings, encoding: Encoding) -> None:
 
 
 def starts(session: Session, y: np.ndarray) -> list[int]:
-    """The rows at which a chunk begins: the first of each new class, and the first count that is learned.
+    """The rows at which a chunk begins: the first of each new class, and the first after the warm-up of numbers.
 
     Arguments:
         session: the session before these rows.
@@ -42,7 +42,7 @@ def starts(session: Session, y: np.ndarray) -> list[int]:
     """
     if session.known is not None:
         return passes.arrivals(y, session.known)
-    return [WARMUP - int(session.scaler.count[0])] if session.settings.task == "count" else []
+    return [WARMUP - int(session.scaler.count[0])]
 
 
 def widen(session: Session, classes: int) -> None:
