@@ -65,7 +65,7 @@ FULL_LIMIT, FULL_MOVING_LIMIT = 700, 64
 """The most parameters for which the whole covariance is kept: as a rule, and where a row costs P^3
 (inflation, bog, bbb, mc-hess, and blr with any drift)."""
 
-FULL_COST, BANK_RANK = 150_000, 20
+FULL_COST, BANK_RANK = 300_000, 20
 """Members of a bank keep the whole covariance where C P^2 is at most this, and elsewhere a low rank."""
 
 SWITCHING = (1e-4, 1e-3, 1e-2)

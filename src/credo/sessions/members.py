@@ -34,6 +34,7 @@ class Member:
         clip: the largest size of a standardised number that this member sees.
         forgetting: the factor by which what is known of the noise shrinks at each row (regression).
         activation: the non-linearity of a perceptron.
+        noise: whether all rows share one noise variance, or each has its own by its inputs (regression).
 
     Example:
         >>> print(Member(LINEAR, walk=1e-3, prior_var=16.0), "|", Member(FEATURES, prior_var=1.0, clip=8.0))
@@ -46,13 +47,16 @@ class Member:
     clip: float = 3.0
     forgetting: float = 1.0
     activation: Literal["elu", "tanh"] = "elu"
+    noise: Literal["shared", "input"] = "shared"
 
     def __str__(self) -> str:
         name = f"{self.network} {self.activation}" if self.network.kind == "mlp" else str(self.network)
         parts = [name, f"walk {self.walk:g}" if self.walk else "static", f"prior {self.prior_var:g}"]
         if self.clip != 3.0:
             parts.append(f"clip {self.clip:g}")
-        if self.forgetting != 1.0:
+        if self.noise == "input":
+            parts.append("noise by the inputs")
+        elif self.forgetting != 1.0:
             parts.append(f"noise {self.forgetting:g}")
         return ", ".join(parts)
 
@@ -83,6 +87,7 @@ _HIDDEN_NUMBERS = (
     Member(HIDDEN, 1e-4, 16.0, forgetting=0.97, activation="tanh"),
     Member(HIDDEN, 0.0, 16.0, forgetting=0.99),
     Member(HIDDEN, 1e-3, 64.0, forgetting=0.97),
+    Member(HIDDEN, 0.0, 4.0, activation="tanh", noise="input"),
 )
 _WIDE_CLASSES = (
     Member(HIDDEN, 0.0, 4.0),
@@ -111,11 +116,11 @@ def members_of(task: TaskName, inputs: int, outputs: int, breadth: Breadth = "de
         'mlp:50'
     """
     numbers, wide = task == "regression", breadth == "wide"
-    deep = _HIDDEN_NUMBERS if numbers else _HIDDEN_CLASSES
+    deep: tuple[Member, ...] = _HIDDEN_NUMBERS if numbers else _HIDDEN_CLASSES
     if wide:
         deep += _WIDE_NUMBERS if numbers else _WIDE_CLASSES
     hidden = Network("mlp", (50,) if outputs > 1 else (20,))
-    members = _LINEAR_NUMBERS if numbers else _LINEAR_CLASSES
+    members: tuple[Member, ...] = _LINEAR_NUMBERS if numbers else _LINEAR_CLASSES
     members += tuple(replace(member, network=hidden) for member in deep)
     if wide and outputs == 1 and inputs <= MOST_INPUTS:
         members += _WAVES
