@@ -111,7 +111,7 @@ class Calibrated(Wrapper[Calibration[B], B], Generic[B]):
     @property
     def size(self) -> int:
         """The number K of candidates."""
-        return jnp.shape(self.scales)[0] * (1 + jnp.shape(self.tails)[0])
+        return np.shape(self.scales)[0] * (1 + np.shape(self.tails)[0])
 
     def wrap(self, prior: B) -> Calibration[B]:
         """The inner learner's first belief, and equal weights."""
@@ -136,7 +136,8 @@ class Calibrated(Wrapper[Calibration[B], B], Generic[B]):
             return own
         heavy = jax.vmap(lambda df: jax.vmap(lambda one: one.heavier(df))(own))(tails)
         heavy = jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:]), heavy)
-        if jax.tree.structure(own) == jax.tree.structure(heavy):
+        kinds: list[object] = [jax.tree.structure(own), jax.tree.structure(heavy)]
+        if kinds[0] == kinds[1]:
             return jax.tree.map(lambda *leaves: jnp.concatenate(leaves), own, heavy)
         first = scales.shape[0]
         return Groups((own, heavy), (tuple(range(first)), tuple(range(first, self.size))))
