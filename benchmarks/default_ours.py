@@ -18,7 +18,10 @@ from credo.sessions.tally import Tally
 __all__ = ["ours"]
 
 TIMED = 5000
-"""The rows of the second run, which measures the speed when everything is compiled."""
+"""The most rows of the second run, which measures the speed when everything is compiled."""
+
+WARM = 300
+"""The rows that a session learns before, so that everything is compiled."""
 
 
 class _Recorder(Tally):
@@ -86,8 +89,12 @@ def _session(stream: Stream, options: Mapping[str, Any] | None) -> Session:
 
 
 def _speed(stream: Stream, options: Mapping[str, Any] | None) -> float:
-    session = _session(stream, options)
-    rows = {name: cells[:TIMED] for name, cells in stream.rows.items()}
-    started = time.perf_counter()
-    session.learn(rows)
-    return min(len(stream.target), TIMED) / (time.perf_counter() - started)
+    """Rows a second of a session that only learns and scores, as the command does, once it is compiled."""
+    seconds = 0.0
+    for most in (WARM, TIMED):
+        session = _session(stream, options)
+        rows = {name: cells[:most] for name, cells in stream.rows.items()}
+        started = time.perf_counter()
+        session.learn(rows)
+        seconds = time.perf_counter() - started
+    return min(len(stream.target), TIMED) / seconds

@@ -73,33 +73,6 @@ class River:
         self.model.learn_one(dict(enumerate(x.tolist())), int(y) if self.classes else y)
 
 
-class VowpalWabbit:
-    """Vowpal Wabbit with its adaptive, normalised, invariant updates, and further options."""
-
-    def __init__(self, classes: int, options: str) -> None:
-        many = f"--oaa {classes} --probabilities --loss_function logistic"
-        task = {0: "", 2: "--loss_function logistic --link logistic"}.get(classes, many)
-        workspace: Any = importlib.import_module("vowpalwabbit").Workspace
-        self.model = workspace(f"{task} {options} --quiet")
-        self.classes = classes
-
-    def predict(self, x: np.ndarray) -> Answer:
-        """Probabilities, or a number."""
-        answer = self.model.predict(_text(x))
-        if self.classes == 0:
-            return np.array([answer, math.nan])
-        return np.array([1.0 - answer, answer]) if self.classes == 2 else np.array(answer)
-
-    def learn(self, x: np.ndarray, y: float) -> None:
-        """One row."""
-        label = {0: f"{y:.9g}", 2: "1" if y > 0 else "-1"}.get(self.classes, str(int(y) + 1))
-        self.model.learn(f"{label} {_text(x)}")
-
-
-def _text(x: np.ndarray) -> str:
-    return "| " + " ".join(f"{place}:{value:.9g}" for place, value in enumerate(x.tolist()) if value)
-
-
 class Moments:
     """Running means and standard deviations (Welford), to standardise by."""
 
@@ -123,6 +96,41 @@ class Moments:
         """A row in units of the standard deviations."""
         units: np.ndarray = (x - self.mean) / self.sd
         return units
+
+
+class VowpalWabbit:
+    """Vowpal Wabbit with its adaptive, normalised, invariant updates, and further options.
+
+    Numbers to predict are standardised online, since a default update moves by a bounded step in their units.
+    """
+
+    def __init__(self, classes: int, options: str) -> None:
+        many = f"--oaa {classes} --probabilities --loss_function logistic"
+        task = {0: "", 2: "--loss_function logistic --link logistic"}.get(classes, many)
+        workspace: Any = importlib.import_module("vowpalwabbit").Workspace
+        self.model = workspace(f"{task} {options} --quiet")
+        self.classes = classes
+        self.targets = Moments(1)
+
+    def predict(self, x: np.ndarray) -> Answer:
+        """Probabilities, or a number."""
+        answer = self.model.predict(_text(x))
+        if self.classes == 0:
+            return np.array([self.targets.mean[0] + self.targets.sd[0] * answer, math.nan])
+        return np.array([1.0 - answer, answer]) if self.classes == 2 else np.array(answer)
+
+    def learn(self, x: np.ndarray, y: float) -> None:
+        """One row."""
+        if self.classes == 0:
+            self.targets.add(np.array([y]))
+            label = f"{self.targets.standardise(np.array([y]))[0]:.9g}"
+        else:
+            label = ("1" if y > 0 else "-1") if self.classes == 2 else str(int(y) + 1)
+        self.model.learn(f"{label} {_text(x)}")
+
+
+def _text(x: np.ndarray) -> str:
+    return "| " + " ".join(f"{place}:{value:.9g}" for place, value in enumerate(x.tolist()) if value)
 
 
 class ScikitLearn:

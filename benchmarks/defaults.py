@@ -102,7 +102,10 @@ def run(folder: Path, names: list[str], only: str | None, again: bool, ablate: b
         rows = stream(name)
         for peer in () if ablate else peers_of(len(rows.classes)):
             if only in (None, peer) and (again or not path_of(folder, name, peer).exists()):
-                run_peer(folder, name, rows, peer, again)
+                try:
+                    run_peer(folder, name, rows, peer, again)
+                except (ImportError, ArithmeticError, ValueError) as error:
+                    print(f"{name}, {peer}: no scores, {type(error).__name__}: {error}", flush=True)
         variations = {f"{OURS}, {key}": options for key, options in VARIATIONS.items()}
         for title, options in variations.items() if ablate else ((OURS, {}),):
             if only in (None, title) and (again or not path_of(folder, name, title).exists()):
@@ -134,6 +137,12 @@ def main() -> None:
     groups = {"chosen": list(CHOSEN), "held": list(HELD)}
     wanted = arguments.streams.split(",") if arguments.streams else list(groups)
     names = [name for word in wanted for name in groups.get(word, [word])]
+    for name in names:
+        if name not in {**CHOSEN, **HELD}:
+            parser.error(f"--streams must name streams, chosen or held; got {name!r}")
+    methods = [*peers_of(0), *peers_of(3), OURS, *(f"{OURS}, {key}" for key in VARIATIONS)]
+    if arguments.only not in (None, *methods):
+        parser.error(f"--only must be one of {', '.join(dict.fromkeys(methods))}; got {arguments.only!r}")
     if arguments.markdown:
         entries = [json.loads(path.read_text()) for path in sorted(folder.glob("*.json"))]
         print(tables([entry for entry in entries if entry["stream"] in names], names, OURS))
