@@ -6,8 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
+from default_streams import HELD, Stream
 
-__all__ = ["tables"]
+__all__ = ["described", "tables"]
 
 Entry: TypeAlias = Mapping[str, Any]
 Table: TypeAlias = dict[str, dict[str, Mapping[str, Any]]]
@@ -28,8 +29,10 @@ METRICS = {
         "crps": "CRPS",
     },
 }
-SPEED = ("rows_per_second", "Rows a second")
+SPEED = ("rows_per_second", "Rows a second of processor time")
 COVERAGE = 0.9
+COVERS = (0.88, 0.92)
+LARGEST_ECE = 0.03
 TOLERANCE = 1.02
 
 
@@ -66,6 +69,17 @@ def tables(entries: Sequence[Entry], names: Sequence[str], ours: str) -> str:
         sections += ["## Ablations: log loss with a setting changed, less that of the default"]
         sections.append(_ablations(entries, variations, names, ours))
     return "\n\n".join(sections)
+
+
+def described(streams: Mapping[str, Stream]) -> str:
+    """The streams, with their sizes."""
+    lines = [_line(["stream", "members were chosen on it", "task", "rows", "columns", "classes"])]
+    lines.append(_line(["---", "---", "---", "--:", "--:", "--:"]))
+    for name, (columns, target, task) in streams.items():
+        classes = str(len(np.unique(target))) if task == "classification" else ""
+        chosen = "no" if name in HELD else "yes"
+        lines.append(_line([name, chosen, task, f"{len(target):,}", str(len(columns)), classes]))
+    return "\n".join(["## The streams", "", *lines])
 
 
 def _summary(table: Table, task: str, ours: str) -> list[str]:
@@ -110,6 +124,17 @@ def _count(own: np.ndarray, others: np.ndarray) -> str:
     return f"{int((own <= others).sum())} of {len(own)}"
 
 
+def _behind(table: Table, ours: str) -> list[str]:
+    """The streams on which a peer's log loss is less than ours, and by how much."""
+    words = []
+    for name, row in table.items():
+        best = min(row, key=lambda peer: row[peer]["log_loss"])
+        if best != ours:
+            gap = row[ours]["log_loss"] - row[best]["log_loss"]
+            words.append(f"{name} ({best} by {gap:.3f} nats)")
+    return words
+
+
 def _mean(table: Table, metric: str, peer: str) -> str:
     return f"{np.mean([row[peer][metric] for row in table.values()]):.3f}"
 
@@ -118,7 +143,16 @@ def _settled(table: Table, metric: str, peer: str) -> str:
     late = [row[peer][metric] for row in table.values() if row[peer][metric] is not None]
     if not late:
         return "and no stream has more than 2,000 rows"
-    return f"and from {min(late):.3f} to {max(late):.3f} after 2,000 rows"
+    good = sum(number <= LARGEST_ECE if metric.startswith("ece") else _covers(number) for number in late)
+    limits = f"at most {LARGEST_ECE}" if metric.startswith("ece") else f"from {COVERS[0]} to {COVERS[1]}"
+    return (
+        f"and from {min(late):.3f} to {max(late):.3f} after 2,000 rows, "
+        f"where it is {limits} on {good} of {len(late)} streams"
+    )
+
+
+def _covers(coverage: float) -> bool:
+    return COVERS[0] <= coverage <= COVERS[1]
 
 
 def _rank(table: Table, peer: str) -> float:

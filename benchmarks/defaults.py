@@ -25,7 +25,7 @@ from default_ours import ours
 from default_peers import numbers_of, peers_of
 from default_scores import Scores, class_scores, normal_scores
 from default_streams import CHOSEN, HELD, Stream, stream
-from default_tables import tables
+from default_tables import described, tables
 
 OURS = "credo"
 
@@ -44,20 +44,20 @@ def path_of(folder: Path, name: str, peer: str) -> Path:
 
 
 def answers_of(rows: Stream, peer: str) -> tuple[np.ndarray, float]:
-    """What a peer says about every row before it learns it, and the seconds that it took.
+    """What a peer says about every row before it learns it, and the processor's seconds that it took.
 
     The answers are probabilities (N, C), or means and standard deviations (N, 2), NaN where there are none.
     """
     x, y, classes = numbers_of(rows.columns), _numbered(rows), len(rows.classes)
     learner = peers_of(classes)[peer]()
     answers = np.full((len(y), classes or 2), np.nan)
-    started = time.perf_counter()
+    started = time.process_time()
     for row, target, place in zip(x, y.tolist(), answers, strict=True):
         answer = learner.predict(row)
         if answer is not None:
             place[:] = answer
         learner.learn(row, target)
-    return answers, time.perf_counter() - started
+    return answers, time.process_time() - started
 
 
 def scores_of(rows: Stream, answers: np.ndarray, own_sd: bool = True) -> Scores:
@@ -145,6 +145,7 @@ def main() -> None:
         parser.error(f"--only must be one of {', '.join(dict.fromkeys(methods))}; got {arguments.only!r}")
     if arguments.markdown:
         entries = [json.loads(path.read_text()) for path in sorted(folder.glob("*.json"))]
+        print(described({name: stream(name) for name in names}), end="\n\n")
         print(tables([entry for entry in entries if entry["stream"] in names], names, OURS))
         return
     with warnings.catch_warnings():
