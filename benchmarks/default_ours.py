@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,7 @@ from default_streams import Stream
 from credo.metrics import Scores as RowScores
 from credo.sessions import Session
 from credo.sessions.defaults import SCHEMA_ROWS
+from credo.sessions.forecasts import Forecasts
 from credo.sessions.tally import Tally
 
 __all__ = ["ours"]
@@ -66,18 +67,29 @@ def ours(stream: Stream, options: Mapping[str, Any] | None = None) -> Scores:
             raise ValueError(f"the session scored no row before row {before + 1}; expected {FIRST + 1}.")
         scores = number_scores(mean, log_prob, pit, quantiles, stream.target)
     else:
-        labels = np.searchsorted(stream.classes, stream.target)
-        probs = np.zeros((len(labels), len(stream.classes)))
-        first = 0
-        for part in forecasts:
-            assert part.probs is not None
-            places = np.searchsorted(stream.classes, part.classes)
-            probs[first : first + len(part.lines), places] = part.probs
-            first += len(part.lines)
-        scores = class_scores(probs, labels)
+        scores = class_scores(_probs(stream, forecasts), np.searchsorted(stream.classes, stream.target))
     scores["seconds"] = seconds
     scores["rows_per_second"] = _speed(stream, options)
     return scores
+
+
+def _probs(stream: Stream, forecasts: Sequence[Forecasts]) -> np.ndarray:
+    """The probabilities of the stream's classes (N, C).
+
+    A session makes room for a class when its first row comes, before it forecasts that row. Until then nothing
+    was said about the class, so here its probability is 0 up to that row.
+    """
+    probs = np.zeros((len(stream.target), len(stream.classes)))
+    first = 0
+    for part in forecasts:
+        assert part.probs is not None
+        probs[first : first + len(part.lines), np.searchsorted(stream.classes, part.classes)] = part.probs
+        first += len(part.lines)
+    for number, label in enumerate(stream.classes):
+        arrival = int(np.argmax(stream.target == label))
+        if arrival >= SCHEMA_ROWS:
+            probs[: arrival + 1, number] = 0.0
+    return probs
 
 
 def _session(stream: Stream, options: Mapping[str, Any] | None) -> Session:
