@@ -76,8 +76,8 @@ def ours(stream: Stream, options: Mapping[str, Any] | None = None) -> Scores:
 def _probs(stream: Stream, forecasts: Sequence[Forecasts]) -> np.ndarray:
     """The probabilities of the stream's classes (N, C).
 
-    A session makes room for a class when its first row comes, before it forecasts that row. Until then nothing
-    was said about the class, so here its probability is 0 up to that row.
+    A session makes room for a class when its first row comes, before it forecasts that row. Until then
+    nothing was said about the class, so here its probability is 0 up to that row.
     """
     probs = np.zeros((len(stream.target), len(stream.classes)))
     first = 0
