@@ -166,6 +166,12 @@ class LikelihoodBase:
         nodes, log_weights = integration_nodes(eta.shape[0], eta.dtype)
         return MixturePredictive(self, eta[None, :] + nodes @ spread_root(cov).T, log_weights)
 
+    def scaled(
+        self, eta: Array, cov: Array, scale: ArrayLike, noise: InverseGamma | None = None
+    ) -> Predictive:
+        """The predictive for eta ~ N(eta, scale cov), where scale is at least 0."""
+        return self.linearized(eta, jnp.asarray(scale, cov.dtype) * cov, noise)
+
     def mixture(self, etas: Array, noise: InverseGamma | None = None) -> Predictive:
         """The equal mixture over values (M, C) of eta, such as Monte Carlo draws."""
         weights = jnp.full(etas.shape[0], -np.log(etas.shape[0]), etas.dtype)

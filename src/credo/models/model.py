@@ -20,7 +20,7 @@ from credo.linalg.jacobians import DenseRows, OuterRows, Rows
 from credo.models.affine import is_affine
 from credo.models.networks import MLP, Linear
 
-__all__ = ["Apply", "Model", "Picked", "joint"]
+__all__ = ["Apply", "Model", "Picked", "as_apply", "joint"]
 
 Apply: TypeAlias = Callable[[PyTree, PyTree], Array]
 """A function from parameters and one row of inputs to the outputs, a scalar or (C,)."""
@@ -48,6 +48,12 @@ class Function:
         return name if isinstance(name, str) else repr(self.function)
 
 
+def as_apply(function: Apply) -> Apply:
+    """A function as a record, so that it is part of a tree; a record, and what is no function, as it is."""
+    known = REGISTRY.get(record_name(type(function))) is type(function)
+    return function if known or not callable(function) else Function(function)
+
+
 @record
 class Picked:
     """One output of a network with K outputs: apply(params, (x, k)) = network(params, x)[k].
@@ -69,8 +75,7 @@ class Picked:
     network: Apply
 
     def __post_init__(self) -> None:
-        if callable(self.network) and REGISTRY.get(record_name(type(self.network))) is not type(self.network):
-            object.__setattr__(self, "network", Function(self.network))
+        object.__setattr__(self, "network", as_apply(self.network))
 
     @property
     def start(self) -> PyTree:
@@ -111,8 +116,7 @@ class Model:
     def __post_init__(self) -> None:
         if not callable(self.apply):
             raise CredoError(f"apply must be a function of (params, x); got {self.apply!r}.")
-        if REGISTRY.get(record_name(type(self.apply))) is not type(self.apply):
-            object.__setattr__(self, "apply", Function(self.apply))
+        object.__setattr__(self, "apply", as_apply(self.apply))
         if callable(self.likelihood) and not isinstance(self.likelihood, LikelihoodBase):
             raise CredoError(
                 "likelihood must be a Likelihood; wrap a function as credo.Likelihood(log_prob)."

@@ -10,9 +10,10 @@ from typing import Self
 import jax
 
 from credo.sessions import passes, room, storage
-from credo.sessions.assembly import build
+from credo.sessions.assembly import build, members
 from credo.sessions.change_tally import ChangeTally
 from credo.sessions.defaults import TABLE_CHUNK
+from credo.sessions.early import Early
 from credo.sessions.encoding import Encoding
 from credo.sessions.places import Progress
 from credo.sessions.recovery import Recovery
@@ -32,20 +33,22 @@ class SessionState:
         room.limit(settings, encoding)
         self.key = jax.random.key(settings.seed) if settings.draws else None
         self.tally = Tally(settings.task, len(encoding.classes))
-        self.changes = ChangeTally.of(settings.drift)
+        self.members = members(settings, encoding.shape, len(encoding.classes), encoding.first)
+        self.changes = ChangeTally.of(settings.drift, [str(member) for member in self.members])
         self.scaler = SCALER.initial()
         self.rows_read: int = 0
         self.rows_used: int = 0
         self.rows_refused: int = 0
         self.missing: Counter[str] = Counter()
         self.unseen: Counter[str] = Counter()
+        self.early = Early()
         self.recovery = Recovery()
         self.progress = Progress()
         self.places: list[Progress] = []
 
     @property
     def uncertain(self) -> bool:
-        """Whether the learner keeps a posterior."""
+        """Whether the learner is a single one that keeps a posterior."""
         return self.settings.uncertain
 
     @property
