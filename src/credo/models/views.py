@@ -6,13 +6,13 @@ import jax.numpy as jnp
 
 from credo.core.records import record
 from credo.core.types import Array, ArrayLike, PyTree
-from credo.models.model import Apply, as_apply
+from credo.models.model import Apply, View, as_apply
 
 __all__ = ["Clipped"]
 
 
 @record
-class Clipped:
+class Clipped(View):
     """A network that sees its inputs clipped: eta = network(params, min(max(x, -limit), limit)).
 
     A standardised column now and then holds a value of 8 or more. A linear relation needs it as it is, while
@@ -36,8 +36,8 @@ class Clipped:
     def __post_init__(self) -> None:
         object.__setattr__(self, "network", as_apply(self.network))
 
-    def __call__(self, params: PyTree, x: Array) -> Array:
-        """The outputs for one row x."""
+    def see(self, x: PyTree) -> Array:
+        """One row x, clipped."""
         row = jnp.asarray(x)
         limit = jnp.asarray(self.limit, row.dtype)
-        return self.network(params, jnp.clip(row, -limit, limit))
+        return jnp.clip(row, -limit, limit)
