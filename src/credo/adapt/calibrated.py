@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from credo.adapt.log_weights import forecast_mixture, log_sum, normalized
+from credo.adapt.log_weights import forecast_mixture, log_sum_few
 from credo.adapt.moments import matched
 from credo.adapt.nested import Around, B, floating
 from credo.adapt.priors import moved
@@ -124,8 +124,8 @@ class Calibrated(Wrapper[Calibration[B], B], Generic[B]):
         logs, size = belief.log_weights, self.size
         if size > 1:
             share = as_like(self.switching, logs)
-            stay = jnp.log1p(-share * size / (size - 1))
-            logs = jnp.logaddexp(logs + stay, jnp.log(share / (size - 1)))
+            enter = share / (size - 1)
+            logs = jnp.where(share > 0, jnp.log((1.0 - size * enter) * jnp.exp(logs) + enter), logs)
         return replace(belief, belief=self.learner.time_update(belief.belief, dt), log_weights=logs)
 
     def _candidates(self, belief: B, x: PyTree) -> Any:
@@ -164,11 +164,11 @@ class Calibrated(Wrapper[Calibration[B], B], Generic[B]):
         densities = in_order(each(lambda one: one.log_prob(scored(y)), candidates)).astype(logs.dtype)
         if densities.ndim > 1:
             raise CredoError("Calibrated weighs one observation a step: the model inside must not be joint.")
-        evidence = jnp.where(jnp.isfinite(densities), densities, -jnp.inf)
-        counts = as_like(weight, evidence) if jnp.ndim(weight) == 0 else jnp.ones_like(evidence[0])
-        scores = jnp.where(evidence > -jnp.inf, counts * evidence, -jnp.inf)
-        log_evidence = log_sum(logs + evidence)
-        log_weights, _ = normalized(logs + scores)
+        finite = jnp.isfinite(densities)
+        evidence = jnp.where(finite, densities, -jnp.inf)
+        scores = jnp.where(finite, as_like(weight, densities) * densities, -jnp.inf)
+        log_evidence, total = log_sum_few(logs + evidence), log_sum_few(logs + scores)
+        log_weights = jnp.where(total > -jnp.inf, logs + scores - total, logs)
         new = replace(belief, belief=learned, log_weights=log_weights)
         return Proposal(new, log_evidence, info.ok & jnp.isfinite(log_evidence), info.extras)
 

@@ -21,8 +21,10 @@ from credo.linalg.jacobians import DenseRows, Rows, as_rows
 from credo.linalg.matrices import (
     cholesky,
     crossed,
+    framed,
     log_det,
     psd_root,
+    raised,
     rows_times,
     safe_sqrt,
     scale_rows,
@@ -134,24 +136,6 @@ def _narrowed(root: Array, white: Array) -> Array:
     """A root of inv(inv(W W') + B' B), given B W: W L'^-1 with L L' = I + W' B' B W. Cost: P^3."""
     chol = cholesky(jnp.eye(root.shape[0], dtype=root.dtype) + white.T @ white)
     return jsl.solve_triangular(chol, root.T, lower=True).T
-
-
-def _framed(matrix: Array, scale: Array) -> Array:
-    """diag(a) S diag(a) for a number a or an array (P,), symmetric to the last bit where S is."""
-    if scale.ndim == 0:
-        return matrix * scale**2
-    return matrix * (scale[:, None] * scale[None, :])
-
-
-def _raised(matrix: Array, noise: Array) -> Array:
-    """S + diag(d) for a number d or an array (P,). It touches P numbers of a matrix of which no other use is
-    made; the sum with the matrix diag(d) would take a pass of its own.
-    """
-    places = jnp.arange(matrix.shape[0])
-    raised: Array = matrix.at[places, places].add(
-        noise, indices_are_sorted=True, unique_indices=True, mode="promise_in_bounds"
-    )
-    return raised
 
 
 @record
@@ -328,7 +312,7 @@ class DenseCovariance(FullCovariance):
     def affine(self, scale: Array, noise: Array) -> DenseCovariance:
         """Exact. Cost: P^2."""
         scale, noise = as_like(scale, self.matrix), as_like(noise, self.matrix)
-        return DenseCovariance(_raised(_framed(self.matrix, scale), noise))
+        return DenseCovariance(raised(framed(self.matrix, scale), noise))
 
     def affine_within(self, scale: Array, noise: Array, limit: Array) -> DenseCovariance:
         """Exact, in one pass over S, since the variances of the result are known before it. Cost: P^2."""

@@ -68,7 +68,7 @@ FULL_LIMIT, FULL_MOVING_LIMIT = 700, 64
 FULL_COST, BANK_RANK = 150_000, 20
 """Members of a bank keep the whole covariance where C P^2 is at most this, and elsewhere a low rank."""
 
-SWITCHING = (1e-4, 1e-3, 1e-2)
+SWITCHING = 1e-3
 """How probable it is that another member of a bank takes over before a row; which of these is weighed, too."""
 
 SCALES: dict[TaskName, tuple[tuple[float, ...], tuple[float, ...]]] = {

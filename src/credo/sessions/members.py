@@ -6,7 +6,7 @@ one for each; docs/explanation/defaults.md names the streams, and has what each 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
 from credo.sessions.architecture import Network
@@ -17,7 +17,7 @@ __all__ = ["Breadth", "Member", "members_of"]
 Breadth: TypeAlias = Literal["default", "wide"]
 """How many members a bank has."""
 
-LINEAR, FEATURES = Network("linear"), Network("features", (200,))
+LINEAR, HIDDEN, FEATURES = Network("linear"), Network("mlp", (20,)), Network("features", (200,))
 
 MOST_INPUTS = 25
 """The most inputs for which random features are drawn: their waves fill no larger space."""
@@ -54,6 +54,34 @@ class Member:
         return ", ".join(parts)
 
 
+_LINEAR_CLASSES = (
+    Member(LINEAR, 0.0, 1.0),
+    *(Member(LINEAR, walk, 16.0) for walk in (0.0, 1e-4, 1e-3, 1e-2, 1e-1)),
+)
+_HIDDEN_CLASSES = (
+    Member(HIDDEN, 0.0, 4.0),
+    Member(HIDDEN, 1e-4, 4.0),
+    Member(HIDDEN, 1e-4, 16.0),
+    Member(HIDDEN, 1e-3, 16.0),
+)
+_WAVES_CLASSES = (Member(FEATURES, 0.0, 1.0),)
+_LINEAR_NUMBERS = (
+    Member(LINEAR, 0.0, 1.0, forgetting=0.97),
+    Member(LINEAR, 0.0, 16.0, clip=8.0, forgetting=0.99),
+    Member(LINEAR, 1e-4, 16.0, clip=8.0, forgetting=0.97),
+    Member(LINEAR, 1e-3, 16.0, forgetting=0.97),
+    Member(LINEAR, 1e-2, 16.0, forgetting=0.9),
+    Member(LINEAR, 1e-1, 16.0, forgetting=0.9),
+    Member(LINEAR, 1e-1, 16.0, clip=8.0, forgetting=0.97),
+)
+_HIDDEN_NUMBERS = (
+    Member(HIDDEN, 0.0, 4.0, forgetting=0.99),
+    Member(HIDDEN, 1e-4, 16.0, forgetting=0.97),
+    Member(HIDDEN, 1e-3, 64.0, forgetting=0.97),
+)
+_WAVES_NUMBERS = (Member(FEATURES, 0.0, 1.0, forgetting=0.99),)
+
+
 def members_of(task: TaskName, inputs: int, outputs: int, breadth: Breadth = "default") -> tuple[Member, ...]:
     """The members of a bank.
 
@@ -68,25 +96,10 @@ def members_of(task: TaskName, inputs: int, outputs: int, breadth: Breadth = "de
         'mlp:50'
     """
     hidden = Network("mlp", (50,) if outputs > 1 else (20,))
-    members = _NUMBERS(hidden) if task == "regression" else _CLASSES(hidden)
+    if task == "regression":
+        members = (*_LINEAR_NUMBERS, *(replace(member, network=hidden) for member in _HIDDEN_NUMBERS))
+    else:
+        members = (*_LINEAR_CLASSES, *(replace(member, network=hidden) for member in _HIDDEN_CLASSES))
     if outputs == 1 and inputs <= MOST_INPUTS:
-        members += _WAVES[task == "regression"]
+        members += _WAVES_NUMBERS if task == "regression" else _WAVES_CLASSES
     return members
-
-
-def _CLASSES(hidden: Network) -> tuple[Member, ...]:
-    return (
-        Member(LINEAR, 0.0, 1.0),
-        *(Member(LINEAR, walk, 16.0) for walk in (0.0, 1e-4, 1e-3, 1e-2, 1e-1)),
-        Member(hidden, 0.0, 4.0),
-        Member(hidden, 1e-4, 4.0),
-        Member(hidden, 1e-4, 16.0),
-        Member(hidden, 1e-3, 4.0),
-    )
-
-
-def _NUMBERS(hidden: Network) -> tuple[Member, ...]:
-    return ()
-
-
-_WAVES = ((), ())

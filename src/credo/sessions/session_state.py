@@ -10,7 +10,7 @@ from typing import Self
 import jax
 
 from credo.sessions import passes, room, storage
-from credo.sessions.assembly import build
+from credo.sessions.assembly import build, members
 from credo.sessions.change_tally import ChangeTally
 from credo.sessions.defaults import TABLE_CHUNK
 from credo.sessions.encoding import Encoding
@@ -32,7 +32,8 @@ class SessionState:
         room.limit(settings, encoding)
         self.key = jax.random.key(settings.seed) if settings.draws else None
         self.tally = Tally(settings.task, len(encoding.classes))
-        self.changes = ChangeTally.of(settings.drift)
+        self.members = members(settings, encoding.shape, len(encoding.classes), encoding.first)
+        self.changes = ChangeTally.of(settings.drift, [str(member) for member in self.members])
         self.scaler = SCALER.initial()
         self.rows_read: int = 0
         self.rows_used: int = 0
@@ -45,7 +46,7 @@ class SessionState:
 
     @property
     def uncertain(self) -> bool:
-        """Whether the learner keeps a posterior."""
+        """Whether the learner is a single one that keeps a posterior."""
         return self.settings.uncertain
 
     @property

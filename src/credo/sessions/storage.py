@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from credo.core.errors import FormatError
-from credo.sessions.assembly import Belief, SessionLearner
+from credo.sessions.assembly import Belief, SessionLearner, members
 from credo.sessions.change_tally import ChangeTally
 from credo.sessions.encoding import Encoding, restore
 from credo.sessions.places import Progress
@@ -106,14 +106,16 @@ def read(path: str | os.PathLike[str]) -> State:
         arrays[part][rest] = array
     settings = Settings.from_dict(meta["settings"])
     counts = meta["counters"]
+    encoding = restore(meta["encoding"], arrays["encoding"])
+    bank = members(settings, encoding.shape, len(encoding.classes), encoding.first)
     return State(
         settings,
-        restore(meta["encoding"], arrays["encoding"]),
+        encoding,
         saved.learner,
         saved.belief,
         Moments.from_arrays(arrays["scaler"]),
         Tally.from_arrays(settings.task, arrays["tally"]),
-        ChangeTally.from_arrays(settings.drift, arrays["changes"]),
+        ChangeTally.from_arrays(settings.drift, arrays["changes"], [str(member) for member in bank]),
         Progress(**meta["progress"]),
         [Progress(**place) for place in meta.get("places", [])],
         Counters(
