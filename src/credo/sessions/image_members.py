@@ -6,9 +6,11 @@ and Fashion-MNIST, with one list for both; docs/explanation/defaults.md has what
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
+
+import jax
 
 from credo.adapt import Calibrated, Each
 from credo.covariances import LowRank
@@ -18,10 +20,11 @@ from credo.models import MLP, Linear, Model, OrientedEdges
 from credo.sessions import defaults
 from credo.sessions.architecture import Network
 from credo.sessions.auto import Auto
-from credo.sessions.networks import first_parameters, network
+from credo.sessions.members import Breadth
+from credo.sessions.networks import network
 from credo.sessions.settings import TaskName
 
-__all__ = ["IMAGE_MEMBERS", "ImageMember", "image_bank"]
+__all__ = ["IMAGE_MEMBERS", "MORE_MEMBERS", "ImageMember", "image_bank", "image_members_of"]
 
 Sight: TypeAlias = Literal["edges", "pixels"]
 """What a member sees of an image: `credo.models.OrientedEdges` of it, or its pixels."""
