@@ -110,3 +110,28 @@ def test_a_loop_a_scan_and_chunks_give_the_same_bits(name: str, tmp_path: Path) 
         belief, info = learner.step(belief, x, y)
         logs.append(info.log_evidence)
     bitwise((whole, trace.log_evidence), (belief, jnp.stack(logs)))
+
+
+def test_several_rates_of_switching_are_weighed_by_bayes_rule(tmp_path: Path) -> None:
+    rates, count = (0.0, 0.02, 0.6), len(WALKS)
+    learner = Experts(WALKS, switching=rates)
+    beliefs, joint, logs = [begin(one) for one in WALKS], np.full((3, count), 1 / (3 * count)), []
+    for x, y in zip(XS, YS, strict=True):
+        for r, rate in enumerate(rates):
+            switch = np.full((count, count), rate / (count - 1))
+            np.fill_diagonal(switch, 1 - rate)
+            joint[r] = switch.T @ joint[r]
+        steps = [one.step(inner, x, y) for one, inner in zip(WALKS, beliefs, strict=True)]
+        beliefs = [inner for inner, _ in steps]
+        joint = joint * np.exp([float(info.log_evidence) for _, info in steps])
+        logs.append(np.log(joint.sum()))
+        joint /= joint.sum()
+    belief, trace = credo.run(learner, begin(learner), XS, YS)
+    np.testing.assert_allclose(trace.log_evidence, logs, atol=1e-10)
+    np.testing.assert_allclose(jnp.exp(belief.log_joint), joint, atol=1e-10)
+    np.testing.assert_allclose(belief.weights, joint.sum(axis=0), atol=1e-10)
+    np.testing.assert_allclose(belief.rate_weights, joint.sum(axis=1), atol=1e-10)
+    again = credo.load(credo.save(tmp_path / "rates.credo", learner, belief), learner)
+    bitwise((learner, belief), again)
+    one, single = Experts(WALKS, switching=(0.02,)), Experts(WALKS, switching=0.02)
+    bitwise(credo.run(one, begin(one), XS, YS), credo.run(single, begin(single), XS, YS))

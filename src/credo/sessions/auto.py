@@ -137,7 +137,7 @@ def bank_of(
     learners, begins, spreads = [], [], []
     scales, tails = defaults.SCALES[task]
     for member in members:
-        net = network(member.network, outputs, shape, seed)
+        net = network(member.network, outputs, shape, seed, defaults.BANK_ACTIVATION)
         params = first_parameters(net, shape, seed, start)
         model = Model(Clipped(net, member.clip), likelihood(member))
         # a walk also where its variance is 0, so that all members of a network share one program

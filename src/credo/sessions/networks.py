@@ -11,6 +11,7 @@ import numpy as np
 from credo.core.errors import CredoError
 from credo.core.types import PyTree
 from credo.models import CNN, MLP, Linear, RandomFeatures
+from credo.models.networks import Activation
 from credo.sessions import defaults
 from credo.sessions.architecture import Network
 from credo.sessions.growth import slots
@@ -22,7 +23,7 @@ Net: TypeAlias = Linear | MLP | CNN | RandomFeatures
 """The networks of sessions."""
 
 
-def network(model: Network, outputs: int, shape: tuple[int, ...], seed: int = 0) -> Net:
+def network(model: Network, outputs: int, shape: tuple[int, ...], seed: int = 0, activation: Activation | None = None) -> Net:
     """The network of a setting.
 
     Arguments:
@@ -30,6 +31,7 @@ def network(model: Network, outputs: int, shape: tuple[int, ...], seed: int = 0)
         outputs: the number C of outputs.
         shape: the shape of one row of inputs.
         seed: the seed of random features.
+        activation: the non-linearity; None for the default.
 
     Raises:
         CredoError: a cnn is asked for, and the rows are not images; or the setting is a bank of networks.
@@ -46,10 +48,10 @@ def network(model: Network, outputs: int, shape: tuple[int, ...], seed: int = 0)
                 f"`model='cnn'` needs images; this data has {math.prod(shape)} features: "
                 "use linear or mlp:50."
             )
-        return CNN(outputs, activation=defaults.activation(images))
+        return CNN(outputs, activation=activation or defaults.activation(images))
     if model.kind == "linear":
         return Linear(outputs)
-    return MLP(outputs, model.widths, defaults.activation(images))
+    return MLP(outputs, model.widths, activation or defaults.activation(images))
 
 
 def outputs_of(task: TaskName, classes: int, first: int = 0, noise_var: NoiseVar = None) -> int:
