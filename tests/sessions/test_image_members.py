@@ -33,9 +33,7 @@ def test_edges_say_where_an_edge_is_and_which_side_is_bright_whatever_the_contra
     assert edges[..., 0].min() > 1.0  # brighter to the right, in every cell beside the edge
     np.testing.assert_allclose(edges[..., 1:], 0.0, atol=1e-6)
     assert (brightness[:, 1] > 0.8).all() and (brightness[:, 0] < 0.2).all()
-    np.testing.assert_allclose(
-        net.see(0.5 * image)[:16], seen[:16], atol=0.01
-    )
+    np.testing.assert_allclose(net.see(0.5 * image)[:16], seen[:16], atol=0.01)
     np.testing.assert_allclose(net.see(image[:, ::-1])[:16].reshape(2, 2, 4)[:, :, 2], edges[:, ::-1, 0])
 
 

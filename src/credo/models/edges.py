@@ -10,7 +10,6 @@ import numpy as np
 from credo.core.errors import CredoError, require_integer
 from credo.core.records import record, static_field
 from credo.core.types import Array, Key, PyTree
-from credo.models.model import View
 from credo.models.networks import MLP, Linear
 
 __all__ = ["OrientedEdges"]
@@ -24,7 +23,7 @@ FAINT = 1e-4
 
 
 @record
-class OrientedEdges(View):
+class OrientedEdges:
     """A network that sees the edges of an image (H, W) or (H, W, channels), by place and direction.
 
     With central differences g (channels, 2) at each pixel and K directions u_k = (cos, sin)(2 pi k / K),
@@ -81,6 +80,10 @@ class OrientedEdges(View):
     def prior_var(self, params: PyTree, scale: float = 1.0) -> PyTree:
         """The prior variances of the network: `scale` / fan-in for weights, `scale` for biases."""
         return self.network.prior_var(params, scale)
+
+    def __call__(self, params: PyTree, x: PyTree) -> Array:
+        """The outputs (C,) for one image x."""
+        return self.network(params, self.see(x))
 
     def see(self, x: PyTree) -> Array:
         """The edges and the brightness of one image, cell by cell (cells (K + channels),)."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TypeAlias
+from typing import Protocol, TypeAlias, runtime_checkable
 
 import jax
 import jax.numpy as jnp
@@ -54,24 +54,21 @@ def as_apply(function: Apply) -> Apply:
     return function if known or not callable(function) else Function(function)
 
 
-class View:
+@runtime_checkable
+class View(Protocol):
     """A network that sees a function of its inputs: apply(params, x) = network(params, see(x)).
 
     What is seen does not depend on the parameters, so the Jacobian is that of the network at `see(x)`.
-
-    Attributes:
-        network: `apply(params, x)`.
     """
 
-    network: Apply
+    @property
+    def network(self) -> Apply:
+        """The network, `apply(params, x)`."""
+        ...
 
     def see(self, x: PyTree) -> Array:
         """What the network gets for one row x."""
-        raise NotImplementedError
-
-    def __call__(self, params: PyTree, x: PyTree) -> Array:
-        """The outputs for one row x."""
-        return self.network(params, self.see(x))
+        ...
 
 
 @record

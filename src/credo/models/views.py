@@ -6,13 +6,13 @@ import jax.numpy as jnp
 
 from credo.core.records import record
 from credo.core.types import Array, ArrayLike, PyTree
-from credo.models.model import Apply, View, as_apply
+from credo.models.model import Apply, as_apply
 
 __all__ = ["Clipped"]
 
 
 @record
-class Clipped(View):
+class Clipped:
     """A network that sees its inputs clipped: eta = network(params, min(max(x, -limit), limit)).
 
     A standardised column now and then holds a value of 8 or more. A linear relation needs it as it is, while
@@ -41,3 +41,7 @@ class Clipped(View):
         row = jnp.asarray(x)
         limit = jnp.asarray(self.limit, row.dtype)
         return jnp.clip(row, -limit, limit)
+
+    def __call__(self, params: PyTree, x: PyTree) -> Array:
+        """The outputs for one row x."""
+        return self.network(params, self.see(x))
