@@ -7,6 +7,7 @@ adapt others. `freeze`, `last_layer` and `subspace` make models over a part of t
 """
 
 from credo.models.adapters import from_equinox, from_flax
+from credo.models.edges import OrientedEdges
 from credo.models.features import RandomFeatures
 from credo.models.model import Model, Picked, joint
 from credo.models.networks import CNN, MLP, BlendedMLP, Linear
@@ -20,6 +21,7 @@ __all__ = [
     "Clipped",
     "Linear",
     "Model",
+    "OrientedEdges",
     "Picked",
     "RandomFeatures",
     "freeze",

@@ -36,8 +36,12 @@ class Clipped:
     def __post_init__(self) -> None:
         object.__setattr__(self, "network", as_apply(self.network))
 
-    def __call__(self, params: PyTree, x: Array) -> Array:
-        """The outputs for one row x."""
+    def see(self, x: PyTree) -> Array:
+        """One row x, clipped."""
         row = jnp.asarray(x)
         limit = jnp.asarray(self.limit, row.dtype)
-        return self.network(params, jnp.clip(row, -limit, limit))
+        return jnp.clip(row, -limit, limit)
+
+    def __call__(self, params: PyTree, x: PyTree) -> Array:
+        """The outputs for one row x."""
+        return self.network(params, self.see(x))
