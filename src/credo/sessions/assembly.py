@@ -96,7 +96,8 @@ def build(
         start: the prior mean of the last layer's biases; None for 0.
     """
     if settings.model.banked:
-        return _bank(settings, shape, classes, first, start)
+        pair: tuple[SessionLearner, Belief] = _bank(settings, shape, classes, first, start)
+        return pair
     learner = _learner(settings, _model(settings, shape, classes, first))
     return learner, _prior(settings, shape, slots(first, classes), first, start)
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import jax
 import numpy as np
 
+from credo.adapt import Bank
 from credo.core.errors import CredoError
 from credo.core.types import PyTree
 from credo.sessions import defaults, passes
@@ -71,6 +72,7 @@ def widen(session: Session, classes: int) -> None:
     if not settings.model.banked:
         session.belief = embed(session.belief, fresh, places(settings.model))
         return
+    assert isinstance(session.belief, Bank) and isinstance(fresh, Bank)
     networks = [member.network for member in members(settings, shape, classes, first)]
     session.belief = embed_bank(session.belief, fresh, [places(model) for model in networks])
 
