@@ -307,7 +307,7 @@ def open_file(
         pipe.prompt()
     chunks = at_most(after_line(iter(table), after), limit or 0)
     if pipe is None:
-        chunks = read_ahead(chunks, encoding.encoder.convert)
+        chunks = read_ahead(chunks, encoding.encoder.prepare)
     return RowSource(
         table.name,
         chunks,
