@@ -104,8 +104,8 @@ def test_what_is_asked_goes_before_what_is_inferred() -> None:
     assert "city" not in found and found["still"].categories == ("3.5",)
     assert len(found["mixed"].categories) == 2 and len(found["id"].categories) == 2
     assert (
-        "column 'mixed' has 3 categories in the first 200 rows: the 2 most frequent have a feature each, and the "
-        "others are hashed into 16" in schema.notes[1]
+        "column 'mixed' has 3 categories in the first 200 rows: the 2 most frequent have a feature each, "
+        "and the others are hashed into 16" in schema.notes[1]
     )
 
 

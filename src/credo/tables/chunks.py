@@ -101,7 +101,7 @@ class ChunkSize:
 
     Arguments:
         rows: the rows of the first chunks.
-        most: the most rows of a chunk; None for `rows`.
+        most: the most rows of a chunk, which may change until chunks have grown so long; None for `rows`.
 
     Example:
         >>> size = ChunkSize(100, 1000)

@@ -71,7 +71,8 @@ def hash_words(column: ColumnSpec, cells: Cells, x: np.ndarray, at: int) -> np.n
         >>> x[0].round(2).tolist() == [0.0, np.float32(0.58), 0.0, np.float32(-1.15)]
         True
     """
-    lost = np.array([is_missing(cell) for cell in to_list(cells)], bool)
+    cells = to_list(cells)
+    lost = np.array([is_missing(cell) for cell in cells], bool)
     bags = [[] if gone else find_words(cell_text(cell)) for cell, gone in zip(cells, lost, strict=True)]
     sizes = np.array([len(bag) for bag in bags], np.int64)
     numbers = np.fromiter((_signed(word) for bag in bags for word in bag), np.int64, int(sizes.sum()))

@@ -111,7 +111,9 @@ def _other_than_category(
         return ColumnSpec(name, "boolean", has_missing=missing)
     if not _is_text(texts) and len(present) >= ENOUGH and len(texts) > 0.9 * len(present):
         some = f", and {np.mean(~wrong):.0%} of them are numbers" if not wrong.all() else ""
-        return Dropped(name, f"it is text that is nearly always different ({len(texts)} of {len(present)} values{some})")
+        return Dropped(
+            name, f"it is text that is nearly always different ({len(texts)} of {len(present)} values{some})"
+        )
     return None
 
 
