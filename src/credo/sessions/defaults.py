@@ -23,6 +23,7 @@ __all__ = [
     "IMAGE_ROWS",
     "ITERATIONS",
     "LEARNING_RATE",
+    "LONGEST_CHUNK",
     "LONG_CHUNK",
     "MEMORY_LIMIT",
     "MIXTURE",
@@ -36,6 +37,8 @@ __all__ = [
     "SWITCHING",
     "TABLE_CHUNK",
     "TEST_ROWS",
+    "USUAL",
+    "TINY",
     "activation",
     "drift",
     "model",
@@ -55,11 +58,12 @@ SCHEMA_ROWS = 1000
 TABLE_CHUNK, IMAGE_CHUNK = 100, 20
 """Rows per compiled call, which sets how often progress is shown; results do not depend on it."""
 
-LONG_CHUNK = 1000
-"""The most rows of a table in a chunk, and in a compiled call of a small learner."""
+LONG_CHUNK, LONGEST_CHUNK = 1000, 4096
+"""The most rows of a table in a chunk, and in a compiled call, of a small learner and of a tiny one."""
 
-SMALL = 2000
-"""The most parameters of a small learner, whose belief is moved at next to no cost."""
+SMALL, TINY = 2000, 100
+"""The most parameters of a small learner, whose belief is moved at next to no cost, and of a tiny one, whose
+rows cost a few microseconds."""
 
 FULL_LIMIT, FULL_MOVING_LIMIT = 700, 64
 """The most parameters for which the whole covariance is kept: as a rule, and where a row costs P^3
@@ -132,6 +136,10 @@ MIXTURE = (0.0, 1e-5, 1e-3)
 
 MEMORY_LIMIT = 4 * 20_000**2
 """The most bytes that a belief may take: the size of one full covariance of 20,000 parameters."""
+
+
+USUAL = "bank"
+"""What learns from a table where nothing is chosen: a bank, or a single network."""
 
 
 def model(images: bool) -> str:

@@ -111,7 +111,8 @@ def _bank(options: Options, images: bool) -> Network | None:
     asked = f"`model={str(network)!r}`" if network is not None and network.banked else f"`budget={budget!r}`"
     wants = (network is not None and network.banked) or budget in ("default", "thorough")
     if not wants:
-        return None if single or budget == "fast" or images else Network("bank")
+        usual = Network.parse(defaults.USUAL)
+        return usual if usual.banked and not (single or budget == "fast" or images) else None
     if single:
         raise CredoError(
             f"`{single[0]}={getattr(options, single[0])!s}` is for a single learner, and {asked} is a bank of "

@@ -9,6 +9,7 @@ from typing import Self
 
 import jax
 
+from credo.core.groups import Groups
 from credo.sessions import passes, room, storage
 from credo.sessions.assembly import build, members
 from credo.sessions.change_tally import ChangeTally
@@ -60,6 +61,15 @@ class SessionState:
     def size(self) -> int:
         """The number P of parameters."""
         return passes.parameter_count(self.belief)
+
+    @property
+    def largest(self) -> int:
+        """The number of parameters of the largest member of a bank, or of the learner."""
+        if not self.members:
+            return self.size
+        groups = self.belief.beliefs
+        parts = groups.parts if isinstance(groups, Groups) else [groups]
+        return max(int(part.size) for part in parts)
 
     def metrics(self) -> dict[str, float]:
         """The scores so far, by name. `session.tally.baseline()` gives those of the baseline."""
