@@ -40,7 +40,7 @@ def student_cdf(z: Array, df: Array) -> Array:
     df). With so many degrees of freedom it is normal to a high order (Hill 1970, Algorithm 395). Both tails
     are sums of positive numbers, so that far tails keep their digits.
 
-    The relative error of a tail is below 1e-11 in double precision, and below 1e-6 in single precision. There
+    The relative error of a tail is below 1e-11 in double precision, and below 1e-5 in single precision. There
     is no loop: the cost is that of an erfc, an exp and three logs.
     """
     df = jnp.broadcast_to(df, z.shape)
