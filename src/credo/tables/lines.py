@@ -8,12 +8,13 @@ from itertools import repeat
 
 import numpy as np
 
-from credo.tables.cells import Cells
+from credo.tables.cells import MISSING, Cells
 
 __all__ = ["LineColumns", "is_plain"]
 
 _DELIMITERS = ",;\t|"
 _LONGEST = csv.field_size_limit()
+_LOST = sorted(text for text in MISSING if text.lower() != "nan")
 
 
 class LineColumns(Mapping[str, Cells]):
@@ -37,9 +38,23 @@ class LineColumns(Mapping[str, Cells]):
 
     def __getitem__(self, name: str) -> Cells:
         if self._cells is None:
-            rows = csv.reader(self.lines, delimiter=self.delimiter, skipinitialspace=True)
-            self._cells = dict(zip(self.names, zip(*rows, strict=True), strict=True))
+            self._cells = dict(zip(self.names, self._split(), strict=True))
         return self._cells[name]
+
+    def _split(self) -> Iterator[tuple[str, ...]]:
+        """The cells of each column, as the csv module would split the lines with `skipinitialspace`."""
+        text = self._text()
+        cells = text.replace("\n", self.delimiter).split(self.delimiter)
+        if text.startswith(" ") or "\n " in text or f"{self.delimiter} " in text:
+            cells = [cell.lstrip(" ") for cell in cells]
+        width = len(self.names)
+        return (tuple(cells[place::width]) for place in range(width))
+
+    def _text(self) -> str:
+        text = "".join(self.lines)
+        if "\r" in text:
+            text = text.replace("\r\n", "\n").replace("\r", "\n")
+        return text.removesuffix("\n")
 
     def __contains__(self, name: object) -> bool:
         return name in self.names
@@ -60,7 +75,7 @@ class LineColumns(Mapping[str, Cells]):
             names: K names of columns; others are left out.
 
         Returns:
-            (n, K) float64, or None where a cell is no number, or there is none.
+            (n, K) float64, NaN where a cell is missing; None where a cell is no number, or there is none.
         """
         wanted = tuple(names)
         if self._numbers is None or self._numbers[0] != wanted:
@@ -71,11 +86,29 @@ class LineColumns(Mapping[str, Cells]):
         if not names or not all(name in self.names for name in names):
             return None
         places = None if list(names) == self.names else [self.names.index(name) for name in names]
+        values = self._load(self.lines, places)
+        if values is None and (filled := self._filled()) is not None:
+            values = self._load(filled, places)
+        return values if values is not None and values.shape == (len(self.lines), len(names)) else None
+
+    def _load(self, lines: Sequence[str], places: Sequence[int] | None) -> np.ndarray | None:
         try:
-            values = np.loadtxt(self.lines, delimiter=self.delimiter, comments=None, usecols=places, ndmin=2)
+            return np.loadtxt(lines, delimiter=self.delimiter, comments=None, usecols=places, ndmin=2)
         except ValueError:
             return None
-        return values if values.shape == (len(self.lines), len(names)) else None
+
+    def _filled(self) -> list[str] | None:
+        """The lines with "nan" for cells that are missing; None where there is none."""
+        between = self.delimiter
+        text = f"{between}{self._text()}{between}".replace("\n", f"{between}\n{between}")
+        before = text
+        for missing in _LOST:
+            cell = f"{between}{missing}{between}"
+            while cell in text:
+                text = text.replace(cell, f"{between}nan{between}")
+        if text == before:
+            return None
+        return text.replace(f"{between}\n{between}", "\n")[1:-1].split("\n")
 
 
 def is_plain(lines: Sequence[str], header: Sequence[str], delimiter: str) -> bool:
@@ -98,7 +131,14 @@ def is_plain(lines: Sequence[str], header: Sequence[str], delimiter: str) -> boo
     text = "".join(lines)
     return (
         '"' not in text
-        and max(header, key=len) not in text
         and set(map(str.count, lines, repeat(delimiter))) == {len(header) - 1}
         and max(map(len, lines)) < _LONGEST
+        and (max(header, key=len) not in text or not _all_named(lines, header))
     )
+
+
+def _all_named(lines: Sequence[str], header: Sequence[str]) -> bool:
+    """Whether there is a line with all names of the header somewhere in it."""
+    for name in sorted(header, key=len, reverse=True):
+        lines = [line for line in lines if name in line]
+    return bool(lines)
