@@ -111,7 +111,7 @@ class Calibrated(Wrapper[Calibration[B], B], Generic[B]):
     @property
     def size(self) -> int:
         """The number K of candidates."""
-        return np.shape(self.scales)[0] * (1 + np.shape(self.tails)[0])
+        return len(jnp.asarray(self.scales)) * (1 + len(jnp.asarray(self.tails)))
 
     def wrap(self, prior: B) -> Calibration[B]:
         """The inner learner's first belief, and equal weights."""
