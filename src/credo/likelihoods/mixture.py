@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import jax.scipy.special as jss
 import numpy as np
 
-from credo.core.records import record
+from credo.core.records import record, replace
 from credo.core.types import Array, ArrayLike, DTypeLike, PyTree
 from credo.core.verbs import verb
 from credo.likelihoods.elliptical import drop_one
@@ -160,6 +160,12 @@ class MixturePredictive(Predictive):
         value = jnp.asarray(y, self.etas.dtype)
         each = jax.vmap(lambda eta: self.likelihood.cdf(eta, value))(self.etas)
         return self._average(each)
+
+    def sharper(self, factor: Array) -> Predictive:
+        """The mixture over factor * eta, for classes."""
+        if not isinstance(self.likelihood, Classifier):
+            return super().sharper(factor)
+        return replace(self, etas=factor.astype(self.etas.dtype) * self.etas)
 
     @verb
     def quantile(self, p: ArrayLike) -> Array:
