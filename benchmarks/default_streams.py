@@ -1,9 +1,10 @@
 """The streams on which defaults are compared: raw columns, a target and a task, by name.
 
-`CHOSEN` are the streams on which the members of credo's default were chosen; `HELD` are streams that no choice
-has seen. Rows keep the order of their source where it is one (River's files, and the electricity of New South
-Wales). Data sets that are no streams are shuffled once with seed 0: those of scikit-learn, of UCI and `iris`,
-several of which are sorted by the class or the target. A stream has at most 10,000 rows; `electricity` is whole.
+`CHOSEN` are the streams on which the members of credo's default were chosen; `HELD` are streams that no
+choice has seen. Rows keep the order of their source where it is a stream: River's files and generators, and
+the electricity of New South Wales. The data sets of scikit-learn and of UCI, several of which are sorted by
+the class or the target, are shuffled once with seed 0. A stream has at most 10,000 rows, but `electricity`
+is whole.
 """
 
 from __future__ import annotations
@@ -65,7 +66,7 @@ def iris() -> Stream:
     """150 flowers of three kinds, shuffled with seed 0."""
     from sklearn.datasets import load_iris
 
-    source = load_iris()
+    source: Any = load_iris()
     order = np.random.RandomState(0).permutation(len(source.data))
     columns = {name: source.data[order, i] for i, name in enumerate(source.feature_names)}
     return Stream(columns, source.target_names[source.target][order].astype(str), "classification")

@@ -119,7 +119,8 @@ class Calibrated(Wrapper[Calibration[B], B], Generic[B]):
     @property
     def size(self) -> int:
         """The number K of candidates."""
-        return jnp.shape(self.scales)[0] * (1 + jnp.shape(self.tails)[0] + jnp.shape(self.sharpness)[0])
+        alterations = np.shape(self.tails)[0] + np.shape(self.sharpness)[0]
+        return np.shape(self.scales)[0] * (1 + alterations)
 
     def wrap(self, prior: B) -> Calibration[B]:
         """The inner learner's first belief, and equal weights."""
@@ -148,7 +149,8 @@ class Calibrated(Wrapper[Calibration[B], B], Generic[B]):
         if other is None:
             return own
         other = jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:]), other)
-        if jax.tree.structure(own) == jax.tree.structure(other):
+        kinds: list[object] = [jax.tree.structure(own), jax.tree.structure(other)]
+        if kinds[0] == kinds[1]:
             return jax.tree.map(lambda *leaves: jnp.concatenate(leaves), own, other)
         first = scales.shape[0]
         return Groups((own, other), (tuple(range(first)), tuple(range(first, self.size))))

@@ -98,7 +98,9 @@ def _run(
     clock, rows_before, read_before = time.monotonic(), session.rows_used, session.rows_read
     scored_before = None if earlier is None else session.tally.snapshot()
     with (
-        DriftFile(place.files / "drift.csv", None if session.members else session.changes, session.rows_used, saved) as record,
+        DriftFile(
+            place.files / "drift.csv", None if session.members else session.changes, session.rows_used, saved
+        ) as record,
         ForecastFile(request.run.predictions, session, place.files, saved) as forecasts,
     ):
         checkpoints = Checkpoints(request, session, place, record, forecasts)

@@ -142,7 +142,7 @@ class StudentTPredictive(Predictive):
         return student_cdf((jnp.asarray(y, self.loc.dtype) - self.mean) / self.scale, self.df)
 
     def heavier(self, df: Array) -> StudentTPredictive:
-        """t(df, loc, shape own / (own - 2) (df - 2) / df), where the own degrees of freedom are more than df."""
+        """t(df, loc, shape n / (n - 2) (df - 2) / df) where the own degrees of freedom n are above df."""
         df = df.astype(self.loc.dtype)
         light = self.df > df
         ratio = jnp.where(light, self.df / jnp.where(light, self.df - 2.0, 1.0) * ((df - 2.0) / df), 1.0)

@@ -91,9 +91,9 @@ class Predictive:
         raise self._missing("quantile(p)")
 
     def heavier(self, df: Array) -> Predictive:
-        """The forecast with tails of at most `df` degrees of freedom, above 2, and the same mean and variance.
+        """The forecast with at most `df` degrees of freedom, above 2, and the same mean and variance.
 
-        Normal and Student-t forecasts and their mixtures have one; what has heavier tails already is unchanged.
+        Normal and Student-t forecasts and mixtures of them have one. Heavier tails stay as they are.
         """
         raise self._missing("heavier(df)")
 

@@ -278,16 +278,10 @@ class ParticleLearner(OutputLearner[Particles]):
         return MixturePredictive(likelihood, self.outputs(belief, x), belief.log_weights)
 
     def scaled_predictive(self, belief: Particles, x: PyTree, scale: ArrayLike) -> Predictive:
-        """The default forecast; where it is a mixture over particles, their outputs are drawn to their mean.
-
-        Their gaps to it are multiplied by sqrt(scale), and so their covariance by `scale`.
-        """
+        """The default forecast; a mixture over particles is narrower or wider in their outputs."""
         forecast = self.predictive(belief, x, None, None, None)
-        if not isinstance(forecast, MixturePredictive):
-            return super().scaled_predictive(belief, x, scale)
-        etas, share = forecast.etas, jnp.sqrt(jnp.asarray(scale, forecast.etas.dtype))
-        centre = jnp.exp(forecast.log_weights) @ etas
-        return replace(forecast, etas=share * etas + (1.0 - share) * centre[None, :])
+        mixture = isinstance(forecast, MixturePredictive)
+        return forecast.scaled(scale) if mixture else super().scaled_predictive(belief, x, scale)
 
     def expectation(self, belief: Particles, x: PyTree) -> Expectation:
         """The expected observations of the particles, with their weights."""

@@ -52,8 +52,8 @@ from credo.sessions.auto import bank_of, learned_noise
 from credo.sessions.drift import Drift
 from credo.sessions.growth import slots
 from credo.sessions.members import Breadth, Member, members_of
-from credo.sessions.posterior import Posterior
 from credo.sessions.networks import first_parameters, network, outputs_of, prior_variances
+from credo.sessions.posterior import Posterior
 from credo.sessions.settings import MethodName, Settings
 
 if TYPE_CHECKING:
@@ -96,7 +96,8 @@ def build(
         start: the prior mean of the last layer's biases; None for 0.
     """
     if settings.model.banked:
-        return _bank(settings, shape, classes, first, start)
+        pair: tuple[SessionLearner, Belief] = _bank(settings, shape, classes, first, start)
+        return pair
     learner = _learner(settings, _model(settings, shape, classes, first))
     return learner, _prior(settings, shape, slots(first, classes), first, start)
 
@@ -108,7 +109,9 @@ def _bank(
     """The bank of a setting and its prior belief, by one compiled program."""
 
     def likelihood(member: Member) -> LikelihoodBase:
-        return learned_noise(member) if settings.task == "regression" else _likelihood(settings, classes, first)
+        return (
+            learned_noise(member) if settings.task == "regression" else _likelihood(settings, classes, first)
+        )
 
     outputs = outputs_of(settings.task, classes, first)
     learner = bank_of(
@@ -160,7 +163,9 @@ def _prior(
     else:
         images = len(shape) > 1
         draws = {} if settings.posterior.particles is None else {"key": settings.seed}
-        details = draws | {"var": settings.prior_var if images else prior_variances(net, params, settings.prior_var)}
+        details = draws | {
+            "var": settings.prior_var if images else prior_variances(net, params, settings.prior_var)
+        }
     belief: Belief = learner.init(params, **details)
     return belief
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-
 from credo.adapt import Calibrated, Each, Experts
 from credo.beliefs import InverseGamma
 from credo.core.errors import require_choice, require_integer
@@ -14,7 +13,7 @@ from credo.core.types import PyTree
 from credo.covariances import Full, LowRank
 from credo.dynamics import PriorBound, RandomWalk
 from credo.learners import RecursiveLearner
-from credo.likelihoods import Bernoulli, Categorical, Normal, Poisson
+from credo.likelihoods import Bernoulli, Categorical, HeteroscedasticNormal, Normal, Poisson
 from credo.likelihoods.base import LikelihoodBase
 from credo.models import Clipped, Model
 from credo.sessions import defaults
@@ -101,11 +100,15 @@ def auto(
             return Bernoulli() if classes == 2 else Categorical(classes)
         return Poisson("secant") if task == "count" else learned_noise(member)
 
-    return bank_of(members_of(task, inputs, outputs, breadth), likelihood, (inputs,), outputs, seed, task=task)
+    return bank_of(
+        members_of(task, inputs, outputs, breadth), likelihood, (inputs,), outputs, seed, task=task
+    )
 
 
-def learned_noise(member: Member) -> Normal:
-    """A normal likelihood whose variance is learned, and forgotten at the member's rate."""
+def learned_noise(member: Member) -> Normal | HeteroscedasticNormal:
+    """A normal likelihood whose variance is learned: one that is forgotten, or one that follows the inputs."""
+    if member.noise == "input":
+        return HeteroscedasticNormal()
     shape, scale, _ = defaults.NOISE
     return Normal(InverseGamma(shape, scale, member.forgetting))
 
@@ -137,14 +140,15 @@ def bank_of(
     learners, begins, spreads = [], [], []
     scales, tails = defaults.SCALES[task]
     for member in members:
-        net = network(member.network, outputs, shape, seed, defaults.BANK_ACTIVATION)
+        law, own = likelihood(member), member.noise == "input"
+        net = network(member.network, outputs + own, shape, seed, member.activation)
         params = first_parameters(net, shape, seed, start)
-        model = Model(Clipped(net, member.clip), likelihood(member))
+        model = Model(Clipped(net, member.clip), law)
         # a walk also where its variance is 0, so that all members of a network share one program
         walk = PriorBound(RandomWalk(member.walk))
-        family = _family(count_parameters(member.network, least, shape), least)
+        family = _family(count_parameters(member.network, least + own, shape), least + own)
         inner = RecursiveLearner(model, family, dynamics=walk)
-        learners.append(Calibrated(inner, scales, tails, defaults.SCALE_SWITCHING))
+        learners.append(Calibrated(inner, scales, () if own else tails, defaults.SCALE_SWITCHING))
         begins.append(params)
         spreads.append(prior_variances(net, params, member.prior_var))
     return Auto(learners, defaults.SWITCHING, begin=Each(tuple(begins)), spread=Each(tuple(spreads)))

@@ -12,7 +12,6 @@ from credo.sessions.settings import TaskName
 
 __all__ = [
     "ALARM",
-    "BANK_ACTIVATION",
     "BANK_RANK",
     "CLIP",
     "COUNT_PRIOR",
@@ -66,13 +65,10 @@ FULL_LIMIT, FULL_MOVING_LIMIT = 700, 64
 """The most parameters for which the whole covariance is kept: as a rule, and where a row costs P^3
 (inflation, bog, bbb, mc-hess, and blr with any drift)."""
 
-BANK_ACTIVATION: Literal["tanh"] = "tanh"
-"""The non-linearity of the members of a bank."""
-
-FULL_COST, BANK_RANK = 150_000, 20
+FULL_COST, BANK_RANK = 300_000, 20
 """Members of a bank keep the whole covariance where C P^2 is at most this, and elsewhere a low rank."""
 
-SWITCHING = 1e-3
+SWITCHING = (1e-4, 1e-3, 1e-2)
 """How probable it is that another member of a bank takes over before a row; which of these is weighed, too."""
 
 SCALES: dict[TaskName, tuple[tuple[float, ...], tuple[float, ...]]] = {

@@ -9,7 +9,7 @@ classes has the network, the belief and the results that it would have without a
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -96,7 +96,7 @@ def embed(belief: B, fresh: B, places: np.ndarray) -> B:
     return wider
 
 
-def embed_bank(bank: Bank[B], fresh: Bank[B], places: Sequence[np.ndarray]) -> Bank[B]:
+def embed_bank(bank: Bank[Any], fresh: Bank[Any], places: Sequence[np.ndarray]) -> Bank[Any]:
     """What the members of a bank learned, inside the prior beliefs of wider networks; their weights stay.
 
     Arguments:
@@ -105,8 +105,8 @@ def embed_bank(bank: Bank[B], fresh: Bank[B], places: Sequence[np.ndarray]) -> B
         places: from `positions`, for each member.
     """
 
-    def inside(old: B | Groups[B], new: B | Groups[B]) -> B | Groups[B]:
-        if not (isinstance(old, Groups) and isinstance(new, Groups)):
+    def inside(old: Any, new: Any) -> Any:
+        if not isinstance(new, Groups):
             return embed(old, new, places[0])
         parts = [
             embed(before, after, places[group[0]])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import jax
 import numpy as np
@@ -11,7 +11,7 @@ import numpy as np
 from credo.core.errors import CredoError
 from credo.core.types import PyTree
 from credo.models import CNN, MLP, Linear, RandomFeatures
-from credo.models.networks import Activation
+from credo.models.networks import BlendedMLP
 from credo.sessions import defaults
 from credo.sessions.architecture import Network
 from credo.sessions.growth import slots
@@ -22,8 +22,15 @@ __all__ = ["Net", "count_parameters", "first_parameters", "network", "outputs_of
 Net: TypeAlias = Linear | MLP | CNN | RandomFeatures
 """The networks of sessions."""
 
+Bend: TypeAlias = Literal["elu", "tanh"]
+"""The non-linearities of the members of a bank, which share one program."""
 
-def network(model: Network, outputs: int, shape: tuple[int, ...], seed: int = 0, activation: Activation | None = None) -> Net:
+_BLEND: tuple[Bend, Bend] = ("elu", "tanh")
+
+
+def network(
+    model: Network, outputs: int, shape: tuple[int, ...], seed: int = 0, activation: Bend | None = None
+) -> Net:
     """The network of a setting.
 
     Arguments:
@@ -31,7 +38,7 @@ def network(model: Network, outputs: int, shape: tuple[int, ...], seed: int = 0,
         outputs: the number C of outputs.
         shape: the shape of one row of inputs.
         seed: the seed of random features.
-        activation: the non-linearity; None for the default.
+        activation: the non-linearity of a perceptron that is a member of a bank; None for a single learner.
 
     Raises:
         CredoError: a cnn is asked for, and the rows are not images; or the setting is a bank of networks.
@@ -48,10 +55,12 @@ def network(model: Network, outputs: int, shape: tuple[int, ...], seed: int = 0,
                 f"`model='cnn'` needs images; this data has {math.prod(shape)} features: "
                 "use linear or mlp:50."
             )
-        return CNN(outputs, activation=activation or defaults.activation(images))
+        return CNN(outputs, activation=defaults.activation(images))
     if model.kind == "linear":
         return Linear(outputs)
-    return MLP(outputs, model.widths, activation or defaults.activation(images))
+    if activation is not None:
+        return BlendedMLP(outputs, model.widths, *_BLEND, share=float(_BLEND.index(activation)))
+    return MLP(outputs, model.widths, defaults.activation(images))
 
 
 def outputs_of(task: TaskName, classes: int, first: int = 0, noise_var: NoiseVar = None) -> int:

@@ -210,5 +210,8 @@ def _moments(belief: Belief) -> tuple[Array, Array]:
 def parameter_count(belief: Belief) -> int:
     """The number P of parameters, of all members of a bank together."""
     if isinstance(belief, Bank) and isinstance(belief.beliefs, Groups):
-        return sum(len(group) * part.size for part, group in zip(belief.beliefs.parts, belief.beliefs.places, strict=True))
+        return sum(
+            len(group) * part.size
+            for part, group in zip(belief.beliefs.parts, belief.beliefs.places, strict=True)
+        )
     return int((belief.beliefs if isinstance(belief, Bank) else belief).size)

@@ -1,4 +1,4 @@
-"""Where the learner of a session must change: at a new class, and at the first count that is learned."""
+"""Where a chunk begins anew: at a new class, and where the first targets have said in which units they are."""
 
 from __future__ import annotations
 
@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING
 import jax
 import numpy as np
 
+from credo.adapt import Bank
 from credo.core.errors import CredoError
 from credo.core.types import PyTree
+from credo.sessions import defaults, passes
 from credo.sessions.architecture import Network
 from credo.sessions.assembly import build, members
 from credo.sessions.encoding import Encoding, TableEncoding
 from credo.sessions.growth import embed, embed_bank, positions, slots
-from credo.sessions import defaults, passes
 from credo.sessions.networks import count_parameters, first_parameters, network, outputs_of
 from credo.sessions.posterior import Posterior
 from credo.sessions.resolution import require_memory
@@ -34,7 +35,7 @@ def limit(settings: Settings, encoding: Encoding) -> None:
 
 
 def starts(session: Session, y: np.ndarray) -> list[int]:
-    """The rows at which a chunk begins: the first of each new class, and the first count that is learned.
+    """The rows at which a chunk begins: the first of each new class, and the first after the warm-up of numbers.
 
     Arguments:
         session: the session before these rows.
@@ -42,7 +43,7 @@ def starts(session: Session, y: np.ndarray) -> list[int]:
     """
     if session.known is not None:
         return passes.arrivals(y, session.known)
-    return [WARMUP - int(session.scaler.count[0])] if session.settings.task == "count" else []
+    return [WARMUP - int(session.scaler.count[0])]
 
 
 def widen(session: Session, classes: int) -> None:
@@ -71,6 +72,7 @@ def widen(session: Session, classes: int) -> None:
     if not settings.model.banked:
         session.belief = embed(session.belief, fresh, places(settings.model))
         return
+    assert isinstance(session.belief, Bank) and isinstance(fresh, Bank)
     networks = [member.network for member in members(settings, shape, classes, first)]
     session.belief = embed_bank(session.belief, fresh, [places(model) for model in networks])
 

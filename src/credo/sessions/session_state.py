@@ -13,6 +13,7 @@ from credo.sessions import passes, room, storage
 from credo.sessions.assembly import build, members
 from credo.sessions.change_tally import ChangeTally
 from credo.sessions.defaults import TABLE_CHUNK
+from credo.sessions.early import Early
 from credo.sessions.encoding import Encoding
 from credo.sessions.places import Progress
 from credo.sessions.recovery import Recovery
@@ -40,6 +41,7 @@ class SessionState:
         self.rows_refused: int = 0
         self.missing: Counter[str] = Counter()
         self.unseen: Counter[str] = Counter()
+        self.early = Early()
         self.recovery = Recovery()
         self.progress = Progress()
         self.places: list[Progress] = []

@@ -13,6 +13,7 @@ import numpy as np
 from credo.core.errors import FormatError
 from credo.sessions.assembly import Belief, SessionLearner, members
 from credo.sessions.change_tally import ChangeTally
+from credo.sessions.early import Early
 from credo.sessions.encoding import Encoding, restore
 from credo.sessions.places import Progress
 from credo.sessions.recovery import Recovery
@@ -53,6 +54,7 @@ class State:
     places: list[Progress]
     counters: Counters
     recovery: Recovery
+    early: Early
 
 
 NAMES = tuple(field.name for field in dataclasses.fields(State) if field.name != "counters")
@@ -82,6 +84,7 @@ def write(path: str | os.PathLike[str], state: State) -> Path:
         "scaler": state.scaler.arrays(),
         "tally": state.tally.arrays(),
         "changes": {} if state.changes is None else state.changes.arrays(),
+        "early": state.early.arrays(),
     }
     arrays = {f"{part}/{name}": array for part, named in parts.items() for name, array in named.items()}
     return checkpoint.save(path, state.learner, state.belief, meta=meta, arrays=arrays)
@@ -100,7 +103,9 @@ def read(path: str | os.PathLike[str]) -> State:
     if meta.get("session") != FORMAT:
         author = "by another version of credo" if "session" in meta else "by a program that kept no session"
         raise FormatError(f"{path} was saved {author}; only a session of this version can be continued.")
-    arrays: dict[str, dict[str, np.ndarray]] = {"encoding": {}, "scaler": {}, "tally": {}, "changes": {}}
+    arrays: dict[str, dict[str, np.ndarray]] = {
+        part: {} for part in ("encoding", "scaler", "tally", "changes", "early")
+    }
     for name, array in saved.arrays.items():
         part, _, rest = name.partition("/")
         arrays[part][rest] = array
@@ -126,4 +131,5 @@ def read(path: str | os.PathLike[str]) -> State:
             Counter(meta["unseen"]),
         ),
         recovery=Recovery.from_dict(meta.get("recovery"), counts["used"]),
+        early=Early.from_arrays(arrays["early"]),
     )
