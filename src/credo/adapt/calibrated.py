@@ -65,8 +65,8 @@ class Calibrated(Wrapper[Calibration[B], B], Generic[B]):
         p(y | x, past) = sum_k w_k p_k(y),   p_k(y) = integral of p(y | eta) N(eta | m, s_k S) d eta.
 
     Before an observation a share moves, w_k <- (1 - switching) w_k + switching (1 - w_k) / (K - 1), and after
-    it log w_k += weight log p_k(y), normalised. The belief inside learns as it would alone. Classes may also be
-    forecast more sharply than the belief says, from a eta in place of eta.
+    it log w_k += weight log p_k(y), normalised. The belief inside learns as it would alone. Classes may
+    also be forecast more sharply than the belief says, by outputs a eta in place of eta.
 
     Arguments:
         learner: any learner. One without a variance of its outputs has one forecast for all scales.
@@ -119,8 +119,8 @@ class Calibrated(Wrapper[Calibration[B], B], Generic[B]):
     @property
     def size(self) -> int:
         """The number K of candidates."""
-        alterations = np.shape(self.tails)[0] + np.shape(self.sharpness)[0]
-        return np.shape(self.scales)[0] * (1 + alterations)
+        count: int = np.shape(self.scales)[0] * (1 + np.shape(self.tails)[0] + np.shape(self.sharpness)[0])
+        return count
 
     def wrap(self, prior: B) -> Calibration[B]:
         """The inner learner's first belief, and equal weights."""

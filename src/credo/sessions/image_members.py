@@ -66,7 +66,7 @@ MORE_MEMBERS: tuple[ImageMember, ...] = (
 """What a wide bank has besides."""
 
 
-SHARPNESS = (1.3,)
+SHARPNESS = (1.2, 1.6)
 """How much more sharply than the belief classes may be forecast: its mean is on its way from the prior."""
 
 
