@@ -97,6 +97,31 @@ def inner_belief(belief: Any) -> Any:
     return credo.adapt.Calibration(belief, jnp.zeros(1), belief.t)
 
 
+def test_sharper_forecasts_of_classes_are_those_of_larger_outputs() -> None:
+    inner = credo.RecursiveLearner(credo.Model(credo.Linear(3), credo.Categorical(3)), credo.Full("dense"))
+    params = jax.tree.map(lambda leaf: leaf.astype(float), credo.Linear(3).init(0, (P,)))
+    belief, _ = inner.update(inner.init(params), XS[0], 2)
+    learner = Calibrated(inner, (0.0, 1.0), sharpness=(0.5, 3.0))
+    start = learner.wrap(belief)
+    eta, cov = inner.output_moments(belief, XS[1])
+    gaps, logs = inner.model.likelihood.nodes(cov)
+    likely = np.array(
+        [
+            np.exp(logs) @ jax.nn.softmax(factor * (eta + share * gaps))[:, 1]
+            for factor in (1.0, 0.5, 3.0)
+            for share in (0.0, 1.0)
+        ]
+    )
+    np.testing.assert_allclose(learner.forecast(start, XS[1]).probs[1], likely.mean(), atol=1e-12)
+    after, info = learner.update(start, XS[1], 1)
+    np.testing.assert_allclose(after.weights, likely / likely.sum(), atol=1e-10)
+    np.testing.assert_allclose(info.log_evidence, np.log(likely.mean()), atol=1e-10)
+    with pytest.raises(credo.CredoError, match="sharpness is for classes"):
+        Calibrated(inner, tails=(4.0,), sharpness=(1.3,))
+    with pytest.raises(credo.CredoError, match="has no sharper"):
+        Calibrated(INNER, SCALES, sharpness=(1.3,)).forecast(Calibrated(INNER).wrap(begin(INNER)), XS[0])
+
+
 LEARNERS: dict[str, Any] = {
     "bank": Experts([Calibrated(walk, SCALES, tails=(DF,), switching=0.1) for walk in WALKS], (1e-3, 0.1)),
     "in run length": RunLength(Calibrated(INNER, SCALES), 0.1, 3, overflow="merge"),
