@@ -26,6 +26,8 @@ import hypothesis
 import jax
 import pytest
 
+from credo.sessions import defaults
+
 ROOT = Path(__file__).resolve().parent.parent
 
 # Closed forms are compared to 1e-10, so tests run in double precision; a test of single precision says so
@@ -57,6 +59,16 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         for item in items:
             if item.get_closest_marker("optimised"):
                 item.add_marker(pytest.mark.skip(reason="runs with CREDO_TESTS=optimised"))
+
+
+@pytest.fixture(autouse=True)
+def one_learner(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where a test chooses no learner, it takes a single one, which compiles in a quarter of the time.
+
+    Tests marked `bank` have the bank that users get.
+    """
+    if not request.node.get_closest_marker("bank"):
+        monkeypatch.setattr(defaults, "USUAL", "mlp:20")
 
 
 @pytest.fixture(autouse=True, scope="module")

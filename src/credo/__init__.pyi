@@ -22,6 +22,7 @@ from credo import particles as particles
 from credo import sessions as sessions
 from credo import streams as streams
 from credo import tables as tables
+from credo.adapt import Calibrated as Calibrated
 from credo.adapt import ChangeProbability as ChangeProbability
 from credo.adapt import ChangeTimes as ChangeTimes
 from credo.adapt import Experts as Experts

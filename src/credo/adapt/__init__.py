@@ -7,6 +7,7 @@ decomposition (Duran-Martin et al. 2024, arXiv 2411.10153). `Wrapper` is the bas
 
 from credo.adapt import named
 from credo.adapt.banks import Each, bank
+from credo.adapt.calibrated import Calibrated, Calibration
 from credo.adapt.changepoints import (
     Changes,
     ChangeTimes,
@@ -36,6 +37,8 @@ from credo.core.groups import Groups
 __all__ = [
     "Around",
     "Bank",
+    "Calibrated",
+    "Calibration",
     "ChangeProbability",
     "ChangeTimes",
     "Changes",

@@ -14,6 +14,7 @@ from credo.adapt.log_weights import log_sum, normalized
 from credo.adapt.moments import collapse
 from credo.adapt.nested import B, Mixture, floating, renewed
 from credo.adapt.questions import Answer, Question, weighted
+from credo.adapt.switching import log_transition, share
 from credo.adapt.wrapper import Proposal, Proposing
 from credo.core.errors import CredoError, require_interval, require_positive
 from credo.core.groups import Groups, choose, each, in_order
@@ -36,6 +37,8 @@ class Bank(Mixture[B], Generic[B]):
         beliefs: the belief of each expert; `Groups` of them where experts are built in several ways.
         priors: the belief of each expert before any data.
         t: how many times `predict` has been called.
+        log_joint: log P(rate r and expert k are right) (R, K), where several rates of switching are weighed;
+            otherwise None.
 
     Example:
         >>> import credo
@@ -48,6 +51,14 @@ class Bank(Mixture[B], Generic[B]):
     beliefs: B
     priors: B
     t: Array
+    log_joint: Array | None = None
+
+    @property
+    def rate_weights(self) -> Array:
+        """The probabilities of the rates of switching (R,), where several are weighed; otherwise 1."""
+        if self.log_joint is None:
+            return jnp.ones(1, self.log_weights.dtype)
+        return jnp.sum(jnp.exp(self.log_joint), axis=-1)
 
 
 class _Learned(NamedTuple, Generic[B]):
@@ -71,7 +82,9 @@ class Experts(Proposing[Bank[B]], Generic[B]):
             model, likelihood, wrapper. Those that differ only in their numbers are computed at once, and one
             kind after another, in one program. The bank that `bank` makes is taken, too.
         switching: the probability that the right expert changes at a step, shared equally by the others, or
-            the matrix M (K, K), whose rows sum to one. 0 is model averaging.
+            the matrix M (K, K), whose rows sum to one. 0 is model averaging. Of several probabilities (R,)
+            the right one is learned, too: rates and experts have joint weights, each rate with its own
+            changes, and a mixture over rates forecasts.
         mixing: whether each expert starts a step from the matched moments of the experts that may have led to
             it (the interacting multiple model of Blom & Bar-Shalom 1988); only for Gaussian and conjugate
             beliefs, of learners that differ only in their numbers.
@@ -107,7 +120,7 @@ class Experts(Proposing[Bank[B]], Generic[B]):
     """
 
     learners: Sequence[Learner[B]] | Learner[B] | Groups[Learner[B]]
-    switching: ArrayLike = 0.01
+    switching: ArrayLike | Sequence[float] = 0.01
     mixing: bool = static_field(default=False)
     loss: Callable[[Predictive, PyTree], Array] | None = static_field(default=None)
     learning_rate: ArrayLike = 1.0
@@ -122,6 +135,11 @@ class Experts(Proposing[Bank[B]], Generic[B]):
                 field="mixing",
             )
         require_interval("switching", self.switching, 0.0, 1.0)
+        if isinstance(self.switching, list | tuple):
+            rates = self.switching[0] if len(self.switching) == 1 else jnp.asarray(self.switching, float)
+            if jnp.size(rates) == 0:
+                raise CredoError("switching must hold at least one rate; got none.", field="switching")
+            object.__setattr__(self, "switching", rates)
         require_positive("learning_rate", self.learning_rate)
 
     @property
@@ -157,32 +175,31 @@ class Experts(Proposing[Bank[B]], Generic[B]):
         size = self.size
         priors: B = first_beliefs(self.bank, size, params, var, others)
         kind = floating(priors)
-        return Bank(jnp.full(size, -jnp.log(float(size)), kind), priors, priors, jnp.zeros((), jnp.int32))
-
-    def _log_transition(self, like: Array) -> Array:
-        """log M (K, K)."""
-        size = like.shape[0]
-        switching = as_like(self.switching, like)
-        if switching.ndim == 2:
-            if switching.shape != (size, size):
-                raise CredoError(
-                    f"switching must be a number or ({size}, {size}); got shape {switching.shape}."
-                )
-            return jnp.log(switching)
-        eye = jnp.eye(size, dtype=like.dtype)
-        if size == 1:
-            return jnp.log(eye)
-        return jnp.log((1.0 - switching) * eye + switching * (1.0 - eye) / (size - 1))
+        log_weights = jnp.full(size, -jnp.log(float(size)), kind)
+        joint = None
+        if jnp.ndim(self.switching) == 1:
+            count = jnp.shape(self.switching)[0]
+            joint = jnp.broadcast_to(log_weights - jnp.log(float(count)).astype(kind), (count, size))
+        return Bank(log_weights, priors, priors, jnp.zeros((), jnp.int32), joint)
 
     def advance(self, belief: Bank[B], dt: ArrayLike | None) -> Bank[B]:
         """Let another expert take over, and let time pass for each."""
-        joint = belief.log_weights[:, None] + self._log_transition(belief.log_weights)
-        log_weights = log_sum(joint, axis=0)
+        log_joint, switching = belief.log_joint, self.switching
+        if log_joint is None:
+            pairs = belief.log_weights[:, None] + log_transition(switching, belief.log_weights)
+            log_weights = log_sum(pairs, axis=0)
+        else:
+            rates = as_like(switching, log_joint)
+            if self.mixing:
+                each_rate = jax.vmap(lambda rate: log_transition(rate, log_joint))(rates)
+                pairs = log_sum(log_joint[:, :, None] + each_rate, axis=0)
+            log_joint = share(rates, log_joint)
+            log_weights = log_sum(log_joint, axis=0)
         beliefs = belief.beliefs
         if self.mixing:
-            beliefs = jax.vmap(collapse, in_axes=(1, None))(joint, beliefs)
+            beliefs = jax.vmap(collapse, in_axes=(1, None))(pairs, beliefs)
         later = each(lambda learner, one: learner.time_update(one, dt), self.bank, beliefs)
-        return replace(belief, log_weights=log_weights, beliefs=later)
+        return replace(belief, log_weights=log_weights, beliefs=later, log_joint=log_joint)
 
     def ask(self, belief: Bank[B], x: PyTree, question: Question) -> Answer:
         answers = each(lambda learner, inner: question(learner, inner, x), self.bank, belief.beliefs)
@@ -237,7 +254,12 @@ class Experts(Proposing[Bank[B]], Generic[B]):
         elif jnp.ndim(weight) == 0:
             scores = jnp.where(good, scores * as_like(weight, scores), scores)
         log_evidence = log_sum(belief.log_weights + evidence)
-        log_weights, _ = normalized(belief.log_weights + scores)
+        joint = belief.log_joint
+        if joint is None:
+            log_weights, _ = normalized(belief.log_weights + scores)
+        else:
+            joint, _ = normalized(joint + scores[None, :])
+            log_weights = log_sum(joint, axis=0)
         ok = jnp.any(good & (belief.log_weights > -jnp.inf)) & jnp.isfinite(log_evidence)
 
         # A failed expert starts again from its prior, at the time of the others.
@@ -245,7 +267,7 @@ class Experts(Proposing[Bank[B]], Generic[B]):
             return select(result.ok, result.belief, renewed(prior, before.t))
 
         beliefs = each(keep, results, belief.beliefs, belief.priors)
-        new = replace(belief, log_weights=log_weights, beliefs=beliefs)
+        new = replace(belief, log_weights=log_weights, beliefs=beliefs, log_joint=joint)
         return Proposal(new, log_evidence, ok, jnp.exp(log_weights))
 
     def draws(self, belief: Bank[B], key: Key, shape: tuple[int, ...]) -> PyTree:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import functools
+import operator
+
 import jax.numpy as jnp
 import jax.scipy.special as jss
 
@@ -26,6 +29,16 @@ def log_sum(logs: Array, axis: int | None = None) -> Array:
     dead = jnp.max(logs, axis=axis) == -jnp.inf
     wide = dead if axis is None else jnp.expand_dims(dead, axis)
     return jnp.where(dead, -jnp.inf, jss.logsumexp(jnp.where(wide, 0.0, logs), axis=axis))
+
+
+def log_sum_few(logs: Array) -> Array:
+    """`log_sum` of a short vector, entry by entry, which is one loop in a compiled program instead of four."""
+    entries = [logs[index] for index in range(logs.shape[0])]
+    top = functools.reduce(jnp.maximum, entries)
+    dead = top == -jnp.inf
+    centre = jnp.where(dead, 0.0, top)
+    total = functools.reduce(operator.add, [jnp.exp(entry - centre) for entry in entries])
+    return jnp.where(dead, -jnp.inf, centre + jnp.log(jnp.where(dead, 1.0, total)))
 
 
 def normalized(log_weights: Array) -> tuple[Array, Array]:

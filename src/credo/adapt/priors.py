@@ -23,7 +23,7 @@ from credo.core.types import Array, ArrayLike
 from credo.dynamics import Dynamics, Inflation, OrnsteinUhlenbeck, Static
 from credo.learners.base import Belief
 
-__all__ = ["ConditionalPrior", "PriorReset", "Subset", "descend", "require_conditional_prior"]
+__all__ = ["ConditionalPrior", "PriorReset", "Subset", "descend", "moved", "require_conditional_prior"]
 
 B = TypeVar("B", bound=Belief)
 
@@ -127,13 +127,13 @@ def descend(
         return parent
     if isinstance(conditional_prior, ConditionalPrior):
         return conditional_prior.begin(parent, prior, dt)
-    belief = _moved(parent, prior, conditional_prior, dt)
+    belief = moved(parent, prior, conditional_prior, dt)
     assert isinstance(belief, type(parent))
     return belief
 
 
 @functools.singledispatch
-def _moved(parent: object, prior: object, dynamics: Dynamics, dt: ArrayLike | None) -> object:
+def moved(parent: object, prior: object, dynamics: Dynamics, dt: ArrayLike | None) -> object:
     """The parent after a step of the dynamics, anchored at the prior; dispatches on the kind of belief."""
     raise CredoError(
         f"the conditional prior of a {type(parent).__name__} must be PriorReset() or Static(); "
@@ -141,13 +141,13 @@ def _moved(parent: object, prior: object, dynamics: Dynamics, dt: ArrayLike | No
     )
 
 
-@_moved.register
+@moved.register
 def _(parent: Gaussian, prior: Gaussian, dynamics: Dynamics, dt: ArrayLike | None) -> Gaussian:
     mean, cov = dynamics.move(parent.mean, parent.cov, Anchor(prior.mean, prior.cov), parent.t, dt)
     return replace(parent, mean=mean, cov=cov)
 
 
-@_moved.register
+@moved.register
 def _(parent: Particles, prior: Particles, dynamics: Dynamics, dt: ArrayLike | None) -> Particles:
     # The prior's own set stands for its moments, as it does where dynamics return to it.
     anchor = parent.anchor if parent.anchor is not None else moments(prior)
@@ -159,19 +159,19 @@ def _(parent: Particles, prior: Particles, dynamics: Dynamics, dt: ArrayLike | N
     return replace(parent, values=values, parents=values, step=0 * parent.step)
 
 
-@_moved.register
+@moved.register
 def _(parent: Beta, prior: Beta, dynamics: Dynamics, dt: ArrayLike | None) -> Beta:
     share = _retention(dynamics, parent.a, dt)
     return Beta(_blend(share, parent.a, prior.a), _blend(share, parent.b, prior.b), parent.t)
 
 
-@_moved.register
+@moved.register
 def _(parent: Gamma, prior: Gamma, dynamics: Dynamics, dt: ArrayLike | None) -> Gamma:
     share = _retention(dynamics, parent.shape, dt)
     return Gamma(_blend(share, parent.shape, prior.shape), _blend(share, parent.per, prior.per), parent.t)
 
 
-@_moved.register
+@moved.register
 def _(parent: Dirichlet, prior: Dirichlet, dynamics: Dynamics, dt: ArrayLike | None) -> Dirichlet:
     share = _retention(dynamics, parent.counts, dt)
     return Dirichlet(_blend(share, parent.counts, prior.counts), parent.t)

@@ -106,6 +106,14 @@ class Proposing(Learner[W]):
         assert isinstance(answer, Predictive)
         return answer
 
+    def scaled_predictive(self, belief: W, x: PyTree, scale: ArrayLike) -> Predictive:
+        def forecast(learner: Learner[Any], inner: Any, x: PyTree) -> Predictive:
+            return learner.scaled_predictive(inner, x, scale)
+
+        answer = self.ask(belief, x, forecast)
+        assert isinstance(answer, Predictive)
+        return answer
+
     def expectation(self, belief: W, x: PyTree) -> Expectation:
         def expect(learner: Learner[Any], inner: Any, x: PyTree) -> Expectation:
             return learner.expectation(inner, x)

@@ -106,6 +106,9 @@ class Rewards(Learner[AgentBelief[B]], Generic[B]):
         inputs = (self.scaled(belief, x[0])[1], x[1])
         return self.design.predictive(belief.belief, inputs, method, samples, key)
 
+    def scaled_predictive(self, belief: AgentBelief[B], x: PyTree, scale: ArrayLike) -> Predictive:
+        return self.design.scaled_predictive(belief.belief, (self.scaled(belief, x[0])[1], x[1]), scale)
+
     def measurement_update(
         self, belief: AgentBelief[B], x: PyTree, y: PyTree, weight: ArrayLike, key: Key | None
     ) -> tuple[AgentBelief[B], Info]:

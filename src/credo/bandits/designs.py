@@ -104,6 +104,9 @@ class _Shared(Design[B], Generic[B]):
     ) -> Predictive:
         return self.observing.predictive(belief, self.arm_inputs(x), method, samples, key)
 
+    def scaled_predictive(self, belief: B, x: PyTree, scale: ArrayLike) -> Predictive:
+        return self.observing.scaled_predictive(belief, self.arm_inputs(x), scale)
+
     def measurement_update(
         self, belief: B, x: PyTree, y: PyTree, weight: ArrayLike, key: Key | None
     ) -> tuple[B, Info]:
@@ -225,6 +228,10 @@ class ArmsDesign(Design[ArmBeliefs[B]], Generic[B]):
     ) -> Predictive:
         context, arm = x
         return self.learner.predictive(_of_arm(belief, arm), context, method, samples, key)
+
+    def scaled_predictive(self, belief: ArmBeliefs[B], x: PyTree, scale: ArrayLike) -> Predictive:
+        context, arm = x
+        return self.learner.scaled_predictive(_of_arm(belief, arm), context, scale)
 
     def measurement_update(
         self, belief: ArmBeliefs[B], x: PyTree, y: PyTree, weight: ArrayLike, key: Key | None

@@ -124,7 +124,17 @@ class DataFlags:
 class LearnerFlags:
     """The flags about the learner, with the names of `credo.sessions.Options`."""
 
-    model: Annotated[str | None, _learner("linear, mlp:WIDTH,WIDTH,... or cnn.")] = None
+    budget: Annotated[
+        str | None,
+        _learner(
+            "fast (one learner), default (a bank of learners, weighed by evidence as the rows come) or "
+            "thorough (a wider bank). The flags below describe one learner."
+        ),
+    ] = None
+    model: Annotated[
+        str | None,
+        _learner("linear, mlp:WIDTH,WIDTH,..., cnn, features:NUMBER, bank or wide-bank."),
+    ] = None
     posterior: Annotated[str | None, _learner("full, diagonal, low-rank:RANK or particles:NUMBER.")] = None
     method: Annotated[
         str | None,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import sys
 import time
+from collections import Counter
 from pathlib import Path
 
 from credo.cli import output, results
@@ -97,7 +98,9 @@ def _run(
     clock, rows_before, read_before = time.monotonic(), session.rows_used, session.rows_read
     scored_before = None if earlier is None else session.tally.snapshot()
     with (
-        DriftFile(place.files / "drift.csv", session.changes, session.rows_used, saved) as record,
+        DriftFile(
+            place.files / "drift.csv", None if session.members else session.changes, session.rows_used, saved
+        ) as record,
         ForecastFile(request.run.predictions, session, place.files, saved) as forecasts,
     ):
         checkpoints = Checkpoints(request, session, place, record, forecasts)
@@ -158,7 +161,7 @@ def _begin(request: Request, source: RowSource, earlier: Session | None) -> tupl
         sentences.append(
             f"continuing {request.run.resume}, which has learned from {session.rows_used:,} rows"
         )
-    session.chunk = source.suit(session.size)
+    session.chunk = source.suit(session.largest)
     return session, sentences
 
 
@@ -214,6 +217,14 @@ def _fresh(request: Request, source: RowSource) -> tuple[Session, list[str]]:
     session = Session.create(source.encoding, request.options, ordered=source.ordered)
     settings = session.settings
     drift = "" if settings.drift.kind == "none" else f", drift {settings.drift}"
+    if session.members:
+        kinds = Counter(str(member.network) for member in session.members)
+        counts = ", ".join(f"{count} {name}" for name, count in kinds.items())
+        sentences = [
+            f"learner: a bank of {len(session.members)} members weighed by evidence ({counts}), "
+            f"{session.size:,} parameters in all"
+        ]
+        return session, sentences
     sentences = [
         f"learner: {settings.model} with {session.size:,} parameters, {settings.description}{drift}, "
         f"prior variance {settings.prior_var:g}"

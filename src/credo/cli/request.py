@@ -51,6 +51,7 @@ class Request:
             flags.learning_rate,
             flags.iterations,
             flags.seed,
+            flags.budget,
         )
 
     @property

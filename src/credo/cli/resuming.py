@@ -38,6 +38,7 @@ def _choices(request: Request) -> dict[str, object]:
     """The flags that were given."""
     options, columns = request.options, request.columns
     learner: dict[str, object] = {
+        "budget": options.budget,
         "model": options.model,
         "posterior": options.posterior,
         "method": options.method,
@@ -61,7 +62,8 @@ def _choices(request: Request) -> dict[str, object]:
 
 
 def _saved(session: Session) -> Mapping[str, object]:
-    return {**session.settings.to_dict(), "target": session.encoding.target}
+    budget = {"bank": "default", "wide-bank": "thorough"}.get(session.settings.model.kind, "fast")
+    return {**session.settings.to_dict(), "target": session.encoding.target, "budget": budget}
 
 
 def _same(name: str, choice: object, present: object) -> bool:

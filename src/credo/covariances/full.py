@@ -21,8 +21,10 @@ from credo.linalg.jacobians import DenseRows, Rows, as_rows
 from credo.linalg.matrices import (
     cholesky,
     crossed,
+    framed,
     log_det,
     psd_root,
+    raised,
     rows_times,
     safe_sqrt,
     scale_rows,
@@ -310,8 +312,13 @@ class DenseCovariance(FullCovariance):
     def affine(self, scale: Array, noise: Array) -> DenseCovariance:
         """Exact. Cost: P^2."""
         scale, noise = as_like(scale, self.matrix), as_like(noise, self.matrix)
-        matrix = scale_rows(scale_rows(self.matrix, scale).T, scale)
-        return DenseCovariance(matrix + jnp.diag(jnp.broadcast_to(noise, (self.size,))))
+        return DenseCovariance(raised(framed(self.matrix, scale), noise))
+
+    def affine_within(self, scale: Array, noise: Array, limit: Array) -> DenseCovariance:
+        """Exact, in one pass over S, since the variances of the result are known before it. Cost: P^2."""
+        scale, noise = as_like(scale, self.matrix), as_like(noise, self.matrix)
+        within = jnp.sqrt(jnp.minimum(limit / (scale**2 * self.diag() + noise), 1.0))
+        return self.affine(scale * within, noise * within**2)
 
     def mix(self, scale: Array, other: Readable, share: Array) -> DenseCovariance:
         """Exact. Cost: P^2."""

@@ -254,6 +254,17 @@ class Movable(Readable):
         """
         return self.affine(scale, jnp.zeros_like(scale))
 
+    def affine_within(self, scale: Array, noise: Array, limit: Array) -> Covariance:
+        """`affine`, and then `rescale` where a variance would exceed a limit: D M D for the result M of
+        `affine`, with D = diag(min(1, sqrt(limit / diag M))).
+
+        Arguments:
+            scale, noise: as for `affine`.
+            limit: the largest variances that are allowed (P,), above 0.
+        """
+        moved = self.affine(scale, noise)
+        return moved.rescale(jnp.sqrt(jnp.minimum(limit / moved.diag(), 1.0)))
+
 
 class Covariance(Updatable, Movable):
     """The covariance of a belief, which can be read, updated and moved.

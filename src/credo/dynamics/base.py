@@ -53,6 +53,18 @@ class Dynamics(ABC):
         """What a belief must carry of its prior N(mean, prior): all of it where `anchored`, else nothing."""
         return Anchor(mean, prior) if self.anchored else None
 
+    def affine(self, like: Array, dt: ArrayLike | None) -> tuple[Array, Array] | None:
+        """The a and d of dynamics that make a covariance S into diag(a) S diag(a) + diag(d).
+
+        Arguments:
+            like: an array of the dtype of the parameters.
+            dt: the length of the step; None means 1.
+
+        Returns:
+            Numbers or arrays (P,) a and d; None where the dynamics do something else.
+        """
+        return None
+
     @abstractmethod
     def move(
         self, mean: Array, cov: Covariance | None, anchor: Anchor | None, t: Array, dt: ArrayLike | None

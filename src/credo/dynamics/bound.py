@@ -62,6 +62,11 @@ class PriorBound(Dynamics):
         self, mean: Array, cov: Covariance | None, anchor: Anchor | None, t: Array, dt: ArrayLike | None
     ) -> tuple[Array, Covariance | None]:
         """The belief that the other dynamics give, with variances of at most the prior's."""
+        step = self.dynamics.affine(mean, dt)
+        if cov is not None and step is not None:
+            assert anchor is not None and anchor.cov is not None
+            mean, _ = self.dynamics.move(mean, None, anchor, t, dt)
+            return mean, cov.affine_within(*step, anchor.cov.diag())
         mean, moved = self.dynamics.move(mean, cov, anchor, t, dt)
         if moved is None:
             return mean, None

@@ -64,10 +64,13 @@ class RandomWalk(Dynamics):
         self, mean: Array, cov: Covariance | None, anchor: Anchor | None, t: Array, dt: ArrayLike | None
     ) -> tuple[Array, Covariance | None]:
         """The same mean; cov + q dt I."""
-        step = duration(dt, mean)
-        return mean, None if cov is None else cov.affine(
-            jnp.ones((), mean.dtype), as_like(self.var, mean) * step
-        )
+        scale, noise = self.affine(mean, dt)
+        return mean, None if cov is None else cov.affine(scale, noise)
+
+    def affine(self, like: Array, dt: ArrayLike | None) -> tuple[Array, Array]:
+        """1 and q dt."""
+        step = duration(dt, like)
+        return jnp.ones((), like.dtype), as_like(self.var, like) * step
 
 
 @record
@@ -102,10 +105,14 @@ class Decay(Dynamics):
         self, mean: Array, cov: Covariance | None, anchor: Anchor | None, t: Array, dt: ArrayLike | None
     ) -> tuple[Array, Covariance | None]:
         """gamma^dt mean; gamma^2dt cov + q (1 - gamma^2dt) / (1 - gamma^2) I."""
-        step = duration(dt, mean)
-        gamma = as_like(self.forgetting, mean)
-        noise = as_like(self.var, mean) * accumulated(gamma, step)
-        return gamma**step * mean, None if cov is None else cov.affine(gamma**step, noise)
+        factor, noise = self.affine(mean, dt)
+        return factor * mean, None if cov is None else cov.affine(factor, noise)
+
+    def affine(self, like: Array, dt: ArrayLike | None) -> tuple[Array, Array]:
+        """gamma^dt and q (1 - gamma^2dt) / (1 - gamma^2)."""
+        step = duration(dt, like)
+        gamma = as_like(self.forgetting, like)
+        return gamma**step, as_like(self.var, like) * accumulated(gamma, step)
 
 
 @record

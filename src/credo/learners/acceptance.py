@@ -14,7 +14,7 @@ from credo.core.trees import all_finite, select
 from credo.core.types import Array, ArrayLike, DTypeLike, PyTree
 from credo.likelihoods.base import LikelihoodBase
 
-__all__ = ["Info", "accept", "clean", "isolate", "legible", "seal", "sound", "usable"]
+__all__ = ["Info", "accept", "clean", "isolate", "legible", "scored", "seal", "sound", "usable"]
 
 B = TypeVar("B")
 T = TypeVar("T")
@@ -92,6 +92,25 @@ def clean(tree: PyTree) -> PyTree:
         )
 
     return jax.tree.map(fix, tree)
+
+
+def scored(y: PyTree) -> PyTree:
+    """What a forecast can score of an observation: no infinities, and NaN only beside numbers.
+
+    Arguments:
+        y: the observation, as the user passed it.
+
+    Returns:
+        The same tree. Where nothing was observed, it is finite, so that no density is NaN.
+    """
+
+    def fix(leaf: Array, safe: Array) -> Array:
+        if leaf.size < 2 or not jnp.issubdtype(leaf.dtype, jnp.floating):
+            return safe
+        missing = jnp.isnan(leaf)
+        return jnp.where(missing & ~jnp.all(missing), leaf, safe)
+
+    return jax.tree.map(fix, jax.tree.map(jnp.asarray, y), clean(y))
 
 
 def legible(likelihood: LikelihoodBase, y: PyTree) -> tuple[PyTree, Array]:

@@ -273,6 +273,18 @@ class Learner(Expecting[B], ABC):
             p(y | x, past).
         """
 
+    def scaled_predictive(self, belief: B, x: PyTree, scale: ArrayLike) -> Predictive:
+        """The forecast in which the variance of what is believed, but not that of the noise, is `scale` times.
+
+        Arguments:
+            belief, x: as for `predictive`.
+            scale: at least 0; 0 trusts the mean of the belief, and 1 the belief.
+
+        Returns:
+            The forecast. A learner without a variance has one for all scales, which this default gives.
+        """
+        return self.predictive(belief, x, None, None, None)
+
     @abstractmethod
     def measurement_update(
         self, belief: B, x: PyTree, y: PyTree, weight: ArrayLike, key: Key | None

@@ -5,8 +5,12 @@ from __future__ import annotations
 from abc import abstractmethod
 from typing import TypeVar
 
-from credo.core.types import Array, PyTree
+import jax
+
+from credo.core.records import replace
+from credo.core.types import Array, ArrayLike, PyTree
 from credo.learners.base import Learner
+from credo.likelihoods import Predictive, PredictiveRows
 from credo.models.model import Model
 
 __all__ = ["OutputLearner"]
@@ -30,3 +34,14 @@ class OutputLearner(Learner[B]):
     @abstractmethod
     def output_moments(self, belief: B, x: PyTree) -> tuple[Array, Array]:
         """The mean (C,) and covariance (C, C) of the model's outputs under the predicted belief."""
+
+    def scaled_predictive(self, belief: B, x: PyTree, scale: ArrayLike) -> Predictive:
+        """The linearised forecast for outputs eta ~ N(eta, scale cov).
+
+        Under `jax.vmap` over scales, eta and its covariance are computed once.
+        """
+        if self.model.batched:
+            single: OutputLearner[B] = replace(self, model=self.model.each)
+            return PredictiveRows(jax.vmap(lambda row: single.scaled_predictive(belief, row, scale))(x))
+        eta, cov = self.output_moments(belief, x)
+        return self.model.likelihood.scaled(eta, cov, scale, getattr(belief, "noise", None))

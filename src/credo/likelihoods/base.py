@@ -163,8 +163,19 @@ class LikelihoodBase:
 
         One output takes Gauss-Hermite nodes, and several outputs take fixed quasi-random nodes.
         """
-        nodes, log_weights = integration_nodes(eta.shape[0], eta.dtype)
-        return MixturePredictive(self, eta[None, :] + nodes @ spread_root(cov).T, log_weights)
+        gaps, log_weights = self.nodes(cov)
+        return MixturePredictive(self, eta[None, :] + gaps, log_weights)
+
+    def nodes(self, cov: Array) -> tuple[Array, Array]:
+        """Nodes (n, C) and log weights (n,) that integrate over N(0, cov)."""
+        points, log_weights = integration_nodes(cov.shape[0], cov.dtype)
+        return points @ spread_root(cov).T, log_weights
+
+    def scaled(
+        self, eta: Array, cov: Array, scale: ArrayLike, noise: InverseGamma | None = None
+    ) -> Predictive:
+        """The predictive for eta ~ N(eta, scale cov), where scale is at least 0."""
+        return self.linearized(eta, jnp.asarray(scale, cov.dtype) * cov, noise)
 
     def mixture(self, etas: Array, noise: InverseGamma | None = None) -> Predictive:
         """The equal mixture over values (M, C) of eta, such as Monte Carlo draws."""

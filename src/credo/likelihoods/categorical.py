@@ -5,10 +5,14 @@ from __future__ import annotations
 import jax
 import jax.numpy as jnp
 
+from credo.beliefs.inverse_gamma import InverseGamma
 from credo.core.errors import CredoError, require_integer
 from credo.core.records import record, static_field
-from credo.core.types import Array, PyTree
+from credo.core.trees import as_like
+from credo.core.types import Array, ArrayLike, PyTree
 from credo.likelihoods.base import LikelihoodBase
+from credo.likelihoods.mixture import MixturePredictive
+from credo.likelihoods.predictive import Predictive
 
 __all__ = ["Categorical"]
 
@@ -55,6 +59,13 @@ class Categorical(LikelihoodBase):
                 f"y must be one class label (a whole number, not a one-hot row); got shape {array.shape}."
             )
         return array.reshape(()).astype(jnp.int32)
+
+    def scaled(
+        self, eta: Array, cov: Array, scale: ArrayLike, noise: InverseGamma | None = None
+    ) -> Predictive:
+        """The predictive for eta ~ N(eta, scale cov), of which all scales share the root of cov."""
+        gaps, log_weights = self.nodes(cov)
+        return MixturePredictive(self, eta[None, :] + jnp.sqrt(as_like(scale, eta)) * gaps, log_weights)
 
     def observed(self, y: PyTree) -> Array:
         """Whether y is a label in range; a number that is not whole is none."""

@@ -57,8 +57,8 @@ class NormalPredictive(Predictive):
             y: the observation (C,). Outputs that are NaN are left out, unless all of them are.
             observed: which outputs count, booleans (C,).
         """
-        white, log_det, size = _whiten(y, self.loc, self.cov, observed)
-        return -0.5 * (jnp.sum(white**2) + size * math.log(2 * math.pi)) - log_det
+        square, log_det, size = _distance(y, self.loc, self.cov, observed)
+        return -0.5 * (square + size * math.log(2 * math.pi)) - log_det
 
     def sample(self, key: Array, shape: tuple[int, ...] = ()) -> Array:
         """Draws of y."""
@@ -70,6 +70,11 @@ class NormalPredictive(Predictive):
     def cdf(self, y: PyTree) -> Array:
         """P(Y <= y) of each output."""
         return jst.norm.cdf(jnp.asarray(y, self.loc.dtype), self.mean, self.sd)
+
+    def heavier(self, df: Array) -> StudentTPredictive:
+        """t(df, loc, cov (df - 2) / df)."""
+        df = df.astype(self.loc.dtype)
+        return StudentTPredictive(df, self.loc, (df - 2.0) / df * self.cov)
 
     def quantile(self, p: ArrayLike) -> Array:
         """loc + sd * the standard normal quantile."""
@@ -117,11 +122,11 @@ class StudentTPredictive(Predictive):
             y: the observation (C,). Outputs that are NaN are left out, unless all of them are.
             observed: which outputs count, booleans (C,).
         """
-        white, log_det, size = _whiten(y, self.loc, self.shape, observed)
+        square, log_det, size = _distance(y, self.loc, self.shape, observed)
         half = 0.5 * (self.df + size)
         ratio = log_gamma_ratio(0.5 * self.df, 0.5 * size)
         constant = ratio - 0.5 * size * jnp.log(self.df * math.pi)
-        return constant - log_det - half * jnp.log1p(jnp.sum(white**2) / self.df)
+        return constant - log_det - half * jnp.log1p(square / self.df)
 
     def sample(self, key: Array, shape: tuple[int, ...] = ()) -> Array:
         """Draws of y."""
@@ -135,6 +140,13 @@ class StudentTPredictive(Predictive):
     def cdf(self, y: PyTree) -> Array:
         """P(Y <= y) of each output."""
         return student_cdf((jnp.asarray(y, self.loc.dtype) - self.mean) / self.scale, self.df)
+
+    def heavier(self, df: Array) -> StudentTPredictive:
+        """t(df, loc, shape n / (n - 2) (df - 2) / df) where the own degrees of freedom n are above df."""
+        df = df.astype(self.loc.dtype)
+        light = self.df > df
+        ratio = jnp.where(light, self.df / jnp.where(light, self.df - 2.0, 1.0) * ((df - 2.0) / df), 1.0)
+        return StudentTPredictive(jnp.where(light, df, self.df), self.loc, ratio * self.shape)
 
     @verb
     def quantile(self, p: ArrayLike) -> Array:
@@ -164,21 +176,24 @@ def drop_one(values: Array) -> Array:
     return values[0] if values.shape == (1,) else values
 
 
-def _whiten(y: PyTree, loc: Array, cov: Array, observed: ArrayLike) -> tuple[Array, Array, Array]:
-    """The whitened residual of the observed outputs.
+def _distance(y: PyTree, loc: Array, cov: Array, observed: ArrayLike) -> tuple[Array, Array, Array]:
+    """The squared Mahalanobis distance of the observed outputs from their means.
 
     With it come half the log determinant of their covariance, and their number.
     """
     value = vector(y, loc)
     seen = jnp.broadcast_to(jnp.asarray(observed), loc.shape)
-    if loc.shape[0] > 1:
-        missing = jnp.isnan(value)
-        seen = seen & (~missing | jnp.all(missing))
-        cov = only_observed(cov, seen)
-    chol = cholesky(cov)
+    if loc.shape[0] == 1:
+        # Without a square root, the compiler makes one loop of the densities of many such forecasts.
+        var = jnp.where(cov[0, 0] > 0, cov[0, 0], jnp.nan)
+        square, log_det = (value[0] - loc[0]) ** 2 / var, 0.5 * jnp.log(var)
+        return jnp.where(seen[0], square, 0.0), jnp.where(seen[0], log_det, 0.0), seen[0].astype(loc.dtype)
+    missing = jnp.isnan(value)
+    seen = seen & (~missing | jnp.all(missing))
+    chol = cholesky(only_observed(cov, seen))
     gap = jnp.where(seen, value - loc, 0.0)
-    white = solve_lower(chol, gap)
-    return white, jnp.sum(jnp.where(seen, jnp.log(jnp.diagonal(chol)), 0.0)), jnp.sum(seen.astype(loc.dtype))
+    log_det = jnp.sum(jnp.where(seen, jnp.log(jnp.diagonal(chol)), 0.0))
+    return jnp.sum(solve_lower(chol, gap) ** 2), log_det, jnp.sum(seen.astype(loc.dtype))
 
 
 def only_observed(cov: Array, seen: Array) -> Array:

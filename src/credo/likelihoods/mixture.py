@@ -10,7 +10,8 @@ import jax.numpy as jnp
 import jax.scipy.special as jss
 import numpy as np
 
-from credo.core.records import record
+from credo.core.records import record, replace
+from credo.core.trees import as_like
 from credo.core.types import Array, ArrayLike, DTypeLike, PyTree
 from credo.core.verbs import verb
 from credo.likelihoods.elliptical import drop_one
@@ -141,6 +142,16 @@ class MixturePredictive(Predictive):
         return drop_one(
             self._average(jax.vmap(self.likelihood.variance)(self.etas) + (means - centre[None, :]) ** 2)
         )
+
+    def scaled(self, scale: ArrayLike) -> MixturePredictive:
+        """The mixture whose values of eta have the same mean and `scale` times the covariance.
+
+        Arguments:
+            scale: at least 0. With 1 the values are the same, bit by bit.
+        """
+        share = jnp.sqrt(as_like(scale, self.etas))
+        centre = self._average(self.etas)
+        return replace(self, etas=share * self.etas + (1.0 - share) * centre[None, :])
 
     def log_prob(self, y: PyTree) -> Array:
         """log of the average of p(y | eta) (not the average of the logs)."""

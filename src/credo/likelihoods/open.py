@@ -5,11 +5,15 @@ from __future__ import annotations
 import jax
 import jax.numpy as jnp
 
+from credo.beliefs.inverse_gamma import InverseGamma
 from credo.core.errors import CredoError, require_integer
 from credo.core.records import record, static_field
+from credo.core.trees import as_like
 from credo.core.types import Array, ArrayLike, PyTree
 from credo.likelihoods.base import LikelihoodBase
 from credo.likelihoods.categorical import Categorical
+from credo.likelihoods.mixture import MixturePredictive
+from credo.likelihoods.predictive import Predictive
 
 __all__ = ["OpenCategorical"]
 
@@ -64,6 +68,13 @@ class OpenCategorical(LikelihoodBase):
     def _outputs(self, rows: Array) -> Array:
         """The rows that belong to outputs of the model."""
         return rows[1:] if self.reference else rows
+
+    def scaled(
+        self, eta: Array, cov: Array, scale: ArrayLike, noise: InverseGamma | None = None
+    ) -> Predictive:
+        """The predictive for eta ~ N(eta, scale cov), of which all scales share the root of cov."""
+        gaps, log_weights = self.nodes(cov)
+        return MixturePredictive(self, eta[None, :] + jnp.sqrt(as_like(scale, eta)) * gaps, log_weights)
 
     def observed(self, y: PyTree) -> Array:
         """Whether y is the label of a known class."""

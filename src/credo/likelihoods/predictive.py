@@ -90,6 +90,13 @@ class Predictive:
         """
         raise self._missing("quantile(p)")
 
+    def heavier(self, df: Array) -> Predictive:
+        """The forecast with at most `df` degrees of freedom, above 2, and the same mean and variance.
+
+        Normal and Student-t forecasts and mixtures of them have one. Heavier tails stay as they are.
+        """
+        raise self._missing("heavier(df)")
+
     def _missing(self, member: str) -> CredoError:
         """The refusal of a member that the subclass does not write."""
         name = type(self).__name__
@@ -159,6 +166,10 @@ class PredictiveRows(Predictive):
         """P(Y_n <= y_n) of each row."""
         values: Array = jax.vmap(lambda row, value: row.cdf(value))(self.rows, y)
         return values
+
+    def heavier(self, df: Array) -> PredictiveRows:
+        """The rows with heavier tails."""
+        return PredictiveRows(jax.vmap(lambda row: row.heavier(df))(self.rows))
 
     @verb
     def quantile(self, p: ArrayLike) -> Array:

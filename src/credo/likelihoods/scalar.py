@@ -49,8 +49,10 @@ class Bernoulli(_OneOutput):
 
     def log_prob(self, eta: Array, y: PyTree) -> Array:
         """log p(y | eta), without overflow at any logit."""
-        label = _number(y, eta)
-        return label * jax.nn.log_sigmoid(eta[0]) + (1 - label) * jax.nn.log_sigmoid(-eta[0])
+        label, logit = _number(y, eta), eta[0]
+        # log sigmoid(u) = min(u, 0) - log(1 + exp(-|u|)), whose second term both labels share.
+        lower = label * jnp.minimum(logit, 0.0) + (1 - label) * jnp.minimum(-logit, 0.0)
+        return lower - jnp.log1p(jnp.exp(-jnp.abs(logit)))
 
     def score(self, eta: Array, y: PyTree) -> Array:
         """y - p, from both tails so that it keeps its digits; a confident mistake is not attenuated."""

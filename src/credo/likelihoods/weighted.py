@@ -92,6 +92,10 @@ class WeightedPredictive(Predictive):
         """P(Y <= y), averaged."""
         return self._average(self._each(lambda part: part.cdf(y)))
 
+    def heavier(self, df: Array) -> WeightedPredictive:
+        """The mixture of the parts with heavier tails, whose mean and variance are those of this mixture."""
+        return WeightedPredictive(each(lambda part: part.heavier(df), self.parts), self.log_weights)
+
     @verb
     def quantile(self, p: ArrayLike) -> Array:
         """The quantile, by bisection on the distribution function, for one output."""

@@ -21,11 +21,13 @@ __all__ = [
     "column_sums",
     "crossed",
     "eigh",
+    "framed",
     "inverse",
     "inverse_gram",
     "log_det",
     "precision",
     "psd_root",
+    "raised",
     "rounded",
     "rows_times",
     "safe_sqrt",
@@ -77,6 +79,24 @@ def crossed(left: Array, right: Array) -> Array:
 def symmetric(matrix: Array) -> Array:
     """The symmetric part of a square matrix."""
     return matrix if matrix.shape[-1] == 1 else 0.5 * (matrix + matrix.T)
+
+
+def framed(matrix: Array, scale: Array) -> Array:
+    """diag(a) S diag(a) for a number a or an array (P,), symmetric to the last bit where S is."""
+    if scale.ndim == 0:
+        return matrix * scale**2
+    return matrix * (scale[:, None] * scale[None, :])
+
+
+def raised(matrix: Array, noise: Array) -> Array:
+    """S + diag(d) for a number d or an array (P,). It touches P numbers of a matrix of which no other use is
+    made; the sum with the matrix diag(d) would take a pass of its own.
+    """
+    places = jnp.arange(matrix.shape[0])
+    raised: Array = matrix.at[places, places].add(
+        noise, indices_are_sorted=True, unique_indices=True, mode="promise_in_bounds"
+    )
+    return raised
 
 
 def cholesky(matrix: Array) -> Array:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TypeAlias
+from typing import Protocol, TypeAlias, runtime_checkable
 
 import jax
 import jax.numpy as jnp
@@ -20,7 +20,7 @@ from credo.linalg.jacobians import DenseRows, OuterRows, Rows
 from credo.models.affine import is_affine
 from credo.models.networks import MLP, Linear
 
-__all__ = ["Apply", "Model", "Picked", "joint"]
+__all__ = ["Apply", "Model", "Picked", "View", "as_apply", "joint"]
 
 Apply: TypeAlias = Callable[[PyTree, PyTree], Array]
 """A function from parameters and one row of inputs to the outputs, a scalar or (C,)."""
@@ -48,6 +48,29 @@ class Function:
         return name if isinstance(name, str) else repr(self.function)
 
 
+def as_apply(function: Apply) -> Apply:
+    """A function as a record, so that it is part of a tree; a record, and what is no function, as it is."""
+    known = REGISTRY.get(record_name(type(function))) is type(function)
+    return function if known or not callable(function) else Function(function)
+
+
+@runtime_checkable
+class View(Protocol):
+    """A network that sees a function of its inputs: apply(params, x) = network(params, see(x)).
+
+    What is seen does not depend on the parameters, so the Jacobian is that of the network at `see(x)`.
+    """
+
+    @property
+    def network(self) -> Apply:
+        """The network, `apply(params, x)`."""
+        ...
+
+    def see(self, x: PyTree) -> Array:
+        """What the network gets for one row x."""
+        ...
+
+
 @record
 class Picked:
     """One output of a network with K outputs: apply(params, (x, k)) = network(params, x)[k].
@@ -69,8 +92,7 @@ class Picked:
     network: Apply
 
     def __post_init__(self) -> None:
-        if callable(self.network) and REGISTRY.get(record_name(type(self.network))) is not type(self.network):
-            object.__setattr__(self, "network", Function(self.network))
+        object.__setattr__(self, "network", as_apply(self.network))
 
     @property
     def start(self) -> PyTree:
@@ -111,8 +133,7 @@ class Model:
     def __post_init__(self) -> None:
         if not callable(self.apply):
             raise CredoError(f"apply must be a function of (params, x); got {self.apply!r}.")
-        if REGISTRY.get(record_name(type(self.apply))) is not type(self.apply):
-            object.__setattr__(self, "apply", Function(self.apply))
+        object.__setattr__(self, "apply", as_apply(self.apply))
         if callable(self.likelihood) and not isinstance(self.likelihood, LikelihoodBase):
             raise CredoError(
                 "likelihood must be a Likelihood; wrap a function as credo.Likelihood(log_prob)."
@@ -177,11 +198,11 @@ class Model:
         if network is None:
             eta, jacobian = self.jacobian(vector, unravel, x)
             return eta, DenseRows(jacobian)
-        params, picked = unravel(vector), isinstance(self.apply, Picked)
+        params, apply = unravel(vector), self.apply
 
         def outer(row: PyTree) -> tuple[Array, OuterRows]:
-            if not picked:
-                return network.linearize(params, row)
+            if not isinstance(apply, Picked):
+                return network.linearize(params, apply.see(row) if isinstance(apply, View) else row)
             inputs, which = row
             eta, rows = network.linearize(params, inputs)
             return eta[which][None], rows.combine(jax.nn.one_hot(which, eta.shape[0], dtype=eta.dtype))
@@ -195,7 +216,7 @@ class Model:
 
     def _layered(self, vector: Array, unravel: Unravel) -> MLP | Linear | None:
         """The network, where it is made of dense layers and is large enough for outer products."""
-        network = self.apply.network if isinstance(self.apply, Picked) else self.apply
+        network = self.apply.network if isinstance(self.apply, Picked | View) else self.apply
         if not isinstance(network, LAYERED) or set(unravel.dtypes) != {str(vector.dtype)}:
             return None
         return network if vector.shape[0] >= LARGE or network.outputs >= MANY else None

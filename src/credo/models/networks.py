@@ -17,10 +17,10 @@ import jax.numpy as jnp
 from credo.core.errors import CredoError, require_choice, require_integer
 from credo.core.keys import as_key
 from credo.core.records import record, static_field
-from credo.core.types import Array, Key, PyTree
+from credo.core.types import Array, ArrayLike, Key, PyTree
 from credo.linalg.jacobians import OuterRows
 
-__all__ = ["CNN", "MLP", "Linear"]
+__all__ = ["CNN", "MLP", "Activation", "BlendedMLP", "Linear"]
 
 Layers: TypeAlias = list[dict[str, Array]]
 """Parameters: one dict a layer, with the weights "w" and the biases "b"."""
@@ -102,9 +102,13 @@ class MLP(_Network):
         gains = [_gain(self.activation)] * len(self.hidden) + [1.0 if self.hidden else 0.0]
         return [_dense(k, a, b, g) for k, a, b, g in zip(keys, widths[:-1], widths[1:], gains, strict=True)]
 
+    def bend(self, h: Array) -> Array:
+        """The non-linearity."""
+        return _ACTIVATIONS[self.activation](h)
+
     def __call__(self, params: Layers, x: Array) -> Array:
         """The outputs (C,) for one row x."""
-        act = _ACTIVATIONS[self.activation]
+        act = self.bend
         h = jnp.asarray(x, params[0]["w"].dtype).reshape(-1)
         _fit(h.shape[0], params[0]["w"].shape[0])
         for layer in params[:-1]:
@@ -115,7 +119,7 @@ class MLP(_Network):
         """The outputs (C,) for one row x and their Jacobian (C, P) as outer products. Cost: P + C times the
         widths.
         """
-        act = _ACTIVATIONS[self.activation]
+        act = self.bend
         first = jnp.asarray(x, params[0]["w"].dtype).reshape(-1)
         _fit(first.shape[0], params[0]["w"].shape[0])
 
@@ -134,6 +138,40 @@ class MLP(_Network):
         augmented = [jnp.concatenate([ones, h.astype(eta.dtype)])[None, :] for h in inputs]
         hidden, last = tuple(d[None] for d in deltas[:-1]), jnp.ones((1, eta.shape[0]), eta.dtype)
         return eta, OuterRows(tuple(augmented), (*hidden, last))
+
+
+@record
+class BlendedMLP(MLP):
+    """A multi-layer perceptron with a blend of two non-linearities: (1 - share) g(h) + share g'(h).
+
+    The share is a leaf, so that networks with either non-linearity are members of one stacked bank.
+
+    Arguments:
+        outputs, hidden, activation: see `MLP`.
+        other: the second non-linearity.
+        share: its share, from 0 to 1.
+
+    Raises:
+        CredoError: a number is below 1, or there is no such non-linearity.
+
+    Example:
+        >>> net, x = BlendedMLP(1, (4,), "elu", "tanh", share=1.0), jnp.ones(3)
+        >>> params = net.init(0, (3,))
+        >>> bool(jnp.all(net(params, x) == MLP(1, (4,), "tanh")(params, x)))
+        True
+    """
+
+    other: Activation = static_field(default="tanh")
+    share: ArrayLike = 0.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require_choice("other", self.other, _ACTIVATIONS)
+
+    def bend(self, h: Array) -> Array:
+        """The blend of the two non-linearities."""
+        share = jnp.asarray(self.share, h.dtype)
+        return (1 - share) * _ACTIVATIONS[self.activation](h) + share * _ACTIVATIONS[self.other](h)
 
 
 @record

@@ -11,11 +11,12 @@ from credo.sessions.language import choose, split
 
 __all__ = ["Network", "NetworkKind"]
 
-NetworkKind: TypeAlias = Literal["linear", "mlp", "cnn"]
-"""The kinds of networks."""
+NetworkKind: TypeAlias = Literal["linear", "mlp", "cnn", "features", "bank", "wide-bank"]
+"""The kinds of networks, and the banks of several of them."""
 
 _KINDS: tuple[NetworkKind, ...] = get_args(NetworkKind)
-_FORMS = "linear, mlp:WIDTH,WIDTH,... or cnn"
+_FORMS = "linear, mlp:WIDTH,WIDTH,..., cnn, features:NUMBER, bank or wide-bank"
+_WIDTHS = {"mlp": 50, "features": 200}
 
 
 @dataclass(frozen=True)
@@ -23,8 +24,9 @@ class Network:
     """Which network maps a row to the outputs.
 
     Arguments:
-        kind: "linear", "mlp" (a perceptron with hidden layers) or "cnn" (for images).
-        widths: the widths of the hidden layers of an mlp.
+        kind: "linear", "mlp" (a perceptron with hidden layers), "cnn" (for images), "features" (a linear
+            model of random waves), or "bank" and "wide-bank" (several networks, weighed by evidence).
+        widths: the widths of the hidden layers of an mlp, or the number of random features.
 
     Raises:
         CredoError: a width is not a whole number above 0.
@@ -41,11 +43,17 @@ class Network:
 
     def __post_init__(self) -> None:
         for width in self.widths:
-            require_integer("every width of `model='mlp'`", width, 1)
+            require_integer(f"every width of `model={self.kind!r}`", width, 1)
+
+    @property
+    def banked(self) -> bool:
+        """Whether this is a bank of several networks."""
+        return self.kind in ("bank", "wide-bank")
 
     @staticmethod
     def parse(text: str | Network) -> Network:
-        """Read `linear`, `mlp:WIDTH,WIDTH,...` (by default one hidden layer of 50) or `cnn`.
+        """Read `linear`, `mlp:WIDTH,WIDTH,...` (by default one hidden layer of 50), `cnn`,
+        `features:NUMBER` (200), `bank` or `wide-bank`.
 
         Arguments:
             text: the setting as text; a record is returned unchanged.
@@ -57,17 +65,19 @@ class Network:
             return text
         name, rest = split(text)
         kind: NetworkKind = choose("model", text, name, _KINDS, _FORMS)
-        if kind != "mlp":
+        if kind not in _WIDTHS:
             if rest:
                 raise CredoError(f"`model={kind!r}` takes nothing after a colon; got {text!r}.")
             return Network(kind)
-        widths = [read_integer(width) for width in rest.split(",")] if rest else [50]
+        widths = [read_integer(width) for width in rest.split(",")] if rest else [_WIDTHS[kind]]
         whole = tuple(width for width in widths if width is not None)
         if len(whole) < len(widths):
             raise CredoError(
                 f"model must be {_FORMS}, with whole numbers for the widths; got {text!r}.", field="model"
             )
+        if kind == "features" and len(whole) > 1:
+            raise CredoError(f"`model='features'` takes one number; got {text!r}.", field="model")
         return Network(kind, whole)
 
     def __str__(self) -> str:
-        return f"{self.kind}:{','.join(map(str, self.widths))}" if self.kind == "mlp" else self.kind
+        return f"{self.kind}:{','.join(map(str, self.widths))}" if self.widths else self.kind

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
 
 import jax
@@ -43,19 +44,22 @@ from credo.likelihoods import (
     OpenCategorical,
     Poisson,
 )
+from credo.likelihoods.base import LikelihoodBase
 from credo.models import Model
 from credo.particles import liu_west
 from credo.sessions import defaults
+from credo.sessions.auto import bank_of, learned_noise
 from credo.sessions.drift import Drift
 from credo.sessions.growth import slots
+from credo.sessions.members import Breadth, Member, members_of
+from credo.sessions.networks import first_parameters, network, outputs_of, prior_variances
 from credo.sessions.posterior import Posterior
-from credo.sessions.resolution import network, outputs_of
 from credo.sessions.settings import MethodName, Settings
 
 if TYPE_CHECKING:
     from credo.adapt import Bank, Hypotheses, Resettable
 
-__all__ = ["Belief", "SessionLearner", "build"]
+__all__ = ["Belief", "SessionLearner", "build", "members"]
 
 B = TypeVar("B", Gaussian, Point)
 
@@ -91,12 +95,55 @@ def build(
         first: how many classes the first rows showed, where new ones get room; 0 where they are fixed.
         start: the prior mean of the last layer's biases; None for 0.
     """
+    if settings.model.banked:
+        pair: tuple[SessionLearner, Belief] = _bank(settings, shape, classes, first, start)
+        return pair
     learner = _learner(settings, _model(settings, shape, classes, first))
     return learner, _prior(settings, shape, slots(first, classes), first, start)
 
 
+@functools.partial(jax.jit, static_argnums=(0, 1, 2, 3, 4))
+def _bank(
+    settings: Settings, shape: tuple[int, ...], classes: int, first: int, start: float | None
+) -> tuple[SessionLearner, Belief]:
+    """The bank of a setting and its prior belief, by one compiled program."""
+
+    def likelihood(member: Member) -> LikelihoodBase:
+        return (
+            learned_noise(member) if settings.task == "regression" else _likelihood(settings, classes, first)
+        )
+
+    outputs = outputs_of(settings.task, classes, first)
+    learner = bank_of(
+        members(settings, shape, classes, first),
+        likelihood,
+        shape,
+        outputs,
+        settings.seed,
+        task=settings.task,
+        least=outputs_of(settings.task, first or classes),
+        start=start,
+    )
+    belief: Belief = learner.init()
+    return learner, belief
+
+
+def members(settings: Settings, shape: tuple[int, ...], classes: int, first: int = 0) -> tuple[Member, ...]:
+    """The members of the bank of a setting; none where the learner is a single one.
+
+    Arguments:
+        settings, shape, classes, first: as for `build`. The list is the same however many classes come.
+    """
+    if not settings.model.banked:
+        return ()
+    outputs = outputs_of(settings.task, first or classes)
+    breadth: Breadth = "wide" if settings.model.kind == "wide-bank" else "default"
+    return members_of(settings.task, math.prod(shape), outputs, breadth)
+
+
 def _model(settings: Settings, shape: tuple[int, ...], classes: int, first: int) -> Model:
-    net = network(settings.model, outputs_of(settings.task, classes, first, settings.noise_var), shape)
+    outputs = outputs_of(settings.task, classes, first, settings.noise_var)
+    net = network(settings.model, outputs, shape, settings.seed)
     return Model(net, _likelihood(settings, classes, first))
 
 
@@ -105,10 +152,9 @@ def _prior(
     settings: Settings, shape: tuple[int, ...], classes: int, first: int, start: float | None
 ) -> Belief:
     """The prior belief, by one compiled program in place of some twenty small ones."""
-    net = network(settings.model, outputs_of(settings.task, classes, first, settings.noise_var), shape)
-    params = net.init(jax.random.key(settings.seed), shape)
-    if start is not None:
-        params[-1]["b"] = params[-1]["b"] + start
+    outputs = outputs_of(settings.task, classes, first, settings.noise_var)
+    net = network(settings.model, outputs, shape, settings.seed)
+    params = first_parameters(net, shape, settings.seed, start)
     learner = _learner(settings, _model(settings, shape, classes, first))
     details: dict[str, Any]
     if settings.posterior is None:
@@ -117,7 +163,9 @@ def _prior(
     else:
         images = len(shape) > 1
         draws = {} if settings.posterior.particles is None else {"key": settings.seed}
-        details = draws | {"var": settings.prior_var if images else net.prior_var(params, settings.prior_var)}
+        details = draws | {
+            "var": settings.prior_var if images else prior_variances(net, params, settings.prior_var)
+        }
     belief: Belief = learner.init(params, **details)
     return belief
 

@@ -7,14 +7,14 @@ resumed run continues it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TypedDict
 
 import numpy as np
 
 from credo.sessions import defaults
 from credo.sessions.change_steps import Steps
-from credo.sessions.drift import Drift
+from credo.sessions.drift import Drift, DriftKind
 
 __all__ = ["ChangeSummary", "ChangeTally"]
 
@@ -55,6 +55,7 @@ class ChangeTally:
 
     Arguments:
         drift: a drift that is a wrapper, or its text.
+        members: what the members of a bank are called; none for a drift.
 
     Attributes:
         rows: how many rows there were.
@@ -76,19 +77,20 @@ class ChangeTally:
         '1 change was reported, at row 2, of segments that began at 1.'
     """
 
-    def __init__(self, drift: Drift | str) -> None:
-        self.kind = Drift.parse(drift).kind
+    def __init__(self, drift: Drift | str, members: Sequence[str] = ()) -> None:
+        self.kind: DriftKind = "mixture" if members else Drift.parse(drift).kind
+        self.members = tuple(members)
         self.rows, self.size, self.width, self.reported = 0, 1, 1, 0
-        self.grid = np.zeros((0, len(defaults.MIXTURE) if self.kind == "mixture" else BINS))
+        self.grid = np.zeros((0, len(self.experts) if self.kind == "mixture" else BINS))
         self.curves = np.zeros((0, 2))
         self.alarms = np.zeros((0, 2))
         self.latest = np.zeros(self.grid.shape[1])
         self.largest = np.array([-1.0, 0.0])
 
     @staticmethod
-    def of(drift: Drift | str) -> ChangeTally | None:
-        """A tally for a drift that reports changes, or None for any other drift."""
-        return ChangeTally(drift) if Drift.parse(drift).wrapped else None
+    def of(drift: Drift | str, members: Sequence[str] = ()) -> ChangeTally | None:
+        """A tally for a drift that reports changes or for a bank, or None for any other learner."""
+        return ChangeTally(drift, members) if members or Drift.parse(drift).wrapped else None
 
     def add(self, steps: Steps) -> None:
         """Take in the steps of consecutive rows."""
@@ -142,7 +144,9 @@ class ChangeTally:
 
     @property
     def experts(self) -> list[str]:
-        """What the experts of a mixture are called."""
+        """What the experts of a mixture, or the members of a bank, are called."""
+        if self.members:
+            return list(self.members)
         return [f"walk:{step:g}" if step else "no drift" for step in defaults.MIXTURE]
 
     def summary(self) -> ChangeSummary:
@@ -209,17 +213,20 @@ class ChangeTally:
         }
 
     @staticmethod
-    def from_arrays(drift: Drift | str, arrays: Mapping[str, np.ndarray]) -> ChangeTally | None:
+    def from_arrays(
+        drift: Drift | str, arrays: Mapping[str, np.ndarray], members: Sequence[str] = ()
+    ) -> ChangeTally | None:
         """Restore what `arrays` gave.
 
         Arguments:
             drift: the drift of the tally.
             arrays: the saved arrays by name; empty where nothing was saved.
+            members: what the members of a bank are called.
 
         Returns:
             The tally, or None where the drift reports no changes.
         """
-        tally = ChangeTally.of(drift)
+        tally = ChangeTally.of(drift, members)
         if tally is None or not arrays:
             return tally
         names = ("grid", "curves", "alarms", "latest", "largest")

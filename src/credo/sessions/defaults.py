@@ -8,11 +8,15 @@ from __future__ import annotations
 
 from typing import Literal
 
+from credo.sessions.settings import TaskName
+
 __all__ = [
     "ALARM",
+    "BANK_RANK",
     "CLIP",
     "COUNT_PRIOR",
     "FIXED_NOISE",
+    "FULL_COST",
     "FULL_LIMIT",
     "FULL_MOVING_LIMIT",
     "IMAGE_CHUNK",
@@ -26,10 +30,14 @@ __all__ = [
     "NOISE",
     "REPLAYED",
     "SAMPLES",
+    "SCALES",
+    "SCALE_SWITCHING",
     "SCHEMA_ROWS",
     "SMALL",
+    "SWITCHING",
     "TABLE_CHUNK",
     "TEST_ROWS",
+    "USUAL",
     "TINY",
     "activation",
     "drift",
@@ -60,6 +68,23 @@ rows cost a few microseconds."""
 FULL_LIMIT, FULL_MOVING_LIMIT = 700, 64
 """The most parameters for which the whole covariance is kept: as a rule, and where a row costs P^3
 (inflation, bog, bbb, mc-hess, and blr with any drift)."""
+
+FULL_COST, BANK_RANK = 300_000, 20
+"""Members of a bank keep the whole covariance where C P^2 is at most this, and elsewhere a low rank."""
+
+SWITCHING = (1e-4, 1e-3, 1e-2)
+"""How probable it is that another member of a bank takes over before a row; which of these is weighed, too."""
+
+SCALES: dict[TaskName, tuple[tuple[float, ...], tuple[float, ...]]] = {
+    "classification": ((0.0, 0.03, 0.1, 0.3, 1.0), ()),
+    "regression": ((0.0, 0.1, 0.3, 1.0), (4.0,)),
+    "count": ((0.0, 0.1, 0.3, 1.0), ()),
+}
+"""By how much the members of a bank may scale the variance of their outputs, and the degrees of freedom of
+heavier tails that they may have."""
+
+SCALE_SWITCHING = 1e-3
+"""How probable it is that another scale is right before a row."""
 
 NOISE = (1.5, 0.5, 0.99)
 """Shape, scale and forgetting factor of the belief about a regression's noise, for targets of variance 1."""
@@ -111,6 +136,10 @@ MIXTURE = (0.0, 1e-5, 1e-3)
 
 MEMORY_LIMIT = 4 * 20_000**2
 """The most bytes that a belief may take: the size of one full covariance of 20,000 parameters."""
+
+
+USUAL = "bank"
+"""What learns from a table where nothing is chosen: a bank, or a single network."""
 
 
 def model(images: bool) -> str:

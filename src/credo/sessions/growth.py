@@ -8,15 +8,19 @@ classes has the network, the belief and the results that it would have without a
 
 from __future__ import annotations
 
-from typing import TypeVar
+from collections.abc import Sequence
+from typing import Any, TypeVar
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+from credo.adapt import Bank
+from credo.core.groups import Groups
+from credo.core.records import replace
 from credo.core.types import Array, PyTree
 
-__all__ = ["embed", "positions", "slots"]
+__all__ = ["embed", "embed_bank", "positions", "slots"]
 
 B = TypeVar("B")
 
@@ -90,3 +94,24 @@ def embed(belief: B, fresh: B, places: np.ndarray) -> B:
         structure, [inside(old, new) for old, new in zip(jax.tree.leaves(belief), leaves, strict=True)]
     )
     return wider
+
+
+def embed_bank(bank: Bank[Any], fresh: Bank[Any], places: Sequence[np.ndarray]) -> Bank[Any]:
+    """What the members of a bank learned, inside the prior beliefs of wider networks; their weights stay.
+
+    Arguments:
+        bank: the beliefs so far.
+        fresh: the prior beliefs of the wider networks.
+        places: from `positions`, for each member.
+    """
+
+    def inside(old: Any, new: Any) -> Any:
+        if not isinstance(new, Groups):
+            return embed(old, new, places[0])
+        parts = [
+            embed(before, after, places[group[0]])
+            for before, after, group in zip(old.parts, new.parts, new.places, strict=True)
+        ]
+        return Groups(tuple(parts), new.places)
+
+    return replace(bank, beliefs=inside(bank.beliefs, fresh.beliefs), priors=fresh.priors)

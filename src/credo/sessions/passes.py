@@ -13,6 +13,7 @@ import numpy as np
 
 from credo.adapt import Bank, Hypotheses, Resettable
 from credo.beliefs import Gaussian, Particles
+from credo.core.groups import Groups
 from credo.core.names import ForecastName
 from credo.core.types import Array
 from credo.core.verbs import verb
@@ -190,6 +191,8 @@ def spread(belief: Belief) -> tuple[Array, Array]:
 
 def _moments(belief: Belief) -> tuple[Array, Array]:
     """Mean and variances, in units of the standardised target whatever the noise."""
+    if isinstance(belief, Bank) and isinstance(belief.beliefs, Groups):
+        return jnp.full(1, jnp.nan), jnp.full(1, jnp.nan)  # the members have unlike parameters
     if isinstance(belief, Hypotheses | Bank):
         means, variances = jax.vmap(_moments)(belief.beliefs)
         mean = belief.weights @ means
@@ -205,5 +208,10 @@ def _moments(belief: Belief) -> tuple[Array, Array]:
 
 
 def parameter_count(belief: Belief) -> int:
-    """The number P of parameters."""
+    """The number P of parameters, of all members of a bank together."""
+    if isinstance(belief, Bank) and isinstance(belief.beliefs, Groups):
+        return sum(
+            len(group) * part.size
+            for part, group in zip(belief.beliefs.parts, belief.beliefs.places, strict=True)
+        )
     return int((belief.beliefs if isinstance(belief, Bank) else belief).size)

@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 import math
-from typing import TypeVar
-
-import jax
-import numpy as np
+from typing import TypeVar, get_args
 
 from credo.core.errors import CredoError, require_choice, require_integer, require_positive
 from credo.core.integers import LARGEST_SEED
 from credo.core.names import CURVATURES, RULES, CurvatureName
-from credo.models import CNN, MLP, Linear
 from credo.sessions import defaults
 from credo.sessions.architecture import Network
 from credo.sessions.drift import Drift
-from credo.sessions.growth import slots
+from credo.sessions.members import members_of
+from credo.sessions.networks import count_parameters, outputs_of
 from credo.sessions.posterior import Posterior
-from credo.sessions.settings import METHODS, MethodName, NoiseVar, Options, Settings, TaskName
+from credo.sessions.settings import METHODS, BudgetName, MethodName, NoiseVar, Options, Settings, TaskName
 
-__all__ = ["count_parameters", "network", "outputs_of", "require_memory", "resolve"]
+__all__ = ["require_memory", "resolve"]
 
 _RATED = tuple(method for method in METHODS if method in defaults.LEARNING_RATE)
 _ITERATED = tuple(method for method in METHODS if method in defaults.ITERATIONS)
@@ -46,22 +43,27 @@ def resolve(
         ordered: whether the rows are one stream, in which the past fades by default.
 
     Returns:
-        The settings.
+        The settings: those of a bank where nothing but the seed was chosen.
 
     Raises:
         CredoError: a setting is unknown or out of its range, two of them do not fit together, or the belief
             would not fit in memory.
 
     Example:
+        >>> str(resolve(Options(), "regression", (3,), 0).model)
+        'bank'
         >>> settings = resolve(Options(drift="run-length"), "regression", (3,), 0)
         >>> str(settings.model), str(settings.posterior), str(settings.drift)
         ('mlp:20', 'full', 'run-length:0.005,5')
     """
+    images = len(shape) > 1
+    bank = _bank(options, images)
+    if bank is not None:
+        return _settings_of_bank(bank, options, task, shape, classes)
     method = _method(options)
     curvature = _curvature(options, method)
     iterations = _iterations(options, method)
     rate = _learning_rate(options, method)
-    images = len(shape) > 1
     model = Network.parse(_chosen(options.model) or defaults.model(images))
     wanted = _chosen(options.posterior)
     wanted = None if wanted is None else Posterior.parse(wanted)
@@ -90,6 +92,49 @@ def resolve(
         _seed(options),
         iterations,
     )
+
+
+_OF_ONE = tuple(name for name in Options.__dataclass_fields__ if name not in ("model", "seed", "budget"))
+"""The options of a single learner."""
+
+
+def _bank(options: Options, images: bool) -> Network | None:
+    """The bank that the options ask for, or None for a single learner."""
+    budget = options.budget
+    if budget is not None:
+        require_choice("budget", budget, get_args(BudgetName))
+    model = _chosen(options.model)
+    single = [name for name in _OF_ONE if _chosen(getattr(options, name)) is not None]
+    network = None if model is None else Network.parse(model)
+    if network is not None and not network.banked:
+        single.insert(0, "model")
+    asked = f"`model={str(network)!r}`" if network is not None and network.banked else f"`budget={budget!r}`"
+    wants = (network is not None and network.banked) or budget in ("default", "thorough")
+    if not wants:
+        usual = Network.parse(defaults.USUAL)
+        return usual if usual.banked and not (single or budget == "fast" or images) else None
+    if single:
+        raise CredoError(
+            f"`{single[0]}={getattr(options, single[0])!s}` is for a single learner, and {asked} is a bank of "
+            "several, which have their own; use `budget='fast'`.",
+            field=single[0],
+        )
+    if network is not None and network.banked and budget is not None:
+        raise CredoError(f"{asked} says how many members there are; leave out `budget`.", field="budget")
+    return network or Network("wide-bank" if budget == "thorough" else "bank")
+
+
+def _settings_of_bank(
+    bank: Network, options: Options, task: TaskName, shape: tuple[int, ...], classes: int
+) -> Settings:
+    settings = Settings(task, bank, None, "bong", "lin-hess", Drift(), 1.0, None, None, _seed(options))
+    outputs = outputs_of(task, classes)
+    for member in {one.network: one for one in members_of(task, math.prod(shape), outputs)}.values():
+        size = count_parameters(member.network, outputs, shape)
+        require_memory(
+            Posterior("low-rank", defaults.BANK_RANK), size, Drift(), model=member.network, outputs=outputs
+        )
+    return settings
 
 
 Setting = TypeVar("Setting", Network, Posterior, Drift)
@@ -296,51 +341,3 @@ def require_memory(
         f"{name} has {size:,} parameters, for which {belief} would need {gib}, "
         f"more than the {defaults.MEMORY_LIMIT / 2**30:.1f} GiB allowed; use {advice}."
     )
-
-
-def network(model: Network, outputs: int, shape: tuple[int, ...]) -> Linear | MLP | CNN:
-    """The network of a setting.
-
-    Arguments:
-        model: the setting.
-        outputs: the number C of outputs.
-        shape: the shape of one row of inputs.
-
-    Raises:
-        CredoError: a cnn is asked for, and the rows are not images.
-    """
-    images = len(shape) > 1
-    if model.kind == "cnn":
-        if not images:
-            raise CredoError(
-                f"`model='cnn'` needs images; this data has {math.prod(shape)} features: "
-                "use linear or mlp:50."
-            )
-        return CNN(outputs, activation=defaults.activation(images))
-    if model.kind == "linear":
-        return Linear(outputs)
-    return MLP(outputs, model.widths, defaults.activation(images))
-
-
-def outputs_of(task: TaskName, classes: int, first: int = 0, noise_var: NoiseVar = None) -> int:
-    """How many outputs a model has: one for numbers and for two classes, else one a class.
-
-    Where the noise follows the inputs there are two, the mean and the log of the noise variance.
-
-    Arguments:
-        task: what is predicted.
-        classes: the number of classes.
-        first: how many classes the first rows showed, where new ones get room; 0 where they are fixed.
-        noise_var: the noise variance of a regression.
-    """
-    if task != "classification":
-        return 2 if noise_var == "input" else 1
-    room = slots(first, classes)
-    return room - 1 if 2 in (first, room) else room
-
-
-def count_parameters(model: Network, outputs: int, shape: tuple[int, ...]) -> int:
-    """The number P of parameters, without any computation."""
-    net = network(model, outputs, shape)
-    params = jax.eval_shape(lambda: net.init(jax.random.key(0), shape))
-    return sum(int(np.prod(leaf.shape)) for leaf in jax.tree.leaves(params))

@@ -1,4 +1,4 @@
-"""Where the learner of a session must change: at a new class, and at the first count that is learned."""
+"""Where a chunk begins anew: at a new class, and where the first targets have said in which units they are."""
 
 from __future__ import annotations
 
@@ -7,13 +7,17 @@ from typing import TYPE_CHECKING
 import jax
 import numpy as np
 
+from credo.adapt import Bank
 from credo.core.errors import CredoError
 from credo.core.types import PyTree
-from credo.sessions import passes
-from credo.sessions.assembly import build
+from credo.sessions import defaults, passes
+from credo.sessions.architecture import Network
+from credo.sessions.assembly import build, members
 from credo.sessions.encoding import Encoding, TableEncoding
-from credo.sessions.growth import embed, positions, slots
-from credo.sessions.resolution import count_parameters, network, outputs_of, require_memory
+from credo.sessions.growth import embed, embed_bank, positions, slots
+from credo.sessions.networks import count_parameters, first_parameters, network, outputs_of
+from credo.sessions.posterior import Posterior
+from credo.sessions.resolution import require_memory
 from credo.sessions.settings import Settings
 from credo.sessions.targets import WARMUP
 from credo.tables.infer import MOST_CLASSES
@@ -31,7 +35,7 @@ def limit(settings: Settings, encoding: Encoding) -> None:
 
 
 def starts(session: Session, y: np.ndarray) -> list[int]:
-    """The rows at which a chunk begins: the first of each new class, and the first count that is learned.
+    """The rows at which a chunk begins: the first of each new class, and the first after the warm-up of numbers.
 
     Arguments:
         session: the session before these rows.
@@ -39,7 +43,7 @@ def starts(session: Session, y: np.ndarray) -> list[int]:
     """
     if session.known is not None:
         return passes.arrivals(y, session.known)
-    return [WARMUP - int(session.scaler.count[0])] if session.settings.task == "count" else []
+    return [WARMUP - int(session.scaler.count[0])]
 
 
 def widen(session: Session, classes: int) -> None:
@@ -58,11 +62,19 @@ def widen(session: Session, classes: int) -> None:
     if slots(first, before) == slots(first, classes):
         return
 
-    def parameters(number: int) -> PyTree:
-        net = network(settings.model, outputs_of(settings.task, number, first), shape)
-        return jax.eval_shape(lambda: net.init(jax.random.key(0), shape))
+    def places(model: Network) -> np.ndarray:
+        def parameters(number: int) -> PyTree:
+            outputs = outputs_of(settings.task, number, first)
+            return jax.eval_shape(lambda: first_parameters(network(model, outputs, shape), shape))
 
-    session.belief = embed(session.belief, fresh, positions(parameters(before), parameters(classes)))
+        return positions(parameters(before), parameters(classes))
+
+    if not settings.model.banked:
+        session.belief = embed(session.belief, fresh, places(settings.model))
+        return
+    assert isinstance(session.belief, Bank) and isinstance(fresh, Bank)
+    networks = [member.network for member in members(settings, shape, classes, first)]
+    session.belief = embed_bank(session.belief, fresh, [places(model) for model in networks])
 
 
 def _fits(settings: Settings, encoding: Encoding, classes: int) -> bool:
@@ -73,14 +85,12 @@ def _fits(settings: Settings, encoding: Encoding, classes: int) -> bool:
         return False
     if slots(first, classes) == slots(first, classes - 1):
         return True
+    networks = {member.network for member in members(settings, encoding.shape, classes, first)}
+    posterior = Posterior("low-rank", defaults.BANK_RANK) if networks else settings.posterior
     try:
-        require_memory(
-            settings.posterior,
-            count_parameters(settings.model, outputs, encoding.shape),
-            settings.drift,
-            outputs=outputs,
-            method=settings.method,
-        )
+        for model in networks or {settings.model}:
+            size = count_parameters(model, outputs, encoding.shape)
+            require_memory(posterior, size, settings.drift, outputs=outputs, method=settings.method)
     except CredoError:
         return False
     return True

@@ -34,7 +34,7 @@ from credo.sessions.targets import (
 )
 from credo.streams import to_scores
 from credo.streams.scoring import Outcome
-from credo.tables import ScaledTarget, infer_schema
+from credo.tables import Moments, ScaledTarget, infer_schema
 
 __all__ = ["Session"]
 
@@ -224,15 +224,32 @@ class Session(SessionState):
         self.scaler, scaling = SCALER.encode(before, y)
         if self.settings.task == "count":
             return self._learn_counts(x, y, int(before.count[0]), scaling, levels)
+        asked = levels if levels is not None and len(levels) else None
+        if before.count[0] < WARMUP:
+            self.early.keep(x, y)
+        elif len(self.early.y) and scaling.known[0]:
+            self._learn_early(before, asked)
         outcome, info = self._score(
             x,
             scaling.z.astype(np.float32),
             targets=standardise(y, scaling),
             weights=scaling.known.astype(np.float32),
-            levels=levels if levels is not None and len(levels) else None,
+            levels=asked,
         )
         self.tally.add(*judged_numbers(outcome, info, y, scaling, before.count[0]))
         return (None, *inverse(outcome, scaling)), info.extras
+
+    def _learn_early(self, moments: Moments, levels: np.ndarray | None) -> None:
+        """Learn the rows that said in which units the targets are; their forecasts are not scored."""
+        x, y = self.early.take()
+        scaling = SCALER.encode(moments, y, learn=False)[1]
+        self._score(
+            x,
+            scaling.z.astype(np.float32),
+            targets=standardise(y, scaling),
+            weights=scaling.known.astype(np.float32),
+            levels=levels,
+        )
 
     def _learn_counts(
         self, x: np.ndarray, y: np.ndarray, before: int, scaling: ScaledTarget, levels: np.ndarray | None

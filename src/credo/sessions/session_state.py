@@ -9,10 +9,12 @@ from typing import Self
 
 import jax
 
+from credo.core.groups import Groups
 from credo.sessions import passes, room, storage
-from credo.sessions.assembly import build
+from credo.sessions.assembly import build, members
 from credo.sessions.change_tally import ChangeTally
 from credo.sessions.defaults import TABLE_CHUNK
+from credo.sessions.early import Early
 from credo.sessions.encoding import Encoding
 from credo.sessions.places import Progress
 from credo.sessions.recovery import Recovery
@@ -32,20 +34,22 @@ class SessionState:
         room.limit(settings, encoding)
         self.key = jax.random.key(settings.seed) if settings.draws else None
         self.tally = Tally(settings.task, len(encoding.classes))
-        self.changes = ChangeTally.of(settings.drift)
+        self.members = members(settings, encoding.shape, len(encoding.classes), encoding.first)
+        self.changes = ChangeTally.of(settings.drift, [str(member) for member in self.members])
         self.scaler = SCALER.initial()
         self.rows_read: int = 0
         self.rows_used: int = 0
         self.rows_refused: int = 0
         self.missing: Counter[str] = Counter()
         self.unseen: Counter[str] = Counter()
+        self.early = Early()
         self.recovery = Recovery()
         self.progress = Progress()
         self.places: list[Progress] = []
 
     @property
     def uncertain(self) -> bool:
-        """Whether the learner keeps a posterior."""
+        """Whether the learner is a single one that keeps a posterior."""
         return self.settings.uncertain
 
     @property
@@ -57,6 +61,15 @@ class SessionState:
     def size(self) -> int:
         """The number P of parameters."""
         return passes.parameter_count(self.belief)
+
+    @property
+    def largest(self) -> int:
+        """The number of parameters of the largest member of a bank, or of the learner."""
+        if not self.members:
+            return self.size
+        groups = self.belief.beliefs
+        parts = groups.parts if isinstance(groups, Groups) else [groups]
+        return max(int(part.size) for part in parts)
 
     def metrics(self) -> dict[str, float]:
         """The scores so far, by name. `session.tally.baseline()` gives those of the baseline."""

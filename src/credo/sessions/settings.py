@@ -16,6 +16,7 @@ from credo.tables.schema import TASKS, Task
 __all__ = [
     "METHODS",
     "BaselineName",
+    "BudgetName",
     "MethodName",
     "NoiseVar",
     "Options",
@@ -35,6 +36,9 @@ MethodName: TypeAlias = RuleName | BaselineName
 
 NoiseVar: TypeAlias = float | Literal["input"] | None
 """A noise variance that is known, that follows the inputs, or that is learned as one number."""
+
+BudgetName: TypeAlias = Literal["fast", "default", "thorough"]
+"""How much may be computed for a row: one learner, a bank of them, or a wider bank."""
 
 METHODS: tuple[MethodName, ...] = (*RULES, *get_args(BaselineName))
 """All methods."""
@@ -56,6 +60,7 @@ class Options:
         learning_rate: the learning rate, for the methods that have one.
         iterations: the number of steps for a row, for the methods that may take several.
         seed: the seed of the initial weights and of draws; 0 by default.
+        budget: "fast" (one learner), "default" (a bank) or "thorough" (a wider bank).
 
     Example:
         >>> Options(model="mlp:20", drift=Drift("walk", (1e-5,))).model
@@ -72,6 +77,7 @@ class Options:
     learning_rate: float | None = None
     iterations: int | None = None
     seed: int | None = None
+    budget: BudgetName | str | None = None
 
 
 class SavedSettings(TypedDict):
@@ -104,8 +110,9 @@ class Settings:
 
     Attributes:
         task: "classification", "regression" or "count".
-        model: the network.
-        posterior: what is kept of the covariance; None for gradient methods.
+        model: the network, or a bank of them.
+        posterior: what is kept of the covariance; None for gradient methods, and for a bank, whose members
+            have their own.
         method: one of `METHODS`.
         curvature: how a row's information is measured.
         drift: how the world may change.
@@ -139,7 +146,7 @@ class Settings:
 
     @property
     def uncertain(self) -> bool:
-        """Whether a posterior is kept."""
+        """Whether the learner is a single one that keeps a posterior."""
         return self.posterior is not None
 
     @property
@@ -150,6 +157,8 @@ class Settings:
     @property
     def description(self) -> str:
         """The method in words, with its settings. The default method is described by its posterior alone."""
+        if self.model.banked:
+            return "members weighed by evidence"
         if self.posterior is None:
             return self.method
         words = f"{self.posterior} posterior" + ", noise by the inputs" * (self.noise_var == "input")

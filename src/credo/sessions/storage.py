@@ -11,8 +11,9 @@ from typing import NamedTuple
 import numpy as np
 
 from credo.core.errors import FormatError
-from credo.sessions.assembly import Belief, SessionLearner
+from credo.sessions.assembly import Belief, SessionLearner, members
 from credo.sessions.change_tally import ChangeTally
+from credo.sessions.early import Early
 from credo.sessions.encoding import Encoding, restore
 from credo.sessions.places import Progress
 from credo.sessions.recovery import Recovery
@@ -53,6 +54,7 @@ class State:
     places: list[Progress]
     counters: Counters
     recovery: Recovery
+    early: Early
 
 
 NAMES = tuple(field.name for field in dataclasses.fields(State) if field.name != "counters")
@@ -82,6 +84,7 @@ def write(path: str | os.PathLike[str], state: State) -> Path:
         "scaler": state.scaler.arrays(),
         "tally": state.tally.arrays(),
         "changes": {} if state.changes is None else state.changes.arrays(),
+        "early": state.early.arrays(),
     }
     arrays = {f"{part}/{name}": array for part, named in parts.items() for name, array in named.items()}
     return checkpoint.save(path, state.learner, state.belief, meta=meta, arrays=arrays)
@@ -100,20 +103,24 @@ def read(path: str | os.PathLike[str]) -> State:
     if meta.get("session") != FORMAT:
         author = "by another version of credo" if "session" in meta else "by a program that kept no session"
         raise FormatError(f"{path} was saved {author}; only a session of this version can be continued.")
-    arrays: dict[str, dict[str, np.ndarray]] = {"encoding": {}, "scaler": {}, "tally": {}, "changes": {}}
+    arrays: dict[str, dict[str, np.ndarray]] = {
+        part: {} for part in ("encoding", "scaler", "tally", "changes", "early")
+    }
     for name, array in saved.arrays.items():
         part, _, rest = name.partition("/")
         arrays[part][rest] = array
     settings = Settings.from_dict(meta["settings"])
     counts = meta["counters"]
+    encoding = restore(meta["encoding"], arrays["encoding"])
+    bank = members(settings, encoding.shape, len(encoding.classes), encoding.first)
     return State(
         settings,
-        restore(meta["encoding"], arrays["encoding"]),
+        encoding,
         saved.learner,
         saved.belief,
         Moments.from_arrays(arrays["scaler"]),
         Tally.from_arrays(settings.task, arrays["tally"]),
-        ChangeTally.from_arrays(settings.drift, arrays["changes"]),
+        ChangeTally.from_arrays(settings.drift, arrays["changes"], [str(member) for member in bank]),
         Progress(**meta["progress"]),
         [Progress(**place) for place in meta.get("places", [])],
         Counters(
@@ -124,4 +131,5 @@ def read(path: str | os.PathLike[str]) -> State:
             Counter(meta["unseen"]),
         ),
         recovery=Recovery.from_dict(meta.get("recovery"), counts["used"]),
+        early=Early.from_arrays(arrays["early"]),
     )

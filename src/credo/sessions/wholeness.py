@@ -12,7 +12,7 @@ import jax
 import numpy as np
 
 from credo.core.errors import CredoError, FormatError
-from credo.sessions.assembly import build
+from credo.sessions.assembly import build, members
 from credo.sessions.change_tally import ChangeTally
 from credo.sessions.encoding import TableEncoding
 from credo.sessions.growth import slots
@@ -88,7 +88,8 @@ def _require_whole(state: State) -> None:
         _require_moments(encoding.state.moments, "encoding", width)
     _require_moments(state.scaler, "scaler", 1)
     _require_like(state.tally.arrays(), Tally(settings.task, len(encoding.classes)).arrays(), "tally")
-    fresh = ChangeTally.of(settings.drift)
+    bank = members(settings, encoding.shape, len(encoding.classes), encoding.first)
+    fresh = ChangeTally.of(settings.drift, [str(member) for member in bank])
     if state.changes is not None and fresh is not None:
         _require_like(state.changes.arrays(), fresh.arrays(), "changes")
     _require_fitting(state)

@@ -69,9 +69,10 @@ _MATRIX = Constraint(_semidefinite, "must be symmetric and positive semi-definit
 _OBSERVED = Constraint(_all(lambda array: ~np.isinf(array)), "must not be infinite", finite=False)
 
 CONSTRAINTS: dict[str, dict[str, Constraint]] = {
-    "Bank": {"log_weights": _WEIGHTS},
+    "Bank": {"log_weights": _WEIGHTS, "log_joint": _LOGS},
     "Beta": {"a": _POSITIVE, "b": _POSITIVE},
     "Buffer": {"weight": _NONNEGATIVE, "count": _NONNEGATIVE, "y": _OBSERVED},
+    "Calibration": {"log_weights": _WEIGHTS},
     "DenseCovariance": {"matrix": _MATRIX},
     "DiagonalCovariance": {"var": _NONNEGATIVE},
     "Dirichlet": {"counts": _POSITIVE},

@@ -15,6 +15,7 @@ from credo.core.records import record, replace
 from credo.core.types import Array, ArrayLike, PyTree
 from credo.core.verbs import verb
 from credo.learners import Info, Learner
+from credo.learners.acceptance import scored
 from credo.learners.base import clean, isolate
 from credo.likelihoods import Predictive
 from credo.metrics import Scores
@@ -116,18 +117,6 @@ def forecast_outcome(
     return Outcome(mean, sd, log_prob, pit, None, others, loss, action, quantiles)
 
 
-def _scored(y: PyTree) -> PyTree:
-    """An observation without infinities, and without NaN unless some of its entries are numbers."""
-
-    def fix(leaf: Array, safe: Array) -> Array:
-        if leaf.size < 2 or not jnp.issubdtype(leaf.dtype, jnp.floating):
-            return safe
-        missing = jnp.isnan(leaf)
-        return jnp.where(missing & ~jnp.all(missing), leaf, safe)
-
-    return jax.tree.map(fix, jax.tree.map(jnp.asarray, y), clean(y))
-
-
 def _optional(member: Callable[[], Array]) -> Array | None:
     """What a predictive answers, or None where it has no such answer."""
     try:
@@ -190,9 +179,9 @@ def score_chunk(
             (at_step(learner, at, setting), belief, x, y, target, weight, dt, key, decision)
         )
         predicted = outer.predict(belief, dt)
-        scored = y if target is None else target
+        score_of = y if target is None else target
         outcome = forecast_outcome(
-            outer, predicted, clean(x), _scored(scored), method, compare, one_key, choice, levels
+            outer, predicted, clean(x), scored(score_of), method, compare, one_key, choice, levels
         )
         new, info = outer.update(predicted, x, y, weight=1.0 if weight is None else weight, key=one_key)
         if collect is not None:

@@ -28,6 +28,7 @@ from credo.core.names import ForecastName
 from credo.core.records import record
 from credo.core.trees import as_like
 from credo.core.types import Array, ArrayLike, Key, PyTree
+from credo.learners.outputs import OutputLearner
 from credo.likelihoods import MixturePredictive, Normal, NormalPredictive, Predictive, StudentTPredictive
 from credo.likelihoods.base import LikelihoodBase
 from credo.linalg.matrices import solve
@@ -149,8 +150,15 @@ class TailedLearner(RobustLearner[B], Generic[B]):
         samples: int | None,
         key: Key | None,
     ) -> Predictive:
+        return self._tailed(belief, x).predictive(belief, x, method, samples, key)
+
+    def scaled_predictive(self, belief: B, x: PyTree, scale: ArrayLike) -> Predictive:
+        return self._tailed(belief, x).scaled_predictive(belief, x, scale)
+
+    def _tailed(self, belief: B, x: PyTree) -> OutputLearner[B]:
+        """The learner inside, whose noise is Student-t."""
         model = self.learner.model
         size = jax.eval_shape(lambda: self.learner.output_moments(belief, x))[0].shape[0]
         assert isinstance(model.likelihood, Normal)
         noise = TailedNormal(model.likelihood, *self._tail(size, jnp.zeros((), floating(belief))))
-        return self._with(noise).predictive(belief, x, method, samples, key)
+        return self._with(noise)

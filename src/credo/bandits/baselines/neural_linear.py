@@ -166,6 +166,9 @@ class NeuralLinear(Learner[NeuralLinearBelief]):
     ) -> Predictive:
         return self._on(belief.features, belief.network).predictive(belief.last, x, method, samples, key)
 
+    def scaled_predictive(self, belief: NeuralLinearBelief, x: PyTree, scale: ArrayLike) -> Predictive:
+        return self._on(belief.features, belief.network).scaled_predictive(belief.last, x, scale)
+
     def expectation(self, belief: NeuralLinearBelief, x: PyTree) -> Expectation:
         return self._on(belief.features, belief.network).expectation(belief.last, x)
 

@@ -62,6 +62,9 @@ class SavedAgent(Learner[AgentBelief[Any]]):
     ) -> Predictive:
         return self.agent.rewards.predictive(belief, x, method, samples, key)
 
+    def scaled_predictive(self, belief: AgentBelief[Any], x: PyTree, scale: ArrayLike) -> Predictive:
+        return self.agent.rewards.scaled_predictive(belief, x, scale)
+
     def measurement_update(
         self, belief: AgentBelief[Any], x: PyTree, y: PyTree, weight: ArrayLike, key: Key | None
     ) -> tuple[AgentBelief[Any], Info]:

@@ -1,0 +1,222 @@
+"""The peers of credo's default: River, Vowpal Wabbit, scikit-learn, each as its documentation shows.
+
+Every peer is asked for a forecast of a row, and then learns the row. Text columns are one-hot. A peer says
+None where it has no forecast yet. `peers_of` has them by name; a new one is made for every stream.
+"""
+
+from __future__ import annotations
+
+import importlib
+import math
+from collections.abc import Callable
+from functools import partial
+from typing import Any, Protocol, TypeAlias
+
+import numpy as np
+
+__all__ = ["Peer", "numbers_of", "peers_of"]
+
+Answer: TypeAlias = np.ndarray | None
+"""Class probabilities (C,), or a mean and a standard deviation (2,) that is NaN where there is none."""
+
+
+class Peer(Protocol):
+    """A learner that takes one row at a time.
+
+    Example:
+        >>> peer: Peer = VowpalWabbit(2, "")  # doctest: +SKIP
+    """
+
+    def predict(self, x: np.ndarray) -> Answer:
+        """The forecast of a row (D,)."""
+        ...
+
+    def learn(self, x: np.ndarray, y: float) -> None:
+        """Take in a row and its target: a number, or the number of its class."""
+        ...
+
+
+def numbers_of(columns: dict[str, np.ndarray]) -> np.ndarray:
+    """The columns as numbers (N, D): text is one-hot, and truth values are 0 and 1."""
+    parts: list[np.ndarray] = []
+    for column in columns.values():
+        if column.dtype.kind == "U":
+            parts += [column == level for level in np.unique(column)]
+        else:
+            parts.append(column)
+    return np.stack(parts, axis=1).astype(float)
+
+
+class River:
+    """A model of River. Rows are dicts."""
+
+    def __init__(self, model: Any, classes: int, with_dist: bool = False) -> None:
+        self.model, self.classes, self.with_dist = model, classes, with_dist
+        self.rows = 0
+
+    def predict(self, x: np.ndarray) -> Answer:
+        """Probabilities of the classes so far, or a number."""
+        row = dict(enumerate(x.tolist()))
+        if self.classes:
+            probs = self.model.predict_proba_one(row)
+            return np.array([probs.get(label, 0.0) for label in range(self.classes)]) if probs else None
+        if not self.rows:
+            return None
+        if self.with_dist:
+            law = self.model.predict_one(row, with_dist=True)
+            return np.array([law.mu, law.sigma])
+        return np.array([self.model.predict_one(row), math.nan])
+
+    def learn(self, x: np.ndarray, y: float) -> None:
+        """One row."""
+        self.rows += 1
+        self.model.learn_one(dict(enumerate(x.tolist())), int(y) if self.classes else y)
+
+
+class Moments:
+    """Running means and standard deviations (Welford), to standardise by."""
+
+    def __init__(self, width: int) -> None:
+        self.count, self.mean, self.squares = 0, np.zeros(width), np.zeros(width)
+
+    def add(self, x: np.ndarray) -> None:
+        """Take in a row."""
+        self.count += 1
+        gap = x - self.mean
+        self.mean += gap / self.count
+        self.squares += gap * (x - self.mean)
+
+    @property
+    def sd(self) -> np.ndarray:
+        """The standard deviations; 1 where nothing has varied."""
+        sd = np.sqrt(self.squares / max(self.count, 1))
+        return np.where(sd > 0.0, sd, 1.0)
+
+    def standardise(self, x: np.ndarray) -> np.ndarray:
+        """A row in units of the standard deviations."""
+        units: np.ndarray = (x - self.mean) / self.sd
+        return units
+
+
+class VowpalWabbit:
+    """Vowpal Wabbit with its adaptive, normalised, invariant updates, and further options.
+
+    Numbers to predict are standardised online, since a default update moves by a bounded step in their units.
+    """
+
+    def __init__(self, classes: int, options: str) -> None:
+        many = f"--oaa {classes} --probabilities --loss_function logistic"
+        task = {0: "", 2: "--loss_function logistic --link logistic"}.get(classes, many)
+        workspace: Any = importlib.import_module("vowpalwabbit").Workspace
+        self.model = workspace(f"{task} {options} --quiet")
+        self.classes = classes
+        self.targets = Moments(1)
+
+    def predict(self, x: np.ndarray) -> Answer:
+        """Probabilities, or a number."""
+        answer = self.model.predict(_text(x))
+        if self.classes == 0:
+            return np.array([self.targets.mean[0] + self.targets.sd[0] * answer, math.nan])
+        return np.array([1.0 - answer, answer]) if self.classes == 2 else np.array(answer)
+
+    def learn(self, x: np.ndarray, y: float) -> None:
+        """One row."""
+        if self.classes == 0:
+            self.targets.add(np.array([y]))
+            label = f"{self.targets.standardise(np.array([y]))[0]:.9g}"
+        else:
+            label = ("1" if y > 0 else "-1") if self.classes == 2 else str(int(y) + 1)
+        self.model.learn(f"{label} {_text(x)}")
+
+
+def _text(x: np.ndarray) -> str:
+    return "| " + " ".join(f"{place}:{value:.9g}" for place, value in enumerate(x.tolist()) if value)
+
+
+class ScikitLearn:
+    """A model of scikit-learn by `partial_fit`, one row a call, on inputs and numbers standardised online."""
+
+    def __init__(self, model: Any, classes: int) -> None:
+        self.model, self.classes = model, classes
+        self.inputs: Moments | None = None
+        self.targets = Moments(1)
+
+    def predict(self, x: np.ndarray) -> Answer:
+        """Probabilities, or a number."""
+        if self.inputs is None:
+            return None
+        row = self.inputs.standardise(x)[None]
+        if self.classes:
+            return np.asarray(self.model.predict_proba(row)[0])
+        z = float(self.model.predict(row)[0])
+        return np.array([self.targets.mean[0] + self.targets.sd[0] * z, math.nan])
+
+    def learn(self, x: np.ndarray, y: float) -> None:
+        """One row."""
+        self.inputs = self.inputs or Moments(len(x))
+        self.inputs.add(x)
+        row = self.inputs.standardise(x)[None]
+        if self.classes:
+            self.model.partial_fit(row, [int(y)], classes=np.arange(self.classes))
+        else:
+            self.targets.add(np.array([y]))
+            self.model.partial_fit(row, self.targets.standardise(np.array([y])))
+
+
+def peers_of(classes: int) -> dict[str, Callable[[], Peer]]:
+    """The peers by name: those of a classification, or of a regression where there are 0 classes."""
+    from sklearn.linear_model import SGDClassifier, SGDRegressor
+    from sklearn.neural_network import MLPClassifier, MLPRegressor
+
+    peers: dict[str, Callable[[], Peer]] = {
+        f"VW {words}".strip(): partial(VowpalWabbit, classes, options)
+        for words, options in (("plain", ""), ("-q ::", "-q ::"), ("--nn 10", "--nn 10"))
+    }
+    if classes:
+        peers |= {
+            "sklearn SGD": lambda: ScikitLearn(SGDClassifier(loss="log_loss", random_state=0), classes),
+            "MLP Adam": lambda: ScikitLearn(MLPClassifier(random_state=0), classes),
+        }
+        return _river_labels(classes) | peers
+    peers |= {
+        "sklearn SGD": lambda: ScikitLearn(SGDRegressor(random_state=0), 0),
+        "MLP Adam": lambda: ScikitLearn(MLPRegressor(random_state=0), 0),
+    }
+    return _river_numbers() | peers
+
+
+def _river_labels(classes: int) -> dict[str, Callable[[], Peer]]:
+    from river import forest, linear_model, multiclass, preprocessing, tree
+
+    scaler, logistic = preprocessing.StandardScaler, linear_model.LogisticRegression
+
+    def linear() -> Any:
+        return logistic() if classes == 2 else multiclass.OneVsRestClassifier(logistic())
+
+    peers: dict[str, Callable[[], Peer]] = {"River linear": lambda: River(scaler() | linear(), classes)}
+    if classes > 2:
+        softmax = linear_model.SoftmaxRegression
+        peers["River softmax"] = lambda: River(scaler() | softmax(), classes)
+    hat = tree.HoeffdingAdaptiveTreeClassifier
+    mondrian = forest.AMFClassifier
+    return peers | {
+        "River HAT": lambda: River(hat(seed=0), classes),
+        "River ARF": lambda: River(forest.ARFClassifier(seed=0), classes),
+        "River AMF": lambda: River(preprocessing.MinMaxScaler() | mondrian(seed=0), classes),
+    }
+
+
+def _river_numbers() -> dict[str, Callable[[], Peer]]:
+    from river import forest, linear_model, preprocessing, tree
+
+    scaler, target = preprocessing.StandardScaler, preprocessing.TargetStandardScaler
+    bayesian = linear_model.BayesianLinearRegression
+    hat = tree.HoeffdingAdaptiveTreeRegressor
+    return {
+        "River linear": lambda: River(scaler() | target(linear_model.LinearRegression()), 0),
+        "River BLR": lambda: River(bayesian(), 0, with_dist=True),
+        "River BLR, scaled": lambda: River(scaler() | target(bayesian()), 0),
+        "River HAT": lambda: River(scaler() | hat(seed=0), 0),
+        "River ARF": lambda: River(scaler() | forest.ARFRegressor(seed=0), 0),
+        "River AMF": lambda: River(preprocessing.MinMaxScaler() | forest.AMFRegressor(seed=0), 0),
+    }

@@ -1,0 +1,240 @@
+"""The tables of docs/explanation/defaults.md, in Markdown, made of the saved scores."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+from default_streams import HELD, Stream
+
+__all__ = ["described", "tables"]
+
+Entry: TypeAlias = Mapping[str, Any]
+Table: TypeAlias = dict[str, dict[str, Mapping[str, Any]]]
+"""Scores by stream and peer."""
+
+METRICS = {
+    "classification": {
+        "log_loss": "Log loss",
+        "error": "Error",
+        "ece": "ECE (15 bins)",
+        "ece_settled": "ECE after 2,000 rows",
+    },
+    "regression": {
+        "log_loss": "Log loss",
+        "rmse": "RMSE",
+        "coverage": "Coverage of 90% intervals",
+        "coverage_settled": "Coverage of 90% intervals after 2,000 rows",
+        "crps": "CRPS",
+    },
+}
+SPEED = ("rows_per_second", "Rows a second of processor time")
+COVERAGE = 0.9
+COVERS = (0.88, 0.92)
+LARGEST_ECE = 0.03
+TOLERANCE = 1.02
+
+
+def tables(entries: Sequence[Entry], names: Sequence[str], ours: str) -> str:
+    """All tables: a summary, each stream with its best peer, every metric by peer, and the ablations.
+
+    Arguments:
+        entries: the saved entries.
+        names: the streams in the order of the tables.
+        ours: the peer's name that stands for credo; its variations begin with it and a comma.
+    """
+    sections: list[str] = []
+    variations = [entry for entry in entries if entry["peer"].startswith(f"{ours}, ")]
+    for held in (False, True):
+        for task, metrics in METRICS.items():
+            table: Table = {}
+            for name in names:
+                row = {
+                    entry["peer"]: entry["scores"]
+                    for entry in entries
+                    if entry["stream"] == name and entry["task"] == task and entry["held"] == held
+                }
+                row = {peer: scores for peer, scores in row.items() if not peer.startswith(f"{ours}, ")}
+                if row:
+                    table[name] = row
+            if not table:
+                continue
+            where = "streams that no choice has seen" if held else "streams on which members were chosen"
+            sections += [f"## {task.capitalize()}: {where}", *_summary(table, task, ours)]
+            sections += ["### Each stream and its best peer", _best(table, task, ours)]
+            for metric, title in (*metrics.items(), SPEED):
+                sections += [f"### {title}", _wide(table, metric, ours)]
+    if variations:
+        sections += ["## Ablations: log loss with a setting changed, less that of the default"]
+        sections.append(_ablations(entries, variations, names, ours))
+    return "\n\n".join(sections)
+
+
+def described(streams: Mapping[str, Stream]) -> str:
+    """The streams, with their sizes."""
+    lines = [_line(["stream", "members were chosen on it", "task", "rows", "columns", "classes"])]
+    lines.append(_line(["---", "---", "---", "--:", "--:", "--:"]))
+    for name, (columns, target, task) in streams.items():
+        classes = str(len(np.unique(target))) if task == "classification" else ""
+        chosen = "no" if name in HELD else "yes"
+        lines.append(_line([name, chosen, task, f"{len(target):,}", str(len(columns)), classes]))
+    return "\n".join(["## The streams", "", *lines])
+
+
+def _summary(table: Table, task: str, ours: str) -> list[str]:
+    """Sentences about the streams that have a row of ours."""
+    both = {name: row for name, row in table.items() if ours in row and len(row) > 1}
+    if not both:
+        return ["There is no row of credo yet."]
+    word = "error" if task == "classification" else "rmse"
+
+    def score(metric: str, keep: Callable[[str], bool]) -> np.ndarray:
+        return np.array([min(row[p][metric] for p in row if keep(p)) for row in both.values()])
+
+    own = score("log_loss", lambda peer: peer == ours)
+    lines = [
+        f"credo has the least log loss on {_count(own, score('log_loss', lambda p: p != ours))} streams."
+    ]
+    if all(any(p.startswith("River") for p in row) for row in both.values()):
+        gap = score("log_loss", lambda peer: peer.startswith("River")) - own
+        lines.append(f"The best River model of each stream is {gap.mean():.3f} nats behind on average.")
+    close = score(word, lambda peer: peer == ours) <= TOLERANCE * score(word, lambda peer: peer != ours)
+    what = "error" if word == "error" else "RMSE"
+    lines.append(f"Its {what} is at most 2% above the best peer's on {close.sum()} of {len(close)} streams.")
+    if task == "classification":
+        lines.append(
+            f"Its ECE is {_mean(both, 'ece', ours)} on average, {_settled(both, 'ece_settled', ours)}."
+        )
+    else:
+        lines.append(
+            f"Its 90% intervals cover {_mean(both, 'coverage', ours)} on average, "
+            f"{_settled(both, 'coverage_settled', ours)}."
+        )
+    worst = max(row[ours]["worst"] for row in both.values())
+    lines.append(f"Its worst row costs {worst:.1f} nats.")
+    peers = sorted({peer for row in both.values() for peer in row})
+    ranks = {peer: _rank(both, peer) for peer in peers}
+    order = sorted(ranks, key=lambda peer: ranks[peer])
+    lines.append(f"Mean ranks: {', '.join(f'{peer} {ranks[peer]:.1f}' for peer in order)}.")
+    return ["\n".join(lines)]
+
+
+def _count(own: np.ndarray, others: np.ndarray) -> str:
+    return f"{int((own <= others).sum())} of {len(own)}"
+
+
+def _behind(table: Table, ours: str) -> list[str]:
+    """The streams on which a peer's log loss is less than ours, and by how much."""
+    words = []
+    for name, row in table.items():
+        best = min(row, key=lambda peer: row[peer]["log_loss"])
+        if best != ours:
+            gap = row[ours]["log_loss"] - row[best]["log_loss"]
+            words.append(f"{name} ({best} by {gap:.3f} nats)")
+    return words
+
+
+def _mean(table: Table, metric: str, peer: str) -> str:
+    return f"{np.mean([row[peer][metric] for row in table.values()]):.3f}"
+
+
+def _settled(table: Table, metric: str, peer: str) -> str:
+    late = [row[peer][metric] for row in table.values() if row[peer][metric] is not None]
+    if not late:
+        return "and no stream has more than 2,000 rows"
+    good = sum(number <= LARGEST_ECE if metric.startswith("ece") else _covers(number) for number in late)
+    limits = f"at most {LARGEST_ECE}" if metric.startswith("ece") else f"from {COVERS[0]} to {COVERS[1]}"
+    return (
+        f"and from {min(late):.3f} to {max(late):.3f} after 2,000 rows, "
+        f"where it is {limits} on {good} of {len(late)} streams"
+    )
+
+
+def _covers(coverage: float) -> bool:
+    return COVERS[0] <= coverage <= COVERS[1]
+
+
+def _rank(table: Table, peer: str) -> float:
+    """The mean place of a peer's log loss on the streams that it ran on."""
+    places = []
+    for row in table.values():
+        if peer in row:
+            places.append(1 + sum(other["log_loss"] < row[peer]["log_loss"] for other in row.values()))
+    return float(np.mean(places))
+
+
+def _best(table: Table, task: str, ours: str) -> str:
+    word, calibration = ("error", "ece") if task == "classification" else ("rmse", "coverage")
+    shown = ["log_loss", word, calibration, *(["crps"] if task == "regression" else [])]
+    titles = [title.split(" (")[0] for key, title in METRICS[task].items() if key in shown]
+    head = ["stream", "rows", "best peer", *(f"{title}: peer, credo" for title in titles)]
+    lines = [_line(head), _line(["---", "--:", "---", *["--:"] * len(titles)])]
+    for name, row in table.items():
+        peers = {peer: scores for peer, scores in row.items() if peer != ours}
+        if not peers:
+            continue
+        best = min(peers, key=lambda peer: peers[peer]["log_loss"])
+        cells = [name, f"{peers[best]['rows']:,}", best]
+        for key in shown:
+            own = f"{row[ours][key]:.3f}" if ours in row else "-"
+            cells.append(f"{peers[best][key]:.3f}, {own}")
+        lines.append(_line(cells))
+    return "\n".join(lines)
+
+
+def _wide(table: Table, metric: str, ours: str) -> str:
+    """A metric of every peer on every stream, with the best in bold."""
+    peers = sorted({peer for row in table.values() for peer in row}, key=lambda peer: (peer != ours, peer))
+    lines = [_line(["stream", *peers]), _line(["---", *["--:"] * len(peers)])]
+    for name, row in table.items():
+        numbers = {peer: row[peer].get(metric) for peer in peers if peer in row}
+        present = {peer: number for peer, number in numbers.items() if number is not None}
+        if not present:
+            continue
+        best = _best_of(metric, present)
+        cells = [name]
+        for peer in peers:
+            number = present.get(peer)
+            text = "" if number is None else _text(metric, number)
+            cells.append(f"**{text}**" if peer == best else text)
+        lines.append(_line(cells))
+    return "\n".join(lines)
+
+
+def _best_of(metric: str, numbers: Mapping[str, float]) -> str:
+    if metric == SPEED[0]:
+        return max(numbers, key=lambda peer: numbers[peer])
+    if metric.startswith("coverage"):
+        return min(numbers, key=lambda peer: abs(numbers[peer] - COVERAGE))
+    return min(numbers, key=lambda peer: numbers[peer])
+
+
+def _text(metric: str, number: float) -> str:
+    if metric == SPEED[0]:
+        return f"{number:,.0f}"
+    if metric in ("rmse", "crps"):
+        return f"{number:.3g}"
+    return f"{number:.3f}" if abs(number) < 1000 else f"{number:.2g}"
+
+
+def _ablations(entries: Sequence[Entry], variations: Sequence[Entry], names: Sequence[str], ours: str) -> str:
+    base = {entry["stream"]: entry["scores"]["log_loss"] for entry in entries if entry["peer"] == ours}
+    titles = sorted({entry["peer"] for entry in variations})
+    lines = [_line(["stream", *(title.removeprefix(f"{ours}, ") for title in titles)])]
+    lines.append(_line(["---", *["--:"] * len(titles)]))
+    changes: dict[str, list[float]] = {title: [] for title in titles}
+    for name in names:
+        losses = {e["peer"]: e["scores"]["log_loss"] for e in variations if e["stream"] == name}
+        if name not in base or not losses:
+            continue
+        for title, loss in losses.items():
+            changes[title].append(loss - base[name])
+        cells = [f"{losses[title] - base[name]:+.3f}" if title in losses else "" for title in titles]
+        lines.append(_line([name, *cells]))
+    means = [f"{np.mean(changes[title]):+.3f}" if changes[title] else "" for title in titles]
+    return "\n".join([*lines, _line(["mean", *means])])
+
+
+def _line(cells: Sequence[str]) -> str:
+    return f"| {' | '.join(cells)} |"

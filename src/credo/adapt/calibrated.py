@@ -1,0 +1,190 @@
+"""Forecasts whose width is learned: mixtures over scales of a learner's uncertainty, and over tails."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Generic
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from credo.adapt.log_weights import forecast_mixture, log_sum_few
+from credo.adapt.moments import matched
+from credo.adapt.nested import Around, B, floating
+from credo.adapt.priors import moved
+from credo.adapt.wrapper import Proposal, Wrapper
+from credo.core.errors import CredoError, require_interval, require_nonnegative
+from credo.core.groups import Groups, each, in_order
+from credo.core.names import ForecastName
+from credo.core.records import record, replace
+from credo.core.trees import as_like
+from credo.core.types import Array, ArrayLike, Key, PyTree
+from credo.dynamics import Dynamics
+from credo.learners.acceptance import clean, scored
+from credo.likelihoods import Predictive
+
+__all__ = ["Calibrated", "Calibration"]
+
+
+@record
+class Calibration(Around[B], Generic[B]):
+    """The belief of a learner, and how well each width of its forecasts has predicted.
+
+    Attributes:
+        belief: the belief of the learner inside.
+        log_weights: log P(candidate k forecasts best) (K,), of probabilities that sum to one. The candidates
+            are the scales with the tails of the noise, then the scales with each of the `tails`.
+        t: how many times `predict` has been called.
+
+    Example:
+        >>> import credo
+        >>> learner = Calibrated(credo.BetaBernoulli(), scales=(0.0, 1.0))
+        >>> learner.init().weights.tolist()
+        [0.5, 0.5]
+    """
+
+    belief: B
+    log_weights: Array
+    t: Array
+
+    @property
+    def weights(self) -> Array:
+        """The probabilities of the candidates (K,)."""
+        return jnp.exp(self.log_weights)
+
+
+@record
+class Calibrated(Wrapper[Calibration[B], B], Generic[B]):
+    """A learner whose forecasts are as wide as observations have shown that they should be.
+
+    Where the outputs eta of a model are believed to be N(m, S), the forecast is a mixture over scales s_k of
+    that uncertainty, from 0 (the mean of the belief is trusted) to 1 (the belief is), and above:
+
+        p(y | x, past) = sum_k w_k p_k(y),   p_k(y) = integral of p(y | eta) N(eta | m, s_k S) d eta.
+
+    Before an observation a share moves, w_k <- (1 - switching) w_k + switching (1 - w_k) / (K - 1), and after
+    it log w_k += weight log p_k(y), normalised. The belief inside learns as it would alone.
+
+    Arguments:
+        learner: any learner. One without a variance of its outputs has one forecast for all scales.
+        scales: factors of the variance of the outputs, each at least 0.
+        tails: degrees of freedom above 2, for normal and Student-t forecasts of numbers. Each adds one
+            candidate a scale, with at most that many degrees of freedom and the mean and variance unchanged.
+        switching: the probability that another candidate is right at the next step, in [0, 0.5].
+
+    Raises:
+        CredoError: there are no scales, a number is outside its range, or (later) the model is joint.
+
+    The weights are exact, and nothing of a forecast is refitted. A row that is missing or refused leaves
+    them; a candidate whose density is not finite gets weight 0 at that row. `Info.log_evidence` is the log of
+    the mixture, and `extras` are those of the learner inside. A forecast by a named `method`, `expect`,
+    `sample` and `sample_function` are those of the learner inside: decisions explore by what is believed.
+
+    Cost: the outputs and their covariance are computed once; a candidate costs an integral over them.
+
+    Example:
+        >>> import credo, jax.numpy as jnp
+        >>> inner = credo.extended_kalman(credo.Model(lambda w, x: x @ w, credo.Bernoulli()))
+        >>> learner = Calibrated(inner, scales=(0.0, 1.0))
+        >>> belief, info = learner.step(learner.init(jnp.zeros(2), var=100.0), jnp.ones(2), 1)
+        >>> belief.weights.round(2).tolist()
+        [0.5, 0.5]
+    """
+
+    scales: ArrayLike | Sequence[float] = (0.0, 0.03, 0.1, 0.3, 1.0)
+    tails: ArrayLike | Sequence[float] = ()
+    switching: ArrayLike = 1e-3
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require_nonnegative("scales", self.scales)
+        require_interval("tails", self.tails, 2.0, np.inf, closed=False)
+        require_interval("switching", self.switching, 0.0, 0.5)
+        for name in ("scales", "tails"):
+            value = getattr(self, name)
+            if isinstance(value, list | tuple):
+                object.__setattr__(self, name, jnp.asarray(value, float))
+            if np.ndim(value) == 0 or (name == "scales" and np.size(value) == 0):
+                raise CredoError(f"{name} must be several numbers; got {value!r}.", field=name)
+
+    @property
+    def size(self) -> int:
+        """The number K of candidates."""
+        return np.shape(self.scales)[0] * (1 + np.shape(self.tails)[0])
+
+    def wrap(self, prior: B) -> Calibration[B]:
+        """The inner learner's first belief, and equal weights."""
+        size = self.size
+        log_weights = jnp.full(size, -jnp.log(float(size)), floating(prior))
+        return Calibration(prior, log_weights, jnp.zeros((), jnp.int32))
+
+    def advance(self, belief: Calibration[B], dt: ArrayLike | None) -> Calibration[B]:
+        """Let another candidate take over, and let time pass for the learner inside."""
+        logs, size = belief.log_weights, self.size
+        if size > 1:
+            share = as_like(self.switching, logs)
+            enter = share / (size - 1)
+            logs = jnp.where(share > 0, jnp.log((1.0 - size * enter) * jnp.exp(logs) + enter), logs)
+        return replace(belief, belief=self.learner.time_update(belief.belief, dt), log_weights=logs)
+
+    def _candidates(self, belief: B, x: PyTree) -> Any:
+        """The K forecasts, as a stack or as `Groups`."""
+        scales, tails = jnp.asarray(self.scales), jnp.asarray(self.tails)
+        own = jax.vmap(lambda scale: self.learner.scaled_predictive(belief, x, scale))(scales)
+        if not tails.shape[0]:
+            return own
+        heavy = jax.vmap(lambda df: jax.vmap(lambda one: one.heavier(df))(own))(tails)
+        heavy = jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:]), heavy)
+        kinds: list[object] = [jax.tree.structure(own), jax.tree.structure(heavy)]
+        if kinds[0] == kinds[1]:
+            return jax.tree.map(lambda *leaves: jnp.concatenate(leaves), own, heavy)
+        first = scales.shape[0]
+        return Groups((own, heavy), (tuple(range(first)), tuple(range(first, self.size))))
+
+    def predictive(
+        self,
+        belief: Calibration[B],
+        x: PyTree,
+        method: ForecastName | None,
+        samples: int | None,
+        key: Key | None,
+    ) -> Predictive:
+        """The mixture over the candidates; where a method is named, the forecast of the learner inside."""
+        if method is not None:
+            return self.learner.predictive(belief.belief, x, method, samples, key)
+        return forecast_mixture(self._candidates(belief.belief, x), belief.log_weights)
+
+    def propose(
+        self, belief: Calibration[B], x: PyTree, y: PyTree, weight: ArrayLike, key: Key | None
+    ) -> Proposal[Calibration[B]]:
+        """Weigh the candidates by how they predicted, and let the learner inside learn."""
+        learned, info = self.learner.measurement_update(belief.belief, x, y, weight, key)
+        logs = belief.log_weights
+        candidates = self._candidates(belief.belief, clean(x))
+        densities = in_order(each(lambda one: one.log_prob(scored(y)), candidates)).astype(logs.dtype)
+        if densities.ndim > 1:
+            raise CredoError("Calibrated weighs one observation a step: the model inside must not be joint.")
+        finite = jnp.isfinite(densities)
+        evidence = jnp.where(finite, densities, -jnp.inf)
+        scores = jnp.where(finite, as_like(weight, densities) * densities, -jnp.inf)
+        log_evidence, total = log_sum_few(logs + evidence), log_sum_few(logs + scores)
+        log_weights = jnp.where(total > -jnp.inf, logs + scores - total, logs)
+        new = replace(belief, belief=learned, log_weights=log_weights)
+        return Proposal(new, log_evidence, info.ok & jnp.isfinite(log_evidence), info.extras)
+
+
+@matched.register
+def _(beliefs: Calibration, weights: Array) -> Calibration[Any]:  # type: ignore[type-arg]
+    shares = jnp.log(weights @ jnp.exp(beliefs.log_weights))
+    return Calibration(matched(beliefs.belief, weights), shares, beliefs.t[0])
+
+
+@moved.register
+def _(
+    parent: Calibration,  # type: ignore[type-arg]
+    prior: Calibration,  # type: ignore[type-arg]
+    dynamics: Dynamics,
+    dt: ArrayLike | None,
+) -> Calibration[Any]:
+    return replace(parent, belief=moved(parent.belief, prior.belief, dynamics, dt))

@@ -1,0 +1,159 @@
+"""The default learner: a bank of calibrated members, weighed by evidence as the stream goes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from credo.adapt import Calibrated, Each, Experts
+from credo.beliefs import InverseGamma
+from credo.core.errors import require_choice, require_integer
+from credo.core.records import record
+from credo.core.types import PyTree
+from credo.covariances import Full, LowRank
+from credo.dynamics import PriorBound, RandomWalk
+from credo.learners import RecursiveLearner
+from credo.likelihoods import Bernoulli, Categorical, HeteroscedasticNormal, Normal, Poisson
+from credo.likelihoods.base import LikelihoodBase
+from credo.models import Clipped, Model
+from credo.sessions import defaults
+from credo.sessions.members import Breadth, Member, members_of
+from credo.sessions.networks import count_parameters, first_parameters, network, prior_variances
+from credo.sessions.settings import TaskName
+
+__all__ = ["Auto", "auto", "bank_of", "learned_noise"]
+
+
+@record
+class Auto(Experts[Any]):
+    """A bank of learners that knows where each of them begins, so that `init()` takes no arguments.
+
+    Attributes:
+        begin: the prior means of the members, one tree a member.
+        spread: their prior variances.
+
+    Example:
+        >>> learner = auto(3)
+        >>> isinstance(learner, Auto), len(learner.init().weights) == learner.size
+        (True, True)
+    """
+
+    begin: Each = Each((0.0,))
+    spread: Each = Each((1.0,))
+
+    def init(self, params: PyTree = None, *, var: PyTree = None, **others: PyTree) -> Any:
+        """The first belief: each member at its own prior, with equal weights.
+
+        Arguments:
+            params, var: other prior means and variances than the members' own, where there are any.
+        """
+        params = self.begin if params is None else params
+        return super().init(params, var=self.spread if var is None else var, **others)
+
+
+def auto(
+    inputs: int,
+    task: TaskName = "regression",
+    classes: int = 2,
+    *,
+    breadth: Breadth = "default",
+    seed: int = 0,
+) -> Auto:
+    """The bank of learners that `credo learn` uses by default, for standardised inputs.
+
+    Its members differ in their network (linear, perceptron, random waves), in how fast their world moves, in
+    their prior, and in what they take for an outlier. Each forecasts as widely as observations have shown
+    that it should (`credo.Calibrated`). The mixture trusts those members that predicted well, and lets
+    another take over at a rate that is weighed, too (`credo.Experts`). docs/explanation/defaults.md has the
+    measurements behind the list.
+
+    Arguments:
+        inputs: the number of inputs, numbers with mean 0 and variance 1.
+        task: "regression" (targets with mean 0 and variance 1), "classification" (labels from 0) or "count".
+        classes: the number of classes.
+        breadth: "default", or "wide" for more members.
+        seed: the seed of the initial weights and of the random waves.
+
+    Returns:
+        A learner whose `init()` needs no parameters.
+
+    Raises:
+        CredoError: a number is out of its range, or there is no such task or breadth.
+
+    Cost: the sum of the members' costs: P^2 numbers a row for those with a full covariance.
+
+    Example:
+        >>> import credo, jax.numpy as jnp
+        >>> learner = credo.auto(inputs=2)
+        >>> belief, info = learner.step(learner.init(), jnp.ones(2), 1.0)
+        >>> bool(info.ok), belief.weights.shape == (learner.size,)
+        (True, True)
+    """
+    require_integer("inputs", inputs, 1)
+    require_integer("classes", classes, 2)
+    require_choice("task", task, ("classification", "regression", "count"))
+    require_choice("breadth", breadth, ("default", "wide"))
+    outputs = 1 if task != "classification" or classes == 2 else classes
+
+    def likelihood(member: Member) -> LikelihoodBase:
+        if task == "classification":
+            return Bernoulli() if classes == 2 else Categorical(classes)
+        return Poisson("secant") if task == "count" else learned_noise(member)
+
+    return bank_of(
+        members_of(task, inputs, outputs, breadth), likelihood, (inputs,), outputs, seed, task=task
+    )
+
+
+def learned_noise(member: Member) -> Normal | HeteroscedasticNormal:
+    """A normal likelihood whose variance is learned: one that is forgotten, or one that follows the inputs."""
+    if member.noise == "input":
+        return HeteroscedasticNormal()
+    shape, scale, _ = defaults.NOISE
+    return Normal(InverseGamma(shape, scale, member.forgetting))
+
+
+def bank_of(
+    members: Sequence[Member],
+    likelihood: Callable[[Member], LikelihoodBase],
+    shape: tuple[int, ...],
+    outputs: int,
+    seed: int,
+    *,
+    task: TaskName,
+    least: int | None = None,
+    start: float | None = None,
+) -> Auto:
+    """The bank of some members.
+
+    Arguments:
+        members: the members.
+        likelihood: the likelihood of each.
+        shape: the shape of one row of inputs.
+        outputs: the number of outputs of the networks.
+        seed: the seed of the initial weights.
+        task: what is predicted, which decides by how much forecasts may be scaled.
+        least: the number of outputs that decides what is kept of the covariances, where more may come.
+        start: the prior mean of the last layer's biases; None for 0.
+    """
+    least = outputs if least is None else least
+    learners, begins, spreads = [], [], []
+    scales, tails = defaults.SCALES[task]
+    for member in members:
+        law, own = likelihood(member), member.noise == "input"
+        net = network(member.network, outputs + own, shape, seed, member.activation)
+        params = first_parameters(net, shape, seed, start)
+        model = Model(Clipped(net, member.clip), law)
+        # a walk also where its variance is 0, so that all members of a network share one program
+        walk = PriorBound(RandomWalk(member.walk))
+        family = _family(count_parameters(member.network, least + own, shape), least + own)
+        inner = RecursiveLearner(model, family, dynamics=walk)
+        learners.append(Calibrated(inner, scales, () if own else tails, defaults.SCALE_SWITCHING))
+        begins.append(params)
+        spreads.append(prior_variances(net, params, member.prior_var))
+    return Auto(learners, defaults.SWITCHING, begin=Each(tuple(begins)), spread=Each(tuple(spreads)))
+
+
+def _family(size: int, outputs: int) -> Full | LowRank:
+    """The whole covariance where a row costs little with it."""
+    return Full("dense") if outputs * size**2 <= defaults.FULL_COST else LowRank(defaults.BANK_RANK)

@@ -1,0 +1,124 @@
+"""The members of the default bank for images, chosen once for all sets of images.
+
+They were chosen on training images alone: by the prequential log loss of 2,000 of them, in three orders, of
+MNIST and of Fashion-MNIST, with one list for both. docs/explanation/defaults.md has what else was tried.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+import jax
+
+from credo.adapt import Calibrated, Each
+from credo.covariances import LowRank
+from credo.learners import RecursiveLearner
+from credo.likelihoods.base import LikelihoodBase
+from credo.models import MLP, Linear, Model, OrientedEdges
+from credo.sessions import defaults
+from credo.sessions.architecture import Network
+from credo.sessions.auto import Auto
+from credo.sessions.members import Breadth
+from credo.sessions.settings import TaskName
+
+__all__ = ["IMAGE_MEMBERS", "MORE_MEMBERS", "ImageMember", "image_bank", "image_members_of"]
+
+Sight: TypeAlias = Literal["edges", "pixels"]
+"""What a member sees of an image: `credo.models.OrientedEdges` of it, or its pixels."""
+
+
+@dataclass(frozen=True)
+class ImageMember:
+    """One learner of a bank for images. Those that differ in their numbers only share one program.
+
+    Attributes:
+        network: what maps what is seen to the outputs, "linear" or "mlp".
+        prior_var: the prior variance of every parameter.
+        rank: how many directions are kept of the precision, beside its diagonal.
+        sight: what the member sees.
+
+    Example:
+        >>> print(ImageMember(Network("linear"), prior_var=0.1), "|", IMAGE_MEMBERS[0])
+        linear of edges, prior 0.1, rank 20 | linear of edges, prior 0.06, rank 20
+    """
+
+    network: Network
+    prior_var: float
+    rank: int = 20
+    sight: Sight = "edges"
+
+    def __str__(self) -> str:
+        return f"{self.network} of {self.sight}, prior {self.prior_var:g}, rank {self.rank}"
+
+
+IMAGE_MEMBERS: tuple[ImageMember, ...] = (
+    ImageMember(Network("linear"), 0.06),
+    ImageMember(Network("linear"), 0.3),
+)
+"""The members of the default bank."""
+
+MORE_MEMBERS: tuple[ImageMember, ...] = (
+    ImageMember(Network("mlp", (50,)), 0.03, rank=10),
+    ImageMember(Network("mlp", (50, 50)), 0.01, rank=10, sight="pixels"),
+)
+"""What a wide bank has besides."""
+
+
+def image_members_of(breadth: Breadth = "default") -> tuple[ImageMember, ...]:
+    """The members of a bank for images.
+
+    Arguments:
+        breadth: "default", or "wide" for perceptrons of edges and of pixels besides. They take more time
+            than all the others, and edges are as good with a linear network for the first 8,000 digits.
+
+    Example:
+        >>> len(image_members_of()), len(image_members_of("wide"))
+        (2, 4)
+    """
+    return IMAGE_MEMBERS + MORE_MEMBERS if breadth == "wide" else IMAGE_MEMBERS
+
+
+def image_bank(
+    members: Sequence[ImageMember],
+    likelihood: LikelihoodBase,
+    shape: tuple[int, ...],
+    outputs: int,
+    seed: int,
+    *,
+    task: TaskName = "classification",
+    start: float | None = None,
+) -> Auto:
+    """The bank of some members, whose `init()` gives the first belief.
+
+    Arguments:
+        members: the members, see `image_members_of`.
+        likelihood: how outputs become labels or numbers.
+        shape: the shape of one image, (height, width) or (height, width, channels).
+        outputs: the number of outputs of the networks.
+        seed: the seed of the initial weights.
+        task: what is predicted, which decides by how much forecasts may be scaled.
+        start: the prior mean of the last layer's biases; None for 0.
+
+    Example:
+        >>> import credo, jax.numpy as jnp
+        >>> learner = image_bank(image_members_of(), credo.Categorical(10), (8, 8), 10, seed=0)
+        >>> belief, info = learner.step(learner.init(), jnp.ones((8, 8)), 3)
+        >>> bool(info.ok), belief.weights.shape
+        (True, (2,))
+    """
+    scales, tails = defaults.SCALES[task]
+    learners, begins = [], []
+    for member in members:
+        widths = member.network.widths
+        net = MLP(outputs, widths, defaults.activation(images=True)) if widths else Linear(outputs)
+        seen = OrientedEdges(net) if member.sight == "edges" else net
+        inner = RecursiveLearner(Model(seen, likelihood), LowRank(member.rank))
+        learners.append(Calibrated(inner, scales, tails, defaults.SCALE_SWITCHING))
+        params = seen.init(jax.random.key(seed), shape)
+        if start is not None:
+            params[-1]["b"] = params[-1]["b"] + start
+        begins.append(params)
+    spread = Each(tuple(member.prior_var for member in members))
+    return Auto(learners, defaults.SWITCHING, begin=Each(tuple(begins)), spread=spread)

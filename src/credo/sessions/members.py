@@ -1,0 +1,127 @@
+"""The members of the default bank, chosen once for all data by the kind and the size of the input.
+
+The numbers were chosen by the prequential log loss of public streams, with one list for all of them and never
+one for each; docs/explanation/defaults.md names the streams, and has what each ingredient is worth.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Literal, TypeAlias
+
+from credo.sessions.architecture import Network
+from credo.sessions.settings import TaskName
+
+__all__ = ["Breadth", "Member", "members_of"]
+
+Breadth: TypeAlias = Literal["default", "wide"]
+"""How many members a bank has."""
+
+LINEAR, HIDDEN, FEATURES = Network("linear"), Network("mlp", (20,)), Network("features", (200,))
+
+MOST_INPUTS = 25
+"""The most inputs for which random features are drawn: their waves fill no larger space."""
+
+
+@dataclass(frozen=True)
+class Member:
+    """One learner of a bank. Those with one network differ in their numbers only, and share one program.
+
+    Attributes:
+        network: what maps a row to the outputs.
+        walk: the variance that each parameter gains at each row; 0 where the world stands still.
+        prior_var: the scale of the prior variances, which are divided by the fan-in for weights.
+        clip: the largest size of a standardised number that this member sees.
+        forgetting: the factor by which what is known of the noise shrinks at each row (regression).
+        activation: the non-linearity of a perceptron.
+        noise: whether all rows share one noise variance, or each has its own by its inputs (regression).
+
+    Example:
+        >>> print(Member(LINEAR, walk=1e-3, prior_var=16.0), "|", Member(FEATURES, prior_var=1.0, clip=8.0))
+        linear, walk 0.001, prior 16 | features:200, static, prior 1, clip 8
+    """
+
+    network: Network
+    walk: float = 0.0
+    prior_var: float = 4.0
+    clip: float = 3.0
+    forgetting: float = 1.0
+    activation: Literal["elu", "tanh"] = "elu"
+    noise: Literal["shared", "input"] = "shared"
+
+    def __str__(self) -> str:
+        name = f"{self.network} {self.activation}" if self.network.kind == "mlp" else str(self.network)
+        parts = [name, f"walk {self.walk:g}" if self.walk else "static", f"prior {self.prior_var:g}"]
+        if self.clip != 3.0:
+            parts.append(f"clip {self.clip:g}")
+        if self.noise == "input":
+            parts.append("noise by the inputs")
+        elif self.forgetting != 1.0:
+            parts.append(f"noise {self.forgetting:g}")
+        return ", ".join(parts)
+
+
+_LINEAR_CLASSES = (
+    Member(LINEAR, 0.0, 1.0),
+    Member(LINEAR, 0.0, 16.0),
+    Member(LINEAR, 1e-4, 16.0),
+    Member(LINEAR, 1e-3, 16.0),
+    Member(LINEAR, 1e-2, 16.0),
+    Member(LINEAR, 1e-1, 16.0),
+)
+_HIDDEN_CLASSES = (
+    Member(HIDDEN, 1e-4, 16.0),
+    Member(HIDDEN, 1e-4, 16.0, activation="tanh"),
+    Member(HIDDEN, 1e-3, 16.0),
+)
+_LINEAR_NUMBERS = (
+    Member(LINEAR, 0.0, 1.0, forgetting=0.97),
+    Member(LINEAR, 0.0, 16.0, clip=8.0, forgetting=0.99),
+    Member(LINEAR, 1e-4, 16.0, clip=8.0, forgetting=0.97),
+    Member(LINEAR, 1e-3, 16.0, forgetting=0.97),
+    Member(LINEAR, 1e-2, 16.0, forgetting=0.9),
+    Member(LINEAR, 1e-1, 16.0, forgetting=0.9),
+    Member(LINEAR, 1e-1, 16.0, clip=8.0, forgetting=0.97),
+)
+_HIDDEN_NUMBERS = (
+    Member(HIDDEN, 1e-4, 16.0, forgetting=0.97, activation="tanh"),
+    Member(HIDDEN, 0.0, 16.0, forgetting=0.99),
+    Member(HIDDEN, 1e-3, 64.0, forgetting=0.97),
+    Member(HIDDEN, 0.0, 4.0, activation="tanh", noise="input"),
+)
+_WIDE_CLASSES = (
+    Member(HIDDEN, 0.0, 4.0),
+    Member(HIDDEN, 1e-5, 64.0),
+    Member(HIDDEN, 1e-3, 16.0, activation="tanh"),
+)
+_WIDE_NUMBERS = (
+    Member(HIDDEN, 0.0, 4.0, forgetting=0.99),
+    Member(HIDDEN, 0.0, 64.0, forgetting=0.99),
+    Member(HIDDEN, 1e-4, 64.0, forgetting=0.97, activation="tanh"),
+)
+_WAVES = (Member(FEATURES, 0.0, 1.0, forgetting=0.99),)
+
+
+def members_of(task: TaskName, inputs: int, outputs: int, breadth: Breadth = "default") -> tuple[Member, ...]:
+    """The members of a bank.
+
+    Arguments:
+        task: what is predicted.
+        inputs: the number of inputs.
+        outputs: the number of outputs of the networks.
+        breadth: "default", or "wide" for more of each kind.
+
+    Example:
+        >>> [str(member.network) for member in members_of("classification", 60, 9)][-1]
+        'mlp:50'
+    """
+    numbers, wide = task == "regression", breadth == "wide"
+    deep: tuple[Member, ...] = _HIDDEN_NUMBERS if numbers else _HIDDEN_CLASSES
+    if wide:
+        deep += _WIDE_NUMBERS if numbers else _WIDE_CLASSES
+    hidden = Network("mlp", (50,) if outputs > 1 else (20,))
+    members: tuple[Member, ...] = _LINEAR_NUMBERS if numbers else _LINEAR_CLASSES
+    members += tuple(replace(member, network=hidden) for member in deep)
+    if wide and outputs == 1 and inputs <= MOST_INPUTS:
+        members += _WAVES
+    return members

@@ -1,0 +1,210 @@
+"""Forecasts whose width is learned are Bayes' rule over the widths."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy import stats
+from tests.adapt.setups import INNER, MODEL, WALKS, XS, YS, P, begin, linear
+from tests.streams.setups import bitwise
+
+import credo
+from credo.adapt import Calibrated, Experts, RunLength, SoftReset
+from credo.beliefs import InverseGamma
+from credo.streams.scoring import score_chunk
+
+SCALES, DF = (0.0, 0.3, 2.0), 4.0
+LEARNED = credo.RecursiveLearner(
+    credo.Model(linear, credo.Normal(InverseGamma(3.0, 1.0))), credo.Full("dense")
+)
+
+
+def candidates(learner: Any, belief: Any, x: Any) -> list[Any]:
+    """The densities of all candidates in closed form, by SciPy."""
+    mean, cov = np.asarray(belief.mean), np.asarray(belief.cov.dense())
+    noise, laws = belief.noise, []
+    for df in (None, DF):
+        for scale in SCALES:
+            spread = scale * x @ cov @ x
+            if noise is None:
+                own, var = np.inf, spread + 0.2
+            else:
+                own, var = 2 * float(noise.shape), float(noise.scale / noise.shape) * (spread + 1)
+            tail = own if df is None or own <= df else df
+            ratio = 1.0 if tail == own else (1.0 if own == np.inf else own / (own - 2)) * (tail - 2) / tail
+            laws.append(stats.t(tail, x @ mean, np.sqrt(ratio * var)))
+    return laws
+
+
+@pytest.mark.parametrize("inner", [INNER, LEARNED], ids=["known noise", "learned noise"])
+def test_the_weights_are_bayes_rule_over_scales_and_tails(inner: Any) -> None:
+    learner = Calibrated(inner, SCALES, tails=(DF,), switching=0.05)
+    ys = YS.at[2].set(jnp.nan).at[6].add(5.0)
+    rows = np.where(np.arange(len(YS)) == 4, 0.5, 1.0)
+    weights, belief, logs, cdfs = np.full(6, 1 / 6), begin(inner), [], []
+    for x, y, row in zip(XS, ys, rows, strict=True):
+        weights = 0.95 * weights + 0.05 * (1 - weights) / 5
+        belief = inner.predict(belief)
+        laws = candidates(inner, belief, np.asarray(x))
+        cdfs.append(weights @ [law.cdf(y) for law in laws])
+        if not np.isnan(y):
+            likely = np.array([law.pdf(y) for law in laws])
+            logs.append(np.log(weights @ likely))
+            weights = weights * likely**row / (weights @ likely**row)
+        else:
+            logs.append(0.0)
+        belief, _ = inner.update(belief, x, y, weight=row)
+    last, outcome, info = score_chunk(learner, begin(learner), XS, ys, weights=jnp.asarray(rows))
+    seen = ~np.isnan(ys)
+    np.testing.assert_allclose(last.weights, weights, atol=1e-10)
+    np.testing.assert_allclose(info.log_evidence, logs, atol=1e-10)
+    np.testing.assert_allclose(outcome.log_prob[seen], np.array(logs)[seen], atol=1e-10)
+    np.testing.assert_allclose(np.asarray(outcome.pit)[seen], np.array(cdfs)[seen], atol=1e-10)
+    np.testing.assert_allclose(last.belief.mean, belief.mean, atol=1e-12)
+
+
+def test_a_scale_of_one_is_the_learner_and_of_zero_its_mean() -> None:
+    net = credo.MLP(3, (4,))
+    deep = credo.RecursiveLearner(credo.Model(net, credo.Categorical(3)), credo.Full("dense"))
+    start = deep.init(jax.tree.map(lambda leaf: leaf.astype(float), net.init(0, (P,))), var=0.5)
+    for inner, belief, y in (
+        (LEARNED, begin(LEARNED), YS[0]),
+        (deep, start, 2),
+    ):
+        methods: list[tuple[float, Any]] = [(1.0, None), (0.0, "plugin")]
+        for scale, method in methods:
+            learner = Calibrated(inner, (scale,))
+            whole = learner.forecast(learner.wrap(belief), XS[0])
+            part = inner.forecast(belief, XS[0], method=method)
+            np.testing.assert_allclose(whole.log_prob(y), part.log_prob(y), rtol=0, atol=1e-14)
+            np.testing.assert_allclose(whole.mean, part.mean, rtol=0, atol=1e-14)
+
+
+LEARNERS: dict[str, Any] = {
+    "bank": Experts([Calibrated(walk, SCALES, tails=(DF,), switching=0.1) for walk in WALKS], (1e-3, 0.1)),
+    "in run length": RunLength(Calibrated(INNER, SCALES), 0.1, 3, overflow="merge"),
+}
+
+
+@pytest.mark.optimised
+@pytest.mark.parametrize("name", LEARNERS)
+def test_a_loop_a_scan_and_chunks_give_the_same_bits(name: str, tmp_path: Path) -> None:
+    learner, half = LEARNERS[name], 5
+    first, early = credo.run(learner, begin(learner), XS[:half], YS[:half])
+    again, belief = credo.load(credo.save(tmp_path / "half.credo", learner, first), learner)
+    bitwise((learner, first), (again, belief))
+    last, late = credo.run(again, belief, XS[half:], YS[half:])
+    belief, logs = begin(learner), []
+    for x, y in zip(XS, YS, strict=True):
+        belief, info = learner.step(belief, x, y)
+        logs.append(info.log_evidence)
+    bitwise(last, belief)
+    bitwise(jnp.concatenate([early.log_evidence, late.log_evidence]), jnp.stack(logs))
+
+
+def test_around_other_wrappers_their_reports_go_through() -> None:
+    inner = RunLength(INNER, 0.1, 2)
+    learner = Calibrated(inner, (1.0,))
+    belief, trace = credo.run(learner, begin(learner), XS, YS)
+    alone, reports = credo.run(inner, begin(inner), XS, YS)
+    assert type(trace.extras) is type(reports.extras)
+    for left, right in zip(jax.tree.leaves(trace.extras), jax.tree.leaves(reports.extras), strict=True):
+        np.testing.assert_allclose(left, right, atol=1e-12)
+    np.testing.assert_allclose(trace.log_evidence, reports.log_evidence, atol=1e-12)
+    np.testing.assert_allclose(belief.mean, alone.mean, atol=1e-12)
+    soft = SoftReset(Calibrated(INNER, SCALES), 0.1)
+    assert bool(soft.step(begin(soft), XS[0], YS[0])[1].ok)
+
+
+def test_one_calibrated_expert_is_that_learner_and_a_broken_one_has_no_part() -> None:
+    one = Calibrated(WALKS[1], SCALES)
+    belief, trace = credo.run(one, begin(one), XS, YS)
+    for members, start in (([one], 0.0), ([one, Calibrated(WALKS[0], SCALES)], np.log(2))):
+        bank = Experts(members, switching=0.0)
+        first = begin(bank)
+        broken = first.beliefs.belief.mean.at[1:].set(jnp.nan)
+        inside = credo.replace(first.beliefs, belief=credo.replace(first.beliefs.belief, mean=broken))
+        last, outcome, info = score_chunk(bank, credo.replace(first, beliefs=inside), XS, YS)
+        np.testing.assert_allclose(info.log_evidence[1:], trace.log_evidence[1:], atol=1e-12)
+        np.testing.assert_allclose(info.log_evidence[0], trace.log_evidence[0] - start, atol=1e-12)
+        np.testing.assert_allclose(last.beliefs.mean[0], belief.mean, atol=1e-12)
+        assert np.isfinite([outcome.mean, outcome.pit]).all()
+        np.testing.assert_allclose(last.weights, np.arange(len(members)) == 0, atol=1e-12)
+
+
+def test_the_scale_that_simulated_the_data_is_found_and_forecasts_improve() -> None:
+    # labels are drawn with logits N(m, scale v) around a belief N(m, v) that never learns
+    rng, count, true = np.random.default_rng(1), 400, 0.1
+    xs = rng.normal(size=(count, P))
+    model = credo.Model(linear, credo.Bernoulli())
+    inner = credo.RecursiveLearner(model, credo.Full("dense"))
+    start = inner.init(jnp.asarray([1.0, -1.0]), var=9.0)
+    learner = Calibrated(inner, (0.01, true, 1.0, 10.0), switching=0.0)
+    logits = xs @ [1.0, -1.0] + np.sqrt(true * 9.0) * np.linalg.norm(xs, axis=1) * rng.normal(size=count)
+    ys = jnp.asarray(rng.uniform(size=count) < 1 / (1 + np.exp(-logits))).astype(jnp.int32)
+
+    def still(weights: Any, row: Any) -> Any:
+        belief = credo.replace(learner.wrap(start), log_weights=weights)
+        new, info = learner.update(belief, *row)
+        return new.log_weights, (info.log_evidence, inner.forecast(start, row[0]).log_prob(row[1]))
+
+    weights, (mixed, alone) = jax.lax.scan(still, learner.wrap(start).log_weights, (jnp.asarray(xs), ys))
+    assert int(jnp.argmax(weights)) == 1 and float(jnp.exp(weights[1])) > 0.7
+    assert float(mixed.mean()) > float(alone.mean()) + 0.01
+
+
+def test_the_covariance_is_pushed_once_for_all_scales() -> None:
+    belief = begin(INNER)
+    jaxpr = jax.make_jaxpr(lambda s: jax.vmap(lambda one: INNER.scaled_predictive(belief, XS[0], one))(s))
+    assert str(jaxpr(jnp.ones(7))).count("7,2]") == 0  # nothing of the size of the parameters is repeated
+
+
+def test_settings_out_of_range_are_refused() -> None:
+    wrong: list[dict[str, Any]] = [
+        {"scales": ()},
+        {"scales": (-1.0,)},
+        {"scales": 1.0},
+        {"tails": (2.0,)},
+        {"switching": 0.7},
+    ]
+    for setting in wrong:
+        with pytest.raises(credo.CredoError, match=f"{next(iter(setting))} must"):
+            Calibrated(INNER, **setting)
+    with pytest.raises(credo.CredoError, match="switching must"):
+        Experts(WALKS, switching=())
+    particles = Calibrated(credo.particle_filter(MODEL, 4), tails=(4.0,))
+    with pytest.raises(credo.CredoError, match="heavier"):
+        particles.forecast(particles.init(jnp.zeros(P)), XS[0])
+    joint = Calibrated(credo.RecursiveLearner(credo.joint(MODEL)))
+    with pytest.raises(credo.CredoError, match="joint"):
+        joint.step(joint.init(jnp.zeros(P)), XS[:2], YS[:2])
+
+
+def test_several_rates_of_switching_are_weighed_by_bayes_rule(tmp_path: Path) -> None:
+    rates, count = (0.0, 0.02, 0.6), len(WALKS)
+    learner = Experts(WALKS, switching=rates)
+    beliefs, joint, logs = [begin(one) for one in WALKS], np.full((3, count), 1 / (3 * count)), []
+    for x, y in zip(XS, YS, strict=True):
+        for r, rate in enumerate(rates):
+            switch = np.full((count, count), rate / (count - 1))
+            np.fill_diagonal(switch, 1 - rate)
+            joint[r] = switch.T @ joint[r]
+        steps = [one.step(inner, x, y) for one, inner in zip(WALKS, beliefs, strict=True)]
+        beliefs = [inner for inner, _ in steps]
+        joint = joint * np.exp([float(info.log_evidence) for _, info in steps])
+        logs.append(np.log(joint.sum()))
+        joint /= joint.sum()
+    belief, trace = credo.run(learner, begin(learner), XS, YS)
+    np.testing.assert_allclose(trace.log_evidence, logs, atol=1e-10)
+    np.testing.assert_allclose(jnp.exp(belief.log_joint), joint, atol=1e-10)
+    np.testing.assert_allclose(belief.weights, joint.sum(axis=0), atol=1e-10)
+    np.testing.assert_allclose(belief.rate_weights, joint.sum(axis=1), atol=1e-10)
+    again = credo.load(credo.save(tmp_path / "rates.credo", learner, belief), learner)
+    bitwise((learner, belief), again)
+    one, single = Experts(WALKS, switching=(0.02,)), Experts(WALKS, switching=0.02)
+    bitwise(credo.run(one, begin(one), XS, YS), credo.run(single, begin(single), XS, YS))
