@@ -58,7 +58,7 @@ SCHEMA_ROWS = 1000
 TABLE_CHUNK, IMAGE_CHUNK = 100, 20
 """Rows per compiled call, which sets how often progress is shown; results do not depend on it."""
 
-LONG_CHUNK, LONGEST_CHUNK = 1000, 4096
+LONG_CHUNK, LONGEST_CHUNK = 1000, 2000
 """The most rows of a table in a chunk, and in a compiled call, of a small learner and of a tiny one."""
 
 SMALL, TINY = 2000, 100

@@ -9,9 +9,9 @@ sqrt(n).
 
 from __future__ import annotations
 
-import functools
 import re
 import zlib
+from itertools import chain
 
 import numpy as np
 
@@ -48,13 +48,6 @@ def find_words(text: str) -> list[str]:
     return _WORD.findall(text.lower())
 
 
-@functools.lru_cache(1 << 16)
-def _signed(word: str) -> int:
-    """The hash of a word, negative where its sign is: -1 - h."""
-    number = zlib.crc32(word.encode("utf-8", "surrogatepass"))
-    return -1 - (number ^ _SIGN) if number & _SIGN else number
-
-
 def hash_words(column: ColumnSpec, cells: Cells, x: np.ndarray, at: int) -> np.ndarray:
     """Fill the features of a text column, and find its missing cells (n,).
 
@@ -75,9 +68,10 @@ def hash_words(column: ColumnSpec, cells: Cells, x: np.ndarray, at: int) -> np.n
     lost = np.array([is_missing(cell) for cell in cells], bool)
     bags = [[] if gone else find_words(cell_text(cell)) for cell, gone in zip(cells, lost, strict=True)]
     sizes = np.array([len(bag) for bag in bags], np.int64)
-    numbers = np.fromiter((_signed(word) for bag in bags for word in bag), np.int64, int(sizes.sum()))
-    signs = np.where(numbers < 0, -1.0, 1.0)
-    slots = np.where(numbers < 0, -1 - numbers, numbers) % column.slots
+    words = "\n".join(chain.from_iterable(bags)).encode("utf-8", "surrogatepass").split(b"\n")
+    numbers = np.fromiter(map(zlib.crc32, words), np.int64)[: sizes.sum()]  # nothing is split into one word
+    signs = np.where(numbers & _SIGN, -1.0, 1.0)
+    slots = (numbers & ~_SIGN) % column.slots
     rows = np.repeat(np.arange(len(bags)), sizes)
     sums = np.bincount(rows * column.slots + slots, signs, len(bags) * column.slots)
     scale = np.sqrt(np.maximum(sizes, 1.0))

@@ -8,13 +8,12 @@ from itertools import repeat
 
 import numpy as np
 
-from credo.tables.cells import MISSING, Cells
+from credo.tables.cells import Cells
 
 __all__ = ["LineColumns", "is_plain"]
 
 _DELIMITERS = ",;\t|"
 _LONGEST = csv.field_size_limit()
-_LOST = sorted(text for text in MISSING if text.lower() != "nan")
 
 
 class LineColumns(Mapping[str, Cells]):
@@ -75,7 +74,7 @@ class LineColumns(Mapping[str, Cells]):
             names: K names of columns; others are left out.
 
         Returns:
-            (n, K) float64, NaN where a cell is missing; None where a cell is no number, or there is none.
+            (n, K) float64, or None where a cell is no number, or there is none.
         """
         wanted = tuple(names)
         if self._numbers is None or self._numbers[0] != wanted:
@@ -86,29 +85,11 @@ class LineColumns(Mapping[str, Cells]):
         if not names or not all(name in self.names for name in names):
             return None
         places = None if list(names) == self.names else [self.names.index(name) for name in names]
-        values = self._load(self.lines, places)
-        if values is None and (filled := self._filled()) is not None:
-            values = self._load(filled, places)
-        return values if values is not None and values.shape == (len(self.lines), len(names)) else None
-
-    def _load(self, lines: Sequence[str], places: Sequence[int] | None) -> np.ndarray | None:
         try:
-            return np.loadtxt(lines, delimiter=self.delimiter, comments=None, usecols=places, ndmin=2)
+            values = np.loadtxt(self.lines, delimiter=self.delimiter, comments=None, usecols=places, ndmin=2)
         except ValueError:
             return None
-
-    def _filled(self) -> list[str] | None:
-        """The lines with "nan" for cells that are missing; None where there is none."""
-        between = self.delimiter
-        text = f"{between}{self._text()}{between}".replace("\n", f"{between}\n{between}")
-        before = text
-        for missing in _LOST:
-            cell = f"{between}{missing}{between}"
-            while cell in text:
-                text = text.replace(cell, f"{between}nan{between}")
-        if text == before:
-            return None
-        return text.replace(f"{between}\n{between}", "\n")[1:-1].split("\n")
+        return values if values.shape == (len(self.lines), len(names)) else None
 
 
 def is_plain(lines: Sequence[str], header: Sequence[str], delimiter: str) -> bool:
