@@ -45,6 +45,9 @@ hypothesis.settings.register_profile("ci", deadline=None, max_examples=20, deran
 hypothesis.settings.register_profile("thorough", deadline=None, max_examples=500)
 hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 
+# Where a test chooses no learner it takes a single one, which compiles in a quarter of the time of a bank.
+defaults.USUAL = "mlp:20"
+
 # Every compiled program holds some memory maps, of which Linux gives a process 65,530; past those, compiling
 # crashes.
 MAPS, MANY_MAPS = Path("/proc/self/maps"), 30_000
@@ -62,13 +65,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture(autouse=True)
-def one_learner(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where a test chooses no learner, it takes a single one, which compiles in a quarter of the time.
-
-    Tests marked `bank` have the bank that users get.
-    """
-    if not request.node.get_closest_marker("bank"):
-        monkeypatch.setattr(defaults, "USUAL", "mlp:20")
+def usual_learner(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tests marked `bank` have the bank that users get where they choose no learner."""
+    if request.node.get_closest_marker("bank"):
+        monkeypatch.setattr(defaults, "USUAL", "bank")
 
 
 @pytest.fixture(autouse=True, scope="module")
