@@ -9,7 +9,7 @@ from typing import Self
 
 import jax
 
-from credo.core.groups import Groups
+from credo.core.names import ForecastName
 from credo.sessions import passes, room, storage
 from credo.sessions.assembly import build, members
 from credo.sessions.change_tally import ChangeTally
@@ -65,11 +65,17 @@ class SessionState:
     @property
     def largest(self) -> int:
         """The number of parameters of the largest member of a bank, or of the learner."""
-        if not self.members:
-            return self.size
-        groups = self.belief.beliefs
-        parts = groups.parts if isinstance(groups, Groups) else [groups]
-        return max(int(part.size) for part in parts)
+        return passes.largest_member(self.belief)
+
+    @property
+    def known(self) -> int | None:
+        """How many classes the learner knows; None for a regression."""
+        return None if self.regression else len(self.tally.counts)
+
+    @property
+    def compare(self) -> tuple[ForecastName, ...]:
+        """Further methods of forecasting that are scored beside the learner's own."""
+        return ("plugin",) if self.uncertain else ()
 
     def metrics(self) -> dict[str, float]:
         """The scores so far, by name. `session.tally.baseline()` gives those of the baseline."""
