@@ -107,7 +107,7 @@ def test_sharper_forecasts_of_classes_are_those_of_larger_outputs() -> None:
     gaps, logs = inner.model.likelihood.nodes(cov)
     likely = np.array(
         [
-            np.exp(logs) @ jax.nn.softmax(factor * (eta + share * gaps))[:, 1]
+            np.exp(logs) @ jax.nn.softmax(factor * (eta[None, :] + share * gaps))[:, 1]
             for factor in (1.0, 0.5, 3.0)
             for share in (0.0, 1.0)
         ]
