@@ -106,7 +106,7 @@ def auto(
 
 
 def learned_noise(member: Member) -> Normal | HeteroscedasticNormal:
-    """A normal likelihood whose variance is learned: one that is forgotten, or one that follows the inputs."""
+    """A normal likelihood that learns its variance: one number that is forgotten, or one by the inputs."""
     if member.noise == "input":
         return HeteroscedasticNormal()
     shape, scale, _ = defaults.NOISE

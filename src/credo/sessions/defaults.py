@@ -73,7 +73,7 @@ FULL_COST, BANK_RANK = 300_000, 20
 """Members of a bank keep the whole covariance where C P^2 is at most this, and elsewhere a low rank."""
 
 SWITCHING = (1e-4, 1e-3, 1e-2)
-"""How probable it is that another member of a bank takes over before a row; which of these is weighed, too."""
+"""How probable it is that another member of a bank takes over before a row: rates that are weighed, too."""
 
 SCALES: dict[TaskName, tuple[tuple[float, ...], tuple[float, ...]]] = {
     "classification": ((0.0, 0.03, 0.1, 0.3, 1.0), ()),

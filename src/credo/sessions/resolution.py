@@ -115,8 +115,8 @@ def _bank(options: Options) -> Network | None:
         return usual if usual.banked and not (single or budget == "fast") else None
     if single:
         raise CredoError(
-            f"`{single[0]}={getattr(options, single[0])!s}` is for a single learner, and {asked} is a bank of "
-            "several, which have their own; use `budget='fast'`.",
+            f"`{single[0]}={getattr(options, single[0])!s}` is for a single learner, and {asked} is a bank "
+            "of several, which have their own; use `budget='fast'`.",
             field=single[0],
         )
     if network is not None and network.banked and budget is not None:
