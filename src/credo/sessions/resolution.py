@@ -64,7 +64,7 @@ def resolve(
     curvature = _curvature(options, method)
     iterations = _iterations(options, method)
     rate = _learning_rate(options, method)
-    model = Network.parse(_chosen(options.model) or defaults.model(images))
+    model = Network.parse(_chosen(options.model) or defaults.model(images, options.budget == "fast"))
     wanted = _chosen(options.posterior)
     wanted = None if wanted is None else Posterior.parse(wanted)
     noise_var = _noise_var(options, task)
