@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from html import escape
 from typing import NamedTuple
 
 from credo.cli.summary import RowCounts, Summary
 
-__all__ = ["Grid", "Line", "Picture", "document", "page"]
+__all__ = ["Grid", "Line", "Picture", "Section", "document", "page"]
 
 CLASSES = (
     "Each class against all others. By chance the AUC is 0.5, and the average precision is the share of the "
@@ -38,6 +38,15 @@ class Picture(NamedTuple):
 
     png: bytes
     caption: str
+
+
+class Section(NamedTuple):
+    """A part of a page: its title, its sentences, and a table whose first column is called `first`."""
+
+    title: str
+    sentences: list[str]
+    grid: Grid
+    first: str
 
 
 _STYLE = """
@@ -69,7 +78,12 @@ footer { margin-top: 2.5rem; color: var(--soft); font-size: .85rem;
 
 
 def page(
-    data: Summary, scores: Grid, classes: Grid | None, pictures: dict[str, Picture], hints: list[str]
+    data: Summary,
+    scores: Grid,
+    classes: Grid | None,
+    pictures: dict[str, Picture],
+    hints: list[str],
+    sections: Sequence[Section] = (),
 ) -> str:
     """The page.
 
@@ -79,6 +93,7 @@ def page(
         classes: the table of the scores of each class, where there are classes.
         pictures: the plots, by name.
         hints: further sentences, such as on missing plots.
+        sections: further sections, before the plots.
     """
     target = escape(data["target"])
     rows = data["rows"]
@@ -104,6 +119,7 @@ def page(
         parts += ["<h2>Classes</h2>", f"<p>{escape(CLASSES)}</p>", _table(classes, "class")]
     if "changes" in data:
         parts.append(_list("Changes", data["changes"]["sentences"]))
+    parts += [_section(section) for section in sections]
     parts.append(_gallery(pictures))
     parts.append(_list("Notes", [*hints, *data["notes"]]))
     parts.append(_list("Rows", _row_sentences(rows)))
@@ -192,6 +208,11 @@ def _table(grid: Grid, first: str, last: str = "") -> str:
         meaning = f"<td>{escape(line.meaning)}</td>" if last else ""
         body += f"<tr><td><code>{escape(line.name)}</code></td>{numbers}{meaning}</tr>"
     return f'<div class="wide"><table><thead><tr>{top}</tr></thead><tbody>{body}</tbody></table></div>'
+
+
+def _section(section: Section) -> str:
+    text = "".join(f"<p>{escape(sentence)}</p>" for sentence in section.sentences)
+    return f"<h2>{escape(section.title)}</h2>{text}" + _table(section.grid, section.first)
 
 
 def _list(title: str, sentences: list[str]) -> str:

@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.table import Table
 
 from credo import plots as drawing
-from credo.cli import class_plot, drift_plot, report, score_plots
+from credo.cli import bank_plot, bank_report, class_plot, drift_plot, report, score_plots
 from credo.cli.summary import Results, Summary, number, summary
 from credo.core.files import json_bytes, write_atomically
 
@@ -24,6 +24,7 @@ MEANING = {
     "rmse": "root mean squared error",
     "nlpd": "negative log predictive density (nats)",
     "nlpd_plugin": "the same, ignoring the uncertainty of the parameters",
+    "nlpd_unscaled": "the same, before the members' forecasts are scaled",
     "brier": "squared distance of the probabilities to the label",
     "ece": "calibration error of the predicted class (0 is calibrated)",
     "ece_classwise": "calibration error of every class, averaged",
@@ -132,7 +133,8 @@ def show(results: Results) -> None:
     if "last_value_baseline" in contents and results.session.tally.scored:
         word, value = next(iter(contents["last_value_baseline"].items()))
         console.print(f"For information: repeating the last value has {word} {number(value)}.", markup=False)
-    for sentence in contents["changes"]["sentences"] if "changes" in contents else []:
+    sentences = contents["changes"]["sentences"] if "changes" in contents else []
+    for sentence in contents["bank"]["short"] if "bank" in contents else sentences:
         console.print(sentence, markup=False)
 
 
@@ -152,15 +154,16 @@ def write(folder: Path, results: Results, *, plots: bool) -> list[str]:
     if not plots:
         return []
     hints = [] if drawing.available() else [NO_PLOTS]
-    pictures = {} if hints else _draw(results)
+    pictures = {} if hints else _draw(results, contents)
     for name, picture in pictures.items():
         write_atomically(folder / "plots" / f"{name}.png", picture.png)
-    page = report.page(contents, _scores(contents), _classes(contents), pictures, hints)
+    bank = bank_report.parts(contents["bank"]) if "bank" in contents else []
+    page = report.page(contents, _scores(contents), _classes(contents), pictures, hints, bank)
     write_atomically(folder / "report.html", page.encode())
     return hints
 
 
-def _draw(results: Results) -> dict[str, report.Picture]:
+def _draw(results: Results, contents: Summary) -> dict[str, report.Picture]:
     session = results.session
     pictures = score_plots.draw(
         session.tally,
@@ -171,6 +174,10 @@ def _draw(results: Results) -> dict[str, report.Picture]:
     )
     if session.tally.scored and not session.regression:
         pictures["classes"] = class_plot.draw(session.tally, session.encoding.classes)
-    if session.changes is not None and session.changes.rows:
+    if "bank" in contents and session.changes is not None:
+        pictures["weights"] = bank_plot.draw(session.changes, session.members)
+        if contents["bank"]["effects"]:
+            pictures["effects"] = bank_plot.draw_effects(contents["bank"])
+    elif session.changes is not None and session.changes.rows:
         pictures["drift"] = drift_plot.draw(session.changes)
     return pictures

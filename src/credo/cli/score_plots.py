@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from credo.cli.report import Picture
+from credo.metrics.calibration import coverage_of, ece_of
 from credo.plots import (
     COMPACT_PALETTE,
     compact_figure,
@@ -25,6 +27,8 @@ __all__ = ["draw"]
 
 LONGEST = 36
 """The longest name of a target that fits beside an axis."""
+
+_BEFORE: dict[str, Any] = {"linewidth": 1.0, "markersize": 3.5, "zorder": 1.9, "label": "before scaling"}
 
 BLUE, ORANGE, GREY, SKY = (COMPACT_PALETTE[name] for name in ("blue", "orange", "grey", "sky"))
 
@@ -58,6 +62,8 @@ def draw(tally: Tally, *, target: str, baseline: str, ordered: bool, uncertain: 
             "centre; lower is better.",
         )
         pictures["reliability"] = _coverage(tally) if numbers else _reliability(tally)
+        if tally.task == "regression" and tally.pits.any():
+            pictures["pit"] = _pit(tally)
     if numbers and len(tally.recent):
         pictures["bands"] = Picture(
             _bands(tally, target, ordered),
@@ -65,7 +71,7 @@ def draw(tally: Tally, *, target: str, baseline: str, ordered: bool, uncertain: 
             "what was predicted, and the predicted mean plus and minus "
             "one and two standard deviations.",
         )
-    if len(tally.trace) > 1:
+    if len(tally.trace) > 1 and np.isfinite(tally.trace[:, 1]).any():
         pictures["parameters"] = Picture(
             _trace(tally, uncertain),
             "How the weights settle: the norm of their mean"
@@ -127,6 +133,9 @@ def _reliability(tally: Tally) -> Picture:
         axes, below = drawing.panels
         axes.plot([0, 1], [0, 1], color=GREY, linestyle="--", linewidth=1.2, label="calibrated")
         size = 18 + 130 * np.sqrt(count[there] / count.max())
+        if tally.unscaled.any():
+            some, sure, right = tally.unscaled[tally.unscaled[:, 0] > 0].T
+            axes.plot(sure / some, right / some, "s-", color=ORANGE, **_BEFORE)
         axes.plot(predicted, observed, color=BLUE, linewidth=1.2, zorder=2)
         axes.scatter(predicted, observed, s=size, color=BLUE, zorder=3, label="credo")
         axes.set_ylabel("share that was right")
@@ -136,7 +145,8 @@ def _reliability(tally: Tally) -> Picture:
     return Picture(
         drawing.png,
         "Reliability: of the rows predicted with a probability, how many were right; on the diagonal, "
-        "probabilities mean what they say. Larger dots stand for more rows.",
+        "probabilities mean what they say. Larger dots stand for more rows."
+        + _before(tally, "calibration error", ece_of),
     )
 
 
@@ -150,6 +160,9 @@ def _coverage(tally: Tally) -> Picture:
         axes, below = drawing.panels
         axes.plot([0, 1], [0, 1], color=GREY, linestyle="--", linewidth=1.2, label="calibrated")
         axes.plot(np.r_[0, levels], np.r_[0, inside], color=BLUE, marker="o", markersize=4, label="credo")
+        if tally.unscaled.any():
+            before = np.cumsum(tally.unscaled[:, 0]) / tally.unscaled[:, 0].sum()
+            axes.plot(np.r_[0, levels], np.r_[0, before], "s-", color=ORANGE, **_BEFORE)
         axes.set_ylabel("share of rows inside")
         below.bar(levels - 0.5 / bins, count, width=0.9 / bins, color=SKY)
         below.axhline(count.mean(), color=GREY, linestyle="--", linewidth=1)
@@ -159,14 +172,50 @@ def _coverage(tally: Tally) -> Picture:
         drawing.png,
         "Coverage: what share of the targets lay inside the central interval of each probability. "
         "Below the diagonal "
-        "the forecasts are too sure, above it too timid; the bars below are level where they are calibrated.",
+        "the forecasts are too sure, above it too timid; the bars below are level where they are calibrated."
+        + _before(tally, "coverage of the 90% interval", coverage_of),
+    )
+
+
+def _before(tally: Tally, name: str, measure: Callable[[np.ndarray], float]) -> str:
+    """What a bank's forecasts were before they were scaled, in words."""
+    if not tally.unscaled.any():
+        return ""
+    return (
+        " Orange: the forecasts of the members as they compute them, before their widths are weighed; "
+        f"{name} {measure(tally.unscaled):.3f} before, {measure(tally.bins):.3f} after."
+    )
+
+
+def _pit(tally: Tally) -> Picture:
+    edges = np.linspace(0.0, 1.0, tally.pits.shape[1] + 1)
+    shares = tally.pits / np.maximum(tally.pits.sum(axis=1, keepdims=True), 1.0)
+    with compact_figure() as drawing:
+        drawing.figure.set_size_inches(5.4, 3.6)
+        axes = drawing.panels[0]
+        axes.stairs(shares[0], edges, fill=True, color=SKY, label="credo")
+        if shares[1].any():
+            axes.stairs(shares[1], edges, color=ORANGE, linewidth=1.6, label="before scaling")
+        level = 1.0 / tally.pits.shape[1]
+        axes.axhline(level, color=GREY, linestyle="--", linewidth=1.2, label="calibrated")
+        axes.set_xlim(0, 1)
+        axes.set_ylim(0, max(1.15 * float(shares.max()), 2 * level))
+        axes.set_xlabel("P(Y ≤ what came)")
+        axes.set_ylabel("share of rows")
+        legend_above(axes, 3)
+    before = " Before scaling it is that of a normal with their mean and standard deviation."
+    return Picture(
+        drawing.png,
+        "The probability integral transform: the probability that was forecast for at most what came. It is "
+        "level where forecasts are calibrated, a bowl where they are too narrow, a hill where they are too "
+        f"wide, and tilted where they are off to one side.{before if shares[1].any() else ''}",
     )
 
 
 def _finish(axes: Axes, below: Axes) -> None:
     """What the two diagrams of calibration share."""
     axes.set_ylim(-0.03, 1.05)
-    legend_above(axes, 2)
+    legend_above(axes, 3)
     below.set_ylabel("rows")
     below.yaxis.set_major_formatter(thousands())
     below.set_xlim(0, 1.02)

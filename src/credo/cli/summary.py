@@ -7,6 +7,7 @@ from typing import NotRequired, TypedDict
 
 from credo.core.files import versions
 from credo.sessions import ChangeSummary, SavedSettings, Session, Tally
+from credo.sessions.bank_summary import BankSummary, summarize_bank
 
 __all__ = ["Results", "Summary", "number", "summary", "verdict"]
 
@@ -71,7 +72,7 @@ class ResolvedSettings(SavedSettings):
 
 
 class Summary(TypedDict):
-    """The contents of metrics.json. The last five are present where they apply."""
+    """The contents of metrics.json. The last six are present where they apply."""
 
     format: int
     source: str
@@ -92,6 +93,7 @@ class Summary(TypedDict):
     this_run: NotRequired[ThisRun]
     by_class: NotRequired[dict[str, OfClass]]
     changes: NotRequired[ReportedChanges]
+    bank: NotRequired[BankSummary]
     test: NotRequired[Scored]
 
 
@@ -183,7 +185,10 @@ def summary(results: Results) -> Summary:
         }
     if tally.scored and not session.regression:
         contents["by_class"] = _by_class(session)
-    if session.changes is not None and session.changes.rows:
+    bank = summarize_bank(session)
+    if bank is not None:
+        contents["bank"] = bank
+    elif session.changes is not None and session.changes.rows:
         contents["changes"] = {**session.changes.summary(), "sentences": session.changes.sentences()}
     if results.test is not None and results.test.scored:
         test = results.test

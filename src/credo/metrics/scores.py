@@ -33,6 +33,8 @@ class Scores:
         ok: whether the row was taken in (N,).
         loss: what the decision on each row cost (N,), where decisions were taken; see `credo.Decision`.
         action: these decisions, with a leading axis N.
+        compared: class probabilities (N, C), or `mean` and `sd` side by side (N, 2), under other forecast
+            methods, by their names.
 
     Example:
         >>> one = np.ones(2)
@@ -52,6 +54,7 @@ class Scores:
     ok: np.ndarray
     loss: np.ndarray | None = None
     action: np.ndarray | None = None
+    compared: dict[str, np.ndarray] = dataclasses.field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.log_prob)
@@ -101,6 +104,7 @@ class Scores:
             np.concatenate([part.ok for part in parts]),
             _joined([part.loss for part in parts]),
             _joined([part.action for part in parts]),
+            {name: np.concatenate([part.compared[name] for part in parts]) for name in parts[0].compared},
         )
 
     def _each(self, function: Callable[[np.ndarray], np.ndarray]) -> Scores:
@@ -119,6 +123,7 @@ class Scores:
             function(self.ok),
             optional(self.loss),
             optional(self.action),
+            {name: function(column) for name, column in self.compared.items()},
         )
 
 

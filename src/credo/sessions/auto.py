@@ -139,6 +139,7 @@ def bank_of(
     least = outputs if least is None else least
     learners, begins, spreads = [], [], []
     scales, tails = defaults.SCALES[task]
+    sharpness = defaults.SHARPNESS if task == "classification" else ()
     for member in members:
         law, own = likelihood(member), member.noise == "input"
         net = network(member.network, outputs + own, shape, seed, member.activation)
@@ -148,7 +149,7 @@ def bank_of(
         walk = PriorBound(RandomWalk(member.walk))
         family = _family(count_parameters(member.network, least + own, shape), least + own)
         inner = RecursiveLearner(model, family, dynamics=walk)
-        learners.append(Calibrated(inner, scales, () if own else tails, defaults.SCALE_SWITCHING))
+        learners.append(Calibrated(inner, scales, () if own else tails, defaults.SCALE_SWITCHING, sharpness))
         begins.append(params)
         spreads.append(prior_variances(net, params, member.prior_var))
     return Auto(learners, defaults.SWITCHING, begin=Each(tuple(begins)), spread=Each(tuple(spreads)))

@@ -22,7 +22,7 @@ class Steps:
 
     Attributes:
         probs: the probability of each hypothesis or expert (n, K).
-        lengths: the run length of each hypothesis, or the number of each expert (n, K).
+        lengths: the run length of each hypothesis, or the number of each expert, -1 where it failed (n, K).
         change: P(a segment began with the row) (n,), which is 0 for experts.
         alarm: whether a change was reported, or an expert failed and began again from its prior (n,).
         began: how many rows before this one the reported segment began (n,).
@@ -63,8 +63,9 @@ def collect(belief: Belief, info: Info) -> Steps:
         weights = belief.weights
         numbers = jnp.arange(len(weights), dtype=jnp.int32)
         # Only an expert that failed, and began again, has no weight at all.
-        failed = info.ok & jnp.any(jnp.isneginf(belief.log_weights))
-        return Steps(weights, numbers, jnp.zeros((), weights.dtype), failed, zero)
+        failed = info.ok & jnp.isneginf(belief.log_weights)
+        numbers = jnp.where(failed, -1, numbers)
+        return Steps(weights, numbers, jnp.zeros((), weights.dtype), jnp.any(failed), zero)
     assert isinstance(belief, Resettable)
     reset = info.ok & (belief.run_length == 0) & (belief.retention == 0)
     change = jnp.where(info.ok, info.extras, 0.0)

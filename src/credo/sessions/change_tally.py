@@ -68,6 +68,7 @@ class ChangeTally:
         alarms: the reported changes (n, 2): the row of the report, and the row with which the segment began.
         latest: the expected run length, or the weights of the experts, at the latest row.
         largest: the largest probability of a change, and its row.
+        failures: how often each expert failed and began again from its prior (experts,).
 
     Example:
         >>> tally = ChangeTally("run-length:0.01")
@@ -86,6 +87,7 @@ class ChangeTally:
         self.alarms = np.zeros((0, 2))
         self.latest = np.zeros(self.grid.shape[1])
         self.largest = np.array([-1.0, 0.0])
+        self.failures = np.zeros(self.grid.shape[1] if self.kind == "mixture" else 0)
 
     @staticmethod
     def of(drift: Drift | str, members: Sequence[str] = ()) -> ChangeTally | None:
@@ -118,6 +120,7 @@ class ChangeTally:
             self.largest = np.array([float(change[top]), self.rows + 1 + top])
         if self.kind == "mixture":
             self.latest = probs[-1]
+            self.failures += (np.asarray(steps.lengths)[at] < 0).sum(axis=0)
         else:
             self.latest = np.r_[(probs[-1] * lengths[-1]).sum(), np.zeros(len(self.latest) - 1)]
         self.rows += n
@@ -209,6 +212,7 @@ class ChangeTally:
             "alarms": self.alarms,
             "latest": self.latest,
             "largest": self.largest,
+            "failures": self.failures,
             "numbers": np.array([self.rows, self.size, self.width, self.reported]),
         }
 
@@ -232,6 +236,7 @@ class ChangeTally:
         names = ("grid", "curves", "alarms", "latest", "largest")
         state = (np.array(arrays[name], float) for name in names)
         tally.grid, tally.curves, tally.alarms, tally.latest, tally.largest = state
+        tally.failures = np.array(arrays.get("failures", tally.failures), float)
         tally.rows, tally.size, tally.width, tally.reported = (int(number) for number in arrays["numbers"])
         return tally
 

@@ -33,6 +33,7 @@ __all__ = [
     "SCALES",
     "SCALE_SWITCHING",
     "SCHEMA_ROWS",
+    "SHARPNESS",
     "SMALL",
     "SWITCHING",
     "TABLE_CHUNK",
@@ -76,12 +77,16 @@ SWITCHING = (1e-4, 1e-3, 1e-2)
 """How probable it is that another member of a bank takes over before a row: rates that are weighed, too."""
 
 SCALES: dict[TaskName, tuple[tuple[float, ...], tuple[float, ...]]] = {
-    "classification": ((0.0, 0.03, 0.1, 0.3, 1.0), ()),
+    "classification": ((0.0, 0.1, 1.0), ()),
     "regression": ((0.0, 0.1, 0.3, 1.0), (4.0,)),
     "count": ((0.0, 0.1, 0.3, 1.0), ()),
 }
 """By how much the members of a bank may scale the variance of their outputs, and the degrees of freedom of
 heavier tails that they may have."""
+
+SHARPNESS = (1.3, 2.0)
+"""How much more sharply than their mean the members of a bank may forecast classes: a mean that is on its way
+from the prior is too cautious."""
 
 SCALE_SWITCHING = 1e-3
 """How probable it is that another scale is right before a row."""

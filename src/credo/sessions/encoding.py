@@ -100,6 +100,7 @@ class Encoding(Protocol):
         first: how many classes the first rows showed, where later rows may bring new ones; 0 where they are
             fixed.
         shape: the shape of one row of inputs.
+        features: the names of the inputs, where they have names.
         target: the name of the target.
         sentences: what was inferred from the first rows.
 
@@ -113,6 +114,7 @@ class Encoding(Protocol):
     classes: tuple[str, ...]
     first: int
     shape: tuple[int, ...]
+    features: tuple[str, ...]
     target: str
     sentences: tuple[str, ...]
 
@@ -163,6 +165,7 @@ class TableEncoding:
         self.first = schema.target.first
         self.admit: Callable[[int], bool] = lambda classes: classes <= MOST_CLASSES
         self.shape: tuple[int, ...] = (schema.width,)
+        self.features = schema.features
         self.sentences = schema.sentences
 
     def encode(self, rows: Chunk | Images, *, learn: bool, need_target: bool = True) -> Block:
@@ -230,6 +233,7 @@ class ImageEncoding:
         self.target = "label"
         self.task: TaskName = task
         self.shape, self.classes, self.first = tuple(shape), tuple(classes), 0
+        self.features: tuple[str, ...] = ()
         size = " x ".join(map(str, shape))
         self.sentences: tuple[str, ...] = (
             f"images of {size} pixels in {len(classes)} classes: classification",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 from typing import NamedTuple, TypeAlias
 
@@ -181,4 +182,5 @@ def judge(
     outcome = judge_rows(learner, belief, pad(x, chunk), pad(ys, chunk), compare)
     real = jax.tree.map(lambda leaf: np.asarray(leaf)[: len(x)], outcome)
     fields = (real.mean, real.sd, real.log_prob, real.pit, real.probs, real.others)
-    return Scores(y, *fields, real.log_prob, np.ones(len(x), bool))
+    scores = Scores(y, *fields, real.log_prob, np.ones(len(x), bool))
+    return dataclasses.replace(scores, compared=real.compared)

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from typing import Literal, TypeAlias, get_args
 
 import numpy as np
+from scipy.special import ndtr
 
 from credo.metrics import (
     BINS,
@@ -34,13 +35,16 @@ RECENT = 200
 BLOCKS = 1000
 
 ColumnName: TypeAlias = Literal[
-    "rows", "nlpd", "loss", "plugin", "extra", "base_nlpd", "base_loss", "last_loss"
+    "rows", "nlpd", "loss", "compared", "extra", "base_nlpd", "base_loss", "last_loss"
 ]
 """What is summed: `loss` is 0/1 or the squared error, `extra` the Brier score or the absolute error; of the
-`base`line too, and of the last value as a forecast."""
+`base`line too, and of the last value as a forecast. `compared` is the NLPD of the forecast beside ours: a
+plug-in one for single learners, and for a bank that of its members as they compute it, before it is scaled."""
 
 _COLUMNS: tuple[ColumnName, ...] = get_args(ColumnName)
 _STATE = ("sums", "bins", "counts", "last", "recent", "trace")
+_LATER = ("unscaled", "pits")
+"""Arrays that files of before version 0.3 do not have."""
 
 
 class Tally:
@@ -63,6 +67,9 @@ class Tally:
         last: the latest target (1,).
         recent: the latest rows of a regression (n, 4): row, target, mean and standard deviation.
         trace: how the weights settle (n, 3): rows, the norm of their mean, and their mean posterior sd.
+        unscaled: as `bins`, of the forecasts of a bank before they are scaled; no rows for other learners.
+        pits: rows counted in bins of P(Y <= y): ours, and those before they are scaled (regression), whose
+            mean and standard deviation are taken for those of a normal (2, 20).
 
     Example:
         >>> tally, one = Tally("regression"), np.ones(2)
@@ -83,6 +90,8 @@ class Tally:
         self.last = np.full(1, np.nan)
         self.recent = np.zeros((0, 4))
         self.trace = np.zeros((0, 3))
+        self.unscaled = np.zeros_like(self.bins)
+        self.pits = np.zeros((2, LEVELS))
 
     def widen(self, classes: int) -> None:
         """Make room for new classes, of which no row has been counted."""
@@ -121,22 +130,31 @@ class Tally:
             return
         y = np.asarray(scores.y, float)
         before = np.concatenate([self.last, y[:-1]])
+        unscaled = scores.compared.get("linearized")
         if scores.probs is not None:
             loss, extra = row_losses(scores, "error"), row_losses(scores, "brier")
             last_loss = (before != y).astype(float)
             self.bins += count_bins(scores.probs.max(axis=1), scores.correct, len(self.bins))
             self.by_class.add(scores.probs, scores.y, scores.log_prob)
+            if unscaled is not None:
+                right = unscaled.argmax(axis=1) == scores.y
+                self.unscaled += count_bins(unscaled.max(axis=1), right, len(self.unscaled))
         else:
             assert scores.mean is not None and scores.sd is not None and scores.pit is not None
             mean, sd = np.asarray(scores.mean, float), np.asarray(scores.sd, float)
             loss, extra = row_losses(scores, "rmse", float), row_losses(scores, "mae", float)
             last_loss = np.where(np.isnan(before), y - mean, y - before) ** 2
             self.bins += count_bins(central(scores.pit), np.ones(n), len(self.bins))
+            self.pits[0] += count_bins(scores.pit, np.ones(n), LEVELS)[:, 0]
+            if unscaled is not None and self.task == "regression":
+                pit = np.asarray(ndtr((y - unscaled[:, 0]) / unscaled[:, 1]), float)
+                self.unscaled += count_bins(central(pit), np.ones(n), LEVELS)
+                self.pits[1] += count_bins(pit, np.ones(n), LEVELS)[:, 0]
             rows = np.stack([np.arange(self.scored + 1, self.scored + n + 1), y, mean, sd], axis=1)
             self.recent = np.concatenate([self.recent, rows])[-RECENT:]
         nlpd = row_losses(scores, "nlpd")
-        plugin = -scores.others["plugin"] if "plugin" in scores.others else nlpd
-        columns = (np.ones(n), nlpd, loss, plugin, extra, -base_log_prob, base_loss, last_loss)
+        other = next((-log_prob for log_prob in scores.others.values()), nlpd)
+        columns = (np.ones(n), nlpd, loss, other, extra, -base_log_prob, base_loss, last_loss)
         self._append(np.stack(columns, axis=1).astype(float))
         self.last = y[-1:]
 
@@ -205,15 +223,21 @@ class Tally:
         words = ("error", "brier") if self.task == "classification" else ("rmse", "mae")
         table = {"nlpd": self.latest("nlpd"), words[0]: self.latest("loss"), words[1]: self.latest("extra")}
         if uncertain:
-            table["nlpd_plugin"] = self.latest("plugin")
+            table["nlpd_plugin"] = self.latest("compared")
+        elif self.unscaled.any():
+            table["nlpd_unscaled"] = self.latest("compared")
         if self.scored and self.task == "classification":
             table["ece"] = ece_of(self.bins)
+            if self.unscaled.any():
+                table["ece_unscaled"] = ece_of(self.unscaled)
             classes = self.by_class.scores()
             table["ece_classwise"] = classes.mean("ece")
             table["auc"] = classes.mean("auc")
             table["average_precision"] = classes.mean("average_precision")
         elif self.scored:
             table["coverage_90"] = coverage_of(self.bins)
+            if self.unscaled.any():
+                table["coverage_90_unscaled"] = coverage_of(self.unscaled)
         return table
 
     def baseline(self) -> dict[str, float]:
@@ -245,6 +269,7 @@ class Tally:
         with np.errstate(invalid="ignore"):  # a learner that has diverged has infinite sums
             part.sums = self.sums.sum(axis=0, keepdims=True) - before.sums.sum(axis=0)
         part.bins = self.bins - before.bins
+        part.unscaled, part.pits = self.unscaled - before.unscaled, self.pits - before.pits
         part.counts = self.counts.copy()
         part.counts[: len(before.counts)] -= before.counts
         part.by_class = self.by_class.since(before.by_class)
@@ -253,7 +278,7 @@ class Tally:
     def arrays(self) -> dict[str, np.ndarray]:
         """The state as arrays."""
         columns = (self.sums, self.bins, self.counts, self.last, self.recent, self.trace)
-        state = dict(zip(_STATE, columns, strict=True))
+        state = dict(zip(_STATE, columns, strict=True)) | {name: getattr(self, name) for name in _LATER}
         state |= {f"by_class_{name}": array for name, array in self.by_class.arrays().items()}
         return state | {"size": np.array([self.scored, self.size])}
 
@@ -268,6 +293,9 @@ class Tally:
         tally = Tally(task)
         state = (np.array(arrays[name], float) for name in _STATE)
         tally.sums, tally.bins, tally.counts, tally.last, tally.recent, tally.trace = state
+        tally.unscaled = np.zeros_like(tally.bins)
+        for name in _LATER:
+            setattr(tally, name, np.array(arrays.get(name, getattr(tally, name)), float))
         tally.by_class = ClassTable(len(tally.counts))
         for name, array in tally.by_class.arrays().items():
             array += arrays.get(f"by_class_{name}", 0.0)

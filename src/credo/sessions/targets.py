@@ -73,6 +73,10 @@ def own_units(scores: Scores, location: np.ndarray, scale: np.ndarray) -> Scores
         sd=scale * np.asarray(scores.sd, float),
         log_prob=np.asarray(scores.log_prob, float) - shift,
         others={name: np.asarray(value, float) - shift for name, value in scores.others.items()},
+        compared={
+            name: np.stack([location + scale * moments[:, 0], scale * moments[:, 1]], axis=1)
+            for name, moments in scores.compared.items()
+        },
     )
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import field
+from functools import partial
 from typing import Protocol, TypeAlias, TypeVar, runtime_checkable
 
 import jax
@@ -54,6 +56,8 @@ class Outcome:
         others: log p(y | x, past) by the other forecast methods, by their names.
         loss, action: what the decision cost, and the decision; None where none is taken.
         quantiles: the predictive quantiles (L,); None for a classifier, and where no levels are asked for.
+        compared: the class probabilities (C,), or mean and standard deviation (2,), by the other forecast
+            methods, by their names.
     """
 
     mean: Array | None
@@ -65,6 +69,7 @@ class Outcome:
     loss: Array | None = None
     action: Array | None = None
     quantiles: Array | None = None
+    compared: dict[str, Array] = field(default_factory=dict)
 
 
 def forecast_outcome(
@@ -84,7 +89,7 @@ def forecast_outcome(
         learner, belief: the learner and its *predicted* belief.
         x, y: one row of inputs and its observation, which may be NaN.
         method: the forecast method; None for the learner's own.
-        compare: further methods whose log p(y) is reported.
+        compare: further methods whose log p(y), and probabilities or moments, are reported.
         key: the key of Monte Carlo forecasts and decisions.
         decision: the decision to take from the forecast, where there is one.
         levels: the probabilities of the quantiles to give (L,), where y is a number.
@@ -101,7 +106,8 @@ def forecast_outcome(
 
     predictive = forecast(method, 1)
     probs = _optional(lambda: predictive.probs)
-    others: dict[str, Array] = {name: forecast(name, 2 + i).log_prob(y) for i, name in enumerate(compare)}
+    rivals = {name: forecast(name, 2 + i) for i, name in enumerate(compare)}
+    others: dict[str, Array] = {name: rival.log_prob(y) for name, rival in rivals.items()}
     log_prob = predictive.log_prob(y)
     action = loss = None
     if decision is not None:
@@ -110,11 +116,18 @@ def forecast_outcome(
         kind = jnp.result_type(log_prob) if probs is None else jnp.int32
         loss = judge(action, jnp.asarray(y).astype(kind))
     if probs is not None:
-        return Outcome(None, None, log_prob, None, probs, others, loss, action)
+        compared = {name: rival.probs for name, rival in rivals.items()}
+        return Outcome(None, None, log_prob, None, probs, others, loss, action, None, compared)
     pit = _optional(lambda: predictive.cdf(jnp.asarray(y, jnp.result_type(log_prob))))
+    moments = {name: _optional(partial(_moments, rival)) for name, rival in rivals.items()}
     mean, sd = _optional(lambda: predictive.mean), _optional(lambda: predictive.sd)
     quantiles = None if levels is None else predictive.quantile(jnp.asarray(levels))
-    return Outcome(mean, sd, log_prob, pit, None, others, loss, action, quantiles)
+    compared = {name: one for name, one in moments.items() if one is not None}
+    return Outcome(mean, sd, log_prob, pit, None, others, loss, action, quantiles, compared)
+
+
+def _moments(predictive: Predictive) -> Array:
+    return jnp.stack([predictive.mean, predictive.sd])
 
 
 def _optional(member: Callable[[], Array]) -> Array | None:
@@ -155,7 +168,7 @@ def score_chunk(
             chunks to one length so that the program is compiled only once.
         weights, dts, key, at, settings: see `run`.
         method: the forecast method.
-        compare: further methods whose log_prob is reported.
+        compare: further methods whose log_prob, and probabilities or moments, are reported.
         collect: a traceable function of the belief after each row and of its `Info`; what it returns takes
             the place of the `extras` of that `Info`, which are then stacked without keeping the beliefs.
         decision: the decision to take for every row, and to judge when y comes.
@@ -261,4 +274,5 @@ def to_scores(outcome: Outcome, info: Info, ys: ArrayLike, keep: np.ndarray | No
         ok[keep],
         rows.loss,
         rows.action,
+        rows.compared,
     )

@@ -1,0 +1,127 @@
+"""The plots of a bank: the weights of its members over time, and the effect of each feature."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from credo.cli.bank_report import meaning, shown
+from credo.cli.report import Picture
+from credo.plots import COMPACT_PALETTE, compact_figure, count_rows, shortened
+from credo.sessions import ChangeTally
+from credo.sessions.bank_summary import BankSummary
+from credo.sessions.bank_words import AnyMember, walk_of
+
+__all__ = ["draw", "draw_effects"]
+
+MAPS = ("Blues", "Oranges", "Greens", "Purples")
+"""The colours of each network, from light for members that stand still to dark for those that walk fast."""
+
+NAMED, OFTEN, ONCE = 8, 0.015, 0.3
+"""The most members that the legend names; a named one has this mean weight, or this weight in some block."""
+
+LONGEST = 30
+
+
+def draw(changes: ChangeTally, members: Sequence[AnyMember]) -> Picture:
+    """The weight of each member after each row, one above the other.
+
+    Arguments:
+        changes: the weights by blocks of rows.
+        members: the members of the bank.
+    """
+    share = changes.grid / np.maximum(changes.counts, 1)[:, None]
+    edges = np.minimum(changes.size * np.arange(len(share) + 1), changes.rows) + 0.5
+    names, mean, most = changes.experts, changes.grid.sum(axis=0) / changes.rows, share.max(axis=0)
+    ranked = [int(k) for k in np.argsort(-mean, kind="stable") if mean[k] > OFTEN or most[k] > ONCE][:NAMED]
+    named = [k for k in _order(members) if k in ranked]
+    rest = 1.0 - share[:, named].sum(axis=1)
+    colours = _colours(members, named)
+    with compact_figure() as drawing:
+        drawing.figure.set_size_inches(7.2, 5.4)
+        axes, floor = drawing.panels[0], np.zeros(len(share))
+        for k in named:
+            top = floor + share[:, k]
+            axes.stairs(top, edges, baseline=floor, fill=True, color=colours[k], label=names[k])
+            floor = top
+        if rest.max() > 1e-3:
+            others = len(names) - len(named)
+            label = f"the {others} others" if others > 1 else "the other one"
+            axes.stairs(np.ones(len(share)), edges, baseline=floor, fill=True, color="#dddddd", label=label)
+        axes.set_ylim(0, 1)
+        axes.set_xlim(edges[0], edges[-1])
+        axes.set_xlabel("rows")
+        axes.set_ylabel("weight of each member")
+        axes.grid(False)
+        count_rows(axes)
+        drawing.figure.legend(loc="outside lower center", ncols=2, fontsize=8.5, reverse=True)
+    how = "." if changes.size == 1 else f" (the mean of each block of {changes.size:,} rows)."
+    return Picture(
+        drawing.png,
+        "Members: how much each is believed after each row. One hue a network, darker for members whose "
+        f"weights walk faster{how}",
+    )
+
+
+def _order(members: Sequence[AnyMember]) -> list[int]:
+    """The members, those with one network side by side, from the slowest to the fastest."""
+    networks = list(dict.fromkeys(str(member.network) for member in members))
+
+    def rank(place: int) -> tuple[int, float]:
+        member = members[place]
+        return networks.index(str(member.network)), walk_of(member)
+
+    return sorted(range(len(members)), key=rank)
+
+
+def _colours(members: Sequence[AnyMember], named: Sequence[int]) -> dict[int, tuple[float, ...]]:
+    """The colour of each of the named members."""
+    from matplotlib import colormaps
+
+    networks = list(dict.fromkeys(str(member.network) for member in members))
+    colours = {}
+    for number, network in enumerate(networks):
+        own = [k for k in named if str(members[k].network) == network]
+        shades = np.linspace(0.3, 0.95, len(own)) if len(own) > 1 else [0.6]
+        colours |= {
+            k: colormaps[MAPS[number % len(MAPS)]](shade) for k, shade in zip(own, shades, strict=True)
+        }
+    return colours
+
+
+def draw_effects(bank: BankSummary) -> Picture:
+    """The largest effects, with bars of two standard deviations to each side.
+
+    Arguments:
+        bank: the summary of the bank, which has effects.
+    """
+    effects = bank["effects"][::-1]
+    mean = np.array([effect["mean"] for effect in effects])
+    sd = np.array([effect["sd"] for effect in effects])
+    places = np.arange(len(effects))
+    sure = np.abs(mean) > 2 * sd
+    with compact_figure() as drawing:
+        drawing.figure.set_size_inches(7.2, 1.3 + 0.27 * max(len(effects), 4))
+        axes = drawing.panels[0]
+        axes.axvline(0.0, color=COMPACT_PALETTE["grey"], linewidth=1.0)
+        for which, colour in ((sure, COMPACT_PALETTE["blue"]), (~sure, COMPACT_PALETTE["grey"])):
+            axes.errorbar(
+                mean[which],
+                places[which],
+                xerr=2 * sd[which],
+                fmt="o",
+                color=colour,
+                markersize=5,
+                elinewidth=1.6,
+                capsize=3,
+            )
+        axes.set_yticks(places, [shortened(shown(effect), LONGEST) for effect in effects], fontsize=9)
+        axes.set_ylim(-0.7, len(effects) - 0.3)
+        axes.set_xlabel(f"effect on {shortened(bank['effects_of'], 60)}")
+        axes.grid(visible=False, axis="y")
+    return Picture(
+        drawing.png,
+        f"Effects by the linear members, which have {bank['linear_weight']:.0%} of the weight, plus and minus "
+        f"two standard deviations; in grey where that reaches zero. {meaning(bank)}",
+    )

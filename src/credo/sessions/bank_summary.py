@@ -1,0 +1,188 @@
+"""What a bank has learned about its members, as JSON data and in sentences."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NotRequired, TypedDict
+
+import jax
+import numpy as np
+
+from credo.adapt import Bank, Calibrated, Calibration, Experts
+from credo.core.groups import pick
+from credo.sessions import bank_words as words
+from credo.sessions.bank_words import Widths
+from credo.sessions.change_tally import ChangeTally
+from credo.sessions.effects import Effects, linear_effects
+
+if TYPE_CHECKING:
+    from credo.sessions.session_state import SessionState
+
+__all__ = ["BankSummary", "Effect", "MemberSummary", "latest_weights", "summarize_bank"]
+
+SHOWN = 20
+"""The most effects that are named."""
+
+LATEST = 4
+"""Whether the world moves is told from the last of so many parts of the rows."""
+
+
+class MemberSummary(TypedDict):
+    """A member: its weight at the end, its mean weight over all rows, and how often it failed."""
+
+    name: str
+    weight: float
+    mean_weight: float
+    failures: int
+
+
+class Effect(TypedDict):
+    """The mean and the standard deviation of the effect of a feature on an output."""
+
+    feature: str
+    output: NotRequired[str]
+    mean: float
+    sd: float
+
+
+class BankSummary(TypedDict):
+    """What a bank has learned about its members.
+
+    `walks` has the mean weights over the latest rows, by the variance that parameters gain at a row; `scales`,
+    `heavy_tails`, `noise_by_inputs` and `switching` (by the rate) are as at the end. `sentences` say it at
+    length, and `short` in at most three of them.
+    """
+
+    members: list[MemberSummary]
+    leading: str
+    leading_over_all_rows: str
+    walks: dict[str, float]
+    walks_over_rows: int
+    scales: dict[str, float]
+    heavy_tails: float
+    noise_by_inputs: float
+    switching: dict[str, float]
+    linear_weight: float
+    effects_of: str
+    effects: list[Effect]
+    sentences: list[str]
+    short: list[str]
+
+
+def latest_weights(tally: ChangeTally) -> tuple[np.ndarray, int]:
+    """The mean weights of the members over the latest quarter of the rows (K,), and how many rows those are.
+
+    Arguments:
+        tally: the weights of the members by blocks of rows, of which there is at least one.
+    """
+    blocks = max(1, len(tally.grid) // LATEST)
+    rows = int(tally.counts[-blocks:].sum())
+    return tally.grid[-blocks:].sum(axis=0) / max(rows, 1), rows
+
+
+def summarize_bank(session: SessionState) -> BankSummary | None:
+    """What the bank of a session has learned about its members.
+
+    Arguments:
+        session: the session.
+
+    Returns:
+        The summary, or None where the learner is no bank or there was no row.
+    """
+    tally, belief, learner, members = session.changes, session.belief, session.learner, session.members
+    if tally is None or not tally.rows or not isinstance(belief, Bank) or not isinstance(learner, Experts):
+        return None
+    if not members:
+        return None
+    now, names = np.asarray(tally.latest, float), tally.experts
+    mean = tally.grid.sum(axis=0) / tally.rows
+    recent, rows = latest_weights(tally)
+    widths = _widths(learner, belief)
+    effects = linear_effects(belief, members)
+    first = words.leaders(members, now, mean)
+    broken = words.confessions(names, tally.failures, tally.alarms[:, 0].astype(int).tolist())
+    moves = words.motion(members, recent, rows)
+    wide, noise = words.width_words(widths), words.noise_words(members, now, widths)
+    whole = [first, broken and _capital(broken), moves, wide, _capital(noise)]
+    short = [first + (f"; {broken}" if broken else ""), moves, "; ".join(filter(None, [wide, noise]))]
+    rates = np.atleast_1d(np.asarray(learner.switching, float)).tolist()
+    return {
+        "members": [
+            {"name": name, "weight": float(now[k]), "mean_weight": float(mean[k]), "failures": int(fails)}
+            for k, (name, fails) in enumerate(zip(names, tally.failures, strict=True))
+        ],
+        "leading": names[int(np.argmax(now))],
+        "leading_over_all_rows": names[int(np.argmax(mean))],
+        "walks": {f"{walk:g}": share for walk, share in words.walk_shares(members, recent).items()},
+        "walks_over_rows": rows,
+        "scales": {f"{scale:g}": share for scale, share in widths.scales.items()},
+        "heavy_tails": widths.tails,
+        "noise_by_inputs": words.input_noise(members, now),
+        "switching": {
+            f"{rate:g}": float(share)
+            for rate, share in zip(rates, np.asarray(belief.rate_weights), strict=True)
+        },
+        "linear_weight": effects.weight if effects else 0.0,
+        "effects_of": _unit(session),
+        "effects": _named(session, effects) if effects and session.encoding.features else [],
+        "sentences": [f"{sentence}." for sentence in whole if sentence],
+        "short": [f"{sentence}." for sentence in short if sentence],
+    }
+
+
+def _capital(sentence: str) -> str:
+    return sentence[:1].upper() + sentence[1:]
+
+
+def _widths(learner: Experts, belief: Bank) -> Widths:  # type: ignore[type-arg]
+    """The weights of scales and tails, over the members by their weights."""
+    inside, beliefs, weights = jax.tree.map(np.asarray, (learner.bank, belief.beliefs, belief.weights))
+    scales: dict[float, float] = {}
+    tails = 0.0
+    for k, weight in enumerate(weights.tolist()):
+        member, calibration = pick(inside, k), pick(beliefs, k)
+        if not isinstance(member, Calibrated) or not isinstance(calibration, Calibration):
+            scales[1.0] = scales.get(1.0, 0.0) + weight
+            continue
+        own = [float(f"{scale:.6g}") for scale in np.asarray(member.scales).tolist()]
+        shares = weight * np.exp(calibration.log_weights).reshape(-1, len(own))
+        for scale, share in zip(own, shares.sum(axis=0).tolist(), strict=True):
+            scales[scale] = scales.get(scale, 0.0) + share
+        tails += float(shares[1:].sum())
+    return Widths(dict(sorted(scales.items())), tails)
+
+
+def _unit(session: SessionState) -> str:
+    """What an effect is a change of."""
+    target, classes = session.encoding.target, session.encoding.classes
+    if session.settings.task == "count":
+        return f"the log of the mean of {target}"
+    if session.regression:
+        return target
+    if len(classes) == 2:
+        return f"the log odds of {classes[1]!r} against {classes[0]!r}"
+    return "the log odds of a class"
+
+
+def _named(session: SessionState, effects: Effects) -> list[Effect]:
+    """The largest effects by the names of features and classes, in the target's own units."""
+    scale = 1.0
+    if session.settings.task == "regression":
+        sd = float(session.scaler.sd()[0])
+        scale = sd if sd > 0 else 1.0
+    classes, outputs = list(session.encoding.classes), effects.mean.shape[1]
+    # with as many outputs as classes each class has its own, else all but the first have one
+    labels = classes if outputs >= len(classes) else classes[1:]
+    if labels:
+        effects = effects._replace(mean=effects.mean[:, : len(labels)], sd=effects.sd[:, : len(labels)])
+    features = session.encoding.features
+    named: list[Effect] = []
+    for d, c in effects.largest(SHOWN):
+        effect: Effect = {
+            "feature": features[d],
+            "mean": scale * float(effects.mean[d, c]),
+            "sd": scale * float(effects.sd[d, c]),
+        }
+        if len(classes) > 2:
+            effect["output"] = labels[c]
+        named.append(effect)
+    return named

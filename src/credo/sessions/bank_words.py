@@ -1,0 +1,197 @@
+"""What the weights of a bank say, in words: who leads, whether the world moves, and which forecasts are believed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from credo.sessions.image_members import ImageMember
+from credo.sessions.members import Member
+
+__all__ = [
+    "AnyMember",
+    "Widths",
+    "confessions",
+    "input_noise",
+    "leaders",
+    "motion",
+    "noise_words",
+    "walk_of",
+    "walk_shares",
+    "width_words",
+]
+
+AnyMember = Member | ImageMember
+"""A member of a bank for tables or for images."""
+
+FEW = 0.05
+"""A share that is not worth a word."""
+
+
+@dataclass(frozen=True)
+class Widths:
+    """How wide forecasts are believed to be, weighted over all members of a bank.
+
+    Attributes:
+        scales: the weight of each factor of the computed variance.
+        tails: the weight of forecasts with heavier tails than the noise's own.
+
+    Example:
+        >>> width_words(Widths({0.0: 0.2, 0.1: 0.7, 1.0: 0.1}))
+        'Forecasts use 0.1 of the variance computed for the outputs (weight 70%)'
+    """
+
+    scales: Mapping[float, float]
+    tails: float = 0.0
+
+
+def walk_of(member: AnyMember) -> float:
+    """The variance that each parameter of a member gains at each row; 0 where its world stands still."""
+    return member.walk if isinstance(member, Member) else 0.0
+
+
+def walk_shares(members: Sequence[AnyMember], weights: np.ndarray) -> dict[float, float]:
+    """The weight of each walk, from the slowest to the fastest.
+
+    Arguments:
+        members: the members of the bank.
+        weights: their weights (K,).
+
+    Example:
+        >>> from credo.sessions.members import LINEAR
+        >>> members = [Member(LINEAR), Member(LINEAR, 1e-2), Member(LINEAR, 1e-2, clip=8.0)]
+        >>> walk_shares(members, np.array([0.5, 0.25, 0.25]))
+        {0.0: 0.5, 0.01: 0.5}
+    """
+    shares = dict.fromkeys(sorted({walk_of(member) for member in members}), 0.0)
+    for member, weight in zip(members, weights.tolist(), strict=True):
+        shares[walk_of(member)] += weight
+    return shares
+
+
+def leaders(members: Sequence[AnyMember], now: np.ndarray, mean: np.ndarray) -> str:
+    """Which member leads at the end, and which did over the whole stream.
+
+    Arguments:
+        members: the members of the bank.
+        now, mean: their weights at the end, and their mean over all rows (K,).
+    """
+    last, whole = int(np.argmax(now)), int(np.argmax(mean))
+    first = f"Of {len(members)} members {members[last]} leads with {_percent(now[last])} of the weight"
+    if last == whole:
+        return f"{first} ({_percent(mean[last])} over all rows)"
+    return f"{first}; over all rows {members[whole]} leads with {_percent(mean[whole])}"
+
+
+def motion(members: Sequence[AnyMember], weights: np.ndarray, rows: int) -> str | None:
+    """Whether the world moves; None where no member walks.
+
+    It moves where most of the weight is on members that walk faster than another one with the same network.
+    The slowest walk of a network is no evidence, where the bank has no member of that network that stands
+    still.
+
+    Arguments:
+        members: the members of the bank.
+        weights: their mean weights over the latest rows (K,).
+        rows: how many rows those were.
+    """
+    slowest: dict[str, float] = {}
+    for member in members:
+        name = str(member.network)
+        slowest[name] = min(slowest.get(name, np.inf), walk_of(member))
+    walks = np.array([walk_of(member) for member in members])
+    if not walks.any():
+        return None
+    faster = walks > np.array([slowest[str(member.network)] for member in members])
+    share = float(weights[faster].sum())
+    over = f"of the evidence of the latest {rows:,} rows"
+    if share > 0.5:
+        shares = walk_shares(members, np.where(faster, weights, 0.0))
+        walk = max(shares, key=lambda one: shares[one])
+        only = shares[walk]
+        rest = f", and all that walk {_percent(share)}" if share - only > FEW else ""
+        return (
+            f"The world is moving: weights that walk by {walk:g} a row explain {_percent(only)} {over}{rest}"
+        )
+    still = float(weights[walks == 0].sum())
+    if still > 0.5 * (1.0 - share):
+        doubt = f"; weights that walk explain {_percent(1.0 - still)}" if 1.0 - still > FEW else ""
+        return f"The world stands still: weights that do not walk explain {_percent(still)} {over}{doubt}"
+    shares = walk_shares(members, np.where(faster, 0.0, weights))
+    walk = max(shares, key=lambda one: shares[one])
+    return (
+        "The world hardly moves: the slowest walk that these networks have, by "
+        f"{walk:g} a row, explains {_percent(shares[walk])} {over}"
+    )
+
+
+def width_words(widths: Widths) -> str:
+    """Which scale of the variance of the outputs is believed."""
+    first, *others = sorted(widths.scales, key=lambda scale: -widths.scales[scale])
+    sentence = f"Forecasts use {_part(first)} of the variance computed for the outputs"
+    sentence += f" (weight {_percent(widths.scales[first])})"
+    if others and widths.scales[first] < 0.5:
+        sentence += f", or {_part(others[0])} of it ({_percent(widths.scales[others[0]])})"
+    return sentence
+
+
+def _part(scale: float) -> str:
+    return {0.0: "none", 1.0: "all"}.get(scale, f"{scale:g}")
+
+
+def input_noise(members: Sequence[AnyMember], weights: np.ndarray) -> float:
+    """The weight of the members whose noise follows the inputs.
+
+    Arguments:
+        members: the members of the bank.
+        weights: their weights (K,).
+    """
+    own = [isinstance(member, Member) and member.noise == "input" for member in members]
+    return float(weights[np.array(own, bool)].sum())
+
+
+def noise_words(members: Sequence[AnyMember], weights: np.ndarray, widths: Widths) -> str:
+    """What is believed of the noise: heavy tails, and a variance that follows the inputs; empty if neither.
+
+    Arguments:
+        members: the members of the bank.
+        weights: their weights (K,).
+        widths: the weights of widths and tails.
+    """
+    follows = input_noise(members, weights)
+    parts = []
+    if widths.tails > FEW:
+        parts.append(f"heavy tails have weight {_percent(widths.tails)}")
+    if follows > FEW:
+        parts.append(f"noise that follows the inputs has weight {_percent(follows)}")
+    return "; ".join(parts)
+
+
+def confessions(names: Sequence[str], failures: np.ndarray, rows: Sequence[int]) -> str:
+    """Which members failed and began again from their priors; empty where none did.
+
+    Arguments:
+        names: what the members are called.
+        failures: how often each of them failed (K,).
+        rows: the rows at which a member failed, of which the first is named.
+    """
+    if not len(rows):
+        return ""
+    broken = [f"{names[k]} ({int(failures[k]):,} times)" for k in np.flatnonzero(failures > 1)]
+    broken += [str(names[k]) for k in np.flatnonzero(failures == 1)]
+    who = " and ".join(broken[:3]) or "a member"
+    more = f" and {len(broken) - 3} more" if len(broken) > 3 else ""
+    return f"{who}{more} broke, first at row {rows[0]:,}, was weighed out and began again from the prior"
+
+
+def _percent(share: float) -> str:
+    """A share in percent, without digits that nobody reads.
+
+    >>> _percent(0.573), _percent(0.9996), _percent(1.0), _percent(0.0)
+    ('57%', '>99%', '100%', '0%')
+    """
+    if 0.995 < share < 1.0 - 1e-6:
+        return ">99%"
+    return "<1%" if 0.0 < share < 0.005 else f"{share:.0%}"
