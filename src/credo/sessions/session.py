@@ -305,19 +305,6 @@ class Session(SessionState):
             return build(self.settings, encoding.shape, 0, start=start)[1]
         return build(self.settings, encoding.shape, len(encoding.classes), encoding.first)[1]
 
-<<<<<<< HEAD
-=======
-    @property
-    def compare(self) -> tuple[ForecastName, ...]:
-        """Further methods of forecasting that are scored beside the learner's own.
-
-        The linearised forecast of a bank is that of its members as they compute it, before it is scaled.
-        """
-        if self.members:
-            return ("linearized",)
-        return ("plugin",) if self.uncertain else ()
-
->>>>>>> h-F
     def predict(self, rows: Rows, levels: Sequence[float] = ()) -> Forecasts:
         """Forecast rows in the target's own units, at the present belief. Nothing is learned.
 

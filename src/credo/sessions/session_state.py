@@ -74,7 +74,12 @@ class SessionState:
 
     @property
     def compare(self) -> tuple[ForecastName, ...]:
-        """Further methods of forecasting that are scored beside the learner's own."""
+        """Further methods of forecasting that are scored beside the learner's own.
+
+        The linearised forecast of a bank is that of its members as they compute it, before it is scaled.
+        """
+        if self.members:
+            return ("linearized",)
         return ("plugin",) if self.uncertain else ()
 
     def metrics(self) -> dict[str, float]:
