@@ -17,6 +17,7 @@ from credo.likelihoods import Bernoulli, Categorical, HeteroscedasticNormal, Nor
 from credo.likelihoods.base import LikelihoodBase
 from credo.models import Clipped, Model
 from credo.sessions import defaults
+from credo.sessions.architecture import Network
 from credo.sessions.members import Breadth, Member, members_of
 from credo.sessions.networks import count_parameters, first_parameters, network, prior_variances
 from credo.sessions.settings import TaskName
@@ -138,12 +139,16 @@ def bank_of(
     """
     least = outputs if least is None else least
     learners, begins, spreads = [], [], []
+    drawn: dict[tuple[Network, bool], Any] = {}
     scales, tails = defaults.SCALES[task]
     sharpness = defaults.SHARPNESS if task == "classification" else ()
     for member in members:
         law, own = likelihood(member), member.noise == "input"
         net = network(member.network, outputs + own, shape, seed, member.activation)
-        params = first_parameters(net, shape, seed, start)
+        kind = (member.network, own)  # networks of a kind begin alike, whatever their non-linearity
+        if kind not in drawn:
+            drawn[kind] = first_parameters(net, shape, seed, start)
+        params = drawn[kind]
         model = Model(Clipped(net, member.clip), law)
         # a walk also where its variance is 0, so that all members of a network share one program
         walk = PriorBound(RandomWalk(member.walk))
