@@ -78,7 +78,7 @@ SWITCHING = (1e-4, 1e-3, 1e-2)
 
 SCALES: dict[TaskName, tuple[tuple[float, ...], tuple[float, ...]]] = {
     "classification": ((0.0, 0.1, 1.0), ()),
-    "regression": ((0.0, 0.3, 1.0), (4.0,)),
+    "regression": ((0.0, 1.0), (2.5, 5.0)),
     "count": ((0.0, 0.3, 1.0), ()),
 }
 """By how much the members of a bank may scale the variance of their outputs, and the degrees of freedom of
