@@ -65,13 +65,13 @@ def varied(name: str) -> Iterator[None]:
         return tuple(member for member in changed if member is not None)
 
     jax.clear_caches()
-    assembly.members_of = members  # type: ignore[assignment]
+    vars(assembly)["members_of"] = members
     for key, value in SETTINGS.get(name, {}).items():
         setattr(defaults, key, value)
     try:
         yield
     finally:
-        assembly.members_of = members_of
+        vars(assembly)["members_of"] = members_of
         for key, value in saved.items():
             setattr(defaults, key, value)
         jax.clear_caches()

@@ -46,7 +46,7 @@ def refused(credo: Command, tmp_path: Path) -> Refused:
         (("none.csv", *TARGET), "none.csv does not exist"),
         (
             ("wine", "--model", "resnet"),
-            "--model must be linear, mlp:WIDTH,WIDTH,..., cnn, features:NUMBER, bank or wide-bank; got 'resnet'",
+            "--model must be linear, mlp:WIDTH,WIDTH,..., cnn, features:NUMBER, bank or wide-bank; got",
         ),
         (("wine", "--model", "mlp:five"), "--model must be"),
         (("wine", "--model", "mlp:0"), "every width of --model mlp must be a whole number at least 1"),
