@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from credo.cli.bank_report import meaning, shown
+from credo.cli.bank_report import shown
 from credo.cli.report import Picture
 from credo.plots import COMPACT_PALETTE, compact_figure, count_rows, shortened
 from credo.sessions import ChangeTally
@@ -80,13 +80,15 @@ def _colours(members: Sequence[AnyMember], named: Sequence[int]) -> dict[int, tu
     from matplotlib import colormaps
 
     networks = list(dict.fromkeys(str(member.network) for member in members))
-    colours = {}
+    walks = sorted({walk_of(member) for member in members})
+    colours: dict[int, tuple[float, ...]] = {}
     for number, network in enumerate(networks):
         own = [k for k in named if str(members[k].network) == network]
-        shades = np.linspace(0.3, 0.95, len(own)) if len(own) > 1 else [0.6]
-        colours |= {
-            k: colormaps[MAPS[number % len(MAPS)]](shade) for k, shade in zip(own, shades, strict=True)
-        }
+        shades = np.linspace(0.3, 0.95, len(own))
+        if len(own) == 1:
+            shades = np.array([0.3 + 0.65 * walks.index(walk_of(members[own[0]])) / max(len(walks) - 1, 1)])
+        palette = colormaps[MAPS[number % len(MAPS)]]
+        colours |= {k: palette(shade) for k, shade in zip(own, shades.tolist(), strict=True)}
     return colours
 
 
@@ -123,5 +125,5 @@ def draw_effects(bank: BankSummary) -> Picture:
     return Picture(
         drawing.png,
         f"Effects by the linear members, which have {bank['linear_weight']:.0%} of the weight, plus and minus "
-        f"two standard deviations; in grey where that reaches zero. {meaning(bank)}",
+        "two standard deviations; in grey where that reaches zero.",
     )
