@@ -12,8 +12,8 @@ SMALL = 0.01
 
 
 NAMES = (
-    "A weight is the probability that the member predicts best. Of a member, walk is the variance that each of "
-    "its parameters gains at a row, prior the scale of their variances before any row, clip the largest size "
+    "A weight is the probability that the member predicts best. Of a member, walk is the variance that each "
+    "of its parameters gains at a row, prior the scale of their variances before any row, clip the largest size "
     "of a standardised number that it sees (3 where nothing is said), and noise the factor by which what it "
     "knows of the noise fades at a row."
 )
@@ -63,7 +63,9 @@ def parts(bank: BankSummary) -> list[Section]:
     heads = ("weight now", "mean weight", *(["failures"] * failed))
     scales = ", ".join(f"{scale}: {share:.0%}" for scale, share in bank["scales"].items())
     rates = ", ".join(f"{rate}: {share:.0%}" for rate, share in bank["switching"].items())
-    walks = ", ".join(f"{'none' * (walk == '0') or walk}: {share:.0%}" for walk, share in bank["walks"].items())
+    walks = ", ".join(
+        f"{'none' * (walk == '0') or walk}: {share:.0%}" for walk, share in bank["walks"].items()
+    )
     sentences = [
         *bank["sentences"],
         NAMES,

@@ -47,7 +47,7 @@ class Effect(TypedDict):
 class BankSummary(TypedDict):
     """What a bank has learned about its members.
 
-    `walks` has the mean weights over the latest rows, by the variance that parameters gain at a row; `scales`,
+    `walks` has mean weights over the latest rows, by the variance that parameters gain at a row; `scales`,
     `heavy_tails`, `noise_by_inputs` and `switching` (by the rate) are as at the end. `sentences` say it at
     length, and `short` in at most three of them.
     """
@@ -106,6 +106,8 @@ def summarize_bank(session: SessionState) -> BankSummary | None:
     whole = [first, broken and _capital(broken), moves, wide, _capital(noise)]
     short = [first + (f"; {broken}" if broken else ""), moves, "; ".join(filter(None, [wide, noise]))]
     rates = np.atleast_1d(np.asarray(learner.switching, float)).tolist()
+    joint = belief.log_joint
+    shares = [1.0] if joint is None else np.exp(np.asarray(joint)).sum(axis=-1).tolist()
     return {
         "members": [
             {"name": name, "weight": float(now[k]), "mean_weight": float(mean[k]), "failures": int(fails)}
@@ -118,10 +120,7 @@ def summarize_bank(session: SessionState) -> BankSummary | None:
         "scales": {f"{scale:g}": share for scale, share in widths.scales.items()},
         "heavy_tails": widths.tails,
         "noise_by_inputs": words.input_noise(members, now),
-        "switching": {
-            f"{rate:g}": float(share)
-            for rate, share in zip(rates, np.asarray(belief.rate_weights), strict=True)
-        },
+        "switching": {f"{rate:g}": share for rate, share in zip(rates, shares, strict=True)},
         "linear_weight": effects.weight if effects else 0.0,
         "linear_mean_weight": float(mean[linear_places(members)].sum()),
         "effects_of": _unit(session),
@@ -137,7 +136,8 @@ def _capital(sentence: str) -> str:
 
 def _widths(learner: Experts, belief: Bank) -> Widths:  # type: ignore[type-arg]
     """The weights of scales and tails, over the members by their weights."""
-    inside, beliefs, weights = jax.tree.map(np.asarray, (learner.bank, belief.beliefs, belief.weights))
+    inside, beliefs = jax.tree.map(np.asarray, (learner.bank, belief.beliefs))
+    weights = np.exp(np.asarray(belief.log_weights))
     scales: dict[float, float] = {}
     tails = 0.0
     for k, weight in enumerate(weights.tolist()):

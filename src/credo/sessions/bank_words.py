@@ -1,4 +1,4 @@
-"""What the weights of a bank say, in words: who leads, whether the world moves, and which forecasts are believed."""
+"""What the weights of a bank say, in words: who leads, whether the world moves, which widths are believed."""
 
 from __future__ import annotations
 
@@ -190,8 +190,9 @@ def confessions(names: Sequence[str], failures: np.ndarray, rows: Sequence[int])
     """
     if not len(rows):
         return ""
-    broken = [f"{_bracketed(names[k])} {int(failures[k]):,} times" for k in np.flatnonzero(failures > 1)]
-    broken += [_bracketed(names[k]) for k in np.flatnonzero(failures == 1)]
+    counts = [(_bracketed(name), int(count)) for name, count in zip(names, failures, strict=True)]
+    broken = [f"{name} {count:,} times" for name, count in counts if count > 1]
+    broken += [name for name, count in counts if count == 1]
     who = " and ".join(broken[:3]) or "a member"
     more = f" and {len(broken) - 3} more" if len(broken) > 3 else ""
     return f"{who}{more} broke, first at row {rows[0]:,}: weighed out, and begun again from the prior"

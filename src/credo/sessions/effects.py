@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -12,6 +13,8 @@ import numpy as np
 from credo.adapt import Bank, Calibration
 from credo.beliefs import Gaussian
 from credo.core.groups import pick
+from credo.core.types import Array
+from credo.covariances import Covariance
 from credo.linalg.jacobians import DenseRows
 from credo.sessions.members import Member
 
@@ -57,7 +60,7 @@ def contrasts(outputs: int, classes: int) -> np.ndarray:
     if outputs == 1:
         return np.ones((1, 1))
     logits = np.eye(classes, outputs, k=0 if outputs >= classes else -1)
-    return logits - logits.mean(axis=0)
+    return np.asarray(logits - logits.mean(axis=0))
 
 
 def linear_places(members: Sequence[object]) -> list[int]:
@@ -92,7 +95,7 @@ def linear_effects(bank: Bank[Any], members: Sequence[object], classes: int, mos
     slots = linear_places(members)
     if not slots:
         return None
-    beliefs, weights = jax.tree.map(np.asarray, (bank.beliefs, bank.weights))
+    beliefs, weights = jax.tree.map(np.asarray, bank.beliefs), np.exp(np.asarray(bank.log_weights))
     inner = [_inside(pick(beliefs, k)) for k in slots]
     where = _positions(inner[0])  # (D, C)
     against = contrasts(where.shape[1], classes)
@@ -120,16 +123,22 @@ def _inside(belief: object) -> Gaussian:
 
 def _positions(belief: Gaussian) -> np.ndarray:
     """Where the weights of the features stand in the vector of parameters (D, C)."""
-    names = jnp.arange(belief.unravel.size, dtype=belief.mean.dtype)
-    tree: Any = belief.unravel(names)
-    return np.asarray(tree[-1]["w"]).astype(int)
+    size = belief.unravel.size
+    shapes = jax.eval_shape(belief.unravel, jax.ShapeDtypeStruct((size,), belief.mean.dtype))
+    ends = np.cumsum([math.prod(leaf.shape) for leaf in jax.tree.leaves(shapes)])
+    parts = np.split(np.arange(size), ends[:-1])
+    tree: Any = jax.tree.unflatten(jax.tree.structure(shapes), parts)
+    return np.asarray(tree[-1]["w"]).reshape(shapes[-1]["w"].shape)
 
 
 def _variances(belief: Gaussian, rows: np.ndarray) -> np.ndarray:
     """The variances of some linear functions (n, P) of the parameters (n,)."""
     if not len(rows):
         return np.zeros(0)
-    cov = jax.tree.map(jnp.asarray, belief.cov)
     unit = 1.0 if belief.noise is None else float(belief.noise.mean)
-    pushed = cov.push(cov.admit(DenseRows(jnp.asarray(rows, belief.mean.dtype))))
-    return unit * np.diag(np.asarray(pushed, float))
+    return unit * np.asarray(_pushed(belief.cov, rows.astype(belief.mean.dtype)), float)
+
+
+@jax.jit
+def _pushed(cov: Covariance, rows: Array) -> Array:
+    return jnp.diagonal(cov.push(cov.admit(DenseRows(rows))))
