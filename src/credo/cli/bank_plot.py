@@ -6,14 +6,14 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from credo.cli.bank_report import meaning, shown
+from credo.cli.bank_report import shown
 from credo.cli.report import Picture
 from credo.plots import COMPACT_PALETTE, compact_figure, count_rows, shortened
 from credo.sessions import ChangeTally
 from credo.sessions.bank_summary import BankSummary
 from credo.sessions.bank_words import AnyMember, walk_of
 
-__all__ = ["draw", "draw_effects"]
+__all__ = ["draw", "draw_effects", "legend_entries"]
 
 MAPS = ("Blues", "Oranges", "Greens", "Purples")
 """The colours of each network, from light for members that stand still to dark for those that walk fast."""
@@ -33,9 +33,7 @@ def draw(changes: ChangeTally, members: Sequence[AnyMember]) -> Picture:
     """
     share = changes.grid / np.maximum(changes.counts, 1)[:, None]
     edges = np.minimum(changes.size * np.arange(len(share) + 1), changes.rows) + 0.5
-    names, mean, most = changes.experts, changes.grid.sum(axis=0) / changes.rows, share.max(axis=0)
-    ranked = [int(k) for k in np.argsort(-mean, kind="stable") if mean[k] > OFTEN or most[k] > ONCE][:NAMED]
-    named = [k for k in _order(members) if k in ranked]
+    names, (named, others) = changes.experts, legend_entries(changes, members)
     rest = 1.0 - share[:, named].sum(axis=1)
     colours = _colours(members, named)
     with compact_figure() as drawing:
@@ -46,7 +44,6 @@ def draw(changes: ChangeTally, members: Sequence[AnyMember]) -> Picture:
             axes.stairs(top, edges, baseline=floor, fill=True, color=colours[k], label=names[k])
             floor = top
         if rest.max() > 1e-3:
-            others = len(names) - len(named)
             label = f"the {others} others" if others > 1 else "the other one"
             axes.stairs(np.ones(len(share)), edges, baseline=floor, fill=True, color="#dddddd", label=label)
         axes.set_ylim(0, 1)
@@ -62,6 +59,20 @@ def draw(changes: ChangeTally, members: Sequence[AnyMember]) -> Picture:
         "Members: how much each is believed after each row. One hue a network, darker for members whose "
         f"weights walk faster{how}",
     )
+
+
+def legend_entries(changes: ChangeTally, members: Sequence[AnyMember]) -> tuple[list[int], int]:
+    """The members that the legend names, in the order in which they are drawn, and how many others there are.
+
+    Arguments:
+        changes: the weights by blocks of rows.
+        members: the members of the bank.
+    """
+    mean = changes.grid.sum(axis=0) / max(changes.rows, 1)
+    most = (changes.grid / np.maximum(changes.counts, 1)[:, None]).max(axis=0)
+    ranked = [k for k in np.argsort(-mean, kind="stable") if mean[k] > OFTEN or most[k] > ONCE][:NAMED]
+    named = [k for k in _order(members) if k in ranked]
+    return named, len(mean) - len(named)
 
 
 def _order(members: Sequence[AnyMember]) -> list[int]:
@@ -80,13 +91,15 @@ def _colours(members: Sequence[AnyMember], named: Sequence[int]) -> dict[int, tu
     from matplotlib import colormaps
 
     networks = list(dict.fromkeys(str(member.network) for member in members))
-    colours = {}
+    walks = sorted({walk_of(member) for member in members})
+    colours: dict[int, tuple[float, ...]] = {}
     for number, network in enumerate(networks):
         own = [k for k in named if str(members[k].network) == network]
-        shades = np.linspace(0.3, 0.95, len(own)) if len(own) > 1 else [0.6]
-        colours |= {
-            k: colormaps[MAPS[number % len(MAPS)]](shade) for k, shade in zip(own, shades, strict=True)
-        }
+        shades = np.linspace(0.3, 0.95, len(own))
+        if len(own) == 1:
+            shades = np.array([0.3 + 0.65 * walks.index(walk_of(members[own[0]])) / max(len(walks) - 1, 1)])
+        palette = colormaps[MAPS[number % len(MAPS)]]
+        colours |= {k: palette(shade) for k, shade in zip(own, shades.tolist(), strict=True)}
     return colours
 
 
@@ -122,6 +135,6 @@ def draw_effects(bank: BankSummary) -> Picture:
         axes.grid(visible=False, axis="y")
     return Picture(
         drawing.png,
-        f"Effects by the linear members, which have {bank['linear_weight']:.0%} of the weight, plus and minus "
-        f"two standard deviations; in grey where that reaches zero. {meaning(bank)}",
+        f"Effects by the linear members, which have {bank['linear_weight']:.0%} of the weight, plus and "
+        "minus two standard deviations; in grey where that reaches zero.",
     )

@@ -11,6 +11,14 @@ SMALL = 0.01
 """The weight from which on linear members have a part in the forecasts that is worth a look."""
 
 
+NAMES = (
+    "A weight is the probability that the member predicts best. Of a member, walk is the variance that each "
+    "of its parameters gains at a row, prior the scale of their variances before any row, clip the largest size "
+    "of a standardised number that it sees (3 where nothing is said), and noise the factor by which what it "
+    "knows of the noise fades at a row."
+)
+
+
 def shown(effect: Effect) -> str:
     """What an effect is called: the feature, and the class where there are several."""
     return f"{effect['feature']} → {effect['output']}" if "output" in effect else effect["feature"]
@@ -30,13 +38,11 @@ def meaning(bank: BankSummary) -> str:
 
 def _trust(bank: BankSummary) -> str:
     """How much linear members have to say."""
-    weight = bank["linear_weight"]
+    weight, mean = bank["linear_weight"], bank["linear_mean_weight"]
+    sentence = f"Linear members have {weight:.1%} of the weight now and had {mean:.1%} over all rows. "
     if weight < SMALL:
-        return (
-            "Linear members have less than 1% of the weight now, so these effects explain next to nothing of "
-            "the forecasts: the relation is not a linear one."
-        )
-    return f"Linear members have {weight:.0%} of the weight now, and effects are mixed over them by weight."
+        return sentence + "These effects say next to nothing about the forecasts, which are not linear."
+    return sentence + "Effects are mixed over them by their weights."
 
 
 def parts(bank: BankSummary) -> list[Section]:
@@ -57,11 +63,12 @@ def parts(bank: BankSummary) -> list[Section]:
     heads = ("weight now", "mean weight", *(["failures"] * failed))
     scales = ", ".join(f"{scale}: {share:.0%}" for scale, share in bank["scales"].items())
     rates = ", ".join(f"{rate}: {share:.0%}" for rate, share in bank["switching"].items())
-    walks = ", ".join(f"{walk}: {share:.0%}" for walk, share in bank["walks"].items())
+    walks = ", ".join(
+        f"{'none' * (walk == '0') or walk}: {share:.0%}" for walk, share in bank["walks"].items()
+    )
     sentences = [
         *bank["sentences"],
-        "A weight is the probability that the member predicts best; a walk is the variance that each of its "
-        "parameters gains at a row.",
+        NAMES,
         f"Weights of the walks, over the latest {bank['walks_over_rows']:,} rows: {walks}. "
         f"Weights now of the scales of the computed variance: {scales}; "
         f"of the chance that another member takes over before a row: {rates}.",

@@ -12,7 +12,7 @@ from credo.core.groups import pick
 from credo.sessions import bank_words as words
 from credo.sessions.bank_words import Widths
 from credo.sessions.change_tally import ChangeTally
-from credo.sessions.effects import Effects, linear_effects
+from credo.sessions.effects import Effects, linear_effects, linear_places
 
 if TYPE_CHECKING:
     from credo.sessions.session_state import SessionState
@@ -47,7 +47,7 @@ class Effect(TypedDict):
 class BankSummary(TypedDict):
     """What a bank has learned about its members.
 
-    `walks` has the mean weights over the latest rows, by the variance that parameters gain at a row; `scales`,
+    `walks` has mean weights over the latest rows, by the variance that parameters gain at a row; `scales`,
     `heavy_tails`, `noise_by_inputs` and `switching` (by the rate) are as at the end. `sentences` say it at
     length, and `short` in at most three of them.
     """
@@ -62,6 +62,7 @@ class BankSummary(TypedDict):
     noise_by_inputs: float
     switching: dict[str, float]
     linear_weight: float
+    linear_mean_weight: float
     effects_of: str
     effects: list[Effect]
     sentences: list[str]
@@ -97,7 +98,7 @@ def summarize_bank(session: SessionState) -> BankSummary | None:
     mean = tally.grid.sum(axis=0) / tally.rows
     recent, rows = latest_weights(tally)
     widths = _widths(learner, belief)
-    effects = linear_effects(belief, members)
+    effects = linear_effects(belief, members, len(session.encoding.classes), SHOWN)
     first = words.leaders(members, now, mean)
     broken = words.confessions(names, tally.failures, tally.alarms[:, 0].astype(int).tolist())
     moves = words.motion(members, recent, rows)
@@ -105,6 +106,8 @@ def summarize_bank(session: SessionState) -> BankSummary | None:
     whole = [first, broken and _capital(broken), moves, wide, _capital(noise)]
     short = [first + (f"; {broken}" if broken else ""), moves, "; ".join(filter(None, [wide, noise]))]
     rates = np.atleast_1d(np.asarray(learner.switching, float)).tolist()
+    joint = belief.log_joint
+    shares = [1.0] if joint is None else np.exp(np.asarray(joint)).sum(axis=-1).tolist()
     return {
         "members": [
             {"name": name, "weight": float(now[k]), "mean_weight": float(mean[k]), "failures": int(fails)}
@@ -117,11 +120,9 @@ def summarize_bank(session: SessionState) -> BankSummary | None:
         "scales": {f"{scale:g}": share for scale, share in widths.scales.items()},
         "heavy_tails": widths.tails,
         "noise_by_inputs": words.input_noise(members, now),
-        "switching": {
-            f"{rate:g}": float(share)
-            for rate, share in zip(rates, np.asarray(belief.rate_weights), strict=True)
-        },
+        "switching": {f"{rate:g}": share for rate, share in zip(rates, shares, strict=True)},
         "linear_weight": effects.weight if effects else 0.0,
+        "linear_mean_weight": float(mean[linear_places(members)].sum()),
         "effects_of": _unit(session),
         "effects": _named(session, effects) if effects and session.encoding.features else [],
         "sentences": [f"{sentence}." for sentence in whole if sentence],
@@ -135,7 +136,8 @@ def _capital(sentence: str) -> str:
 
 def _widths(learner: Experts, belief: Bank) -> Widths:  # type: ignore[type-arg]
     """The weights of scales and tails, over the members by their weights."""
-    inside, beliefs, weights = jax.tree.map(np.asarray, (learner.bank, belief.beliefs, belief.weights))
+    inside, beliefs = jax.tree.map(np.asarray, (learner.bank, belief.beliefs))
+    weights = np.exp(np.asarray(belief.log_weights))
     scales: dict[float, float] = {}
     tails = 0.0
     for k, weight in enumerate(weights.tolist()):
@@ -160,7 +162,7 @@ def _unit(session: SessionState) -> str:
         return target
     if len(classes) == 2:
         return f"the log odds of {classes[1]!r} against {classes[0]!r}"
-    return "the log odds of a class"
+    return "the logit of a class above the mean of all classes"
 
 
 def _named(session: SessionState, effects: Effects) -> list[Effect]:
@@ -169,20 +171,11 @@ def _named(session: SessionState, effects: Effects) -> list[Effect]:
     if session.settings.task == "regression":
         sd = float(session.scaler.sd()[0])
         scale = sd if sd > 0 else 1.0
-    classes, outputs = list(session.encoding.classes), effects.mean.shape[1]
-    # with as many outputs as classes each class has its own, else all but the first have one
-    labels = classes if outputs >= len(classes) else classes[1:]
-    if labels:
-        effects = effects._replace(mean=effects.mean[:, : len(labels)], sd=effects.sd[:, : len(labels)])
-    features = session.encoding.features
+    features, classes = session.encoding.features, session.encoding.classes
     named: list[Effect] = []
-    for d, c in effects.largest(SHOWN):
-        effect: Effect = {
-            "feature": features[d],
-            "mean": scale * float(effects.mean[d, c]),
-            "sd": scale * float(effects.sd[d, c]),
-        }
+    for (d, c), mean, sd in zip(effects.places.tolist(), effects.mean, effects.sd, strict=True):
+        effect: Effect = {"feature": features[d], "mean": scale * float(mean), "sd": scale * float(sd)}
         if len(classes) > 2:
-            effect["output"] = labels[c]
+            effect["output"] = classes[c]
         named.append(effect)
     return named

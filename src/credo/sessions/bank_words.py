@@ -1,4 +1,4 @@
-"""What the weights of a bank say, in words: who leads, whether the world moves, and which forecasts are believed."""
+"""What the weights of a bank say, in words: who leads, whether the world moves, which widths are believed."""
 
 from __future__ import annotations
 
@@ -79,10 +79,21 @@ def leaders(members: Sequence[AnyMember], now: np.ndarray, mean: np.ndarray) -> 
         now, mean: their weights at the end, and their mean over all rows (K,).
     """
     last, whole = int(np.argmax(now)), int(np.argmax(mean))
-    first = f"Of {len(members)} members {members[last]} leads with {_percent(now[last])} of the weight"
+    name = _bracketed(str(members[last]))
+    first = f"Of {len(members)} members, {name} leads with {_percent(now[last])} of the weight"
     if last == whole:
         return f"{first} ({_percent(mean[last])} over all rows)"
-    return f"{first}; over all rows {members[whole]} leads with {_percent(mean[whole])}"
+    return f"{first}; over all rows {_bracketed(str(members[whole]))} does, with {_percent(mean[whole])}"
+
+
+def _bracketed(name: str) -> str:
+    """The name of a member as it stands in a sentence.
+
+    >>> _bracketed("linear, static, prior 1")
+    'linear (static, prior 1)'
+    """
+    network, _, rest = name.partition(", ")
+    return f"{network} ({rest})" if rest else network
 
 
 def motion(members: Sequence[AnyMember], weights: np.ndarray, rows: int) -> str | None:
@@ -179,11 +190,12 @@ def confessions(names: Sequence[str], failures: np.ndarray, rows: Sequence[int])
     """
     if not len(rows):
         return ""
-    broken = [f"{names[k]} ({int(failures[k]):,} times)" for k in np.flatnonzero(failures > 1)]
-    broken += [str(names[k]) for k in np.flatnonzero(failures == 1)]
+    counts = [(_bracketed(name), int(count)) for name, count in zip(names, failures, strict=True)]
+    broken = [f"{name} {count:,} times" for name, count in counts if count > 1]
+    broken += [name for name, count in counts if count == 1]
     who = " and ".join(broken[:3]) or "a member"
     more = f" and {len(broken) - 3} more" if len(broken) > 3 else ""
-    return f"{who}{more} broke, first at row {rows[0]:,}, was weighed out and began again from the prior"
+    return f"{who}{more} broke, first at row {rows[0]:,}: weighed out, and begun again from the prior"
 
 
 def _percent(share: float) -> str:

@@ -2,85 +2,143 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from credo.adapt import Bank, Calibration
 from credo.beliefs import Gaussian
 from credo.core.groups import pick
+from credo.core.types import Array
+from credo.covariances import Covariance
+from credo.linalg.jacobians import DenseRows
 from credo.sessions.members import Member
 
-__all__ = ["Effects", "linear_effects"]
+__all__ = ["Effects", "contrasts", "linear_effects", "linear_places"]
 
 
 class Effects(NamedTuple):
-    """The mean and standard deviation of every weight of a linear function, mixed over the linear members.
+    """The largest effects, mixed over the linear members.
 
     Attributes:
-        mean, sd: of each feature for each output (D, C).
+        places: the feature and the class of each of n effects (n, 2).
+        mean, sd: their means and standard deviations (n,).
         weight: the share of the evidence that the linear members have, from 0 to 1.
 
     Example:
-        >>> Effects(np.zeros((3, 1)), np.ones((3, 1)), 0.4).mean.shape
-        (3, 1)
+        >>> Effects(np.array([[2, 0]]), np.ones(1), np.ones(1), 0.4).places.tolist()
+        [[2, 0]]
     """
 
+    places: np.ndarray
     mean: np.ndarray
     sd: np.ndarray
     weight: float
 
-    def largest(self, most: int) -> list[tuple[int, int]]:
-        """The places (feature, output) of the largest effects, by the size of their means.
 
-        Arguments:
-            most: how many to give. Those that were never seen at all have mean 0, and are left out.
-        """
-        size = np.abs(self.mean)
-        order = np.argsort(-size, axis=None, kind="stable")[:most]
-        places = zip(*np.unravel_index(order, size.shape), strict=True)
-        return [(int(d), int(c)) for d, c in places if size[d, c] > 0]
+def contrasts(outputs: int, classes: int) -> np.ndarray:
+    """What is reported of the outputs: the one output, or each class against the mean of all classes.
+
+    Probabilities of several classes depend on the differences of their logits alone.
+
+    Arguments:
+        outputs: the number C of outputs, with one for each class or for each but the first; those beyond are
+            for classes that have not come.
+        classes: the number of classes, 0 for numbers.
+
+    Returns:
+        A matrix (classes, C), or (1, 1).
+
+    Example:
+        >>> contrasts(2, 2).tolist()
+        [[0.5, -0.5], [-0.5, 0.5]]
+    """
+    if outputs == 1:
+        return np.ones((1, 1))
+    logits = np.eye(classes, outputs, k=0 if outputs >= classes else -1)
+    return np.asarray(logits - logits.mean(axis=0))
 
 
-def linear_effects(bank: Bank[Any], members: Sequence[object]) -> Effects | None:
-    """The effects by the linear members of a bank.
+def linear_places(members: Sequence[object]) -> list[int]:
+    """The places of the members that are linear in what they are given, and whose outputs are all means.
+
+    Arguments:
+        members: the members of a bank.
+    """
+    return [
+        k
+        for k, member in enumerate(members)
+        if isinstance(member, Member) and member.network.kind == "linear" and member.noise == "shared"
+    ]
+
+
+def linear_effects(bank: Bank[Any], members: Sequence[object], classes: int, most: int) -> Effects | None:
+    """The largest effects by the linear members of a bank.
 
         mean = sum_k w_k m_k,  var = sum_k w_k (v_k + (m_k - mean)^2),  w_k the weights among linear members
 
     Arguments:
         bank: the belief of the bank. The noise variance of a member is the unit of its variances.
         members: its members.
+        classes: the number of classes, 0 for numbers.
+        most: how many effects to give, by the size of their means. Those of mean 0 are left out.
 
     Returns:
         The effects, or None where no member is linear in what it is given.
+
+    Cost: n P^2 for n effects by a member with a full covariance.
     """
-    places = [
-        k
-        for k, member in enumerate(members)
-        if isinstance(member, Member) and member.network.kind == "linear" and member.noise == "shared"
-    ]
-    if not places:
+    slots = linear_places(members)
+    if not slots:
         return None
-    beliefs, weights = jax.tree.map(np.asarray, (bank.beliefs, bank.weights))
-    means, variances = [], []
-    for k in places:
-        inner = pick(beliefs, k)
-        inner = inner.belief if isinstance(inner, Calibration) else inner
-        assert isinstance(inner, Gaussian)
-        unit = 1.0 if inner.noise is None else float(inner.noise.mean)
-        means.append(_slopes(inner, np.asarray(inner.mean, float)))
-        variances.append(_slopes(inner, unit * np.asarray(inner.var, float)))
-    total = float(weights[places].sum())
-    share = weights[places] / total if total > 0 else np.full(len(places), 1.0 / len(places))
-    m, v = np.stack(means), np.stack(variances)
-    mean = np.tensordot(share, m, axes=1)
-    var = np.tensordot(share, v + (m - mean) ** 2, axes=1)
-    return Effects(mean, np.sqrt(np.maximum(var, 0.0)), min(total, 1.0))
+    beliefs, weights = jax.tree.map(np.asarray, bank.beliefs), np.exp(np.asarray(bank.log_weights))
+    inner = [_inside(pick(beliefs, k)) for k in slots]
+    where = _positions(inner[0])  # (D, C)
+    against = contrasts(where.shape[1], classes)
+    total = float(weights[slots].sum())
+    share = weights[slots] / total if total > 0 else np.full(len(slots), 1.0 / len(slots))
+    every = np.stack([np.asarray(one.mean, float)[where] @ against.T for one in inner])
+    centre = np.tensordot(share, every, axes=1)
+    order = np.argsort(-np.abs(centre), axis=None, kind="stable")[:most]
+    places = np.stack(np.unravel_index(order, centre.shape), axis=1)
+    places = places[np.abs(centre)[tuple(places.T)] > 0]
+    rows = np.zeros((len(places), inner[0].unravel.size))
+    rows[np.arange(len(places))[:, None], where[places[:, 0]]] = against[places[:, 1]]
+    means = every[:, places[:, 0], places[:, 1]]
+    mean = centre[tuple(places.T)]
+    variances = np.stack([_variances(one, rows) for one in inner])
+    var = share @ (variances + (means - mean) ** 2)
+    return Effects(places, mean, np.sqrt(np.maximum(var, 0.0)), min(total, 1.0))
 
 
-def _slopes(belief: Gaussian, flat: np.ndarray) -> np.ndarray:
-    """The entries of a flat vector that belong to the weights of the features (D, C)."""
-    tree: Any = jax.tree.map(np.asarray, belief.unravel(jax.numpy.asarray(flat, belief.mean.dtype)))
-    return np.asarray(tree[-1]["w"], float)
+def _inside(belief: object) -> Gaussian:
+    inner = belief.belief if isinstance(belief, Calibration) else belief
+    assert isinstance(inner, Gaussian)
+    return inner
+
+
+def _positions(belief: Gaussian) -> np.ndarray:
+    """Where the weights of the features stand in the vector of parameters (D, C)."""
+    size = belief.unravel.size
+    shapes = jax.eval_shape(belief.unravel, jax.ShapeDtypeStruct((size,), belief.mean.dtype))
+    ends = np.cumsum([math.prod(leaf.shape) for leaf in jax.tree.leaves(shapes)])
+    parts = np.split(np.arange(size), ends[:-1])
+    tree: Any = jax.tree.unflatten(jax.tree.structure(shapes), parts)
+    return np.asarray(tree[-1]["w"]).reshape(shapes[-1]["w"].shape)
+
+
+def _variances(belief: Gaussian, rows: np.ndarray) -> np.ndarray:
+    """The variances of some linear functions (n, P) of the parameters (n,)."""
+    if not len(rows):
+        return np.zeros(0)
+    unit = 1.0 if belief.noise is None else float(belief.noise.mean)
+    return unit * np.asarray(_pushed(belief.cov, rows.astype(belief.mean.dtype)), float)
+
+
+@jax.jit
+def _pushed(cov: Covariance, rows: Array) -> Array:
+    return jnp.diagonal(cov.push(cov.admit(DenseRows(rows))))

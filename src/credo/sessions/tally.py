@@ -38,8 +38,8 @@ ColumnName: TypeAlias = Literal[
     "rows", "nlpd", "loss", "compared", "extra", "base_nlpd", "base_loss", "last_loss"
 ]
 """What is summed: `loss` is 0/1 or the squared error, `extra` the Brier score or the absolute error; of the
-`base`line too, and of the last value as a forecast. `compared` is the NLPD of the forecast beside ours: a
-plug-in one for single learners, and for a bank that of its members as they compute it, before it is scaled."""
+`base`line too, and of the last value as a forecast. `compared` is the NLPD of a forecast beside ours: a
+plug-in one for single learners, and for a bank that of its members before it is scaled."""
 
 _COLUMNS: tuple[ColumnName, ...] = get_args(ColumnName)
 _STATE = ("sums", "bins", "counts", "last", "recent", "trace")

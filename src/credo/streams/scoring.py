@@ -116,10 +116,12 @@ def forecast_outcome(
         kind = jnp.result_type(log_prob) if probs is None else jnp.int32
         loss = judge(action, jnp.asarray(y).astype(kind))
     if probs is not None:
-        compared = {name: rival.probs for name, rival in rivals.items()}
+        compared: dict[str, Array] = {name: rival.probs for name, rival in rivals.items()}
         return Outcome(None, None, log_prob, None, probs, others, loss, action, None, compared)
     pit = _optional(lambda: predictive.cdf(jnp.asarray(y, jnp.result_type(log_prob))))
-    moments = {name: _optional(partial(_moments, rival)) for name, rival in rivals.items()}
+    moments: dict[str, Array | None] = {
+        name: _optional(partial(_moments, rival)) for name, rival in rivals.items()
+    }
     mean, sd = _optional(lambda: predictive.mean), _optional(lambda: predictive.sd)
     quantiles = None if levels is None else predictive.quantile(jnp.asarray(levels))
     compared = {name: one for name, one in moments.items() if one is not None}

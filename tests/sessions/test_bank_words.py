@@ -1,0 +1,160 @@
+"""What the weights of a bank say in words, and the effects of its linear members."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import credo
+from credo.sessions import ChangeTally, Steps, Tally, bank_words
+from credo.sessions.architecture import Network
+from credo.sessions.bank_summary import latest_weights
+from credo.sessions.bank_words import Widths
+from credo.sessions.effects import contrasts, linear_effects
+from credo.sessions.members import LINEAR, Member
+
+HIDDEN = Network("mlp", (20,))
+MEMBERS = (
+    Member(LINEAR),
+    Member(LINEAR, 1e-2),
+    Member(HIDDEN, 1e-4, activation="tanh"),
+    Member(HIDDEN, 1e-3, noise="input"),
+)
+
+
+def test_the_leading_members_are_named() -> None:
+    now = np.array([0.1, 0.7, 0.1, 0.1])
+    alone = bank_words.leaders(MEMBERS, now, now)
+    assert (
+        alone == "Of 4 members, linear (walk 0.01, prior 4) leads with 70% of the weight (70% over all rows)"
+    )
+    both = bank_words.leaders(MEMBERS, now, now[::-1])
+    assert both.endswith("; over all rows mlp:20 tanh (walk 0.0001, prior 4) does, with 70%")
+
+
+@pytest.mark.parametrize(
+    ("weights", "words"),
+    [
+        ((0.3, 0.57, 0.0, 0.13), "is moving: weights that walk by 0.01 a row explain 57% of the evidence of"),
+        ((0.9, 0.1, 0.0, 0.0), "stands still: weights that do not walk explain 90% of the evidence of the"),
+        ((0.1, 0.0, 0.9, 0.0), "hardly moves: the slowest walk that these networks have, by 0.0001 a row, "),
+    ],
+)
+def test_whether_the_world_moves_is_told_by_members_that_walk_faster_than_others_of_their_network(
+    weights: tuple[float, ...], words: str
+) -> None:
+    sentence = bank_words.motion(MEMBERS, np.array(weights), 2500)
+    assert sentence is not None and words in sentence and "latest 2,500 rows" in sentence
+    assert bank_words.motion(MEMBERS[:1], np.ones(1), 10) is None
+
+
+def test_widths_noise_and_failures_are_said() -> None:
+    assert bank_words.width_words(Widths({0.0: 0.4, 0.1: 0.35, 1.0: 0.25})) == (
+        "Forecasts use none of the variance computed for the outputs (weight 40%), or 0.1 of it (35%)"
+    )
+    weights = np.array([0.2, 0.2, 0.0, 0.6])
+    noise = bank_words.noise_words(MEMBERS, weights, Widths({1.0: 1.0}, tails=0.3))
+    assert noise == "heavy tails have weight 30%; noise that follows the inputs has weight 60%"
+    assert not bank_words.noise_words(MEMBERS[:1], np.ones(1), Widths({1.0: 1.0}))
+    names = [str(member) for member in MEMBERS]
+    broken = bank_words.confessions(names, np.array([0, 2, 1, 0]), [1200, 1300, 1400])
+    assert broken == (
+        "linear (walk 0.01, prior 4) 2 times and mlp:20 tanh (walk 0.0001, prior 4) broke, first at row "
+        "1,200: weighed out, and begun again from the prior"
+    )
+    assert not bank_words.confessions(names, np.zeros(4), [])
+
+
+def test_a_tally_counts_which_member_failed_and_gives_the_weights_of_the_latest_rows() -> None:
+    tally: ChangeTally | None = ChangeTally("none", ["a", "b"])
+    assert tally is not None
+    probs = np.tile([0.25, 0.75], (8, 1))
+    probs[6:] = [1.0, 0.0]
+    lengths = np.tile([0, 1], (8, 1))
+    lengths[6, 1] = -1
+    flags = np.arange(8) == 6
+    tally.add(Steps(probs, lengths, np.zeros(8), flags, np.zeros(8)))
+    arrays = tally.arrays()
+    tally = ChangeTally.from_arrays("none", arrays, ["a", "b"])
+    assert tally is not None and tally.failures.tolist() == [0.0, 1.0] and tally.alarms[0, 0] == 7
+    weights, rows = latest_weights(tally)
+    assert weights.tolist() == [1.0, 0.0] and rows == 2
+    del arrays["failures"]  # as in files from before
+    tally = ChangeTally.from_arrays("none", arrays, ["a", "b"])
+    assert tally is not None and tally.failures.tolist() == [0.0, 0.0]
+
+
+@pytest.mark.parametrize("classes", [0, 3])
+def test_effects_are_mixed_over_the_linear_members_by_their_weights(classes: int) -> None:
+    outputs = classes or 1
+    law = credo.Categorical(3) if classes else credo.Normal(credo.InverseGamma(2.0, 0.5))
+    inner = credo.extended_kalman(credo.Model(credo.Linear(outputs), law))
+    learner = credo.Experts([credo.Calibrated(inner, scales=(0.0, 1.0)) for _ in range(2)])
+    params = credo.Linear(outputs).init(jax.random.key(0), (2,))
+    belief = learner.init(jax.tree.map(lambda leaf: leaf.astype(float), params))
+    rng = np.random.default_rng(0)
+    size = 3 * outputs
+    means = rng.normal(size=(2, size))
+    inside = credo.replace(belief.beliefs.belief, mean=jnp.asarray(means))
+    unit = 1.0 if inside.noise is None else float(inside.noise.mean[0])
+    belief = credo.replace(
+        belief,
+        beliefs=credo.replace(belief.beliefs, belief=inside),
+        log_weights=jnp.log(jnp.array([0.25, 0.75])),
+    )
+    effects = linear_effects(belief, [Member(LINEAR), Member(LINEAR, 0.1)], classes, 4)
+    assert effects is not None and effects.weight == pytest.approx(1.0)
+    w = (
+        np.stack([np.asarray(inside.unravel(jnp.asarray(mean))[0]["w"]) for mean in means])
+        @ contrasts(outputs, classes).T
+    )
+    mean = 0.25 * w[0] + 0.75 * w[1]
+    # unit prior variances; a contrast of three classes has 2/3 of them, and the noise is the unit of numbers
+    own = 2 / 3 if classes else unit
+    var = own + 0.25 * (w[0] - mean) ** 2 + 0.75 * (w[1] - mean) ** 2
+    where = tuple(effects.places.T)
+    np.testing.assert_allclose(effects.mean, mean[where], atol=1e-12)
+    np.testing.assert_allclose(effects.sd, np.sqrt(var[where]), rtol=1e-10)
+    assert np.abs(effects.mean).tolist() == sorted(np.abs(mean).ravel(), reverse=True)[:4]
+    if classes:
+        np.testing.assert_allclose(contrasts(2, 3) @ np.ones(2), [-2 / 3, 1 / 3, 1 / 3])
+    assert linear_effects(belief, [Member(HIDDEN), Member(HIDDEN)], classes, 4) is None
+
+
+def test_forecasts_before_scaling_are_tallied_beside_ours_and_older_files_have_none() -> None:
+    one, y = np.ones(2), np.array([0.0, 3.0])
+    scores = credo.metrics.Scores(y, one, one, -one, one / 2, None, {"linearized": -2 * one}, one, one > 0)
+    tally = Tally("regression")
+    tally.add(scores, -one, one)
+    assert "nlpd_unscaled" not in tally.metrics()
+    moments = np.stack([np.zeros(2), one], axis=1)
+    tally.add(credo.replace(scores, compared={"linearized": moments}), -one, one)
+    metrics = tally.metrics()
+    assert metrics["nlpd_unscaled"] == 2.0 and metrics["coverage_90_unscaled"] == 0.5
+    assert tally.pits.sum(axis=1).tolist() == [4.0, 2.0] and tally.pits[1, 10] == tally.pits[1, -1] == 1.0
+    arrays = {name: array for name, array in tally.arrays().items() if name not in ("unscaled", "pits")}
+    older = Tally.from_arrays("regression", arrays)
+    assert not older.unscaled.any() and older.metrics()["coverage_90"] == 1.0
+    probs = np.array([[0.9, 0.1], [0.2, 0.8]])
+    labels = credo.metrics.Scores(
+        np.array([0, 0]), None, None, -one, None, probs, {"linearized": -one}, one, one > 0
+    )
+    tally = Tally("classification", 2)
+    tally.add(credo.replace(labels, compared={"linearized": np.full((2, 2), 0.5)}), -one, one)
+    again = Tally.from_arrays("classification", tally.arrays())
+    assert again.metrics()["ece_unscaled"] == pytest.approx(0.5) and not again.pits.any()
+
+
+def test_a_compared_forecast_gives_its_moments_or_its_probabilities() -> None:
+    x, y = jnp.ones((3, 2)), jnp.array([1.0, 0.0, 1.0])
+    for law in (credo.Normal(0.5), credo.Bernoulli()):
+        learner = credo.extended_kalman(credo.Model(lambda w, x: x @ w, law))
+        belief = learner.init(jnp.zeros(2))
+        scores = credo.evaluate(learner, belief, (x, y), compare=["plugin"]).scores
+        plain = learner.forecast(learner.predict(belief), x[0], method="plugin")
+        first = plain.probs if scores.classification else jnp.stack([plain.mean, plain.sd])
+        np.testing.assert_allclose(scores.compared["plugin"][0], first, rtol=1e-12)
+        assert scores.rows(slice(2)).compared["plugin"].shape == (2, 2)
+    assert jax.tree.leaves(scores.rows(slice(0)).compared)[0].shape == (0, 2)
