@@ -14,6 +14,8 @@ from credo.sessions import ChangeTally, Session, Steps
 from credo.sessions.architecture import Network
 from credo.sessions.members import LINEAR, Member, members_of
 
+pytestmark = pytest.mark.bank
+
 MEMBERS = (Member(LINEAR, 0.0, 1.0), Member(LINEAR, 1e-2, 16.0))
 
 
