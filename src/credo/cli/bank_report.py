@@ -13,9 +13,9 @@ SMALL = 0.01
 
 NAMES = (
     "A weight is the probability that the member predicts best. Of a member, walk is the variance that each "
-    "of its parameters gains at a row, prior the scale of their variances before any row, clip the largest size "
-    "of a standardised number that it sees (3 where nothing is said), and noise the factor by which what it "
-    "knows of the noise fades at a row."
+    "of its parameters gains at a row, prior the scale of their variances before any row, clip the largest "
+    "size of a standardised number that it sees (3 where nothing is said), and noise the factor by which "
+    "what it knows of the noise fades at a row."
 )
 
 
