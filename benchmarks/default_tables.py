@@ -29,6 +29,11 @@ METRICS = {
         "crps": "CRPS",
     },
 }
+GROUPS = {
+    None: "all streams",
+    False: "streams on which members were chosen",
+    True: "streams that no choice has seen",
+}
 SPEED = ("rows_per_second", "Rows a second of processor time")
 COVERAGE = 0.9
 COVERS = (0.88, 0.92)
@@ -46,22 +51,19 @@ def tables(entries: Sequence[Entry], names: Sequence[str], ours: str) -> str:
     """
     sections: list[str] = []
     variations = [entry for entry in entries if entry["peer"].startswith(f"{ours}, ")]
-    for held in (False, True):
+    plain = [entry for entry in entries if entry not in variations]
+    for group, where in GROUPS.items():
         for task, metrics in METRICS.items():
+            some = [e for e in plain if e["task"] == task and group in (None, e["held"])]
             table: Table = {}
             for name in names:
-                row = {
-                    entry["peer"]: entry["scores"]
-                    for entry in entries
-                    if entry["stream"] == name and entry["task"] == task and entry["held"] == held
-                }
-                row = {peer: scores for peer, scores in row.items() if not peer.startswith(f"{ours}, ")}
-                if row:
-                    table[name] = row
+                row = {entry["peer"]: entry["scores"] for entry in some if entry["stream"] == name}
+                table |= {name: row} if row else {}
             if not table:
                 continue
-            where = "streams that no choice has seen" if held else "streams on which members were chosen"
-            sections += [f"## {task.capitalize()}: {where}", *_summary(table, task, ours)]
+            sections += [f"## {task.capitalize()}: {where}", _summary(table, task, ours)]
+            if group is None:
+                continue
             sections += ["### Each stream and its best peer", _best(table, task, ours)]
             for metric, title in (*metrics.items(), SPEED):
                 sections += [f"### {title}", _wide(table, metric, ours)]
@@ -82,11 +84,11 @@ def described(streams: Mapping[str, Stream]) -> str:
     return "\n".join(["## The streams", "", *lines])
 
 
-def _summary(table: Table, task: str, ours: str) -> list[str]:
+def _summary(table: Table, task: str, ours: str) -> str:
     """Sentences about the streams that have a row of ours."""
     both = {name: row for name, row in table.items() if ours in row and len(row) > 1}
     if not both:
-        return ["There is no row of credo yet."]
+        return "There is no row of credo yet."
     word = "error" if task == "classification" else "rmse"
 
     def score(metric: str, keep: Callable[[str], bool]) -> np.ndarray:
@@ -117,7 +119,7 @@ def _summary(table: Table, task: str, ours: str) -> list[str]:
     ranks = {peer: _rank(both, peer) for peer in peers}
     order = sorted(ranks, key=lambda peer: ranks[peer])
     lines.append(f"Mean ranks: {', '.join(f'{peer} {ranks[peer]:.1f}' for peer in order)}.")
-    return ["\n".join(lines)]
+    return "\n".join(lines)
 
 
 def _count(own: np.ndarray, others: np.ndarray) -> str:

@@ -16,11 +16,11 @@ import json
 import re
 import time
 import warnings
-from collections.abc import Mapping
+from contextlib import nullcontext
 from pathlib import Path
-from typing import Any
 
 import numpy as np
+from default_ablation import VARIATIONS, varied
 from default_ours import ours
 from default_peers import numbers_of, peers_of
 from default_scores import Scores, class_scores, normal_scores
@@ -28,13 +28,6 @@ from default_streams import CHOSEN, HELD, Stream, stream
 from default_tables import described, tables
 
 OURS = "credo"
-
-VARIATIONS: dict[str, Mapping[str, Any]] = {
-    "linear": {"model": "linear"},
-    "without drift": {"drift": "none"},
-    "prior variance 16": {"prior_var": 16.0},
-}
-"""Settings of the session that stand in for its defaults, one at a time, in `--ablate`."""
 
 
 def path_of(folder: Path, name: str, peer: str) -> Path:
@@ -106,10 +99,11 @@ def run(folder: Path, names: list[str], only: str | None, again: bool, ablate: b
                     run_peer(folder, name, rows, peer, again)
                 except (ImportError, ArithmeticError, ValueError) as error:
                     print(f"{name}, {peer}: no scores, {type(error).__name__}: {error}", flush=True)
-        variations = {f"{OURS}, {key}": options for key, options in VARIATIONS.items()}
-        for title, options in variations.items() if ablate else ((OURS, {}),):
+        for variation in (*VARIATIONS, None) if ablate else (None,):
+            title = OURS if variation is None else f"{OURS}, {variation}"
             if only in (None, title) and (again or not path_of(folder, name, title).exists()):
-                _record(folder, name, title, rows, ours(rows, options))
+                with nullcontext() if variation is None else varied(variation):
+                    _record(folder, name, title, rows, ours(rows))
 
 
 def rescore(folder: Path, names: list[str]) -> None:

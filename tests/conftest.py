@@ -26,6 +26,8 @@ import hypothesis
 import jax
 import pytest
 
+from credo.sessions import defaults
+
 ROOT = Path(__file__).resolve().parent.parent
 
 # Closed forms are compared to 1e-10, so tests run in double precision; a test of single precision says so
@@ -43,6 +45,9 @@ hypothesis.settings.register_profile("ci", deadline=None, max_examples=20, deran
 hypothesis.settings.register_profile("thorough", deadline=None, max_examples=500)
 hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 
+# Where a test chooses no learner it takes a single one, which compiles in a quarter of the time of a bank.
+defaults.USUAL = "mlp:20"
+
 # Every compiled program holds some memory maps, of which Linux gives a process 65,530; past those, compiling
 # crashes.
 MAPS, MANY_MAPS = Path("/proc/self/maps"), 30_000
@@ -57,6 +62,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         for item in items:
             if item.get_closest_marker("optimised"):
                 item.add_marker(pytest.mark.skip(reason="runs with CREDO_TESTS=optimised"))
+
+
+@pytest.fixture(autouse=True)
+def usual_learner(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tests marked `bank` have the bank that users get where they choose no learner."""
+    if request.node.get_closest_marker("bank"):
+        monkeypatch.setattr(defaults, "USUAL", "bank")
 
 
 @pytest.fixture(autouse=True, scope="module")

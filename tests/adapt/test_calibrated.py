@@ -69,20 +69,57 @@ def test_the_weights_are_bayes_rule_over_scales_and_tails(inner: Any) -> None:
 
 
 def test_a_scale_of_one_is_the_learner_and_of_zero_its_mean() -> None:
-    net = credo.MLP(3, (4,))
-    deep = credo.RecursiveLearner(credo.Model(net, credo.Categorical(3)), credo.Full("dense"))
-    start = deep.init(jax.tree.map(lambda leaf: leaf.astype(float), net.init(0, (P,))), var=0.5)
-    for inner, belief, y in (
+    logits = credo.Linear(3)
+    classes = credo.RecursiveLearner(credo.Model(logits, credo.Categorical(3)), credo.Full("dense"))
+    start = jax.tree.map(lambda leaf: leaf.astype(float), logits.init(0, (P,)))
+    flat = credo.particle_filter(MODEL, 4)
+    cases: list[Any] = [
         (LEARNED, begin(LEARNED), YS[0]),
-        (deep, start, 2),
-    ):
-        methods: list[tuple[float, Any]] = [(1.0, None), (0.0, "plugin")]
-        for scale, method in methods:
-            learner = Calibrated(inner, (scale,))
-            whole = learner.forecast(learner.wrap(belief), XS[0])
-            part = inner.forecast(belief, XS[0], method=method)
-            np.testing.assert_allclose(whole.log_prob(y), part.log_prob(y), rtol=0, atol=1e-14)
-            np.testing.assert_allclose(whole.mean, part.mean, rtol=0, atol=1e-14)
+        (classes, classes.init(start, var=0.5), 2),
+        (flat, flat.init(jnp.zeros(P)), YS[0]),
+    ]
+    for inner, belief, y in cases:
+
+        def densities(belief: Any, inner: Any = inner, y: Any = y) -> Any:
+            laws = [
+                Calibrated(inner, (scale,)).predictive(inner_belief(belief), XS[0], None, None, None)
+                for scale in (1.0, 0.0)
+            ]
+            laws += [inner.predictive(belief, XS[0], method, None, None) for method in (None, "plugin")]
+            return jnp.stack([law.log_prob(y) for law in laws])
+
+        own, mean, same, plugin = jax.jit(densities)(belief)
+        np.testing.assert_allclose([own, mean], [same, plugin], rtol=0, atol=1e-14)
+
+
+def inner_belief(belief: Any) -> Any:
+    """The belief of a calibrated learner with one scale around this belief."""
+    return credo.adapt.Calibration(belief, jnp.zeros(1), belief.t)
+
+
+def test_sharper_forecasts_of_classes_are_those_of_larger_outputs() -> None:
+    inner = credo.RecursiveLearner(credo.Model(credo.Linear(3), credo.Categorical(3)), credo.Full("dense"))
+    params = jax.tree.map(lambda leaf: leaf.astype(float), credo.Linear(3).init(0, (P,)))
+    belief, _ = inner.update(inner.init(params), XS[0], 2)
+    learner = Calibrated(inner, (0.0, 1.0), sharpness=(0.5, 3.0))
+    start = learner.wrap(belief)
+    eta, cov = inner.output_moments(belief, XS[1])
+    gaps, logs = inner.model.likelihood.nodes(cov)
+    likely = np.array(
+        [
+            np.exp(logs) @ jax.nn.softmax(factor * (eta[None, :] + share * gaps))[:, 1]
+            for factor in (1.0, 0.5, 3.0)
+            for share in (0.0, 1.0)
+        ]
+    )
+    np.testing.assert_allclose(learner.forecast(start, XS[1]).probs[1], likely.mean(), atol=1e-12)
+    after, info = learner.update(start, XS[1], 1)
+    np.testing.assert_allclose(after.weights, likely / likely.sum(), atol=1e-10)
+    np.testing.assert_allclose(info.log_evidence, np.log(likely.mean()), atol=1e-10)
+    with pytest.raises(credo.CredoError, match="sharpness is for classes"):
+        Calibrated(inner, tails=(4.0,), sharpness=(1.3,))
+    with pytest.raises(credo.CredoError, match="has no sharper"):
+        Calibrated(INNER, SCALES, sharpness=(1.3,)).forecast(Calibrated(INNER).wrap(begin(INNER)), XS[0])
 
 
 LEARNERS: dict[str, Any] = {
@@ -133,7 +170,7 @@ def test_one_calibrated_expert_is_that_learner_and_a_broken_one_has_no_part() ->
         np.testing.assert_allclose(info.log_evidence[1:], trace.log_evidence[1:], atol=1e-12)
         np.testing.assert_allclose(info.log_evidence[0], trace.log_evidence[0] - start, atol=1e-12)
         np.testing.assert_allclose(last.beliefs.mean[0], belief.mean, atol=1e-12)
-        assert np.isfinite([outcome.mean, outcome.pit]).all()
+        assert np.isfinite(np.asarray([outcome.mean, outcome.pit])).all()
         np.testing.assert_allclose(last.weights, np.arange(len(members)) == 0, atol=1e-12)
 
 

@@ -44,7 +44,10 @@ def refused(credo: Command, tmp_path: Path) -> Refused:
         (("mnits",), "there is no data set 'mnits': did you mean 'mnist'?"),
         (("qqq",), "there is no data set 'qqq', and no such file"),
         (("none.csv", *TARGET), "none.csv does not exist"),
-        (("wine", "--model", "resnet"), "--model must be linear, mlp:WIDTH,WIDTH,... or cnn; got 'resnet'"),
+        (
+            ("wine", "--model", "resnet"),
+            "--model must be linear, mlp:WIDTH,WIDTH,..., cnn, features:NUMBER, bank or wide-bank; got",
+        ),
         (("wine", "--model", "mlp:five"), "--model must be"),
         (("wine", "--model", "mlp:0"), "every width of --model mlp must be a whole number at least 1"),
         (("wine", "--model", "cnn"), "--model cnn needs images"),

@@ -245,6 +245,19 @@ def test_a_bound_keeps_variances_within_the_prior_and_correlations_as_they_are(i
             np.testing.assert_allclose(two.dense(), got.dense(), atol=1e-10)
 
 
+def test_a_bounded_step_is_made_at_once_and_leaves_a_dense_covariance_symmetric_to_the_last_bit() -> None:
+    root = np.random.default_rng(3).normal(size=(P, P))
+    matrix = jnp.asarray(root @ root.T, jnp.float32)
+    symmetric = credo.Full("dense").from_dense(0.5 * (matrix + matrix.T))
+    ends = ((0.6, 1.3), (0.0, 1.0), (1.0, 9.0))
+    scale, noise, limit = (jnp.linspace(*pair, P, dtype=jnp.float32) for pair in ends)
+    moved = symmetric.affine(scale, noise)
+    by_parts = moved.rescale(jnp.sqrt(jnp.minimum(limit / moved.diag(), 1.0))).dense()
+    at_once = symmetric.affine_within(scale, noise, limit).dense()
+    np.testing.assert_allclose(at_once, by_parts, rtol=1e-5)
+    np.testing.assert_array_equal(at_once, at_once.T)
+
+
 def test_a_belief_carries_of_its_prior_only_what_its_dynamics_need() -> None:
     model = credo.Model(lambda w, x: x @ w, credo.Normal(0.1))
     for dynamics in (credo.PriorBound(credo.RandomWalk(0.1)), credo.Inflation(0.1)):

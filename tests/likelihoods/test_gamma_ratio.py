@@ -1,4 +1,4 @@
-"""Log densities with many degrees of freedom keep their digits in single precision."""
+"""Log densities with many degrees of freedom keep their digits in single precision, and tails theirs."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import scipy.stats as st
 from credo.learners.conjugate import NegativeBinomialPredictive
 from credo.likelihoods import StudentTPredictive
 from credo.likelihoods.gamma_ratio import log_gamma_ratio
+from credo.likelihoods.quantiles import student_cdf
 
 
 def test_the_ratio_is_that_of_scipy() -> None:
@@ -36,3 +37,17 @@ def test_counts_in_single_precision(shape: float) -> None:
     for y in (0.0, 3.0, 12.0):
         exact = st.nbinom.logpmf(y, shape, per / (1 + per))
         np.testing.assert_allclose(ours.log_prob(jnp.float32(y)), exact, atol=5e-5)
+
+
+def test_both_tails_of_a_student_keep_their_digits() -> None:
+    df, z = np.meshgrid(
+        [0.3, 1.0, 2.5, 4.0, 15.0, 100.0, 1e6], np.concatenate([np.linspace(0, 8, 41), [1e3, 1e6]])
+    )
+    tail = st.t.sf(z, df)
+    np.testing.assert_allclose(student_cdf(jnp.asarray(-z), jnp.asarray(df)), tail, rtol=1e-10)
+    np.testing.assert_allclose(student_cdf(jnp.asarray(z), jnp.asarray(df)), 1 - tail, rtol=1e-11)
+    single = student_cdf(jnp.asarray(-z, jnp.float32), jnp.asarray(df, jnp.float32))
+    exact = st.t.sf(z.astype(np.float32).astype(float), df.astype(np.float32).astype(float))
+    np.testing.assert_allclose(single, exact, rtol=1e-5, atol=1e-30)
+    ends = student_cdf(jnp.asarray([-jnp.inf, jnp.inf, jnp.nan]), jnp.asarray(3.0))
+    np.testing.assert_array_equal(ends, [0.0, 1.0, np.nan])

@@ -39,6 +39,7 @@ SCHEMA = Schema(
         ColumnSpec("t", "datetime", origin=1.7e9),
     ),
 )
+HASHED = (ColumnSpec("w", "text", slots=4), ColumnSpec("h", "categorical", ("p",), slots=3))
 NUMBERS = Schema(TargetSpec("y", "regression"), (ColumnSpec("a", "numeric"), ColumnSpec("b", "numeric")))
 
 CELLS = st.one_of(
@@ -64,10 +65,10 @@ def chunk_of(lines: Any = None, **columns: Any) -> Any:
 
 
 def tables(cells: Any) -> Any:
-    """Chunks with the columns of SCHEMA, every cell drawn from `cells`."""
-    rows = st.lists(st.tuples(*[cells] * 6), max_size=12)
+    """Chunks with the columns of SCHEMA and of HASHED, every cell drawn from `cells`."""
+    rows = st.lists(st.tuples(*[cells] * 8), max_size=12)
     return rows.map(
-        lambda rows: chunk_of(**{name: [row[i] for row in rows] for i, name in enumerate("nmbcty")})
+        lambda rows: chunk_of(**{name: [row[i] for row in rows] for i, name in enumerate("nmbctwhy")})
     )
 
 
@@ -77,7 +78,7 @@ def test_no_cell_crashes_it_or_yields_what_is_not_finite(
     chunks: Any, learn: Any, standardise: Any, labels: Any
 ) -> None:
     target = TargetSpec("y", "classification", ("u", "v")) if labels else TargetSpec("y", "regression")
-    encoder = Encoder(Schema(target, SCHEMA.columns), standardise=standardise)
+    encoder = Encoder(Schema(target, SCHEMA.columns + HASHED), standardise=standardise)
     state = encoder.initial()
     for chunk in chunks:
         state, x, y, report = encoder.encode(state, chunk, learn)

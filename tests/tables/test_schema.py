@@ -40,6 +40,7 @@ COLUMNS = {
     "when": [f"2024-01-{1 + i // 24:02d}T{i % 24:02d}:00:00Z" for i in range(N)],
     "id": text_of(range(N)),
     "comment": [f"remark {i} of mine" for i in range(N)],
+    "code": [f"c{i:04d}" for i in range(N)],
     "same": ["x"] * N,
     "still": ["3.5"] * N,
     "void": ["NA"] * N,
@@ -58,23 +59,25 @@ def test_columns_of_every_kind() -> None:
         "mixed": "categorical",
         "flag": "boolean",
         "when": "datetime",
+        "comment": "text",
         "still": "numeric",
     }
     assert [column.name for column in schema.columns if column.has_missing] == ["gaps"]
     assert {column.name: column.why for column in schema.dropped} == {
         "id": "it is an id: whole numbers that never repeat in the first 200 rows",
-        "comment": "it is text that is nearly always different (200 of 200 values)",
+        "code": "it is text that is nearly always different (200 of 200 values)",
         "same": "it is always 'x' in the first 200 rows",
         "void": "it has no values in the first 200 rows",
         "nested": "it holds nested values",
     }
     assert schema.notes == (
         "column 'dirty' is numeric, but 8 of the first 200 rows hold text there and are skipped",
+        "column 'comment' is text: its words are hashed into 64 features",
         "column 'still' is always 3.5 in the first 200 rows; it is kept, and is 0 until it changes",
     )
     assert schema.features[-2:] == ("still", "(a value is missing)")
     assert "gaps=(missing)" in schema.features and "cos(when weekday)" in schema.features
-    assert schema.width == len(schema.features) == 1 + 2 + 1 + 4 + 4 + 1 + 5 + 1 + 1
+    assert schema.width == len(schema.features) == 1 + 2 + 1 + 4 + 4 + 1 + 5 + 64 + 1 + 1
 
 
 def test_a_schema_goes_through_json() -> None:
@@ -101,8 +104,8 @@ def test_what_is_asked_goes_before_what_is_inferred() -> None:
     assert "city" not in found and found["still"].categories == ("3.5",)
     assert len(found["mixed"].categories) == 2 and len(found["id"].categories) == 2
     assert (
-        "column 'mixed' has 3 categories in the first 200 rows: the 2 most frequent are kept"
-        in schema.notes[1]
+        "column 'mixed' has 3 categories in the first 200 rows: the 2 most frequent have a feature each, "
+        "and the others are hashed into 16" in schema.notes[1]
     )
 
 

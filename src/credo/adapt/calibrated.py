@@ -14,7 +14,7 @@ from credo.adapt.moments import matched
 from credo.adapt.nested import Around, B, floating
 from credo.adapt.priors import moved
 from credo.adapt.wrapper import Proposal, Wrapper
-from credo.core.errors import CredoError, require_interval, require_nonnegative
+from credo.core.errors import CredoError, require_interval, require_nonnegative, require_positive
 from credo.core.groups import Groups, each, in_order
 from credo.core.names import ForecastName
 from credo.core.records import record, replace
@@ -34,7 +34,8 @@ class Calibration(Around[B], Generic[B]):
     Attributes:
         belief: the belief of the learner inside.
         log_weights: log P(candidate k forecasts best) (K,), of probabilities that sum to one. The candidates
-            are the scales with the tails of the noise, then the scales with each of the `tails`.
+            are the scales with the tails of the noise, then the scales with each of the `tails`, or of the
+            factors of `sharpness`.
         t: how many times `predict` has been called.
 
     Example:
@@ -64,7 +65,8 @@ class Calibrated(Wrapper[Calibration[B], B], Generic[B]):
         p(y | x, past) = sum_k w_k p_k(y),   p_k(y) = integral of p(y | eta) N(eta | m, s_k S) d eta.
 
     Before an observation a share moves, w_k <- (1 - switching) w_k + switching (1 - w_k) / (K - 1), and after
-    it log w_k += weight log p_k(y), normalised. The belief inside learns as it would alone.
+    it log w_k += weight log p_k(y), normalised. The belief inside learns as it would alone. Classes may
+    also be forecast more sharply than the belief says, by outputs a eta in place of eta.
 
     Arguments:
         learner: any learner. One without a variance of its outputs has one forecast for all scales.
@@ -72,6 +74,8 @@ class Calibrated(Wrapper[Calibration[B], B], Generic[B]):
         tails: degrees of freedom above 2, for normal and Student-t forecasts of numbers. Each adds one
             candidate a scale, with at most that many degrees of freedom and the mean and variance unchanged.
         switching: the probability that another candidate is right at the next step, in [0, 0.5].
+        sharpness: factors a of the outputs, above 0, for forecasts of classes. Each adds one candidate a
+            scale. A mean that is still on its way from the prior is too cautious, and 1.3 takes that back.
 
     Raises:
         CredoError: there are no scales, a number is outside its range, or (later) the model is joint.
@@ -95,23 +99,28 @@ class Calibrated(Wrapper[Calibration[B], B], Generic[B]):
     scales: ArrayLike | Sequence[float] = (0.0, 0.03, 0.1, 0.3, 1.0)
     tails: ArrayLike | Sequence[float] = ()
     switching: ArrayLike = 1e-3
+    sharpness: ArrayLike | Sequence[float] = ()
 
     def __post_init__(self) -> None:
         super().__post_init__()
         require_nonnegative("scales", self.scales)
         require_interval("tails", self.tails, 2.0, np.inf, closed=False)
         require_interval("switching", self.switching, 0.0, 0.5)
-        for name in ("scales", "tails"):
+        require_positive("sharpness", self.sharpness)
+        for name in ("scales", "tails", "sharpness"):
             value = getattr(self, name)
             if isinstance(value, list | tuple):
                 object.__setattr__(self, name, jnp.asarray(value, float))
             if np.ndim(value) == 0 or (name == "scales" and np.size(value) == 0):
                 raise CredoError(f"{name} must be several numbers; got {value!r}.", field=name)
+        if np.size(self.tails) and np.size(self.sharpness):
+            raise CredoError("sharpness is for classes, and tails are for numbers.", field="sharpness")
 
     @property
     def size(self) -> int:
         """The number K of candidates."""
-        return np.shape(self.scales)[0] * (1 + np.shape(self.tails)[0])
+        count: int = np.shape(self.scales)[0] * (1 + np.shape(self.tails)[0] + np.shape(self.sharpness)[0])
+        return count
 
     def wrap(self, prior: B) -> Calibration[B]:
         """The inner learner's first belief, and equal weights."""
@@ -130,17 +139,21 @@ class Calibrated(Wrapper[Calibration[B], B], Generic[B]):
 
     def _candidates(self, belief: B, x: PyTree) -> Any:
         """The K forecasts, as a stack or as `Groups`."""
-        scales, tails = jnp.asarray(self.scales), jnp.asarray(self.tails)
+        scales, tails, sharpness = map(jnp.asarray, (self.scales, self.tails, self.sharpness))
         own = jax.vmap(lambda scale: self.learner.scaled_predictive(belief, x, scale))(scales)
-        if not tails.shape[0]:
+        other = None
+        if tails.shape[0]:
+            other = jax.vmap(lambda df: jax.vmap(lambda one: one.heavier(df))(own))(tails)
+        if sharpness.shape[0]:
+            other = jax.vmap(lambda factor: jax.vmap(lambda one: one.sharper(factor))(own))(sharpness)
+        if other is None:
             return own
-        heavy = jax.vmap(lambda df: jax.vmap(lambda one: one.heavier(df))(own))(tails)
-        heavy = jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:]), heavy)
-        kinds: list[object] = [jax.tree.structure(own), jax.tree.structure(heavy)]
+        other = jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:]), other)
+        kinds: list[object] = [jax.tree.structure(own), jax.tree.structure(other)]
         if kinds[0] == kinds[1]:
-            return jax.tree.map(lambda *leaves: jnp.concatenate(leaves), own, heavy)
+            return jax.tree.map(lambda *leaves: jnp.concatenate(leaves), own, other)
         first = scales.shape[0]
-        return Groups((own, heavy), (tuple(range(first)), tuple(range(first, self.size))))
+        return Groups((own, other), (tuple(range(first)), tuple(range(first, self.size))))
 
     def predictive(
         self,

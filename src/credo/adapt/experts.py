@@ -177,23 +177,24 @@ class Experts(Proposing[Bank[B]], Generic[B]):
         kind = floating(priors)
         log_weights = jnp.full(size, -jnp.log(float(size)), kind)
         joint = None
-        if jnp.ndim(self.switching) == 1:
-            count = jnp.shape(self.switching)[0]
+        rates = jnp.asarray(self.switching)
+        if rates.ndim == 1:
+            count = rates.shape[0]
             joint = jnp.broadcast_to(log_weights - jnp.log(float(count)).astype(kind), (count, size))
         return Bank(log_weights, priors, priors, jnp.zeros((), jnp.int32), joint)
 
     def advance(self, belief: Bank[B], dt: ArrayLike | None) -> Bank[B]:
         """Let another expert take over, and let time pass for each."""
-        log_joint, switching = belief.log_joint, self.switching
+        log_joint, logs = belief.log_joint, belief.log_weights
+        switching = jnp.asarray(self.switching).astype(logs.dtype)
         if log_joint is None:
-            pairs = belief.log_weights[:, None] + log_transition(switching, belief.log_weights)
+            pairs = logs[:, None] + log_transition(switching, logs)
             log_weights = log_sum(pairs, axis=0)
         else:
-            rates = as_like(switching, log_joint)
             if self.mixing:
-                each_rate = jax.vmap(lambda rate: log_transition(rate, log_joint))(rates)
+                each_rate = jax.vmap(lambda rate: log_transition(rate, logs))(switching)
                 pairs = log_sum(log_joint[:, :, None] + each_rate, axis=0)
-            log_joint = share(rates, log_joint)
+            log_joint = share(switching, log_joint)
             log_weights = log_sum(log_joint, axis=0)
         beliefs = belief.beliefs
         if self.mixing:

@@ -32,7 +32,7 @@ def log_sum(logs: Array, axis: int | None = None) -> Array:
 
 
 def log_sum_few(logs: Array) -> Array:
-    """`log_sum` of a short vector, entry by entry, which is one loop in a compiled program instead of four."""
+    """`log_sum` of a short vector, entry by entry: one loop in a compiled program instead of four."""
     entries = [logs[index] for index in range(logs.shape[0])]
     top = functools.reduce(jnp.maximum, entries)
     dead = top == -jnp.inf

@@ -1,4 +1,4 @@
-"""How the right one of several learners changes: one rate, a matrix of rates, or several rates that are weighed."""
+"""How the right one of several learners changes: by one rate, a matrix, or several rates that are weighed."""
 
 from __future__ import annotations
 

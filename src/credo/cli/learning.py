@@ -161,7 +161,7 @@ def _begin(request: Request, source: RowSource, earlier: Session | None) -> tupl
         sentences.append(
             f"continuing {request.run.resume}, which has learned from {session.rows_used:,} rows"
         )
-    session.chunk = source.rows_at_once(0 if session.members else session.size)
+    session.chunk = source.suit(session.largest)
     return session, sentences
 
 

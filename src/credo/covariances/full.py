@@ -5,9 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from typing import ClassVar, Literal, TypeAlias
 
-import jax
 import jax.numpy as jnp
-import jax.scipy.linalg as jsl
 
 from credo.core.errors import require_choice
 from credo.core.records import record, static_field
@@ -15,6 +13,7 @@ from credo.core.trees import as_like
 from credo.core.types import Array
 from credo.covariances.extra_roles import Collapsible, Invertible
 from credo.covariances.family import Family
+from credo.covariances.full_steps import narrowed, vouched
 from credo.covariances.roles import Covariance, Readable
 from credo.linalg.gains import attenuate, kalman_weights
 from credo.linalg.jacobians import DenseRows, Rows, as_rows
@@ -22,6 +21,7 @@ from credo.linalg.matrices import (
     cholesky,
     crossed,
     framed,
+    identity,
     log_det,
     psd_root,
     raised,
@@ -118,24 +118,9 @@ class FullCovariance(Covariance, Invertible, Collapsible):
         if factor.shape[0] < self.size:
             return self._gain(array, residual, root)
         old_root = self.as_root()
-        new_root = _narrowed(old_root, factor @ old_root)
-        shift = _vouched(new_root @ (new_root.T @ (residual @ array)), new_root, new_root)
+        new_root = narrowed(old_root, factor @ old_root)
+        shift = vouched(new_root @ (new_root.T @ (residual @ array)), new_root, new_root)
         return shift, self.with_root(new_root)
-
-
-def _vouched(shift: Array, left: Array, right: Array) -> Array:
-    """The move of the mean (P,), or NaN where the product left' right of rows (k, P) may not be finite.
-
-    The rows of an update are products with the whole covariance, so they show whatever is not finite in it.
-    """
-    bound = left.shape[0] * jnp.max(jnp.abs(left)) * jnp.max(jnp.abs(right))
-    return jnp.where(jnp.isfinite(jax.lax.stop_gradient(bound)), shift, jnp.nan)
-
-
-def _narrowed(root: Array, white: Array) -> Array:
-    """A root of inv(inv(W W') + B' B), given B W: W L'^-1 with L L' = I + W' B' B W. Cost: P^3."""
-    chol = cholesky(jnp.eye(root.shape[0], dtype=root.dtype) + white.T @ white)
-    return jsl.solve_triangular(chol, root.T, lower=True).T
 
 
 @record
@@ -183,7 +168,7 @@ class RootCovariance(FullCovariance):
 
     def _narrow(self, whitened: Array) -> Array:
         """(I + L)^-1 L^-1 A' as rows (k, P), given A' = B W."""
-        eye = jnp.eye(whitened.shape[0], dtype=self.root.dtype)
+        eye = identity(whitened.shape[0], self.root.dtype)
         chol = cholesky(eye + whitened @ whitened.T)
         inner = solve_lower(chol, solve_lower(eye + chol, eye), transpose=True)
         return inner @ whitened
@@ -194,12 +179,12 @@ class RootCovariance(FullCovariance):
         cross = self._color(white)
         shift = kalman_weights(root, residual, white @ white.T) @ cross
         left, right = attenuate(root, cross), self._narrow(attenuate(root, white))
-        return _vouched(shift, left, right), RootCovariance(self.root - crossed(left, right))
+        return vouched(shift, left, right), RootCovariance(self.root - crossed(left, right))
 
     def add_precision(self, precision: Array) -> RootCovariance:
         """Exact, by one Cholesky factor and one triangular solve. Cost: P^3."""
         sd = safe_sqrt(jnp.broadcast_to(precision, (self.size,)))
-        return RootCovariance(_narrowed(self.root, sd[:, None] * self.root))
+        return RootCovariance(narrowed(self.root, sd[:, None] * self.root))
 
     def affine(self, scale: Array, noise: Array) -> RootCovariance:
         """Exact, by a QR decomposition of [a W, sqrt(d) I]. Cost: P^3."""
@@ -286,7 +271,7 @@ class DenseCovariance(FullCovariance):
 
     def _halve(self, cross: Array, inner: Array) -> Array:
         """The rows H (k, P) in S - H' H, given B S and B S B'."""
-        chol = cholesky(jnp.eye(inner.shape[0], dtype=self.matrix.dtype) + inner)
+        chol = cholesky(identity(inner.shape[0], self.matrix.dtype) + inner)
         return solve_lower(chol, cross)
 
     def _gain(self, rows: Array, residual: Array, root: Array) -> tuple[Array, FullCovariance]:
@@ -296,7 +281,7 @@ class DenseCovariance(FullCovariance):
         shift = kalman_weights(root, residual, inner) @ cross
         gram = attenuate(root, attenuate(root, inner).T)
         half = self._halve(attenuate(root, cross), gram)
-        return _vouched(shift, half, half), DenseCovariance(self.matrix - crossed(half, half))
+        return vouched(shift, half, half), DenseCovariance(self.matrix - crossed(half, half))
 
     def add_precision(self, precision: Array) -> DenseCovariance:
         """Exact, by one Cholesky factor, a triangular solve and a product. Cost: P^3.

@@ -274,11 +274,11 @@ class Learner(Expecting[B], ABC):
         """
 
     def scaled_predictive(self, belief: B, x: PyTree, scale: ArrayLike) -> Predictive:
-        """The forecast in which the variance of what is believed, but not that of the noise, is `scale` times.
+        """The forecast in which the variance that is due to the belief is multiplied by `scale`.
 
         Arguments:
             belief, x: as for `predictive`.
-            scale: at least 0; 0 trusts the mean of the belief, and 1 the belief.
+            scale: at least 0; with 0 the mean of the belief is trusted, with 1 the belief.
 
         Returns:
             The forecast. A learner without a variance has one for all scales, which this default gives.

@@ -172,6 +172,12 @@ class MixturePredictive(Predictive):
         each = jax.vmap(lambda eta: self.likelihood.cdf(eta, value))(self.etas)
         return self._average(each)
 
+    def sharper(self, factor: Array) -> Predictive:
+        """The mixture over factor * eta, for classes."""
+        if not isinstance(self.likelihood, Classifier):
+            return super().sharper(factor)
+        return replace(self, etas=as_like(factor, self.etas) * self.etas)
+
     @verb
     def quantile(self, p: ArrayLike) -> Array:
         """The quantile by bisection on the distribution function, among whole numbers if y is discrete."""

@@ -63,7 +63,7 @@ class OpenCategorical(LikelihoodBase):
     def _logits(self, eta: Array) -> Array:
         """The logits of all slots."""
         full = jnp.concatenate([jnp.zeros(1, eta.dtype), eta]) if self.reference else eta
-        return jnp.where(jnp.arange(self.slots) < self.known, full, jnp.asarray(_NEVER, eta.dtype))
+        return jnp.where(jnp.arange(self.slots) < jnp.asarray(self.known, int), full, jnp.asarray(_NEVER, eta.dtype))
 
     def _outputs(self, rows: Array) -> Array:
         """The rows that belong to outputs of the model."""
@@ -79,7 +79,7 @@ class OpenCategorical(LikelihoodBase):
     def observed(self, y: PyTree) -> Array:
         """Whether y is the label of a known class."""
         array = jnp.asarray(y)
-        return jnp.all((array >= 0) & (array < self.known))
+        return jnp.all((array >= 0) & (array < jnp.asarray(self.known, array.dtype)))
 
     def log_prob(self, eta: Array, y: PyTree) -> Array:
         """The log-softmax of the label's logit."""

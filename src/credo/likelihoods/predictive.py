@@ -97,6 +97,13 @@ class Predictive:
         """
         raise self._missing("heavier(df)")
 
+    def sharper(self, factor: Array) -> Predictive:
+        """The forecast of classes for outputs that are multiplied by a factor, above 0.
+
+        Forecasts of classes by outputs have one, and mixtures of them.
+        """
+        raise self._missing("sharper(factor)")
+
     def _missing(self, member: str) -> CredoError:
         """The refusal of a member that the subclass does not write."""
         name = type(self).__name__
@@ -170,6 +177,10 @@ class PredictiveRows(Predictive):
     def heavier(self, df: Array) -> PredictiveRows:
         """The rows with heavier tails."""
         return PredictiveRows(jax.vmap(lambda row: row.heavier(df))(self.rows))
+
+    def sharper(self, factor: Array) -> PredictiveRows:
+        """The rows, sharper."""
+        return PredictiveRows(jax.vmap(lambda row: row.sharper(factor))(self.rows))
 
     @verb
     def quantile(self, p: ArrayLike) -> Array:

@@ -96,6 +96,10 @@ class WeightedPredictive(Predictive):
         """The mixture of the parts with heavier tails, whose mean and variance are those of this mixture."""
         return WeightedPredictive(each(lambda part: part.heavier(df), self.parts), self.log_weights)
 
+    def sharper(self, factor: Array) -> WeightedPredictive:
+        """The mixture of the sharper parts."""
+        return WeightedPredictive(each(lambda part: part.sharper(factor), self.parts), self.log_weights)
+
     @verb
     def quantile(self, p: ArrayLike) -> Array:
         """The quantile, by bisection on the distribution function, for one output."""

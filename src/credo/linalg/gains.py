@@ -5,10 +5,8 @@ A root A is a matrix (k, m), or the diagonal (k,) of a diagonal one.
 
 from __future__ import annotations
 
-import jax.numpy as jnp
-
 from credo.core.types import Array
-from credo.linalg.matrices import solve
+from credo.linalg.matrices import identity, solve
 
 __all__ = ["attenuate", "bend", "kalman_weights"]
 
@@ -42,5 +40,5 @@ def kalman_weights(root: Array, residual: Array, inner: Array) -> Array:
     Returns:
         w (k,). Cost k^3.
     """
-    system = jnp.eye(inner.shape[0], dtype=inner.dtype) + bend(root, inner)
+    system = identity(inner.shape[0], inner.dtype) + bend(root, inner)
     return solve(system, residual)

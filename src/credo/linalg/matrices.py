@@ -9,6 +9,8 @@ costs more than a whole step of a small filter, and keeps the compiler from merg
 
 from __future__ import annotations
 
+import functools
+
 import jax
 import jax.numpy as jnp
 import jax.scipy.linalg as jsl
@@ -22,6 +24,7 @@ __all__ = [
     "crossed",
     "eigh",
     "framed",
+    "identity",
     "inverse",
     "inverse_gram",
     "log_det",
@@ -79,6 +82,28 @@ def crossed(left: Array, right: Array) -> Array:
 def symmetric(matrix: Array) -> Array:
     """The symmetric part of a square matrix."""
     return matrix if matrix.shape[-1] == 1 else 0.5 * (matrix + matrix.T)
+
+
+_SMALL = 64
+"""Up to here an identity matrix is a constant of the program, which holds all of its numbers."""
+
+
+def identity(size: int, dtype: DTypeLike) -> Array:
+    """The identity matrix (n, n), for small n as one constant for all of a program.
+
+    In a scan, XLA moves every `jnp.eye` out of the loop on its own, and then no longer sees that what two
+    parts of a step compute from it is the same, such as a factor that a forecast and an update both need.
+    """
+    if size > _SMALL:
+        return jnp.eye(size, dtype=dtype)
+    return jnp.asarray(_identity(size, np.dtype(dtype)))
+
+
+@functools.lru_cache(maxsize=64)
+def _identity(size: int, dtype: np.dtype) -> np.ndarray:
+    eye = np.eye(size, dtype=dtype)
+    eye.setflags(write=False)
+    return eye
 
 
 def framed(matrix: Array, scale: Array) -> Array:
@@ -202,14 +227,14 @@ def solve_lower(chol: Array, rows: Array, *, transpose: bool = False) -> Array:
         return rows / chol.reshape((1,) * rows.ndim)
     mode = 1 if transpose else 0
     if rows.ndim == 2 and rows.shape[1] > 2 * rows.shape[0]:
-        eye = jnp.eye(chol.shape[0], dtype=chol.dtype)
+        eye = identity(chol.shape[0], chol.dtype)
         return jsl.solve_triangular(chol, eye, lower=True, trans=mode) @ rows
     return jsl.solve_triangular(chol, rows, lower=True, trans=mode)
 
 
 def inverse_gram(gram: Array) -> Array:
     """inv(I + G) for a Gram matrix G (k, k)."""
-    eye = jnp.eye(gram.shape[0], dtype=gram.dtype)
+    eye = identity(gram.shape[0], gram.dtype)
     chol = cholesky(eye + symmetric(gram))
     return solve_lower(chol, solve_lower(chol, eye), transpose=True)
 

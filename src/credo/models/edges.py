@@ -34,8 +34,9 @@ class OrientedEdges:
 
     It is one convolution with fixed filters, a non-linearity, pooling and a normalisation, with nothing to
     learn. A small shift, another contrast or another stroke change h little, so a *linear* network of it
-    learns from few images. Source: Dalal and Triggs 2005, histograms of oriented gradients. One pass of
-    `credo.bong` over 2,000 digits gives an error of .05 and an NLPD of .17; the pixels give .13 and .47.
+    learns from few images. Source: Dalal and Triggs 2005, histograms of oriented gradients. After one pass of
+    `credo.bong` over 2,000 digits, a linear network has an error of .05 and an NLPD of .17 by edges, and of
+    .14 and .47 by pixels.
 
     Attributes:
         network: a network for vectors, such as `Linear` or `MLP`.

@@ -17,6 +17,7 @@ from credo.likelihoods import Likelihood
 from credo.likelihoods import Rows as JointRows
 from credo.likelihoods.base import LikelihoodBase
 from credo.linalg.jacobians import DenseRows, OuterRows, Rows
+from credo.linalg.matrices import identity
 from credo.models.affine import is_affine
 from credo.models.networks import MLP, Linear
 
@@ -233,7 +234,7 @@ class Model:
         # The derivative is taken in the tree and laid out once: through the vector, every leaf's part would
         # be padded to P.
         eta, pullback = jax.vjp(lambda params: self._eta(params, x), unravel(vector))
-        (tree,) = jax.vmap(pullback)(jnp.eye(eta.shape[0], dtype=eta.dtype))
+        (tree,) = jax.vmap(pullback)(identity(eta.shape[0], eta.dtype))
         return eta, _flat(tree, vector)
 
     def gradients(

@@ -19,6 +19,7 @@ from credo.core.keys import as_key
 from credo.core.records import record, static_field
 from credo.core.types import Array, ArrayLike, Key, PyTree
 from credo.linalg.jacobians import OuterRows
+from credo.linalg.matrices import identity
 
 __all__ = ["CNN", "MLP", "Activation", "BlendedMLP", "Linear"]
 
@@ -133,7 +134,7 @@ class MLP(_Network):
 
         still = [jnp.zeros_like(layer["b"]) for layer in params]
         eta, pullback, inputs = jax.vjp(outputs, still, has_aux=True)
-        (deltas,) = jax.vmap(pullback)(jnp.eye(eta.shape[0], dtype=eta.dtype))
+        (deltas,) = jax.vmap(pullback)(identity(eta.shape[0], eta.dtype))
         ones = jnp.ones(1, eta.dtype)
         augmented = [jnp.concatenate([ones, h.astype(eta.dtype)])[None, :] for h in inputs]
         hidden, last = tuple(d[None] for d in deltas[:-1]), jnp.ones((1, eta.shape[0]), eta.dtype)

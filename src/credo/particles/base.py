@@ -280,8 +280,9 @@ class ParticleLearner(OutputLearner[Particles]):
     def scaled_predictive(self, belief: Particles, x: PyTree, scale: ArrayLike) -> Predictive:
         """The default forecast; a mixture over particles is narrower or wider in their outputs."""
         forecast = self.predictive(belief, x, None, None, None)
-        mixture = isinstance(forecast, MixturePredictive)
-        return forecast.scaled(scale) if mixture else super().scaled_predictive(belief, x, scale)
+        if isinstance(forecast, MixturePredictive):
+            return forecast.scaled(scale)
+        return super().scaled_predictive(belief, x, scale)
 
     def expectation(self, belief: Particles, x: PyTree) -> Expectation:
         """The expected observations of the particles, with their weights."""

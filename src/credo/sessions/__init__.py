@@ -11,24 +11,38 @@ Settings with numbers are records, `Network`, `Posterior` and `Drift`, which are
 """
 
 from credo.sessions.architecture import Network, NetworkKind
+from credo.sessions.auto import Auto, auto
 from credo.sessions.change_steps import Steps
 from credo.sessions.change_tally import ChangeSummary, ChangeTally
 from credo.sessions.cutting import after_line
 from credo.sessions.drift import Drift, DriftKind
 from credo.sessions.encoding import Block, Encoding, ImageEncoding, Images, TableEncoding
 from credo.sessions.forecasts import Forecasts
+from credo.sessions.image_members import ImageMember
 from credo.sessions.intake import Rows
+from credo.sessions.members import Breadth, Member
 from credo.sessions.places import Progress
 from credo.sessions.posterior import Posterior, PosteriorKind
 from credo.sessions.resolution import resolve
 from credo.sessions.row_sources import ColumnOptions, RowSource, open_dataset, open_file
 from credo.sessions.session import Session
-from credo.sessions.settings import METHODS, MethodName, Options, SavedSettings, Settings, TaskName
+from credo.sessions.settings import (
+    METHODS,
+    BudgetName,
+    MethodName,
+    Options,
+    SavedSettings,
+    Settings,
+    TaskName,
+)
 from credo.sessions.tally import Tally
 
 __all__ = [
     "METHODS",
+    "Auto",
     "Block",
+    "Breadth",
+    "BudgetName",
     "ChangeSummary",
     "ChangeTally",
     "ColumnOptions",
@@ -37,7 +51,9 @@ __all__ = [
     "Encoding",
     "Forecasts",
     "ImageEncoding",
+    "ImageMember",
     "Images",
+    "Member",
     "MethodName",
     "Network",
     "NetworkKind",
@@ -55,6 +71,7 @@ __all__ = [
     "Tally",
     "TaskName",
     "after_line",
+    "auto",
     "open_dataset",
     "open_file",
     "resolve",

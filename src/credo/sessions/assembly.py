@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import math
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
 
 import jax
@@ -51,6 +50,7 @@ from credo.sessions import defaults
 from credo.sessions.auto import bank_of, learned_noise
 from credo.sessions.drift import Drift
 from credo.sessions.growth import slots
+from credo.sessions.image_members import ImageMember, image_bank, image_members_of
 from credo.sessions.members import Breadth, Member, members_of
 from credo.sessions.networks import first_parameters, network, outputs_of, prior_variances
 from credo.sessions.posterior import Posterior
@@ -108,14 +108,20 @@ def _bank(
 ) -> tuple[SessionLearner, Belief]:
     """The bank of a setting and its prior belief, by one compiled program."""
 
+    outputs = outputs_of(settings.task, classes, first)
+    if len(shape) > 1:
+        pictures = image_members_of(_breadth(settings))
+        law = _likelihood(settings, classes, first)
+        bank = image_bank(pictures, law, shape, outputs, settings.seed, task=settings.task, start=start)
+        return bank, bank.init()
+
     def likelihood(member: Member) -> LikelihoodBase:
         return (
             learned_noise(member) if settings.task == "regression" else _likelihood(settings, classes, first)
         )
 
-    outputs = outputs_of(settings.task, classes, first)
     learner = bank_of(
-        members(settings, shape, classes, first),
+        members_of(settings.task, shape[0], outputs_of(settings.task, first or classes), _breadth(settings)),
         likelihood,
         shape,
         outputs,
@@ -128,7 +134,13 @@ def _bank(
     return learner, belief
 
 
-def members(settings: Settings, shape: tuple[int, ...], classes: int, first: int = 0) -> tuple[Member, ...]:
+def _breadth(settings: Settings) -> Breadth:
+    return "wide" if settings.model.kind == "wide-bank" else "default"
+
+
+def members(
+    settings: Settings, shape: tuple[int, ...], classes: int, first: int = 0
+) -> tuple[Member | ImageMember, ...]:
     """The members of the bank of a setting; none where the learner is a single one.
 
     Arguments:
@@ -136,9 +148,11 @@ def members(settings: Settings, shape: tuple[int, ...], classes: int, first: int
     """
     if not settings.model.banked:
         return ()
-    outputs = outputs_of(settings.task, first or classes)
-    breadth: Breadth = "wide" if settings.model.kind == "wide-bank" else "default"
-    return members_of(settings.task, math.prod(shape), outputs, breadth)
+    if len(shape) > 1:
+        return image_members_of(_breadth(settings))
+    return members_of(
+        settings.task, shape[0], outputs_of(settings.task, first or classes), _breadth(settings)
+    )
 
 
 def _model(settings: Settings, shape: tuple[int, ...], classes: int, first: int) -> Model:

@@ -17,6 +17,7 @@ from credo.likelihoods import Bernoulli, Categorical, HeteroscedasticNormal, Nor
 from credo.likelihoods.base import LikelihoodBase
 from credo.models import Clipped, Model
 from credo.sessions import defaults
+from credo.sessions.architecture import Network
 from credo.sessions.members import Breadth, Member, members_of
 from credo.sessions.networks import count_parameters, first_parameters, network, prior_variances
 from credo.sessions.settings import TaskName
@@ -106,7 +107,7 @@ def auto(
 
 
 def learned_noise(member: Member) -> Normal | HeteroscedasticNormal:
-    """A normal likelihood whose variance is learned: one that is forgotten, or one that follows the inputs."""
+    """A normal likelihood that learns its variance: one number that is forgotten, or one by the inputs."""
     if member.noise == "input":
         return HeteroscedasticNormal()
     shape, scale, _ = defaults.NOISE
@@ -138,17 +139,22 @@ def bank_of(
     """
     least = outputs if least is None else least
     learners, begins, spreads = [], [], []
+    drawn: dict[tuple[Network, bool], Any] = {}
     scales, tails = defaults.SCALES[task]
+    sharpness = defaults.SHARPNESS if task == "classification" else ()
     for member in members:
         law, own = likelihood(member), member.noise == "input"
         net = network(member.network, outputs + own, shape, seed, member.activation)
-        params = first_parameters(net, shape, seed, start)
+        kind = (member.network, own)  # networks of a kind begin alike, whatever their non-linearity
+        if kind not in drawn:
+            drawn[kind] = first_parameters(net, shape, seed, start)
+        params = drawn[kind]
         model = Model(Clipped(net, member.clip), law)
         # a walk also where its variance is 0, so that all members of a network share one program
         walk = PriorBound(RandomWalk(member.walk))
         family = _family(count_parameters(member.network, least + own, shape), least + own)
         inner = RecursiveLearner(model, family, dynamics=walk)
-        learners.append(Calibrated(inner, scales, () if own else tails, defaults.SCALE_SWITCHING))
+        learners.append(Calibrated(inner, scales, () if own else tails, defaults.SCALE_SWITCHING, sharpness))
         begins.append(params)
         spreads.append(prior_variances(net, params, member.prior_var))
     return Auto(learners, defaults.SWITCHING, begin=Each(tuple(begins)), spread=Each(tuple(spreads)))

@@ -1,4 +1,4 @@
-"""Parts of chunks: the rows after a place in the source, the first few rows, and rows from one to another."""
+"""Parts of chunks: the rows after a place in the source, and the first few rows."""
 
 from __future__ import annotations
 
@@ -10,28 +10,7 @@ import numpy as np
 from credo.sessions.encoding import Images
 from credo.tables import Chunk
 
-__all__ = ["after_line", "at_most", "last_line", "part"]
-
-
-def part(chunk: Chunk, start: int, stop: int) -> Chunk:
-    """Rows start..stop of a chunk. The bad rows of the chunk belong to the part with the row before them.
-
-    Arguments:
-        chunk: the chunk.
-        start, stop: the places of the first row and of the one after the last.
-
-    Example:
-        >>> part(Chunk({"a": [1, 2, 3]}, np.array([2, 3, 4])), 1, 3).columns
-        {'a': [2, 3]}
-    """
-    if start == 0 and stop >= len(chunk):
-        return chunk
-    rows = slice(start, stop)
-    after = int(chunk.lines[start]) if start else -1
-    upto = int(chunk.lines[stop]) if stop < len(chunk) else 1 << 62
-    bad = [row for row in chunk.bad if after < row.line < upto]
-    columns = {name: cells[rows] for name, cells in chunk.columns.items()}
-    return dataclasses.replace(chunk, columns=columns, lines=chunk.lines[rows], bad=bad)
+__all__ = ["after_line", "at_most", "last_line"]
 
 
 def last_line(rows: Chunk | Images) -> int:
@@ -61,7 +40,7 @@ def after_line(chunks: Iterable[Chunk], line: int) -> Iterator[Chunk]:
             continue
         start = int(np.searchsorted(chunk.lines, line, side="right"))
         bad = [row for row in chunk.bad if row.line > line]
-        yield dataclasses.replace(part(chunk, start, len(chunk)), bad=bad)
+        yield dataclasses.replace(chunk.part(start, len(chunk)), bad=bad)
 
 
 def at_most(chunks: Iterable[Chunk], count: int) -> Iterator[Chunk]:
@@ -81,7 +60,7 @@ def at_most(chunks: Iterable[Chunk], count: int) -> Iterator[Chunk]:
         if not count:
             yield chunk
             continue
-        yield part(chunk, 0, left)
+        yield chunk.part(0, left)
         left -= min(left, len(chunk))
         if left <= 0:
             return

@@ -23,6 +23,7 @@ __all__ = [
     "IMAGE_ROWS",
     "ITERATIONS",
     "LEARNING_RATE",
+    "LONGEST_CHUNK",
     "LONG_CHUNK",
     "MEMORY_LIMIT",
     "MIXTURE",
@@ -32,10 +33,13 @@ __all__ = [
     "SCALES",
     "SCALE_SWITCHING",
     "SCHEMA_ROWS",
+    "SHARPNESS",
     "SMALL",
     "SWITCHING",
     "TABLE_CHUNK",
     "TEST_ROWS",
+    "TINY",
+    "USUAL",
     "activation",
     "drift",
     "model",
@@ -55,11 +59,12 @@ SCHEMA_ROWS = 1000
 TABLE_CHUNK, IMAGE_CHUNK = 100, 20
 """Rows per compiled call, which sets how often progress is shown; results do not depend on it."""
 
-LONG_CHUNK = 1000
-"""The most rows of a table in a chunk, and in a compiled call of a small learner."""
+LONG_CHUNK, LONGEST_CHUNK = 1000, 2000
+"""The most rows of a table in a chunk, and in a compiled call, of a small learner and of a tiny one."""
 
-SMALL = 2000
-"""The most parameters of a small learner, whose belief is moved at next to no cost."""
+SMALL, TINY = 2000, 100
+"""The most parameters of a small learner, whose belief is moved at next to no cost, and of a tiny one, whose
+rows cost a few microseconds."""
 
 FULL_LIMIT, FULL_MOVING_LIMIT = 700, 64
 """The most parameters for which the whole covariance is kept: as a rule, and where a row costs P^3
@@ -69,15 +74,19 @@ FULL_COST, BANK_RANK = 300_000, 20
 """Members of a bank keep the whole covariance where C P^2 is at most this, and elsewhere a low rank."""
 
 SWITCHING = (1e-4, 1e-3, 1e-2)
-"""How probable it is that another member of a bank takes over before a row; which of these is weighed, too."""
+"""How probable it is that another member of a bank takes over before a row: rates that are weighed, too."""
 
 SCALES: dict[TaskName, tuple[tuple[float, ...], tuple[float, ...]]] = {
-    "classification": ((0.0, 0.03, 0.1, 0.3, 1.0), ()),
-    "regression": ((0.0, 0.1, 0.3, 1.0), (4.0,)),
-    "count": ((0.0, 0.1, 0.3, 1.0), ()),
+    "classification": ((0.0, 0.1, 1.0), ()),
+    "regression": ((0.0, 1.0), (2.5, 5.0)),
+    "count": ((0.0, 0.3, 1.0), ()),
 }
 """By how much the members of a bank may scale the variance of their outputs, and the degrees of freedom of
 heavier tails that they may have."""
+
+SHARPNESS = (1.3, 2.0)
+"""How much more sharply than their mean the members of a bank may forecast classes: a mean that is on its way
+from the prior is too cautious."""
 
 SCALE_SWITCHING = 1e-3
 """How probable it is that another scale is right before a row."""
@@ -134,13 +143,20 @@ MEMORY_LIMIT = 4 * 20_000**2
 """The most bytes that a belief may take: the size of one full covariance of 20,000 parameters."""
 
 
-def model(images: bool) -> str:
-    """The network, which has two hidden layers for images and one for tables.
+USUAL = "bank"
+"""What learns from a table where nothing is chosen: a bank, or a single network."""
+
+
+def model(images: bool, fast: bool = False) -> str:
+    """The network of a single learner: two hidden layers for images, one for tables, none where time counts.
 
     Arguments:
         images: whether rows are images.
+        fast: whether a table has so many rows that a linear model is asked for.
     """
-    return "mlp:50,50" if images else "mlp:20"
+    if images:
+        return "mlp:50,50"
+    return "linear" if fast else "mlp:20"
 
 
 def posterior(parameters: int, images: bool, cubic: bool) -> str:

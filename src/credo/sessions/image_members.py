@@ -66,6 +66,10 @@ MORE_MEMBERS: tuple[ImageMember, ...] = (
 """What a wide bank has besides."""
 
 
+SHARPNESS = (1.2, 1.6)
+"""How much more sharply than the belief classes may be forecast: its mean is on its way from the prior."""
+
+
 def image_members_of(breadth: Breadth = "default") -> tuple[ImageMember, ...]:
     """The members of a bank for images.
 
@@ -109,13 +113,14 @@ def image_bank(
         (True, (2,))
     """
     scales, tails = defaults.SCALES[task]
+    sharpness = SHARPNESS if task == "classification" else ()
     learners, begins = [], []
     for member in members:
         widths = member.network.widths
         net = MLP(outputs, widths, defaults.activation(images=True)) if widths else Linear(outputs)
         seen = OrientedEdges(net) if member.sight == "edges" else net
         inner = RecursiveLearner(Model(seen, likelihood), LowRank(member.rank))
-        learners.append(Calibrated(inner, scales, tails, defaults.SCALE_SWITCHING))
+        learners.append(Calibrated(inner, scales, tails, defaults.SCALE_SWITCHING, sharpness))
         params = seen.init(jax.random.key(seed), shape)
         if start is not None:
             params[-1]["b"] = params[-1]["b"] + start

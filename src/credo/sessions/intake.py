@@ -11,7 +11,6 @@ from narwhals.typing import IntoFrame
 
 from credo.core.errors import DataError
 from credo.sessions import defaults
-from credo.sessions.cutting import part
 from credo.sessions.encoding import Block, Encoding, Images
 from credo.tables import Chunk, from_frame
 
@@ -111,7 +110,7 @@ def segments(rows: Rows, encoding: Encoding) -> Iterator[Block]:
         blank = ~encoding.observed(chunk)
         ends = [*(np.flatnonzero(np.diff(blank)) + 1).tolist(), len(chunk)]
         for start, stop in zip([0, *ends], ends, strict=False):
-            some = part(chunk, start, stop)
+            some = chunk.part(start, stop)
             learned = encoding.encode(some, learn=True)
             yield learned
             if len(some) and blank[start]:

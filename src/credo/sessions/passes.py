@@ -27,6 +27,7 @@ __all__ = [
     "cuts",
     "forecast_rows",
     "judge_rows",
+    "largest_member",
     "learn_rows",
     "of_classes",
     "pad",
@@ -209,9 +210,19 @@ def _moments(belief: Belief) -> tuple[Array, Array]:
 
 def parameter_count(belief: Belief) -> int:
     """The number P of parameters, of all members of a bank together."""
-    if isinstance(belief, Bank) and isinstance(belief.beliefs, Groups):
-        return sum(
-            len(group) * part.size
-            for part, group in zip(belief.beliefs.parts, belief.beliefs.places, strict=True)
-        )
-    return int((belief.beliefs if isinstance(belief, Bank) else belief).size)
+    return sum(count * size for count, size in _sizes(belief))
+
+
+def largest_member(belief: Belief) -> int:
+    """The number of parameters of the largest member of a bank, or of the belief."""
+    return max(size for _, size in _sizes(belief))
+
+
+def _sizes(belief: Belief) -> list[tuple[int, int]]:
+    """How many members there are of each kind, and their number of parameters; a mixture counts once."""
+    beliefs: Any = belief.beliefs if isinstance(belief, Bank) else belief
+    if isinstance(beliefs, Groups):
+        return [
+            (len(group), int(part.size)) for part, group in zip(beliefs.parts, beliefs.places, strict=True)
+        ]
+    return [(1, int(beliefs.size))]

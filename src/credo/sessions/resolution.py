@@ -57,14 +57,14 @@ def resolve(
         ('mlp:20', 'full', 'run-length:0.005,5')
     """
     images = len(shape) > 1
-    bank = _bank(options, images)
+    bank = _bank(options)
     if bank is not None:
         return _settings_of_bank(bank, options, task, shape, classes)
     method = _method(options)
     curvature = _curvature(options, method)
     iterations = _iterations(options, method)
     rate = _learning_rate(options, method)
-    model = Network.parse(_chosen(options.model) or defaults.model(images))
+    model = Network.parse(_chosen(options.model) or defaults.model(images, options.budget == "fast"))
     wanted = _chosen(options.posterior)
     wanted = None if wanted is None else Posterior.parse(wanted)
     noise_var = _noise_var(options, task)
@@ -98,7 +98,7 @@ _OF_ONE = tuple(name for name in Options.__dataclass_fields__ if name not in ("m
 """The options of a single learner."""
 
 
-def _bank(options: Options, images: bool) -> Network | None:
+def _bank(options: Options) -> Network | None:
     """The bank that the options ask for, or None for a single learner."""
     budget = options.budget
     if budget is not None:
@@ -111,11 +111,12 @@ def _bank(options: Options, images: bool) -> Network | None:
     asked = f"`model={str(network)!r}`" if network is not None and network.banked else f"`budget={budget!r}`"
     wants = (network is not None and network.banked) or budget in ("default", "thorough")
     if not wants:
-        return None if single or budget == "fast" or images else Network("bank")
+        usual = Network.parse(defaults.USUAL)
+        return usual if usual.banked and not (single or budget == "fast") else None
     if single:
         raise CredoError(
-            f"`{single[0]}={getattr(options, single[0])!s}` is for a single learner, and {asked} is a bank of "
-            "several, which have their own; use `budget='fast'`.",
+            f"`{single[0]}={getattr(options, single[0])!s}` is for a single learner, and {asked} is a bank "
+            "of several, which have their own; use `budget='fast'`.",
             field=single[0],
         )
     if network is not None and network.banked and budget is not None:
@@ -128,6 +129,8 @@ def _settings_of_bank(
 ) -> Settings:
     settings = Settings(task, bank, None, "bong", "lin-hess", Drift(), 1.0, None, None, _seed(options))
     outputs = outputs_of(task, classes)
+    if len(shape) > 1:
+        return settings
     for member in {one.network: one for one in members_of(task, math.prod(shape), outputs)}.values():
         size = count_parameters(member.network, outputs, shape)
         require_memory(

@@ -1,4 +1,4 @@
-"""Where a chunk begins anew: at a new class, and where the first targets have said in which units they are."""
+"""Where a chunk begins anew: at a new class, and once the first targets have said what their units are."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def limit(settings: Settings, encoding: Encoding) -> None:
 
 
 def starts(session: Session, y: np.ndarray) -> list[int]:
-    """The rows at which a chunk begins: the first of each new class, and the first after the warm-up of numbers.
+    """The rows at which a chunk begins: the first of each new class, the first number after the warm-up.
 
     Arguments:
         session: the session before these rows.

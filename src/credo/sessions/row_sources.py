@@ -59,11 +59,10 @@ class RowSource:
         test: the held-out rows, in chunks; empty where there are none.
         sentences: what the user should know about the source.
         shuffled: whether the rows were shuffled by the seed.
-        chunk: the number of rows in a chunk.
+        sizes: how many rows there are in its chunks.
         order: the order of the rows of a named data set.
         after: the line up to which rows were left out.
         share: how much of the source was read, from 0 to 1; None where that is not known.
-        most: the most rows in a chunk; the chunks of a long source grow.
 
     Example:
         >>> source = open_dataset("wine")
@@ -79,19 +78,25 @@ class RowSource:
     test: list[Chunk | Images] = dataclasses.field(default_factory=list)
     sentences: list[str] = dataclasses.field(default_factory=list)
     shuffled: bool = False
-    chunk: int = defaults.TABLE_CHUNK
+    sizes: ChunkSize = dataclasses.field(default_factory=lambda: ChunkSize(defaults.TABLE_CHUNK))
     order: str = ""
     after: int = 0
     share: Callable[[], float | None] = lambda: None
-    most: int = 0
 
-    def rows_at_once(self, parameters: int) -> int:
-        """How many rows a compiled call takes, for a learner with so many parameters.
+    def suit(self, parameters: int) -> int:
+        """Let the chunks grow as long as suits a learner with so many parameters.
 
         A call costs as much as learning a few rows. But rows that it lacks cost something too: as much as
-        moving the belief, which is large where there are many parameters.
+        moving the belief, which is large where there are many parameters. And a chunk should take well below
+        a second, since progress is shown after each.
+
+        Returns:
+            How many rows a compiled call takes.
         """
-        return max(self.chunk, self.most) if parameters <= defaults.SMALL else self.chunk
+        sizes = self.sizes
+        longest = defaults.LONGEST_CHUNK if parameters <= defaults.TINY else defaults.LONG_CHUNK
+        sizes.most = max(sizes.rows, min(sizes.most, longest))
+        return sizes.most if parameters <= defaults.SMALL else sizes.rows
 
 
 def open_dataset(
@@ -136,8 +141,9 @@ def open_dataset(
         raise CredoError(f"target is for files; the data set {name!r} has its own target.", field="target")
     whole = load(name)
     total, images = len(whole), whole.x.ndim > 2
-    longest = chunk or (defaults.IMAGE_CHUNK if images else defaults.LONG_CHUNK)
+    longest = chunk or (defaults.IMAGE_CHUNK if images else defaults.LONGEST_CHUNK)
     chunk = chunk or (defaults.IMAGE_CHUNK if images else defaults.TABLE_CHUNK)
+    sizes = ChunkSize(chunk, longest)
     most = (defaults.IMAGE_ROWS if images else 0) if limit is None else limit
     rest = max(total - after, 0)
     count = min(rest, most) if most else rest
@@ -161,19 +167,18 @@ def open_dataset(
                 f"{most:,} of its {len(held):,} test rows, drawn by the seed, are scored at the end"
             )
             held = held.rows(np.sort(np.random.default_rng(seed).permutation(len(held))[:most]))
-        test = list(_chunks(held, chunk, chunk))
+        test = list(_chunks(held, ChunkSize(chunk)))
     return RowSource(
         name,
-        _chunks(data, chunk, longest, after),
+        _chunks(data, sizes, after),
         encoding or _encoding(data, columns),
         count,
         not shuffled,
         test,
         sentences,
         shuffled,
-        chunk,
+        sizes,
         order_of(shuffled, seed),
-        most=longest,
     )
 
 
@@ -208,9 +213,9 @@ def _target_name(data: Dataset) -> str:
     return rest[0] if len(rest) == 1 else "target"
 
 
-def _chunks(data: Dataset, size: int, most: int, after: int = 0) -> Iterator[Chunk | Images]:
+def _chunks(data: Dataset, sizes: ChunkSize, after: int = 0) -> Iterator[Chunk | Images]:
     """The rows in chunks, cut where the chunks of the whole set are, of which these rows are a part."""
-    slices = _slices(len(data), ChunkSize(size, most), after)
+    slices = _slices(len(data), sizes, after)
     yield from _table_chunks(data, slices, after) if data.x.ndim == 2 else _image_chunks(data, slices, after)
 
 
@@ -276,11 +281,11 @@ def open_file(
         >>> open_file(str(path), ColumnOptions("y")).encoding.task
         'regression'
     """
-    most = chunk or (defaults.LONG_CHUNK if pipe is None else defaults.TABLE_CHUNK)
-    chunk = chunk or defaults.TABLE_CHUNK
+    most = chunk or (defaults.LONGEST_CHUNK if pipe is None else defaults.TABLE_CHUNK)
+    sizes = ChunkSize(chunk or defaults.TABLE_CHUNK, most)
     rows = path if pipe is None else pipe
     if encoding is None and columns.target is None:
-        with open_table(rows, chunk_rows=chunk) as table:
+        with open_table(rows, chunk_rows=sizes.rows) as table:
             listing = ", ".join(table.columns[:30])
         raise CredoError(
             f"target is missing: name the column of {table.name} to predict, one of {listing}.",
@@ -288,7 +293,7 @@ def open_file(
         )
     if pipe is not None and encoding is not None:
         pipe.prompt()
-    table = open_table(rows, chunk_rows=chunk, most_rows=most, strict=columns.strict)
+    table = open_table(rows, chunk_rows=sizes, strict=columns.strict)
     sentences: list[str] = []
     if encoding is None:
         try:
@@ -307,15 +312,14 @@ def open_file(
         pipe.prompt()
     chunks = at_most(after_line(iter(table), after), limit or 0)
     if pipe is None:
-        chunks = read_ahead(chunks, encoding.encoder.convert)
+        chunks = read_ahead(chunks, encoding.encoder.prepare)
     return RowSource(
         table.name,
         chunks,
         encoding,
         sentences=sentences,
-        chunk=chunk,
+        sizes=sizes,
         share=lambda: None if limit else table.share(),
-        most=most,
     )
 
 

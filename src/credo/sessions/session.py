@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from credo.core.names import CurvatureName, ForecastName
+from credo.core.names import CurvatureName
 from credo.learners import Info
 from credo.sessions import passes, room
 from credo.sessions.architecture import Network
@@ -204,11 +204,6 @@ class Session(SessionState):
         classes = () if self.regression else self.encoding.classes
         return steps, in_columns(block.lines, classes, [columns for columns, _ in parts], block.y)
 
-    @property
-    def known(self) -> int | None:
-        """How many classes the learner knows; None for a regression."""
-        return None if self.regression else len(self.tally.counts)
-
     def _learn_classes(
         self, x: np.ndarray, y: np.ndarray, levels: np.ndarray | None
     ) -> tuple[Columns, Steps | None]:
@@ -243,13 +238,13 @@ class Session(SessionState):
         """Learn the rows that said in which units the targets are; their forecasts are not scored."""
         x, y = self.early.take()
         scaling = SCALER.encode(moments, y, learn=False)[1]
-        self._score(
-            x,
-            scaling.z.astype(np.float32),
-            targets=standardise(y, scaling),
-            weights=scaling.known.astype(np.float32),
-            levels=levels,
-        )
+        z, target = scaling.z.astype(np.float32), standardise(y, scaling)
+        weights = scaling.known.astype(np.float32)
+        for start, stop in passes.cuts(len(x), self.chunk, []):
+            part = slice(start, stop)
+            self.belief, _, _ = self._pass(
+                self.belief, x[part], z[part], levels, targets=target[part], weights=weights[part]
+            )
 
     def _learn_counts(
         self, x: np.ndarray, y: np.ndarray, before: int, scaling: ScaledTarget, levels: np.ndarray | None
@@ -275,22 +270,33 @@ class Session(SessionState):
         """Forecast, score and learn n rows; the arguments are those of `learn_rows`."""
 
         def learn(belief: Belief, start: int) -> tuple[Belief, Outcome, Info]:
-            return passes.learn_rows(
-                self.learner,
-                belief,
-                x[start:],
-                y[start:],
-                self.chunk,
-                compare=self.compare,
-                key=self.key,
-                collect=None if self.changes is None else collect,
-                levels=levels,
-                **{name: None if column is None else column[start:] for name, column in rows.items()},
-            )
+            rest = {name: None if column is None else column[start:] for name, column in rows.items()}
+            return self._pass(belief, x[start:], y[start:], levels, **rest)
 
         self.belief, outcome, info = self.recovery.learn(learn, self.belief, self._prior, len(x))
         self.rows_refused += len(x) - int(info.ok.sum())
         return outcome, info
+
+    def _pass(
+        self,
+        belief: Belief,
+        x: np.ndarray,
+        y: np.ndarray,
+        levels: np.ndarray | None,
+        **rows: np.ndarray | None,
+    ) -> tuple[Belief, Outcome, Info]:
+        return passes.learn_rows(
+            self.learner,
+            belief,
+            x,
+            y,
+            self.chunk,
+            compare=self.compare,
+            key=self.key,
+            collect=None if self.changes is None else collect,
+            levels=levels,
+            **rows,
+        )
 
     def _prior(self) -> Belief:
         encoding = self.encoding
@@ -298,16 +304,6 @@ class Session(SessionState):
             start = log_rate(SCALER.encode(self.scaler, np.zeros(1), learn=False)[1])
             return build(self.settings, encoding.shape, 0, start=start)[1]
         return build(self.settings, encoding.shape, len(encoding.classes), encoding.first)[1]
-
-    @property
-    def compare(self) -> tuple[ForecastName, ...]:
-        """Further methods of forecasting that are scored beside the learner's own.
-
-        The linearised forecast of a bank is that of its members as they compute it, before it is scaled.
-        """
-        if self.members:
-            return ("linearized",)
-        return ("plugin",) if self.uncertain else ()
 
     def predict(self, rows: Rows, levels: Sequence[float] = ()) -> Forecasts:
         """Forecast rows in the target's own units, at the present belief. Nothing is learned.

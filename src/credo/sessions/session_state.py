@@ -9,6 +9,7 @@ from typing import Self
 
 import jax
 
+from credo.core.names import ForecastName
 from credo.sessions import passes, room, storage
 from credo.sessions.assembly import build, members
 from credo.sessions.change_tally import ChangeTally
@@ -60,6 +61,26 @@ class SessionState:
     def size(self) -> int:
         """The number P of parameters."""
         return passes.parameter_count(self.belief)
+
+    @property
+    def largest(self) -> int:
+        """The number of parameters of the largest member of a bank, or of the learner."""
+        return passes.largest_member(self.belief)
+
+    @property
+    def known(self) -> int | None:
+        """How many classes the learner knows; None for a regression."""
+        return None if self.regression else len(self.tally.counts)
+
+    @property
+    def compare(self) -> tuple[ForecastName, ...]:
+        """Further methods of forecasting that are scored beside the learner's own.
+
+        The linearised forecast of a bank is that of its members as they compute it, before it is scaled.
+        """
+        if self.members:
+            return ("linearized",)
+        return ("plugin",) if self.uncertain else ()
 
     def metrics(self) -> dict[str, float]:
         """The scores so far, by name. `session.tally.baseline()` gives those of the baseline."""

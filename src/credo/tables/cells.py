@@ -1,8 +1,7 @@
-"""The reading of raw cells: missing values, numbers, times, truth values and labels."""
+"""The reading of raw cells: missing values, numbers, truth values and labels."""
 
 from __future__ import annotations
 
-import datetime as dt
 import math
 import re
 from collections.abc import Sequence
@@ -22,7 +21,6 @@ __all__ = [
     "to_list",
     "to_number_columns",
     "to_numbers",
-    "to_times",
     "truth",
 ]
 
@@ -37,7 +35,6 @@ LARGEST = 1e38
 """Larger numbers, including infinities, count as missing, because no float32 feature can hold them."""
 
 _CLOCKED = frozenset((np.datetime64, np.timedelta64))
-_EPOCH = dt.datetime(1970, 1, 1)
 _TRUTH = {
     "true": True,
     "false": False,
@@ -53,6 +50,7 @@ _DECORATED = re.compile(
     r"(?P<before>[-+])? ?[$€£¥₹]? ?(?P<after>[-+])?"
     r"(?P<digits>(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d*)?|\.\d+) ?[%$€£¥₹]?"
 )
+_ORNAMENTS = str.maketrans("", "", ", $€£¥₹%")
 
 
 def is_missing(cell: object) -> bool:
@@ -118,6 +116,8 @@ def to_numbers(cells: Cells) -> tuple[np.ndarray, np.ndarray]:
             values = _try_numbers([_NAN if cell in MISSING else cell for cell in cells], count)
         except TypeError:
             values = None
+        if values is None:
+            values = _try_decorated(cells, count)
     wrong = np.zeros(count, bool)
     if values is None:
         values = np.full(count, _NAN)
@@ -169,6 +169,23 @@ def _try_numbers(cells: Sequence[object], count: int) -> np.ndarray | None:
     return values if values.shape == (count,) else None
 
 
+def _try_decorated(cells: Sequence[object], count: int) -> np.ndarray | None:
+    """The numbers of texts that are all missing, or written as `_decorated` reads them."""
+    try:
+        present = [place for place, cell in enumerate(cells) if cell not in MISSING]
+    except TypeError:
+        return None
+    texts = [cell.strip() for place in present if isinstance(cell := cells[place], str)]
+    if len(texts) < len(present) or not all(map(_DECORATED.fullmatch, texts)):
+        return None
+    values = np.full(count, _NAN)
+    try:
+        values[present] = list(map(float, "\n".join(texts).translate(_ORNAMENTS).split("\n")))
+    except ValueError:
+        return None
+    return values
+
+
 def _number(cell: Any) -> float | None:
     if is_missing(cell):
         return _NAN
@@ -217,52 +234,6 @@ def is_count(values: np.ndarray) -> np.ndarray:
 def _bounded(values: np.ndarray) -> np.ndarray:
     with np.errstate(invalid="ignore"):
         return np.where(np.abs(values) <= LARGEST, values, np.nan)
-
-
-def to_times(cells: Cells) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Read cells as ISO 8601 dates or timestamps.
-
-    Arguments:
-        cells: n raw cells: text, datetime, date or datetime64. A time without a zone is read as UTC.
-
-    Returns:
-        (n,) float64 seconds since 1970 in UTC, (n,) float64 seconds since 1970 by the clock as written (both
-        NaN where missing or unreadable), and (n,) bool, True where a cell holds something that is not a time.
-
-    Example:
-        >>> to_times(["1970-01-02", "", "1970-01-01T01:00:00+01:00", "soon"])[:2]
-        (array([86400.,    nan,     0.,    nan]), array([86400.,    nan,  3600.,    nan]))
-    """
-    count = len(cells)
-    if isinstance(cells, np.ndarray) and cells.dtype.kind == "M":
-        micros = cells.astype("datetime64[us]")
-        seconds = np.where(np.isnat(micros), np.nan, micros.astype(np.int64) / 1e6)
-        return seconds, seconds, np.zeros(count, bool)
-    utc, clock, wrong = np.full(count, _NAN), np.full(count, _NAN), np.zeros(count, bool)
-    for place, cell in enumerate(to_list(cells)):
-        moment = _moment(cell)
-        if moment is None:
-            wrong[place] = not is_missing(cell)
-            continue
-        bare = moment.replace(tzinfo=None)
-        clock[place] = (bare - _EPOCH).total_seconds()
-        utc[place] = clock[place] - (moment.utcoffset() or dt.timedelta()).total_seconds()
-    return utc, clock, wrong
-
-
-def _moment(cell: object) -> dt.datetime | None:
-    if isinstance(cell, str):
-        try:
-            return dt.datetime.fromisoformat(cell.strip())
-        except ValueError:
-            return None
-    if isinstance(cell, np.datetime64):
-        cell = cell.astype("datetime64[us]").item()
-    if isinstance(cell, dt.datetime) and not is_missing(cell):
-        return cell
-    if isinstance(cell, dt.date) and not is_missing(cell):
-        return dt.datetime(cell.year, cell.month, cell.day)
-    return None
 
 
 def truth(cell: object) -> bool | None:

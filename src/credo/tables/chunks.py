@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal, TypeAlias
 
 import numpy as np
@@ -73,6 +73,25 @@ class Chunk:
         """The column names, in the source's order."""
         return tuple(self.columns)
 
+    def part(self, start: int, stop: int) -> Chunk:
+        """Rows start..stop. The bad rows belong to the part with the row before them.
+
+        Arguments:
+            start, stop: the places of the first row and of the one after the last.
+
+        Example:
+            >>> Chunk({"a": [1, 2, 3]}, np.array([2, 3, 4])).part(1, 3).columns
+            {'a': [2, 3]}
+        """
+        if start == 0 and stop >= len(self):
+            return self
+        rows = slice(start, stop)
+        after = int(self.lines[start]) if start else -1
+        upto = int(self.lines[stop]) if stop < len(self) else 1 << 62
+        bad = [row for row in self.bad if after < row.line < upto]
+        columns = {name: cells[rows] for name, cells in self.columns.items()}
+        return replace(self, columns=columns, lines=self.lines[rows], bad=bad)
+
 
 class ChunkSize:
     """How many rows to read next: few at first, and more where there have been many.
@@ -82,7 +101,7 @@ class ChunkSize:
 
     Arguments:
         rows: the rows of the first chunks.
-        most: the most rows of a chunk; None for `rows`.
+        most: the most rows of a chunk, which may change until chunks have grown so long; None for `rows`.
 
     Example:
         >>> size = ChunkSize(100, 1000)

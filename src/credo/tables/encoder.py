@@ -3,32 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 
 import numpy as np
 
 from credo.core.errors import DataError, FormatError
-from credo.tables.cells import (
-    Cells,
-    cell_text,
-    is_count,
-    is_missing,
-    label_text,
-    to_list,
-    to_number_columns,
-    to_numbers,
-    to_times,
-)
+from credo.tables.cells import Cells, cell_text, is_count, is_missing, label_text, to_list, to_numbers
 from credo.tables.chunks import BadRow, Chunk
 from credo.tables.encoded import EncodeReport, EncoderState
-from credo.tables.lines import LineColumns
-from credo.tables.one_hot import one_hot
+from credo.tables.prepared import Preparation, Prepared, cells_of
 from credo.tables.scaling import Moments, known_spread, shrunk_clip
-from credo.tables.schema import ColumnSpec, Schema
+from credo.tables.schema import Schema
 
 __all__ = ["Encoder"]
-
-_DAY = 86400.0
 
 
 class Encoder:
@@ -36,12 +22,13 @@ class Encoder:
 
     A number becomes (x - mean) / sd of the rows before its own (the sample standard deviation), clipped to
     the size min(clip, sqrt(rows before)), and 0 while fewer than two rows or no spread were seen. A truth
-    value becomes +1 or -1; a category a one-hot vector with a slot for other categories; a time its seconds,
-    standardised, and sine and cosine of the hour of the day and the day of the week. A missing cell is 0 in
-    all of these, and 1 in the column's own "missing" feature, or in the one shared by the columns without
-    one. Rows without a usable target, with an unknown label, or with text in a numeric column are skipped and
-    reported. There is no bias feature. Statistics are float64 and do not depend on how rows are split into
-    chunks.
+    value becomes +1 or -1; a category a one-hot vector with a slot for other categories, or several slots to
+    which these are hashed; a time its seconds, standardised, and sine and cosine of the hour of the day, the
+    day of the week and the day of the year; a text a bag of hashed words (see `credo.tables.hashing`). A
+    missing cell is 0 in all of these, and 1 in the column's own "missing" feature, or in the one shared by
+    the columns without one. Rows without a usable target, with an unknown label, or with text in a numeric
+    column are skipped and reported. There is no bias feature. Statistics are float64 and do not depend on how
+    rows are split into chunks.
 
     Arguments:
         schema: from `infer_schema`.
@@ -67,24 +54,14 @@ class Encoder:
         self.schema = schema
         self.standardise = standardise
         self.clip = float(clip)
-        self._scaled = [column.name for column in schema.columns if column.kind in ("numeric", "datetime")]
-        self._layout = []
-        at = 0
-        for column in schema.columns:
-            self._layout.append((column, at, len(column.features)))
-            at += len(column.features)
-        self._width = schema.width
-        kinds = [column.kind for column in schema.columns if column.kind in ("numeric", "datetime")]
-        self._clean_places = [place for place, kind in enumerate(kinds) if kind == "numeric"]
-        self._read = [column.name for column in schema.columns]
-        self._numeric = [column.name for column in schema.columns if column.kind == "numeric"]
-        self._target = [] if schema.target.task == "classification" else [schema.target.name]
+        self._preparation = Preparation(schema)
+        self._scaled = self._preparation.scaled
         self._labels = {label: number for number, label in enumerate(schema.target.classes)}
 
     @property
     def width(self) -> int:
         """D, the number of features."""
-        return self._width
+        return self._preparation.width
 
     def initial(self) -> EncoderState:
         """The state before any row."""
@@ -119,118 +96,51 @@ class Encoder:
             DataError: the chunk lacks a column of the schema.
             FormatError: the state is that of another schema.
         """
-        count = len(chunk)
         if state.moments.count.shape != (len(self._scaled),):
             raise FormatError(
                 f"the encoder's state must be for {len(self._scaled)} numeric columns; it is for "
                 f"{state.moments.count.size}."
             )
-        chunk = self.convert(chunk)
+        rows = self.prepare(chunk)
+        count, x, numbers = len(rows), rows.x.copy(), rows.numbers
         why: dict[int, str] = {}
-        y, unknown = self._targets(chunk, need_target, why)
-        x = np.zeros((count, self.width), np.float32)
-        numbers = np.empty((count, len(self._scaled)))
-        places: list[int] = []
-        missing: dict[str, np.ndarray] = {}
-        unseen: dict[str, np.ndarray] = {}
-        clean = self._clean(chunk)
-        if clean is not None:
-            numbers[:, self._clean_places] = clean
-        for column, at, width in self._layout:
-            if clean is not None and column.kind == "numeric":
-                places.append(at)
-                continue
-            cells = self._cells(chunk, column.name)
-            if column.kind in ("numeric", "datetime"):
-                values, lost = self._numbers(column, cells, x, at, why)
-                numbers[:, len(places)] = values
-                places.append(at)
-            else:
-                lost, other = one_hot(column, cells, x, at)
-                if other.any():
-                    unseen[column.name] = other
-            if lost.any():
-                missing[column.name] = lost
-                x[lost, at + width - 1 if column.has_missing else -1] = 1.0
+        y, unknown = self._targets(rows, need_target, why)
+        why = {**rows.why, **why}
         labels = self._admitted(unknown, y, why, admit) if unknown else ()
         kept = np.ones(count, bool)
         kept[list(why)] = False
         if why:
             x, y, numbers = x[kept], y[kept], numbers[kept]
         after = state
-        if places:
-            after, x[:, places] = self._standardise(state, numbers, learn)
-        rows = np.flatnonzero(kept)
+        if self._scaled:
+            after, x[:, self._preparation.places] = self._standardise(state, numbers, learn)
+        used = np.flatnonzero(kept)
         bad = [
-            *chunk.bad,
-            *(BadRow(int(chunk.lines[row]), reason, chunk.unit) for row, reason in why.items()),
+            *rows.bad,
+            *(BadRow(int(rows.lines[row]), reason, rows.unit) for row, reason in why.items()),
         ]
         report = EncodeReport(
-            count + len(chunk.bad),
-            len(rows),
-            rows,
-            chunk.lines[rows],
+            count + len(rows.bad),
+            len(used),
+            used,
+            rows.lines[used],
             sorted(bad, key=lambda row: row.line),
-            _totals(missing, kept),
-            _totals(unseen, kept),
+            _totals(rows.missing, kept),
+            _totals(rows.unseen, kept),
             labels,
         )
         return after, x, y, report
 
-    def _clean(self, chunk: Chunk) -> np.ndarray | None:
-        """The numbers of all numeric columns at once, (n, K), where each cell of them is a number."""
-        names = [self._scaled[place] for place in self._clean_places]
-        return to_number_columns([self._cells(chunk, name) for name in names]) if names else None
-
-    def convert(self, chunk: Chunk) -> Chunk:
-        """The chunk with whole columns as numbers, where its lines are plain; `encode` does so if need be.
+    def prepare(self, chunk: Chunk) -> Prepared:
+        """Read the cells of a chunk, which a thread may do ahead of `encode`; otherwise `encode` does so.
 
         Arguments:
-            chunk: raw cells. Cells that are no numbers, or are missing, leave it as it is.
+            chunk: raw cells.
+
+        Raises:
+            DataError: the chunk lacks a column of the schema.
         """
-        lines, names = chunk.columns, self._read
-        if not isinstance(lines, LineColumns) or not lines.keys() >= set(names):
-            return chunk
-        values = lines.numbers([name for name in (*self._numeric, *self._target) if name in lines])
-        if values is None:
-            return chunk
-        numbers = dict(zip((*self._numeric, *self._target), np.ascontiguousarray(values.T), strict=False))
-        rest = (name for name in (*names, self.schema.target.name) if name in lines and name not in numbers)
-        return replace(chunk, columns=numbers | {name: lines[name] for name in rest})
-
-    def _cells(self, chunk: Chunk, name: str) -> Cells:
-        if name in chunk.columns:
-            return chunk.columns[name]
-        if chunk.loose:
-            return [None] * len(chunk)
-        raise DataError(
-            f"column {name!r} is not in the table; its columns are {', '.join(chunk.names[:30])}."
-        )
-
-    def _numbers(
-        self,
-        column: ColumnSpec,
-        cells: Cells,
-        x: np.ndarray,
-        at: int,
-        why: dict[int, str],
-    ) -> tuple[np.ndarray, np.ndarray]:
-        if column.kind == "numeric":
-            values, wrong = to_numbers(cells)
-        else:
-            seconds, clock, wrong = to_times(cells)
-            values = seconds - column.origin
-            turns = np.stack([clock / _DAY, (clock / _DAY + 3.0) / 7.0])  # 1970 began on a Thursday
-            angles = 2 * np.pi * np.nan_to_num(turns % 1.0)
-            waves = np.stack(
-                [np.sin(angles[0]), np.cos(angles[0]), np.sin(angles[1]), np.cos(angles[1])], axis=1
-            )
-            x[:, at + 1 : at + 5] = np.where(np.isnan(clock)[:, None], 0.0, waves)
-        for row in np.flatnonzero(wrong).tolist():
-            why.setdefault(
-                row, f"holds {cell_text(cells[row])[:40]!r} in the {column.kind} column {column.name!r}"
-            )
-        return values, np.isnan(values)
+        return self._preparation.prepare(chunk)
 
     def _standardise(
         self, state: EncoderState, numbers: np.ndarray, learn: bool
@@ -255,7 +165,7 @@ class Encoder:
         Arguments:
             chunk: raw cells of n rows; the target's column may be absent.
         """
-        y, _ = self._targets(self.convert(chunk), False, {})
+        y, _ = self._targets(chunk, False, {})
         known: np.ndarray = y >= 0 if y.dtype.kind == "i" else np.isfinite(y)
         return known
 
@@ -294,7 +204,7 @@ class Encoder:
         if not need and target.name not in chunk.columns:
             cells: Cells = [None] * len(chunk)
         else:
-            cells = self._cells(chunk, target.name)
+            cells = cells_of(chunk, target.name)
         if target.task != "classification":
             values, wrong = to_numbers(cells)
             if need and target.task == "count":

@@ -3,33 +3,21 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Iterable, Sequence
 
 import numpy as np
 
 from credo.core.errors import DataError, require_choice, require_integer, suggest
-from credo.tables.cells import (
-    cell_text,
-    is_count,
-    is_missing,
-    label_text,
-    to_list,
-    to_numbers,
-    to_times,
-    truth,
-)
+from credo.tables.cells import cell_text, is_count, is_missing, label_text, to_list, to_numbers
 from credo.tables.chunks import Chunk
+from credo.tables.infer_column import ENOUGH, PARSED, infer_column
 from credo.tables.remarks import constant_columns, decorated_numbers
 from credo.tables.schema import TASKS, ColumnSpec, Dropped, Schema, TargetSpec, Task
 
 __all__ = ["infer_schema"]
 
 MOST_CLASSES = 1000
-_PARSED = 0.95
-_ENOUGH = 20
 _DECIMAL_COMMA = re.compile(r"[-+]?[\d.]*\d,\d+")
-_ID_NAMES = ("id", "index", "idx", "row", "rowid", "row_id", "rownum", "no", "nr", "key", "uuid")
 
 
 def infer_schema(
@@ -46,8 +34,11 @@ def infer_schema(
 
     A column is numeric where at least 95% of its values that are not missing are numbers; failing that a
     datetime where as many are ISO 8601 times, a boolean where all are truth values, and otherwise
-    categorical. Columns without values, with one text only, with nested values, row numbers, and text that is
-    nearly always different are left out. A number that is constant so far is kept, since a stream may change.
+    categorical. Where a column that is none of the first three has more than `max_categories` categories, it
+    is text if most of its cells have several words, which are hashed, and otherwise the categories that are
+    not frequent are hashed (`credo.tables.hashing`). Columns without values, with one text only, with nested
+    values, row numbers, and single words that are nearly always different are left out. A number that is
+    constant so far is kept, since a stream may change.
 
     The target is classified where it is text or boolean, or whole numbers with at most 2 distinct values, or
     with at most 20 that are at most 5% of the rows; otherwise it is regressed on.
@@ -59,7 +50,8 @@ def infer_schema(
         classes: all class labels, where the first rows may not show them all; implies classification.
         drop: columns to leave out.
         categorical: columns to treat as categorical whatever they hold.
-        max_categories: the most categories of one column; rarer ones become "other".
+        max_categories: the most categories of one column that have a feature each; where there are more, the
+            rarer ones are hashed.
 
     Returns:
         The schema, with `target.why`, `dropped` and `notes` saying what was inferred and why.
@@ -73,8 +65,8 @@ def infer_schema(
         >>> schema = infer_schema(chunk, "class")
         >>> schema.target.why
         "target 'class' has 2 distinct values (DOWN, UP): classification"
-        >>> schema.columns
-        (ColumnSpec(name='a', kind='numeric', categories=(), has_missing=False, origin=0.0),)
+        >>> [(column.name, column.kind) for column in schema.columns]
+        [('a', 'numeric')]
     """
     chunks = [chunks] if isinstance(chunks, Chunk) else list(chunks)
     if task is not None:
@@ -99,7 +91,7 @@ def infer_schema(
     for name in names:
         if name == target or name in drop:
             continue
-        column = _infer_column(name, joined[name], name in categorical, max_categories, notes, still)
+        column = infer_column(name, joined[name], name in categorical, max_categories, notes, still)
         if isinstance(column, Dropped):
             dropped.append(column)
         else:
@@ -143,7 +135,7 @@ def _infer_target(
     usable = values[~np.isnan(values)]
     # a few labels beside text are labels, and many different numbers are not
     many = len(np.unique(usable)) > 20 or bool((usable != np.floor(usable)).any())
-    numeric = bool(share >= _PARSED or (share > 0.5 and many and task != "classification"))
+    numeric = bool(share >= PARSED or (share > 0.5 and many and task != "classification"))
     if not present or (numeric and not usable.size):
         raise DataError(
             f"target {name!r} is missing in all of the first {len(cells)} rows; name another target."
@@ -154,7 +146,7 @@ def _infer_target(
             f"target {name!r} holds text such as {cell_text(example)[:40]!r}, which {task} cannot "
             "predict; task must be classification, or name another target."
         )
-    if task == "count" and np.mean(is_count(usable)) < _PARSED:
+    if task == "count" and np.mean(is_count(usable)) < PARSED:
         raise DataError(
             f"target {name!r} holds numbers such as {usable[~is_count(usable)][0]:g}, which are no counts "
             "(whole numbers from 0); task must be regression, or name another target."
@@ -202,7 +194,7 @@ def _infer_target(
             f"target {name!r} holds numbers such as {cell_text(comma)!r}, whose decimal mark is a comma; "
             "write them with a point."
         )
-    if not numeric and count == len(present) and count >= _ENOUGH:
+    if not numeric and count == len(present) and count >= ENOUGH:
         raise DataError(
             f"target {name!r} holds a different text in each of {count} rows, so there is no class to learn."
         )
@@ -239,94 +231,3 @@ def _from_classes(name: str, present: list[object], task: Task | None, classes: 
         )
     why = f"target {name!r} has the {len(labels)} classes given: classification"
     return TargetSpec(name, "classification", tuple(labels), whole, why)
-
-
-def _infer_column(
-    name: str,
-    cells: list[object],
-    forced: bool,
-    max_categories: int,
-    notes: list[str],
-    still: list[tuple[str, float]],
-) -> ColumnSpec | Dropped:
-    present = [cell for cell in cells if not is_missing(cell)]
-    missing = len(present) < len(cells)
-    first = f"the first {len(cells)} rows"
-    if not present:
-        return Dropped(name, f"it has no values in {first}")
-    column = None if forced else _other_than_category(name, present, missing, len(cells), notes, still)
-    if column is not None:
-        return column
-    texts = Counter(cell_text(cell) for cell in present)
-    ranked = sorted(texts, key=lambda text: (-texts[text], text))
-    if len(ranked) > max_categories:
-        notes.append(
-            f"column {name!r} has {len(ranked)} categories in {first}: the {max_categories} most frequent "
-            "are kept, the others are one category"
-        )
-    return ColumnSpec(name, "categorical", tuple(ranked[:max_categories]), missing)
-
-
-def _other_than_category(
-    name: str,
-    present: list[object],
-    missing: bool,
-    rows: int,
-    notes: list[str],
-    still: list[tuple[str, float]],
-) -> ColumnSpec | Dropped | None:
-    """The column where its cells are numbers, times or truth values or are of no use; None for categories."""
-    first = f"the first {rows} rows"
-    if sum(isinstance(cell, (dict, list, tuple, set)) for cell in present) > (1 - _PARSED) * len(present):
-        return Dropped(name, "it holds nested values")
-    numbers, wrong = to_numbers(present)
-    flags = all(isinstance(cell, (bool, np.bool_)) for cell in present)
-    if not flags and np.mean(~wrong) >= _PARSED:
-        column = _numeric(name, numbers, wrong, missing, first, notes, still)
-        kept = isinstance(column, ColumnSpec)
-        notes += decorated_numbers(f"column {name!r}", present, kept, rows)
-        return column
-    times, _, wrong_times = to_times(present)
-    if np.mean(~wrong_times) >= _PARSED:
-        return ColumnSpec(name, "datetime", has_missing=missing, origin=float(times[~wrong_times][0]))
-    texts = {cell_text(cell) for cell in present}
-    if len(texts) == 1:
-        return Dropped(name, f"it is always {next(iter(texts))[:40]!r} in {first}")
-    if all(truth(cell) is not None for cell in present) and len({truth(cell) for cell in present}) == 2:
-        return ColumnSpec(name, "boolean", has_missing=missing)
-    if len(present) >= _ENOUGH and len(texts) > 0.9 * len(present):
-        some = f", and {np.mean(~wrong):.0%} of them are numbers" if not wrong.all() else ""
-        return Dropped(
-            name, f"it is text that is nearly always different ({len(texts)} of {len(present)} values{some})"
-        )
-    return None
-
-
-def _numeric(
-    name: str,
-    numbers: np.ndarray,
-    wrong: np.ndarray,
-    missing: bool,
-    first: str,
-    notes: list[str],
-    still: list[tuple[str, float]],
-) -> ColumnSpec | Dropped:
-    usable = numbers[~np.isnan(numbers)]
-    if not usable.size:
-        return Dropped(name, f"it has no finite numbers in {first}")
-    whole = bool((usable == np.floor(usable)).all())
-    alone = len(np.unique(usable)) == len(usable) == len(numbers)
-    plain = name.strip().lower()
-    named_id = (
-        plain in _ID_NAMES or plain.endswith(("_id", " id")) or plain.startswith(("unnamed:", "column_1"))
-    )
-    if whole and alone and named_id and usable.size >= _ENOUGH:
-        return Dropped(name, f"it is an id: whole numbers that never repeat in {first}")
-    if wrong.any():
-        notes.append(
-            f"column {name!r} is numeric, but {int(wrong.sum())} of {first} hold text there and are skipped"
-        )
-    if usable.size >= _ENOUGH and usable.min() == usable.max():
-        still.append((name, float(usable[0])))
-    missing = missing or bool((np.isnan(numbers) & ~wrong).any())
-    return ColumnSpec(name, "numeric", has_missing=missing)

@@ -37,9 +37,23 @@ class LineColumns(Mapping[str, Cells]):
 
     def __getitem__(self, name: str) -> Cells:
         if self._cells is None:
-            rows = csv.reader(self.lines, delimiter=self.delimiter, skipinitialspace=True)
-            self._cells = dict(zip(self.names, zip(*rows, strict=True), strict=True))
+            self._cells = dict(zip(self.names, self._split(), strict=True))
         return self._cells[name]
+
+    def _split(self) -> Iterator[tuple[str, ...]]:
+        """The cells of each column, as the csv module would split the lines with `skipinitialspace`."""
+        text = self._text()
+        cells = text.replace("\n", self.delimiter).split(self.delimiter)
+        if text.startswith(" ") or "\n " in text or f"{self.delimiter} " in text:
+            cells = [cell.lstrip(" ") for cell in cells]
+        width = len(self.names)
+        return (tuple(cells[place::width]) for place in range(width))
+
+    def _text(self) -> str:
+        text = "".join(self.lines)
+        if "\r" in text:
+            text = text.replace("\r\n", "\n").replace("\r", "\n")
+        return text.removesuffix("\n")
 
     def __contains__(self, name: object) -> bool:
         return name in self.names
@@ -98,7 +112,14 @@ def is_plain(lines: Sequence[str], header: Sequence[str], delimiter: str) -> boo
     text = "".join(lines)
     return (
         '"' not in text
-        and max(header, key=len) not in text
         and set(map(str.count, lines, repeat(delimiter))) == {len(header) - 1}
         and max(map(len, lines)) < _LONGEST
+        and (max(header, key=len) not in text or not _all_named(lines, header))
     )
+
+
+def _all_named(lines: Sequence[str], header: Sequence[str]) -> bool:
+    """Whether there is a line with all names of the header somewhere in it."""
+    for name in sorted(header, key=len, reverse=True):
+        lines = [line for line in lines if name in line]
+    return bool(lines)

@@ -5,13 +5,23 @@ from __future__ import annotations
 import numpy as np
 
 from credo.tables.cells import Cells, cell_text, is_missing, to_list, truth
+from credo.tables.hashing import slot_of
 from credo.tables.schema import ColumnSpec
 
 __all__ = ["one_hot"]
 
 
 def one_hot(column: ColumnSpec, cells: Cells, x: np.ndarray, at: int) -> tuple[np.ndarray, np.ndarray]:
-    """Fill a boolean or categorical column's features, and find its missing and unknown cells, (n,) each."""
+    """Fill a boolean or categorical column's features, and find its missing and unknown cells, (n,) each.
+
+    Where the column has slots for hashed cells, none is unknown.
+
+    Arguments:
+        column: the column.
+        cells: its n raw cells.
+        x: the features (n, D), which are changed.
+        at: the place of the column's first feature.
+    """
     cells = to_list(cells)
     if column.kind == "boolean":
         signs = {True: 1, False: -1, None: 0}
@@ -27,7 +37,9 @@ def one_hot(column: ColumnSpec, cells: Cells, x: np.ndarray, at: int) -> tuple[n
     codes = codes.reshape(len(cells))
     for row in np.flatnonzero(codes < 0).tolist():
         if not is_missing(cells[row]):
-            codes[row] = index.get(cell_text(cells[row]), other)
+            text = cell_text(cells[row])
+            code = index.get(text, other)
+            codes[row] = code + slot_of(text, column.slots) if code == other and column.slots else code
     present = np.flatnonzero(codes >= 0)
     x[present, at + codes[present]] = 1.0
-    return codes < 0, codes == other
+    return codes < 0, (codes == other) & (column.slots == 0)

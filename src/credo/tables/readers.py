@@ -131,10 +131,10 @@ def _lines(lines: Iterator[str], count: int, name: str, before: int) -> list[str
 
 def _take(
     reader: Any, count: int, name: str, before: int, text: io.TextIOWrapper
-) -> tuple[list[list[str]], int]:
+) -> tuple[list[tuple[str, ...]], int]:
     """Up to `count` records and the line the last one ends on."""
     try:
-        rows = list(until_idle(islice(reader, count), text))
+        rows = list(map(tuple, until_idle(islice(reader, count), text)))
     except UnicodeDecodeError as error:
         raise _undecodable(name, before + reader.line_num, error) from None
     except csv.Error as error:
@@ -146,10 +146,10 @@ def _take(
 
 
 def _sort_rows(
-    rows: list[list[str]], start: int, header: list[str], name: str, watch: DriftWatch
-) -> tuple[list[list[str]], np.ndarray, list[BadRow]]:
+    rows: list[tuple[str, ...]], start: int, header: tuple[str, ...], name: str, watch: DriftWatch
+) -> tuple[list[tuple[str, ...]], np.ndarray, list[BadRow]]:
     width = len(header)
-    complete: list[list[str]] = []
+    complete: list[tuple[str, ...]] = []
     at: list[int] = []
     bad: list[BadRow] = []
     line = start

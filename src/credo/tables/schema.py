@@ -10,15 +10,18 @@ from credo.core.errors import FormatError
 
 __all__ = ["ColumnSpec", "Dropped", "Schema", "TargetSpec"]
 
-Kind: TypeAlias = Literal["numeric", "boolean", "categorical", "datetime"]
+Kind: TypeAlias = Literal["numeric", "boolean", "categorical", "datetime", "text"]
 """The kind of the cells of a column."""
+
+Cycle: TypeAlias = Literal["hour", "weekday", "yearday"]
+"""What repeats by the clock and the calendar: every day, every week or every year."""
 
 Task: TypeAlias = Literal["classification", "regression", "count"]
 """What is predicted: classes, numbers, or counts, which are whole numbers from 0."""
 
 KINDS: tuple[Kind, ...] = get_args(Kind)
 TASKS: tuple[Task, ...] = get_args(Task)
-_CLOCK = ("sin(hour)", "cos(hour)", "sin(weekday)", "cos(weekday)")
+CYCLES: tuple[Cycle, ...] = get_args(Cycle)
 _VERSION = 1
 
 
@@ -28,10 +31,14 @@ class ColumnSpec:
 
     Arguments:
         name: the name of the column.
-        kind: "numeric", "boolean", "categorical" or "datetime".
-        categories: a categorical column's categories, most frequent first; any other cell is "other".
+        kind: "numeric", "boolean", "categorical", "datetime" or "text".
+        categories: a categorical column's categories, most frequent first.
         has_missing: whether the column has a feature of its own that says that its cell is missing.
         origin: a datetime column's zero, in seconds since 1970.
+        slots: how many features hashed cells share: those of a categorical column that are none of its
+            categories (with 0, one feature says that a cell is none of them), or the words of a text.
+        cycles: the cycles of a datetime column that are features, each with a sine and a cosine; files
+            of earlier versions do not name them.
 
     Example:
         >>> ColumnSpec("city", "categorical", ("Oslo",), has_missing=True).features
@@ -43,14 +50,22 @@ class ColumnSpec:
     categories: tuple[str, ...] = ()
     has_missing: bool = False
     origin: float = 0.0
+    slots: int = 0
+    cycles: tuple[Cycle, ...] = ("hour", "weekday")
 
     @property
     def features(self) -> tuple[str, ...]:
         """The names of the features that this column becomes."""
+        hashed = [f"(hash {slot})" for slot in range(1, self.slots + 1)]
         if self.kind == "categorical":
-            names = [f"{self.name}={category}" for category in (*self.categories, "(other)")]
+            names = [f"{self.name}={category}" for category in (*self.categories, *(hashed or ["(other)"]))]
+        elif self.kind == "text":
+            names = [f"{self.name}={slot}" for slot in hashed]
         elif self.kind == "datetime":
-            names = [self.name, *(f"{part[:3]}({self.name} {part[4:-1]})" for part in _CLOCK)]
+            names = [
+                self.name,
+                *(f"{wave}({self.name} {one})" for one in self.cycles for wave in ("sin", "cos")),
+            ]
         else:
             names = [self.name]
         return (*names, f"{self.name}=(missing)") if self.has_missing else tuple(names)
@@ -171,9 +186,7 @@ class Schema:
             raise FormatError(f"a saved schema must have version {_VERSION}; got {saved.get('version')!r}.")
         try:
             target = TargetSpec(**{**saved["target"], "classes": tuple(saved["target"]["classes"])})
-            columns = tuple(
-                ColumnSpec(**{**one, "categories": tuple(one["categories"])}) for one in saved["columns"]
-            )
+            columns = tuple(ColumnSpec(**_tuples(one)) for one in saved["columns"])
             schema = Schema(
                 target, columns, tuple(Dropped(**one) for one in saved["dropped"]), tuple(saved["notes"])
             )
@@ -181,10 +194,10 @@ class Schema:
             raise FormatError(f"a saved schema must hold what to_dict writes; {error}.") from None
         wrong: list[str] = [column.kind for column in columns if column.kind not in KINDS]
         wrong += [target.task] if target.task not in TASKS else []
+        wrong += [cycle for column in columns for cycle in column.cycles if cycle not in CYCLES]
         if wrong:
-            raise FormatError(
-                f"a saved schema must hold kinds {', '.join((*KINDS, *TASKS))}; got {wrong[0]!r}."
-            )
+            allowed = ", ".join((*KINDS, *TASKS, *CYCLES))
+            raise FormatError(f"a saved schema must hold kinds {allowed}; got {wrong[0]!r}.")
         return schema
 
 
@@ -194,6 +207,10 @@ def _is_number(label: str) -> bool:
     except ValueError:
         return False
     return True
+
+
+def _tuples(fields: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: tuple(value) if isinstance(value, list) else value for name, value in fields.items()}
 
 
 def _listed(value: object) -> Any:

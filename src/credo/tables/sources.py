@@ -129,8 +129,7 @@ def open_table(
     source: Source,
     *,
     format: Format | None = None,
-    chunk_rows: int = 1000,
-    most_rows: int | None = None,
+    chunk_rows: int | ChunkSize = 1000,
     delimiter: str | None = None,
     strict: bool = False,
 ) -> TableSource:
@@ -141,9 +140,8 @@ def open_table(
             of one such file are unpacked.
         format: "csv", "tsv", "jsonl" or "parquet"; None takes it from the suffix, or from the first line
             of a stream.
-        chunk_rows: the number of rows in a chunk.
-        most_rows: the largest number of rows in a chunk, up to which the chunks of a long table grow (see
-            `ChunkSize`); None for `chunk_rows`.
+        chunk_rows: the number of rows in a chunk; or a `credo.tables.chunks.ChunkSize`, with which the chunks
+            of a long table grow.
         delimiter: the separator of the cells of a CSV; None guesses comma, semicolon, tab or bar from the
             header.
         strict: whether a row that cannot be split into cells raises instead of being reported in `Chunk.bad`.
@@ -163,8 +161,10 @@ def open_table(
     """
     if format is not None:
         require_choice("format", format, FORMATS)
-    require_integer("chunk_rows", chunk_rows, 1)
-    size = ChunkSize(chunk_rows, most_rows)
+    if not isinstance(chunk_rows, ChunkSize):
+        require_integer("chunk_rows", chunk_rows, 1)
+        chunk_rows = ChunkSize(chunk_rows)
+    size = chunk_rows
     if delimiter is not None and (not isinstance(delimiter, str) or len(delimiter) != 1):
         raise DataError(f"delimiter must be one character; got {delimiter!r}.")
     promised = format
@@ -178,7 +178,7 @@ def open_table(
     try:
         kind = sniff(stream.head(), stream.name, promised)
         if kind == "parquet":
-            chunks, name = _parquet(source, path, stream, size.most), stream.name
+            chunks, name = _parquet(source, path, stream, size), stream.name
             return TableSource(name, kind, chunks, stream.close)
         stream.text = True
         buffered = io.BufferedReader(stream, 1 << 16)
@@ -198,7 +198,7 @@ def open_table(
         raise
 
 
-def _parquet(source: Source, path: str | None, stream: ByteStream, chunk_rows: int) -> Iterator[Chunk]:
+def _parquet(source: Source, path: str | None, stream: ByteStream, size: ChunkSize) -> Iterator[Chunk]:
     name = stream.name
     handle: Any = sys.stdin.buffer if source == "-" else source
     if not (handle if path is None else stream.stream).seekable():
@@ -223,12 +223,15 @@ def _parquet(source: Source, path: str | None, stream: ByteStream, chunk_rows: i
     try:
         file = pq.ParquetFile(handle)
         names = unique_names(file.schema_arrow.names, name)
-        for batch in file.iter_batches(batch_size=chunk_rows):
-            if batch.num_rows:
-                cells = [_arrow_cells(column, pa) for column in batch.columns]
-                lines = np.arange(row + 1, row + batch.num_rows + 1)
-                yield Chunk(dict(zip(names, cells, strict=True)), lines, unit="row")
-                row += batch.num_rows
+        for batch in file.iter_batches(batch_size=size.most):
+            cells = [_arrow_cells(column, pa) for column in batch.columns]
+            start = 0
+            while start < batch.num_rows:
+                stop = min(start + size.next(), batch.num_rows)
+                columns = dict(zip(names, (column[start:stop] for column in cells), strict=True))
+                yield Chunk(columns, np.arange(row + start + 1, row + stop + 1), unit="row")
+                start = stop
+            row += batch.num_rows
     except (pa.ArrowException, OSError) as error:
         first = str(error).strip().splitlines()[0].rstrip(".")
         raise DataError(f"{name} is damaged parquet data after row {row} ({first}).") from None

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 from credo.core.records import record
 from credo.core.types import Array, DTypeLike
 from credo.linalg.jacobians.protocol import Rows
-from credo.linalg.matrices import cholesky, column_sums, eigh, scale_rows, solve_lower
+from credo.linalg.matrices import cholesky, column_sums, eigh, identity, scale_rows, solve_lower
 
 __all__ = ["DenseRows", "as_rows", "leading"]
 
@@ -82,7 +82,7 @@ class DenseRows(Rows):
 
     def explained(self, var: Array) -> Array:
         """By the Cholesky factor of I + J diag(v) J'. Cost: k^2 P."""
-        eye = jnp.eye(self.array.shape[0], dtype=var.dtype)
+        eye = identity(self.array.shape[0], var.dtype)
         chol = cholesky(eye + scale_rows(self.array, var) @ self.array.T)
         return column_sums(solve_lower(chol, scale_rows(self.array, jnp.sqrt(var))) ** 2)
 
@@ -104,7 +104,7 @@ class DenseRows(Rows):
         """
         root = jax.lax.rsqrt(base)
         white, directions = scale_rows(self.array, root), scale_rows(factor, root)
-        eye = jnp.eye(factor.shape[-2], dtype=base.dtype)
+        eye = identity(factor.shape[-2], base.dtype)
         chol = jnp.linalg.cholesky(eye + directions @ directions.T)
 
         def regress(targets: Array) -> Array:

@@ -1,0 +1,77 @@
+"""Credo's default with one ingredient taken out at a time."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import jax
+
+from credo.sessions import assembly, defaults
+from credo.sessions.members import Member, members_of
+
+__all__ = ["VARIATIONS", "varied"]
+
+Change = Callable[[Member], Member | None]
+"""What becomes of a member: another one, or None where it is left out."""
+
+
+def _without(test: Callable[[Member], bool]) -> Change:
+    return lambda member: None if test(member) else member
+
+
+MEMBERS: dict[str, Change] = {
+    "linear members only": _without(lambda member: member.network.kind != "linear"),
+    "no linear members": _without(lambda member: member.network.kind == "linear"),
+    "nothing walks": lambda member: dataclasses.replace(member, walk=0.0),
+    "no fast walks (.01, .1)": _without(lambda member: member.walk >= 1e-2),
+    "one non-linearity (elu)": lambda member: dataclasses.replace(member, activation="elu"),
+    "no noise by the inputs": _without(lambda member: member.noise == "input"),
+    "one clip (3)": lambda member: dataclasses.replace(member, clip=3.0),
+    "one forgetting of the noise (.99)": lambda member: dataclasses.replace(
+        member, forgetting=member.forgetting if member.noise == "input" else 0.99
+    ),
+    "prior variance 4": lambda member: dataclasses.replace(member, prior_var=min(member.prior_var, 4.0)),
+}
+"""Variations of the members."""
+
+SETTINGS: dict[str, dict[str, Any]] = {
+    "no scales (1 only)": {
+        "SCALES": {task: ((1.0,), tails) for task, (_, tails) in defaults.SCALES.items()},
+        "SHARPNESS": (),
+    },
+    "no sharpness": {"SHARPNESS": ()},
+    "no tails": {"SCALES": {task: (scales, ()) for task, (scales, _) in defaults.SCALES.items()}},
+    "no switching between members": {"SWITCHING": 0.0},
+    "one rate of switching (.001)": {"SWITCHING": 1e-3},
+    "low rank in place of full": {"FULL_COST": 0},
+}
+"""Variations of the settings that all members share."""
+
+VARIATIONS = (*MEMBERS, *SETTINGS)
+"""The names of the variations."""
+
+
+@contextmanager
+def varied(name: str) -> Iterator[None]:
+    """Within this context, sessions have the default without one ingredient."""
+    saved = {key: getattr(defaults, key) for key in SETTINGS.get(name, {})}
+    change = MEMBERS.get(name, lambda member: member)
+
+    def members(*arguments: Any) -> tuple[Member, ...]:
+        changed = [change(member) for member in members_of(*arguments)]
+        return tuple(member for member in changed if member is not None)
+
+    jax.clear_caches()
+    vars(assembly)["members_of"] = members
+    for key, value in SETTINGS.get(name, {}).items():
+        setattr(defaults, key, value)
+    try:
+        yield
+    finally:
+        vars(assembly)["members_of"] = members_of
+        for key, value in saved.items():
+            setattr(defaults, key, value)
+        jax.clear_caches()

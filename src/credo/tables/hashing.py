@@ -1,0 +1,79 @@
+"""Words and rare categories as few features: hashing with a bounded width, whatever comes.
+
+A word w goes to the slot h(w) mod S, where h is the CRC-32 of its UTF-8 bytes, which is the same on every
+machine. Words of one text may share a slot, and another bit of h is their sign, so that they cancel on
+average instead of adding up: inner products of hashed texts are then unbiased (Weinberger et al. 2009,
+"Feature hashing for large scale multitask learning"). The features of a text with n words are divided by
+sqrt(n).
+"""
+
+from __future__ import annotations
+
+import re
+import zlib
+from itertools import chain
+
+import numpy as np
+
+from credo.tables.cells import Cells, cell_text, is_missing, to_list
+from credo.tables.schema import ColumnSpec
+
+__all__ = ["find_words", "hash_words", "slot_of"]
+
+_WORD = re.compile(r"\w+")
+_SIGN = 1 << 31
+
+
+def slot_of(text: str, slots: int) -> int:
+    """The slot of a category.
+
+    Arguments:
+        text: the category.
+        slots: S, how many slots there are.
+
+    Example:
+        >>> slot_of("Oslo", 16), slot_of("Bergen", 16)
+        (12, 6)
+    """
+    return zlib.crc32(text.encode("utf-8", "surrogatepass")) % slots
+
+
+def find_words(text: str) -> list[str]:
+    """The words of a text, in small letters.
+
+    Example:
+        >>> find_words("It's 5 o'clock!")
+        ['it', 's', '5', 'o', 'clock']
+    """
+    return _WORD.findall(text.lower())
+
+
+def hash_words(column: ColumnSpec, cells: Cells, x: np.ndarray, at: int) -> np.ndarray:
+    """Fill the features of a text column, and find its missing cells (n,).
+
+    Arguments:
+        column: the column.
+        cells: its n raw cells.
+        x: the features (n, D), which are changed.
+        at: the place of the column's first feature.
+
+    Example:
+        >>> x = np.zeros((2, 4), np.float32)
+        >>> hash_words(ColumnSpec("title", "text", slots=4), ["a b a", None], x, 0).tolist()
+        [False, True]
+        >>> x[0].round(2).tolist() == [0.0, np.float32(0.58), 0.0, np.float32(-1.15)]
+        True
+    """
+    cells = to_list(cells)
+    lost = np.array([is_missing(cell) for cell in cells], bool)
+    bags = [[] if gone else find_words(cell_text(cell)) for cell, gone in zip(cells, lost, strict=True)]
+    sizes = np.array([len(bag) for bag in bags], np.int64)
+    words = "\n".join(chain.from_iterable(bags)).encode("utf-8", "surrogatepass").split(b"\n")
+    numbers = np.fromiter(map(zlib.crc32, words), np.int64)[: sizes.sum()]  # nothing is split into one word
+    signs = np.where(numbers & _SIGN, -1.0, 1.0)
+    slots = (numbers & ~_SIGN) % column.slots
+    rows = np.repeat(np.arange(len(bags)), sizes)
+    sums = np.bincount(rows * column.slots + slots, signs, len(bags) * column.slots)
+    scale = np.sqrt(np.maximum(sizes, 1.0))
+    x[:, at : at + column.slots] = sums.reshape(len(bags), column.slots) / scale[:, None]
+    return lost

@@ -1,0 +1,147 @@
+"""Infer what one column of a table means from its first cells."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection
+
+import numpy as np
+
+from credo.tables.cells import cell_text, is_missing, to_numbers, truth
+from credo.tables.clocks import find_cycles
+from credo.tables.remarks import decorated_numbers
+from credo.tables.schema import ColumnSpec, Dropped
+from credo.tables.times import to_times
+
+__all__ = ["ENOUGH", "PARSED", "infer_column"]
+
+PARSED = 0.95
+"""The least share of the cells of a column that must be of a kind for the column to be of that kind."""
+
+ENOUGH = 20
+"""The least number of cells from which something can be said about all of them."""
+
+SEVERAL = 2.5
+"""The least mean number of words in the cells of a text."""
+
+WORD_SLOTS, FREQUENT, CATEGORY_SLOTS = 64, 40, 16
+"""How many features the words of a text share; and in a column of very many categories, how many have a
+feature each, and how many features the others share."""
+
+_ID_NAMES = ("id", "index", "idx", "row", "rowid", "row_id", "rownum", "no", "nr", "key", "uuid")
+
+
+def infer_column(
+    name: str,
+    cells: list[object],
+    forced: bool,
+    max_categories: int,
+    notes: list[str],
+    still: list[tuple[str, float]],
+) -> ColumnSpec | Dropped:
+    """The meaning of a column, or why it is left out.
+
+    Arguments:
+        name: its name.
+        cells: its first cells.
+        forced: whether it holds categories whatever its cells are.
+        max_categories: see `credo.tables.infer_schema`.
+        notes: sentences about columns, to which those about this one are added.
+        still: columns that are constant so far with their value, to which this one is added if it is one.
+    """
+    present = [cell for cell in cells if not is_missing(cell)]
+    missing = len(present) < len(cells)
+    first = f"the first {len(cells)} rows"
+    if not present:
+        return Dropped(name, f"it has no values in {first}")
+    column = None if forced else _other_than_category(name, present, missing, len(cells), notes, still)
+    if column is not None:
+        return column
+    texts = Counter(cell_text(cell) for cell in present)
+    if len(texts) <= max_categories:
+        return ColumnSpec(name, "categorical", _ranked(texts, max_categories), missing)
+    if not forced and _is_text(texts):
+        notes.append(f"column {name!r} is text: its words are hashed into {WORD_SLOTS} features")
+        return ColumnSpec(name, "text", has_missing=missing, slots=WORD_SLOTS)
+    some = min(FREQUENT, max_categories)
+    notes.append(
+        f"column {name!r} has {len(texts)} categories in {first}: the {some} most frequent have a feature "
+        f"each, and the others are hashed into {CATEGORY_SLOTS}"
+    )
+    return ColumnSpec(name, "categorical", _ranked(texts, some), missing, slots=CATEGORY_SLOTS)
+
+
+def _is_text(texts: Collection[str]) -> bool:
+    """Whether most of these are several words between blanks, which identifiers and addresses are not."""
+    return sum(len(text.split()) for text in texts) >= SEVERAL * len(texts)
+
+
+def _ranked(texts: Counter[str], most: int) -> tuple[str, ...]:
+    """The categories, the most frequent first."""
+    return tuple(sorted(texts, key=lambda text: (-texts[text], text))[:most])
+
+
+def _other_than_category(
+    name: str,
+    present: list[object],
+    missing: bool,
+    rows: int,
+    notes: list[str],
+    still: list[tuple[str, float]],
+) -> ColumnSpec | Dropped | None:
+    """The column where its cells are numbers, times or truth values or are of no use; None for categories."""
+    first = f"the first {rows} rows"
+    if sum(isinstance(cell, (dict, list, tuple, set)) for cell in present) > (1 - PARSED) * len(present):
+        return Dropped(name, "it holds nested values")
+    numbers, wrong = to_numbers(present)
+    flags = all(isinstance(cell, (bool, np.bool_)) for cell in present)
+    if not flags and np.mean(~wrong) >= PARSED:
+        column = _numeric(name, numbers, wrong, missing, first, notes, still)
+        kept = isinstance(column, ColumnSpec)
+        notes += decorated_numbers(f"column {name!r}", present, kept, rows)
+        return column
+    times, clock, wrong_times = to_times(present)
+    if np.mean(~wrong_times) >= PARSED:
+        origin = float(times[~wrong_times][0])
+        return ColumnSpec(name, "datetime", (), missing, origin, cycles=find_cycles(clock[~wrong_times]))
+    texts = {cell_text(cell) for cell in present}
+    if len(texts) == 1:
+        return Dropped(name, f"it is always {next(iter(texts))[:40]!r} in {first}")
+    if all(truth(cell) is not None for cell in present) and len({truth(cell) for cell in present}) == 2:
+        return ColumnSpec(name, "boolean", has_missing=missing)
+    if not _is_text(texts) and len(present) >= ENOUGH and len(texts) > 0.9 * len(present):
+        some = f", and {np.mean(~wrong):.0%} of them are numbers" if not wrong.all() else ""
+        return Dropped(
+            name, f"it is text that is nearly always different ({len(texts)} of {len(present)} values{some})"
+        )
+    return None
+
+
+def _numeric(
+    name: str,
+    numbers: np.ndarray,
+    wrong: np.ndarray,
+    missing: bool,
+    first: str,
+    notes: list[str],
+    still: list[tuple[str, float]],
+) -> ColumnSpec | Dropped:
+    usable = numbers[~np.isnan(numbers)]
+    if not usable.size:
+        return Dropped(name, f"it has no finite numbers in {first}")
+    whole = bool((usable == np.floor(usable)).all())
+    alone = len(np.unique(usable)) == len(usable) == len(numbers)
+    plain = name.strip().lower()
+    named_id = (
+        plain in _ID_NAMES or plain.endswith(("_id", " id")) or plain.startswith(("unnamed:", "column_1"))
+    )
+    if whole and alone and named_id and usable.size >= ENOUGH:
+        return Dropped(name, f"it is an id: whole numbers that never repeat in {first}")
+    if wrong.any():
+        notes.append(
+            f"column {name!r} is numeric, but {int(wrong.sum())} of {first} hold text there and are skipped"
+        )
+    if usable.size >= ENOUGH and usable.min() == usable.max():
+        still.append((name, float(usable[0])))
+    missing = missing or bool((np.isnan(numbers) & ~wrong).any())
+    return ColumnSpec(name, "numeric", has_missing=missing)

@@ -1,0 +1,179 @@
+"""Chunks whose cells are read, and read into all that does not depend on the rows before them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from credo.core.errors import DataError
+from credo.tables.cells import LARGEST, Cells, cell_text, to_number_columns, to_numbers
+from credo.tables.chunks import Chunk
+from credo.tables.clocks import read_times
+from credo.tables.hashing import hash_words
+from credo.tables.lines import LineColumns
+from credo.tables.one_hot import one_hot
+from credo.tables.schema import ColumnSpec, Schema
+
+__all__ = ["Preparation", "Prepared", "cells_of"]
+
+
+@dataclass(frozen=True)
+class Prepared(Chunk):
+    """A chunk of n rows whose cells are read. Of its columns, only the target's is left.
+
+    Arguments:
+        x: the features (n, D) float32, in which those of numbers and times are still 0.
+        numbers: the numbers and times (n, K) float64 before they are standardised; NaN where missing.
+        missing: which cells are missing (n,), by column.
+        unseen: which cells are of an unknown category (n,), by column.
+        why: why rows cannot be used, by their place.
+
+    Example:
+        >>> from credo.tables.schema import TargetSpec
+        >>> chunk = Chunk({"a": ["1", "x"], "y": ["0", "1"]}, np.array([2, 3]))
+        >>> schema = Schema(TargetSpec("y", "regression"), (ColumnSpec("a", "numeric"),))
+        >>> prepared = Preparation(schema).prepare(chunk)
+        >>> prepared.numbers.tolist(), prepared.why
+        ([[1.0], [nan]], {1: "holds 'x' in the numeric column 'a'"})
+    """
+
+    x: np.ndarray = field(default_factory=lambda: np.zeros((0, 0), np.float32))
+    numbers: np.ndarray = field(default_factory=lambda: np.zeros((0, 0)))
+    missing: dict[str, np.ndarray] = field(default_factory=dict)
+    unseen: dict[str, np.ndarray] = field(default_factory=dict)
+    why: dict[int, str] = field(default_factory=dict)
+
+    def part(self, start: int, stop: int) -> Prepared:
+        """Rows start..stop."""
+        chunk, rows = super().part(start, stop), slice(start, stop)
+        assert isinstance(chunk, Prepared)
+        return replace(
+            chunk,
+            x=self.x[rows],
+            numbers=self.numbers[rows],
+            missing={name: lost[rows] for name, lost in self.missing.items()},
+            unseen={name: other[rows] for name, other in self.unseen.items()},
+            why={row - start: why for row, why in self.why.items() if start <= row < stop},
+        )
+
+
+class Preparation:
+    """Reads the cells of chunks, column by column. It has no state, so that a thread may read ahead.
+
+    Arguments:
+        schema: what the columns mean.
+
+    Attributes:
+        scaled: the names of the columns that are standardised.
+        places: the places of their features.
+    """
+
+    def __init__(self, schema: Schema) -> None:
+        self.schema, self.width = schema, schema.width
+        self._layout: list[tuple[ColumnSpec, int, int]] = []
+        at = 0
+        for column in schema.columns:
+            self._layout.append((column, at, len(column.features)))
+            at += len(column.features)
+        scaled = [(column, at) for column, at, _ in self._layout if column.kind in ("numeric", "datetime")]
+        self.scaled = [column.name for column, _ in scaled]
+        self.places = [at for _, at in scaled]
+        self._clean = [place for place, (column, _) in enumerate(scaled) if column.kind == "numeric"]
+        self._numeric = [self.scaled[place] for place in self._clean]
+
+    def prepare(self, chunk: Chunk) -> Prepared:
+        """Read the cells of a chunk.
+
+        Raises:
+            DataError: the chunk lacks a column of the schema.
+
+        Cost: the most of what encoding costs.
+        """
+        if isinstance(chunk, Prepared):
+            return chunk
+        count = len(chunk)
+        x = np.zeros((count, self.width), np.float32)
+        numbers = np.empty((count, len(self.scaled)))
+        missing: dict[str, np.ndarray] = {}
+        unseen: dict[str, np.ndarray] = {}
+        why: dict[int, str] = {}
+        clean, targets = self._read_clean(chunk)
+        if clean is not None:
+            numbers[:, self._clean] = clean
+        whole = clean is not None and not np.isnan(clean).any()
+        place = 0
+        for column, at, width in self._layout:
+            scaled = column.kind in ("numeric", "datetime")
+            place += scaled
+            if clean is not None and column.kind == "numeric":
+                if whole:
+                    continue
+                lost = np.isnan(numbers[:, place - 1])
+            elif scaled:
+                cells = cells_of(chunk, column.name)
+                values, wrong = (
+                    to_numbers(cells) if column.kind == "numeric" else read_times(column, cells, x, at)
+                )
+                numbers[:, place - 1] = values
+                lost = np.isnan(values)
+                for row in np.flatnonzero(wrong).tolist():
+                    shown = cell_text(cells[row])[:40]
+                    why.setdefault(row, f"holds {shown!r} in the {column.kind} column {column.name!r}")
+            elif column.kind == "text":
+                lost = hash_words(column, cells_of(chunk, column.name), x, at)
+            else:
+                lost, other = one_hot(column, cells_of(chunk, column.name), x, at)
+                if other.any():
+                    unseen[column.name] = other
+            if lost.any():
+                missing[column.name] = lost
+                x[lost, at + width - 1 if column.has_missing else -1] = 1.0
+        return Prepared(
+            targets,
+            chunk.lines,
+            chunk.bad,
+            chunk.unit,
+            chunk.loose,
+            chunk.ignored,
+            x,
+            numbers,
+            missing,
+            unseen,
+            why,
+        )
+
+    def _read_clean(self, chunk: Chunk) -> tuple[np.ndarray | None, dict[str, Cells]]:
+        """The numbers of all numeric columns at once (n, K), NaN where missing, or None where some cell is no
+        number; and the cells of the target."""
+        columns, count = chunk.columns, len(self._numeric)
+        if not isinstance(columns, LineColumns):
+            some = [cells_of(chunk, name) for name in self._numeric]
+            return to_number_columns(some) if some else None, self._target_of(columns)
+        target = self.schema.target
+        number = target.task != "classification" and target.name in columns
+        values = columns.numbers([*self._numeric, target.name] if number else self._numeric)
+        if values is None:
+            return None, self._target_of(columns)
+        with np.errstate(invalid="ignore"):
+            clean = np.where(np.abs(values[:, :count]) <= LARGEST, values[:, :count], np.nan)
+        last: dict[str, Cells] = {target.name: values[:, -1]} if number else self._target_of(columns)
+        return clean if count else None, last
+
+    def _target_of(self, columns: Mapping[str, Cells]) -> dict[str, Cells]:
+        name = self.schema.target.name
+        return {name: columns[name]} if name in columns else {}
+
+
+def cells_of(chunk: Chunk, name: str) -> Cells:
+    """The cells of a column of a chunk.
+
+    Raises:
+        DataError: the chunk has no such column, and must have it.
+    """
+    if name in chunk.columns:
+        return chunk.columns[name]
+    if chunk.loose:
+        return [None] * len(chunk)
+    raise DataError(f"column {name!r} is not in the table; its columns are {', '.join(chunk.names[:30])}.")

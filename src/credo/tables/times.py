@@ -1,0 +1,116 @@
+"""The reading of cells as times."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Sequence
+
+import numpy as np
+
+from credo.tables.cells import MISSING, Cells, is_missing, to_list
+
+__all__ = ["to_times"]
+
+_NAN = float("nan")
+_EPOCH = dt.datetime(1970, 1, 1)
+_EXACT = 2**53
+_PATTERN = np.array([ord(sign) for sign in "dddd-dd-ddTdd:dd:dd.dddddd"], np.uint32)
+_LENGTHS = (10, 16, 19, 23, 26)
+"""Where digits and signs stand in the usual spelling of a time, and where it may end."""
+
+
+def to_times(cells: Cells) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Read cells as ISO 8601 dates or timestamps.
+
+    Arguments:
+        cells: n raw cells: text, datetime, date or datetime64. A time without a zone is read as UTC.
+
+    Returns:
+        (n,) float64 seconds since 1970 in UTC, (n,) float64 seconds since 1970 by the clock as written (both
+        NaN where missing or unreadable), and (n,) bool, True where a cell holds something that is not a time.
+
+    Example:
+        >>> to_times(["1970-01-02", "", "1970-01-01T01:00:00+01:00", "soon"])[:2]
+        (array([86400.,    nan,     0.,    nan]), array([86400.,    nan,  3600.,    nan]))
+    """
+    count = len(cells)
+    if isinstance(cells, np.ndarray) and cells.dtype.kind == "M":
+        micros = cells.astype("datetime64[us]")
+        seconds = np.where(np.isnat(micros), np.nan, micros.astype(np.int64) / 1e6)
+        return seconds, seconds, np.zeros(count, bool)
+    cells = to_list(cells)
+    quick = _usual(cells)
+    if quick is not None:
+        return *quick, np.zeros(count, bool)
+    utc, clock, wrong = np.full(count, _NAN), np.full(count, _NAN), np.zeros(count, bool)
+    for place, cell in enumerate(cells):
+        moment = _moment(cell)
+        if moment is None:
+            wrong[place] = not is_missing(cell)
+            continue
+        bare = moment.replace(tzinfo=None)
+        clock[place] = (bare - _EPOCH).total_seconds()
+        utc[place] = clock[place] - (moment.utcoffset() or dt.timedelta()).total_seconds()
+    return utc, clock, wrong
+
+
+def _moment(cell: object) -> dt.datetime | None:
+    if isinstance(cell, str):
+        try:
+            return dt.datetime.fromisoformat(cell.strip())
+        except ValueError:
+            return None
+    if isinstance(cell, np.datetime64):
+        cell = cell.astype("datetime64[us]").item()
+    if isinstance(cell, dt.datetime) and not is_missing(cell):
+        return cell
+    if isinstance(cell, dt.date) and not is_missing(cell):
+        return dt.datetime(cell.year, cell.month, cell.day)
+    return None
+
+
+def _usual(cells: Sequence[object]) -> tuple[np.ndarray, np.ndarray] | None:
+    """The times of cells that are all missing or spelled alike, such as 2024-05-01T12:30:00+02:00.
+
+    Returns:
+        The seconds in UTC and by the clock as written (n,); None where cells must be read one by one.
+    """
+    try:
+        present = [place for place, cell in enumerate(cells) if cell not in MISSING]
+    except TypeError:
+        return None
+    texts = [cell for place in present if isinstance(cell := cells[place], str)]
+    if not texts or len(texts) < len(present) or len(set(map(len, texts))) > 1:
+        return None
+    zone = _zone(texts[0])
+    if zone and any(not text.endswith(zone) for text in texts):
+        return None
+    length = len(texts[0]) - len(zone)
+    if length not in _LENGTHS:
+        return None
+    signs = np.array([text[:length] for text in texts]).view(np.uint32).reshape(len(texts), length)
+    pattern = _PATTERN[:length]
+    digits = pattern == ord("d")
+    fits = np.where(digits, (signs >= ord("0")) & (signs <= ord("9")), signs == pattern)
+    if length > 10:
+        fits[:, 10] |= signs[:, 10] == ord(" ")
+    if not fits.all() or (signs[:, :4] == ord("0")).all(axis=1).any():
+        return None
+    try:
+        micros = signs.view(f"<U{length}").ravel().astype("datetime64[us]").astype(np.int64)
+    except ValueError:
+        return None
+    if np.abs(micros).max() >= _EXACT:
+        return None
+    offset = dt.datetime.fromisoformat(f"2000-01-01T00:00{zone}").utcoffset() or dt.timedelta()
+    utc, clock = np.full(len(cells), _NAN), np.full(len(cells), _NAN)
+    clock[present] = micros / 1e6
+    utc[present] = clock[present] - offset.total_seconds()
+    return utc, clock
+
+
+def _zone(text: str) -> str:
+    """The zone at the end of a time, such as Z or +02:00; nothing where there is none."""
+    if text.endswith("Z"):
+        return "Z"
+    return text[-6:] if len(text) > 16 and text[-6] in "+-" and text[-3] == ":" else ""

@@ -1,0 +1,144 @@
+"""The bank of learners that a session has where nothing is chosen."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import credo
+from credo.core.errors import CredoError
+from credo.sessions import Member, Network, Options, Session, assembly, resolve
+from credo.sessions.members import members_of
+
+pytestmark = pytest.mark.bank
+
+Row = dict[str, object]
+HIDDEN = Network("mlp", (3,))
+
+
+@pytest.fixture(autouse=True, scope="module")
+def few_members() -> Iterator[None]:
+    """Three members in place of eleven, of both kinds of networks; the list itself has a test of its own."""
+
+    def few(task: str, *_: Any) -> tuple[Member, ...]:
+        noise: Any = "input" if task == "regression" else "shared"
+        return (
+            Member(Network("linear"), 0.0, 1.0, forgetting=0.97),
+            Member(Network("linear"), 1e-2, 16.0, 8.0, forgetting=0.9),
+            Member(HIDDEN, 1e-4, 4.0, activation="tanh", noise=noise),
+        )
+
+    patch = pytest.MonkeyPatch()
+    patch.setattr(assembly, "members_of", few)
+    yield
+    patch.undo()
+
+
+def numbers(count: int, seed: int = 0) -> list[Row]:
+    """A regression whose slope changes its sign after half of the rows."""
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=(count, 2))
+    slope = np.where(np.arange(count) < count // 2, 3.0, -3.0)
+    y = 10.0 + slope * x[:, 0] + x[:, 1] + 0.1 * rng.normal(size=count)
+    return [{"a": a, "b": b, "y": v} for (a, b), v in zip(x, y, strict=True)]
+
+
+def classes(count: int, known: int, seed: int = 0) -> list[Row]:
+    """Three classes, of which the third does not come in the first `known` rows."""
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=(count, 2))
+    late = (np.arange(count) >= known) & (x[:, 1] > 0.5)
+    labels = np.where(late, "new", np.where(x[:, 0] > 0, "up", "down"))
+    return [{"a": a, "b": b, "y": str(label)} for (a, b), label in zip(x, labels, strict=True)]
+
+
+def same(one: Session, other: Session) -> None:
+    for mine, theirs in zip(jax.tree.leaves(one.belief), jax.tree.leaves(other.belief), strict=True):
+        np.testing.assert_array_equal(mine, theirs)
+
+
+@pytest.mark.optimised
+def test_a_bank_learns_by_chunks_and_through_a_file_bit_by_bit(tmp_path: Path) -> None:
+    rows = numbers(120)
+    whole, parts = (Session.from_rows(rows, "y", chunk=25) for _ in range(2))
+    assert str(whole.settings.model) == "bank" and len(whole.members) == 3
+    whole.learn(rows)
+    for start, stop in ((0, 7), (7, 8), (8, 60)):
+        parts.learn(rows[start:stop])
+    parts = Session.load(parts.save(tmp_path / "bank.credo"), chunk=25)
+    parts.learn(rows[60:])
+    same(whole, parts)
+    assert whole.metrics() == pytest.approx(parts.metrics(), nan_ok=True)
+    assert whole.changes is not None and parts.changes is not None
+    np.testing.assert_allclose(whole.changes.grid, parts.changes.grid)
+    weights = whole.changes.summary()["weights"]
+    assert sum(weights.values()) == pytest.approx(1.0, abs=1e-5)
+    # the slope turned, so that the member that walks is believed
+    assert weights[str(whole.members[1])] > 0.5
+
+
+def test_new_classes_get_room_in_every_member(tmp_path: Path) -> None:
+    rows = classes(90, 60)
+    session = Session.from_rows(rows[:50], "y", chunk=30)
+    session.learn(rows)
+    assert session.encoding.classes == ("down", "up", "new") and session.rows_used == 90
+    forecast = session.predict([{"a": 0.0, "b": 2.0}])
+    assert forecast.probs is not None and forecast.probs.shape == (1, 3)
+    assert forecast.labels == ["new"] and forecast.probs.sum() == pytest.approx(1.0, abs=1e-5)
+    again = Session.load(session.save(tmp_path / "classes.credo"), chunk=30)
+    for one in (session, again):
+        one.learn(rows[:5])
+    same(session, again)
+
+
+def test_counts_are_learned_by_a_bank() -> None:
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=80)
+    rows: list[Row] = [{"a": a, "y": int(rng.poisson(np.exp(1 + 0.5 * a)))} for a in x]
+    session = Session.from_rows(rows, "y", task="count", chunk=40)
+    session.learn(rows)
+    assert session.tally.scored == 70 and session.metrics()["nlpd"] < session.tally.baseline()["nlpd"]
+
+
+def test_a_budget_or_a_model_asks_for_a_bank_and_other_choices_for_one_learner() -> None:
+    def model(options: Options) -> str:
+        return str(resolve(options, "regression", (3,), 0).model)
+
+    assert model(Options()) == model(Options(seed=1)) == model(Options(budget="default")) == "bank"
+    assert model(Options(model="bank")) == "bank" and model(Options(budget="thorough")) == "wide-bank"
+    assert model(Options(budget="fast")) == "linear" and model(Options(drift="none")) == "mlp:20"
+    with pytest.raises(CredoError, match=r"`drift=none` is for a single learner, and `model='bank'` is a bank"):
+        resolve(Options(model="bank", drift="none"), "regression", (3,), 0)
+    with pytest.raises(CredoError, match="`posterior=full` is for a single learner, and `budget='thorough'`"):
+        resolve(Options(budget="thorough", posterior="full"), "regression", (3,), 0)
+    with pytest.raises(CredoError, match="budget must be"):
+        resolve(Options(budget="huge"), "regression", (3,), 0)
+
+
+def test_the_list_of_members() -> None:
+    numbers, labels = members_of("regression", 10, 1), members_of("classification", 10, 1)
+    assert len(set(map(str, numbers))) == len(numbers) and len(set(map(str, labels))) == len(labels)
+    assert len(numbers) <= 12 and len(members_of("regression", 10, 1, "wide")) > len(numbers)
+    walks = {member.walk for member in numbers if member.network.kind == "linear"}
+    assert {0.0, 1e-4, 1e-3, 1e-2, 1e-1} <= walks
+    assert any(member.noise == "input" for member in numbers)
+    assert not any(member.noise == "input" for member in labels)
+    assert not any(member.network.kind == "features" for member in members_of("regression", 26, 1, "wide"))
+    assert members_of("classification", 10, 4)[-1].network == Network("mlp", (50,))
+
+
+def test_the_bank_in_python_takes_the_five_verbs() -> None:
+    learner = credo.auto(inputs=2, task="classification")
+    belief = learner.init()
+    assert len(belief.weights) == learner.size == len(members_of("classification", 2, 1))
+    assert learner.forecast(belief, jnp.ones(2)).probs.shape == (2,)
+    belief, info = learner.step(belief, jnp.ones(2), 1)
+    assert bool(info.ok) and float(belief.weights.sum()) == pytest.approx(1.0, abs=1e-5)
+    with pytest.raises(CredoError, match="task must be"):
+        credo.auto(2, task="words")  # type: ignore[arg-type]
