@@ -17,6 +17,7 @@ from credo.sessions.members import LINEAR, Member, members_of
 MEMBERS = (Member(LINEAR, 0.0, 1.0), Member(LINEAR, 1e-2, 16.0))
 
 
+@pytest.mark.bank
 def test_a_bank_is_explained_in_words_in_metrics_and_in_the_report(
     credo: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
