@@ -54,24 +54,35 @@ VARIATIONS = (*MEMBERS, *SETTINGS)
 """The names of the variations."""
 
 
+def _same(member: Member) -> Member | None:
+    return member
+
+
+def _forget() -> None:
+    """Forget the compiled programs, whose settings are the same for all variations."""
+    forget: Callable[[], None] = jax.clear_caches
+    forget()
+
+
 @contextmanager
 def varied(name: str) -> Iterator[None]:
     """Within this context, sessions have the default without one ingredient."""
+    name_of = members_of.__name__
     saved = {key: getattr(defaults, key) for key in SETTINGS.get(name, {})}
-    change = MEMBERS.get(name, lambda member: member)
+    change = MEMBERS.get(name, _same)
 
     def members(*arguments: Any) -> tuple[Member, ...]:
         changed = [change(member) for member in members_of(*arguments)]
         return tuple(member for member in changed if member is not None)
 
-    jax.clear_caches()
-    vars(assembly)["members_of"] = members
+    _forget()
+    setattr(assembly, name_of, members)
     for key, value in SETTINGS.get(name, {}).items():
         setattr(defaults, key, value)
     try:
         yield
     finally:
-        vars(assembly)["members_of"] = members_of
+        setattr(assembly, name_of, members_of)
         for key, value in saved.items():
             setattr(defaults, key, value)
-        jax.clear_caches()
+        _forget()

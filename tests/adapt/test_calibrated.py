@@ -238,6 +238,7 @@ def test_several_rates_of_switching_are_weighed_by_bayes_rule(tmp_path: Path) ->
         joint /= joint.sum()
     belief, trace = credo.run(learner, begin(learner), XS, YS)
     np.testing.assert_allclose(trace.log_evidence, logs, atol=1e-10)
+    assert belief.log_joint is not None
     np.testing.assert_allclose(jnp.exp(belief.log_joint), joint, atol=1e-10)
     np.testing.assert_allclose(belief.weights, joint.sum(axis=0), atol=1e-10)
     np.testing.assert_allclose(belief.rate_weights, joint.sum(axis=1), atol=1e-10)

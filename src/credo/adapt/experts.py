@@ -187,6 +187,7 @@ class Experts(Proposing[Bank[B]], Generic[B]):
         """Let another expert take over, and let time pass for each."""
         log_joint, logs = belief.log_joint, belief.log_weights
         switching = jnp.asarray(self.switching).astype(logs.dtype)
+        pairs = logs[:, None]  # the joint weights of members before and after, where beliefs are mixed
         if log_joint is None:
             pairs = logs[:, None] + log_transition(switching, logs)
             log_weights = log_sum(pairs, axis=0)

@@ -63,7 +63,9 @@ class OpenCategorical(LikelihoodBase):
     def _logits(self, eta: Array) -> Array:
         """The logits of all slots."""
         full = jnp.concatenate([jnp.zeros(1, eta.dtype), eta]) if self.reference else eta
-        return jnp.where(jnp.arange(self.slots) < jnp.asarray(self.known, int), full, jnp.asarray(_NEVER, eta.dtype))
+        return jnp.where(
+            jnp.arange(self.slots) < jnp.asarray(self.known, int), full, jnp.asarray(_NEVER, eta.dtype)
+        )
 
     def _outputs(self, rows: Array) -> Array:
         """The rows that belong to outputs of the model."""

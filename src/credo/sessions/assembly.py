@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
 
 import jax
@@ -121,7 +122,9 @@ def _bank(
         )
 
     learner = bank_of(
-        members_of(settings.task, shape[0], outputs_of(settings.task, first or classes), _breadth(settings)),
+        members_of(
+            settings.task, math.prod(shape), outputs_of(settings.task, first or classes), _breadth(settings)
+        ),
         likelihood,
         shape,
         outputs,
@@ -151,7 +154,7 @@ def members(
     if len(shape) > 1:
         return image_members_of(_breadth(settings))
     return members_of(
-        settings.task, shape[0], outputs_of(settings.task, first or classes), _breadth(settings)
+        settings.task, math.prod(shape), outputs_of(settings.task, first or classes), _breadth(settings)
     )
 
 

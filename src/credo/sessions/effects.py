@@ -141,5 +141,5 @@ def _variances(belief: Gaussian, rows: np.ndarray) -> np.ndarray:
 
 @jax.jit
 def _pushed(cov: Covariance, rows: Array) -> Array:
-    variances: Array = jnp.diagonal(cov.push(cov.admit(DenseRows(rows))))
-    return variances
+    pushed: Array = jnp.diagonal(cov.push(cov.admit(DenseRows(rows))))
+    return pushed
