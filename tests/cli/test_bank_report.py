@@ -19,6 +19,7 @@ pytestmark = pytest.mark.bank
 MEMBERS = (Member(LINEAR, 0.0, 1.0), Member(LINEAR, 1e-2, 16.0))
 
 
+@pytest.mark.bank
 def test_a_bank_is_explained_in_words_in_metrics_and_in_the_report(
     credo: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -35,8 +36,9 @@ def test_a_bank_is_explained_in_words_in_metrics_and_in_the_report(
     data = json.loads((tmp_path / "runs/t/metrics.json").read_text())
     bank = data["bank"]
     assert "changes" not in data and [one["name"] for one in bank["members"]] == [str(one) for one in MEMBERS]
-    for shares in (bank["walks"], bank["scales"], bank["switching"]):
+    for shares in (bank["walks"], bank["scales"], bank["sharpness"], bank["switching"]):
         assert sum(shares.values()) == pytest.approx(1.0, abs=1e-5)
+    assert bank["heavy_tails"] == 0.0
     assert sum(one["weight"] for one in bank["members"]) == pytest.approx(1.0, abs=1e-5)
     assert bank["linear_weight"] == pytest.approx(1.0, abs=1e-5) and len(bank["short"]) == 3
     first = bank["effects"][0]
@@ -72,6 +74,7 @@ def test_effects_of_members_without_weight_are_said_to_say_nothing() -> None:
         "walks": {"0": 1.0},
         "walks_over_rows": 10,
         "scales": {"1": 1.0},
+        "sharpness": {},
         "switching": {"0.01": 1.0},
         "linear_weight": 0.002,
         "linear_mean_weight": 0.1,

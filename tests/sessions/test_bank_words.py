@@ -58,6 +58,8 @@ def test_widths_noise_and_failures_are_said() -> None:
     noise = bank_words.noise_words(MEMBERS, weights, Widths({1.0: 1.0}, tails=0.3))
     assert noise == "heavy tails have weight 30%; noise that follows the inputs has weight 60%"
     assert not bank_words.noise_words(MEMBERS[:1], np.ones(1), Widths({1.0: 1.0}))
+    sharp = bank_words.noise_words(MEMBERS, 0 * weights, Widths({1.0: 1.0}, sharpness={1.0: 0.3, 1.3: 0.7}))
+    assert sharp == "logits that are 1.3 times as large have weight 70%"
     names = [str(member) for member in MEMBERS]
     broken = bank_words.confessions(names, np.array([0, 2, 1, 0]), [1200, 1300, 1400])
     assert broken == (

@@ -53,11 +53,11 @@ def draw(changes: ChangeTally, members: Sequence[AnyMember]) -> Picture:
         axes.grid(False)
         count_rows(axes)
         drawing.figure.legend(loc="outside lower center", ncols=2, fontsize=8.5, reverse=True)
+    darker = ", darker for members whose weights walk faster" if any(map(walk_of, members)) else ""
     how = "." if changes.size == 1 else f" (the mean of each block of {changes.size:,} rows)."
     return Picture(
         drawing.png,
-        "Members: how much each is believed after each row. One hue a network, darker for members whose "
-        f"weights walk faster{how}",
+        f"Members: how much each is believed after each row. One hue a network{darker}{how}",
     )
 
 

@@ -66,12 +66,14 @@ def parts(bank: BankSummary) -> list[Section]:
     walks = ", ".join(
         f"{'none' * (walk == '0') or walk}: {share:.0%}" for walk, share in bank["walks"].items()
     )
+    factors = ", ".join(f"{factor}: {share:.0%}" for factor, share in bank["sharpness"].items())
     sentences = [
         *bank["sentences"],
         NAMES,
         f"Weights of the walks, over the latest {bank['walks_over_rows']:,} rows: {walks}. "
         f"Weights now of the scales of the computed variance: {scales}; "
-        f"of the chance that another member takes over before a row: {rates}.",
+        + (f"of the factors of the logits: {factors}; " if factors else "")
+        + f"of the chance that another member takes over before a row: {rates}.",
     ]
     sections = [Section("Members", sentences, Grid(heads, lines), "member")]
     if bank["effects"]:

@@ -48,8 +48,8 @@ class BankSummary(TypedDict):
     """What a bank has learned about its members.
 
     `walks` has mean weights over the latest rows, by the variance that parameters gain at a row; `scales`,
-    `heavy_tails`, `noise_by_inputs` and `switching` (by the rate) are as at the end. `sentences` say it at
-    length, and `short` in at most three of them.
+    `sharpness` (of the logits of classes), `heavy_tails`, `noise_by_inputs` and `switching` (by the rate) are
+    as at the end. `sentences` say it at length, and `short` in at most three of them.
     """
 
     members: list[MemberSummary]
@@ -58,6 +58,7 @@ class BankSummary(TypedDict):
     walks: dict[str, float]
     walks_over_rows: int
     scales: dict[str, float]
+    sharpness: dict[str, float]
     heavy_tails: float
     noise_by_inputs: float
     switching: dict[str, float]
@@ -118,6 +119,7 @@ def summarize_bank(session: SessionState) -> BankSummary | None:
         "walks": {f"{walk:g}": share for walk, share in words.walk_shares(members, recent).items()},
         "walks_over_rows": rows,
         "scales": {f"{scale:g}": share for scale, share in widths.scales.items()},
+        "sharpness": {f"{factor:g}": share for factor, share in widths.sharpness.items()},
         "heavy_tails": widths.tails,
         "noise_by_inputs": words.input_noise(members, now),
         "switching": {f"{rate:g}": share for rate, share in zip(rates, shares, strict=True)},
@@ -139,18 +141,28 @@ def _widths(learner: Experts, belief: Bank) -> Widths:  # type: ignore[type-arg]
     inside, beliefs = jax.tree.map(np.asarray, (learner.bank, belief.beliefs))
     weights = np.exp(np.asarray(belief.log_weights))
     scales: dict[float, float] = {}
+    sharpness: dict[float, float] = {}
     tails = 0.0
     for k, weight in enumerate(weights.tolist()):
         member, calibration = pick(inside, k), pick(beliefs, k)
         if not isinstance(member, Calibrated) or not isinstance(calibration, Calibration):
             scales[1.0] = scales.get(1.0, 0.0) + weight
             continue
-        own = [float(f"{scale:.6g}") for scale in np.asarray(member.scales).tolist()]
+        own, factors = _numbers(member.scales), _numbers(member.sharpness)
+        # the candidates with the forecast's own tails and sharpness come first, then those with others
         shares = weight * np.exp(calibration.log_weights).reshape(-1, len(own))
         for scale, share in zip(own, shares.sum(axis=0).tolist(), strict=True):
             scales[scale] = scales.get(scale, 0.0) + share
-        tails += float(shares[1:].sum())
-    return Widths(dict(sorted(scales.items())), tails)
+        if factors:
+            for factor, share in zip((1.0, *factors), shares.sum(axis=1).tolist(), strict=True):
+                sharpness[factor] = sharpness.get(factor, 0.0) + share
+        else:
+            tails += float(shares[1:].sum())
+    return Widths(dict(sorted(scales.items())), tails, dict(sorted(sharpness.items())))
+
+
+def _numbers(values: object) -> list[float]:
+    return [float(f"{value:.6g}") for value in np.asarray(values, float).tolist()]
 
 
 def _unit(session: SessionState) -> str:

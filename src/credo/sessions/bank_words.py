@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -37,6 +37,8 @@ class Widths:
     Attributes:
         scales: the weight of each factor of the computed variance.
         tails: the weight of forecasts with heavier tails than the noise's own.
+        sharpness: the weight of each factor of the outputs, 1 where they are as members believe; empty for
+            numbers.
 
     Example:
         >>> width_words(Widths({0.0: 0.2, 0.1: 0.7, 1.0: 0.1}))
@@ -45,6 +47,7 @@ class Widths:
 
     scales: Mapping[float, float]
     tails: float = 0.0
+    sharpness: Mapping[float, float] = field(default_factory=dict)
 
 
 def walk_of(member: AnyMember) -> float:
@@ -164,7 +167,7 @@ def input_noise(members: Sequence[AnyMember], weights: np.ndarray) -> float:
 
 
 def noise_words(members: Sequence[AnyMember], weights: np.ndarray, widths: Widths) -> str:
-    """What is believed of the noise: heavy tails, and a variance that follows the inputs; empty if neither.
+    """What else is believed: heavy tails, noise that follows the inputs, and sharper classes; empty if none.
 
     Arguments:
         members: the members of the bank.
@@ -177,6 +180,10 @@ def noise_words(members: Sequence[AnyMember], weights: np.ndarray, widths: Width
         parts.append(f"heavy tails have weight {_percent(widths.tails)}")
     if follows > FEW:
         parts.append(f"noise that follows the inputs has weight {_percent(follows)}")
+    sharper = {factor: share for factor, share in widths.sharpness.items() if factor != 1.0}
+    if sum(sharper.values()) > FEW:
+        best = max(sharper, key=lambda factor: sharper[factor])
+        parts.append(f"logits that are {best:g} times as large have weight {_percent(sharper[best])}")
     return "; ".join(parts)
 
 
