@@ -77,14 +77,14 @@ SWITCHING = (1e-4, 1e-3, 1e-2)
 """How probable it is that another member of a bank takes over before a row: rates that are weighed, too."""
 
 SCALES: dict[TaskName, tuple[tuple[float, ...], tuple[float, ...]]] = {
-    "classification": ((0.0, 0.1, 1.0), ()),
+    "classification": ((0.0, 0.3), ()),
     "regression": ((0.0, 1.0), (2.5, 5.0)),
     "count": ((0.0, 0.3, 1.0), ()),
 }
 """By how much the members of a bank may scale the variance of their outputs, and the degrees of freedom of
 heavier tails that they may have."""
 
-SHARPNESS = (1.3, 2.0)
+SHARPNESS = (1.4, 2.0)
 """How much more sharply than their mean the members of a bank may forecast classes: a mean that is on its way
 from the prior is too cautious."""
 
