@@ -62,7 +62,7 @@ def draw(tally: Tally, *, target: str, baseline: str, ordered: bool, uncertain: 
             "centre; lower is better.",
         )
         pictures["reliability"] = _coverage(tally) if numbers else _reliability(tally)
-        if tally.task == "regression" and tally.pits.any():
+        if tally.pits[1].any():
             pictures["pit"] = _pit(tally)
     if numbers and len(tally.recent):
         pictures["bands"] = Picture(
@@ -194,8 +194,7 @@ def _pit(tally: Tally) -> Picture:
         drawing.figure.set_size_inches(5.4, 3.6)
         axes = drawing.panels[0]
         axes.stairs(shares[0], edges, fill=True, color=SKY, label="credo")
-        if shares[1].any():
-            axes.stairs(shares[1], edges, color=ORANGE, linewidth=1.6, label="before scaling")
+        axes.stairs(shares[1], edges, color=ORANGE, linewidth=1.6, label="before scaling")
         level = 1.0 / tally.pits.shape[1]
         axes.axhline(level, color=GREY, linestyle="--", linewidth=1.2, label="calibrated")
         axes.set_xlim(0, 1)
@@ -203,12 +202,12 @@ def _pit(tally: Tally) -> Picture:
         axes.set_xlabel("P(Y ≤ what came)")
         axes.set_ylabel("share of rows")
         legend_above(axes, 3)
-    before = " Before scaling it is that of a normal with their mean and standard deviation."
     return Picture(
         drawing.png,
         "The probability integral transform: the probability that was forecast for at most what came. It is "
         "level where forecasts are calibrated, a bowl where they are too narrow, a hill where they are too "
-        f"wide, and tilted where they are off to one side.{before if shares[1].any() else ''}",
+        "wide, and tilted where they are off to one side. Before scaling it is that of a normal with their "
+        "mean and standard deviation.",
     )
 
 
