@@ -80,7 +80,7 @@ def learn_rows(
         pad(xs, chunk),
         pad(ys, chunk),
         targets=None if targets is None else pad(targets, chunk),
-        real=np.arange(chunk) < count,
+        count=np.int32(count),
         weights=None if weights is None else pad(weights, chunk),
         compare=compare,
         key=key,

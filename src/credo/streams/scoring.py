@@ -149,6 +149,7 @@ def score_chunk(
     *,
     targets: PyTree = None,
     real: ArrayLike | None = None,
+    count: ArrayLike | None = None,
     weights: ArrayLike | None = None,
     dts: ArrayLike | None = None,
     key: Array | None = None,
@@ -168,6 +169,8 @@ def score_chunk(
         targets: what forecasts are scored against, where that is not ys (N,).
         real: booleans (N,), where False marks padding, which is skipped entirely: time does not pass. Pad
             chunks to one length so that the program is compiled only once.
+        count: how many of the rows are real, which come first: the same as such a `real`, and faster for
+            large beliefs, which need not be copied for a choice at every row.
         weights, dts, key, at, settings: see `run`.
         method: the forecast method.
         compare: further methods whose log_prob, and probabilities or moments, are reported.
@@ -221,7 +224,23 @@ def score_chunk(
         found.append(Columns(report))
         return belief, found[-1].gather(report)
 
-    last, arrays = jax.lax.scan(body, belief, (xs, ys, targets, real, weights, dts, settings))
+    rows = (xs, ys, targets, real, weights, dts, settings)
+    if count is None:
+        last, arrays = jax.lax.scan(body, belief, rows)
+        return last, *found[-1].part(arrays)
+
+    def pick(index: Array) -> Row:
+        row: Row = jax.tree.map(lambda leaf: jnp.asarray(leaf)[index], rows)
+        return row
+
+    def write(index: Array, state: tuple[B, list[Array]]) -> tuple[B, list[Array]]:
+        belief, report = body(state[0], pick(index))
+        return belief, [kept.at[index].set(new) for kept, new in zip(state[1], report, strict=True)]
+
+    length = jnp.shape(jax.tree.leaves(rows)[0])[0]
+    shapes = jax.eval_shape(body, belief, pick(jnp.zeros((), jnp.int32)))[1]
+    blank = [jnp.zeros((length, *one.shape), one.dtype) for one in shapes]
+    last, arrays = jax.lax.fori_loop(0, jnp.asarray(count, jnp.int32), write, (belief, blank))
     return last, *found[-1].part(arrays)
 
 
