@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
 from credo.sessions.architecture import Network
+from credo.sessions.defaults import COUNT_PRIOR
 from credo.sessions.settings import TaskName
 
 __all__ = ["Breadth", "Member", "members_of"]
@@ -124,4 +125,7 @@ def members_of(task: TaskName, inputs: int, outputs: int, breadth: Breadth = "de
     members += tuple(replace(member, network=hidden) for member in deep)
     if wide and outputs == 1 and inputs <= MOST_INPUTS:
         members += _WAVES
+    if task == "count":
+        # the mean of a count is exp(eta), which a wide eta carries away
+        members = tuple(dict.fromkeys(replace(member, prior_var=COUNT_PRIOR) for member in members))
     return members
