@@ -162,4 +162,6 @@ def bank_of(
 
 def _family(size: int, outputs: int) -> Full | LowRank:
     """The whole covariance where a row costs little with it."""
-    return Full("dense") if outputs * size**2 <= defaults.FULL_COST else LowRank(min(defaults.BANK_RANK, size))
+    return (
+        Full("dense") if outputs * size**2 <= defaults.FULL_COST else LowRank(min(defaults.BANK_RANK, size))
+    )

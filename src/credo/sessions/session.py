@@ -21,7 +21,7 @@ from credo.sessions.intake import Rows, blocks_of, first_chunks, segments
 from credo.sessions.posterior import Posterior
 from credo.sessions.resolution import resolve
 from credo.sessions.session_state import SessionState
-from credo.sessions.settings import MethodName, NoiseVar, Options, TaskName
+from credo.sessions.settings import BudgetName, MethodName, NoiseVar, Options, TaskName
 from credo.sessions.tally import Tally
 from credo.sessions.targets import (
     SCALER,
@@ -111,6 +111,7 @@ class Session(SessionState):
         learning_rate: float | None = None,
         iterations: int | None = None,
         seed: int = 0,
+        budget: BudgetName | None = None,
         chunk: int = TABLE_CHUNK,
     ) -> Session:
         """A session for a table, whose meaning is inferred from its first rows. Nothing is learned yet.
@@ -120,8 +121,8 @@ class Session(SessionState):
             target: the column to predict.
             task, classes, drop, categorical: see `credo.tables.infer_schema`.
             ordered: whether the rows are one stream, in which the past fades by default.
-            model, posterior, method, curvature, drift, prior_var, noise_var, learning_rate, iterations, seed:
-                see `Options`.
+            model, posterior, method, curvature, drift, prior_var, noise_var, learning_rate, iterations, seed,
+                budget: see `Options`.
             chunk: rows in a compiled call.
 
         Raises:
@@ -131,9 +132,8 @@ class Session(SessionState):
         schema = infer_schema(
             first_chunks(rows), target, task=task, classes=classes, drop=drop, categorical=categorical
         )
-        options = Options(
-            model, posterior, method, curvature, drift, prior_var, noise_var, learning_rate, iterations, seed
-        )
+        learner = (model, posterior, method, curvature, drift, prior_var, noise_var)
+        options = Options(*learner, learning_rate, iterations, seed, budget)
         return Session.create(TableEncoding(schema), options, ordered=ordered, chunk=chunk)
 
     def learn(self, rows: Rows) -> Steps | None:
