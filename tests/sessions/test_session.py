@@ -164,3 +164,17 @@ def test_a_curve_over_the_latest_rows_is_their_mean() -> None:
     assert tally.size == 1
     np.testing.assert_allclose(mean, [y[max(0, int(row) - 8) : int(row)].mean() for row in rows])
     np.testing.assert_allclose(tally.curve("nlpd")[1], [y[: int(row)].mean() for row in rows])
+
+
+def test_the_rows_that_say_the_units_are_learned_once_these_are_known(tmp_path: Path) -> None:
+    a = np.random.default_rng(3).normal(size=12)
+    rows: list[dict[str, object]] = [{"a": x, "y": 50.0 + 30.0 * x} for x in a]
+    whole = Session.from_rows(rows, "y", model="linear", drift="none")
+    whole.learn(rows[:10])
+    saved = Session.load(whole.save(tmp_path / "early.credo"))
+    for session in (whole, saved):
+        session.learn(rows[10:])
+    assert whole.belief == saved.belief and whole.tally.scored == 2
+    # two rows alone leave the slope at a tenth of its value
+    ends = whole.predict([{"a": -1.0}, {"a": 1.0}]).mean
+    assert ends is not None and 36.0 < ends[1] - ends[0] < 70.0
