@@ -49,7 +49,7 @@ def test_a_regression_beats_the_running_mean_and_writes_its_folder(credo: Comman
         "versions",
     } <= set(data)
     plots = {path.name for path in (folder / "plots").iterdir()}
-    assert plots == {"rmse.png", "nlpd.png", "reliability.png", "pit.png", "bands.png", "parameters.png"}
+    assert plots == {"rmse.png", "nlpd.png", "reliability.png", "bands.png", "parameters.png"}
     assert not [path for path in (tmp_path / "runs").iterdir() if path.name != "t"]
 
 
