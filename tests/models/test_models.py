@@ -67,6 +67,17 @@ def test_a_perceptron_is_its_layers(activation: Any) -> None:
     assert all(bool(jnp.all(p["b"] == 0)) for p in params)
 
 
+def test_a_blend_has_its_share_of_each_activation_and_a_clipped_network_its_limits() -> None:
+    net = credo.models.BlendedMLP(1, (2,), "elu", "tanh", share=0.3)
+    h = jnp.asarray([-1.5, 0.7])
+    expected = 0.7 * np.where(h > 0, h, np.exp(h) - 1) + 0.3 * np.tanh(h)
+    np.testing.assert_allclose(net.bend(h), expected, atol=1e-12)
+    seen = credo.models.Clipped(credo.Linear(1), jnp.asarray([1.0, 2.0, 3.0])).see(
+        jnp.asarray([-5.0, 5.0, 0.5])
+    )
+    np.testing.assert_array_equal(seen, [-1.0, 2.0, 0.5])
+
+
 def test_initial_weights_have_their_variances_and_prior_variances_their_fan_in() -> None:
     net = credo.MLP(50, (400,))
     first, last = net.init(0, (300,))

@@ -106,6 +106,10 @@ def test_counts_are_learned_by_a_bank() -> None:
     assert session.tally.scored == 70 and session.metrics()["nlpd"] < session.tally.baseline()["nlpd"]
 
 
+def test_members_for_counts_have_narrow_priors_of_their_log_rate() -> None:
+    assert {member.prior_var for member in members_of("count", 3, 1, "default")} == {0.5}
+
+
 def test_a_budget_or_a_model_asks_for_a_bank_and_other_choices_for_one_learner() -> None:
     def model(options: Options) -> str:
         return str(resolve(options, "regression", (3,), 0).model)
