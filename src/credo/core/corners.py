@@ -37,7 +37,7 @@ def corners(before: Unravel, after: Unravel) -> np.ndarray:
         >>> corners(narrow, wide).tolist()
         [0, 3]
     """
-    names, others = (leaf_names(jax.tree.unflatten(one.treedef, one.shapes)) for one in (before, after))
+    names, others = _names(before), _names(after)
     if before.treedef != after.treedef:
         raise CredoError(
             f"params must have the leaves of the belief, which are {_listed(names)}; got {_listed(others)}.",
@@ -63,6 +63,10 @@ def corners(before: Unravel, after: Unravel) -> np.ndarray:
         places.append((start + np.arange(size)).reshape(new)[inside].reshape(-1))
         start += size
     return np.concatenate(places)
+
+
+def _names(layout: Unravel) -> list[str]:
+    return leaf_names(jax.tree.unflatten(layout.treedef, range(len(layout.shapes))))
 
 
 def _listed(names: Sequence[str]) -> str:
