@@ -14,8 +14,11 @@ __all__ = ["RunningMoments", "farthest"]
 TINY = 1e-12
 """A spread below this share of the mean's size is rounding error and counts as none."""
 
-MOST = 2**30
-"""After so many entries, the count stays, and the oldest entries fade."""
+MOST = 2.0**24
+"""After so many entries the count stays, and the oldest entries fade: single precision counts no further."""
+
+PASSES, LEARNS, STAYS = 0.0, 1.0, 2.0
+"""What becomes of a column: it passes as it comes, its moments are learned, or they stay as they are."""
 
 
 def farthest(dtype: DTypeLike) -> float:
@@ -39,10 +42,10 @@ class RunningMoments:
         gap = x - mean,   mean += gap / n,   var <- (1 - 1/n) (var + gap^2 / n).
 
     Attributes:
-        count: the number n of entries (D,), int32.
-        mean: the mean (D,), 0 before the first entry.
-        rest: what is left of the mean after rounding (D,).
-        var: the mean squared distance from the mean (D,), whose sample variance is n / (n - 1) times it.
+        values: five numbers a column (D, 5), in one array, which costs a compiled program less than five: the
+            count n of entries; the mean, 0 before the first entry; what is left of the mean after rounding;
+            the mean squared distance from the mean; and 0 for a column that passes as it comes, 1 for one
+            whose moments are learned, and 2 for one whose moments stay.
 
     Example:
         >>> moments = RunningMoments.empty((), float)
@@ -52,58 +55,80 @@ class RunningMoments:
         (4.0, 3.606)
     """
 
-    count: Array
-    mean: Array
-    rest: Array
-    var: Array
+    values: Array
 
     @staticmethod
-    def empty(shape: tuple[int, ...], dtype: DTypeLike) -> RunningMoments:
-        """The moments of nothing."""
+    def empty(shape: tuple[int, ...], dtype: DTypeLike, scaled: ArrayLike = True) -> RunningMoments:
+        """The moments of nothing.
+
+        Arguments:
+            shape: () for one column, (D,) for several.
+            dtype: the dtype of the entries.
+            scaled: which columns are learned; the others pass as they come.
+        """
+        kind = jnp.where(jnp.broadcast_to(jnp.asarray(scaled), shape), LEARNS, PASSES).astype(dtype)
         zero = jnp.zeros(shape, dtype)
-        return RunningMoments(jnp.zeros(shape, jnp.int32), zero, zero, zero)
+        return RunningMoments(jnp.stack([zero, zero, zero, zero, kind], axis=-1))
 
-    @staticmethod
-    def of(rows: np.ndarray, dtype: DTypeLike, weights: np.ndarray | None = None) -> RunningMoments:
-        """The moments of a batch, computed in double precision.
+    def of(self, rows: np.ndarray, weights: np.ndarray | None = None) -> RunningMoments:
+        """The moments of a batch, computed in double precision, which stay as they are.
 
         Arguments:
             rows: the entries (N, ...), with NaN where one is missing.
-            dtype: the dtype of the result.
             weights: how often each row counts (N,), at least 0; None for once.
         """
-        values = np.asarray(rows, np.float64)
-        here = np.abs(values) <= farthest(dtype)
-        times = np.ones(len(values)) if weights is None else np.asarray(weights, np.float64)
-        share = here * times.reshape(-1, *(1,) * (values.ndim - 1))
+        dtype = self.values.dtype
+        entries = np.asarray(rows, np.float64)
+        here = np.abs(entries) <= farthest(dtype)
+        times = np.ones(len(entries)) if weights is None else np.asarray(weights, np.float64)
+        share = here * times.reshape(-1, *(1,) * (entries.ndim - 1))
         total = share.sum(axis=0)
         safe = np.where(total > 0, total, 1.0)
-        values = np.where(here, values, 0.0)
-        start = (share * values).sum(axis=0) / safe
-        mean = start + (share * (values - start)).sum(axis=0) / safe
-        var = (share * (values - mean) ** 2).sum(axis=0) / safe
+        entries = np.where(here, entries, 0.0)
+        start = (share * entries).sum(axis=0) / safe
+        mean = start + (share * (entries - start)).sum(axis=0) / safe
+        var = (share * (entries - mean) ** 2).sum(axis=0) / safe
         count = np.minimum(np.maximum((share > 0).sum(axis=0), np.round(total)), MOST)
         high = np.asarray(mean, dtype)
-        rest = mean - high.astype(np.float64)
-        return RunningMoments(
-            jnp.asarray(count, jnp.int32), *(jnp.asarray(v, dtype) for v in (high, rest, var))
-        )
+        kind = np.asarray(self.stay().values[..., 4])
+        columns = (count, high, mean - high.astype(np.float64), var, kind)
+        return RunningMoments(jnp.asarray(np.stack(columns, axis=-1), dtype))
+
+    def stay(self) -> RunningMoments:
+        """The same moments, which stay as they are."""
+        kind = self.values[..., 4]
+        return RunningMoments(self.values.at[..., 4].set(jnp.where(kind > 0, STAYS, kind)))
 
     @property
-    def location(self) -> Array:
-        """The mean (D,)."""
-        return self.mean + self.rest
+    def count(self) -> Array:
+        """The number of entries (D,)."""
+        return self.values[..., 0]
+
+    @property
+    def mean(self) -> Array:
+        """The mean (D,), 0 before the first entry."""
+        return self.values[..., 1] + self.values[..., 2]
 
     @property
     def sd(self) -> Array:
         """The sample standard deviation (D,), 0 where fewer than two entries were seen."""
-        count = self.count.astype(self.var.dtype)
-        return jnp.sqrt(self.var * (count / jnp.maximum(count - 1, 1)))
+        count = self.count
+        return jnp.sqrt(self.values[..., 3] * (count / jnp.maximum(count - 1, 1)))
+
+    @property
+    def scaled(self) -> Array:
+        """Which columns are standardised (D,); the others pass as they come."""
+        return self.values[..., 4] > PASSES
+
+    @property
+    def fixed(self) -> Array:
+        """Which columns have moments that stay (D,)."""
+        return self.values[..., 4] == STAYS
 
     @property
     def known(self) -> Array:
         """Whether the entries have a spread that is more than rounding error (D,)."""
-        return self.sd > TINY * jnp.abs(self.mean)
+        return self.sd > TINY * jnp.abs(self.values[..., 1])
 
     @property
     def scale(self) -> Array:
@@ -112,29 +137,30 @@ class RunningMoments:
 
     def limit(self, clip: ArrayLike) -> Array:
         """The largest size of a standardised entry: min(clip, sqrt(count))."""
-        return jnp.minimum(as_like(clip, self.var), jnp.sqrt(self.count.astype(self.var.dtype)))
+        return jnp.minimum(as_like(clip, self.values), jnp.sqrt(self.count))
 
     def gap(self, x: Array) -> Array:
         """How far entries are from the mean (D,)."""
-        return (x - self.mean) - self.rest
+        return (x - self.values[..., 1]) - self.values[..., 2]
 
-    def observe(self, x: Array, seen: ArrayLike = True) -> RunningMoments:
-        """Take in one row.
+    def observe(self, x: Array) -> RunningMoments:
+        """Take in one row. Entries that are missing, or farther than `farthest`, leave their column.
 
         Arguments:
-            x: the entries (D,), of at most the size `farthest`.
-            seen: which of them count (D,); the moments of the others stay.
+            x: the entries (D,).
         """
-        seen = jnp.broadcast_to(jnp.asarray(seen), self.count.shape)
-        count = jnp.minimum(self.count, MOST - 1) + 1
-        share = 1.0 / count.astype(self.var.dtype)
+        old, most = self.values, farthest(x.dtype)
+        mean, kind = old[..., 1], old[..., 4]
+        # Comparisons with NaN are false.
+        seen = (jnp.abs(x) <= most) & (kind == LEARNS)
+        count = jnp.minimum(old[..., 0], MOST - 1) + 1
+        share = 1.0 / count
         gap = jnp.where(seen, self.gap(x), 0.0)
-        step = self.rest + share * gap
-        mean = self.mean + step
-        # What the rounded sum leaves out (Knuth's two-sum).
-        back = mean - self.mean
-        rest = (self.mean - (mean - back)) + (step - back)
-        var = (1.0 - share) * (self.var + share * gap**2)
-        fresh = RunningMoments(count, mean, rest, var)
-        pairs = ((getattr(fresh, name), getattr(self, name)) for name in ("count", "mean", "rest", "var"))
-        return RunningMoments(*(jnp.where(seen, new, old) for new, old in pairs))
+        step = old[..., 2] + share * gap
+        # What the rounded sum of mean and step leaves out is kept (Knuth's two-sum).
+        total = mean + step
+        back = total - mean
+        rest = (mean - (total - back)) + (step - back)
+        var = (1.0 - share) * (old[..., 3] + share * gap**2)
+        new = jnp.stack([count, total, rest, var, kind], axis=-1)
+        return RunningMoments(jnp.where(seen[..., None], new, old))

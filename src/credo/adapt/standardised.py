@@ -33,12 +33,10 @@ class Scaling(Around[B], Generic[B]):
 
     Attributes:
         belief: the belief of the learner inside, in standardised units.
-        inputs: the moments of the inputs (D,), or None where they pass as they come.
+        inputs: the moments of the inputs (D,), or None where all pass as they come.
         target: the moments of the target (), or None where it passes as it comes.
         waiting: the first rows, while the units of the target are not known; None where it passes as it
             comes.
-        scaled: which inputs are standardised (D,); the others pass as they come. None as for `inputs`.
-        fixed: whether the moments stay as they are.
         t: how many times `predict` has been called.
 
     Example:
@@ -46,15 +44,13 @@ class Scaling(Around[B], Generic[B]):
         >>> inner = credo.extended_kalman(credo.Model(lambda w, x: x @ w, credo.Bernoulli()))
         >>> belief = Standardised(inner).init(jnp.zeros(3), size=3)
         >>> belief.inputs.count.tolist(), belief.mean.tolist()
-        ([0, 0, 0], [0.0, 0.0, 0.0])
+        ([0.0, 0.0, 0.0], [0.0, 0.0, 0.0])
     """
 
     belief: B
     inputs: RunningMoments | None
     target: RunningMoments | None
     waiting: Waiting | None
-    scaled: Array | None
-    fixed: Array
     t: Array
 
     @property
@@ -66,7 +62,7 @@ class Scaling(Around[B], Generic[B]):
         """
         if self.target is None:
             raise CredoError("the target of this belief is not standardised: it has no units.")
-        return self.target.location, self.target.scale
+        return self.target.mean, self.target.scale
 
 
 @record
@@ -163,7 +159,7 @@ class Standardised(Wrapper[Scaling[B], B], Generic[B]):
         Raises:
             CredoError: as for `init`.
         """
-        dtype, inputs, target, waiting, chosen = floating(prior), None, None, None, None
+        dtype, inputs, target, waiting = floating(prior), None, None, None
         if size is None and (self.inputs or self.targets):
             raise CredoError("size must be the number of inputs; it is missing.", field="size")
         if size is not None:
@@ -175,12 +171,12 @@ class Standardised(Wrapper[Scaling[B], B], Generic[B]):
                     f"scaled must hold one truth value an input, ({size},); got shape {chosen.shape}.",
                     field="scaled",
                 )
-            inputs = RunningMoments.empty((size,), dtype)
+            inputs = RunningMoments.empty((size,), dtype, chosen)
         if self.targets and size is not None:
             target = RunningMoments.empty((), dtype)
             waiting = Waiting.empty(self.warmup, size, dtype)
         zero = jnp.zeros((), jnp.int32)
-        return Scaling(prior, inputs, target, waiting, chosen, jnp.asarray(False), zero)
+        return Scaling(prior, inputs, target, waiting, zero)
 
     def fix(
         self,
@@ -206,16 +202,16 @@ class Standardised(Wrapper[Scaling[B], B], Generic[B]):
         """
         share = None if weights is None else np.asarray(weights, float)
         inputs, target = belief.inputs, belief.target
-        if xs is not None and inputs is not None:
-            rows = np.asarray(xs, float)
-            if rows.ndim != 2 or rows.shape[1:] != inputs.mean.shape:
+        if inputs is not None:
+            rows = None if xs is None else np.asarray(xs, float)
+            if rows is not None and (rows.ndim != 2 or rows.shape[1:] != inputs.count.shape):
                 raise CredoError(
-                    f"xs must be (N, {inputs.mean.shape[0]}); got shape {rows.shape}.", field="xs"
+                    f"xs must be (N, {inputs.count.shape[0]}); got shape {rows.shape}.", field="xs"
                 )
-            inputs = RunningMoments.of(rows, inputs.mean.dtype, share)
-        if ys is not None and target is not None:
-            target = RunningMoments.of(np.asarray(ys, float).reshape(-1), target.mean.dtype, share)
-        return replace(belief, inputs=inputs, target=target, fixed=jnp.asarray(True))
+            inputs = inputs.stay() if rows is None else inputs.of(rows, share)
+        if target is not None:
+            target = target.stay() if ys is None else target.of(np.asarray(ys, float).reshape(-1), share)
+        return replace(belief, inputs=inputs, target=target)
 
     def encode(self, belief: Scaling[B], x: PyTree) -> PyTree:
         """One raw row as the learner inside sees it.
@@ -245,9 +241,8 @@ class Standardised(Wrapper[Scaling[B], B], Generic[B]):
     ) -> Proposal[Scaling[B]]:
         """Standardise the row, let the learner inside learn it, and take it into the moments."""
         row, inputs = self.encode(belief, x), belief.inputs
-        if inputs is not None and belief.scaled is not None:
-            raw = as_like(x, inputs.mean)
-            inputs = inputs.observe(raw, _usable(raw) & belief.scaled & ~belief.fixed)
+        if inputs is not None:
+            inputs = inputs.observe(as_like(x, inputs.values))
         if belief.target is None or belief.waiting is None:
             learned, info = self.learner.measurement_update(belief.belief, row, y, weight, key)
             new = replace(belief, belief=learned, inputs=inputs)
@@ -257,7 +252,6 @@ class Standardised(Wrapper[Scaling[B], B], Generic[B]):
             belief.belief,
             belief.target,
             belief.waiting,
-            belief.fixed,
             (row, y, weight, key),
             self.clip,
         )
@@ -300,22 +294,18 @@ class RawFunction:
 
 def encode(scaling: Scaling[Any], x: PyTree, clip: ArrayLike) -> PyTree:
     """One raw row, standardised; see `Standardised.encode`."""
-    moments, scaled = scaling.inputs, scaling.scaled
-    if moments is None or scaled is None:
+    moments = scaling.inputs
+    if moments is None:
         return clean(x)
-    if jnp.shape(x) != scaled.shape:
+    if jnp.shape(x) != moments.count.shape:
         raise CredoError(
-            f"x must be one row of {scaled.shape[0]} inputs; got shape {jnp.shape(x)}.", field="x"
+            f"x must be one row of {moments.count.shape[0]} inputs; got shape {jnp.shape(x)}.", field="x"
         )
-    raw = as_like(x, moments.mean)
+    raw = as_like(x, moments.values)
     limit = moments.limit(clip)
     z = jnp.where(moments.known, jnp.clip(moments.gap(raw) / moments.scale, -limit, limit), 0.0)
-    return jnp.where(_usable(raw), jnp.where(scaled, z, raw), 0.0)
-
-
-def _usable(x: Array) -> Array:
-    """Which entries are numbers of a size that can be squared; comparisons with NaN are false."""
-    return jnp.abs(x) <= farthest(x.dtype)
+    here = jnp.abs(raw) <= farthest(raw.dtype)  # comparisons with NaN are false
+    return jnp.where(here, jnp.where(moments.scaled, z, raw), 0.0)
 
 
 @matched.register

@@ -26,10 +26,8 @@ class Waiting:
     """The first rows of a stream, which wait until the units of their targets are known.
 
     Attributes:
-        x: standardised inputs (W, D).
-        y: targets in their own units (W,).
-        weight: the weights of the rows (W,).
-        filled: how many rows wait.
+        rows: the weight, the target in its own units and the standardised inputs of each row (W, 2 + D), in
+            one array, which costs a compiled program less than three; 0 where no row waits.
 
     Example:
         >>> waiting = Waiting.empty(2, 1, float)
@@ -37,27 +35,38 @@ class Waiting:
         1
     """
 
-    x: Array
-    y: Array
-    weight: Array
-    filled: Array
+    rows: Array
 
     @staticmethod
-    def empty(rows: int, size: int, dtype: DTypeLike) -> Waiting:
+    def empty(count: int, size: int, dtype: DTypeLike) -> Waiting:
         """Room for W rows of D inputs."""
-        zero = jnp.zeros(rows, dtype)
-        return Waiting(jnp.zeros((rows, size), dtype), zero, zero, jnp.zeros((), jnp.int32))
+        return Waiting(jnp.zeros((count, 2 + size), dtype))
+
+    @property
+    def weight(self) -> Array:
+        """The weights of the rows (W,), which are above 0 for rows that wait."""
+        return self.rows[:, 0]
+
+    @property
+    def y(self) -> Array:
+        """The targets in their own units (W,)."""
+        return self.rows[:, 1]
+
+    @property
+    def x(self) -> Array:
+        """The standardised inputs (W, D)."""
+        return self.rows[:, 2:]
+
+    @property
+    def filled(self) -> Array:
+        """How many rows wait."""
+        return jnp.sum(self.weight > 0, dtype=jnp.int32)
 
     def keep(self, x: Array, y: Array, weight: Array) -> Waiting:
         """The rows with one more, where there is room for it."""
-        rows = self.y.shape[0]
-        here = jnp.arange(rows, dtype=jnp.int32) == self.filled
-        return Waiting(
-            jnp.where(here[:, None], x[None, :], self.x),
-            jnp.where(here, y, self.y),
-            jnp.where(here, weight, self.weight),
-            jnp.minimum(self.filled + 1, rows),
-        )
+        here = jnp.arange(self.rows.shape[0], dtype=jnp.int32) == self.filled
+        row = jnp.concatenate([weight[None], y[None], x])
+        return Waiting(jnp.where(here[:, None], row[None, :], self.rows))
 
 
 class Scaled(NamedTuple):
@@ -86,7 +95,6 @@ def learn_scaled(
     belief: B,
     target: RunningMoments,
     waiting: Waiting,
-    fixed: Array,
     row: Row,
     clip: ArrayLike,
 ) -> Scaled:
@@ -101,7 +109,6 @@ def learn_scaled(
         learner, belief: the learner of standardised rows, and its belief.
         target: the moments of the targets before this one.
         waiting: the rows that wait.
-        fixed: whether the moments stay as they are.
         row: the row.
         clip: the largest size of a standardised target that is learned.
 
@@ -111,14 +118,16 @@ def learn_scaled(
     x, y, weight, key = row
     if jnp.size(y) != 1 or jnp.size(weight) != 1 or not jax.tree_util.all_leaves([y]):
         raise CredoError("Standardised scales one number a step: y and weight must be numbers.", field="y")
-    if jnp.shape(x) != waiting.x.shape[1:]:
-        raise CredoError(f"x must have the shape {waiting.x.shape[1:]}; got {jnp.shape(x)}.", field="x")
-    x = as_like(x, waiting.x)
-    value, share = as_like(y, target.mean).reshape(()), as_like(weight, target.mean).reshape(())
-    most, rows = farthest(value.dtype), waiting.y.shape[0]
+    if jnp.shape(x) != (waiting.rows.shape[1] - 2,):
+        raise CredoError(
+            f"x must have the shape {(waiting.rows.shape[1] - 2,)}; got {jnp.shape(x)}.", field="x"
+        )
+    x = as_like(x, waiting.rows)
+    value, share = as_like(y, target.values).reshape(()), as_like(weight, target.values).reshape(())
+    most, rows = farthest(value.dtype), waiting.rows.shape[0]
     value = jnp.where(jnp.abs(value) > most, jnp.inf, value)
-    after = target.observe(value, (jnp.abs(value) <= most) & ~fixed)
-    ready = fixed | _known(target, rows)
+    after = target.observe(value)
+    ready = target.fixed | _known(target, rows)
     kept = select(ready, waiting, waiting.keep(x, value, share))
     flush = ~ready & _known(after, rows)
     exact = jnp.where(jnp.isinf(value), value, jnp.clip(target.gap(value) / target.scale, -most, most))
@@ -152,10 +161,8 @@ def learn_scaled(
     end = jax.lax.while_loop(lambda last: last.number < trips, trip, start)
     evidence = jnp.where(end.first_ok, end.first, end.info.log_evidence) - jnp.log(target.scale)
     ok = jnp.where(ready, end.info.ok, end.first_ok)
-    filled = jnp.where(flush, 0, kept.filled)
-    return Scaled(
-        end.belief, after, Waiting(kept.x, kept.y, kept.weight, filled), evidence, ok, end.info.extras
-    )
+    later = Waiting(jnp.where(flush, 0.0, kept.rows))
+    return Scaled(end.belief, after, later, evidence, ok, end.info.extras)
 
 
 def _known(moments: RunningMoments, warmup: int) -> Array:
