@@ -84,8 +84,10 @@ CONSTRAINTS: dict[str, dict[str, Constraint]] = {
     "Memory": {"filled": _NONNEGATIVE, "ys": _OBSERVED},
     "Piece": {"jump_var": _NONNEGATIVE},
     "Resettable": {"run_length": _LENGTH, "retention": _SHARE, "change": _SHARE},
+    "RunningMoments": {"count": _NONNEGATIVE, "var": _NONNEGATIVE},
     "ScaleByAdamState": {"count": _NONNEGATIVE, "nu": _NONNEGATIVE},
     "Segments": {"count": _NONNEGATIVE, "best": _LOGS},
+    "Waiting": {"weight": _NONNEGATIVE, "filled": _NONNEGATIVE},
 }
 """What the fields of beliefs must be beside finite, by the name of the record."""
 

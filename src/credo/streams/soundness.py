@@ -142,6 +142,9 @@ def _expected(learner: Learner[Any], belief: PyTree) -> tuple[PyTree, int] | Non
     for part in _records(belief, object):
         if type(part).__name__ == "Scaler":
             more["context"] = np.zeros(np.shape(part.mean), part.mean.dtype)
+        if type(part).__name__ == "Scaling":
+            rows = part.scaled if part.waiting is None else part.waiting.x
+            more |= {} if rows is None else {"size": np.shape(rows)[-1]}
     start: Any = learner.init
     try:
         like: Any = jax.eval_shape(lambda p: start(p, **more), params)
