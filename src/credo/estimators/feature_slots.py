@@ -126,6 +126,11 @@ class FeatureSlots:
         self._origins[: len(self.slots)] = self.origins
 
     @property
+    def plain(self) -> bool:
+        """Whether all features are numbers."""
+        return self._names is not None
+
+    @property
     def room(self) -> int:
         """The number of inputs of the learner: 8, 16, 32 and so on."""
         room = FEW

@@ -94,11 +94,12 @@ class LiveLearner:
                 pairs = zip(self._leaves, kinds, strict=True)
                 first = jax.tree.unflatten(structure, [_restored(leaf, like) for leaf, like in pairs])
                 self._leaves = None
-            self._hold(first)
+            self.hold(first)
         assert self._pack is not None
         return self._pack
 
-    def _hold(self, belief: Any) -> None:
+    def hold(self, belief: Any) -> None:
+        """Go on from another belief of this learner."""
         settings = self.extent.settings
         answer = class_probabilities if self.classes else expected_value
         key = jax.random.key(settings.seed) if settings.draws else None
@@ -124,7 +125,7 @@ class LiveLearner:
         if belief.scaled is not None:
             belief = replace(belief, scaled=jnp.asarray(wanted))
         self.inputs, self.classes, self._scaled = inputs, classes, wanted
-        self._hold(belief)
+        self.hold(belief)
 
     def step(self, x: np.ndarray, y: ArrayLike, weight: float) -> None:
         """Learn a row."""
@@ -159,7 +160,7 @@ class LiveLearner:
                     self._watch(jax.tree.map(lambda leaf, row=row: np.asarray(leaf)[row], reports))
             else:
                 self.rows += count
-        self._hold(belief)
+        self.hold(belief)
 
     def forecast_rows(self, xs: np.ndarray) -> np.ndarray:
         """The answers of `forecast` for rows (n, inputs), with a leading axis n."""
@@ -179,6 +180,16 @@ class LiveLearner:
         """The whole forecast of a row."""
         live = self._live
         return live.learner.forecast(live.learner.predict(live.belief), x)
+
+    def inputs_of(self, x: np.ndarray) -> np.ndarray:
+        """A row as the learner inside sees it (inputs,)."""
+        return np.asarray(self.learner.encode(self.belief, x))
+
+    @property
+    def nbytes(self) -> int:
+        """The bytes of the belief."""
+        leaves = jax.tree.leaves(self.belief) if self._leaves is None else self._leaves
+        return sum(leaf.nbytes for leaf in leaves)
 
     def _watch(self, info: Info) -> None:
         """Note what the drift reports of a row."""
