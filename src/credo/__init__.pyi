@@ -71,6 +71,8 @@ from credo.dynamics import Static as Static
 from credo.dynamics import Transition as Transition
 from credo.estimators import OnlineClassifier as OnlineClassifier
 from credo.estimators import OnlineRegressor as OnlineRegressor
+from credo.estimators import RiverClassifier as RiverClassifier
+from credo.estimators import RiverRegressor as RiverRegressor
 from credo.flows import pfbr as pfbr
 from credo.learners import BBBRule as BBBRule
 from credo.learners import BetaBernoulli as BetaBernoulli
