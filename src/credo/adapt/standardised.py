@@ -18,7 +18,7 @@ from credo.adapt.warmup import Waiting, learn_scaled
 from credo.adapt.wrapper import Proposal, Wrapper
 from credo.core.errors import CredoError, require_integer, require_positive
 from credo.core.records import record, replace, static_field
-from credo.core.trees import as_like
+from credo.core.trees import as_like, select
 from credo.core.types import Array, ArrayLike, Key, PyTree
 from credo.dynamics import Dynamics
 from credo.learners.acceptance import clean
@@ -259,6 +259,11 @@ class Standardised(Wrapper[Scaling[B], B], Generic[B]):
             belief, belief=scaled.belief, inputs=inputs, target=scaled.target, waiting=scaled.waiting
         )
         return Proposal(new, scaled.log_evidence, scaled.ok, scaled.extras)
+
+    def settle(self, used: Array, new: Scaling[B], old: Scaling[B]) -> Scaling[B]:
+        # The learner inside has given its own belief back, bit by bit, where the row is refused: to choose
+        # once more would copy it.
+        return replace(select(used, new, replace(old, belief=new.belief)), belief=new.belief)
 
 
 @record

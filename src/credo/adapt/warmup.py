@@ -129,7 +129,7 @@ def learn_scaled(
     after = target.observe(value)
     ready = target.fixed | _known(target, rows)
     kept = select(ready, waiting, waiting.keep(x, value, share))
-    flush = ~ready & _known(after, rows)
+    flush = ~ready & (share > 0) & _known(after, rows)
     exact = jnp.where(jnp.isinf(value), value, jnp.clip(target.gap(value) / target.scale, -most, most))
     limit = target.limit(clip)
     cut = (jnp.abs(exact) > limit) & jnp.isfinite(exact)
@@ -158,7 +158,12 @@ def learn_scaled(
     shapes = jax.eval_shape(lambda b: learner.measurement_update(b, x, value, share, key)[1], belief)
     blank: Info = jax.tree.map(lambda like: jnp.zeros(like.shape, like.dtype), shapes)
     start = _Trip(jnp.zeros((), jnp.int32), belief, blank.log_evidence, blank.ok, blank)
-    end = jax.lax.while_loop(lambda last: last.number < trips, trip, start)
+
+    def more(last: _Trip[B]) -> Array:
+        # Where the row itself is refused, those that wait go on waiting.
+        return (last.number < trips) & (~flush | (last.number == 0) | last.first_ok)
+
+    end = jax.lax.while_loop(more, trip, start)
     evidence = jnp.where(end.first_ok, end.first, end.info.log_evidence) - jnp.log(target.scale)
     ok = jnp.where(ready, end.info.ok, end.first_ok)
     later = Waiting(jnp.where(flush, 0.0, kept.rows))
