@@ -176,7 +176,7 @@ class WordReader:
 
     def __call__(self, words: np.ndarray) -> PyTree:
         """The tree."""
-        leaves: list[Any] = list(self._numbers.unpack_from(words))
+        leaves: list[Any] = list(self._numbers.unpack_from(words.data))
         for at, start, end, dtype, shape in self._others:
             own = words[start:end]
             if not shape and dtype.kind == "b":
