@@ -128,6 +128,10 @@ class Standardised(Wrapper[Scaling[B], B], Generic[B]):
         require_positive("clip", self.clip)
         require_integer("warmup", self.warmup, 2)
 
+    @property
+    def takes_missing(self) -> bool:
+        return True
+
     def init(
         self,
         params: PyTree = None,
