@@ -148,7 +148,8 @@ class OnlineClassifier(ClassifierMixin, OnlineEstimator):  # type: ignore[misc]
         Arguments:
             X: rows.
         """
-        labels: NDArray[Any] = np.asarray(self.classes_)[self.predict_proba(X).argmax(axis=1)]
+        best = self.predict_proba(X).argmax(axis=1)
+        labels: NDArray[Any] = np.asarray(self.classes_)[best]
         return labels
 
     def forecast(self, X: Any) -> PredictiveRows:
@@ -195,7 +196,7 @@ class OnlineClassifier(ClassifierMixin, OnlineEstimator):  # type: ignore[misc]
             )
         if len(self.classes_) < 2:
             raise DataError(
-                f"y must hold at least two classes; all labels are {_shown(self.classes_)}.", field="y"
+                f"y must hold at least two classes; it holds one class, {_shown(self.classes_)}.", field="y"
             )
         return _numbers_of(y, self.classes_)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from credo.tables import Chunk, ColumnSpec, Dropped, Encoder, Schema, TargetSpec
 from credo.tables.cells import Cells, cell_text, to_list, to_numbers
 from credo.tables.infer_column import infer_column
 
-__all__ = ["Matrix", "Table", "numeric_schema", "read_table", "table_schema", "text_cell"]
+__all__ = ["Matrix", "Table", "by_name", "numeric_schema", "read_table", "table_schema", "text_cell"]
 
 BUCKET = 1024
 """How many rows are encoded, and of a sparse matrix made dense, at a time."""
@@ -113,12 +114,26 @@ def read_table(rows: Any, *, mixed: bool | None) -> Table | None:
             return None
         columns = {str(name): frame[name].to_numpy() for name in frame.columns}
         return Table(columns, numeric, len(frame))
+    if not by_name(rows):
+        return None
     if isinstance(rows, Mapping):
         return _of_columns(rows)
-    if isinstance(rows, Sequence) and len(rows) and all(isinstance(row, Mapping) for row in rows):
-        names = dict.fromkeys(name for row in rows for name in row)
-        return _of_columns({name: [row.get(name) for row in rows] for name in names})
-    return None
+    return _of_columns({name: [row.get(name) for row in rows] for name in dict.fromkeys(chain(*rows))})
+
+
+def by_name(rows: Any) -> bool:
+    """Whether rows are a dict of columns, or a list of dicts.
+
+    Arguments:
+        rows: what the user passed.
+
+    Example:
+        >>> by_name({"a": [1, 2]}), by_name([{"a": 1}, {"a": 2}]), by_name([[1], [2]])
+        (True, True, False)
+    """
+    if isinstance(rows, Mapping):
+        return not hasattr(rows, "tocsr")  # a sparse matrix may be a dict
+    return isinstance(rows, list | tuple) and len(rows) > 0 and all(isinstance(row, Mapping) for row in rows)
 
 
 def _of_columns(columns: Mapping[Any, Cells]) -> Table:

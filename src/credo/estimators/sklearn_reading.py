@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,7 +10,7 @@ from sklearn.utils import check_array, check_consistent_length, column_or_1d
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from credo.core.errors import DataError
-from credo.estimators.sklearn_inputs import Matrix, Table, read_table, text_cell
+from credo.estimators.sklearn_inputs import Matrix, Table, by_name, read_table, text_cell
 from credo.tables.cells import to_numbers
 
 __all__ = ["UNREAD", "read", "read_weights"]
@@ -33,13 +33,11 @@ def read(estimator: Any, X: Any, y: Any, *, reset: bool, numbers: bool) -> tuple
         ValueError: they are not what the estimator takes.
     """
     mixed = None if reset else estimator._mixed
-    by_name = isinstance(X, Mapping) or (
-        isinstance(X, list | tuple) and len(X) > 0 and all(isinstance(row, Mapping) for row in X)
-    )
-    table = read_table(X, mixed=mixed or (True if by_name else None))
+    named = by_name(X)
+    table = read_table(X, mixed=mixed or (True if named else None))
     if reset:
         estimator._mixed = mixed = table is not None
-    if by_name and table is not None:
+    if named and table is not None:
         rows = _by_name(estimator, table, reset=reset)
         return rows, _targets(estimator, y, len(rows), numbers)
     if not mixed:
