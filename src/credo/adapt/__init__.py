@@ -29,7 +29,10 @@ from credo.adapt.nested import Around, Mixture
 from credo.adapt.priors import ConditionalPrior, PriorReset, Subset
 from credo.adapt.probability import ChangeProbability, Forgetting
 from credo.adapt.robust import GammaWeight, InverseWishartNoise, OutlierIndicator, StudentTNoise, WoLF
+from credo.adapt.running_moments import RunningMoments
 from credo.adapt.soft_reset import Resettable, SoftReset
+from credo.adapt.standardised import Scaling, Standardised
+from credo.adapt.warmup import Waiting
 from credo.adapt.weighted_past import Memory, WeightedPast
 from credo.adapt.wrapper import Proposal, Wrapper
 from credo.core.groups import Groups
@@ -64,10 +67,14 @@ __all__ = [
     "Proposal",
     "Resettable",
     "RunLength",
+    "RunningMoments",
+    "Scaling",
     "Segments",
     "SoftReset",
+    "Standardised",
     "StudentTNoise",
     "Subset",
+    "Waiting",
     "WeightedPast",
     "WoLF",
     "Wrapper",

@@ -12,7 +12,7 @@ from credo.core.groups import Groups, each, in_order
 from credo.core.trees import all_finite
 from credo.core.types import Array, PyTree
 from credo.learners import Learner
-from credo.likelihoods import Expectation, Predictive, WeightedExpectation
+from credo.likelihoods import Expectation, Predictive, RescaledExpectation, WeightedExpectation
 
 __all__ = ["Answer", "Question", "weighted"]
 
@@ -41,6 +41,8 @@ def weighted(answers: Any, log_weights: Array) -> Answer:
 
 def _finite(answer: Expectation) -> Array:
     """Whether an expectation is finite; of a mixture, whether all of it is that has a weight."""
+    if isinstance(answer, RescaledExpectation):
+        return _finite(answer.expectation) & all_finite((answer.location, answer.scale))
     if not isinstance(answer, WeightedExpectation):
         return all_finite(answer)
     dead = answer.log_weights == -jnp.inf

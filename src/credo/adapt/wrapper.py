@@ -80,6 +80,17 @@ class Proposing(Learner[W]):
         """
         return proposal.extras
 
+    def settle(self, used: Array, new: W, old: W) -> W:
+        """The belief after a proposal was accepted or refused.
+
+        By default all of it is chosen anew; a wrapper may leave out what the learner inside has chosen.
+
+        Arguments:
+            used: whether the proposal is accepted.
+            new, old: the beliefs with and without it.
+        """
+        return select(used, new, old)
+
     @abstractmethod
     def ask(self, belief: W, x: PyTree, question: Question) -> Answer:
         """Put a question about x to the learners inside, and weigh their answers.
@@ -135,7 +146,7 @@ class Proposing(Learner[W]):
     ) -> tuple[W, Info]:
         proposal = self.propose(belief, x, y, weight, key)
         used = proposal.ok & jnp.any(jnp.asarray(weight) != 0)
-        new = select(used, proposal.belief, belief)
+        new = self.settle(used, proposal.belief, belief)
         log_evidence = jnp.where(used, proposal.log_evidence, 0.0)
         return new, Info(log_evidence, proposal.ok, self.report(new, proposal, used))
 
@@ -212,6 +223,10 @@ class Wrapper(Proposing[W], Generic[W, B]):
             What `wrap` makes of the inner learner's first belief.
         """
         return self.wrap(self.learner.init(params, var=var, **others))
+
+    @property
+    def takes_missing(self) -> bool:
+        return self.learner.takes_missing
 
     @abstractmethod
     def wrap(self, prior: B) -> W:

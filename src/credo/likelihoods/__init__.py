@@ -25,6 +25,7 @@ from credo.likelihoods.mixture import MixturePredictive
 from credo.likelihoods.normal import Normal
 from credo.likelihoods.open import OpenCategorical
 from credo.likelihoods.predictive import Predictive, PredictiveRows
+from credo.likelihoods.rescaled import Rescaled, RescaledExpectation
 from credo.likelihoods.scalar import Bernoulli, Poisson, StudentT
 from credo.likelihoods.weighted import WeightedPredictive
 from credo.likelihoods.weighted_expectation import IndependentExpectation, WeightedExpectation
@@ -47,6 +48,8 @@ __all__ = [
     "Poisson",
     "Predictive",
     "PredictiveRows",
+    "Rescaled",
+    "RescaledExpectation",
     "Rows",
     "StudentT",
     "StudentTPredictive",

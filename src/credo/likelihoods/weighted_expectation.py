@@ -14,7 +14,7 @@ from credo.core.types import Array
 from credo.likelihoods.expectation import Expectation
 from credo.likelihoods.quantiles import bisect
 
-__all__ = ["IndependentExpectation", "WeightedExpectation"]
+__all__ = ["IndependentExpectation", "WeightedExpectation", "value_cdf"]
 
 
 @record
@@ -85,7 +85,7 @@ class WeightedExpectation(Expectation):
         name = self.latent_name
 
         def one(part: Expectation) -> Array:
-            return part.latent_cdf(u) if part.latent_name == name else _value_cdf(part, u)
+            return part.latent_cdf(u) if part.latent_name == name else value_cdf(part, u)
 
         return self._average(self._each(one))
 
@@ -108,7 +108,7 @@ class WeightedExpectation(Expectation):
         return first.link(u) if first.latent_name == self.latent_name else u
 
 
-def _value_cdf(part: Expectation, values: Array) -> Array:
+def value_cdf(part: Expectation, values: Array) -> Array:
     """P(number <= value) for each number (K,), by the latent number that the link takes to the value."""
     centre, spread = part.latent_scale()
 

@@ -67,6 +67,10 @@ _WEIGHTS = Constraint(_normalised, "must be log probabilities that sum to one", 
 _LOGS = Constraint(_all(lambda array: array < np.inf), "must be log probabilities", finite=False)
 _MATRIX = Constraint(_semidefinite, "must be symmetric and positive semi-definite")
 _OBSERVED = Constraint(_all(lambda array: ~np.isinf(array)), "must not be infinite", finite=False)
+_MOMENTS = Constraint(
+    _all(lambda array: array[..., [0, 3]] >= 0), "must have counts and variances of at least 0"
+)
+_ROWS = Constraint(_all(lambda array: array[..., 0] >= 0), "must have weights of at least 0")
 
 CONSTRAINTS: dict[str, dict[str, Constraint]] = {
     "Bank": {"log_weights": _WEIGHTS, "log_joint": _LOGS},
@@ -84,8 +88,10 @@ CONSTRAINTS: dict[str, dict[str, Constraint]] = {
     "Memory": {"filled": _NONNEGATIVE, "ys": _OBSERVED},
     "Piece": {"jump_var": _NONNEGATIVE},
     "Resettable": {"run_length": _LENGTH, "retention": _SHARE, "change": _SHARE},
+    "RunningMoments": {"values": _MOMENTS},
     "ScaleByAdamState": {"count": _NONNEGATIVE, "nu": _NONNEGATIVE},
     "Segments": {"count": _NONNEGATIVE, "best": _LOGS},
+    "Waiting": {"rows": _ROWS},
 }
 """What the fields of beliefs must be beside finite, by the name of the record."""
 

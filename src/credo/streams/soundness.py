@@ -142,6 +142,11 @@ def _expected(learner: Learner[Any], belief: PyTree) -> tuple[PyTree, int] | Non
     for part in _records(belief, object):
         if type(part).__name__ == "Scaler":
             more["context"] = np.zeros(np.shape(part.mean), part.mean.dtype)
+        if type(part).__name__ == "Scaling":
+            if part.inputs is not None:
+                more["size"] = np.shape(part.inputs.values)[-2]
+            elif part.waiting is not None:
+                more["size"] = np.shape(part.waiting.rows)[-1] - 2
     start: Any = learner.init
     try:
         like: Any = jax.eval_shape(lambda p: start(p, **more), params)

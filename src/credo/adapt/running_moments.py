@@ -1,0 +1,166 @@
+"""Means and variances of columns that come one row at a time, in a form that single precision can keep."""
+
+from __future__ import annotations
+
+import jax.numpy as jnp
+import numpy as np
+
+from credo.core.records import record
+from credo.core.trees import as_like
+from credo.core.types import Array, ArrayLike, DTypeLike
+
+__all__ = ["RunningMoments", "farthest"]
+
+TINY = 1e-12
+"""A spread below this share of the mean's size is rounding error and counts as none."""
+
+MOST = 2.0**24
+"""After so many entries the count stays, and the oldest entries fade: single precision counts no further."""
+
+PASSES, LEARNS, STAYS = 0.0, 1.0, 2.0
+"""What becomes of a column: it passes as it comes, its moments are learned, or they stay as they are."""
+
+
+def farthest(dtype: DTypeLike) -> float:
+    """The largest size of a number whose square leaves room in a dtype: about 1e15, or 1e123 in double.
+
+    Example:
+        >>> farthest(np.float32) > 1e15
+        True
+    """
+    most: float = float(jnp.finfo(dtype).max) ** 0.4
+    return most
+
+
+@record
+class RunningMoments:
+    """The count, mean and variance of the entries seen so far, of one column or of several.
+
+    By Welford's recurrence, with the mean as the sum of two numbers and the variance in place of a sum of
+    squares, so that neither large offsets nor long streams lose digits that the entries have:
+
+        gap = x - mean,   mean += gap / n,   var <- (1 - 1/n) (var + gap^2 / n).
+
+    Attributes:
+        values: five numbers a column (D, 5), in one array, which costs a compiled program less than five: the
+            count n of entries; the mean, 0 before the first entry; what is left of the mean after rounding;
+            the mean squared distance from the mean; and 0 for a column that passes as it comes, 1 for one
+            whose moments are learned, and 2 for one whose moments stay.
+
+    Example:
+        >>> moments = RunningMoments.empty((), float)
+        >>> for x in (1.0, 3.0, 8.0):
+        ...     moments = moments.observe(jnp.asarray(x))
+        >>> float(moments.location), round(float(moments.sd), 3)
+        (4.0, 3.606)
+    """
+
+    values: Array
+
+    @staticmethod
+    def empty(shape: tuple[int, ...], dtype: DTypeLike, scaled: ArrayLike = True) -> RunningMoments:
+        """The moments of nothing.
+
+        Arguments:
+            shape: () for one column, (D,) for several.
+            dtype: the dtype of the entries.
+            scaled: which columns are learned; the others pass as they come.
+        """
+        kind = jnp.where(jnp.broadcast_to(jnp.asarray(scaled), shape), LEARNS, PASSES).astype(dtype)
+        zero = jnp.zeros(shape, dtype)
+        return RunningMoments(jnp.stack([zero, zero, zero, zero, kind], axis=-1))
+
+    def of(self, rows: np.ndarray, weights: np.ndarray | None = None) -> RunningMoments:
+        """The moments of a batch, computed in double precision, which stay as they are.
+
+        Arguments:
+            rows: the entries (N, ...), with NaN where one is missing.
+            weights: how often each row counts (N,), at least 0; None for once.
+        """
+        dtype = self.values.dtype
+        entries = np.asarray(rows, np.float64)
+        here = np.abs(entries) <= farthest(dtype)
+        times = np.ones(len(entries)) if weights is None else np.asarray(weights, np.float64)
+        share = here * times.reshape(-1, *(1,) * (entries.ndim - 1))
+        total = share.sum(axis=0)
+        safe = np.where(total > 0, total, 1.0)
+        entries = np.where(here, entries, 0.0)
+        start = (share * entries).sum(axis=0) / safe
+        mean = start + (share * (entries - start)).sum(axis=0) / safe
+        var = (share * (entries - mean) ** 2).sum(axis=0) / safe
+        count = np.minimum(np.maximum((share > 0).sum(axis=0), np.round(total)), MOST)
+        high = np.asarray(mean, dtype)
+        kind = np.asarray(self.stay().values[..., 4])
+        columns = (count, high, mean - high.astype(np.float64), var, kind)
+        return RunningMoments(jnp.asarray(np.stack(columns, axis=-1), dtype))
+
+    def stay(self) -> RunningMoments:
+        """The same moments, which stay as they are."""
+        kind = self.values[..., 4]
+        return RunningMoments(self.values.at[..., 4].set(jnp.where(kind > 0, STAYS, kind)))
+
+    @property
+    def count(self) -> Array:
+        """The number of entries (D,)."""
+        return self.values[..., 0]
+
+    @property
+    def mean(self) -> Array:
+        """The mean (D,), 0 before the first entry."""
+        return self.values[..., 1] + self.values[..., 2]
+
+    @property
+    def sd(self) -> Array:
+        """The sample standard deviation (D,), 0 where fewer than two entries were seen."""
+        count = self.count
+        return jnp.sqrt(self.values[..., 3] * (count / jnp.maximum(count - 1, 1)))
+
+    @property
+    def scaled(self) -> Array:
+        """Which columns are standardised (D,); the others pass as they come."""
+        return self.values[..., 4] > PASSES
+
+    @property
+    def fixed(self) -> Array:
+        """Which columns have moments that stay (D,)."""
+        return self.values[..., 4] == STAYS
+
+    @property
+    def known(self) -> Array:
+        """Whether the entries have a spread that is more than rounding error (D,)."""
+        return self.sd > TINY * jnp.abs(self.values[..., 1])
+
+    @property
+    def scale(self) -> Array:
+        """The standard deviation (D,), and 1 where there is none."""
+        return jnp.where(self.known, self.sd, 1.0)
+
+    def limit(self, clip: ArrayLike) -> Array:
+        """The largest size of a standardised entry: min(clip, sqrt(count))."""
+        return jnp.minimum(as_like(clip, self.values), jnp.sqrt(self.count))
+
+    def gap(self, x: Array) -> Array:
+        """How far entries are from the mean (D,)."""
+        return (x - self.values[..., 1]) - self.values[..., 2]
+
+    def observe(self, x: Array) -> RunningMoments:
+        """Take in one row. Entries that are missing, or farther than `farthest`, leave their column.
+
+        Arguments:
+            x: the entries (D,).
+        """
+        old, most = self.values, farthest(x.dtype)
+        mean, kind = old[..., 1], old[..., 4]
+        # Comparisons with NaN are false.
+        seen = (jnp.abs(x) <= most) & (kind == LEARNS)
+        count = jnp.minimum(old[..., 0], MOST - 1) + 1
+        share = 1.0 / count
+        gap = jnp.where(seen, self.gap(x), 0.0)
+        step = old[..., 2] + share * gap
+        # What the rounded sum of mean and step leaves out is kept (Knuth's two-sum).
+        total = mean + step
+        back = total - mean
+        rest = (mean - (total - back)) + (step - back)
+        var = (1.0 - share) * (old[..., 3] + share * gap**2)
+        new = jnp.stack([count, total, rest, var, kind], axis=-1)
+        return RunningMoments(jnp.where(seen[..., None], new, old))

@@ -1,0 +1,341 @@
+"""Standardisation as a wrapper: raw rows go in, and each is scaled by the rows before it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Generic
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from credo.adapt.moments import matched
+from credo.adapt.nested import Around, B, floating
+from credo.adapt.priors import moved
+from credo.adapt.questions import Answer, Question
+from credo.adapt.running_moments import RunningMoments, farthest
+from credo.adapt.warmup import Waiting, learn_scaled
+from credo.adapt.wrapper import Proposal, Wrapper
+from credo.core.errors import CredoError, require_integer, require_positive
+from credo.core.records import record, replace, static_field
+from credo.core.trees import as_like, select
+from credo.core.types import Array, ArrayLike, Key, PyTree
+from credo.dynamics import Dynamics
+from credo.learners.acceptance import clean, seal
+from credo.likelihoods import Predictive, Rescaled, RescaledExpectation
+
+__all__ = ["Scaling", "Standardised"]
+
+
+@record
+class Scaling(Around[B], Generic[B]):
+    """The belief of a learner of standardised rows, and what the rows before said of their units.
+
+    Attributes:
+        belief: the belief of the learner inside, in standardised units.
+        inputs: the moments of the inputs (D,), or None where all pass as they come.
+        target: the moments of the target (), or None where it passes as it comes.
+        waiting: the first rows, while the units of the target are not known; None where it passes as it
+            comes.
+        t: how many times `predict` has been called.
+
+    Example:
+        >>> import credo
+        >>> inner = credo.extended_kalman(credo.Model(lambda w, x: x @ w, credo.Bernoulli()))
+        >>> belief = Standardised(inner).init(jnp.zeros(3), size=3)
+        >>> belief.inputs.count.tolist(), belief.mean.tolist()
+        ([0.0, 0.0, 0.0], [0.0, 0.0, 0.0])
+    """
+
+    belief: B
+    inputs: RunningMoments | None
+    target: RunningMoments | None
+    waiting: Waiting | None
+    t: Array
+
+    @property
+    def units(self) -> tuple[Array, Array]:
+        """The location and the scale of the target: its mean and standard deviation so far.
+
+        Raises:
+            CredoError: the target is not standardised.
+        """
+        if self.target is None:
+            raise CredoError("the target of this belief is not standardised: it has no units.")
+        return self.target.mean, self.target.scale
+
+
+@record
+class Standardised(Wrapper[Scaling[B], B], Generic[B]):
+    """A learner of raw rows, each of which is standardised by the rows before it.
+
+    Of an input x_j with the mean m_j and the sample standard deviation s_j so far, the learner inside sees
+
+        z_j = (x_j - m_j) / s_j,   of a size of at most min(clip, sqrt(n_j)),
+
+    and 0 where x_j is missing, or where fewer than two values or no spread were seen. Forecasts use the
+    present moments. A target is standardised in the same way, and forecasts and evidence are in its own
+    units. The learner inside sees no target before `warmup` of them have said what their units are; the
+    first ones wait in the belief, and are then learned in their order, one time step apart.
+
+    Arguments:
+        learner: any learner of one observation a step.
+        inputs: whether inputs are standardised. If not, they pass as they come, and missing ones become 0.
+        targets: whether the target, a number, is standardised.
+        clip: the largest size of a standardised number, above 0. Forecasts and evidence use the target as it
+            is; the learner inside learns it clipped.
+        warmup: how many targets say in which units they are, at least 2.
+
+    Raises:
+        CredoError: a number is outside its range, or (later) a row has another number of inputs.
+
+    An input that is NaN, infinite or larger in size than 1e15 (1e123 in double precision) is missing, and
+    leaves the moments of its column; so are those that are not marked as `scaled`, which pass unchanged.
+    A target of that size is refused. A row that is refused, misses its target or has the weight 0 leaves
+    everything as it was; any other weight counts as one row. The moments keep all digits that the inputs
+    have; but times in seconds since 1970 have steps of 128 in single precision, so subtract an origin first.
+    A spread below 1e-19 counts as none in single precision.
+
+    Draws of parameters and the answers of the belief are those of the learner inside, in standardised units;
+    expectations and sampled functions take raw rows and are in the target's own units. `Info.log_evidence`
+    is the log density of the forecast at the target. While targets wait, forecasts are those of the prior,
+    around the mean of the targets so far. Around a learner that watches for changes the units stay when the
+    world changes; inside one, each regime finds its own.
+
+    Cost: that of the learner inside, and O(D). With `targets`, updates have forward derivatives only.
+
+    Example:
+        >>> import credo, numpy as np
+        >>> rng = np.random.default_rng(0)
+        >>> x = rng.normal(1e4, 50.0, (200, 2))
+        >>> y = 1e6 + 30.0 * x[:, 0] + rng.normal(size=200)
+        >>> inner = credo.extended_kalman(credo.Model(lambda w, x: x @ w, credo.Normal(0.01)))
+        >>> learner = Standardised(inner, targets=True)
+        >>> belief = learner.init(jnp.zeros(2), size=2)
+        >>> belief, trace = credo.run(learner, belief, jnp.asarray(x), jnp.asarray(y))
+        >>> forecast = learner.forecast(learner.predict(belief), jnp.asarray([10050.0, jnp.nan]))
+        >>> abs(float(forecast.mean) - 1301500.0) < 100.0
+        True
+    """
+
+    inputs: bool = static_field(default=True)
+    targets: bool = static_field(default=False)
+    clip: ArrayLike = 8.0
+    warmup: int = static_field(default=10)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require_positive("clip", self.clip)
+        require_integer("warmup", self.warmup, 2)
+
+    @property
+    def takes_missing(self) -> bool:
+        return True
+
+    def init(
+        self,
+        params: PyTree = None,
+        *,
+        var: PyTree = 1.0,
+        size: int | None = None,
+        scaled: ArrayLike | None = None,
+        **others: PyTree,
+    ) -> Scaling[B]:
+        """The belief before any data.
+
+        Arguments:
+            params, var, others: as for the learner inside.
+            size: the number D of inputs; needed unless both inputs and targets pass as they come.
+            scaled: which inputs are standardised, booleans (D,); None for all of them.
+
+        Raises:
+            CredoError: `size` is missing, or `scaled` has another shape.
+        """
+        return self.wrap(self.learner.init(params, var=var, **others), size, scaled)
+
+    def wrap(self, prior: B, size: int | None = None, scaled: ArrayLike | None = None) -> Scaling[B]:
+        """The first belief around one that the learner inside starts from.
+
+        Arguments:
+            prior: the first belief of the learner inside.
+            size, scaled: as for `init`.
+
+        Raises:
+            CredoError: as for `init`.
+        """
+        dtype, inputs, target, waiting = floating(prior), None, None, None
+        if size is None and (self.inputs or self.targets):
+            raise CredoError("size must be the number of inputs; it is missing.", field="size")
+        if size is not None:
+            require_integer("size", size, 0)
+        if self.inputs and size is not None:
+            chosen = jnp.ones(size, bool) if scaled is None else jnp.asarray(scaled, bool)
+            if chosen.shape != (size,):
+                raise CredoError(
+                    f"scaled must hold one truth value an input, ({size},); got shape {chosen.shape}.",
+                    field="scaled",
+                )
+            inputs = RunningMoments.empty((size,), dtype, chosen)
+        if self.targets and size is not None:
+            target = RunningMoments.empty((), dtype)
+            waiting = Waiting.empty(self.warmup, size, dtype)
+        zero = jnp.zeros((), jnp.int32)
+        return Scaling(prior, inputs, target, waiting, zero)
+
+    def fix(
+        self,
+        belief: Scaling[B],
+        xs: ArrayLike | None = None,
+        ys: ArrayLike | None = None,
+        *,
+        weights: ArrayLike | None = None,
+    ) -> Scaling[B]:
+        """The belief with the moments of a batch, which all later rows leave as they are.
+
+        It is for batches that are standardised as a whole. Moments are computed in double precision, outside
+        of compiled programs. Rows learn at once: none waits.
+
+        Arguments:
+            belief: a belief of this learner.
+            xs: inputs (N, D), with NaN where one is missing; None to keep the present moments.
+            ys: targets (N,), likewise.
+            weights: how often each row counts (N,), at least 0; None for once.
+
+        Raises:
+            CredoError: the rows have another number of inputs.
+        """
+        share = None if weights is None else np.asarray(weights, float)
+        inputs, target = belief.inputs, belief.target
+        if inputs is not None:
+            rows = None if xs is None else np.asarray(xs, float)
+            if rows is not None and (rows.ndim != 2 or rows.shape[1:] != inputs.count.shape):
+                raise CredoError(
+                    f"xs must be (N, {inputs.count.shape[0]}); got shape {rows.shape}.", field="xs"
+                )
+            inputs = inputs.stay() if rows is None else inputs.of(rows, share)
+        if target is not None:
+            target = target.stay() if ys is None else target.of(np.asarray(ys, float).reshape(-1), share)
+        return replace(belief, inputs=inputs, target=target)
+
+    def encode(self, belief: Scaling[B], x: PyTree) -> PyTree:
+        """One raw row as the learner inside sees it.
+
+        Arguments:
+            belief: a belief of this learner.
+            x: one row of inputs (D,).
+
+        Raises:
+            CredoError: the row has another number of inputs.
+        """
+        return encode(belief, x, self.clip)
+
+    def ask(self, belief: Scaling[B], x: PyTree, question: Question) -> Answer:
+        answer = question(self.learner, belief.belief, self.encode(belief, x))
+        if not self.targets:
+            return answer
+        wrap = Rescaled if isinstance(answer, Predictive) else RescaledExpectation
+        return wrap(answer, *belief.units)  # type: ignore[arg-type]
+
+    def function_draw(self, belief: Scaling[B], key: Key) -> Callable[[PyTree], Array]:
+        function = self.learner.function_draw(belief.belief, key)
+        return RawFunction(function, replace(belief, belief=None, waiting=None), self.clip)
+
+    def propose(
+        self, belief: Scaling[B], x: PyTree, y: PyTree, weight: ArrayLike, key: Key | None
+    ) -> Proposal[Scaling[B]]:
+        """Standardise the row, let the learner inside learn it, and take it into the moments."""
+        row, inputs = seal(self._take, (replace(belief, belief=None), x))
+        if belief.target is None or belief.waiting is None:
+            learned, info = self.learner.measurement_update(belief.belief, row, y, weight, key)
+            new = replace(belief, belief=learned, inputs=inputs)
+            return Proposal(new, info.log_evidence, info.ok, info.extras)
+        scaled = learn_scaled(
+            self.learner,
+            belief.belief,
+            belief.target,
+            belief.waiting,
+            (row, y, weight, key),
+            self.clip,
+        )
+        new = replace(
+            belief, belief=scaled.belief, inputs=inputs, target=scaled.target, waiting=scaled.waiting
+        )
+        return Proposal(new, scaled.log_evidence, scaled.ok, scaled.extras)
+
+    def _take(self, belief: Scaling[Any], x: PyTree) -> tuple[PyTree, RunningMoments | None]:
+        """A row as the learner inside sees it, and the moments of the inputs after it."""
+        inputs = belief.inputs
+        return encode(belief, x, self.clip), None if inputs is None else inputs.observe(
+            as_like(x, inputs.values)
+        )
+
+    def settle(self, used: Array, new: Scaling[B], old: Scaling[B]) -> Scaling[B]:
+        # The learner inside has given its own belief back, bit by bit, where the row is refused: to choose
+        # once more would copy it.
+        own = seal(select, (used, replace(new, belief=None), replace(old, belief=None)))
+        return replace(own, belief=new.belief)
+
+
+@record
+class RawFunction:
+    """A function of raw rows, in the target's own units.
+
+    Attributes:
+        function: a function of standardised rows.
+        scaling: what is known of the units, without a belief.
+        clip: the largest size of a standardised input.
+
+    Example:
+        >>> import credo
+        >>> inner = credo.extended_kalman(credo.Model(lambda w, x: x @ w, credo.Normal(0.1)))
+        >>> learner = Standardised(inner)
+        >>> function = learner.sample_function(learner.init(jnp.zeros(2), size=2), 0)
+        >>> float(function(jnp.ones(2)))
+        0.0
+    """
+
+    function: Callable[[PyTree], Array]
+    scaling: Scaling[Any]
+    clip: ArrayLike
+
+    def __call__(self, x: PyTree) -> Array:
+        """The expected observation at one raw row x."""
+        value = self.function(encode(self.scaling, x, self.clip))
+        if self.scaling.target is None:
+            return value
+        location, scale = self.scaling.units
+        return location + scale * value
+
+
+def encode(scaling: Scaling[Any], x: PyTree, clip: ArrayLike) -> PyTree:
+    """One raw row, standardised; see `Standardised.encode`."""
+    moments = scaling.inputs
+    if moments is None:
+        return clean(x)
+    if jnp.shape(x) != moments.count.shape:
+        raise CredoError(
+            f"x must be one row of {moments.count.shape[0]} inputs; got shape {jnp.shape(x)}.", field="x"
+        )
+    raw = as_like(x, moments.values)
+    limit = moments.limit(clip)
+    z = jnp.where(moments.known, jnp.clip(moments.gap(raw) / moments.scale, -limit, limit), 0.0)
+    here = jnp.abs(raw) <= farthest(raw.dtype)  # comparisons with NaN are false
+    return jnp.where(here, jnp.where(moments.scaled, z, raw), 0.0)
+
+
+@matched.register
+def _(beliefs: Scaling, weights: Array) -> Scaling[Any]:  # type: ignore[type-arg]
+    # Units cannot be mixed: those of the heaviest stay.
+    heaviest = jnp.argmax(weights)
+    first: Scaling[Any] = jax.tree.map(lambda leaf: leaf[heaviest], replace(beliefs, belief=None))
+    return replace(first, belief=matched(beliefs.belief, weights), t=beliefs.t[0])
+
+
+@moved.register
+def _(
+    parent: Scaling,  # type: ignore[type-arg]
+    prior: Scaling,  # type: ignore[type-arg]
+    dynamics: Dynamics,
+    dt: ArrayLike | None,
+) -> Scaling[Any]:
+    return replace(parent, belief=moved(parent.belief, prior.belief, dynamics, dt))

@@ -1,0 +1,125 @@
+"""Forecasts of standardised observations, in the units in which they are observed."""
+
+from __future__ import annotations
+
+import jax.numpy as jnp
+
+from credo.core.records import record
+from credo.core.types import Array, ArrayLike, PyTree
+from credo.likelihoods.expectation import Expectation
+from credo.likelihoods.predictive import Predictive
+from credo.likelihoods.weighted_expectation import value_cdf
+
+__all__ = ["Rescaled", "RescaledExpectation"]
+
+
+@record
+class Rescaled(Predictive):
+    """The law of y = location + scale z, where z has a law of its own.
+
+        p(y) = p_z((y - location) / scale) / scale
+
+    Arguments:
+        predictive: the law of z, of one output.
+        location: a number.
+        scale: a number above 0.
+
+    Example:
+        >>> import credo
+        >>> law = Rescaled(credo.Normal(1.0).plugin(jnp.zeros(1)), jnp.asarray(10.0), jnp.asarray(2.0))
+        >>> float(law.mean), float(law.sd), float(law.cdf(10.0))
+        (10.0, 2.0, 0.5)
+    """
+
+    predictive: Predictive
+    location: Array
+    scale: Array
+
+    def _standard(self, y: PyTree) -> Array:
+        return (jnp.asarray(y, self.scale.dtype) - self.location) / self.scale
+
+    @property
+    def mean(self) -> Array:
+        """E[y]."""
+        return self.location + self.scale * self.predictive.mean
+
+    @property
+    def var(self) -> Array:
+        """Var[y]."""
+        return self.scale**2 * self.predictive.var
+
+    @property
+    def sd(self) -> Array:
+        """The standard deviation of y."""
+        return self.scale * self.predictive.sd
+
+    def log_prob(self, y: PyTree) -> Array:
+        """log p(y)."""
+        return self.predictive.log_prob(self._standard(y)) - jnp.log(self.scale)
+
+    def sample(self, key: Array, shape: tuple[int, ...] = ()) -> Array:
+        """Draws of y."""
+        return self.location + self.scale * self.predictive.sample(key, shape)
+
+    def cdf(self, y: PyTree) -> Array:
+        """P(Y <= y)."""
+        return self.predictive.cdf(self._standard(y))
+
+    def quantile(self, p: ArrayLike) -> Array:
+        """location + scale * the quantile of z."""
+        return self.location + self.scale * self.predictive.quantile(p)
+
+    def heavier(self, df: Array) -> Rescaled:
+        """The law whose z has heavier tails."""
+        return Rescaled(self.predictive.heavier(df), self.location, self.scale)
+
+
+@record
+class RescaledExpectation(Expectation):
+    """What is believed about E[y] = location + scale E[z], where E[z] has a law of its own.
+
+    Arguments:
+        expectation: the law of E[z].
+        location, scale: numbers, the second above 0.
+
+    Example:
+        >>> import credo
+        >>> arm = credo.BetaBernoulli()
+        >>> law = RescaledExpectation(arm.expect(arm.init(), None), jnp.asarray(1.0), jnp.asarray(4.0))
+        >>> float(law.mean[0]), round(float(law.quantile(0.25)[0]), 3)
+        (3.0, 2.0)
+    """
+
+    expectation: Expectation
+    location: Array
+    scale: Array
+
+    @property
+    def _linear(self) -> bool:
+        """Whether quantiles of E[z] are searched on its own scale."""
+        return self.expectation.latent_name == "y"
+
+    @property
+    def mean(self) -> Array:
+        """The mean (1,)."""
+        return self.location + self.scale * self.expectation.mean
+
+    @property
+    def var(self) -> Array:
+        """The variance (1,)."""
+        return self.scale**2 * self.expectation.var
+
+    def sample(self, key: Array, shape: tuple[int, ...] = ()) -> Array:
+        """Draws (*shape, 1)."""
+        return self.location + self.scale * self.expectation.sample(key, shape)
+
+    def latent_cdf(self, u: Array) -> Array:
+        """P(E[y] <= u)."""
+        value = (u - self.location) / self.scale
+        return self.expectation.latent_cdf(value) if self._linear else value_cdf(self.expectation, value)
+
+    def latent_scale(self) -> tuple[Array, Array]:
+        """A centre and a spread of E[y]."""
+        inner = self.expectation
+        centre, spread = inner.latent_scale() if self._linear else (inner.mean, inner.sd)
+        return self.location + self.scale * centre, self.scale * spread
