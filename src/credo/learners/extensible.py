@@ -8,13 +8,13 @@ from typing import Generic, TypeVar
 from credo.beliefs.widening import embed
 from credo.core.types import PyTree
 
-__all__ = ["Beginning"]
+__all__ = ["Extensible"]
 
 B = TypeVar("B")
 """The kind of belief that a learner keeps."""
 
 
-class Beginning(ABC, Generic[B]):
+class Extensible(ABC, Generic[B]):
     """The part of a learner that makes beliefs and gives them room; every `Learner` derives from it."""
 
     @abstractmethod
