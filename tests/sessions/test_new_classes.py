@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from credo.sessions import Session
-from credo.sessions.growth import embed, positions
 
 Row = dict[str, object]
 
@@ -66,16 +65,3 @@ def test_where_the_classes_are_fixed_or_numbers_other_labels_are_bad_rows() -> N
     fixed = Session.from_rows(rows, "y", model="linear", classes=["0", "1", "2"])
     fixed.learn([{"a": 1.0, "y": 7}])
     assert fixed.rows_used == 0 and fixed.encoding.classes == ("0", "1", "2")
-
-
-def test_what_was_learned_stands_inside_the_wider_prior() -> None:
-    places = positions(
-        [{"b": np.zeros(1), "w": np.zeros((2, 1))}], [{"b": np.zeros(2), "w": np.zeros((2, 2))}]
-    )
-    assert places.tolist() == [0, 2, 4]
-    old, fresh = np.arange(9.0).reshape(3, 3), np.eye(6) * 7
-    wide = np.asarray(embed([old], [fresh], places)[0])
-    np.testing.assert_array_equal(wide[np.ix_(places, places)], old)
-    rest = np.array([1, 3, 5])
-    np.testing.assert_array_equal(wide[rest][:, rest], 7 * np.eye(3))
-    assert not wide[np.ix_(places, rest)].any() and not wide[np.ix_(rest, places)].any()

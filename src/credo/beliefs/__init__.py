@@ -13,6 +13,7 @@ from credo.beliefs.gaussian import Anchor, Gaussian, Point
 from credo.beliefs.inverse_gamma import InverseGamma
 from credo.beliefs.particles import Particles
 from credo.beliefs.sources import FunctionSource, NormalSource, Source, ValuesSource
+from credo.beliefs.widening import embed, widen_belief
 
 __all__ = [
     "Anchor",
@@ -28,4 +29,6 @@ __all__ = [
     "Point",
     "Source",
     "ValuesSource",
+    "embed",
+    "widen_belief",
 ]

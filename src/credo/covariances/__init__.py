@@ -30,6 +30,7 @@ from credo.covariances.family import Family
 from credo.covariances.full import DenseCovariance, Full, FullCovariance, RootCovariance
 from credo.covariances.low_rank import LowRank, LowRankCovariance
 from credo.covariances.roles import Covariance, HessianForms, Movable, Readable, Updatable
+from credo.covariances.widening import widen_covariance
 
 __all__ = [
     "BlockCovariance",
@@ -56,4 +57,5 @@ __all__ = [
     "divergence",
     "inverse_of",
     "precision_trace",
+    "widen_covariance",
 ]

@@ -6,7 +6,7 @@ functions by which an update is accepted or refused.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from typing import Protocol, TypeVar
 
 import jax
@@ -17,6 +17,7 @@ from credo.core.names import ForecastName
 from credo.core.types import Array, ArrayLike, Key, PyTree
 from credo.core.verbs import verb
 from credo.learners.acceptance import Info, accept, clean, isolate, sound, usable
+from credo.learners.beginning import Beginning
 from credo.learners.expecting import Expecting
 from credo.likelihoods import Predictive, PredictiveRows
 
@@ -35,7 +36,7 @@ class Belief(Protocol):
         ...
 
 
-class Learner(Expecting[B], ABC):
+class Learner(Expecting[B], Beginning[B]):
     """The base of every learner. It provides the verbs, which are compiled once per structure.
 
     A subclass is a record and writes five functions without a decorator: `init`, `time_update`, `predictive`,
@@ -86,18 +87,6 @@ class Learner(Expecting[B], ABC):
         >>> float(belief.mean), trace.ok.tolist()
         (1.25, [True, False, True])
     """
-
-    @abstractmethod
-    def init(self, params: PyTree = None, *, var: PyTree = 1.0) -> B:
-        """The belief before any data.
-
-        Arguments:
-            params: the prior mean, a pytree of floating-point arrays.
-            var: the prior variance: a number, an array (P,), or a tree like `params`.
-
-        Returns:
-            The belief, with `t` at 0. A learner may take further arguments, by keyword.
-        """
 
     @verb
     def predict(self, belief: B, dt: ArrayLike | None = None) -> B:

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import jax
 import numpy as np
 
 from credo.adapt import Bank
+from credo.beliefs import embed
 from credo.core.errors import CredoError
-from credo.core.types import PyTree
+from credo.core.records import replace
 from credo.sessions import defaults, passes
-from credo.sessions.architecture import Network
 from credo.sessions.assembly import build, members
 from credo.sessions.encoding import Encoding, TableEncoding
-from credo.sessions.growth import embed, embed_bank, positions, slots
-from credo.sessions.networks import count_parameters, first_parameters, network, outputs_of
+from credo.sessions.growth import slots
+from credo.sessions.networks import count_parameters, outputs_of
 from credo.sessions.posterior import Posterior
 from credo.sessions.resolution import require_memory
 from credo.sessions.settings import Settings
@@ -61,20 +60,10 @@ def widen(session: Session, classes: int) -> None:
     session.tally.widen(classes)
     if slots(first, before) == slots(first, classes):
         return
-
-    def places(model: Network) -> np.ndarray:
-        def parameters(number: int) -> PyTree:
-            outputs = outputs_of(settings.task, number, first)
-            return jax.eval_shape(lambda: first_parameters(network(model, outputs, shape), shape))
-
-        return positions(parameters(before), parameters(classes))
-
-    if not settings.model.banked:
-        session.belief = embed(session.belief, fresh, places(settings.model))
-        return
-    assert isinstance(session.belief, Bank) and isinstance(fresh, Bank)
-    networks = [member.network for member in members(settings, shape, classes, first)]
-    session.belief = embed_bank(session.belief, fresh, [places(model) for model in networks])
+    session.belief = embed(session.belief, fresh)
+    if isinstance(session.belief, Bank) and isinstance(fresh, Bank) and settings.model.banked:
+        # a member that fails begins again from the first weights of the wider network
+        session.belief = replace(session.belief, priors=fresh.priors)
 
 
 def _fits(settings: Settings, encoding: Encoding, classes: int) -> bool:

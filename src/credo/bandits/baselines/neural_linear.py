@@ -9,6 +9,8 @@ import jax.numpy as jnp
 
 from credo.bandits.baselines.matching import match_predictions
 from credo.beliefs import Gaussian, Point
+from credo.beliefs.widening import widen_belief
+from credo.core.corners import corners, put
 from credo.core.errors import CredoError, require_integer
 from credo.core.names import ForecastName
 from credo.core.records import record, replace, static_field
@@ -178,6 +180,18 @@ class NeuralLinear(Learner[NeuralLinearBelief]):
     def draws(self, belief: NeuralLinearBelief, key: Key, shape: tuple[int, ...]) -> PyTree:
         """Parameters of the last layer; those of the features are `belief.features`."""
         return self._on(belief.features, belief.network).draws(belief.last, key, shape)
+
+
+@widen_belief.register
+def _(belief: NeuralLinearBelief, prior: NeuralLinearBelief) -> NeuralLinearBelief:
+    places = corners(belief.network.unravel, prior.network.unravel)
+    return NeuralLinearBelief(
+        widen_belief(belief.network, prior.network),
+        put(belief.features, prior.features, places),
+        widen_belief(belief.last, prior.last),
+        widen_belief(belief.prior, prior.prior),
+        belief.t,
+    )
 
 
 def _rows(learner: RecursiveLearner, belief: Gaussian, xs: PyTree, there: Array) -> tuple[Array, Array]:

@@ -1,0 +1,80 @@
+"""How a belief begins, and how it gets new parameters: features that appear, classes never seen before."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Generic, TypeVar
+
+from credo.beliefs.widening import embed
+from credo.core.types import PyTree
+
+__all__ = ["Beginning"]
+
+B = TypeVar("B")
+"""The kind of belief that a learner keeps."""
+
+
+class Beginning(ABC, Generic[B]):
+    """The part of a learner that makes beliefs and gives them room; every `Learner` derives from it."""
+
+    @abstractmethod
+    def init(self, params: PyTree = None, *, var: PyTree = 1.0) -> B:
+        """The belief before any data.
+
+        Arguments:
+            params: the prior mean, a pytree of floating-point arrays.
+            var: the prior variance: a number, an array (P,), or a tree like `params`.
+
+        Returns:
+            The belief, with `t` at 0. A learner may take further arguments, by keyword.
+        """
+
+    def widen(self, belief: B, params: PyTree = None, *, var: PyTree = 1.0, **others: PyTree) -> B:
+        """The same belief inside more parameters, as for features or classes that appear later.
+
+        With theta the parameters of the belief and phi those that are new,
+
+            q(theta, phi) = q(theta) p(phi),   p = N(params, var) at the new parameters.
+
+        Every leaf of the old parameters is a *corner* of the new leaf: what is new stands at the end of an
+        axis. The result has the shapes of `init` with the same arguments. Where a belief holds others, each
+        is widened, priors included; arrays of a wrapper's own that have an entry an input grow at their end
+        by the values of a first belief.
+
+        Arguments:
+            belief: what the narrower learner learned, which is not changed.
+            params, var: as for `init` of this learner, whose model is the wider one (`Linear` and `MLP` take
+                their numbers of inputs from the parameters, so that it is often the same learner). At the
+                places of the old parameters they do not count.
+            others: further arguments of `init`, such as `example`, or the `key` from which ensembles and
+                particles draw their new parameters.
+
+        Returns:
+            The wider belief, with the clock of the old one.
+
+        Raises:
+            CredoError: the belief is not of this learner's kind, a leaf of the old parameters is larger than
+                the new one, or this kind of belief cannot be widened.
+
+        Exact for Gaussian, point and conjugate beliefs of every family: to go on is to have begun with all
+        parameters, with inputs of 0 for features that were not there, while the dynamics leave a prior as it
+        is (`Static`, `OrnsteinUhlenbeck`, `PriorBound`). What draws or averages over all P parameters goes on
+        from the same belief in another way: Monte Carlo curvatures, and low-rank families whose base is
+        "spherical" or whose first directions are random. Ensembles and particles draw their new parameters.
+        Cost: that of `init`, and a copy. The method is not compiled.
+
+        Example:
+            A third feature appears after two rows:
+
+            >>> import credo, jax.numpy as jnp
+            >>> learner = credo.extended_kalman(credo.Model(lambda w, x: x @ w, credo.Normal(0.1)))
+            >>> belief, _ = credo.run(learner, learner.init(jnp.zeros(2)), jnp.eye(2), jnp.ones(2))
+            >>> belief = learner.widen(belief, jnp.zeros(3), var=4.0)
+            >>> belief.mean.round(2).tolist(), belief.sd.round(2).tolist()
+            ([0.91, 0.91, 0.0], [0.3, 0.3, 2.0])
+            >>> belief, info = learner.step(belief, jnp.ones(3), 3.0)
+            >>> int(belief.t)
+            3
+        """
+        prior: B = self.init(params, **{"var": var, **others})
+        return embed(belief, prior)
