@@ -1,8 +1,8 @@
 """Estimators: credo inside scikit-learn.
 
-`OnlineClassifier` and `OnlineRegressor` are estimators of scikit-learn. Their settings, defaults, encoding and
-scaling are those of `credo learn`; `model="auto"` is the same bank of learners. Each class loads the library
-that it belongs to when it is first used, and says what to install where that is absent.
+`OnlineClassifier` and `OnlineRegressor` are estimators of scikit-learn. Their settings, defaults, encoding
+and scaling are those of `credo learn`; `model="auto"` is the same bank of learners. Each class loads the
+library that it belongs to when it is first used, and says what to install where that is absent.
 """
 
 from __future__ import annotations
