@@ -93,7 +93,8 @@ def predicting(predict: Callable[[dict[str, float]], object], rows: Rows) -> Cal
 
 
 def serving(model: Any, rows: Rows, targets: list[Any]) -> Call:
-    """Forecast a row with its spread, then learn it."""
+    """Forecast a row with its spread, then learn it; there is no spread before the first row."""
+    model.learn_one(rows[0], targets[0])
 
     def go() -> None:
         for row, target in zip(rows, targets, strict=True):
