@@ -64,7 +64,8 @@ def gram(belief: Any) -> Any:
 def alike(one: Any, other: Any, tolerance: float = 1e-10) -> None:
     """Every leaf of two beliefs is the same, but for the signs of the directions of low-rank covariances."""
     one, other = gram(one), gram(other)
-    assert jax.tree.structure(one) == jax.tree.structure(other)
+    kinds: list[object] = [jax.tree.structure(one), jax.tree.structure(other)]
+    assert kinds[0] == kinds[1]
     for (path, left), right in zip(
         jax.tree_util.tree_leaves_with_path(one), jax.tree.leaves(other), strict=True
     ):
@@ -99,7 +100,11 @@ def test_new_classes_and_inputs_of_a_network_whose_first_weights_hold_the_old_on
     def bank(slots: int, known: int) -> Any:
         model = credo.Model(credo.MLP(slots, (2,)), credo.OpenCategorical(slots, known))
         blocks = credo.Blocks({"1": credo.Full("dense"), "*": credo.Diagonal()})
-        learners = [credo.bong(model, blocks), credo.bong(model, credo.LowRank(3)), credo.sgd(model, 0.1)]
+        learners: list[Any] = [
+            credo.bong(model, blocks),
+            credo.bong(model, credo.LowRank(3)),
+            credo.sgd(model, 0.1),
+        ]
         return credo.Experts(learners)
 
     def corner(leaf: Any) -> Any:
@@ -138,9 +143,10 @@ def test_what_is_new_is_at_the_prior_and_independent_of_what_is_old() -> None:
     # random directions of a low-rank prior reach no new parameter, whose variances stay
     learner = credo.RecursiveLearner(MODEL, credo.LowRank(1, random=0.5))
     belief, first = learner.init(NARROW), learner.init(WIDE, var=VARS)
-    wide = learner.widen(belief, WIDE, var=VARS)
-    np.testing.assert_allclose(wide.sd, [*belief.sd, *first.sd[2:]], atol=1e-12)
-    assert not np.any(wide.cov.dense()[:2, 2:]) and np.any(wide.cov.factor)
+    spread = learner.widen(belief, WIDE, var=VARS)
+    np.testing.assert_allclose(spread.sd, [*belief.sd, *first.sd[2:]], atol=1e-12)
+    assert not np.any(spread.cov.dense()[:2, 2:]) and abs(float(belief.cov.dense()[0, 1])) > 1e-3
+    np.testing.assert_allclose(spread.cov.dense()[:2, :2], belief.cov.dense(), atol=1e-12)
 
 
 def test_a_second_widening_and_none_at_all() -> None:
@@ -159,7 +165,8 @@ def test_ensembles_and_particles_draw_their_new_parameters() -> None:
     particles = credo.particle_filter(MODEL, particles=50)
     belief = particles.init(NARROW, var=VARS[:2], key=1)
     belief = credo.replace(belief, log_weights=jnp.log(jnp.arange(1.0, 51.0) / 1275.0), t=belief.t + 3)
-    wide, fresh = (particles.widen(belief, WIDE, var=VARS, key=2), particles.init(WIDE, var=VARS, key=2))
+    wide: Any = particles.widen(belief, WIDE, var=VARS, key=2)
+    fresh = particles.init(WIDE, var=VARS, key=2)
     np.testing.assert_array_equal(wide.values[:, :2], belief.values)
     np.testing.assert_array_equal(wide.values[:, 2:], fresh.values[:, 2:])
     np.testing.assert_array_equal(wide.log_weights, belief.log_weights)

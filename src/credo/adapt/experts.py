@@ -162,6 +162,12 @@ class Experts(Proposing[Bank[B]], Generic[B]):
         learners = self.bank
         return learners.size if isinstance(learners, Groups) else jnp.shape(jax.tree.leaves(learners)[0])[0]
 
+    @property
+    def takes_missing(self) -> bool:
+        learners = self.bank
+        kinds = learners.parts if isinstance(learners, Groups) else (learners,)
+        return any(kind.takes_missing for kind in kinds)
+
     def init(self, params: PyTree = None, *, var: PyTree = 1.0, **others: PyTree) -> Bank[B]:
         """The first belief of each expert, and equal weights.
 

@@ -224,6 +224,10 @@ class Wrapper(Proposing[W], Generic[W, B]):
         """
         return self.wrap(self.learner.init(params, var=var, **others))
 
+    @property
+    def takes_missing(self) -> bool:
+        return self.learner.takes_missing
+
     @abstractmethod
     def wrap(self, prior: B) -> W:
         """The first belief of the wrapper, given that of the learner inside."""

@@ -58,16 +58,16 @@ def read_weights(sample_weight: Any, count: int) -> np.ndarray:
     Raises:
         DataError: a weight is negative, or all are 0.
     """
+    if not np.any(sample_weight):
+        raise DataError(
+            f"sample_weight must be above 0 for some row; the weights of all {count} rows are zero.",
+            field="sample_weight",
+        )
     weights: np.ndarray = _check_sample_weight(sample_weight, np.empty((count, 1)), dtype=np.float64)
     if (weights < 0).any():
         row = int(np.argmax(weights < 0))
         raise DataError(
             f"sample_weight must be at least 0; row {row + 1} has {weights[row]:g}.", field="sample_weight"
-        )
-    if not weights.any():
-        raise DataError(
-            f"sample_weight must be above 0 for some row; the weights of all {count} rows are zero.",
-            field="sample_weight",
         )
     return weights
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Self
 
+import jax
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import RegressorMixin
@@ -15,6 +16,7 @@ from credo.core.types import PyTree
 from credo.estimators.sklearn_base import OnlineEstimator
 from credo.learners import Learner
 from credo.likelihoods import PredictiveRows
+from credo.likelihoods.rescaled import Rescaled
 from credo.sessions import BudgetName, Drift, MethodName, Network, Posterior, tiles
 from credo.sessions.settings import NoiseVar
 from credo.sessions.targets import FARTHEST
@@ -172,8 +174,8 @@ class OnlineRegressor(RegressorMixin, OnlineEstimator):  # type: ignore[misc]
             X: rows.
         """
         rows = self._ask(X, tiles.whole)
-        count = len(next(iter(self._leaves(rows))))
-        location, scale = (np.full(count, number) for number in self._trainer.location_scale)
+        like = jax.eval_shape(lambda: jax.vmap(lambda row: row.mean)(rows))
+        location, scale = (np.full(like.shape, one, like.dtype) for one in self._trainer.location_scale)
         return PredictiveRows(Rescaled(rows, location, scale))
 
     def log_score(self, X: Any, y: ArrayLike) -> float:

@@ -227,6 +227,14 @@ class Learner(Expecting[B], Beginning[B]):
         """
         return self.draws(belief, key, shape)
 
+    @property
+    def takes_missing(self) -> bool:
+        """Whether rows with missing inputs (NaN) can be learned, and forecast as they are.
+
+        Other learners refuse such a row, and are scored by a forecast with 0 in their place.
+        """
+        return False
+
     @abstractmethod
     def time_update(self, belief: B, dt: ArrayLike | None) -> B:
         """Let time pass. `predict` compiles this function.

@@ -199,7 +199,15 @@ def score_chunk(
         predicted = outer.predict(belief, dt)
         score_of = y if target is None else target
         outcome = forecast_outcome(
-            outer, predicted, clean(x), scored(score_of), method, compare, one_key, choice, levels
+            outer,
+            predicted,
+            x if outer.takes_missing else clean(x),
+            scored(score_of),
+            method,
+            compare,
+            one_key,
+            choice,
+            levels,
         )
         new, info = outer.update(predicted, x, y, weight=1.0 if weight is None else weight, key=one_key)
         if collect is not None:

@@ -7,6 +7,7 @@ is. A belief has five to twenty; as words they are one.
 from __future__ import annotations
 
 import math
+import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -158,18 +159,31 @@ class WordReader:
 
     def __init__(self, layout: WordLayout) -> None:
         self._treedef = layout.treedef
-        self._leaves = [
+        places = [
             (place, place + _words(dtype) * math.prod(shape), dtype, shape)
             for shape, dtype, place in zip(layout.shapes, layout.dtypes, layout.places, strict=True)
+        ]
+        # numbers that are words as they are come by one call, and the others are read from their places
+        plain = [not shape and dtype.char in "fdil" for _, _, dtype, shape in places]
+        formats = [
+            dtype.char.replace("l", "q") if one else f"{4 * (end - start)}x"
+            for one, (start, end, dtype, _) in zip(plain, places, strict=True)
+        ]
+        self._numbers = struct.Struct("=" + "".join(formats))
+        self._others = [
+            (at, *place) for at, (one, place) in enumerate(zip(plain, places, strict=True)) if not one
         ]
 
     def __call__(self, words: np.ndarray) -> PyTree:
         """The tree."""
-        leaves = []
-        for start, end, dtype, shape in self._leaves:
+        leaves: list[Any] = list(self._numbers.unpack_from(words.data))
+        for at, start, end, dtype, shape in self._others:
             own = words[start:end]
+            if not shape and dtype.kind == "b":
+                leaves.insert(at, bool(own[0]))
+                continue
             values = own.view(dtype) if dtype.itemsize >= 4 else own.astype(_bits(dtype)).view(dtype)
-            leaves.append(values.reshape(shape) if shape else values.item())
+            leaves.insert(at, values.reshape(shape) if shape else values.item())
         return self._treedef.unflatten(leaves)
 
 

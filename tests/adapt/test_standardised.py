@@ -1,0 +1,268 @@
+"""Standardised learners are the tables' scaling and the learner inside, done by hand."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import hypothesis.strategies as st
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from scipy import stats
+from tests.adapt.setups import INNER, MODEL, WALKS, P, linear
+from tests.streams.setups import bitwise
+
+import credo
+from credo.adapt import Calibrated, Experts, RunLength, RunningMoments, Standardised
+from credo.beliefs import InverseGamma
+from credo.likelihoods import NormalPredictive, Rescaled
+from credo.streams.scoring import score_chunk
+from credo.tables import Moments, TargetScaler
+from credo.tables.scaling import known_spread, shrunk_clip
+
+T, WARMUP, CLIP = 24, 4, 3.0
+RNG = np.random.default_rng(3)
+ROWS = RNG.normal([50.0, -3.0], [10.0, 0.1], size=(T, P))
+NUMBERS = 200.0 + 3.0 * ROWS @ [1.0, 5.0] + RNG.normal(size=T)
+CLASSES = (ROWS[:, 0] > 50.0).astype(np.int32)
+RAW, YS = jnp.asarray(ROWS), jnp.asarray(NUMBERS)
+
+LEARNED = credo.RecursiveLearner(
+    credo.Model(linear, credo.Normal(InverseGamma(3.0, 1.0))), credo.Full("dense")
+)
+BOTH = Standardised(INNER, targets=True, clip=CLIP, warmup=WARMUP)
+
+
+def begin(learner: Any, dtype: Any = float) -> Any:
+    """The first belief over two parameters and two inputs."""
+    return learner.init(jnp.zeros(P, dtype), var=1.5, size=P)
+
+
+def by_hand(rows: np.ndarray) -> np.ndarray:
+    """Each row standardised by those before it, as `credo.tables.Encoder` does."""
+    _, mean, sd, count = Moments.empty(P).scan(rows)
+    known, limit = known_spread(mean, sd), shrunk_clip(count, CLIP)
+    gaps = np.where(np.isnan(rows), 0.0, rows - mean)
+    return np.where(known, np.clip(gaps / np.where(known, sd, 1.0), -limit, limit), 0.0)
+
+
+@pytest.mark.parametrize("inner", [INNER, LEARNED], ids=["known noise", "learned noise"])
+def test_it_is_the_encoder_the_target_scaler_and_the_learner_done_by_hand(inner: Any) -> None:
+    learner = credo.replace(BOTH, learner=inner)
+    xs, ys, weights = ROWS.copy(), NUMBERS.copy(), np.ones(T)
+    xs[1, 0], xs[9, 1], xs[12] = np.nan, np.inf, [1e200, -1e200]
+    ys[6], ys[13], ys[17] = np.nan, np.inf, 1e4
+    weights[2], weights[15] = 0.0, 0.0
+    good = [i for i in range(T) if weights[i] and np.isfinite(ys[i])]
+    seen = np.where(np.abs(xs) < 1e100, xs, np.nan)
+    z, scaler = by_hand(seen[good]), TargetScaler(CLIP, WARMUP)
+    _, scaled = scaler.encode(scaler.initial(), ys[good])
+    first, _ = scaler.encode(scaler.initial(), ys[good][:WARMUP])
+    _, early = scaler.encode(first, ys[good][:WARMUP], learn=False)
+    belief = inner.init(jnp.zeros(P), var=1.5)
+    for i in range(WARMUP):
+        belief, _ = inner.step(belief, z[i], early.z[i])
+    logs, means, quantiles = [], [], []
+    for i in range(WARMUP, len(good)):
+        law, location, scale = inner.forecast(belief, z[i]), scaled.location[i], scaled.scale[i]
+        logs.append(float(law.log_prob((ys[good][i] - location) / scale)) - np.log(scale))
+        means.append(location + scale * float(law.mean))
+        quantiles.append(location + scale * float(law.quantile(0.9)))
+        belief, _ = inner.step(belief, z[i], scaled.z[i])
+    last, outcome, info = score_chunk(
+        learner, begin(learner), jnp.asarray(xs), jnp.asarray(ys), weights=jnp.asarray(weights), levels=(0.9,)
+    )
+    late = good[WARMUP:]
+    np.testing.assert_allclose(last.belief.mean, belief.mean, rtol=0, atol=1e-10)
+    np.testing.assert_allclose(last.belief.cov.dense(), belief.cov.dense(), rtol=0, atol=1e-10)
+    np.testing.assert_allclose(info.log_evidence[jnp.asarray(late)], logs, rtol=1e-10)
+    np.testing.assert_allclose(outcome.mean[jnp.asarray(late)], means, rtol=1e-10)
+    np.testing.assert_allclose(outcome.quantiles[jnp.asarray(late), 0], quantiles, rtol=1e-10)
+    np.testing.assert_allclose(info.log_evidence[jnp.asarray(good)], outcome.log_prob[jnp.asarray(good)])
+    assert info.ok.tolist() == np.isfinite(ys).tolist() and int(last.t) == T
+
+
+def test_inputs_alone_are_scaled_for_classes_and_some_of_them_pass() -> None:
+    inner = credo.RecursiveLearner(credo.Model(linear, credo.Bernoulli()), credo.Full("dense"))
+    learner = Standardised(inner, clip=CLIP)
+    belief = learner.init(jnp.zeros(P), size=P, scaled=jnp.array([True, False]))
+    rows = ROWS.copy()
+    rows[5, 1] = np.nan
+    z = np.stack([by_hand(rows)[:, 0], np.nan_to_num(rows[:, 1])], axis=1)
+    after, trace = credo.run(learner, belief, jnp.asarray(rows), CLASSES)
+    alone, reports = credo.run(inner, inner.init(jnp.zeros(P)), jnp.asarray(z), CLASSES)
+    np.testing.assert_allclose(after.mean, alone.mean, rtol=0, atol=1e-10)
+    np.testing.assert_allclose(trace.log_evidence, reports.log_evidence, rtol=0, atol=1e-10)
+    assert after.inputs is not None and after.inputs.count.tolist() == [T, 0]
+    plain = Standardised(inner, inputs=False)
+    same, _ = credo.run(plain, plain.init(jnp.zeros(P)), jnp.asarray(rows), CLASSES)
+    clean, _ = credo.run(inner, inner.init(jnp.zeros(P)), jnp.asarray(np.nan_to_num(rows)), CLASSES)
+    np.testing.assert_allclose(same.mean, clean.mean, rtol=0, atol=1e-12)
+
+
+LEARNERS: dict[str, Any] = {
+    "bank": Experts([Standardised(walk, targets=True, warmup=WARMUP) for walk in WALKS], 0.1),
+    "around": Standardised(
+        RunLength(Calibrated(INNER, (0.0, 1.0), tails=(4.0,)), 0.1, 2), True, True, 8.0, 4
+    ),
+    "in run length": RunLength(Calibrated(BOTH, (0.3, 1.0), tails=(4.0,)), 0.1, 2, overflow="merge"),
+}
+
+
+@pytest.mark.optimised
+@pytest.mark.parametrize("name", LEARNERS)
+def test_a_loop_a_scan_chunks_and_a_pack_give_the_same_bits(name: str, tmp_path: Path) -> None:
+    learner, half = LEARNERS[name], T // 2
+    first, early = credo.run(learner, begin(learner), RAW[:half], YS[:half])
+    again, belief = credo.load(credo.save(tmp_path / "half.credo", learner, first), learner)
+    bitwise((learner, first), (again, belief))
+    last, late = credo.run(again, belief, RAW[half:], YS[half:])
+    belief, logs = begin(learner), []
+    for x, y in zip(RAW, YS, strict=True):
+        belief, info = learner.step(belief, x, y)
+        logs.append(info.log_evidence)
+    bitwise(last, belief)
+    bitwise(jnp.concatenate([early.log_evidence, late.log_evidence]), jnp.stack(logs))
+    live = credo.pack(learner, first)
+    for x, y in zip(ROWS[half:], NUMBERS[half:].tolist(), strict=True):
+        live.step(x, y)
+    bitwise(live.belief, last)
+    law = learner.forecast(learner.predict(last), RAW[0])
+    at = float(law.quantile(0.25))
+    assert np.isfinite(float(law.log_prob(at))) and abs(float(law.cdf(at)) - 0.25) < 1e-6
+    draws = law.sample(jax.random.key(0), (4000,))
+    assert abs(float(draws.mean() - law.mean)) < 5 * float(law.sd) / np.sqrt(4000)
+
+
+def test_targets_that_do_not_differ_wait_until_one_does() -> None:
+    ys = np.where(np.arange(T) < 7, 5.0, NUMBERS)
+    belief, _ = credo.run(BOTH, begin(BOTH), RAW[:7], jnp.asarray(ys[:7]))
+    assert belief.waiting is not None and int(belief.waiting.filled) == WARMUP
+    assert float(jnp.abs(belief.mean).max()) == 0
+    assert float(BOTH.forecast(BOTH.predict(belief), RAW[7]).mean) == 5.0
+    belief, info = BOTH.step(belief, RAW[7], ys[7])
+    assert bool(info.ok) and belief.waiting is not None and int(belief.waiting.filled) == 0
+    assert float(jnp.abs(belief.mean).max()) > 0
+    np.testing.assert_allclose(float(belief.units[0]), ys[:8].mean())
+
+
+@pytest.mark.parametrize("dtype", [jnp.float32, jnp.float64])
+def test_moments_lose_no_digits_to_offsets_and_long_streams(dtype: Any) -> None:
+    count = 20_000
+    rows = np.stack([1.7e9 + 1000.0 * RNG.normal(size=count), 1e-6 * RNG.normal(size=count)], axis=1)
+    rows[0] = [0.0, 1e4]  # a first value far from the others
+    single = rows.astype(dtype)
+
+    def learn(moments: Any, x: Any) -> Any:
+        return moments.observe(x), None
+
+    start = RunningMoments.empty((2,), dtype)
+    moments, _ = jax.jit(lambda start, xs: jax.lax.scan(learn, start, xs))(start, jnp.asarray(single))
+    exact = single.astype(np.float64)
+    # half a step of the dtype for the mean, and the rounding of 20,000 sums for the variance
+    for_mean, for_sd = (1e-7, 1e-4) if dtype == jnp.float32 else (1e-13, 1e-11)
+    np.testing.assert_allclose(moments.mean, exact.mean(axis=0), rtol=for_mean)
+    np.testing.assert_allclose(moments.sd, exact.std(axis=0, ddof=1), rtol=for_sd)
+    batch = start.of(exact)
+    np.testing.assert_allclose(batch.sd, exact.std(axis=0, ddof=1), rtol=1e-6)
+    assert batch.fixed.all() and bool(jnp.all(batch.observe(jnp.ones(2, dtype)).values == batch.values))
+
+
+def test_times_in_single_precision_keep_the_digits_that_they_have() -> None:
+    seconds = (1.7e9 + 1000.0 * RNG.normal(size=300)).astype(np.float32)
+    learner = Standardised(credo.RecursiveLearner(MODEL), clip=8.0)
+    rows = np.stack([seconds, np.ones_like(seconds)], axis=1)
+    belief, _ = credo.run(learner, begin(learner, jnp.float32), jnp.asarray(rows), jnp.zeros(300))
+    z = np.asarray(jax.vmap(lambda x: learner.encode(belief, x))(jnp.asarray(rows)))
+    exact = (seconds - seconds.astype(float).mean()) / seconds.astype(float).std(ddof=1)
+    np.testing.assert_allclose(z[:, 0], exact, atol=1e-3)
+    assert not z[:, 1].any()
+
+
+def test_a_scaling_that_is_fixed_is_that_of_the_batch() -> None:
+    weights = np.where(np.arange(T) % 3 == 0, 2.0, 1.0)
+    weights[4] = 0.0
+    belief = BOTH.fix(begin(BOTH), ROWS, NUMBERS, weights=weights)
+    often = np.repeat(np.arange(T), weights.astype(int))
+    rows, numbers = ROWS[often], NUMBERS[often]
+    z = np.clip((ROWS - rows.mean(axis=0)) / rows.std(axis=0, ddof=1), -CLIP, CLIP)
+    target = np.clip((NUMBERS - numbers.mean()) / numbers.std(ddof=1), -CLIP, CLIP)
+    after, _ = credo.run(BOTH, belief, RAW, YS)
+    alone, _ = credo.run(INNER, INNER.init(jnp.zeros(P), var=1.5), jnp.asarray(z), jnp.asarray(target))
+    np.testing.assert_allclose(after.mean, alone.mean, rtol=0, atol=1e-10)
+    bitwise((after.inputs, after.target), (belief.inputs, belief.target))
+    same = BOTH.fix(after)
+    bitwise((same.inputs, same.target), (after.inputs, after.target))
+
+
+def test_decisions_are_in_the_units_of_the_target() -> None:
+    belief, _ = credo.run(BOTH, begin(BOTH), RAW, YS)
+    location, scale = map(float, belief.units)
+    x = RAW[3]
+    z = BOTH.encode(belief, x)
+    law, inside = BOTH.expect(belief, x), INNER.expect(belief.belief, z)
+    np.testing.assert_allclose(law.mean, location + scale * inside.mean)
+    np.testing.assert_allclose(law.var, scale**2 * inside.var)
+    np.testing.assert_allclose(
+        law.quantile(0.9), location + scale * stats.norm.ppf(0.9, inside.mean, inside.sd), rtol=1e-9
+    )
+    function, same = BOTH.sample_function(belief, 0), INNER.sample_function(belief.belief, 0)
+    np.testing.assert_allclose(function(x), location + scale * same(z), rtol=1e-12)
+    bank = LEARNERS["bank"]
+    mixed, _ = credo.run(bank, begin(bank), RAW, YS)
+    means = jax.vmap(lambda one, part: one.expect(part, x).mean)(bank.bank, mixed.beliefs)
+    np.testing.assert_allclose(bank.expect(mixed, x).mean, mixed.weights @ means, rtol=1e-9)
+
+
+def test_a_rescaled_law_is_the_law_of_the_rescaled_number() -> None:
+    law = Rescaled(NormalPredictive(jnp.ones(1), 4.0 * jnp.eye(1)), jnp.asarray(10.0), jnp.asarray(3.0))
+    exact = stats.norm(13.0, 6.0)
+    ys = np.array([-3.0, 12.0, 40.0])
+    np.testing.assert_allclose([law.log_prob(y) for y in ys], exact.logpdf(ys), rtol=1e-12)
+    np.testing.assert_allclose([law.cdf(y) for y in ys], exact.cdf(ys), rtol=1e-6)
+    np.testing.assert_allclose(law.quantile(jnp.array([0.1, 0.7])), exact.ppf([0.1, 0.7]), rtol=1e-9)
+    np.testing.assert_allclose([law.mean, law.var, law.sd], [13.0, 36.0, 6.0])
+    heavy = law.heavier(jnp.asarray(4.0))
+    np.testing.assert_allclose([heavy.mean, heavy.var], [13.0, 36.0])
+
+
+def test_what_cannot_be_scaled_is_refused_in_a_sentence() -> None:
+    with pytest.raises(credo.CredoError, match="clip must"):
+        Standardised(INNER, clip=0.0)
+    with pytest.raises(credo.CredoError, match="warmup must"):
+        Standardised(INNER, warmup=1)
+    with pytest.raises(credo.CredoError, match="size must be the number of inputs"):
+        BOTH.init(jnp.zeros(P))
+    with pytest.raises(credo.CredoError, match="scaled must hold one truth value an input"):
+        BOTH.init(jnp.zeros(P), size=P, scaled=jnp.ones(1, bool))
+    belief = begin(BOTH)
+    with pytest.raises(credo.CredoError, match="x must be one row of 2 inputs"):
+        BOTH.step(belief, jnp.zeros(3), 1.0)
+    with pytest.raises(credo.CredoError, match="one number a step"):
+        BOTH.step(belief, RAW[0], jnp.ones(2))
+    with pytest.raises(credo.CredoError, match="has no units"):
+        _ = begin(Standardised(INNER)).units
+    with pytest.raises(credo.CredoError, match=r"xs must be \(N, 2\)"):
+        BOTH.fix(belief, ROWS[:, :1])
+
+
+HURTFUL = st.sampled_from([0.0, 1.0, -2.5, 1e-30, 1e14, 1e30, -3e38, np.nan, np.inf, -np.inf])
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    st.lists(st.tuples(HURTFUL, HURTFUL, HURTFUL, st.sampled_from([0.0, 1.0, 0.5])), min_size=8, max_size=24)
+)
+def test_no_rows_make_a_belief_that_is_not_finite(rows: list[tuple[float, ...]]) -> None:
+    table = np.full((24, 4), np.nan, np.float32)
+    table[: len(rows)] = np.array(rows, np.float32)
+    xs, ys, weights = jnp.asarray(table[:, :2]), jnp.asarray(table[:, 2]), jnp.asarray(table[:, 3])
+    weights = jnp.where(jnp.isnan(weights), 0, weights)
+    belief, trace = credo.run(BOTH, begin(BOTH, jnp.float32), xs, ys, weights=weights)
+    assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(belief))
+    assert np.isfinite(trace.log_evidence).all()
+    law = BOTH.forecast(BOTH.predict(belief), xs[0])
+    assert np.isfinite([law.mean, law.sd]).all() and float(law.sd) > 0
