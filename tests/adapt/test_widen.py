@@ -103,7 +103,7 @@ def test_new_classes_and_inputs_of_a_network_whose_first_weights_hold_the_old_on
         learners: list[Any] = [
             credo.bong(model, blocks),
             credo.bong(model, credo.LowRank(3)),
-            credo.sgd(model, 0.1),
+            credo.GradientLearner(model, 0.1, "momentum"),
         ]
         return credo.Experts(learners)
 
@@ -151,7 +151,8 @@ def test_what_is_new_is_at_the_prior_and_independent_of_what_is_old() -> None:
 
 def test_a_second_widening_and_none_at_all() -> None:
     params = {"b": jnp.zeros(1), "w": jnp.zeros((2, 1))}
-    learner = credo.bong(credo.Model(lambda p, x: x @ p["w"] + p["b"], credo.Normal(0.1)), credo.Full())
+    model = credo.Model(lambda p, x: x @ p["w"] + p["b"], credo.Normal(0.1))
+    learner = credo.extended_kalman(model, dynamics=RETURNING)
     belief = learner.init(params, var=jnp.asarray([1.0, 2.0, 3.0]))
     alike(learner.widen(belief, params), belief, 0.0)
     wider = learner.widen(belief, {"b": jnp.zeros(2), "w": jnp.zeros((2, 2))}, var=9.0)
@@ -159,16 +160,24 @@ def test_a_second_widening_and_none_at_all() -> None:
     widest = learner.widen(wider, {"b": jnp.zeros(2), "w": jnp.ones((3, 2))}, var=4.0)
     np.testing.assert_allclose(widest.var, [1, 9, 2, 9, 3, 9, 4, 4])
     assert widest.params["w"].tolist() == [[0.0, 0.0], [0.0, 0.0], [1.0, 1.0]]
+    # what it returns to is the prior of each parameter when that began
+    assert widest.anchor is not None and widest.anchor.cov is not None
+    np.testing.assert_array_equal(widest.anchor.mean, widest.mean)
+    np.testing.assert_allclose(widest.anchor.cov.diag(), widest.var)
 
 
 def test_ensembles_and_particles_draw_their_new_parameters() -> None:
     particles = credo.particle_filter(MODEL, particles=50)
     belief = particles.init(NARROW, var=VARS[:2], key=1)
-    belief = credo.replace(belief, log_weights=jnp.log(jnp.arange(1.0, 51.0) / 1275.0), t=belief.t + 3)
+    belief = credo.replace(
+        belief, log_weights=jnp.log(jnp.arange(1.0, 51.0) / 1275.0), t=belief.t + 3, parents=-belief.values
+    )
     wide: Any = particles.widen(belief, WIDE, var=VARS, key=2)
     fresh = particles.init(WIDE, var=VARS, key=2)
     np.testing.assert_array_equal(wide.values[:, :2], belief.values)
     np.testing.assert_array_equal(wide.values[:, 2:], fresh.values[:, 2:])
+    np.testing.assert_array_equal(wide.parents[:, :2], belief.parents)
+    np.testing.assert_array_equal(wide.parents[:, 2:], wide.values[:, 2:])
     np.testing.assert_array_equal(wide.log_weights, belief.log_weights)
     np.testing.assert_array_equal(wide.source.cov.diag(), VARS)
     assert int(wide.t) == 3 and wide.params.shape == (4,)
