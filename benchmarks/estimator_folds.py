@@ -1,4 +1,4 @@
-"""credo's estimators of scikit-learn beside scikit-learn's own, by 5-fold cross-validation on four small sets.
+"""credo's estimators of scikit-learn beside scikit-learn's own: five folds of four small sets.
 
     python benchmarks/estimator_folds.py
 

@@ -28,9 +28,10 @@ from timing import medians
 import credo
 
 SIZE, BATCH = 10, 512
-LOGISTIC, BAYESIAN = (
+LOGISTIC, BAYESIAN, SPREAD = (
     "River StandardScaler | LogisticRegression, learn_one",
-    "River StandardScaler | BayesianLinearRegression, predict with_dist and learn",
+    "River StandardScaler | BayesianLinearRegression, predict_one and learn_one",
+    "River StandardScaler | BayesianLinearRegression, predict_one with_dist and learn_one",
 )
 
 Rows: TypeAlias = list[dict[str, float]]
@@ -92,12 +93,16 @@ def predicting(predict: Callable[[dict[str, float]], object], rows: Rows) -> Cal
     return go
 
 
-def serving(model: Any, rows: Rows, targets: list[Any]) -> Call:
-    """Forecast a row with its spread, then learn it."""
+def serving(model: Any, rows: Rows, targets: list[Any], spread: bool = False) -> Call:
+    """Forecast a row, then learn it; there is no spread before the first row."""
+    model.learn_one(rows[0], targets[0])
 
     def go() -> None:
         for row, target in zip(rows, targets, strict=True):
-            model.predict_one(row, with_dist=True)
+            if spread:
+                model.predict_one(row, with_dist=True).sigma  # noqa: B018
+            else:
+                model.predict_one(row)
             model.learn_one(row, target)
 
     return go

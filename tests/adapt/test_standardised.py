@@ -49,8 +49,8 @@ def by_hand(rows: np.ndarray) -> np.ndarray:
     return np.where(known, np.clip(gaps / np.where(known, sd, 1.0), -limit, limit), 0.0)
 
 
-@pytest.mark.parametrize("inner", [INNER, LEARNED], ids=["known noise", "learned noise"])
-def test_it_is_the_encoder_the_target_scaler_and_the_learner_done_by_hand(inner: Any) -> None:
+def test_it_is_the_encoder_the_target_scaler_and_the_learner_done_by_hand() -> None:
+    inner = LEARNED
     learner = credo.replace(BOTH, learner=inner)
     xs, ys, weights = ROWS.copy(), NUMBERS.copy(), np.ones(T)
     xs[1, 0], xs[9, 1], xs[12] = np.nan, np.inf, [1e200, -1e200]
@@ -73,15 +73,21 @@ def test_it_is_the_encoder_the_target_scaler_and_the_learner_done_by_hand(inner:
         quantiles.append(location + scale * float(law.quantile(0.9)))
         belief, _ = inner.step(belief, z[i], scaled.z[i])
     last, outcome, info = score_chunk(
-        learner, begin(learner), jnp.asarray(xs), jnp.asarray(ys), weights=jnp.asarray(weights), levels=(0.9,)
+        learner,
+        begin(learner),
+        jnp.asarray(xs),
+        jnp.asarray(ys),
+        weights=jnp.asarray(weights),
+        levels=jnp.array([0.9]),
     )
-    late = good[WARMUP:]
+    late, known = jnp.asarray(good[WARMUP:]), jnp.asarray(good)
+    assert outcome.mean is not None and outcome.quantiles is not None
     np.testing.assert_allclose(last.belief.mean, belief.mean, rtol=0, atol=1e-10)
     np.testing.assert_allclose(last.belief.cov.dense(), belief.cov.dense(), rtol=0, atol=1e-10)
-    np.testing.assert_allclose(info.log_evidence[jnp.asarray(late)], logs, rtol=1e-10)
-    np.testing.assert_allclose(outcome.mean[jnp.asarray(late)], means, rtol=1e-10)
-    np.testing.assert_allclose(outcome.quantiles[jnp.asarray(late), 0], quantiles, rtol=1e-10)
-    np.testing.assert_allclose(info.log_evidence[jnp.asarray(good)], outcome.log_prob[jnp.asarray(good)])
+    np.testing.assert_allclose(info.log_evidence[late], logs, rtol=1e-10)
+    np.testing.assert_allclose(outcome.mean[late], means, rtol=1e-10)
+    np.testing.assert_allclose(outcome.quantiles[late, 0], quantiles, rtol=1e-10)
+    np.testing.assert_allclose(info.log_evidence[known], outcome.log_prob[known])
     assert info.ok.tolist() == np.isfinite(ys).tolist() and int(last.t) == T
 
 
@@ -103,38 +109,47 @@ def test_inputs_alone_are_scaled_for_classes_and_some_of_them_pass() -> None:
     np.testing.assert_allclose(same.mean, clean.mean, rtol=0, atol=1e-12)
 
 
-LEARNERS: dict[str, Any] = {
-    "bank": Experts([Standardised(walk, targets=True, warmup=WARMUP) for walk in WALKS], 0.1),
-    "around": Standardised(
-        RunLength(Calibrated(INNER, (0.0, 1.0), tails=(4.0,)), 0.1, 2), True, True, 8.0, 4
-    ),
-    "in run length": RunLength(Calibrated(BOTH, (0.3, 1.0), tails=(4.0,)), 0.1, 2, overflow="merge"),
-}
-
-
 @pytest.mark.optimised
-@pytest.mark.parametrize("name", LEARNERS)
-def test_a_loop_a_scan_chunks_and_a_pack_give_the_same_bits(name: str, tmp_path: Path) -> None:
-    learner, half = LEARNERS[name], T // 2
+@pytest.mark.parametrize(
+    "learner", [BOTH, RunLength(BOTH, 0.1, 2, overflow="merge")], ids=["alone", "inside"]
+)
+def test_a_loop_a_scan_chunks_and_a_pack_give_the_same_bits(learner: Any, tmp_path: Path) -> None:
+    half = T // 2
     first, early = credo.run(learner, begin(learner), RAW[:half], YS[:half])
     again, belief = credo.load(credo.save(tmp_path / "half.credo", learner, first), learner)
     bitwise((learner, first), (again, belief))
     last, late = credo.run(again, belief, RAW[half:], YS[half:])
-    belief, logs = begin(learner), []
-    for x, y in zip(RAW, YS, strict=True):
-        belief, info = learner.step(belief, x, y)
-        logs.append(info.log_evidence)
+    if learner is BOTH:
+        live = credo.pack(learner, begin(learner))
+        logs = [live.step(x, y).log_evidence for x, y in zip(ROWS, NUMBERS.tolist(), strict=True)]
+        belief = live.belief
+    else:
+        belief, logs = begin(learner), []
+        for x, y in zip(RAW, YS, strict=True):
+            belief, info = learner.step(belief, x, y)
+            logs.append(info.log_evidence)
     bitwise(last, belief)
-    bitwise(jnp.concatenate([early.log_evidence, late.log_evidence]), jnp.stack(logs))
-    live = credo.pack(learner, first)
-    for x, y in zip(ROWS[half:], NUMBERS[half:].tolist(), strict=True):
-        live.step(x, y)
-    bitwise(live.belief, last)
-    law = learner.forecast(learner.predict(last), RAW[0])
-    at = float(law.quantile(0.25))
-    assert np.isfinite(float(law.log_prob(at))) and abs(float(law.cdf(at)) - 0.25) < 1e-6
-    draws = law.sample(jax.random.key(0), (4000,))
-    assert abs(float(draws.mean() - law.mean)) < 5 * float(law.sd) / np.sqrt(4000)
+    bitwise(jnp.concatenate([early.log_evidence, late.log_evidence]), jnp.asarray(logs))
+
+
+def test_mixtures_of_standardised_learners_forecast_in_the_units_of_the_target() -> None:
+    members = [credo.replace(BOTH, learner=Calibrated(walk, (0.0, 1.0), tails=(4.0,))) for walk in WALKS]
+    learner = Experts(members, 0.1)
+    belief, trace = credo.run(learner, begin(learner), RAW.at[20, 1].set(jnp.nan), YS)
+    assert trace.ok.all()
+
+    @jax.jit
+    def answers(belief: Any, x: Any) -> Any:
+        law = learner.predictive(belief, x, None, None, None)
+        parts = jax.vmap(lambda one, inner: one.expectation(inner, x).mean)(learner.bank, belief.beliefs)
+        at = law.quantile(0.25)
+        expected = learner.expectation(belief, x).mean
+        return law.log_prob(at), law.cdf(at), law.mean, law.sd, expected, belief.weights @ parts
+
+    log_prob, share, mean, sd, expected, average = map(np.asarray, answers(belief, RAW[0]))
+    assert np.isfinite(log_prob) and abs(share - 0.25) < 1e-6
+    assert abs(mean - NUMBERS[0]) < 3 * sd < 60
+    np.testing.assert_allclose(expected, average)
 
 
 def test_targets_that_do_not_differ_wait_until_one_does() -> None:
@@ -211,15 +226,11 @@ def test_decisions_are_in_the_units_of_the_target() -> None:
     )
     function, same = BOTH.sample_function(belief, 0), INNER.sample_function(belief.belief, 0)
     np.testing.assert_allclose(function(x), location + scale * same(z), rtol=1e-12)
-    bank = LEARNERS["bank"]
-    mixed, _ = credo.run(bank, begin(bank), RAW, YS)
-    means = jax.vmap(lambda one, part: one.expect(part, x).mean)(bank.bank, mixed.beliefs)
-    np.testing.assert_allclose(bank.expect(mixed, x).mean, mixed.weights @ means, rtol=1e-9)
 
 
 def test_a_rescaled_law_is_the_law_of_the_rescaled_number() -> None:
     law = Rescaled(NormalPredictive(jnp.ones(1), 4.0 * jnp.eye(1)), jnp.asarray(10.0), jnp.asarray(3.0))
-    exact = stats.norm(13.0, 6.0)
+    exact: Any = stats.norm(13.0, 6.0)
     ys = np.array([-3.0, 12.0, 40.0])
     np.testing.assert_allclose([law.log_prob(y) for y in ys], exact.logpdf(ys), rtol=1e-12)
     np.testing.assert_allclose([law.cdf(y) for y in ys], exact.cdf(ys), rtol=1e-6)
@@ -247,6 +258,17 @@ def test_what_cannot_be_scaled_is_refused_in_a_sentence() -> None:
         _ = begin(Standardised(INNER)).units
     with pytest.raises(credo.CredoError, match=r"xs must be \(N, 2\)"):
         BOTH.fix(belief, ROWS[:, :1])
+
+
+def test_more_inputs_are_those_that_were_missing_before() -> None:
+    narrow, _ = credo.run(BOTH, begin(BOTH), RAW[:3], YS[:3])
+    more = jnp.concatenate([RAW, RAW[::-1]], axis=1)
+    wide = BOTH.widen(narrow, jnp.zeros(2 * P), var=1.5, size=2 * P)
+    wide, _ = credo.run(BOTH, wide, more[3:], YS[3:])
+    start = BOTH.init(jnp.zeros(2 * P), var=1.5, size=2 * P)
+    whole, _ = credo.run(BOTH, start, more.at[:3, P:].set(jnp.nan), YS)
+    for left, right in zip(jax.tree.leaves(wide), jax.tree.leaves(whole), strict=True):
+        np.testing.assert_allclose(left, right, rtol=1e-10, atol=1e-10)
 
 
 HURTFUL = st.sampled_from([0.0, 1.0, -2.5, 1e-30, 1e14, 1e30, -3e38, np.nan, np.inf, -np.inf])

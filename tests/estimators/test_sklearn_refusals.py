@@ -157,7 +157,7 @@ def test_the_first_call_must_know_the_classes_and_forecasts_need_rows() -> None:
     before = dict(vars(fresh))
     with pytest.raises(CredoError, match="classes must be given at the first call of partial_fit"):
         fresh.partial_fit(X, LABELS)
-    with pytest.raises(ValueError, match="y must hold the classes 'down', 'left'; row [0-9]+ has 'up'"):
+    with pytest.raises(ValueError, match=r"y must hold the classes 'down', 'left'; row [0-9]+ has 'up'"):
         fresh.partial_fit(X, LABELS, classes=["down", "left"])
     assert vars(fresh) == before
     calls: list[Call] = [

@@ -1,4 +1,4 @@
-"""What the estimators of scikit-learn share: settings, validation, learning, and state that is all or none."""
+"""What the estimators of scikit-learn share: settings, validation, learning, and state."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from credo.estimators.sklearn_inputs import Matrix, Table, numeric_schema, table
 from credo.estimators.sklearn_reading import UNREAD, read, read_weights
 from credo.learners import Learner
 from credo.learners.base import require_learner
-from credo.sessions import Options, resolve
+from credo.sessions import Options, TaskName, resolve
 from credo.sessions.defaults import CLIP
 from credo.sessions.passes import parameter_count
 from credo.sessions.tiles import Ask
@@ -33,6 +33,7 @@ class OnlineEstimator(BaseEstimator):  # type: ignore[misc]
     A call that is refused changes nothing: it works on a copy, which takes the place of the state at the end.
     """
 
+    passes: int
     _trainer: Trainer
     _columns: tuple[str, ...]
     _mixed: bool
@@ -119,7 +120,7 @@ class OnlineEstimator(BaseEstimator):  # type: ignore[misc]
 
     def _learn_all(self, X: Any, y: Any, sample_weight: Any) -> Self:
         """`fit`: standardise by all rows, then learn them in order, as often as `passes` says."""
-        passes: Any = self.passes  # type: ignore[attr-defined]
+        passes = self.passes
         if not isinstance(passes, int | np.integer) or passes < 1:
             raise CredoError(f"passes must be a whole number from 1; got {passes!r}.", field="passes")
         work = self._apart()
@@ -169,13 +170,11 @@ class OnlineEstimator(BaseEstimator):  # type: ignore[misc]
             raise CredoError("params is for `learner`: the parameters that it begins with.", field="params")
         names = Options.__dataclass_fields__
         options = Options(**{name: given[name] for name in names if name in given}, seed=seed)
-        task = "classification" if classes else "regression"
+        task: TaskName = "classification" if classes else "regression"
         settings = resolve(options, task, (schema.width,), classes)
         return Trainer(schema, CLIP, classes, settings, seed=seed if settings.draws else None)
 
-    def _ask(
-        self, X: Any, ask: Ask, y: np.ndarray | None = None, levels: tuple[float, ...] = (0.5,)
-    ) -> Any:
+    def _ask(self, X: Any, ask: Ask, y: np.ndarray | None = None, levels: tuple[float, ...] = (0.5,)) -> Any:
         """What the trainer answers about rows."""
         check_is_fitted(self)
         rows, _ = read(self, X, UNREAD, reset=False, numbers=self._numbers)
@@ -184,12 +183,12 @@ class OnlineEstimator(BaseEstimator):  # type: ignore[misc]
     def _apart(self) -> Self:
         """A copy of the state, to work on."""
         other: Self = object.__new__(type(self))
-        vars(other).update(vars(self))
+        other.__dict__.update(self.__dict__)
         return other
 
     def _become(self, other: Self) -> Self:
-        vars(self).clear()
-        vars(self).update(vars(other))
+        self.__dict__.clear()
+        self.__dict__.update(other.__dict__)
         return self
 
 
@@ -205,7 +204,8 @@ def _around(
     for name, value in given.items():
         if name not in _LENT and value is not None and value != "auto":
             raise CredoError(
-                f"`{name}={value!s}` says how a learner is built, and `learner` is one; leave one of them out.",
+                f"`{name}={value!s}` says how a learner is built, and `learner` is one; "
+                "leave one of the two out.",
                 field=name,
             )
     var = {} if given["prior_var"] is None else {"var": given["prior_var"]}

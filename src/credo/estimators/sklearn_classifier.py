@@ -211,8 +211,7 @@ def _numbers_of(y: np.ndarray, classes: np.ndarray) -> np.ndarray:
     if np.any(wrong):
         row = int(np.argmax(wrong))
         raise DataError(
-            f"y must hold the classes {_shown(classes)}; row {row + 1} has {y[row].item() if hasattr(y[row], 'item') else y[row]!r}.",
-            field="y",
+            f"y must hold the classes {_shown(classes)}; row {row + 1} has {y.tolist()[row]!r}.", field="y"
         )
     return np.asarray(places, np.int32)
 

@@ -80,7 +80,7 @@ class Table:
             return self
         rows = np.flatnonzero(keep)
         columns = {
-            name: cells[rows] if isinstance(cells, np.ndarray) else [cells[row] for row in rows]
+            name: cells[rows] if isinstance(cells, np.ndarray) else [cells[int(row)] for row in rows]
             for name, cells in self.columns.items()
         }
         return Table(columns, self.numeric, len(rows))
@@ -212,5 +212,6 @@ def text_cell(rows: Any, names: Sequence[str] | None) -> str | None:
         if wrong.any():
             row = texts[int(np.argmax(wrong))]
             name = f"x{place}" if names is None else names[place]
-            return f"X must hold numbers; row {row + 1} holds {cell_text(column[row])[:40]!r} in column {name!r}."
+            shown = cell_text(column[row])[:40]
+            return f"X must hold numbers; row {row + 1} holds {shown!r} in column {name!r}."
     return None

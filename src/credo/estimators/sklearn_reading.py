@@ -58,7 +58,7 @@ def read_weights(sample_weight: Any, count: int) -> np.ndarray:
     Raises:
         DataError: a weight is negative, or all are 0.
     """
-    if not np.any(sample_weight):
+    if not np.asarray(sample_weight).any():
         raise DataError(
             f"sample_weight must be above 0 for some row; the weights of all {count} rows are zero.",
             field="sample_weight",
@@ -133,7 +133,7 @@ def _targets(estimator: Any, y: Any, count: int, numbers: bool) -> Any:
     if y is None:
         name = type(estimator).__name__
         raise ValueError(f"This {name} estimator requires y to be passed, but the target y is None.")
-    kind = np.float64 if numbers else None
+    kind: Any = np.float64 if numbers else None
     y = check_array(column_or_1d(y, warn=True), ensure_2d=False, input_name="y", dtype=kind)
     check_consistent_length(np.empty(count), y)
     return y

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Self
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import RegressorMixin
@@ -175,7 +176,7 @@ class OnlineRegressor(RegressorMixin, OnlineEstimator):  # type: ignore[misc]
         """
         rows = self._ask(X, tiles.whole)
         like = jax.eval_shape(lambda: jax.vmap(lambda row: row.mean)(rows))
-        location, scale = (np.full(like.shape, one, like.dtype) for one in self._trainer.location_scale)
+        location, scale = (jnp.full(like.shape, one, like.dtype) for one in self._trainer.location_scale)
         return PredictiveRows(Rescaled(rows, location, scale))
 
     def log_score(self, X: Any, y: ArrayLike) -> float:

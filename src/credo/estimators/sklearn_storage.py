@@ -44,7 +44,9 @@ def write(path: str | os.PathLike[str], estimator: Any) -> Path:
         "classes": None if classes is None else _labels(classes),
         "trainer": trainer_storage.summary(trainer),
     }
-    return checkpoint.save(path, trainer.learner, trainer.belief, meta=meta, arrays=trainer_storage.arrays(trainer))
+    return checkpoint.save(
+        path, trainer.learner, trainer.belief, meta=meta, arrays=trainer_storage.arrays(trainer)
+    )
 
 
 def read(path: str | os.PathLike[str], kind: type[Any], learner: Learner[Any] | None) -> Any:
@@ -62,7 +64,9 @@ def read(path: str | os.PathLike[str], kind: type[Any], learner: Learner[Any] | 
     saved = checkpoint.read(path, learner)
     meta = saved.meta
     if meta.get("estimator") != FORMAT:
-        author = "by another version of credo" if "estimator" in meta else "by a program that kept no estimator"
+        author = (
+            "by another version of credo" if "estimator" in meta else "by a program that kept no estimator"
+        )
         raise FormatError(f"{path} was saved {author}.")
     if meta["kind"] != kind.__name__:
         raise FormatError(f"{path} holds an {meta['kind']}; load it with credo.{meta['kind']}.load.")
@@ -85,7 +89,7 @@ def read(path: str | os.PathLike[str], kind: type[Any], learner: Learner[Any] | 
 
 
 def _parameters(estimator: Any) -> dict[str, Any]:
-    """The parameters as JSON data. A learner is saved beside them, and the parameters it began with are not."""
+    """The parameters as JSON data, without a learner of the user's, which is saved beside them."""
     plain: dict[str, Any] = {}
     for name, value in estimator.get_params(deep=False).items():
         if name in ("learner", "params"):
@@ -106,4 +110,3 @@ def _labels(classes: np.ndarray) -> dict[str, Any]:
     if odd:
         raise CredoError(f"classes must be numbers or texts to be saved; got {odd[0]!r}.", field="classes")
     return {"labels": labels, "dtype": classes.dtype.str}
-

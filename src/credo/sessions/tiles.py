@@ -1,4 +1,4 @@
-"""Compiled passes of estimators: learn rows without scoring them, and forecast few rows at the cost of few."""
+"""Compiled passes of a trainer: learn rows without scoring them, forecast few rows at the cost of few."""
 
 from __future__ import annotations
 
@@ -15,13 +15,24 @@ from credo.core.verbs import verb
 from credo.learners import Info, Learner
 from credo.likelihoods import Predictive
 
-__all__ = ["CHUNK", "TILE", "Ask", "forecast_tiles", "learn_chunk", "log_prob", "moments", "probs", "quantiles", "whole"]
+__all__ = [
+    "CHUNK",
+    "TILE",
+    "Ask",
+    "forecast_tiles",
+    "learn_chunk",
+    "log_prob",
+    "moments",
+    "probs",
+    "quantiles",
+    "whole",
+]
 
 B = TypeVar("B")
 
 CHUNK, TILE = 256, 16
-"""The most rows of a compiled call, and the rows of a tile. Forecasts are computed a whole tile at a time: the
-bits of a row in single precision depend on how many rows are computed together, so that must not change."""
+"""The most rows of a compiled call, and the rows of a tile. Forecasts are computed a whole tile at a time:
+the bits of a row in single precision depend on how many rows are computed together."""
 
 Ask: TypeAlias = Callable[[Predictive, Array, Array], PyTree]
 """What is asked of the forecast of a row: a function of the forecast, of the row's own number, and of the
@@ -116,9 +127,7 @@ def forecast_tiles(
     """
 
     def tile(index: Array) -> PyTree:
-        part = (
-            jax.lax.dynamic_slice_in_dim(jnp.asarray(rows), index * TILE, TILE) for rows in (xs, ys)
-        )
+        part = (jax.lax.dynamic_slice_in_dim(jnp.asarray(rows), index * TILE, TILE) for rows in (xs, ys))
         return jax.vmap(lambda x, y: ask(learner.forecast(belief, x), y, jnp.asarray(levels)))(*part)
 
     def write(index: Array, answers: PyTree) -> PyTree:

@@ -162,8 +162,8 @@ class Trainer:
             first = int(np.argmax(scaling.known)) if scaling.known.any() else len(y)
             early = min(first, max(0, WARMUP - int(before.rows)))
             rows = (x[:early], y[:early], np.ones(early) if weights is None else weights[:early])
-            kept = [np.concatenate(pair) for pair in zip(self.waiting, rows, strict=True)]
-            self.waiting = (kept[0], kept[1], kept[2])
+            (x0, y0, w0), (x1, y1, w1) = self.waiting, rows
+            self.waiting = (np.concatenate([x0, x1]), np.concatenate([y0, y1]), np.concatenate([w0, w1]))
             if first == len(y):
                 return
             some = None if weights is None else weights[:first]
@@ -207,7 +207,7 @@ class Trainer:
 
         def learn(belief: Belief, start: int) -> tuple[Belief, None, Info]:
             count = len(x) - start
-            rows = (pad(column[start:], CHUNK) for column in (x, y, weights))
+            rows = pad(x[start:], CHUNK), pad(y[start:], CHUNK), pad(weights[start:], CHUNK)
             belief, info = tiles.learn_chunk(self.learner, belief, *rows, np.int32(count), self._key, reports)
             return belief, None, jax.tree.map(lambda leaf: np.asarray(leaf)[:count], info)
 
@@ -277,9 +277,7 @@ class Trainer:
             yield chunk, slice(start, start + len(chunk))
             start += len(chunk)
 
-    def _encode(
-        self, chunk: Chunk, online: bool, weights: np.ndarray | None
-    ) -> tuple[Any, np.ndarray]:
+    def _encode(self, chunk: Chunk, online: bool, weights: np.ndarray | None) -> tuple[Any, np.ndarray]:
         after, x, _, report = self.encoder.encode(
             self.inputs, chunk, online, need_target=False, weights=weights
         )

@@ -44,7 +44,7 @@ def arrays(trainer: Trainer) -> dict[str, np.ndarray]:
     Arguments:
         trainer: the trainer.
     """
-    parts = {
+    parts: dict[str, dict[str, np.ndarray]] = {
         "inputs": trainer.inputs.arrays(),
         "scaler": trainer.scaler.arrays(),
         "waiting": dict(zip("xyw", trainer.waiting, strict=True)),
