@@ -43,9 +43,9 @@ class RunningMoments:
 
     Attributes:
         values: five numbers a column (D, 5), in one array, which costs a compiled program less than five: the
-            count n of entries, up to 2^24, after which the oldest fade; the mean, 0 before the first entry; what is left of the mean after rounding;
-            the mean squared distance from the mean; and 0 for a column that passes as it comes, 1 for one
-            whose moments are learned, and 2 for one whose moments stay.
+            count n of entries, up to 2^24, after which the oldest fade; the mean, 0 before the first entry;
+            what is left of the mean after rounding; the mean squared distance from the mean; and 0 for a
+            column that passes as it comes, 1 for one whose moments are learned, 2 for one whose moments stay.
 
     Example:
         >>> moments = RunningMoments.empty((), float)
