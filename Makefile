@@ -2,10 +2,11 @@
 # make test   set up what is missing, then lint, types, floors and the test-suite
 # make soak   a million rows of every learner that hurt, and a run that is killed again and again; for hours
 # make thorough  what the test-suite samples, in full: half an hour more
+# make bench  speed and scores beside named peers, into benchmarks/RESULTS.md; ARGS="--only estimators" runs one section
 # make mutants  a hundred small changes of the package, each of which a test should notice; for hours
 #
 # Variables: PYTHON (the interpreter to build .venv with), UV=0 (use pip even where uv is at hand),
-# WORKERS (test processes), ARGS (passed to pytest, or to benchmarks/soak.py).
+# WORKERS (test processes), ARGS (passed to pytest, benchmarks/run.py or benchmarks/soak.py).
 
 PYTHON ?= python3
 WORKERS ?= 2
@@ -24,10 +25,10 @@ override UV := uv
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint types floors tests thorough doctests soak mutants docs format clean
+.PHONY: help demo test lint types floors tests thorough doctests soak bench mutants docs format clean
 
 help:
-	@sed -n '1,8s/^# \{0,1\}//p' $(firstword $(MAKEFILE_LIST))
+	@sed -n '1,9s/^# \{0,1\}//p' $(firstword $(MAKEFILE_LIST))
 	@echo "Other targets: lint types floors tests doctests docs format clean"
 
 demo: $(STAMPS)/demo
@@ -94,6 +95,10 @@ doctests: $(STAMPS)/test
 soak: $(STAMPS)/test
 	$(BIN)/python benchmarks/soak.py $(ARGS)
 	$(BIN)/python benchmarks/soak_crashes.py
+
+# All sections but `linear` and `estimators` need the extra "bench" as well (benchmarks/README.md).
+bench: $(STAMPS)/test
+	$(BIN)/python benchmarks/run.py $(ARGS)
 
 mutants: $(STAMPS)/test
 	$(BIN)/python benchmarks/mutants.py --count 100 --seed 0

@@ -31,7 +31,6 @@ from typing import Any, NamedTuple
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 os.environ.setdefault("XLA_FLAGS", "--xla_cpu_multi_thread_eigen=false")
-os.environ.setdefault("JAX_CPU_ENABLE_ASYNC_DISPATCH", "false")
 os.environ.setdefault("TQDM_DISABLE", "1")
 
 import jax
@@ -44,6 +43,8 @@ from credo.bandits import Report, play
 from credo.bandits.scaling import Scaler
 from credo.experiments.bandits.bandit_agents import Player
 from credo.experiments.engine.purposes import SCORED
+
+jax.config.update("jax_cpu_enable_async_dispatch", False)
 
 ROW_KEYS, REWARD_KEYS, ADVANCE_KEYS = 0, 2, 4
 """What `play` folds into the key of a seed for these; `agree` checks that they are the same."""

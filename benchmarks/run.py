@@ -7,6 +7,7 @@ import os
 from pathlib import Path
 
 import changing
+import estimators
 import grid
 import jax
 import numpy as np
@@ -111,7 +112,7 @@ def sections(text: str) -> dict[str, str]:
 def main() -> None:
     """Measure and write."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--only", choices=[*GROUPS, "memory", "streams"])
+    parser.add_argument("--only", choices=[*GROUPS, "memory", "streams", "estimators"])
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--out", type=Path, default=Path(__file__).parent / "RESULTS.md")
     options = parser.parse_args()
@@ -132,6 +133,8 @@ def main() -> None:
     text = table.markdown() + (grid.memory() if options.only in (None, "memory") else "")
     if options.only in (None, "streams"):
         text += real_streams.markdown(0.1 if options.quick else 1.0)
+    if options.only in (None, "estimators"):
+        text += estimators.markdown(0.25 if options.quick else 1.0)
     note = f"{machine()}, JAX {jax.__version__}, credo {credo.__version__}, OPENBLAS_NUM_THREADS {blas}"
     note += f", other work on the machine (load {os.getloadavg()[0]:.1f} at the end).\n"
     old = sections(options.out.read_text()) if options.out.exists() else {}

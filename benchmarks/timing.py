@@ -85,20 +85,22 @@ def seconds(call: Callable[[], object], repeats: int = REPEATS) -> tuple[float, 
     return min(times), first
 
 
-def medians(calls: dict[str, Callable[[], object]], repeats: int = 5) -> dict[str, tuple[float, float]]:
+def medians(
+    calls: dict[str, Callable[[], object]], repeats: int = 5, clock: Callable[[], float] = time.perf_counter
+) -> dict[str, tuple[float, float]]:
     """Of several calls taken in turn, so that all meet the same load: the median time of each after a first
-    one, and the time of that first one (with compilation).
+    one, and the time of that first one (with compilation). `time.process_time` counts processor time.
     """
     first, times = {}, {name: list[float]() for name in calls}
     for name, call in calls.items():
-        started = time.perf_counter()
+        started = clock()
         call()
-        first[name] = time.perf_counter() - started
+        first[name] = clock() - started
     for _ in range(repeats):
         for name, call in calls.items():
-            started = time.perf_counter()
+            started = clock()
             call()
-            times[name].append(time.perf_counter() - started)
+            times[name].append(clock() - started)
     return {name: (statistics.median(times[name]), first[name]) for name in calls}
 
 

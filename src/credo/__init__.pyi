@@ -13,6 +13,7 @@ from credo import covariances as covariances
 from credo import datasets as datasets
 from credo import dynamics as dynamics
 from credo import ekf as ekf
+from credo import estimators as estimators
 from credo import flows as flows
 from credo import learners as learners
 from credo import likelihoods as likelihoods
@@ -68,6 +69,10 @@ from credo.dynamics import RandomWalk as RandomWalk
 from credo.dynamics import ShrinkPerturb as ShrinkPerturb
 from credo.dynamics import Static as Static
 from credo.dynamics import Transition as Transition
+from credo.estimators import OnlineClassifier as OnlineClassifier
+from credo.estimators import OnlineRegressor as OnlineRegressor
+from credo.estimators import RiverClassifier as RiverClassifier
+from credo.estimators import RiverRegressor as RiverRegressor
 from credo.flows import pfbr as pfbr
 from credo.learners import BBBRule as BBBRule
 from credo.learners import BetaBernoulli as BetaBernoulli

@@ -13,7 +13,7 @@ import pytest
 from tests.adapt.setups import linear
 
 import credo
-from credo.adapt import Calibrated, ChangeProbability, StudentTNoise, WeightedPast
+from credo.adapt import Calibrated, ChangeProbability, Standardised, StudentTNoise, WeightedPast
 from credo.beliefs import Dirichlet, widen_belief
 from credo.covariances import widen_covariance
 from credo.covariances.low_rank import LowRankCovariance
@@ -73,27 +73,32 @@ def alike(one: Any, other: Any, tolerance: float = 1e-10) -> None:
         np.testing.assert_allclose(left, right, atol=tolerance, err_msg=jax.tree_util.keystr(path))
 
 
-def compare(learner: Any, narrow: dict[str, Any], wide: dict[str, Any]) -> Any:
+def compare(learner: Any, more: Callable[[int], dict[str, Any]], absent: float = 0.0) -> None:
     """Learn with half of the inputs, widen and go on; and learn with all of them from the start."""
-    half, _ = run(learner, learner.init(NARROW, var=VARS[:2], **narrow), XS[:5, :2], YS[:5])
-    start, _ = run(learner, learner.init(WIDE, var=VARS, **wide), XS[:5], YS[:5])
-    widened = learner.widen(half, WIDE, var=VARS, **wide)
+    early = XS[:5].at[:, 2:].set(absent)
+    half, _ = run(learner, learner.init(NARROW, var=VARS[:2], **more(2)), XS[:5, :2], YS[:5])
+    start, _ = run(learner, learner.init(WIDE, var=VARS, **more(4)), early, YS[:5])
+    widened = learner.widen(half, WIDE, var=VARS, **more(4))
     alike(widened, start)
     mine, theirs = (run(learner, belief, XS[5:], YS[5:]) for belief in (widened, start))
-    alike(mine[0], theirs[0], 1e-9)
+    alike(mine[0], theirs[0])
     np.testing.assert_allclose(mine[1].log_evidence, theirs[1].log_evidence, atol=1e-10)
-    return half
 
 
 def test_every_family_and_wrapper_goes_on_as_if_it_had_begun_with_all_inputs() -> None:
-    compare(credo.Experts(list(MEMBERS.values()), switching=[0.0, 0.1]), {}, {})
+    compare(credo.Experts(list(MEMBERS.values()), switching=[0.0, 0.1]), lambda size: {})
 
 
-@pytest.mark.parametrize("kind", ["replay", "memory"])
-def test_remembered_rows_get_zeros_for_the_new_inputs(kind: str) -> None:
-    learner: Any = credo.replay(MODEL, 0.1, capacity=2) if kind == "replay" else WeightedPast(FULL, 2)
-    example = {"example": (jnp.zeros(2), jnp.zeros(()))}, {"example": (jnp.zeros(4), jnp.zeros(()))}
-    compare(learner, *example)
+@pytest.mark.parametrize(
+    "learner", [credo.replay(MODEL, 0.1, capacity=2), WeightedPast(FULL, 2)], ids=["replay", "memory"]
+)
+def test_remembered_rows_get_zeros_for_the_new_inputs(learner: Any) -> None:
+    compare(learner, lambda size: {"example": (jnp.zeros(size), jnp.zeros(()))})
+
+
+def test_moments_of_new_inputs_begin_empty() -> None:
+    learner = Standardised(credo.vd_ekf(MODEL), targets=True, warmup=3)
+    compare(learner, lambda size: {"size": size}, absent=np.nan)
 
 
 def test_new_classes_and_inputs_of_a_network_whose_first_weights_hold_the_old_ones() -> None:
@@ -103,7 +108,7 @@ def test_new_classes_and_inputs_of_a_network_whose_first_weights_hold_the_old_on
         learners: list[Any] = [
             credo.bong(model, blocks),
             credo.bong(model, credo.LowRank(3)),
-            credo.sgd(model, 0.1),
+            credo.GradientLearner(model, 0.1, "momentum"),
         ]
         return credo.Experts(learners)
 
@@ -151,7 +156,8 @@ def test_what_is_new_is_at_the_prior_and_independent_of_what_is_old() -> None:
 
 def test_a_second_widening_and_none_at_all() -> None:
     params = {"b": jnp.zeros(1), "w": jnp.zeros((2, 1))}
-    learner = credo.bong(credo.Model(lambda p, x: x @ p["w"] + p["b"], credo.Normal(0.1)), credo.Full())
+    model = credo.Model(lambda p, x: x @ p["w"] + p["b"], credo.Normal(0.1))
+    learner = credo.extended_kalman(model, dynamics=RETURNING)
     belief = learner.init(params, var=jnp.asarray([1.0, 2.0, 3.0]))
     alike(learner.widen(belief, params), belief, 0.0)
     wider = learner.widen(belief, {"b": jnp.zeros(2), "w": jnp.zeros((2, 2))}, var=9.0)
@@ -159,16 +165,24 @@ def test_a_second_widening_and_none_at_all() -> None:
     widest = learner.widen(wider, {"b": jnp.zeros(2), "w": jnp.ones((3, 2))}, var=4.0)
     np.testing.assert_allclose(widest.var, [1, 9, 2, 9, 3, 9, 4, 4])
     assert widest.params["w"].tolist() == [[0.0, 0.0], [0.0, 0.0], [1.0, 1.0]]
+    # what it returns to is the prior of each parameter when that began
+    assert widest.anchor is not None and widest.anchor.cov is not None
+    np.testing.assert_array_equal(widest.anchor.mean, widest.mean)
+    np.testing.assert_allclose(widest.anchor.cov.diag(), widest.var)
 
 
 def test_ensembles_and_particles_draw_their_new_parameters() -> None:
     particles = credo.particle_filter(MODEL, particles=50)
     belief = particles.init(NARROW, var=VARS[:2], key=1)
-    belief = credo.replace(belief, log_weights=jnp.log(jnp.arange(1.0, 51.0) / 1275.0), t=belief.t + 3)
+    belief = credo.replace(
+        belief, log_weights=jnp.log(jnp.arange(1.0, 51.0) / 1275.0), t=belief.t + 3, parents=-belief.values
+    )
     wide: Any = particles.widen(belief, WIDE, var=VARS, key=2)
     fresh = particles.init(WIDE, var=VARS, key=2)
     np.testing.assert_array_equal(wide.values[:, :2], belief.values)
     np.testing.assert_array_equal(wide.values[:, 2:], fresh.values[:, 2:])
+    np.testing.assert_array_equal(wide.parents[:, :2], belief.parents)
+    np.testing.assert_array_equal(wide.parents[:, 2:], wide.values[:, 2:])
     np.testing.assert_array_equal(wide.log_weights, belief.log_weights)
     np.testing.assert_array_equal(wide.source.cov.diag(), VARS)
     assert int(wide.t) == 3 and wide.params.shape == (4,)

@@ -36,7 +36,7 @@ def test_a_pack_gives_the_bits_of_a_run_and_forecasts_what_the_verbs_forecast(na
     weights = jnp.where(jnp.arange(T) == 4, 0.0, 1.0)
     dts = jnp.linspace(0.5, 1.5, T)
     whole, trace = credo.run(learner, start, xs, ys, key=3, weights=weights, dts=dts)
-    live = credo.pack(learner, start, key=3)
+    live, silent = (credo.pack(learner, start, key=3) for _ in range(2))
     rows = zip(*(np.asarray(leaf) for leaf in (xs, ys, weights, dts)), strict=True)
     infos = []
     for i, (x, y, weight, dt) in enumerate(rows):
@@ -45,7 +45,9 @@ def test_a_pack_gives_the_bits_of_a_run_and_forecasts_what_the_verbs_forecast(na
             forecast = learner.forecast(predicted, x)
             np.testing.assert_allclose(live.forecast(x, dt=dt)[0], forecast.mean, rtol=1e-5, atol=1e-6)
         infos.append(live.step(x, y, weight=weight, dt=dt))
+        silent.learn(x, y, weight=weight, dt=dt)
     bitwise(live.belief, whole)
+    bitwise(silent.belief, whole)
     stacked = jax.tree.map(lambda *leaves: np.stack(leaves), *infos)
     for ours, theirs in zip(jax.tree.leaves(stacked), jax.tree.leaves(trace), strict=True):
         np.testing.assert_array_equal(ours, theirs)
@@ -60,6 +62,7 @@ def test_what_is_refused_or_missing_changes_nothing_and_calls_take_turns() -> No
     for call in (
         lambda: live.step(np.ones(3), "warm"),
         lambda: live.step(np.ones(3), 1.0, weight=-1.0),
+        lambda: live.learn(np.ones(3), 1.0, weight=-1.0),
         lambda: live.forecast(np.ones(3), dt=-1.0),
     ):
         with pytest.raises(CredoError):

@@ -21,7 +21,7 @@ from credo.core.records import record, replace, static_field
 from credo.core.trees import as_like, select
 from credo.core.types import Array, ArrayLike, Key, PyTree
 from credo.dynamics import Dynamics
-from credo.learners.acceptance import clean
+from credo.learners.acceptance import clean, seal
 from credo.likelihoods import Predictive, Rescaled, RescaledExpectation
 
 __all__ = ["Scaling", "Standardised"]
@@ -244,9 +244,7 @@ class Standardised(Wrapper[Scaling[B], B], Generic[B]):
         self, belief: Scaling[B], x: PyTree, y: PyTree, weight: ArrayLike, key: Key | None
     ) -> Proposal[Scaling[B]]:
         """Standardise the row, let the learner inside learn it, and take it into the moments."""
-        row, inputs = self.encode(belief, x), belief.inputs
-        if inputs is not None:
-            inputs = inputs.observe(as_like(x, inputs.values))
+        row, inputs = seal(self._take, (replace(belief, belief=None), x))
         if belief.target is None or belief.waiting is None:
             learned, info = self.learner.measurement_update(belief.belief, row, y, weight, key)
             new = replace(belief, belief=learned, inputs=inputs)
@@ -264,10 +262,18 @@ class Standardised(Wrapper[Scaling[B], B], Generic[B]):
         )
         return Proposal(new, scaled.log_evidence, scaled.ok, scaled.extras)
 
+    def _take(self, belief: Scaling[Any], x: PyTree) -> tuple[PyTree, RunningMoments | None]:
+        """A row as the learner inside sees it, and the moments of the inputs after it."""
+        inputs = belief.inputs
+        return encode(belief, x, self.clip), None if inputs is None else inputs.observe(
+            as_like(x, inputs.values)
+        )
+
     def settle(self, used: Array, new: Scaling[B], old: Scaling[B]) -> Scaling[B]:
         # The learner inside has given its own belief back, bit by bit, where the row is refused: to choose
         # once more would copy it.
-        return replace(select(used, new, replace(old, belief=new.belief)), belief=new.belief)
+        own = seal(select, (used, replace(new, belief=None), replace(old, belief=None)))
+        return replace(own, belief=new.belief)
 
 
 @record

@@ -14,6 +14,7 @@ from credo.core.records import record
 from credo.core.trees import as_like, select
 from credo.core.types import Array, ArrayLike, DTypeLike, Key, PyTree
 from credo.learners import Info, Learner
+from credo.learners.acceptance import seal
 
 __all__ = ["Scaled", "Waiting", "learn_scaled"]
 
@@ -124,18 +125,9 @@ def learn_scaled(
         )
     x = as_like(x, waiting.rows)
     value, share = as_like(y, target.values).reshape(()), as_like(weight, target.values).reshape(())
-    most, rows = farthest(value.dtype), waiting.rows.shape[0]
-    value = jnp.where(jnp.abs(value) > most, jnp.inf, value)
-    after = target.observe(value)
-    ready = target.fixed | _known(target, rows)
-    kept = select(ready, waiting, waiting.keep(x, value, share))
-    flush = ~ready & (share > 0) & _known(after, rows)
-    exact = jnp.where(jnp.isinf(value), value, jnp.clip(target.gap(value) / target.scale, -most, most))
-    limit = target.limit(clip)
-    cut = (jnp.abs(exact) > limit) & jnp.isfinite(exact)
-    clipped = jnp.where(cut, jnp.sign(exact) * limit, exact)
-    early = jnp.clip(after.gap(kept.y) / after.scale, -after.limit(clip), after.limit(clip))
-    trips = jnp.where(ready, 1 + cut.astype(jnp.int32), jnp.where(flush, 1 + kept.filled, 2))
+    rows = waiting.rows.shape[0]
+    after, kept, plan = seal(_plan, (target, waiting, x, value, share, clip))
+    ready, flush, cut, exact, clipped, early, trips = plan
 
     def trip(last: _Trip[B]) -> _Trip[B]:
         number, inner, begin = last.number, last.belief, last.number == 0
@@ -168,6 +160,37 @@ def learn_scaled(
     ok = jnp.where(ready, end.info.ok, end.first_ok)
     later = Waiting(jnp.where(flush, 0.0, kept.rows))
     return Scaled(end.belief, after, later, evidence, ok, end.info.extras)
+
+
+class _Plan(NamedTuple):
+    """What is to be learned of a row, and whether those that waited are learned with it."""
+
+    ready: Array
+    flush: Array
+    cut: Array
+    exact: Array
+    clipped: Array
+    early: Array
+    trips: Array
+
+
+def _plan(
+    target: RunningMoments, waiting: Waiting, x: Array, value: Array, share: Array, clip: ArrayLike
+) -> tuple[RunningMoments, Waiting, _Plan]:
+    """The moments after a row, the rows that wait with it, and what to do now."""
+    most, rows = farthest(value.dtype), waiting.rows.shape[0]
+    value = jnp.where(jnp.abs(value) > most, jnp.inf, value)
+    after = target.observe(value)
+    ready = target.fixed | _known(target, rows)
+    kept = select(ready, waiting, waiting.keep(x, value, share))
+    flush = ~ready & (share > 0) & _known(after, rows)
+    exact = jnp.where(jnp.isinf(value), value, jnp.clip(target.gap(value) / target.scale, -most, most))
+    limit = target.limit(clip)
+    cut = (jnp.abs(exact) > limit) & jnp.isfinite(exact)
+    clipped = jnp.where(cut, jnp.sign(exact) * limit, exact)
+    early = jnp.clip(after.gap(kept.y) / after.scale, -after.limit(clip), after.limit(clip))
+    trips = jnp.where(ready, 1 + cut.astype(jnp.int32), jnp.where(flush, 1 + kept.filled, 2))
+    return after, kept, _Plan(ready, flush, cut, exact, clipped, early, trips)
 
 
 def _known(moments: RunningMoments, warmup: int) -> Array:

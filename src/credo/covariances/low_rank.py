@@ -21,7 +21,7 @@ from credo.covariances.projections import PROJECTIONS, Projection, project
 from credo.covariances.roles import Covariance, HessianForms, M
 from credo.linalg.gains import kalman_weights
 from credo.linalg.jacobians import Crossed, DenseRows, Rows, as_rows
-from credo.linalg.matrices import column_sums, eigh, identity, scale_rows, solve_lower
+from credo.linalg.matrices import cholesky, column_sums, eigh, identity, scale_rows, solve_lower
 from credo.linalg.normals import narrow
 
 __all__ = ["LowRank", "LowRankCovariance", "random_factor"]
@@ -205,7 +205,7 @@ class LowRankCovariance(Covariance, Invertible, Collapsible):
         shrink = base / self.base
         spread = scale_rows(self.factor, noise * shrink)
         eye = identity(self.rank, self.base.dtype)
-        chol = jnp.linalg.cholesky(eye + spread @ self.factor.T)
+        chol = cholesky(eye + spread @ self.factor.T)
         return LowRankCovariance(
             base, solve_lower(chol, scale_rows(self.factor, scale * shrink)), self.family
         )
@@ -245,7 +245,7 @@ class LowRankCovariance(Covariance, Invertible, Collapsible):
     def logdet(self) -> Array:
         """-(sum log y + log det(I + W y^-1 W')). Cost: P R^2."""
         spread = scale_rows(self.factor, 1.0 / self.base)
-        chol = jnp.linalg.cholesky(identity(self.rank, self.base.dtype) + spread @ self.factor.T)
+        chol = cholesky(identity(self.rank, self.base.dtype) + spread @ self.factor.T)
         return -jnp.sum(jnp.log(self.base)) - 2.0 * jnp.sum(jnp.log(jnp.diagonal(chol)))
 
     def diag(self) -> Array:
@@ -255,7 +255,7 @@ class LowRankCovariance(Covariance, Invertible, Collapsible):
         of the precision.
         """
         spread = scale_rows(self.factor, 1.0 / self.base)
-        chol = jnp.linalg.cholesky(identity(self.rank, self.base.dtype) + spread @ self.factor.T)
+        chol = cholesky(identity(self.rank, self.base.dtype) + spread @ self.factor.T)
         rest = 1.0 / self.base - column_sums(solve_lower(chol, spread) ** 2)
         return jnp.maximum(rest, 1.0 / (self.base + column_sums(self.factor**2)))
 

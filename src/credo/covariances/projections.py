@@ -12,7 +12,7 @@ import jax.numpy as jnp
 
 from credo.core.types import Array
 from credo.linalg.jacobians.dense import leading
-from credo.linalg.matrices import column_sums, inverse_gram, scale_rows, solve_lower
+from credo.linalg.matrices import cholesky, column_sums, inverse_gram, scale_rows, solve_lower
 
 __all__ = ["PROJECTIONS", "Projection", "project"]
 
@@ -57,7 +57,7 @@ def _analyse(base: Array, rows: Array, new_base: Array, factor: Array) -> tuple[
     inner = inverse_gram(spread @ factor.T)
     weights = inner @ spread
     image = scale_rows(weights, base) + (weights @ rows.T) @ rows
-    chol = jnp.linalg.cholesky(inner + image @ weights.T)
+    chol = cholesky(inner + image @ weights.T)
     new_factor = solve_lower(chol, solve_lower(chol, image), transpose=True)
     total = base + column_sums(rows**2)
     rest = total - column_sums(new_factor * image)

@@ -17,8 +17,8 @@ from credo.core.names import ForecastName
 from credo.core.types import Array, ArrayLike, Key, PyTree
 from credo.core.verbs import verb
 from credo.learners.acceptance import Info, accept, clean, isolate, sound, usable
-from credo.learners.beginning import Beginning
 from credo.learners.expecting import Expecting
+from credo.learners.extensible import Extensible
 from credo.likelihoods import Predictive, PredictiveRows
 
 __all__ = ["Belief", "Info", "Learner", "accept", "clean", "isolate", "require_learner", "sound", "usable"]
@@ -36,7 +36,7 @@ class Belief(Protocol):
         ...
 
 
-class Learner(Expecting[B], Beginning[B]):
+class Learner(Expecting[B], Extensible[B]):
     """The base of every learner. It provides the verbs, which are compiled once per structure.
 
     A subclass is a record and writes five functions without a decorator: `init`, `time_update`, `predictive`,

@@ -60,7 +60,7 @@ from credo.sessions.settings import MethodName, Settings
 if TYPE_CHECKING:
     from credo.adapt import Bank, Hypotheses, Resettable
 
-__all__ = ["Belief", "SessionLearner", "build", "members"]
+__all__ = ["Belief", "SessionLearner", "build", "members", "plain_learner"]
 
 B = TypeVar("B", Gaussian, Point)
 
@@ -103,25 +103,40 @@ def build(
     return learner, _prior(settings, shape, slots(first, classes), first, start)
 
 
+def plain_learner(settings: Settings, shape: tuple[int, ...], classes: int, first: int = 0) -> SessionLearner:
+    """The learner of `build`, without its prior belief. The arguments are those of `build`."""
+    if settings.model.banked:
+        return _bank_learner(settings, shape, classes, first, None)
+    return _learner(settings, _model(settings, shape, classes, first))
+
+
 @functools.partial(jax.jit, static_argnums=(0, 1, 2, 3, 4))
 def _bank(
     settings: Settings, shape: tuple[int, ...], classes: int, first: int, start: float | None
 ) -> tuple[SessionLearner, Belief]:
     """The bank of a setting and its prior belief, by one compiled program."""
+    learner = _bank_learner(settings, shape, classes, first, start)
+    belief: Belief = learner.init()
+    return learner, belief
+
+
+def _bank_learner(
+    settings: Settings, shape: tuple[int, ...], classes: int, first: int, start: float | None
+) -> SessionLearner:
+    """The bank of a setting."""
 
     outputs = outputs_of(settings.task, classes, first)
     if len(shape) > 1:
         pictures = image_members_of(_breadth(settings))
         law = _likelihood(settings, classes, first)
-        bank = image_bank(pictures, law, shape, outputs, settings.seed, task=settings.task, start=start)
-        return bank, bank.init()
+        return image_bank(pictures, law, shape, outputs, settings.seed, task=settings.task, start=start)
 
     def likelihood(member: Member) -> LikelihoodBase:
         return (
             learned_noise(member) if settings.task == "regression" else _likelihood(settings, classes, first)
         )
 
-    learner = bank_of(
+    return bank_of(
         members_of(
             settings.task, math.prod(shape), outputs_of(settings.task, first or classes), _breadth(settings)
         ),
@@ -133,8 +148,6 @@ def _bank(
         least=outputs_of(settings.task, first or classes),
         start=start,
     )
-    belief: Belief = learner.init()
-    return learner, belief
 
 
 def _breadth(settings: Settings) -> Breadth:

@@ -7,6 +7,7 @@ is. A belief has five to twenty; as words they are one.
 from __future__ import annotations
 
 import math
+import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -15,10 +16,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from credo.core.errors import CredoError
 from credo.core.inputs import require_narrow
 from credo.core.types import Array, ArrayLike, PyTree
 
-__all__ = ["Parts", "WordLayout", "WordReader", "WordWriter"]
+__all__ = ["Parts", "WordLayout", "WordReader", "WordWriter", "kind_of", "shape_of"]
 
 LARGE = 4096
 """The number of words from which an array stays as it is, because to copy it would cost more."""
@@ -69,15 +71,40 @@ class WordLayout:
 
     def unpack(self, parts: Parts) -> PyTree:
         """The tree again, bit by bit, in a compiled program."""
-        words, others = parts[0], iter(parts[1])
-        leaves = []
-        for shape, dtype, place in zip(self.shapes, self.dtypes, self.places, strict=True):
-            if place < 0:
-                leaves.append(next(others))
-            else:
-                end = place + _words(dtype) * math.prod(shape)
-                leaves.append(_from_words(words[place:end], dtype).reshape(shape))
+        among = [leaf for leaf in zip(self.places, self.shapes, self.dtypes, strict=True) if leaf[0] >= 0]
+        read: list[Array] = []
+        for start in range(0, len(among), _TOGETHER):
+            read += _read_few(parts[0], tuple(among[start : start + _TOGETHER]))
+        few, others = iter(read), iter(parts[1])
+        leaves = [next(few) if place >= 0 else next(others) for place in self.places]
         return jax.tree.unflatten(self.treedef, leaves)
+
+
+_TOGETHER = 6
+"""How many leaves are read side by side."""
+
+
+def _read_few(words: Array, places: tuple[tuple[int, tuple[int, ...], np.dtype], ...]) -> list[Array]:
+    """A few leaves from the words, in a branch of the program that is always taken.
+
+    Where more than eight operations of a program wait for nothing, XLA wakes another thread of the CPU to
+    share them, which costs more than a whole step of a small filter. A branch counts as one operation.
+    """
+
+    def read(words: Array) -> list[Array]:
+        return [
+            _from_words(words[place : place + _words(dtype) * math.prod(shape)], dtype).reshape(shape)
+            for place, shape, dtype in places
+        ]
+
+    def leave(words: Array) -> list[Array]:
+        return [jnp.zeros(shape, dtype) for _, shape, dtype in places]
+
+    if jax.default_backend() != "cpu":
+        return read(words)
+    always = jax.lax.optimization_barrier(jnp.asarray(True))
+    leaves: list[Array] = jax.lax.cond(always, read, leave, words)
+    return leaves
 
 
 def _words(dtype: np.dtype) -> int:
@@ -132,21 +159,55 @@ class WordReader:
 
     def __init__(self, layout: WordLayout) -> None:
         self._treedef = layout.treedef
-        self._leaves = [
+        places = [
             (place, place + _words(dtype) * math.prod(shape), dtype, shape)
             for shape, dtype, place in zip(layout.shapes, layout.dtypes, layout.places, strict=True)
+        ]
+        # numbers that are words as they are come by one call, and the others are read from their places
+        plain = [not shape and dtype.char in "fdil" for _, _, dtype, shape in places]
+        formats = [
+            dtype.char.replace("l", "q") if one else f"{4 * (end - start)}x"
+            for one, (start, end, dtype, _) in zip(plain, places, strict=True)
+        ]
+        self._numbers = struct.Struct("=" + "".join(formats))
+        self._others = [
+            (at, *place) for at, (one, place) in enumerate(zip(plain, places, strict=True)) if not one
         ]
 
     def __call__(self, words: np.ndarray) -> PyTree:
         """The tree."""
-        leaves = []
-        for start, end, dtype, shape in self._leaves:
+        leaves: list[Any] = list(self._numbers.unpack_from(words.data))
+        for at, start, end, dtype, shape in self._others:
             own = words[start:end]
+            if not shape and dtype.kind == "b":
+                leaves.insert(at, bool(own[0]))
+                continue
             values = own.view(dtype) if dtype.itemsize >= 4 else own.astype(_bits(dtype)).view(dtype)
-            leaves.append(values.reshape(shape) if shape else values.item())
+            leaves.insert(at, values.reshape(shape) if shape else values.item())
         return self._treedef.unflatten(leaves)
 
 
 def _bits(dtype: np.dtype) -> np.dtype:
     """The unsigned integers of the same size, of at most a word."""
     return np.dtype(f"uint{8 * min(dtype.itemsize, 4)}")
+
+
+def kind_of(leaf: ArrayLike) -> object:
+    """What the program depends on in a leaf of a row."""
+    return (leaf.shape, leaf.dtype.char) if isinstance(leaf, np.ndarray) else _slow_kind(leaf)
+
+
+def _slow_kind(leaf: ArrayLike) -> object:
+    return type(leaf) if isinstance(leaf, float | int) else (np.shape(leaf), np.asarray(leaf).dtype.char)
+
+
+def shape_of(leaf: ArrayLike) -> jax.ShapeDtypeStruct:
+    """The shape and JAX's dtype of a leaf of a row.
+
+    Raises:
+        CredoError: it holds no numbers.
+    """
+    array = np.asarray(leaf)
+    if array.dtype.kind not in "biuf":
+        raise CredoError(f"x and y must hold numbers; got dtype {array.dtype}.")
+    return jax.ShapeDtypeStruct(array.shape, jax.dtypes.canonicalize_dtype(array.dtype))

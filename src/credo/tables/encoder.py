@@ -75,6 +75,7 @@ class Encoder:
         *,
         need_target: bool = True,
         admit: Callable[[int], bool] | None = None,
+        weights: np.ndarray | None = None,
     ) -> tuple[EncoderState, np.ndarray, np.ndarray, EncodeReport]:
         """Encode the rows of a chunk.
 
@@ -87,6 +88,7 @@ class Encoder:
                 -1, and the target's column may be absent.
             admit: whether there may be so many classes; with it, a label that is not in the schema becomes
                 the next class, where `TargetSpec.admits` allows. Otherwise its row is bad.
+            weights: the weights (n,) of the rows in the statistics; see `credo.tables.Moments.scan`.
 
         Returns:
             The next state; x (m, D) float32, finite; y (m,) float64 in the target's own units, or (m,) int32
@@ -111,9 +113,10 @@ class Encoder:
         kept[list(why)] = False
         if why:
             x, y, numbers = x[kept], y[kept], numbers[kept]
+            weights = None if weights is None else weights[kept]
         after = state
         if self._scaled:
-            after, x[:, self._preparation.places] = self._standardise(state, numbers, learn)
+            after, x[:, self._preparation.places] = self._standardise(state, numbers, learn, weights)
         used = np.flatnonzero(kept)
         bad = [
             *rows.bad,
@@ -142,12 +145,20 @@ class Encoder:
         """
         return self._preparation.prepare(chunk)
 
+    def prepare_numbers(self, numbers: np.ndarray) -> Prepared:
+        """Read rows that are numbers, for a schema of numeric columns only.
+
+        Arguments:
+            numbers: the numbers (n, K) float64 in the order of the columns, NaN where missing.
+        """
+        return self._preparation.prepare_numbers(numbers)
+
     def _standardise(
-        self, state: EncoderState, numbers: np.ndarray, learn: bool
+        self, state: EncoderState, numbers: np.ndarray, learn: bool, weights: np.ndarray | None
     ) -> tuple[EncoderState, np.ndarray]:
         moments, after = state.moments, state
         if learn:
-            following, mean, sd, count = moments.scan(numbers)
+            following, mean, sd, count = moments.scan(numbers, weights)
             after = EncoderState(following)
         else:
             mean, sd, count = moments.mean(), moments.sd(), moments.count

@@ -144,6 +144,20 @@ class Preparation:
             why,
         )
 
+    def prepare_numbers(self, numbers: np.ndarray) -> Prepared:
+        """Read rows that are numbers, for a schema of numeric columns only.
+
+        Arguments:
+            numbers: the numbers (n, K) float64 in the order of the columns, NaN where missing.
+        """
+        with np.errstate(invalid="ignore"):
+            clean = np.where(np.abs(numbers) <= LARGEST, numbers, np.nan)
+        x = np.zeros((len(clean), self.width), np.float32)
+        lost = np.isnan(clean)
+        if lost.any():
+            x[lost.any(axis=1), -1] = 1.0  # the feature that all columns share
+        return Prepared({}, np.arange(1, len(clean) + 1), unit="row", x=x, numbers=clean)
+
     def _read_clean(self, chunk: Chunk) -> tuple[np.ndarray | None, dict[str, Cells]]:
         """The numbers of all numeric columns at once (n, K), NaN where missing, or None where some cell is no
         number; and the cells of the target."""

@@ -29,7 +29,9 @@ class Moments:
         rows: the number of rows seen, () int64.
         count: the number of entries seen in each column, (D,) int64.
         centre: the value about which the sums are taken, (D,) float64; NaN before a column's first entry.
-        s1, s2: (D,) float64, the sums of (x - centre) and (x - centre) squared.
+        s1, s2: (D,) float64, the sums of (x - centre) and (x - centre) squared, times the rows' weights.
+        weight: the sum of the weights of the entries of each column, (D,) float64; None where each has the
+            weight 1.
 
     Example:
         >>> moments, mean, sd, count = Moments.empty(1).scan(np.array([[1.0], [3.0], [8.0]]))
@@ -42,6 +44,7 @@ class Moments:
     centre: np.ndarray
     s1: np.ndarray
     s2: np.ndarray
+    weight: np.ndarray | None = None
 
     @staticmethod
     def empty(width: int) -> Moments:
@@ -51,17 +54,29 @@ class Moments:
 
     def mean(self) -> np.ndarray:
         """The means, (D,) float64, 0 where nothing was seen."""
-        return _mean(self.count, self.centre, self.s1)
+        return _mean(self.total, self.centre, self.s1)
 
     def sd(self) -> np.ndarray:
         """The sample standard deviations, (D,) float64, 0 where fewer than two entries were seen."""
-        return _sd(self.count, self.s1, self.s2)
+        return _sd(self.count, self.total, self.s1, self.s2)
 
-    def scan(self, x: np.ndarray) -> tuple[Moments, np.ndarray, np.ndarray, np.ndarray]:
+    @property
+    def total(self) -> np.ndarray:
+        """The sum of the weights of each column's entries, (D,): their number, where none has a weight."""
+        return self.count if self.weight is None else self.weight
+
+    def scan(
+        self, x: np.ndarray, weights: np.ndarray | None = None
+    ) -> tuple[Moments, np.ndarray, np.ndarray, np.ndarray]:
         """Take in rows one after the other.
+
+        A row of weight w counts as w equal rows would: with whole weights, mean and spread are those of the
+        rows written out. Weights below 1 on average say how rows compare, and the spread is that of their
+        number.
 
         Arguments:
             x: (n, D) float64, NaN where an entry is missing.
+            weights: (n,) float64, above 0; None where each row counts once.
 
         Returns:
             The moments after all rows; and (n, D) means, standard deviations and counts *before* each row.
@@ -72,36 +87,46 @@ class Moments:
         while start < len(x):
             stop = min(len(x), start + BLOCK - int(now.rows) % BLOCK)
             part = slice(start, stop)
-            now, means[part], sds[part], counts[part] = now._scan_part(x[part])
+            some = None if weights is None else weights[part, None]
+            now, means[part], sds[part], counts[part] = now._scan_part(x[part], some)
             start = stop
         return now, means, sds, counts
 
-    def _scan_part(self, x: np.ndarray) -> tuple[Moments, np.ndarray, np.ndarray, np.ndarray]:
+    def _scan_part(
+        self, x: np.ndarray, weights: np.ndarray | None
+    ) -> tuple[Moments, np.ndarray, np.ndarray, np.ndarray]:
         here = ~np.isnan(x)
         centre = self.centre
         if np.isnan(centre).any():
             first = x[np.argmax(here, axis=0), np.arange(x.shape[1])]
             centre = np.where(np.isnan(centre), first, centre)
         away = np.where(here, x - centre, 0.0)
+        heavy = away if weights is None else away * weights
         count = np.cumsum(np.vstack([self.count, here]), axis=0)
-        s1 = np.cumsum(np.vstack([self.s1, away]), axis=0)
-        s2 = np.cumsum(np.vstack([self.s2, away * away]), axis=0)
-        means, sds = _mean(count[:-1], centre, s1[:-1]), _sd(count[:-1], s1[:-1], s2[:-1])
-        after = Moments(self.rows + len(x), count[-1], centre, s1[-1], s2[-1])
+        total = count
+        if weights is not None or self.weight is not None:
+            total = np.cumsum(np.vstack([self.total, here if weights is None else here * weights]), axis=0)
+        s1 = np.cumsum(np.vstack([self.s1, heavy]), axis=0)
+        s2 = np.cumsum(np.vstack([self.s2, heavy * away]), axis=0)
+        means, sds = _mean(total[:-1], centre, s1[:-1]), _sd(count[:-1], total[:-1], s1[:-1], s2[:-1])
+        weight = None if total is count else total[-1]
+        after = Moments(self.rows + len(x), count[-1], centre, s1[-1], s2[-1], weight)
         if int(after.rows) % BLOCK == 0:
-            many = np.maximum(after.count, 1)
+            many = _some(after.total)
             after = Moments(
                 after.rows,
                 after.count,
                 centre + after.s1 / many,
                 np.zeros_like(after.s1),
                 np.maximum(after.s2 - after.s1 * (after.s1 / many), 0.0),
+                weight,
             )
         return after, means, sds, count[:-1]
 
     def arrays(self) -> dict[str, np.ndarray]:
         """The state as named arrays, from which `from_arrays` continues bitwise."""
-        return {name: np.asarray(getattr(self, name)) for name in ("rows", "count", "centre", "s1", "s2")}
+        names = ("rows", "count", "centre", "s1", "s2", *(() if self.weight is None else ("weight",)))
+        return {name: np.asarray(getattr(self, name)) for name in names}
 
     @staticmethod
     def from_arrays(arrays: Mapping[str, np.ndarray]) -> Moments:
@@ -120,9 +145,11 @@ class Moments:
         lost = [name for name in kinds if name not in arrays]
         if lost:
             raise FormatError(f"saved moments must hold {', '.join(kinds)}; {lost[0]!r} is not there.")
+        if "weight" in arrays:
+            kinds["weight"] = np.float64
         loaded = {name: np.array(arrays[name], kind) for name, kind in kinds.items()}
         width = loaded["count"].shape
-        if loaded["rows"].shape != () or any(loaded[k].shape != width for k in ("centre", "s1", "s2")):
+        if loaded["rows"].shape != () or any(loaded[k].shape != width for k in loaded if k != "rows"):
             raise FormatError(
                 "saved moments must hold rows of shape () and count, centre, s1, s2 of one shape; got "
                 + ", ".join(f"{name} {value.shape}" for name, value in loaded.items())
@@ -131,13 +158,19 @@ class Moments:
         return Moments(loaded.pop("rows"), **loaded)
 
 
-def _mean(count: np.ndarray, centre: np.ndarray, s1: np.ndarray) -> np.ndarray:
-    return np.where(count > 0, centre + s1 / np.maximum(count, 1), 0.0)
+def _some(total: np.ndarray) -> np.ndarray:
+    """Sums of weights by which one may divide: 1 where there is no entry."""
+    return np.where(total > 0, total, 1)
 
 
-def _sd(count: np.ndarray, s1: np.ndarray, s2: np.ndarray) -> np.ndarray:
-    m2 = np.maximum(s2 - s1 * (s1 / np.maximum(count, 1)), 0.0)
-    return np.where(count > 1, np.sqrt(m2 / np.maximum(count - 1, 1)), 0.0)
+def _mean(total: np.ndarray, centre: np.ndarray, s1: np.ndarray) -> np.ndarray:
+    return np.where(total > 0, centre + s1 / _some(total), 0.0)
+
+
+def _sd(count: np.ndarray, total: np.ndarray, s1: np.ndarray, s2: np.ndarray) -> np.ndarray:
+    m2 = np.maximum(s2 - s1 * (s1 / _some(total)), 0.0)
+    one = np.minimum(1, total / np.maximum(count, 1)) if total is not count else 1
+    return np.where(count > 1, np.sqrt(m2 / np.where(count > 1, total - one, 1)), 0.0)
 
 
 def known_spread(mean: np.ndarray, sd: np.ndarray) -> np.ndarray:
@@ -219,7 +252,9 @@ class TargetScaler:
         """The state before any target."""
         return Moments.empty(1)
 
-    def encode(self, state: Moments, y: np.ndarray, *, learn: bool = True) -> tuple[Moments, ScaledTarget]:
+    def encode(
+        self, state: Moments, y: np.ndarray, *, learn: bool = True, weights: np.ndarray | None = None
+    ) -> tuple[Moments, ScaledTarget]:
         """Standardise targets.
 
         Arguments:
@@ -227,6 +262,7 @@ class TargetScaler:
             y: (n,) float64, finite.
             learn: whether each row is taken into the state; otherwise `state` standardises all rows
                 unchanged.
+            weights: the weights of the rows in the moments; see `Moments.scan`.
 
         Returns:
             The next state and the standardised targets.
@@ -238,7 +274,7 @@ class TargetScaler:
         if not np.isfinite(y).all():
             raise DataError(f"targets must be finite; row {int(np.argmin(np.isfinite(y)))} of these is not.")
         if learn:
-            after, mean, sd, count = state.scan(y)
+            after, mean, sd, count = state.scan(y, weights)
         else:
             after, shape = state, y.shape
             mean, sd = np.broadcast_to(state.mean(), shape), np.broadcast_to(state.sd(), shape)

@@ -31,7 +31,7 @@ from credo.learners.rules.rates import Rate, rate_at
 from credo.learners.rules.retraction import Retraction
 from credo.learners.rules.tempering import temper
 from credo.linalg.jacobians import as_rows
-from credo.linalg.matrices import solve_lower, triangularize
+from credo.linalg.matrices import cholesky, solve_lower, triangularize
 
 __all__ = ["Batch", "iterate_batch"]
 
@@ -120,7 +120,7 @@ def _natural(batch: Batch, blend: Covariance, rate: Array, gain: Gain) -> tuple[
     cross, inner = base.couple(factor)
     slope = rate * (batch.pull + gradient)
     before = base.mv(slope)
-    chol = jnp.linalg.cholesky(jnp.eye(len(rows), dtype=rows.dtype) + inner)
+    chol = cholesky(jnp.eye(len(rows), dtype=rows.dtype) + inner)
     weights = solve_lower(chol, solve_lower(chol, (factor @ before)[:, None]), transpose=True)[:, 0]
     return batch.mean + before - cross.pull(weights), base.condition(factor)
 

@@ -105,7 +105,7 @@ class DenseRows(Rows):
         root = jax.lax.rsqrt(base)
         white, directions = scale_rows(self.array, root), scale_rows(factor, root)
         eye = identity(factor.shape[-2], base.dtype)
-        chol = jnp.linalg.cholesky(eye + directions @ directions.T)
+        chol = cholesky(eye + directions @ directions.T)
 
         def regress(targets: Array) -> Array:
             return solve_lower(chol, solve_lower(chol, targets), transpose=True).T

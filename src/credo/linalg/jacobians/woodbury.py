@@ -19,7 +19,16 @@ from credo.linalg.jacobians.left import Left, enter, leave
 from credo.linalg.jacobians.protocol import Assimilated, Crossed
 from credo.linalg.jacobians.subspaces import leading_frame
 from credo.linalg.jacobians.sweeps import LayerProducts, Layers, measure, turn
-from credo.linalg.matrices import eigh, identity, precision, safe_sqrt, scale_rows, solve_lower, symmetric
+from credo.linalg.matrices import (
+    cholesky,
+    eigh,
+    identity,
+    precision,
+    safe_sqrt,
+    scale_rows,
+    solve_lower,
+    symmetric,
+)
 
 __all__ = ["Outer", "OuterCross", "assimilate", "couple_ridge", "leading"]
 
@@ -88,7 +97,7 @@ def _ridge(found: LayerProducts, left: Left) -> tuple[Array, Array]:
     """c (k, R) and J S J' (k, k), given the products in the metric 1/y. Cost: k^2 R."""
     own, mutual = found.own, leave(found.mutual, left)
     mine = symmetric(leave(leave(found.gram, left).T, left))
-    chol = jnp.linalg.cholesky(identity(own.shape[0], own.dtype) + own)
+    chol = cholesky(identity(own.shape[0], own.dtype) + own)
     along = solve_lower(chol, solve_lower(chol, mutual), transpose=True).T
     overlap = along @ mutual
     rest = mine - overlap - overlap.T + along @ own @ along.T

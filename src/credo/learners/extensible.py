@@ -8,13 +8,13 @@ from typing import Generic, TypeVar
 from credo.beliefs.widening import embed
 from credo.core.types import PyTree
 
-__all__ = ["Beginning"]
+__all__ = ["Extensible"]
 
 B = TypeVar("B")
 """The kind of belief that a learner keeps."""
 
 
-class Beginning(ABC, Generic[B]):
+class Extensible(ABC, Generic[B]):
     """The part of a learner that makes beliefs and gives them room; every `Learner` derives from it."""
 
     @abstractmethod
@@ -70,8 +70,8 @@ class Beginning(ABC, Generic[B]):
             >>> learner = credo.extended_kalman(credo.Model(lambda w, x: x @ w, credo.Normal(0.1)))
             >>> belief, _ = credo.run(learner, learner.init(jnp.zeros(2)), jnp.eye(2), jnp.ones(2))
             >>> belief = learner.widen(belief, jnp.zeros(3), var=4.0)
-            >>> belief.mean.round(2).tolist(), belief.sd.round(2).tolist()
-            ([0.91, 0.91, 0.0], [0.3, 0.3, 2.0])
+            >>> belief.mean.round(2), belief.sd.round(2)
+            (Array([0.91, 0.91, 0.  ], dtype=float32), Array([0.3, 0.3, 2. ], dtype=float32))
             >>> belief, info = learner.step(belief, jnp.ones(3), 3.0)
             >>> int(belief.t)
             3

@@ -1,0 +1,361 @@
+"""Features that come and go: which of a learner's inputs stands for which feature of a row.
+
+A row is a dict of numbers, truth values and texts, in which a feature may be absent. A feature gets an input,
+its slot, when it first has a value. New features of one row take slots in sorted order, so that the order of
+a dict's keys changes nothing. A number has one slot, and so has a truth value, as -1 and 1. A text has one
+slot for each of its values, and one for all the others once there are `MOST_VALUES`.
+"""
+
+from __future__ import annotations
+
+import numbers
+from collections.abc import Hashable, Iterable, Mapping
+from typing import Literal, NamedTuple, TypeAlias
+
+import numpy as np
+
+from credo.core.errors import CredoError
+
+__all__ = ["MOST_VALUES", "Arrival", "FeatureKind", "FeatureName", "FeatureSlots", "Slot", "absent"]
+
+MOST_VALUES = 16
+"""The most values of a text feature that have a slot of their own."""
+
+FEW = 8
+"""The least number of inputs of a learner, which doubles when they are all taken."""
+
+FARTHEST = 1e30
+"""The largest size of a number, within which single precision can hold a difference of two."""
+
+FeatureName: TypeAlias = Hashable
+"""The name of a feature: any key of a dict."""
+
+FeatureKind: TypeAlias = Literal["number", "boolean", "text"]
+"""What a feature holds, decided by its first value."""
+
+
+class Slot(NamedTuple):
+    """What an input of the learner stands for.
+
+    Attributes:
+        name: the feature.
+        kind: what it holds.
+        value: the value of a text; None for a number, a truth value, and for all other values of a text.
+    """
+
+    name: FeatureName
+    kind: FeatureKind
+    value: str | None = None
+
+    def __str__(self) -> str:
+        if self.kind != "text":
+            return str(self.name)
+        return f"{self.name}={'(other)' if self.value is None else self.value}"
+
+
+class Arrival(NamedTuple):
+    """The first value of a feature, or a new value of a text.
+
+    Attributes:
+        row: the row that has it.
+        name, kind: the feature, and what it holds.
+        value: the number, 0 for truth values; or the text.
+    """
+
+    row: int
+    name: FeatureName
+    kind: FeatureKind
+    value: float | str
+
+    def order(self) -> tuple[int, str, int | float | str, str]:
+        """The order in which arrivals take slots: by row, then by name, then by text."""
+        name, text = self.name, self.value if isinstance(self.value, str) else ""
+        plain = name if isinstance(name, str | int | float) else repr(name)
+        return self.row, "text" if isinstance(plain, str) else "", plain, text
+
+
+def absent(value: object) -> bool:
+    """Whether a cell has no value: None, NaN, or what pandas puts in its place.
+
+    Example:
+        >>> [absent(value) for value in (None, float("nan"), np.float32("nan"), 0.0, "", False)]
+        [True, True, True, False, False, False]
+    """
+    if value is None:
+        return True
+    if isinstance(value, str):
+        return False
+    if isinstance(value, float | np.floating):
+        return bool(value != value)
+    return type(value).__name__ in ("NAType", "NaTType")
+
+
+class FeatureSlots:
+    """The slots of the features that were met. It never changes: `including` gives a new one.
+
+    Attributes:
+        slots: what each slot stands for, in order.
+        kinds: what each feature holds.
+        origins: the first value of each number, from which its values are counted, so that single precision
+            can hold them; 0 for other slots.
+
+    Example:
+        >>> met = FeatureSlots().including(FeatureSlots().arrivals({"b": 2.5, "a": True, "c": "x"}))
+        >>> [str(slot) for slot in met.slots], met.room
+        (['a', 'b', 'c=x'], 8)
+        >>> met.row({"c": "x", "b": 3.0, "new": 1.0}).tolist()
+        [nan, 0.5, 1.0, nan, nan, nan, nan, nan]
+    """
+
+    def __init__(self, slots: Iterable[Slot] = (), origins: Iterable[float] = ()) -> None:
+        self.slots = tuple(slots)
+        self.origins = tuple(origins)
+        self.kinds: dict[FeatureName, FeatureKind] = {slot.name: slot.kind for slot in self.slots}
+        self._places: dict[FeatureName, int] = {
+            slot.name: place for place, slot in enumerate(self.slots) if slot.kind != "text"
+        }
+        self._texts: dict[FeatureName, dict[str | None, int]] = {}
+        for place, slot in enumerate(self.slots):
+            if slot.kind == "text":
+                self._texts.setdefault(slot.name, {})[slot.value] = place
+        plain = all(slot.kind == "number" for slot in self.slots)
+        self._names = [slot.name for slot in self.slots] if plain else None
+        self._values = np.full(self.room, np.nan)
+        self._known = self._values[: len(self.slots)]
+        self._origins = np.zeros(self.room)
+        self._origins[: len(self.slots)] = self.origins
+
+    @property
+    def plain(self) -> bool:
+        """Whether all features are numbers."""
+        return self._names is not None
+
+    @property
+    def room(self) -> int:
+        """The number of inputs of the learner: 8, 16, 32 and so on."""
+        room = FEW
+        while room < len(self.slots):
+            room *= 2
+        return room
+
+    @property
+    def scaled(self) -> np.ndarray:
+        """Whether each input is to be standardised (room,): numbers are, and inputs that nothing has yet."""
+        scaled = np.ones(self.room, bool)
+        scaled[: len(self.slots)] = [slot.kind == "number" for slot in self.slots]
+        return scaled
+
+    def knows(self, x: Mapping[FeatureName, object]) -> bool:
+        """Whether all features of a row were met. New values of a text are not looked at.
+
+        Raises:
+            CredoError: the row is no dict.
+        """
+        try:
+            return x.keys() <= self.kinds.keys()
+        except AttributeError:
+            raise CredoError(f"x must be a dict of features; got {type(x).__name__}.", field="x") from None
+
+    def arrivals(self, x: Mapping[FeatureName, object], row: int = 0) -> list[Arrival]:
+        """What is new in a row, all of whose values are checked.
+
+        Arguments:
+            x: the features of a row.
+            row: its number among several.
+
+        Raises:
+            CredoError: a feature holds something else than before, or what is no number, truth value or text.
+        """
+        new = []
+        for name, value in x.items():
+            if absent(value):
+                continue
+            kind = self.kinds.get(name) or kind_of(name, value)
+            if kind == "text":
+                text = text_of(value)
+                if text not in self._texts.get(name, {}):
+                    new.append(Arrival(row, name, kind, text))
+            else:
+                read = number_of if kind == "number" else sign_of
+                number = read(name, value)
+                if name not in self.kinds:
+                    new.append(Arrival(row, name, kind, number if kind == "number" else 0.0))
+        return new
+
+    def including(self, arrivals: Iterable[Arrival]) -> FeatureSlots:
+        """The slots with those of new features and values; `self` where there are none.
+
+        Arguments:
+            arrivals: what is new, in any order; a feature or a text may be among them several times.
+        """
+        slots, origins = list(self.slots), list(self.origins)
+        met = set(self.slots)
+        counts = {name: len(values) for name, values in self._texts.items()}
+        for arrival in sorted(arrivals, key=Arrival.order):
+            slot = Slot(arrival.name, arrival.kind, arrival.value if isinstance(arrival.value, str) else None)
+            if slot in met:
+                continue
+            if arrival.kind == "text":
+                count = counts.get(arrival.name, 0)
+                if count >= MOST_VALUES:
+                    slot = Slot(arrival.name, "text")
+                    if slot in met:
+                        continue
+                counts[arrival.name] = count + 1
+            met.add(slot)
+            slots.append(slot)
+            origins.append(float(arrival.value) if arrival.kind == "number" else 0.0)
+        return self if len(slots) == len(self.slots) else FeatureSlots(slots, origins)
+
+    def row(self, x: Mapping[FeatureName, object]) -> np.ndarray:
+        """A row of inputs (room,), float32: NaN where there is no value. Features not met are left out.
+
+        Raises:
+            CredoError: a feature holds something else than before.
+        """
+        values = self._values
+        if self._names is None:
+            values[:] = np.nan
+            for name, value in x.items():
+                if not absent(value) and name in self.kinds:
+                    self._write(values, name, value)
+        else:
+            get = x.get
+            cells = [get(name, _NAN) for name in self._names]
+            if not _PLAIN.issuperset(map(type, cells)):
+                cells = [
+                    _NAN if absent(cell) else number_of(name, cell)
+                    for name, cell in zip(self._names, cells, strict=True)
+                ]
+            try:
+                self._known[:] = cells
+            except OverflowError:
+                self._known[:] = [number_of(name, cell) for name, cell in zip(self._names, cells, strict=True)]
+        return self._centred(values)
+
+    def _centred(self, values: np.ndarray) -> np.ndarray:
+        np.minimum(values, FARTHEST, out=values)
+        np.maximum(values, -FARTHEST, out=values)
+        row: np.ndarray = np.subtract(
+            values, self._origins, out=np.empty(values.shape, np.float32), casting="same_kind"
+        )
+        return row
+
+    def _write(self, values: np.ndarray, name: FeatureName, value: object) -> None:
+        kind = self.kinds[name]
+        if kind == "text":
+            places = self._texts[name]
+            for place in places.values():
+                values[place] = 0.0
+            active = places.get(text_of(value), places.get(None))
+            if active is not None:
+                values[active] = 1.0
+        else:
+            values[self._places[name]] = (number_of if kind == "number" else sign_of)(name, value)
+
+    def rows(self, columns: Mapping[FeatureName, np.ndarray], count: int) -> np.ndarray:
+        """Rows of inputs (count, room), as `row` gives them one by one.
+
+        Arguments:
+            columns: the features of the rows, one array (count,) each.
+            count: the number of rows.
+
+        Raises:
+            CredoError: a feature holds something else than before.
+        """
+        values = np.full((count, self.room), np.nan)
+        for name, cells in columns.items():
+            kind = self.kinds.get(name)
+            if kind == "number" and cells.dtype.kind in "fiub":
+                values[:, self._places[name]] = cells
+            elif kind is not None:
+                for row, cell in zip(values, cells.tolist(), strict=True):
+                    if not absent(cell):
+                        self._write(row, name, cell)
+        return self._centred(values)
+
+    def column_arrivals(self, columns: Mapping[FeatureName, np.ndarray]) -> list[Arrival]:
+        """What is new in rows, as if they came one by one; all values are checked.
+
+        Arguments:
+            columns: the features of the rows, one array (n,) each.
+
+        Raises:
+            CredoError: a feature holds something else than before, or what is no number, truth value or text.
+        """
+        new: list[Arrival] = []
+        for name, cells in columns.items():
+            if cells.dtype.kind in "fiu" and self.kinds.get(name, "number") == "number":
+                if name not in self.kinds:
+                    there = ~np.isnan(cells) if cells.dtype.kind == "f" else np.ones(len(cells), bool)
+                    if there.any():
+                        first = int(np.argmax(there))
+                        new.append(Arrival(first, name, "number", number_of(name, cells[first].item())))
+                continue
+            slots: FeatureSlots = self
+            for row, cell in enumerate(cells.tolist()):
+                arrived = slots.arrivals({name: cell}, row)
+                new.extend(arrived)
+                slots = slots.including(arrived)
+        return new
+
+
+def kind_of(name: FeatureName, value: object) -> FeatureKind:
+    """What a feature holds, by its first value.
+
+    Raises:
+        CredoError: it is no number, truth value or text.
+    """
+    if isinstance(value, str):
+        return "text"
+    if isinstance(value, bool | np.bool_):
+        return "boolean"
+    if isinstance(value, numbers.Real):
+        return "number"
+    raise CredoError(
+        f"feature {name!r} must hold numbers, truth values or texts; got {type(value).__name__}.", field="x"
+    )
+
+
+def number_of(name: FeatureName, value: object) -> float:
+    """A number of at most `FARTHEST`.
+
+    Raises:
+        CredoError: it is no number.
+    """
+    if not isinstance(value, numbers.Real | np.bool_):
+        raise CredoError(f"feature {name!r} holds numbers; got {_shown(value)}.", field="x")
+    try:
+        return float(value)
+    except OverflowError:
+        return FARTHEST if value > 0 else -FARTHEST
+
+
+def sign_of(name: FeatureName, value: object) -> float:
+    """1 for true, and -1 for false; 1 and 0 mean the same.
+
+    Raises:
+        CredoError: it is neither.
+    """
+    if isinstance(value, numbers.Real | np.bool_) and value in (0, 1):
+        return 1.0 if value else -1.0
+    raise CredoError(f"feature {name!r} holds truth values; got {_shown(value)}.", field="x")
+
+
+def text_of(value: object) -> str:
+    """A value of a text feature: a text, or a number or truth value as it is written."""
+    return value if type(value) is str else str(value)
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, str):
+        return f"the text {value[:40]!r}"
+    if isinstance(value, numbers.Number):
+        return f"{value!r}"
+    return type(value).__name__
+
+
+_NAN = float("nan")
+
+_PLAIN = frozenset({float, int, bool, np.float64, np.float32, np.int64, np.int32})
+"""The types of numbers that NumPy reads without a look at each."""

@@ -1,0 +1,284 @@
+"""A learner at work on rows of slots, one at a time or many, which grows as features and classes come."""
+
+from __future__ import annotations
+
+import functools
+from collections import deque
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from credo.adapt import Standardised
+from credo.core.records import replace
+from credo.core.types import Array, ArrayLike, PyTree
+from credo.estimators.slot_prior import Beginning, Extent, begin, require_room
+from credo.learners import Info
+from credo.likelihoods import Predictive
+from credo.streams import Pack, pack
+
+__all__ = ["Answer", "LiveLearner", "expected_value", "class_probabilities"]
+
+CHUNK = 512
+"""The rows of a compiled call of many rows; fewer cost as many as there are."""
+
+REMEMBERED = 10
+"""The latest alarms that are remembered."""
+
+Answer: TypeAlias = Callable[[Predictive], PyTree]
+"""What a forecast is asked for."""
+
+
+def expected_value(predictive: Predictive) -> Array:
+    """The mean of a forecast of numbers."""
+    return predictive.mean
+
+
+def class_probabilities(predictive: Predictive) -> Array:
+    """The probabilities of a forecast of classes."""
+    return predictive.probs
+
+
+@functools.lru_cache(maxsize=32)
+def _first_belief(extent: Extent, inputs: int, classes: int, scaled: tuple[bool, ...]) -> Any:
+    """The belief before any row, which the learners of one kind share."""
+    learner, arguments = begin(extent, inputs, classes)
+    return learner.init(scaled=np.asarray(scaled), **arguments)
+
+
+class LiveLearner:
+    """A learner, its belief, and how far it has grown.
+
+    Arguments:
+        extent: what it is for.
+        inputs: the number of inputs.
+        classes: the number of classes, 0 for a regression.
+        scaled: which inputs are standardised (inputs,).
+
+    Attributes:
+        rows: how many rows were learned from.
+        refused: how many rows would have given a belief that is not finite, and were left out.
+        alarms: how many changes were reported, where the drift reports any.
+        latest: the numbers of the rows of the latest alarms.
+        change: the probability that the latest row began a segment; None where the drift says none.
+    """
+
+    def __init__(self, extent: Extent, inputs: int, classes: int, scaled: np.ndarray) -> None:
+        require_room(extent, inputs, classes)
+        self.extent, self.inputs, self.classes = extent, inputs, classes
+        self.rows, self.refused, self.alarms = 0, 0, 0
+        self.latest: deque[int] = deque(maxlen=REMEMBERED)
+        self.change: float | None = None
+        self._scaled = tuple(map(bool, scaled))
+        self._pack: Pack[Any] | None = None
+        self._leaves: list[np.ndarray] | None = None
+
+    @property
+    def learner(self) -> Standardised[Any]:
+        """The learner."""
+        return begin(self.extent, self.inputs, self.classes).learner
+
+    @property
+    def belief(self) -> Any:
+        """The belief after the latest row."""
+        return self._live.belief
+
+    @property
+    def _live(self) -> Pack[Any]:
+        if self._pack is None:
+            first = _first_belief(self.extent, self.inputs, self.classes, self._scaled)
+            if self._leaves is not None:
+                kinds, structure = jax.tree.flatten(first)
+                pairs = zip(self._leaves, kinds, strict=True)
+                first = jax.tree.unflatten(structure, [_restored(leaf, like) for leaf, like in pairs])
+                self._leaves = None
+            self.hold(first)
+        assert self._pack is not None
+        return self._pack
+
+    def hold(self, belief: Any) -> None:
+        """Go on from another belief of this learner."""
+        settings = self.extent.settings
+        answer = class_probabilities if self.classes else expected_value
+        key = jax.random.key(settings.seed) if settings.draws else None
+        self._pack = pack(self.learner, belief, key=key, answer=answer)
+
+    def grow(self, inputs: int, classes: int, scaled: np.ndarray) -> None:
+        """Make room for further inputs and classes, which begin at their prior.
+
+        Arguments:
+            inputs, classes, scaled: as for the class; none of them smaller than now.
+
+        Raises:
+            CredoError: there is no room for them; nothing is changed.
+        """
+        wanted = tuple(map(bool, scaled))
+        if (inputs, classes, wanted) == (self.inputs, self.classes, self._scaled):
+            return
+        require_room(self.extent, inputs, classes)
+        belief = self.belief
+        learner, arguments = begin(self.extent, inputs, classes)
+        if inputs != self.inputs or _outputs_differ(self.extent, inputs, self.classes, classes):
+            belief = learner.widen(belief, scaled=np.asarray(wanted), **arguments)
+        if belief.scaled is not None:
+            belief = replace(belief, scaled=jnp.asarray(wanted))
+        self.inputs, self.classes, self._scaled = inputs, classes, wanted
+        self.hold(belief)
+
+    def step(self, x: np.ndarray, y: ArrayLike, weight: float) -> None:
+        """Learn a row."""
+        info = self._live.step(x, y) if weight == 1.0 else self._live.step(x, y, weight=weight)
+        self.rows += 1
+        if info.ok is not True:
+            self.refused += 1
+        if info.extras is not None:
+            self._watch(info)
+
+    def forecast(self, x: np.ndarray) -> Any:
+        """The mean, or the probabilities of the classes, before a row is learned."""
+        return self._live.forecast(x)
+
+    def learn_rows(self, xs: np.ndarray, ys: np.ndarray) -> None:
+        """Learn rows in order, as `step` does one by one.
+
+        Arguments:
+            xs, ys: the rows (n, inputs) and (n,).
+        """
+        live = self._live
+        belief, learner, settings = live.belief, live.learner, self.extent.settings
+        key = jax.random.key(settings.seed) if settings.draws else None
+        for start in range(0, len(xs), CHUNK):
+            x, y = _padded(xs[start : start + CHUNK]), _padded(ys[start : start + CHUNK])
+            count = min(CHUNK, len(xs) - start)
+            belief, ok, reports = _learn_chunk(learner, belief, x, y, np.int32(count), key)
+            self.refused += count - int(ok)
+            if reports is not None:
+                for row in range(count):
+                    self.rows += 1
+                    self._watch(jax.tree.map(lambda leaf, row=row: np.asarray(leaf)[row], reports))
+            else:
+                self.rows += count
+        self.hold(belief)
+
+    def forecast_rows(self, xs: np.ndarray) -> np.ndarray:
+        """The answers of `forecast` for rows (n, inputs), with a leading axis n."""
+        live = self._live
+        answer = class_probabilities if self.classes else expected_value
+        parts = [
+            np.asarray(
+                _forecast_chunk(
+                    live.learner, live.belief, _padded(xs[start : start + CHUNK]), np.int32(len(xs) - start), answer
+                )
+            )[: len(xs) - start]
+            for start in range(0, len(xs), CHUNK)
+        ]
+        return np.concatenate(parts)
+
+    def predictive(self, x: np.ndarray) -> Predictive:
+        """The whole forecast of a row."""
+        live = self._live
+        return live.learner.forecast(live.learner.predict(live.belief), x)
+
+    def inputs_of(self, x: np.ndarray) -> np.ndarray:
+        """A row as the learner inside sees it (inputs,)."""
+        return np.asarray(self.learner.encode(self.belief, x))
+
+    @property
+    def nbytes(self) -> int:
+        """The bytes of the belief."""
+        leaves = jax.tree.leaves(self.belief) if self._leaves is None else self._leaves
+        return sum(leaf.nbytes for leaf in leaves)
+
+    def _watch(self, info: Info) -> None:
+        """Note what the drift reports of a row."""
+        report = info.extras
+        if hasattr(report, "alarm"):
+            self.change = float(report.change) if self.rows > 1 else 0.0
+            if report.alarm:
+                self.alarms += 1
+                self.latest.append(self.rows)
+        elif isinstance(report, float | np.ndarray) and np.ndim(report) == 0:
+            self.change = float(report)
+
+    def __getstate__(self) -> dict[str, Any]:
+        state = self.__dict__ | {"_pack": None}
+        if self._pack is not None:
+            state["_leaves"] = [_plain(leaf) for leaf in jax.tree.leaves(self.belief)]
+        return state
+
+
+def _outputs_differ(extent: Extent, inputs: int, before: int, after: int) -> bool:
+    """Whether the outputs of a network differ between two numbers of classes."""
+    shapes = [
+        [jnp.shape(leaf) for leaf in jax.tree.leaves(begin(extent, inputs, classes).arguments["params"])]
+        for classes in (before, after)
+    ]
+    return shapes[0] != shapes[1]
+
+
+def _plain(leaf: Array) -> np.ndarray:
+    if jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key):
+        return np.asarray(jax.random.key_data(leaf))
+    return np.asarray(leaf)
+
+
+def _restored(leaf: np.ndarray, like: Array) -> Array:
+    if jnp.issubdtype(like.dtype, jax.dtypes.prng_key):
+        return jax.random.wrap_key_data(jnp.asarray(leaf), impl=jax.random.key_impl(like))
+    return jnp.asarray(leaf)
+
+
+def _padded(rows: np.ndarray) -> np.ndarray:
+    if len(rows) == CHUNK:
+        return rows
+    padded = np.zeros((CHUNK, *rows.shape[1:]), rows.dtype)
+    padded[: len(rows)] = rows
+    return padded
+
+
+@functools.partial(jax.jit, donate_argnums=(1,))
+def _learn_chunk(
+    learner: Standardised[Any], belief: Any, xs: Array, ys: Array, count: Array, key: Array | None
+) -> tuple[Any, Array, Info | None]:
+    """Learn the first `count` rows; how many were not refused, and what was reported of each."""
+
+    def learn(belief: Any, row: Array) -> tuple[Any, Info]:
+        result: tuple[Any, Info] = learner.step(belief, xs[row], ys[row], key=key)
+        return result
+
+    kind = jax.eval_shape(learn, belief, jnp.int32(0))[1]
+    reported = kind.extras is not None
+    blank = jax.tree.map(lambda leaf: jnp.zeros((CHUNK, *leaf.shape), leaf.dtype), kind) if reported else None
+
+    def trip(row: Array, carry: tuple[Any, Array, Info | None]) -> tuple[Any, Array, Info | None]:
+        belief, ok, reports = carry
+        belief, info = learn(belief, row)
+        if reports is not None:
+            reports = jax.tree.map(lambda whole, leaf: whole.at[row].set(leaf), reports, info)
+        return belief, ok + info.ok.astype(jnp.int32), reports
+
+    start = (belief, jnp.zeros((), jnp.int32), blank)
+    end: tuple[Any, Array, Info | None] = jax.lax.fori_loop(jnp.int32(0), count, trip, start)
+    return end
+
+
+@functools.partial(jax.jit, static_argnums=(4,))
+def _forecast_chunk(
+    learner: Standardised[Any], belief: Any, xs: Array, count: Array, answer: Answer
+) -> Array:
+    """The answers for the first `count` rows."""
+    predicted = learner.predict(belief)
+
+    def ask(row: Array) -> Array:
+        with jax.default_matmul_precision("highest"):
+            return jnp.asarray(answer(learner.forecast(predicted, xs[row])))
+
+    kind = jax.eval_shape(ask, jnp.int32(0))
+    blank = jnp.zeros((len(xs), *kind.shape), kind.dtype)
+    most = jnp.minimum(count, len(xs))
+    result: Array = jax.lax.fori_loop(
+        jnp.int32(0), most, lambda row, answers: answers.at[row].set(ask(row)), blank
+    )
+    return result

@@ -1,0 +1,243 @@
+"""What the classifier and the regressor for River share: settings, rows, growth, pickles and files."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol, Self
+
+import numpy as np
+
+from credo.core.errors import CredoError, require_nonnegative
+from credo.estimators.feature_slots import Arrival, FeatureName, FeatureSlots
+from credo.estimators.live_learner import LiveLearner
+from credo.estimators.river_report import report
+from credo.estimators.river_storage import read, write
+from credo.estimators.slot_prior import Extent
+from credo.sessions.resolution import resolve
+from credo.sessions.settings import Options, TaskName
+
+if TYPE_CHECKING:
+    from credo.sessions.architecture import Network
+    from credo.sessions.drift import Drift
+    from credo.sessions.posterior import Posterior
+
+__all__ = ["Cells", "Frame", "RiverEstimator"]
+
+Row = Mapping[FeatureName, object]
+"""The features of one row."""
+
+OPTIONS = (
+    "model",
+    "posterior",
+    "method",
+    "curvature",
+    "drift",
+    "prior_var",
+    "noise_var",
+    "learning_rate",
+    "iterations",
+    "seed",
+    "budget",
+)
+"""The parameters of an estimator that are options of `credo learn`."""
+
+
+class Cells(Protocol):
+    """A column of a data frame."""
+
+    def to_numpy(self) -> np.ndarray:
+        """Its values."""
+        ...
+
+
+class Frame(Protocol):
+    """A data frame: pandas, Polars, or another one whose columns know `to_numpy`."""
+
+    @property
+    def columns(self) -> Any:
+        """The names of its columns."""
+        ...
+
+    def __getitem__(self, name: Any) -> Cells: ...
+
+    def __len__(self) -> int: ...
+
+
+class RiverEstimator:
+    """The base of the estimators for River, which are classes of River's own beside it."""
+
+    model: Network | str | None
+    posterior: Posterior | str | None
+    drift: Drift | str | None
+    seed: int | None
+    scale: bool
+
+    _task: TaskName
+
+    def _begin(self) -> None:
+        """The state before any row."""
+        self._slots = FeatureSlots()
+        self._live: LiveLearner | None = None
+
+    def _classes(self) -> int:
+        """The number of classes that there must be room for; 0 for a regression."""
+        return 0
+
+    def _extent(self, slots: FeatureSlots, classes: int, features: int) -> Extent:
+        options = Options(**{name: getattr(self, name, None) for name in OPTIONS})
+        settings = resolve(options, self._task, (slots.room,), min(classes, 2))
+        return Extent(settings, slots.room, max(1, features), bool(self.scale))
+
+    def _made_for(
+        self, slots: FeatureSlots, arrivals: list[Arrival], classes: int
+    ) -> tuple[FeatureSlots, LiveLearner]:
+        """The slots with what is new, and a learner that has room for them and for the classes.
+
+        Raises:
+            CredoError: there is no room, or a setting does not fit; nothing is changed.
+        """
+        after = slots.including(arrivals)
+        live = self._live
+        if live is None:
+            first = {arrival.name for arrival in arrivals if arrival.row == 0}
+            live = LiveLearner(
+                self._extent(after, classes, len(first)), after.room, classes, after.scaled
+            )
+        elif after is not slots or classes != live.classes:
+            live.grow(after.room, classes, after.scaled)
+        return after, live
+
+    def _ready(self, x: Row, classes: int) -> tuple[FeatureSlots, LiveLearner]:
+        """Slots and learner for a row that is to be learned."""
+        slots, live = self._slots, self._live
+        if live is not None and slots.plain and slots.knows(x) and classes == live.classes:
+            return slots, live
+        slots.knows(x)
+        return self._made_for(slots, slots.arrivals(x), classes)
+
+    @property
+    def n_seen(self) -> int:
+        """How many rows were learned from."""
+        return 0 if self._live is None else self._live.rows
+
+    @property
+    def feature_names(self) -> tuple[FeatureName, ...]:
+        """The features that were met, in the order of their slots."""
+        return tuple(self._slots.kinds)
+
+    def debug_one(self, x: Row, **options: Any) -> str:
+        """A text that says what the estimator makes of a row: its forecast, the inputs that its learner sees,
+        and what the drift reports.
+
+        Arguments:
+            x: the features of a row.
+            options: River's own, which change nothing.
+        """
+        self._slots.knows(x)
+        return report(self._slots, self._live, x, self._words(x))
+
+    def _words(self, x: Row) -> str:
+        """The forecast of a row in words."""
+        raise NotImplementedError
+
+    def save(self, path: str | os.PathLike[str]) -> Path:
+        """Write the estimator to a file, completely or not at all.
+
+        Arguments:
+            path: the file; by custom it ends in `.credo`.
+
+        Returns:
+            The path.
+
+        Raises:
+            DataError: the file cannot be written.
+            CredoError: nothing was learned yet, or a name is neither a text nor a number.
+        """
+        if self._live is None:
+            raise CredoError("an estimator can be saved once it has learned a row.")
+        return write(path, self._saved_parameters(), self._slots, self._live, self._extras())
+
+    def _saved_parameters(self) -> dict[str, object]:
+        names = [name for name in (*OPTIONS, "scale") if hasattr(self, name)]
+        values = {name: getattr(self, name) for name in names}
+        plain = {
+            name: value if value is None or isinstance(value, bool | int | float) else str(value)
+            for name, value in values.items()
+        }
+        return {"kind": type(self).__name__, **plain}
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Self:
+        """Read an estimator back. It continues bit by bit as if it had never stopped.
+
+        Arguments:
+            path: a file that `save` wrote.
+
+        Raises:
+            DataError: there is no such file.
+            FormatError: it is damaged, of another version, or does not hold an estimator of this class.
+        """
+        saved = read(path, cls.__name__)
+        estimator = cls(**saved.parameters)
+        estimator._slots, estimator._live = saved.slots, saved.live
+        estimator._take(saved.extras)
+        return estimator
+
+    def _extras(self) -> dict[str, Any]:
+        """What an estimator keeps beside its learner, as JSON data."""
+        raise NotImplementedError
+
+    def _take(self, extras: Mapping[str, Any]) -> None:
+        """Restore what `_extras` gave."""
+        raise NotImplementedError
+
+    @property
+    def _raw_memory_usage(self) -> int:
+        """The bytes of the belief and of the names; programs are shared by all estimators of a kind."""
+        size = 0 if self._live is None else self._live.nbytes
+        return size + sum(100 + len(str(slot)) for slot in self._slots.slots)
+
+
+def weight_of(w: float) -> float:
+    """The weight of a row.
+
+    Raises:
+        CredoError: it is below 0, or no number.
+    """
+    if type(w) is float and w >= 0.0:
+        return w
+    require_nonnegative("w", w)
+    return float(w)
+
+
+def columns_of(frame: Frame) -> dict[FeatureName, np.ndarray]:
+    """The columns of a data frame as arrays.
+
+    Raises:
+        CredoError: it is no data frame.
+    """
+    try:
+        return {name: np.asarray(frame[name].to_numpy()) for name in frame.columns}
+    except (AttributeError, TypeError):
+        raise CredoError(f"X must be a data frame; got {type(frame).__name__}.", field="X") from None
+
+
+def like_frame(frame: Any, values: Any, *, name: str | None = None) -> Any:
+    """Answers for the rows of a frame: a series, or a frame where `values` is a dict of columns.
+
+    A pandas frame gets pandas with its index, and another one what it is itself.
+    """
+    import narwhals as nw
+
+    if hasattr(frame, "index"):
+        import pandas as pd
+
+        if isinstance(values, dict):
+            return pd.DataFrame(values, index=frame.index)
+        return pd.Series(values, index=frame.index, name=name)
+    backend = nw.from_native(frame, eager_only=True).implementation
+    if isinstance(values, dict):
+        return nw.from_dict({str(key): column for key, column in values.items()}, backend=backend).to_native()
+    return nw.new_series(name or "", values, backend=backend).to_native()

@@ -1,0 +1,111 @@
+"""The forecast of a number as a distribution of River's."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+from river import proba
+
+from credo.likelihoods import Predictive
+
+__all__ = ["RiverForecast"]
+
+
+class RiverForecast(proba.base.ContinuousDistribution):  # type: ignore[misc]
+    """What `RiverRegressor.predict_one(x, with_dist=True)` returns: the distribution of the target.
+
+    Arguments:
+        predictive: the forecast of the target less the origin.
+        origin: what is added to it.
+        n_samples: how many rows it was learned from.
+        seed: the seed of `sample`.
+
+    Example:
+        >>> import credo
+        >>> forecast = RiverForecast(credo.Normal(4.0).plugin(jnp.ones(1)), origin=10.0, n_samples=3)
+        >>> forecast.mean, forecast.sd, [round(end, 2) for end in forecast.interval(0.9)]
+        (11.0, 2.0, [7.71, 14.29])
+        >>> round(forecast.cdf(11.0), 2), round(forecast(11.0), 3)
+        (0.5, 0.199)
+    """
+
+    def __init__(
+        self, predictive: Predictive, origin: float, n_samples: int, seed: int | None = None
+    ) -> None:
+        super().__init__(seed)
+        self.predictive = predictive
+        self.origin = origin
+        self._count = n_samples
+
+    @property
+    def mean(self) -> float:
+        """The expected target."""
+        return float(self.predictive.mean) + self.origin
+
+    @property
+    def sd(self) -> float:
+        """The standard deviation."""
+        return float(self.predictive.sd)
+
+    @property
+    def mu(self) -> float:
+        """The mean, by the name that River's normal distribution has for it."""
+        return self.mean
+
+    @property
+    def sigma(self) -> float:
+        """The standard deviation, by the name that River's normal distribution has for it."""
+        return self.sd
+
+    @property
+    def mode(self) -> float:
+        """The median, which is the mode of a symmetric forecast."""
+        return self.quantile(0.5)
+
+    @property
+    def n_samples(self) -> int:
+        """How many rows the forecast was learned from."""
+        return self._count
+
+    def __call__(self, x: float) -> float:
+        """The density at x."""
+        return float(jnp.exp(self.predictive.log_prob(self._inside(x))))
+
+    def log_prob(self, x: float) -> float:
+        """The log density at x, in nats."""
+        return float(self.predictive.log_prob(self._inside(x)))
+
+    def cdf(self, x: float) -> float:
+        """The probability of at most x."""
+        return float(self.predictive.cdf(self._inside(x)))
+
+    def quantile(self, p: float) -> float:
+        """The smallest target with a probability of at least p below it."""
+        return float(self.predictive.quantile(p)) + self.origin
+
+    def interval(self, coverage: float = 0.9) -> tuple[float, float]:
+        """The central interval that holds the target with probability `coverage`."""
+        low, high = self.predictive.interval(coverage)
+        return float(low) + self.origin, float(high) + self.origin
+
+    def sample(self) -> float:
+        """A draw."""
+        key = jax.random.key(self._rng.getrandbits(31))
+        return float(self.predictive.sample(key)) + self.origin
+
+    def update(self, x: float) -> None:
+        """Refuse: a forecast does not learn."""
+        raise NotImplementedError("a forecast does not learn; the regressor does.")
+
+    def revert(self, x: float) -> None:
+        """Refuse: a forecast does not learn."""
+        raise NotImplementedError("a forecast does not learn; the regressor does.")
+
+    def _inside(self, x: float) -> jax.Array:
+        return jnp.asarray(x - self.origin, jnp.float32)
+
+    def __str__(self) -> str:
+        return f"μ={self.mean:.6g}, σ={self.sd:.3g}"
+
+    def __repr__(self) -> str:
+        return f"RiverForecast({self})"

@@ -1,0 +1,217 @@
+"""A regressor for River."""
+
+from __future__ import annotations
+
+import math
+import numbers
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Literal, overload
+
+import numpy as np
+from river import base
+
+from credo.core.errors import CredoError
+from credo.estimators.river_base import (
+    Frame,
+    RiverEstimator,
+    Row,
+    columns_of,
+    like_frame,
+    weight_of,
+)
+from credo.estimators.river_distribution import RiverForecast
+from credo.sessions.architecture import Network
+from credo.sessions.drift import Drift
+from credo.sessions.posterior import Posterior
+from credo.sessions.settings import BudgetName, MethodName, NoiseVar
+
+if TYPE_CHECKING:
+    from credo.core.names import CurvatureName
+
+__all__ = ["RiverRegressor"]
+
+
+class RiverRegressor(RiverEstimator, base.MiniBatchRegressor):  # type: ignore[misc]
+    """A regressor that River can use: credo's learners behind `learn_one` and `predict_one`.
+
+    Features may appear and vanish at any time, as for `RiverClassifier`. The target is standardised by the
+    targets before it, too; nothing is learned from the first ten, which say in which units it is, until the
+    tenth has come.
+
+    Arguments:
+        model, posterior, method, curvature, drift, prior_var, noise_var, learning_rate, iterations, seed,
+            budget: as for `credo learn`; see `credo.sessions.Options`. By default a bank of learners.
+        scale: whether numbers are standardised; False behind a scaler of River's own.
+
+    Raises:
+        CredoError: (with the first row) a setting is unknown or out of its range, or two do not fit together.
+
+    Cost: as for `RiverClassifier`.
+
+    Example:
+        >>> import credo
+        >>> model = credo.RiverRegressor("linear")
+        >>> for a in range(60):
+        ...     model.learn_one({"a": float(a % 7)}, 100.0 + 2.0 * (a % 7))
+        >>> round(model.predict_one({"a": 3.0})), model.predict_one({"a": 3.0}, with_dist=True).sd < 1.0
+        (106, True)
+    """
+
+    _task = "regression"
+
+    def __init__(
+        self,
+        model: Network | str | None = "auto",
+        posterior: Posterior | str | None = None,
+        method: MethodName | None = None,
+        curvature: CurvatureName | None = None,
+        drift: Drift | str | None = None,
+        prior_var: float | None = None,
+        noise_var: NoiseVar = None,
+        learning_rate: float | None = None,
+        iterations: int | None = None,
+        seed: int = 0,
+        budget: BudgetName | None = None,
+        scale: bool = True,
+    ) -> None:
+        self.model = model
+        self.posterior = posterior
+        self.method = method
+        self.curvature = curvature
+        self.drift = drift
+        self.prior_var = prior_var
+        self.noise_var = noise_var
+        self.learning_rate = learning_rate
+        self.iterations = iterations
+        self.seed = seed
+        self.budget = budget
+        self.scale = scale
+        self._begin()
+        self._origin: float | None = None
+        """The first target, from which the others are counted, so that single precision can hold them."""
+        self._target = np.zeros((), np.float32)
+
+    def learn_one(self, x: Row, y: float, w: float = 1.0) -> None:
+        """Learn a row.
+
+        Arguments:
+            x: its features.
+            y: its target.
+            w: its weight; 0 leaves it out.
+
+        Raises:
+            CredoError: a value or the target cannot be used; nothing is changed.
+        """
+        target, weight = target_of(y), weight_of(w)
+        slots, live = self._ready(x, 0)
+        row = slots.row(x)
+        self._slots, self._live = slots, live
+        if self._origin is None:
+            self._origin = target
+        self._target[()] = target - self._origin
+        live.step(row, self._target, weight)
+
+    @overload
+    def predict_one(self, x: Row, with_dist: Literal[False] = False) -> float: ...
+
+    @overload
+    def predict_one(self, x: Row, with_dist: Literal[True]) -> RiverForecast: ...
+
+    def predict_one(self, x: Row, with_dist: bool = False) -> float | RiverForecast:
+        """The forecast of a row: its mean, 0 before the first row.
+
+        Arguments:
+            x: the features of a row; those that were never learned from are left out.
+            with_dist: whether to return the whole distribution.
+
+        Raises:
+            CredoError: a feature holds something else than before; or a distribution is wanted before the
+                first row.
+        """
+        row = self._slots.row(x)
+        if self._live is None or self._origin is None:
+            if with_dist:
+                raise CredoError("with_dist=True needs a row that was learned from.", field="with_dist")
+            return 0.0
+        if with_dist:
+            return RiverForecast(self._live.predictive(row), self._origin, self._live.rows)
+        mean: float = self._live.forecast(row)
+        return mean + self._origin
+
+    def learn_many(self, X: Frame, y: Any) -> None:
+        """Learn the rows of a data frame in order, as `learn_one` does one by one.
+
+        Arguments:
+            X: their features.
+            y: their targets, a series.
+
+        Raises:
+            CredoError: a value or a target cannot be used; nothing is changed.
+        """
+        columns, targets = columns_of(X), targets_of(y)
+        if len(targets) != len(X):
+            raise CredoError(f"X and y must have as many rows; got {len(X)} and {len(targets)}.", field="y")
+        if not len(targets):
+            return
+        slots, live = self._made_for(self._slots, self._slots.column_arrivals(columns), 0)
+        rows = slots.rows(columns, len(targets))
+        self._slots, self._live = slots, live
+        if self._origin is None:
+            self._origin = float(targets[0])
+        live.learn_rows(rows, (targets - self._origin).astype(np.float32))
+
+    def predict_many(self, X: Frame) -> Any:
+        """The means of the forecasts for the rows of a data frame, a series."""
+        columns = columns_of(X)
+        rows = self._slots.rows(columns, len(X))
+        if self._live is None or self._origin is None or not len(X):
+            return like_frame(X, np.zeros(len(X)))
+        return like_frame(X, self._live.forecast_rows(rows).astype(float) + self._origin)
+
+    def _words(self, x: Row) -> str:
+        if self._live is None:
+            return "none yet"
+        forecast = self.predict_one(x, with_dist=True)
+        return f"{forecast.mean:.6g} ± {forecast.sd:.3g}"
+
+    def _extras(self) -> dict[str, Any]:
+        return {"origin": self._origin}
+
+    def _take(self, extras: Mapping[str, Any]) -> None:
+        self._origin = float(extras["origin"])
+
+
+MOST = 1e30
+"""The largest size of a target."""
+
+
+def target_of(y: object) -> float:
+    """A target as a number.
+
+    Raises:
+        CredoError: it is no number, not finite, or too large.
+    """
+    if isinstance(y, numbers.Real | np.bool_):
+        try:
+            value = float(y)
+        except OverflowError:
+            value = math.inf
+        if abs(value) <= MOST:
+            return value
+    raise CredoError(f"y must be a finite number of at most {MOST:g}; got {y!r}.", field="y")
+
+
+def targets_of(y: Any) -> np.ndarray:
+    """The targets of several rows (n,), float64.
+
+    Raises:
+        CredoError: as for `target_of`.
+    """
+    values = np.asarray(y)
+    if values.dtype.kind not in "fiub":
+        return np.array([target_of(value) for value in values.tolist()], float)
+    targets = values.astype(float)
+    bad = ~(np.abs(targets) <= MOST)
+    if bad.any():
+        target_of(values[int(np.argmax(bad))].item())
+    return targets

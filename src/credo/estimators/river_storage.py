@@ -1,0 +1,102 @@
+"""An estimator for River in a file: the learner and belief, and names and counts as JSON data."""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from credo.core.errors import CredoError, FormatError
+from credo.estimators.feature_slots import FeatureSlots, Slot
+from credo.estimators.live_learner import LiveLearner
+from credo.estimators.slot_prior import Extent
+from credo.sessions.settings import Settings
+from credo.streams import checkpoint
+
+__all__ = ["SavedEstimator", "read", "write"]
+
+FORMAT = 1
+"""The number of the format; it grows when older readers could misread a file."""
+
+
+class SavedEstimator(NamedTuple):
+    """The contents of a file.
+
+    Attributes:
+        parameters: the arguments of the class.
+        slots: the features.
+        live: the learner at work.
+        extras: what the class keeps beside these.
+    """
+
+    parameters: dict[str, Any]
+    slots: FeatureSlots
+    live: LiveLearner
+    extras: dict[str, Any]
+
+
+def write(
+    path: str | os.PathLike[str],
+    parameters: Mapping[str, object],
+    slots: FeatureSlots,
+    live: LiveLearner,
+    extras: Mapping[str, Any],
+) -> Path:
+    """Write an estimator to a file.
+
+    Raises:
+        DataError: the file cannot be written.
+        CredoError: a feature's name is neither a text nor a number.
+    """
+    for slot in slots.slots:
+        if not isinstance(slot.name, str | int | float | bool):
+            raise CredoError(
+                f"a feature that is saved must be named by a text or a number; got {slot.name!r}.", field="x"
+            )
+    extent = live.extent
+    meta = {
+        "river": FORMAT,
+        "parameters": dict(parameters),
+        "slots": [list(slot) for slot in slots.slots],
+        "origins": list(slots.origins),
+        "settings": extent.settings.to_dict(),
+        "extent": [extent.narrow, extent.features, extent.scale],
+        "classes": live.classes,
+        "counts": [live.rows, live.refused, live.alarms],
+        "latest": list(live.latest),
+        "change": live.change,
+        "extras": dict(extras),
+    }
+    return checkpoint.save(path, live.learner, live.belief, meta=meta)
+
+
+def read(path: str | os.PathLike[str], kind: str) -> SavedEstimator:
+    """Read an estimator back.
+
+    Arguments:
+        path: the file.
+        kind: the name of its class.
+
+    Raises:
+        DataError: there is no such file.
+        FormatError: it is damaged, of another version, or does not hold such an estimator.
+    """
+    saved = checkpoint.read(path)
+    meta = saved.meta
+    if meta.get("river") != FORMAT or meta["parameters"].get("kind") != kind:
+        raise FormatError(f"{path} does not hold a {kind} of this version of credo.")
+    try:
+        slots = FeatureSlots([Slot(*one) for one in meta["slots"]], meta["origins"])
+        narrow, features, scale = meta["extent"]
+        extent = Extent(Settings.from_dict(meta["settings"]), narrow, features, scale)
+        live = LiveLearner(extent, slots.room, meta["classes"], slots.scaled)
+        live.rows, live.refused, live.alarms = meta["counts"]
+        live.latest = deque(meta["latest"], maxlen=live.latest.maxlen)
+        live.change = meta["change"]
+    except (KeyError, TypeError, ValueError) as error:
+        raise FormatError(f"{path} does not hold a {kind} of this version of credo: {error}.") from None
+    live.hold(saved.belief)
+    parameters = {name: value for name, value in meta["parameters"].items() if name != "kind"}
+    return SavedEstimator(parameters, slots, live, meta["extras"])

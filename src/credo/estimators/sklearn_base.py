@@ -1,0 +1,223 @@
+"""What the estimators of scikit-learn share: settings, validation, learning, and state."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+from credo.core.errors import CredoError, require_integer
+from credo.core.integers import LARGEST_SEED
+from credo.estimators import sklearn_storage as storage
+from credo.estimators.sklearn_inputs import Matrix, Table, numeric_schema, table_schema
+from credo.estimators.sklearn_reading import UNREAD, read, read_weights
+from credo.learners import Learner
+from credo.learners.base import require_learner
+from credo.sessions import Options, TaskName, resolve
+from credo.sessions.defaults import CLIP
+from credo.sessions.passes import parameter_count
+from credo.sessions.tiles import Ask
+from credo.sessions.trainer import Trainer
+
+__all__ = ["OnlineEstimator"]
+
+
+class OnlineEstimator(BaseEstimator):  # type: ignore[misc]
+    """The base of `OnlineClassifier` and `OnlineRegressor`, whose docstrings name the parameters.
+
+    A call that is refused changes nothing: it works on a copy, which takes the place of the state at the end.
+    """
+
+    passes: int
+    _trainer: Trainer
+    _columns: tuple[str, ...]
+    _mixed: bool
+    n_features_in_: int
+    feature_names_in_: np.ndarray
+
+    @property
+    def n_parameters_(self) -> int:
+        """The number of parameters, of all members of a bank together."""
+        return parameter_count(self._fitted.belief)
+
+    @property
+    def log_evidence_(self) -> float:
+        """The sum of the log probabilities of targets, each forecast from the rows before it, in nats."""
+        return self._fitted.log_evidence
+
+    @property
+    def n_seen_(self) -> int:
+        """How many rows were learned from; those of weight 0 are left out, and passes do not count."""
+        return self._fitted.seen
+
+    @property
+    def changes_(self) -> np.ndarray:
+        """The rows, from 1, at which the drift reported a change."""
+        return np.asarray(self._fitted.changes, int)
+
+    @property
+    def _fitted(self) -> Trainer:
+        if not self.__sklearn_is_fitted__():
+            raise AttributeError(f"this {type(self).__name__} is not fitted yet; call fit or partial_fit.")
+        return self._trainer
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "_trainer")
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.input_tags.allow_nan = True
+        return tags
+
+    def save(self, path: str | os.PathLike[str]) -> Path:
+        """Write the estimator to a file, completely or not at all, without pickle.
+
+        Arguments:
+            path: the file; by custom it ends in `.credo`.
+
+        Returns:
+            The path.
+
+        Raises:
+            NotFittedError: nothing was learned yet.
+            DataError: the file cannot be written.
+            CredoError: a class label or a parameter cannot be saved.
+        """
+        check_is_fitted(self)
+        return storage.write(path, self)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str], learner: Learner[Any] | None = None) -> Self:
+        """Read an estimator back. It continues bit by bit as if it had never stopped.
+
+        Arguments:
+            path: a file that `save` wrote.
+            learner: a learner of the same structure, which lends its functions where `learner` was a
+                parameter with functions of its own.
+
+        Raises:
+            DataError: there is no such file.
+            FormatError: it is damaged, of another version, or holds something else.
+        """
+        estimator: Self = storage.read(path, cls, learner)
+        return estimator
+
+    _numbers: bool
+    """Whether targets are numbers."""
+
+    def _encode_targets(self, y: np.ndarray, classes: Any, *, online: bool) -> np.ndarray:
+        """Targets as the trainer takes them."""
+        raise NotImplementedError
+
+    def _class_count(self) -> int:
+        raise NotImplementedError
+
+    def _learn_all(self, X: Any, y: Any, sample_weight: Any) -> Self:
+        """`fit`: standardise by all rows, then learn them in order, as often as `passes` says."""
+        passes = self.passes
+        if not isinstance(passes, int | np.integer) or passes < 1:
+            raise CredoError(f"passes must be a whole number from 1; got {passes!r}.", field="passes")
+        work = self._apart()
+        rows, y, weights = work._read_labelled(X, y, sample_weight, reset=True)
+        targets = work._encode_targets(y, None, online=False)
+        trainer = work._begin(rows)
+        trainer.standardise(rows.chunks(trainer.encoder), targets, weights)
+        for turn in range(passes):
+            chunks = rows.chunks(trainer.encoder)
+            trainer.learn(chunks, targets, weights, online=False, again=turn > 0)
+        work._trainer = trainer
+        return self._become(work)
+
+    def _learn_more(self, X: Any, y: Any, sample_weight: Any, classes: Any = None) -> Self:
+        """`partial_fit`: each row is standardised by the rows before it, and learned."""
+        work = self._apart()
+        begun = hasattr(work, "_trainer")
+        rows, y, weights = work._read_labelled(X, y, sample_weight, reset=not begun)
+        targets = work._encode_targets(y, classes, online=True)
+        trainer = work._trainer.copy() if begun else work._begin(rows)
+        trainer.learn(rows.chunks(trainer.encoder), targets, weights, online=True)
+        work._trainer = trainer
+        return self._become(work)
+
+    def _read_labelled(
+        self, X: Any, y: Any, sample_weight: Any, *, reset: bool
+    ) -> tuple[Matrix | Table, np.ndarray, np.ndarray | None]:
+        """Rows with their targets and weights, less those of weight 0."""
+        rows, y = read(self, X, y, reset=reset, numbers=self._numbers)
+        if sample_weight is None:
+            return rows, y, None
+        weights = read_weights(sample_weight, len(rows))
+        keep = weights > 0
+        weights = weights[keep]
+        return rows.where(keep), y[keep], None if (weights == 1).all() else weights
+
+    def _begin(self, rows: Matrix | Table) -> Trainer:
+        """A trainer of the parameters, for rows like these."""
+        schema = table_schema(rows) if isinstance(rows, Table) else numeric_schema(self._columns)
+        given: dict[str, Any] = self.get_params(deep=False)
+        seed = _seed(given["random_state"])
+        classes = self._class_count()
+        own, params = given["learner"], given["params"]
+        if own is not None:
+            return _around(own, params, given, schema, classes, seed)
+        if params is not None:
+            raise CredoError("params is for `learner`: the parameters that it begins with.", field="params")
+        names = Options.__dataclass_fields__
+        options = Options(**{name: given[name] for name in names if name in given}, seed=seed)
+        task: TaskName = "classification" if classes else "regression"
+        settings = resolve(options, task, (schema.width,), classes)
+        return Trainer(schema, CLIP, classes, settings, seed=seed if settings.draws else None)
+
+    def _ask(self, X: Any, ask: Ask, y: np.ndarray | None = None, levels: tuple[float, ...] = (0.5,)) -> Any:
+        """What the trainer answers about rows."""
+        check_is_fitted(self)
+        rows, _ = read(self, X, UNREAD, reset=False, numbers=self._numbers)
+        return self._trainer.forecast(rows.chunks(self._trainer.encoder), ask, y, levels)
+
+    def _apart(self) -> Self:
+        """A copy of the state, to work on."""
+        other: Self = object.__new__(type(self))
+        other.__dict__.update(self.__dict__)
+        return other
+
+    def _become(self, other: Self) -> Self:
+        self.__dict__.clear()
+        self.__dict__.update(other.__dict__)
+        return self
+
+
+_LENT = ("learner", "params", "passes", "prior_var", "random_state")
+"""The parameters that stay where `learner` is given; the others say how one is built."""
+
+
+def _around(
+    learner: Any, params: Any, given: dict[str, Any], schema: Any, classes: int, seed: int
+) -> Trainer:
+    """A trainer around a learner of the user's."""
+    require_learner("learner", learner)
+    for name, value in given.items():
+        if name not in _LENT and value is not None and value != "auto":
+            raise CredoError(
+                f"`{name}={value!s}` says how a learner is built, and `learner` is one; "
+                "leave one of the two out.",
+                field=name,
+            )
+    var = {} if given["prior_var"] is None else {"var": given["prior_var"]}
+    prior = learner.init(params, **var)
+    return Trainer(schema, CLIP, classes, learner=learner, prior=prior, seed=seed)
+
+
+def _seed(random_state: Any) -> int:
+    """The seed of a `random_state`: 0 where it is None."""
+    if random_state is None:
+        return 0
+    if isinstance(random_state, int | np.integer):
+        require_integer("random_state", int(random_state), 0, LARGEST_SEED)
+        return int(random_state)
+    return int(check_random_state(random_state).randint(min(LARGEST_SEED, 2**31 - 1)))

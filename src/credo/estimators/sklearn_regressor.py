@@ -1,0 +1,211 @@
+"""The regressor of scikit-learn."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import RegressorMixin
+from sklearn.utils.validation import check_is_fitted
+
+from credo.core.errors import CredoError
+from credo.core.names import CurvatureName
+from credo.core.types import PyTree
+from credo.estimators.sklearn_base import OnlineEstimator
+from credo.learners import Learner
+from credo.likelihoods import PredictiveRows
+from credo.likelihoods.rescaled import Rescaled
+from credo.sessions import BudgetName, Drift, MethodName, Network, Posterior, tiles
+from credo.sessions.settings import NoiseVar
+from credo.sessions.targets import FARTHEST
+
+__all__ = ["OnlineRegressor"]
+
+
+class OnlineRegressor(RegressorMixin, OnlineEstimator):  # type: ignore[misc]
+    """A regressor of scikit-learn that learns row by row, with the settings and defaults of `credo learn`.
+
+    Rows are those that `OnlineClassifier` takes. `fit` standardises inputs and targets by all of its rows and
+    learns the rows once, in their order. `partial_fit` standardises each row by the rows before it. It goes
+    on after `fit`, whose rows then count as the rows before, and any split of rows into calls of
+    `partial_fit` gives the same bits. Without a `fit`, the first 10 targets say in which units the others
+    are, and are learned from after that; forecasts before take the rows so far for all.
+
+    Arguments:
+        model, posterior, method, curvature, drift, prior_var, learning_rate, iterations, budget, passes,
+            random_state, learner, params: see `OnlineClassifier`. A learner is given standardised targets.
+        noise_var: the noise variance in units of the target's variance; learned by default, and "input"
+            learns one that follows the inputs.
+
+    Attributes:
+        n_features_in_, feature_names_in_: the number of columns, and their names where they have names.
+        n_parameters_: the number of parameters.
+        log_evidence_: the sum of the log densities of the targets, each forecast from the rows before it, in
+            the target's own units.
+        n_seen_: how many rows were learned from.
+        changes_: the rows, from 1, at which the drift reported a change.
+
+    Example:
+        >>> from sklearn.datasets import load_diabetes
+        >>> X, y = load_diabetes(return_X_y=True)
+        >>> regressor = OnlineRegressor("linear", drift="none").fit(X, y)
+        >>> regressor.score(X, y) > 0.5, regressor.predict_interval(X[:3], coverage=0.9).shape
+        (True, (3, 2))
+    """
+
+    _numbers = True
+
+    def __init__(
+        self,
+        model: Network | str | None = "auto",
+        posterior: Posterior | str | None = None,
+        method: MethodName | None = None,
+        curvature: CurvatureName | None = None,
+        drift: Drift | str | None = None,
+        prior_var: float | None = None,
+        noise_var: NoiseVar = None,
+        learning_rate: float | None = None,
+        iterations: int | None = None,
+        passes: int = 1,
+        random_state: Any = None,
+        learner: Learner[Any] | None = None,
+        params: PyTree = None,
+        budget: BudgetName | None = None,
+    ) -> None:
+        self.model = model
+        self.posterior = posterior
+        self.method = method
+        self.curvature = curvature
+        self.drift = drift
+        self.prior_var = prior_var
+        self.noise_var = noise_var
+        self.learning_rate = learning_rate
+        self.iterations = iterations
+        self.passes = passes
+        self.random_state = random_state
+        self.learner = learner
+        self.params = params
+        self.budget = budget
+
+    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+        """Learn rows from the prior on, standardised by all of them.
+
+        Arguments:
+            X: the rows (n, D); see `OnlineClassifier`.
+            y: their targets (n,), finite.
+            sample_weight: their weights (n,). A row of weight 2 counts as two rows, and one of weight 0 is
+                left out.
+
+        Returns:
+            The estimator.
+
+        Raises:
+            DataError: a weight is negative, or all weights are 0.
+            CredoError: a parameter is unknown or out of its range, or two do not fit together.
+            ValueError: rows and targets are not what scikit-learn takes.
+        """
+        return self._learn_all(X, y, sample_weight)
+
+    def partial_fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+        """Learn further rows, each standardised by the rows before it.
+
+        Arguments:
+            X, y, sample_weight: see `fit`.
+
+        Returns:
+            The estimator.
+
+        Raises:
+            DataError, CredoError, ValueError: as for `fit`.
+        """
+        return self._learn_more(X, y, sample_weight)
+
+    def predict(self, X: Any, return_std: bool = False) -> Any:
+        """The mean of the forecast of each row (n,), in the target's own units.
+
+        Arguments:
+            X: rows, which need no order: each is forecast at the present belief.
+            return_std: whether the standard deviations (n,) are returned, too.
+        """
+        mean, sd = (np.asarray(column, float) for column in self._ask(X, tiles.moments))
+        location, scale = self._trainer.location_scale
+        mean = location + scale * mean
+        return (mean, scale * sd) if return_std else mean
+
+    def predict_interval(self, X: Any, coverage: float = 0.9) -> NDArray[np.float64]:
+        """The central interval that holds the target of each row with a probability (n, 2).
+
+        Arguments:
+            X: rows.
+            coverage: the probability, above 0 and below 1.
+
+        Raises:
+            CredoError: the probability is out of its range.
+        """
+        share = _require_probabilities("coverage", coverage)
+        if share.ndim:
+            raise CredoError("coverage must be one number.", field="coverage")
+        ends = 0.5 - float(share) / 2, 0.5 + float(share) / 2
+        return self._quantiles(X, ends)
+
+    def predict_quantiles(self, X: Any, alpha: ArrayLike = 0.5) -> NDArray[np.float64]:
+        """The quantiles of the forecast of each row, in the target's own units.
+
+        Arguments:
+            X: rows.
+            alpha: their probabilities, above 0 and below 1: a number, or several (A,).
+
+        Returns:
+            The quantiles: (n,) for a number, (n, A) for several.
+
+        Raises:
+            CredoError: a probability is out of its range.
+        """
+        levels = _require_probabilities("alpha", alpha)
+        quantiles = self._quantiles(X, tuple(levels.reshape(-1).tolist()))
+        return quantiles if levels.ndim else quantiles[:, 0]
+
+    def forecast(self, X: Any) -> PredictiveRows:
+        """The forecasts of rows as distributions of credo, in the target's own units.
+
+        Arguments:
+            X: rows.
+        """
+        rows = self._ask(X, tiles.whole)
+        like = jax.eval_shape(lambda: jax.vmap(lambda row: row.mean)(rows))
+        location, scale = (jnp.full(like.shape, one, like.dtype) for one in self._trainer.location_scale)
+        return PredictiveRows(Rescaled(rows, location, scale))
+
+    def log_score(self, X: Any, y: ArrayLike) -> float:
+        """The mean log density of the targets of rows, in nats and in the target's own units.
+
+        Arguments:
+            X: rows.
+            y: their targets (n,).
+        """
+        check_is_fitted(self)
+        location, scale = self._trainer.location_scale
+        away = np.clip((np.asarray(y, float) - location) / scale, -FARTHEST, FARTHEST)
+        return float(np.mean(np.asarray(self._ask(X, tiles.log_prob, away), float)) - np.log(scale))
+
+    def _quantiles(self, X: Any, levels: tuple[float, ...]) -> NDArray[np.float64]:
+        quantiles = np.asarray(self._ask(X, tiles.quantiles, None, levels), float)
+        location, scale = self._trainer.location_scale
+        return np.asarray(location + scale * quantiles, float)
+
+    def _class_count(self) -> int:
+        return 0
+
+    def _encode_targets(self, y: np.ndarray, classes: Any, *, online: bool) -> np.ndarray:
+        return np.asarray(y, float)
+
+
+def _require_probabilities(field: str, value: ArrayLike) -> np.ndarray:
+    """Probabilities as an array, or a sentence."""
+    numbers = np.asarray(value)
+    if numbers.dtype.kind not in "fiu" or not ((numbers > 0) & (numbers < 1)).all() or numbers.ndim > 1:
+        raise CredoError(f"{field} must be above 0 and below 1; got {value!r}.", field=field)
+    return numbers.astype(float)

@@ -1,0 +1,112 @@
+"""Estimators of scikit-learn in files: parameters and columns as JSON, and the state as arrays."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from credo.core.errors import CredoError, FormatError
+from credo.learners import Learner
+from credo.sessions import trainer_storage
+from credo.sessions.trainer import Trainer
+from credo.streams import checkpoint
+
+__all__ = ["read", "write"]
+
+FORMAT = 1
+"""The number of the format; it grows when older readers could misread a file."""
+
+
+def write(path: str | os.PathLike[str], estimator: Any) -> Path:
+    """Write a fitted estimator to a file, completely or not at all.
+
+    Arguments:
+        path: the file.
+        estimator: an `OnlineClassifier` or `OnlineRegressor`.
+
+    Raises:
+        DataError: the file cannot be written.
+        CredoError: a class label or a parameter cannot be saved.
+    """
+    trainer: Trainer = estimator._trainer
+    classes = getattr(estimator, "classes_", None)
+    names = getattr(estimator, "feature_names_in_", None)
+    meta = {
+        "estimator": FORMAT,
+        "kind": type(estimator).__name__,
+        "parameters": _parameters(estimator),
+        "columns": list(estimator._columns),
+        "named": names is not None,
+        "mixed": estimator._mixed,
+        "classes": None if classes is None else _labels(classes),
+        "trainer": trainer_storage.summary(trainer),
+    }
+    return checkpoint.save(
+        path, trainer.learner, trainer.belief, meta=meta, arrays=trainer_storage.arrays(trainer)
+    )
+
+
+def read(path: str | os.PathLike[str], kind: type[Any], learner: Learner[Any] | None) -> Any:
+    """Read an estimator back.
+
+    Arguments:
+        path: a file that `write` wrote.
+        kind: the class of the estimator.
+        learner: what lends its functions; see `credo.load`.
+
+    Raises:
+        DataError: there is no such file.
+        FormatError: it is damaged, of another version, or holds something else.
+    """
+    saved = checkpoint.read(path, learner)
+    meta = saved.meta
+    if meta.get("estimator") != FORMAT:
+        author = (
+            "by another version of credo" if "estimator" in meta else "by a program that kept no estimator"
+        )
+        raise FormatError(f"{path} was saved {author}.")
+    if meta["kind"] != kind.__name__:
+        raise FormatError(f"{path} holds an {meta['kind']}; load it with credo.{meta['kind']}.load.")
+    try:
+        estimator = kind(**meta["parameters"])
+        trainer = trainer_storage.restore(meta["trainer"], saved.arrays, saved.learner, saved.belief)
+        if trainer.settings is None:
+            estimator.learner = trainer.learner
+        columns = tuple(meta["columns"])
+        if meta["classes"] is not None:
+            kept = meta["classes"]
+            estimator.classes_ = np.array(kept["labels"], dtype=np.dtype(kept["dtype"]))
+    except (KeyError, TypeError, ValueError) as error:
+        raise FormatError(f"{path} cannot be used: {error!s}") from None
+    estimator.n_features_in_ = len(columns)
+    if meta["named"]:
+        estimator.feature_names_in_ = np.array(columns, dtype=object)
+    estimator._columns, estimator._mixed, estimator._trainer = columns, bool(meta["mixed"]), trainer
+    return estimator
+
+
+def _parameters(estimator: Any) -> dict[str, Any]:
+    """The parameters as JSON data, without a learner of the user's, which is saved beside them."""
+    plain: dict[str, Any] = {}
+    for name, value in estimator.get_params(deep=False).items():
+        if name in ("learner", "params"):
+            continue
+        if isinstance(value, np.generic):
+            value = value.item()
+        known = value is None or isinstance(value, bool | int | float | str)
+        if not known and name == "random_state":
+            settings = estimator._trainer.settings
+            value = estimator._trainer.seed if settings is None else settings.seed
+        plain[name] = value if known or isinstance(value, int) else str(value)
+    return plain
+
+
+def _labels(classes: np.ndarray) -> dict[str, Any]:
+    labels = classes.tolist()
+    odd = [label for label in labels if not isinstance(label, bool | int | float | str)]
+    if odd:
+        raise CredoError(f"classes must be numbers or texts to be saved; got {odd[0]!r}.", field="classes")
+    return {"labels": labels, "dtype": classes.dtype.str}

@@ -1,0 +1,143 @@
+"""Compiled passes of a trainer: learn rows without scoring them, forecast few rows at the cost of few."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeAlias, TypeVar
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from credo.core.records import replace
+from credo.core.types import Array, PyTree
+from credo.core.verbs import verb
+from credo.learners import Info, Learner
+from credo.likelihoods import Predictive
+
+__all__ = [
+    "CHUNK",
+    "TILE",
+    "Ask",
+    "forecast_tiles",
+    "learn_chunk",
+    "log_prob",
+    "moments",
+    "probs",
+    "quantiles",
+    "whole",
+]
+
+B = TypeVar("B")
+
+CHUNK, TILE = 256, 16
+"""The most rows of a compiled call, and the rows of a tile. Forecasts are computed a whole tile at a time:
+the bits of a row in single precision depend on how many rows are computed together."""
+
+Ask: TypeAlias = Callable[[Predictive, Array, Array], PyTree]
+"""What is asked of the forecast of a row: a function of the forecast, of the row's own number, and of the
+probabilities of quantiles. It is part of the compiled program, so define it once."""
+
+
+def probs(predictive: Predictive, y: Array, levels: Array) -> PyTree:
+    """The class probabilities (C,)."""
+    return predictive.probs
+
+
+def moments(predictive: Predictive, y: Array, levels: Array) -> PyTree:
+    """The mean and the standard deviation."""
+    return predictive.mean, predictive.sd
+
+
+def quantiles(predictive: Predictive, y: Array, levels: Array) -> PyTree:
+    """The quantiles (L,)."""
+    return predictive.quantile(levels)
+
+
+def log_prob(predictive: Predictive, y: Array, levels: Array) -> PyTree:
+    """The log probability of the row's own number, a target or the number of a class."""
+    return predictive.log_prob(y)
+
+
+def whole(predictive: Predictive, y: Array, levels: Array) -> PyTree:
+    """The forecast itself."""
+    return predictive
+
+
+@verb(static=("collect",))
+def learn_chunk(
+    learner: Learner[B],
+    belief: B,
+    xs: np.ndarray,
+    ys: np.ndarray,
+    weights: np.ndarray,
+    count: np.int32,
+    key: Array | None,
+    collect: Callable[[Any, Info], PyTree] | None,
+) -> tuple[B, Info]:
+    """Learn the first rows of a chunk, in order. The bits do not depend on how rows are cut into chunks.
+
+    Arguments:
+        learner, belief: the learner and the belief to start from.
+        xs, ys, weights: the rows (N, ...), (N,) and (N,).
+        count: how many of them are real, which come first.
+        key: the key of learners that draw.
+        collect: what takes the place of the `extras` of each `Info`: a function of the belief and the `Info`.
+
+    Returns:
+        The belief, and the infos of the N rows.
+    """
+
+    def one(belief: B, index: Array) -> tuple[B, Info]:
+        x, y, weight = (jnp.asarray(rows)[index] for rows in (xs, ys, weights))
+        new, info = learner.step(belief, x, y, weight=weight, key=key)
+        return new, replace(info, extras=None if collect is None else collect(new, info))
+
+    def write(index: Array, state: tuple[B, Info]) -> tuple[B, Info]:
+        belief, info = one(state[0], index)
+        return belief, jax.tree.map(lambda rows, row: rows.at[index].set(row), state[1], info)
+
+    shapes = jax.eval_shape(one, belief, jnp.zeros((), jnp.int32))[1]
+    blank = jax.tree.map(lambda row: jnp.zeros((len(xs), *row.shape), row.dtype), shapes)
+    state: tuple[B, Info] = jax.lax.fori_loop(0, jnp.asarray(count, jnp.int32), write, (belief, blank))
+    return state
+
+
+@verb(static=("ask",))
+def forecast_tiles(
+    learner: Learner[B],
+    belief: B,
+    xs: np.ndarray,
+    ys: np.ndarray,
+    levels: np.ndarray,
+    count: np.int32,
+    ask: Ask,
+) -> PyTree:
+    """Forecast the first rows of a chunk, as many tiles as they take. The bits do not depend on their number.
+
+    Arguments:
+        learner, belief: the learner that forecasts, and its belief.
+        xs, ys: the rows (N, ...) and their own numbers (N,), with N a multiple of `TILE`.
+        levels: the probabilities of quantiles (L,).
+        count: how many rows are real, which come first.
+        ask: what is asked of each forecast.
+
+    Returns:
+        The answers, with a leading axis N.
+    """
+
+    def tile(index: Array) -> PyTree:
+        part = (jax.lax.dynamic_slice_in_dim(jnp.asarray(rows), index * TILE, TILE) for rows in (xs, ys))
+        return jax.vmap(lambda x, y: ask(learner.forecast(belief, x), y, jnp.asarray(levels)))(*part)
+
+    def write(index: Array, answers: PyTree) -> PyTree:
+        return jax.tree.map(
+            lambda rows, part: jax.lax.dynamic_update_slice_in_dim(rows, part, index * TILE, 0),
+            answers,
+            tile(index),
+        )
+
+    shapes = jax.eval_shape(tile, jnp.zeros((), jnp.int32))
+    blank = jax.tree.map(lambda part: jnp.zeros((len(xs), *part.shape[1:]), part.dtype), shapes)
+    tiles = (jnp.asarray(count, jnp.int32) + (TILE - 1)) // TILE
+    return jax.lax.fori_loop(0, tiles, write, blank)

@@ -1,0 +1,299 @@
+"""Learning from rows that are not scored, by their whole batch or one after the other, and forecasts."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import jax
+import numpy as np
+
+from credo.adapt import Hypotheses, Resettable
+from credo.core.errors import DataError
+from credo.core.types import Array, PyTree
+from credo.learners import Info, Learner
+from credo.sessions import tiles
+from credo.sessions.assembly import Belief, build
+from credo.sessions.change_steps import collect
+from credo.sessions.passes import pad
+from credo.sessions.recovery import Recovery
+from credo.sessions.settings import Settings
+from credo.sessions.targets import SCALER, WARMUP
+from credo.sessions.tiles import CHUNK, Ask
+from credo.tables import Chunk, Encoder, Moments, Schema
+from credo.tables.scaling import known_spread
+
+__all__ = ["Trainer"]
+
+
+class Trainer:
+    """What learns from the rows of a table without scoring them: a learner with all scaling around it.
+
+    A `Session` scores each row before it learns from it. A trainer leaves that out, takes weights, and can
+    standardise by a whole batch of rows. Its targets are numbers or class numbers, apart from the rows.
+
+    Arguments:
+        schema: what the columns mean; its target is not used.
+        clip: the largest size of a standardised number.
+        classes: the number of classes, 0 for a regression.
+        settings: the settings of the learner; None for a learner built elsewhere.
+        learner, prior: a learner built elsewhere, and its prior belief. Its rows have no feature for missing
+            cells that columns share.
+        seed: the seed of learners that draw; None for one that draws nothing.
+
+    Attributes:
+        belief: the belief so far.
+        units: whether the units of the targets are known. They are after a batch, and after `WARMUP` targets
+            that differ. Until then targets wait, and are learned at once when the units are known.
+        seen: how many rows there were, those that wait among them.
+        log_evidence: the sum of the log evidences of rows, times their weights, in the target's own units.
+        changes: the rows, from 1, at which a change was reported.
+        refused: how many rows were refused, since the belief would not have been finite.
+
+    Raises:
+        DataError: the learner takes rows of another number of inputs.
+
+    Example:
+        >>> from credo.sessions import Options, resolve
+        >>> from credo.tables.schema import ColumnSpec, TargetSpec
+        >>> schema = Schema(TargetSpec("y", "regression"), (ColumnSpec("a", "numeric"),))
+        >>> settings = resolve(Options(model="linear"), "regression", (2,), 0)
+        >>> trainer, x = Trainer(schema, 3.0, 0, settings), np.arange(30.0)
+        >>> rows, y = [trainer.encoder.prepare_numbers(x[:, None])], 5.0 * x
+        >>> trainer.standardise(rows, y)
+        >>> trainer.learn(rows, y, online=False)
+        >>> location, scale = trainer.location_scale
+        >>> abs(location + scale * float(trainer.forecast(rows, tiles.moments)[0][10]) - 50.0) < 1.0
+        True
+    """
+
+    def __init__(
+        self,
+        schema: Schema,
+        clip: float,
+        classes: int,
+        settings: Settings | None = None,
+        *,
+        learner: Learner[Any] | None = None,
+        prior: Any = None,
+        seed: int | None = None,
+    ) -> None:
+        self.encoder, self.classes = Encoder(schema, clip=clip), classes
+        self.settings, self.seed = settings, seed
+        self.features = schema.features
+        self._prior = prior
+        if settings is not None:
+            self.learner, self.belief = build(settings, (len(self.features),), classes)
+        else:
+            assert learner is not None
+            self.features = tuple(one for column in schema.columns for one in column.features)
+            self.learner, self.belief = learner, prior
+            self._require_fit()
+        self.inputs = self.encoder.initial()
+        self.scaler = SCALER.initial()
+        self.units = classes > 0
+        self.waiting = (np.zeros((0, len(self.features)), np.float32), np.zeros(0), np.zeros(0))
+        self.seen, self.refused, self.log_evidence = 0, 0, 0.0
+        self.changes: tuple[int, ...] = ()
+        self.recovery = Recovery()
+
+    def copy(self) -> Trainer:
+        """A trainer that goes on from here, of which this one sees nothing."""
+        other = copy.copy(self)
+        recovery = self.recovery
+        other.recovery = Recovery(recovery.rows, recovery.streak, recovery.seen)
+        return other
+
+    def standardise(self, rows: Iterable[Chunk], y: np.ndarray, weights: np.ndarray | None = None) -> None:
+        """Take the moments of a whole batch, by which its rows and targets are then standardised.
+
+        Arguments:
+            rows: the rows, in chunks.
+            y: their targets (n,), numbers or class numbers.
+            weights: their weights (n,), above 0; None for 1.
+        """
+        for chunk, part in self._chunks(rows):
+            some = None if weights is None else weights[part]
+            self.inputs = self._encode(chunk, True, some)[0]
+        if not self.classes:
+            self.scaler, _ = SCALER.encode(self.scaler, y, weights=weights)
+            self.units = True
+
+    def learn(
+        self,
+        rows: Iterable[Chunk],
+        y: np.ndarray,
+        weights: np.ndarray | None = None,
+        *,
+        online: bool = True,
+        again: bool = False,
+    ) -> None:
+        """Learn rows, in order.
+
+        Arguments:
+            rows: the rows, in chunks.
+            y: their targets (n,), numbers or class numbers.
+            weights: their weights (n,), above 0; None for 1.
+            online: whether each row is standardised by the rows before it; otherwise by those of the batch.
+            again: whether the rows were learned before, so that they count neither as seen nor as evidence.
+
+        Raises:
+            DataError: a cell is not of the kind of its column; nothing can be learned from its chunk.
+        """
+        for chunk, part in self._chunks(rows):
+            some = None if weights is None else weights[part]
+            after, x = self._encode(chunk, online, some)
+            before = self.seen, self.log_evidence, self.changes
+            if self.classes:
+                self._learn_rows(x, y[part].astype(np.int32), some, self.seen)
+            else:
+                self._learn_numbers(x, y[part], some, online)
+            self.inputs = after
+            self.seen += len(x)
+            if again:
+                self.seen, self.log_evidence, self.changes = before
+
+    def _learn_numbers(self, x: np.ndarray, y: np.ndarray, weights: np.ndarray | None, online: bool) -> None:
+        before = self.scaler
+        self.scaler, scaling = SCALER.encode(before, y, learn=online, weights=weights)
+        first = 0
+        if not self.units:
+            first = int(np.argmax(scaling.known)) if scaling.known.any() else len(y)
+            early = min(first, max(0, WARMUP - int(before.rows)))
+            rows = (x[:early], y[:early], np.ones(early) if weights is None else weights[:early])
+            (x0, y0, w0), (x1, y1, w1) = self.waiting, rows
+            self.waiting = (np.concatenate([x0, x1]), np.concatenate([y0, y1]), np.concatenate([w0, w1]))
+            if first == len(y):
+                return
+            some = None if weights is None else weights[:first]
+            moments = SCALER.encode(before, y[:first], weights=some)[0] if first else before
+            self._learn_waiting(moments)
+        rest = None if weights is None else weights[first:]
+        self._learn_rows(x[first:], scaling.z[first:], rest, self.seen + first, scaling.scale[first:])
+
+    def _learn_waiting(self, moments: Moments) -> None:
+        """Learn the rows that say in which units the targets are."""
+        x, y, weights = self.waiting
+        self.waiting, self.units = (x[:0], y[:0], weights[:0]), True
+        scaling = SCALER.encode(moments, y, learn=False)[1]
+        self._learn_rows(x, scaling.z, weights, 0, scaling.scale)
+
+    def _learn_rows(
+        self,
+        x: np.ndarray,
+        y: np.ndarray,
+        weights: np.ndarray | None,
+        before: int,
+        scale: np.ndarray | None = None,
+    ) -> None:
+        """Learn encoded rows, of which the first is row `before` + 1."""
+        weights = np.ones(len(x)) if weights is None else weights
+        y = y if self.classes else y.astype(np.float32)
+        for start in range(0, len(x), CHUNK):
+            part = slice(start, start + CHUNK)
+            info = self._learn_chunk(x[part], y[part], weights[part].astype(np.float32))
+            evidence = np.asarray(info.log_evidence, float)
+            evidence = evidence if scale is None else evidence - np.log(scale[part])
+            used = np.asarray(info.ok)
+            self.log_evidence += float(np.sum((weights[part] * evidence)[used]))
+            self.refused += int((~used).sum())
+            if info.extras is not None:
+                rows = before + start + 1 + np.flatnonzero(info.extras.alarm)
+                self.changes += tuple(rows.tolist())
+
+    def _learn_chunk(self, x: np.ndarray, y: np.ndarray, weights: np.ndarray) -> Info:
+        reports = collect if isinstance(self.belief, Hypotheses | Resettable) else None
+
+        def learn(belief: Belief, start: int) -> tuple[Belief, None, Info]:
+            count = len(x) - start
+            rows = pad(x[start:], CHUNK), pad(y[start:], CHUNK), pad(weights[start:], CHUNK)
+            belief, info = tiles.learn_chunk(self.learner, belief, *rows, np.int32(count), self._key, reports)
+            return belief, None, jax.tree.map(lambda leaf: np.asarray(leaf)[:count], info)
+
+        self.belief, _, info = self.recovery.learn(learn, self.belief, lambda: self.prior, len(x))
+        return info
+
+    def forecast(
+        self, rows: Iterable[Chunk], ask: Ask, y: np.ndarray | None = None, levels: tuple[float, ...] = (0.5,)
+    ) -> Any:
+        """Forecast rows. Nothing is learned.
+
+        Arguments:
+            rows: the rows, in chunks.
+            ask: what is asked of each forecast, in units of the standardised target.
+            y: a number of each row that `ask` is given, standardised as the targets are; None for 0.
+            levels: the probabilities that `ask` is given.
+
+        Returns:
+            The answers, with a leading axis N.
+
+        Raises:
+            DataError: a cell is not of the kind of its column.
+        """
+        answers: list[PyTree] = []
+        present = self._present()
+        probabilities = np.asarray(levels, np.float32)
+        for chunk, part in self._chunks(rows):
+            x = self._encode(chunk, False, None)[1]
+            own = np.zeros(len(x)) if y is None else y[part]
+            own = own.astype(np.int32 if self.classes else np.float32)
+            for start in range(0, len(x), CHUNK):
+                some, one = x[start : start + CHUNK], own[start : start + CHUNK]
+                count = np.int32(len(some))
+                columns = pad(some, CHUNK), pad(one, CHUNK), probabilities
+                answer = tiles.forecast_tiles(self.learner, present, *columns, count, ask)
+                answers.append(jax.tree.map(lambda leaf, count=count: np.asarray(leaf)[:count], answer))
+        return jax.tree.map(lambda *parts: np.concatenate(parts), *answers)
+
+    @property
+    def location_scale(self) -> tuple[float, float]:
+        """The mean and the spread of the targets so far, which are 0 and 1 of the standardised target."""
+        location, spread = self.scaler.mean()[0], self.scaler.sd()[0]
+        return float(location), float(spread) if known_spread(location, spread) else 1.0
+
+    @property
+    def prior(self) -> Any:
+        """The belief before any row."""
+        if self.settings is None:
+            return self._prior
+        return build(self.settings, (len(self.features),), self.classes)[1]
+
+    @property
+    def _key(self) -> Array | None:
+        return None if self.seed is None else jax.random.key(self.seed)
+
+    def _present(self) -> Belief:
+        """The belief, with the rows that still wait where their units can be guessed."""
+        if self.units or self.location_scale[1] == 1.0:
+            return self.belief
+        guess = self.copy()
+        guess._learn_waiting(self.scaler)
+        return guess.belief
+
+    def _chunks(self, rows: Iterable[Chunk]) -> Iterator[tuple[Chunk, slice]]:
+        start = 0
+        for chunk in rows:
+            yield chunk, slice(start, start + len(chunk))
+            start += len(chunk)
+
+    def _encode(self, chunk: Chunk, online: bool, weights: np.ndarray | None) -> tuple[Any, np.ndarray]:
+        after, x, _, report = self.encoder.encode(
+            self.inputs, chunk, online, need_target=False, weights=weights
+        )
+        if report.bad:
+            raise DataError(f"{report.bad[0]}.")
+        return after, x[:, : len(self.features)]
+
+    def _require_fit(self) -> None:
+        row = np.zeros(len(self.features), np.float32)
+        y = np.int32(0) if self.classes else np.float32(0)
+        try:
+            jax.eval_shape(lambda: self.learner.step(self.belief, row, y, key=self._key))
+        except Exception as error:
+            first = str(error).strip().splitlines()[0][:200] if str(error).strip() else type(error).__name__
+            raise DataError(
+                f"learner must take rows of {len(row)} inputs ({', '.join(self.features[:10])}"
+                f"{', ...' if len(row) > 10 else ''}); with such a row it says: {first.rstrip('.')}.",
+                field="learner",
+            ) from error

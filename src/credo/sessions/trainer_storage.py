@@ -1,0 +1,92 @@
+"""A trainer in a file, beside its learner and belief: what is fixed as JSON, and its state as arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import jax
+import numpy as np
+
+from credo.learners import Learner
+from credo.sessions.recovery import Recovery
+from credo.sessions.settings import Settings
+from credo.sessions.trainer import Trainer
+from credo.tables import EncoderState, Moments, Schema
+
+__all__ = ["arrays", "restore", "summary"]
+
+
+def summary(trainer: Trainer) -> dict[str, Any]:
+    """What is fixed, and the counts, as JSON data.
+
+    Arguments:
+        trainer: the trainer.
+    """
+    return {
+        "schema": trainer.encoder.schema.to_dict(),
+        "clip": trainer.encoder.clip,
+        "classes": trainer.classes,
+        "settings": None if trainer.settings is None else trainer.settings.to_dict(),
+        "seed": trainer.seed,
+        "units": trainer.units,
+        "seen": trainer.seen,
+        "refused": trainer.refused,
+        "log_evidence": trainer.log_evidence,
+        "changes": list(trainer.changes),
+        "recovery": trainer.recovery.to_dict(),
+    }
+
+
+def arrays(trainer: Trainer) -> dict[str, np.ndarray]:
+    """The moments, the rows that wait, and the prior of a learner that was built elsewhere.
+
+    Arguments:
+        trainer: the trainer.
+    """
+    parts: dict[str, dict[str, np.ndarray]] = {
+        "inputs": trainer.inputs.arrays(),
+        "scaler": trainer.scaler.arrays(),
+        "waiting": dict(zip("xyw", trainer.waiting, strict=True)),
+        "prior": {},
+    }
+    if trainer.settings is None:
+        leaves = jax.tree.leaves(trainer.prior)
+        parts["prior"] = {str(place): np.asarray(leaf) for place, leaf in enumerate(leaves)}
+    return {f"{part}/{name}": array for part, named in parts.items() for name, array in named.items()}
+
+
+def restore(
+    saved: Mapping[str, Any], named: Mapping[str, np.ndarray], learner: Learner[Any], belief: Any
+) -> Trainer:
+    """The trainer of which `summary` and `arrays` were saved.
+
+    Arguments:
+        saved, named: what they gave.
+        learner, belief: the learner and the belief.
+
+    Raises:
+        FormatError: something is missing, or of another kind.
+    """
+    parts: dict[str, dict[str, np.ndarray]] = {part: {} for part in ("inputs", "scaler", "waiting", "prior")}
+    for name, array in named.items():
+        part, _, rest = name.partition("/")
+        parts[part][rest] = array
+    settings = None if saved["settings"] is None else Settings.from_dict(saved["settings"])
+    prior = None
+    if settings is None:
+        leaves = [jax.numpy.asarray(parts["prior"][str(place)]) for place in range(len(parts["prior"]))]
+        prior = jax.tree.unflatten(jax.tree.structure(belief), leaves)
+    schema = Schema.from_dict(saved["schema"])
+    trainer = Trainer(
+        schema, saved["clip"], saved["classes"], settings, learner=learner, prior=prior, seed=saved["seed"]
+    )
+    trainer.learner, trainer.belief = learner, belief
+    trainer.inputs = EncoderState.from_arrays(parts["inputs"])
+    trainer.scaler = Moments.from_arrays(parts["scaler"])
+    x, y, weights = (parts["waiting"][name] for name in "xyw")
+    trainer.waiting = (np.asarray(x, np.float32), np.asarray(y, float), np.asarray(weights, float))
+    trainer.units, trainer.seen, trainer.refused = saved["units"], saved["seen"], saved["refused"]
+    trainer.log_evidence, trainer.changes = saved["log_evidence"], tuple(saved["changes"])
+    trainer.recovery = Recovery.from_dict(saved["recovery"], saved["seen"])
+    return trainer
