@@ -17,14 +17,18 @@ pytestmark = pytest.mark.bank
 
 @pytest.fixture
 def few_members() -> Iterator[None]:
-    """Three members in place of eleven, of both kinds of networks; the list itself has tests of its own."""
+    """A few members in place of eleven; the list itself has tests of its own.
+
+    Those for numbers share one program. Those for classes are of both kinds of networks.
+    """
+    linear = (
+        Member(Network("linear"), 0.0, 1.0, forgetting=0.97),
+        Member(Network("linear"), 1e-2, 16.0, 8.0, forgetting=0.9),
+    )
+    hidden = Member(Network("mlp", (3,)), 1e-4, 4.0, activation="tanh")
 
     def few(task: str, *_: Any) -> tuple[Member, ...]:
-        return (
-            Member(Network("linear"), 0.0, 1.0, forgetting=0.97),
-            Member(Network("linear"), 1e-2, 16.0, 8.0, forgetting=0.9),
-            Member(Network("mlp", (3,)), 1e-4, 4.0, activation="tanh"),
-        )
+        return linear if task == "regression" else (*linear, hidden)
 
     patch = pytest.MonkeyPatch()
     patch.setattr(assembly, "members_of", few)
