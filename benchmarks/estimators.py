@@ -208,7 +208,8 @@ def calls(scale: float) -> list[str]:
             us = each[name]
             ratio = "" if case.peer is None else f"{us / each[case.peer]:.2f}"
             cells = [name, f"{us:.2f}", f"{1e6 / us:,.0f}", f"{case.most or ''}", case.peer or "", ratio]
-            lines.append("| " + " | ".join([*cells, f"{case.ratio or ''}"]) + " |")
+            cells = [cell.replace("|", r"\|") for cell in [*cells, f"{case.ratio or ''}"]]
+            lines.append("| " + " | ".join(cells) + " |")
     return lines
 
 
