@@ -99,6 +99,15 @@ class RunningMoments:
         kind = self.values[..., 4]
         return RunningMoments(self.values.at[..., 4].set(jnp.where(kind > 0, STAYS, kind)))
 
+    def choose(self, scaled: ArrayLike) -> RunningMoments:
+        """The same moments, of which those of some columns are learned, and the other columns pass.
+
+        Arguments:
+            scaled: which columns are learned (D,).
+        """
+        kind = jnp.where(jnp.asarray(scaled), LEARNS, PASSES).astype(self.values.dtype)
+        return RunningMoments(self.values.at[..., 4].set(kind))
+
     @property
     def count(self) -> Array:
         """The number of entries (D,)."""

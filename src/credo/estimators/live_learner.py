@@ -127,8 +127,8 @@ class LiveLearner:
         learner, arguments = begin(self.extent, inputs, classes)
         if inputs != self.inputs or _outputs_differ(self.extent, inputs, self.classes, classes):
             belief = learner.widen(belief, scaled=np.asarray(wanted), **arguments)
-        if belief.scaled is not None:
-            belief = replace(belief, scaled=jnp.asarray(wanted))
+        if belief.inputs is not None:
+            belief = replace(belief, inputs=belief.inputs.choose(wanted))
         self.inputs, self.classes, self._scaled = inputs, classes, wanted
         self.hold(belief)
 
