@@ -128,10 +128,13 @@ def river_cases(rows: Rows, numbers: list[float], labels: list[bool]) -> dict[st
     from river import linear_model, preprocessing
 
     logistic: Any = preprocessing.StandardScaler() | linear_model.LogisticRegression()
-    bayesian: Any = preprocessing.StandardScaler() | linear_model.BayesianLinearRegression()
+    bayesian: list[Any] = [
+        preprocessing.StandardScaler() | linear_model.BayesianLinearRegression() for _ in range(2)
+    ]
     return {
         LOGISTIC: Case(learning(logistic, rows, labels), len(rows)),
-        BAYESIAN: Case(serving(bayesian, rows, numbers), len(rows)),
+        BAYESIAN: Case(serving(bayesian[0], rows, numbers), len(rows)),
+        SPREAD: Case(serving(bayesian[1], rows, numbers, spread=True), len(rows)),
     }
 
 
@@ -140,28 +143,29 @@ def one_row(count: int) -> dict[str, Case]:
     x, y, label = data(count)
     rows, numbers, labels = dicts(x), y.tolist(), label.tolist()
     classifier = credo.RiverClassifier("linear", posterior="full")
-    known = credo.RiverRegressor("linear", posterior="full", noise_var=1.0)
-    learned = credo.RiverRegressor("linear", posterior="full")
-    serving_known = credo.RiverRegressor("linear", posterior="full", noise_var=1.0)
-    serving_learned = credo.RiverRegressor("linear", posterior="full")
-    return river_cases(rows, numbers, labels) | {
+    cases = river_cases(rows, numbers, labels) | {
         "RiverClassifier.learn_one": Case(learning(classifier, rows, labels), count, LOGISTIC, 20, 2.0),
-        "RiverRegressor.learn_one, known noise": Case(
-            learning(known, rows, numbers), count, LOGISTIC, 20, 2.0
-        ),
-        "RiverRegressor.learn_one, learned noise": Case(
-            learning(learned, rows, numbers), count, LOGISTIC, 20, 2.0
-        ),
         "RiverClassifier.predict_proba_one": Case(
             predicting(classifier.predict_proba_one, rows), count, None, 25
         ),
-        "RiverRegressor, predict with_dist and learn, known noise": Case(
-            serving(serving_known, rows, numbers), count, BAYESIAN, None, 1.3
-        ),
-        "RiverRegressor, predict with_dist and learn, learned noise": Case(
-            serving(serving_learned, rows, numbers), count, BAYESIAN, None, 1.3
-        ),
     }
+    for noise, noise_var in {"known": 1.0, "learned": None}.items():
+
+        def build(noise_var: float | None = noise_var) -> Any:
+            return credo.RiverRegressor("linear", posterior="full", noise_var=noise_var)
+
+        cases |= {
+            f"RiverRegressor.learn_one, {noise} noise": Case(
+                learning(build(), rows, numbers), count, LOGISTIC, 20, 2.0
+            ),
+            f"RiverRegressor, predict_one and learn_one, {noise} noise": Case(
+                serving(build(), rows, numbers), count, BAYESIAN, None, 1.3
+            ),
+            f"RiverRegressor, predict_one with_dist and learn_one, {noise} noise": Case(
+                serving(build(), rows, numbers, spread=True), count, SPREAD, None, 1.3
+            ),
+        }
+    return cases
 
 
 def many_rows(count: int) -> dict[str, Case]:
@@ -204,7 +208,8 @@ def calls(scale: float) -> list[str]:
             us = each[name]
             ratio = "" if case.peer is None else f"{us / each[case.peer]:.2f}"
             cells = [name, f"{us:.2f}", f"{1e6 / us:,.0f}", f"{case.most or ''}", case.peer or "", ratio]
-            lines.append("| " + " | ".join([*cells, f"{case.ratio or ''}"]) + " |")
+            cells = [cell.replace("|", r"\|") for cell in [*cells, f"{case.ratio or ''}"]]
+            lines.append("| " + " | ".join(cells) + " |")
     return lines
 
 

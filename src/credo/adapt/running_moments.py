@@ -43,15 +43,15 @@ class RunningMoments:
 
     Attributes:
         values: five numbers a column (D, 5), in one array, which costs a compiled program less than five: the
-            count n of entries; the mean, 0 before the first entry; what is left of the mean after rounding;
-            the mean squared distance from the mean; and 0 for a column that passes as it comes, 1 for one
-            whose moments are learned, and 2 for one whose moments stay.
+            count n of entries, up to 2^24, after which the oldest fade; the mean, 0 before the first entry;
+            what is left of the mean after rounding; the mean squared distance from the mean; and 0 for a
+            column that passes as it comes, 1 for one whose moments are learned, 2 for one whose moments stay.
 
     Example:
         >>> moments = RunningMoments.empty((), float)
         >>> for x in (1.0, 3.0, 8.0):
         ...     moments = moments.observe(jnp.asarray(x))
-        >>> float(moments.location), round(float(moments.sd), 3)
+        >>> float(moments.mean), round(float(moments.sd), 3)
         (4.0, 3.606)
     """
 
@@ -98,6 +98,15 @@ class RunningMoments:
         """The same moments, which stay as they are."""
         kind = self.values[..., 4]
         return RunningMoments(self.values.at[..., 4].set(jnp.where(kind > 0, STAYS, kind)))
+
+    def choose(self, scaled: ArrayLike) -> RunningMoments:
+        """The same moments, of which those of some columns are learned, and the other columns pass.
+
+        Arguments:
+            scaled: which columns are learned (D,).
+        """
+        kind = jnp.where(jnp.asarray(scaled), LEARNS, PASSES).astype(self.values.dtype)
+        return RunningMoments(self.values.at[..., 4].set(kind))
 
     @property
     def count(self) -> Array:

@@ -19,7 +19,7 @@ from credo.learners import Info
 from credo.likelihoods import Predictive
 from credo.streams import Pack, pack
 
-__all__ = ["Answer", "LiveLearner", "expected_value", "class_probabilities"]
+__all__ = ["Answer", "LiveLearner", "class_probabilities", "expected_value", "law_and_moments"]
 
 CHUNK = 512
 """The rows of a compiled call of many rows; fewer cost as many as there are."""
@@ -39,6 +39,11 @@ def expected_value(predictive: Predictive) -> Array:
 def class_probabilities(predictive: Predictive) -> Array:
     """The probabilities of a forecast of classes."""
     return predictive.probs
+
+
+def law_and_moments(predictive: Predictive) -> tuple[Predictive, Array, Array]:
+    """A forecast of numbers, its mean and its standard deviation."""
+    return predictive, predictive.mean, predictive.sd
 
 
 @functools.lru_cache(maxsize=32)
@@ -122,8 +127,8 @@ class LiveLearner:
         learner, arguments = begin(self.extent, inputs, classes)
         if inputs != self.inputs or _outputs_differ(self.extent, inputs, self.classes, classes):
             belief = learner.widen(belief, scaled=np.asarray(wanted), **arguments)
-        if belief.scaled is not None:
-            belief = replace(belief, scaled=jnp.asarray(wanted))
+        if belief.inputs is not None:
+            belief = replace(belief, inputs=belief.inputs.choose(wanted))
         self.inputs, self.classes, self._scaled = inputs, classes, wanted
         self.hold(belief)
 
@@ -176,10 +181,10 @@ class LiveLearner:
         ]
         return np.concatenate(parts)
 
-    def predictive(self, x: np.ndarray) -> Predictive:
-        """The whole forecast of a row."""
-        live = self._live
-        return live.learner.forecast(live.learner.predict(live.belief), x)
+    def predictive(self, x: np.ndarray) -> tuple[Predictive, float, float]:
+        """The whole forecast of a row, its mean and its standard deviation."""
+        answer: tuple[Predictive, float, float] = self._live.forecast(x, answer=law_and_moments)
+        return answer
 
     def inputs_of(self, x: np.ndarray) -> np.ndarray:
         """A row as the learner inside sees it (inputs,)."""

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Sequence
+
 import jax
 import jax.numpy as jnp
 from river import proba
 
+from credo.core.types import ArrayLike
 from credo.likelihoods import Predictive
 
 __all__ = ["RiverForecast"]
@@ -19,6 +23,7 @@ class RiverForecast(proba.base.ContinuousDistribution):  # type: ignore[misc]
         origin: what is added to it.
         n_samples: how many rows it was learned from.
         seed: the seed of `sample`.
+        moments: the mean and the standard deviation of `predictive`, where they are known already.
 
     Example:
         >>> import credo
@@ -30,22 +35,34 @@ class RiverForecast(proba.base.ContinuousDistribution):  # type: ignore[misc]
     """
 
     def __init__(
-        self, predictive: Predictive, origin: float, n_samples: int, seed: int | None = None
+        self,
+        predictive: Predictive,
+        origin: float,
+        n_samples: int,
+        seed: int | None = None,
+        moments: Sequence[float] | None = None,
     ) -> None:
         super().__init__(seed)
-        self.predictive = predictive
+        self._predictive = predictive
         self.origin = origin
         self._count = n_samples
+        self._moments = moments
+
+    @functools.cached_property
+    def predictive(self) -> Predictive:
+        """The forecast of the target less the origin, with arrays for its numbers."""
+        arrays: Predictive = jax.tree.map(_array, self._predictive)
+        return arrays
 
     @property
     def mean(self) -> float:
         """The expected target."""
-        return float(self.predictive.mean) + self.origin
+        return float(self.predictive.mean if self._moments is None else self._moments[0]) + self.origin
 
     @property
     def sd(self) -> float:
         """The standard deviation."""
-        return float(self.predictive.sd)
+        return float(self.predictive.sd if self._moments is None else self._moments[1])
 
     @property
     def mu(self) -> float:
@@ -109,3 +126,7 @@ class RiverForecast(proba.base.ContinuousDistribution):  # type: ignore[misc]
 
     def __repr__(self) -> str:
         return f"RiverForecast({self})"
+
+
+def _array(leaf: ArrayLike) -> jax.Array:
+    return jnp.asarray(leaf, jnp.float32) if isinstance(leaf, float) else jnp.asarray(leaf)

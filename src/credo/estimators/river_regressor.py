@@ -134,7 +134,8 @@ class RiverRegressor(RiverEstimator, base.MiniBatchRegressor):  # type: ignore[m
                 raise CredoError("with_dist=True needs a row that was learned from.", field="with_dist")
             return 0.0
         if with_dist:
-            return RiverForecast(self._live.predictive(row), self._origin, self._live.rows)
+            predictive, *moments = self._live.predictive(row)
+            return RiverForecast(predictive, self._origin, self._live.rows, moments=moments)
         mean: float = self._live.forecast(row)
         return mean + self._origin
 

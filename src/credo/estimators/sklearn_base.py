@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 from pathlib import Path
 from typing import Any, Self
@@ -208,8 +209,10 @@ def _around(
                 "leave one of the two out.",
                 field=name,
             )
-    var = {} if given["prior_var"] is None else {"var": given["prior_var"]}
-    prior = learner.init(params, **var)
+    known: dict[str, Any] = {} if given["prior_var"] is None else {"var": given["prior_var"]}
+    if "size" in inspect.signature(learner.init).parameters:  # a wrapper that must know the inputs
+        known["size"] = sum(len(column.features) for column in schema.columns)
+    prior = learner.init(params, **known)
     return Trainer(schema, CLIP, classes, learner=learner, prior=prior, seed=seed)
 
 

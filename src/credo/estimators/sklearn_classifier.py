@@ -52,11 +52,11 @@ class OnlineClassifier(ClassifierMixin, OnlineEstimator):  # type: ignore[misc]
         changes_: the rows, from 1, at which the drift reported a change.
 
     Example:
-        >>> from sklearn.datasets import load_iris
-        >>> X, y = load_iris(return_X_y=True)
+        >>> from sklearn.datasets import load_breast_cancer
+        >>> X, y = load_breast_cancer(return_X_y=True)
         >>> classifier = OnlineClassifier("linear", drift="none").fit(X, y)
         >>> classifier.score(X, y) > 0.9, classifier.predict_proba(X[:2]).shape
-        (True, (2, 3))
+        (True, (2, 2))
     """
 
     _numbers = False

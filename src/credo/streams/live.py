@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import threading
 from collections import deque
@@ -108,6 +109,16 @@ def _with_report(words: Array, report: Array) -> Array:
     """The words of a belief with those of an info behind them."""
     room = jax.numpy.zeros(_REPORT - report.shape[0], words.dtype)
     return jax.numpy.concatenate([words, report, room])
+
+
+@functools.lru_cache(maxsize=256)
+def _packer(layout: WordLayout) -> Callable[[PyTree], Parts]:
+    return jax.jit(layout.pack)
+
+
+@functools.lru_cache(maxsize=256)
+def _unpacker(layout: WordLayout) -> Callable[[Parts], Any]:
+    return jax.jit(layout.unpack)
 
 
 @functools.lru_cache(maxsize=256)
@@ -229,8 +240,8 @@ class Pack(Generic[B]):
         setting, start = jax.tree.map(jax.numpy.asarray, ((learner, data), belief))
         self._learner = learner
         self._form = _Form(WordLayout.of(setting), WordLayout.of(start), kind, answer, method, samples)
-        self._setting = jax.jit(self._form.setting.pack)(setting)
-        words, others = jax.jit(self._form.state.pack)(start)
+        self._setting = _packer(self._form.setting)(setting)
+        words, others = _packer(self._form.state)(start)
         # A step gives its arrays away, so these are the pack's own. With them lies the last row's info.
         own = tuple(other.copy() for other in others)
         self._last: deque[_Last] = deque([(_with_report(words, words[:0]), own, ())], maxlen=1)
@@ -248,15 +259,16 @@ class Pack(Generic[B]):
         with self._lock:
             words, others, _ = self._last[0]
             own = tuple(other.copy() for other in others)
-        belief: B = jax.jit(self._form.state.unpack)((words, own))
+        belief: B = _unpacker(self._form.state)((words, own))
         return belief
 
-    def forecast(self, x: PyTree, *, dt: float | None = None) -> Any:
+    def forecast(self, x: PyTree, *, dt: float | None = None, answer: Answer | None = None) -> Any:
         """Forecast the observation at x, before it is learned. Nothing changes.
 
         Arguments:
             x: one row of inputs: numbers, NumPy arrays, or a tree of them.
             dt: the time since the latest row; None means 1.
+            answer: what is asked instead of the pack's own `answer`, for this row.
 
         Returns:
             What `answer` gives for the predictive, with numbers for scalars and NumPy arrays for others.
@@ -264,7 +276,7 @@ class Pack(Generic[B]):
         Raises:
             CredoError: x holds no numbers, or dt is below 0.
         """
-        leaves, program = self._program((x, dt), _forecaster)
+        leaves, program = self._program((x, dt), _forecaster, answer)
         with self._lock:
             words, others, _ = self._last[0]
             answer = np.asarray(program.compiled(self._setting, words, others, program.write(leaves)))
@@ -315,18 +327,22 @@ class Pack(Generic[B]):
         self._last.extend(map(program.compiled, [self._setting], [words], [others], [row]))
 
     def _program(
-        self, row: tuple[PyTree, ...], build: Callable[[_Form, WordLayout], _Built]
+        self,
+        row: tuple[PyTree, ...],
+        build: Callable[[_Form, WordLayout], _Built],
+        answer: Answer | None = None,
     ) -> tuple[list[ArrayLike], _Program]:
         """The leaves of a row, and the program for rows like it."""
         leaves, treedef = jax.tree_util.tree_flatten(row)
         kinds = [kind_of(leaf) for leaf in leaves]
-        program = self._programs.get((treedef, *kinds))
+        program = self._programs.get((answer, treedef, *kinds))
         if row[-1] is not None:
             require_nonnegative("dt", row[-1])
         if program is None:
             shapes = jax.tree.unflatten(treedef, [shape_of(leaf) for leaf in leaves])
             layout = WordLayout.of(shapes, large=_NEVER)
-            compiled, answer = build(self._form, layout)
-            program = _Program(compiled, WordWriter(layout), WordReader(answer))
-            self._programs[treedef, *kinds] = program
+            form = self._form if answer is None else dataclasses.replace(self._form, answer=answer)
+            compiled, report = build(form, layout)
+            program = _Program(compiled, WordWriter(layout), WordReader(report))
+            self._programs[answer, treedef, *kinds] = program
         return leaves, program
