@@ -15,7 +15,6 @@ from tests.streams.setups import bitwise
 import credo
 from credo.adapt import ChangeProbability, ChangeTimes, Experts, RunLength, SoftReset, WeightedPast
 
-
 # what their neighbours in the table go through, too
 ALIKE = ("moments", "map", "experts in run length")
 
