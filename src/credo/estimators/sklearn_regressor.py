@@ -35,8 +35,9 @@ class OnlineRegressor(RegressorMixin, OnlineEstimator):  # type: ignore[misc]
     are, and are learned from after that; forecasts before take the rows so far for all.
 
     Arguments:
-        model, posterior, method, curvature, drift, prior_var, learning_rate, iterations, budget, passes,
-            random_state, learner, params: see `OnlineClassifier`. A learner is given standardised targets.
+        model, posterior, method, curvature, drift, prior_var, learning_rate: see `OnlineClassifier`.
+        iterations, budget, passes, random_state: see `OnlineClassifier`.
+        learner, params: see `OnlineClassifier`; the learner is given standardised targets.
         noise_var: the noise variance in units of the target's variance; learned by default, and "input"
             learns one that follows the inputs.
 
