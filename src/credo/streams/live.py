@@ -279,8 +279,8 @@ class Pack(Generic[B]):
         leaves, program = self._program((x, dt), _forecaster, answer)
         with self._lock:
             words, others, _ = self._last[0]
-            answer = np.asarray(program.compiled(self._setting, words, others, program.write(leaves)))
-        return program.read(answer)
+            report = np.asarray(program.compiled(self._setting, words, others, program.write(leaves)))
+        return program.read(report)
 
     def step(self, x: PyTree, y: PyTree, *, weight: ArrayLike = _ONE, dt: float | None = None) -> Info:
         """Let time pass and learn a row, as `learner.step` does.
