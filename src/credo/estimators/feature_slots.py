@@ -9,8 +9,10 @@ slot for each of its values, and one for all the others once there are `MOST_VAL
 from __future__ import annotations
 
 import numbers
+import struct
 from collections.abc import Hashable, Iterable, Mapping
-from typing import Literal, NamedTuple, TypeAlias
+from operator import itemgetter, sub
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -96,6 +98,7 @@ class FeatureSlots:
     Attributes:
         slots: what each slot stands for, in order.
         kinds: what each feature holds.
+        plain: whether all features are numbers.
         origins: the first value of each number, from which its values are counted, so that single precision
             can hold them; 0 for other slots.
 
@@ -118,17 +121,17 @@ class FeatureSlots:
         for place, slot in enumerate(self.slots):
             if slot.kind == "text":
                 self._texts.setdefault(slot.name, {})[slot.value] = place
-        plain = all(slot.kind == "number" for slot in self.slots)
-        self._names = [slot.name for slot in self.slots] if plain else None
+        self.plain = all(kind == "number" for kind in self.kinds.values())
+        names = [slot.name for slot in self.slots]
+        self._cells = itemgetter(*names) if self.plain and len(names) > 1 else None
+        self._numbers = struct.Struct(f"{len(self.slots)}f")
+        self._row = np.full(self.room, np.nan, np.float32)
         self._values = np.full(self.room, np.nan)
-        self._known = self._values[: len(self.slots)]
         self._origins = np.zeros(self.room)
         self._origins[: len(self.slots)] = self.origins
 
-    @property
-    def plain(self) -> bool:
-        """Whether all features are numbers."""
-        return self._names is not None
+    def __reduce__(self) -> tuple[Any, ...]:
+        return FeatureSlots, (self.slots, self.origins)
 
     @property
     def room(self) -> int:
@@ -213,24 +216,18 @@ class FeatureSlots:
         Raises:
             CredoError: a feature holds something else than before.
         """
-        values = self._values
-        if self._names is None:
-            values[:] = np.nan
-            for name, value in x.items():
-                if not absent(value) and name in self.kinds:
-                    self._write(values, name, value)
-        else:
-            get = x.get
-            cells = [get(name, _NAN) for name in self._names]
-            if not _PLAIN.issuperset(map(type, cells)):
-                cells = [
-                    _NAN if absent(cell) else number_of(name, cell)
-                    for name, cell in zip(self._names, cells, strict=True)
-                ]
+        if self._cells is not None:
             try:
-                self._known[:] = cells
-            except OverflowError:
-                self._known[:] = [number_of(name, cell) for name, cell in zip(self._names, cells, strict=True)]
+                # one call each for the cells, their gaps and the row; whatever is out of the ordinary raises
+                self._numbers.pack_into(self._row, 0, *map(sub, self._cells(x), self.origins))
+                return self._row.copy()
+            except (KeyError, TypeError, ValueError, OverflowError, struct.error):
+                pass
+        values = self._values
+        values[:] = np.nan
+        for name, value in x.items():
+            if not absent(value) and name in self.kinds:
+                self._write(values, name, value)
         return self._centred(values)
 
     def _centred(self, values: np.ndarray) -> np.ndarray:
@@ -350,12 +347,4 @@ def text_of(value: object) -> str:
 def _shown(value: object) -> str:
     if isinstance(value, str):
         return f"the text {value[:40]!r}"
-    if isinstance(value, numbers.Number):
-        return f"{value!r}"
-    return type(value).__name__
-
-
-_NAN = float("nan")
-
-_PLAIN = frozenset({float, int, bool, np.float64, np.float32, np.int64, np.int32})
-"""The types of numbers that NumPy reads without a look at each."""
+    return f"{value!r}" if isinstance(value, numbers.Number) else type(value).__name__
