@@ -42,7 +42,8 @@ class OnlineRegressor(RegressorMixin, OnlineEstimator):  # type: ignore[misc]
             learns one that follows the inputs.
 
     Attributes:
-        n_features_in_, feature_names_in_: the number of columns, and their names where they have names.
+        n_features_in_: the number of columns.
+        feature_names_in_: their names, where they have names.
         n_parameters_: the number of parameters.
         log_evidence_: the sum of the log densities of the targets, each forecast from the rows before it, in
             the target's own units.
