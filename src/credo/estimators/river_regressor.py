@@ -39,8 +39,9 @@ class RiverRegressor(RiverEstimator, base.MiniBatchRegressor):  # type: ignore[m
     tenth has come.
 
     Arguments:
-        model, posterior, method, curvature, drift, prior_var, noise_var, learning_rate, iterations, seed,
-            budget: as for `credo learn`; see `credo.sessions.Options`. By default a bank of learners.
+        model, posterior, method, curvature, drift, prior_var, noise_var: as for `credo learn`; see
+            `credo.sessions.Options`. By default a bank of learners.
+        learning_rate, iterations, seed, budget: as for `credo learn`, too.
         scale: whether numbers are standardised; False behind a scaler of River's own.
 
     Raises:
