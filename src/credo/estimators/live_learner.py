@@ -14,7 +14,7 @@ import numpy as np
 from credo.adapt import Standardised
 from credo.core.records import replace
 from credo.core.types import Array, ArrayLike, PyTree
-from credo.estimators.slot_prior import Beginning, Extent, begin, require_room
+from credo.estimators.slot_prior import Extent, begin, require_room
 from credo.learners import Info
 from credo.likelihoods import Predictive
 from credo.streams import Pack, pack
@@ -128,7 +128,7 @@ class LiveLearner:
         if inputs != self.inputs or _outputs_differ(self.extent, inputs, self.classes, classes):
             belief = learner.widen(belief, scaled=np.asarray(wanted), **arguments)
         if belief.inputs is not None:
-            belief = replace(belief, inputs=belief.inputs.choose(wanted))
+            belief = replace(belief, inputs=belief.inputs.choose(np.asarray(wanted)))
         self.inputs, self.classes, self._scaled = inputs, classes, wanted
         self.hold(belief)
 
@@ -136,7 +136,7 @@ class LiveLearner:
         """Learn a row."""
         info = self._live.step(x, y) if weight == 1.0 else self._live.step(x, y, weight=weight)
         self.rows += 1
-        if info.ok is not True:
+        if not info.ok:
             self.refused += 1
         if info.extras is not None:
             self._watch(info)
@@ -174,7 +174,11 @@ class LiveLearner:
         parts = [
             np.asarray(
                 _forecast_chunk(
-                    live.learner, live.belief, _padded(xs[start : start + CHUNK]), np.int32(len(xs) - start), answer
+                    live.learner,
+                    live.belief,
+                    _padded(xs[start : start + CHUNK]),
+                    np.int32(len(xs) - start),
+                    answer,
                 )
             )[: len(xs) - start]
             for start in range(0, len(xs), CHUNK)
@@ -231,7 +235,8 @@ def _plain(leaf: Array) -> np.ndarray:
 
 def _restored(leaf: np.ndarray, like: Array) -> Array:
     if jnp.issubdtype(like.dtype, jax.dtypes.prng_key):
-        return jax.random.wrap_key_data(jnp.asarray(leaf), impl=jax.random.key_impl(like))
+        key: Array = jax.random.wrap_key_data(jnp.asarray(leaf), impl=jax.random.key_impl(like))
+        return key
     return jnp.asarray(leaf)
 
 
