@@ -8,8 +8,10 @@ slot for each of its values, and one for all the others once there are `MOST_VAL
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Iterable, Mapping
-from typing import NamedTuple
+from operator import itemgetter, sub
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -33,11 +35,6 @@ MOST_VALUES = 16
 
 FEW = 8
 """The least number of inputs of a learner, which doubles when they are all taken."""
-
-_NAN = float("nan")
-
-_PLAIN = frozenset({float, int, bool, np.float64, np.float32, np.int64, np.int32})
-"""The types of numbers that NumPy reads without a look at each."""
 
 
 class Slot(NamedTuple):
@@ -86,6 +83,7 @@ class FeatureSlots:
     Attributes:
         slots: what each slot stands for, in order.
         kinds: what each feature holds.
+        plain: whether all features are numbers.
         origins: the first value of each number, from which its values are counted, so that single precision
             can hold them; 0 for other slots.
         centred: whether numbers are counted from their first value; if not, they pass as they come.
@@ -112,17 +110,14 @@ class FeatureSlots:
         for place, slot in enumerate(self.slots):
             if slot.kind == "text":
                 self._texts.setdefault(slot.name, {})[slot.value] = place
-        plain = all(slot.kind == "number" for slot in self.slots)
-        self._names = [slot.name for slot in self.slots] if plain else None
+        self.plain = all(kind == "number" for kind in self.kinds.values())
+        names = [slot.name for slot in self.slots]
+        self._cells = itemgetter(*names) if self.plain and len(names) > 1 else None
+        self._numbers = struct.Struct(f"{len(self.slots)}f")
+        self._row = np.full(self.room, np.nan, np.float32)
         self._values = np.full(self.room, np.nan)
-        self._known = self._values[: len(self.slots)]
         self._origins = np.zeros(self.room)
         self._origins[: len(self.slots)] = self.origins
-
-    @property
-    def plain(self) -> bool:
-        """Whether all features are numbers."""
-        return self._names is not None
 
     @property
     def room(self) -> int:
@@ -202,7 +197,7 @@ class FeatureSlots:
             origins.append(origin_of(float(arrival.value)) if counted else 0.0)
         return self if len(slots) == len(self.slots) else FeatureSlots(slots, origins, self.centred)
 
-    def __reduce__(self) -> tuple[type[FeatureSlots], tuple[object, ...]]:
+    def __reduce__(self) -> tuple[Any, ...]:
         return FeatureSlots, (self.slots, self.origins, self.centred)
 
     def row(self, x: Mapping[FeatureName, object]) -> np.ndarray:
@@ -211,38 +206,28 @@ class FeatureSlots:
         Raises:
             CredoError: a feature holds something else than before, or the row is no dict.
         """
+        if type(x) is dict and self._cells is not None:
+            try:
+                # one call each for the cells, their gaps and the row; whatever is out of the ordinary raises
+                self._numbers.pack_into(self._row, 0, *map(sub, self._cells(x), self.origins))
+                return self._row.copy()
+            except (KeyError, TypeError, ValueError, OverflowError, struct.error):
+                pass
         values = self._values
+        values[:] = np.nan
         try:
-            get = x.get
+            cells = x.items()
         except AttributeError:
             raise _no_dict(x) from None
-        if self._names is None:
-            values[:] = np.nan
-            for name, value in x.items():
-                if not absent(value) and name in self.kinds:
-                    self._write(values, name, value)
-        else:
-            cells = [get(name, _NAN) for name in self._names]
-            if not _PLAIN.issuperset(map(type, cells)):
-                cells = [
-                    _NAN if absent(cell) else number_of(name, cell)
-                    for name, cell in zip(self._names, cells, strict=True)
-                ]
-            try:
-                self._known[:] = cells
-            except OverflowError:
-                self._known[:] = [
-                    number_of(name, cell) for name, cell in zip(self._names, cells, strict=True)
-                ]
+        for name, value in cells:
+            if not absent(value) and name in self.kinds:
+                self._write(values, name, value)
         return self._centred(values)
 
     def _centred(self, values: np.ndarray) -> np.ndarray:
-        np.minimum(values, FARTHEST, out=values)
-        np.maximum(values, -FARTHEST, out=values)
-        row: np.ndarray = np.subtract(
-            values, self._origins, out=np.empty(values.shape, np.float32), casting="same_kind"
-        )
-        return row
+        gaps = values - self._origins
+        gaps[~(np.abs(gaps) <= FARTHEST)] = np.nan
+        return gaps.astype(np.float32)
 
     def _write(self, values: np.ndarray, name: FeatureName, value: object) -> None:
         kind = self.kinds[name]

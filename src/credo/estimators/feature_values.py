@@ -23,8 +23,8 @@ __all__ = [
     "text_of",
 ]
 
-FARTHEST = 1e30
-"""The largest size of a number, within which single precision can hold a difference of two."""
+FARTHEST = float(np.finfo(np.float32).max)
+"""The largest size of a number; what is farther from its origin counts as missing."""
 
 OUTLYING = 1e15
 """The size above which a number counts as missing where numbers are standardised."""
@@ -70,7 +70,7 @@ def kind_of(name: FeatureName, value: object) -> FeatureKind:
 
 
 def number_of(name: FeatureName, value: object) -> float:
-    """A number of at most `FARTHEST`.
+    """A number; infinity where it is larger than any.
 
     Raises:
         CredoError: it is no number.
@@ -82,7 +82,7 @@ def number_of(name: FeatureName, value: object) -> float:
     try:
         return float(value)
     except OverflowError:
-        return FARTHEST if int(math.floor(value)) > 0 else -FARTHEST
+        return math.inf
 
 
 def origin_of(first: float) -> float:

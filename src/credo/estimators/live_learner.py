@@ -17,7 +17,7 @@ from credo.core.types import Array, ArrayLike, PyTree
 from credo.estimators.slot_prior import Extent, begin, require_room
 from credo.learners import Info
 from credo.likelihoods import Predictive
-from credo.streams import Pack, pack
+from credo.streams import Pack, Port, pack
 
 __all__ = ["Answer", "LiveLearner", "class_probabilities", "expected_value", "law_and_moments"]
 
@@ -78,6 +78,8 @@ class LiveLearner:
         self.change: float | None = None
         self._scaled = tuple(map(bool, scaled))
         self._pack: Pack[Any] | None = None
+        self._port: Port | None = None
+        self._silent = False  # whether updates report nothing but what every update does
         self._leaves: list[np.ndarray] | None = None
 
     @property
@@ -108,7 +110,7 @@ class LiveLearner:
         settings = self.extent.settings
         answer = class_probabilities if self.classes else expected_value
         key = jax.random.key(settings.seed) if settings.draws else None
-        self._pack = pack(self.learner, belief, key=key, answer=answer)
+        self._pack, self._port = pack(self.learner, belief, key=key, answer=answer), None
 
     def grow(self, inputs: int, classes: int, scaled: np.ndarray) -> None:
         """Make room for further inputs and classes, which begin at their prior.
@@ -134,16 +136,29 @@ class LiveLearner:
 
     def step(self, x: np.ndarray, y: ArrayLike, weight: float) -> None:
         """Learn a row."""
-        info = self._live.step(x, y) if weight == 1.0 else self._live.step(x, y, weight=weight)
-        self.rows += 1
-        if not info.ok:
-            self.refused += 1
-        if info.extras is not None:
+        port = self._port
+        if port is not None and weight == 1.0 and self._silent:
+            port.x[:] = x
+            port.y[...] = y
+            ok = port.learn()
+            self.rows += 1
+        else:
+            live = self._live
+            info = live.step(x, y) if weight == 1.0 else live.step(x, y, weight=weight)
+            ok, self._silent = bool(info.ok), info.extras is None
+            self._port = live.port(x, y) if port is None else port
+            self.rows += 1
             self._watch(info)
+        if not ok:
+            self.refused += 1
 
     def forecast(self, x: np.ndarray) -> Any:
         """The mean, or the probabilities of the classes, before a row is learned."""
-        return self._live.forecast(x)
+        port = self._port
+        if port is None:
+            return self._live.forecast(x)
+        port.asked[:] = x
+        return port.forecast()
 
     def learn_rows(self, xs: np.ndarray, ys: np.ndarray) -> None:
         """Learn rows in order, as `step` does one by one.
@@ -212,7 +227,7 @@ class LiveLearner:
             self.change = float(report)
 
     def __getstate__(self) -> dict[str, Any]:
-        state = self.__dict__ | {"_pack": None}
+        state = self.__dict__ | {"_pack": None, "_port": None}
         if self._pack is not None:
             state["_leaves"] = [_plain(leaf) for leaf in jax.tree.leaves(self.belief)]
         return state
