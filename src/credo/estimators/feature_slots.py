@@ -209,7 +209,7 @@ class FeatureSlots:
         if type(x) is dict and self._cells is not None:
             try:
                 # one call each for the cells, their gaps and the row; whatever is out of the ordinary raises
-                self._numbers.pack_into(self._row, 0, *map(sub, self._cells(x), self.origins))
+                self._numbers.pack_into(self._row.data, 0, *map(sub, self._cells(x), self.origins))
                 return self._row.copy()
             except (KeyError, TypeError, ValueError, OverflowError, struct.error):
                 pass
