@@ -14,7 +14,7 @@ import numpy as np
 from credo.adapt import Standardised
 from credo.core.records import replace
 from credo.core.types import Array, ArrayLike, PyTree
-from credo.estimators.slot_prior import Beginning, Extent, begin, require_room
+from credo.estimators.slot_prior import Extent, begin, require_room
 from credo.learners import Info
 from credo.likelihoods import Predictive
 from credo.streams import Pack, Port, pack
@@ -132,7 +132,7 @@ class LiveLearner:
         if inputs != self.inputs or _outputs_differ(self.extent, inputs, self.classes, classes):
             belief = learner.widen(belief, scaled=np.asarray(wanted), **arguments)
         if belief.inputs is not None:
-            belief = replace(belief, inputs=belief.inputs.choose(wanted))
+            belief = replace(belief, inputs=belief.inputs.choose(np.asarray(wanted)))
         self.inputs, self.classes, self._scaled = inputs, classes, wanted
         self.hold(belief)
 
@@ -254,7 +254,8 @@ def _plain(leaf: Array) -> np.ndarray:
 
 def _restored(leaf: np.ndarray, like: Array) -> Array:
     if jnp.issubdtype(like.dtype, jax.dtypes.prng_key):
-        return jax.random.wrap_key_data(jnp.asarray(leaf), impl=jax.random.key_impl(like))
+        key: Array = jax.random.wrap_key_data(jnp.asarray(leaf), impl=jax.random.key_impl(like))
+        return key
     return jnp.asarray(leaf)
 
 
