@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import TypeAlias
 
 import pytest
+from _pytest.mark import ParameterSet
 from river import checks
 from river.checks import common
 from river.datasets import Phishing
@@ -28,7 +29,7 @@ ESTIMATORS: list[Estimator] = [
 ]
 
 
-def named_checks() -> list[object]:
+def named_checks() -> list[ParameterSet]:
     cases = []
     for estimator, kind in zip(ESTIMATORS, [*KINDS, *KINDS], strict=True):
         name = type(estimator).__name__

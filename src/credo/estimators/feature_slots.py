@@ -8,30 +8,33 @@ slot for each of its values, and one for all the others once there are `MOST_VAL
 
 from __future__ import annotations
 
-import numbers
-from collections.abc import Hashable, Iterable, Mapping
-from typing import Literal, NamedTuple, TypeAlias
+import struct
+from collections.abc import Iterable, Mapping
+from operator import itemgetter, sub
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from credo.core.errors import CredoError
+from credo.estimators.feature_values import (
+    FARTHEST,
+    FeatureKind,
+    FeatureName,
+    absent,
+    kind_of,
+    number_of,
+    origin_of,
+    sign_of,
+    text_of,
+)
 
-__all__ = ["MOST_VALUES", "Arrival", "FeatureKind", "FeatureName", "FeatureSlots", "Slot", "absent"]
+__all__ = ["MOST_VALUES", "Arrival", "FeatureSlots", "Slot"]
 
 MOST_VALUES = 16
 """The most values of a text feature that have a slot of their own."""
 
 FEW = 8
 """The least number of inputs of a learner, which doubles when they are all taken."""
-
-FARTHEST = 1e30
-"""The largest size of a number, within which single precision can hold a difference of two."""
-
-FeatureName: TypeAlias = Hashable
-"""The name of a feature: any key of a dict."""
-
-FeatureKind: TypeAlias = Literal["number", "boolean", "text"]
-"""What a feature holds, decided by its first value."""
 
 
 class Slot(NamedTuple):
@@ -74,30 +77,16 @@ class Arrival(NamedTuple):
         return self.row, "text" if isinstance(plain, str) else "", plain, text
 
 
-def absent(value: object) -> bool:
-    """Whether a cell has no value: None, NaN, or what pandas puts in its place.
-
-    Example:
-        >>> [absent(value) for value in (None, float("nan"), np.float32("nan"), 0.0, "", False)]
-        [True, True, True, False, False, False]
-    """
-    if value is None:
-        return True
-    if isinstance(value, str):
-        return False
-    if isinstance(value, float | np.floating):
-        return bool(value != value)
-    return type(value).__name__ in ("NAType", "NaTType")
-
-
 class FeatureSlots:
     """The slots of the features that were met. It never changes: `including` gives a new one.
 
     Attributes:
         slots: what each slot stands for, in order.
         kinds: what each feature holds.
+        plain: whether all features are numbers.
         origins: the first value of each number, from which its values are counted, so that single precision
             can hold them; 0 for other slots.
+        centred: whether numbers are counted from their first value; if not, they pass as they come.
 
     Example:
         >>> met = FeatureSlots().including(FeatureSlots().arrivals({"b": 2.5, "a": True, "c": "x"}))
@@ -107,9 +96,12 @@ class FeatureSlots:
         [nan, 0.5, 1.0, nan, nan, nan, nan, nan]
     """
 
-    def __init__(self, slots: Iterable[Slot] = (), origins: Iterable[float] = ()) -> None:
+    def __init__(
+        self, slots: Iterable[Slot] = (), origins: Iterable[float] = (), centred: bool = True
+    ) -> None:
         self.slots = tuple(slots)
         self.origins = tuple(origins)
+        self.centred = centred
         self.kinds: dict[FeatureName, FeatureKind] = {slot.name: slot.kind for slot in self.slots}
         self._places: dict[FeatureName, int] = {
             slot.name: place for place, slot in enumerate(self.slots) if slot.kind != "text"
@@ -118,17 +110,14 @@ class FeatureSlots:
         for place, slot in enumerate(self.slots):
             if slot.kind == "text":
                 self._texts.setdefault(slot.name, {})[slot.value] = place
-        plain = all(slot.kind == "number" for slot in self.slots)
-        self._names = [slot.name for slot in self.slots] if plain else None
+        self.plain = all(kind == "number" for kind in self.kinds.values())
+        names = [slot.name for slot in self.slots]
+        self._cells = itemgetter(*names) if self.plain and len(names) > 1 else None
+        self._numbers = struct.Struct(f"{len(self.slots)}f")
+        self._row = np.full(self.room, np.nan, np.float32)
         self._values = np.full(self.room, np.nan)
-        self._known = self._values[: len(self.slots)]
         self._origins = np.zeros(self.room)
         self._origins[: len(self.slots)] = self.origins
-
-    @property
-    def plain(self) -> bool:
-        """Whether all features are numbers."""
-        return self._names is not None
 
     @property
     def room(self) -> int:
@@ -154,7 +143,7 @@ class FeatureSlots:
         try:
             return x.keys() <= self.kinds.keys()
         except AttributeError:
-            raise CredoError(f"x must be a dict of features; got {type(x).__name__}.", field="x") from None
+            raise _no_dict(x) from None
 
     def arrivals(self, x: Mapping[FeatureName, object], row: int = 0) -> list[Arrival]:
         """What is new in a row, all of whose values are checked.
@@ -204,42 +193,41 @@ class FeatureSlots:
                 counts[arrival.name] = count + 1
             met.add(slot)
             slots.append(slot)
-            origins.append(float(arrival.value) if arrival.kind == "number" else 0.0)
-        return self if len(slots) == len(self.slots) else FeatureSlots(slots, origins)
+            counted = self.centred and arrival.kind == "number"
+            origins.append(origin_of(float(arrival.value)) if counted else 0.0)
+        return self if len(slots) == len(self.slots) else FeatureSlots(slots, origins, self.centred)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return FeatureSlots, (self.slots, self.origins, self.centred)
 
     def row(self, x: Mapping[FeatureName, object]) -> np.ndarray:
         """A row of inputs (room,), float32: NaN where there is no value. Features not met are left out.
 
         Raises:
-            CredoError: a feature holds something else than before.
+            CredoError: a feature holds something else than before, or the row is no dict.
         """
-        values = self._values
-        if self._names is None:
-            values[:] = np.nan
-            for name, value in x.items():
-                if not absent(value) and name in self.kinds:
-                    self._write(values, name, value)
-        else:
-            get = x.get
-            cells = [get(name, _NAN) for name in self._names]
-            if not _PLAIN.issuperset(map(type, cells)):
-                cells = [
-                    _NAN if absent(cell) else number_of(name, cell)
-                    for name, cell in zip(self._names, cells, strict=True)
-                ]
+        if type(x) is dict and self._cells is not None:
             try:
-                self._known[:] = cells
-            except OverflowError:
-                self._known[:] = [number_of(name, cell) for name, cell in zip(self._names, cells, strict=True)]
+                # one call each for the cells, their gaps and the row; whatever is out of the ordinary raises
+                self._numbers.pack_into(self._row.data, 0, *map(sub, self._cells(x), self.origins))
+                return self._row.copy()
+            except (KeyError, TypeError, ValueError, OverflowError, struct.error):
+                pass
+        values = self._values
+        values[:] = np.nan
+        try:
+            cells = x.items()
+        except AttributeError:
+            raise _no_dict(x) from None
+        for name, value in cells:
+            if not absent(value) and name in self.kinds:
+                self._write(values, name, value)
         return self._centred(values)
 
     def _centred(self, values: np.ndarray) -> np.ndarray:
-        np.minimum(values, FARTHEST, out=values)
-        np.maximum(values, -FARTHEST, out=values)
-        row: np.ndarray = np.subtract(
-            values, self._origins, out=np.empty(values.shape, np.float32), casting="same_kind"
-        )
-        return row
+        gaps = values - self._origins
+        gaps[~(np.abs(gaps) <= FARTHEST)] = np.nan
+        return gaps.astype(np.float32)
 
     def _write(self, values: np.ndarray, name: FeatureName, value: object) -> None:
         kind = self.kinds[name]
@@ -300,62 +288,5 @@ class FeatureSlots:
         return new
 
 
-def kind_of(name: FeatureName, value: object) -> FeatureKind:
-    """What a feature holds, by its first value.
-
-    Raises:
-        CredoError: it is no number, truth value or text.
-    """
-    if isinstance(value, str):
-        return "text"
-    if isinstance(value, bool | np.bool_):
-        return "boolean"
-    if isinstance(value, numbers.Real):
-        return "number"
-    raise CredoError(
-        f"feature {name!r} must hold numbers, truth values or texts; got {type(value).__name__}.", field="x"
-    )
-
-
-def number_of(name: FeatureName, value: object) -> float:
-    """A number of at most `FARTHEST`.
-
-    Raises:
-        CredoError: it is no number.
-    """
-    if not isinstance(value, numbers.Real | np.bool_):
-        raise CredoError(f"feature {name!r} holds numbers; got {_shown(value)}.", field="x")
-    try:
-        return float(value)
-    except OverflowError:
-        return FARTHEST if value > 0 else -FARTHEST
-
-
-def sign_of(name: FeatureName, value: object) -> float:
-    """1 for true, and -1 for false; 1 and 0 mean the same.
-
-    Raises:
-        CredoError: it is neither.
-    """
-    if isinstance(value, numbers.Real | np.bool_) and value in (0, 1):
-        return 1.0 if value else -1.0
-    raise CredoError(f"feature {name!r} holds truth values; got {_shown(value)}.", field="x")
-
-
-def text_of(value: object) -> str:
-    """A value of a text feature: a text, or a number or truth value as it is written."""
-    return value if type(value) is str else str(value)
-
-
-def _shown(value: object) -> str:
-    if isinstance(value, str):
-        return f"the text {value[:40]!r}"
-    if isinstance(value, numbers.Number):
-        return f"{value!r}"
-    return type(value).__name__
-
-
-_NAN = float("nan")
-
-_PLAIN = frozenset({float, int, bool, np.float64, np.float32, np.int64, np.int32})
-"""The types of numbers that NumPy reads without a look at each."""
+def _no_dict(x: object) -> CredoError:
+    return CredoError(f"x must be a dict of features; got {type(x).__name__}.", field="x")

@@ -14,10 +14,10 @@ import numpy as np
 from credo.adapt import Standardised
 from credo.core.records import replace
 from credo.core.types import Array, ArrayLike, PyTree
-from credo.estimators.slot_prior import Beginning, Extent, begin, require_room
+from credo.estimators.slot_prior import Extent, begin, require_room
 from credo.learners import Info
 from credo.likelihoods import Predictive
-from credo.streams import Pack, pack
+from credo.streams import Pack, Port, pack
 
 __all__ = ["Answer", "LiveLearner", "class_probabilities", "expected_value", "law_and_moments"]
 
@@ -78,6 +78,9 @@ class LiveLearner:
         self.change: float | None = None
         self._scaled = tuple(map(bool, scaled))
         self._pack: Pack[Any] | None = None
+        self._port: Port | None = None
+        self._laws: Port | None = None
+        self._silent = False  # whether updates report nothing but what every update does
         self._leaves: list[np.ndarray] | None = None
 
     @property
@@ -109,6 +112,7 @@ class LiveLearner:
         answer = class_probabilities if self.classes else expected_value
         key = jax.random.key(settings.seed) if settings.draws else None
         self._pack = pack(self.learner, belief, key=key, answer=answer)
+        self._port = self._laws = None
 
     def grow(self, inputs: int, classes: int, scaled: np.ndarray) -> None:
         """Make room for further inputs and classes, which begin at their prior.
@@ -128,22 +132,35 @@ class LiveLearner:
         if inputs != self.inputs or _outputs_differ(self.extent, inputs, self.classes, classes):
             belief = learner.widen(belief, scaled=np.asarray(wanted), **arguments)
         if belief.inputs is not None:
-            belief = replace(belief, inputs=belief.inputs.choose(wanted))
+            belief = replace(belief, inputs=belief.inputs.choose(np.asarray(wanted)))
         self.inputs, self.classes, self._scaled = inputs, classes, wanted
         self.hold(belief)
 
     def step(self, x: np.ndarray, y: ArrayLike, weight: float) -> None:
         """Learn a row."""
-        info = self._live.step(x, y) if weight == 1.0 else self._live.step(x, y, weight=weight)
-        self.rows += 1
-        if info.ok is not True:
-            self.refused += 1
-        if info.extras is not None:
+        port = self._port
+        if port is not None and weight == 1.0 and self._silent:
+            port.x[:] = x
+            port.y[...] = y
+            ok = port.learn()
+            self.rows += 1
+        else:
+            live = self._live
+            info = live.step(x, y) if weight == 1.0 else live.step(x, y, weight=weight)
+            ok, self._silent = bool(info.ok), info.extras is None
+            self._port = live.port(x, y) if port is None else port
+            self.rows += 1
             self._watch(info)
+        if not ok:
+            self.refused += 1
 
     def forecast(self, x: np.ndarray) -> Any:
         """The mean, or the probabilities of the classes, before a row is learned."""
-        return self._live.forecast(x)
+        port = self._port
+        if port is None:
+            return self._live.forecast(x)
+        port.asked[:] = x
+        return port.forecast()
 
     def learn_rows(self, xs: np.ndarray, ys: np.ndarray) -> None:
         """Learn rows in order, as `step` does one by one.
@@ -165,7 +182,7 @@ class LiveLearner:
                     self._watch(jax.tree.map(lambda leaf, row=row: np.asarray(leaf)[row], reports))
             else:
                 self.rows += count
-        self.hold(belief)
+        live.adopt(belief)
 
     def forecast_rows(self, xs: np.ndarray) -> np.ndarray:
         """The answers of `forecast` for rows (n, inputs), with a leading axis n."""
@@ -174,17 +191,23 @@ class LiveLearner:
         parts = [
             np.asarray(
                 _forecast_chunk(
-                    live.learner, live.belief, _padded(xs[start : start + CHUNK]), np.int32(len(xs) - start), answer
+                    live.learner,
+                    live.belief,
+                    _padded(xs[start : start + CHUNK]),
+                    np.int32(len(xs) - start),
+                    answer,
                 )
             )[: len(xs) - start]
             for start in range(0, len(xs), CHUNK)
         ]
         return np.concatenate(parts)
 
-    def predictive(self, x: np.ndarray) -> tuple[Predictive, float, float]:
-        """The whole forecast of a row, its mean and its standard deviation."""
-        answer: tuple[Predictive, float, float] = self._live.forecast(x, answer=law_and_moments)
-        return answer
+    def predictive(self, x: np.ndarray) -> Callable[[], tuple[Predictive, float, float]]:
+        """The whole forecast of a row, its mean and its standard deviation, which are read when called for."""
+        if self._laws is None:
+            self._laws = self._live.port(x, np.float32(0.0), answer=law_and_moments)
+        self._laws.asked[:] = x
+        return functools.partial(self._laws.read, self._laws.forecast_words())
 
     def inputs_of(self, x: np.ndarray) -> np.ndarray:
         """A row as the learner inside sees it (inputs,)."""
@@ -208,7 +231,7 @@ class LiveLearner:
             self.change = float(report)
 
     def __getstate__(self) -> dict[str, Any]:
-        state = self.__dict__ | {"_pack": None}
+        state = self.__dict__ | {"_pack": None, "_port": None, "_laws": None}
         if self._pack is not None:
             state["_leaves"] = [_plain(leaf) for leaf in jax.tree.leaves(self.belief)]
         return state
@@ -231,7 +254,8 @@ def _plain(leaf: Array) -> np.ndarray:
 
 def _restored(leaf: np.ndarray, like: Array) -> Array:
     if jnp.issubdtype(like.dtype, jax.dtypes.prng_key):
-        return jax.random.wrap_key_data(jnp.asarray(leaf), impl=jax.random.key_impl(like))
+        key: Array = jax.random.wrap_key_data(jnp.asarray(leaf), impl=jax.random.key_impl(like))
+        return key
     return jnp.asarray(leaf)
 
 

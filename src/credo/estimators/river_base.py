@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Mapping
 from pathlib import Path
@@ -10,7 +11,8 @@ from typing import TYPE_CHECKING, Any, Protocol, Self
 import numpy as np
 
 from credo.core.errors import CredoError, require_nonnegative
-from credo.estimators.feature_slots import Arrival, FeatureName, FeatureSlots
+from credo.estimators.feature_slots import Arrival, FeatureSlots
+from credo.estimators.feature_values import FeatureName
 from credo.estimators.live_learner import LiveLearner
 from credo.estimators.river_report import report
 from credo.estimators.river_storage import read, write
@@ -60,7 +62,7 @@ class Frame(Protocol):
         """The names of its columns."""
         ...
 
-    def __getitem__(self, name: Any) -> Cells: ...
+    def __getitem__(self, name: Any, /) -> Cells: ...
 
     def __len__(self) -> int: ...
 
@@ -78,7 +80,7 @@ class RiverEstimator:
 
     def _begin(self) -> None:
         """The state before any row."""
-        self._slots = FeatureSlots()
+        self._slots = FeatureSlots(centred=bool(self.scale))
         self._live: LiveLearner | None = None
 
     def _classes(self) -> int:
@@ -102,9 +104,7 @@ class RiverEstimator:
         live = self._live
         if live is None:
             first = {arrival.name for arrival in arrivals if arrival.row == 0}
-            live = LiveLearner(
-                self._extent(after, classes, len(first)), after.room, classes, after.scaled
-            )
+            live = LiveLearner(self._extent(after, classes, len(first)), after.room, classes, after.scaled)
         elif after is not slots or classes != live.classes:
             live.grow(after.room, classes, after.scaled)
         return after, live
@@ -116,6 +116,11 @@ class RiverEstimator:
             return slots, live
         slots.knows(x)
         return self._made_for(slots, slots.arrivals(x), classes)
+
+    def _leave_out(self, x: Row) -> None:
+        """Check a row of weight 0, which changes nothing."""
+        self._slots.knows(x)
+        self._slots.arrivals(x)
 
     @property
     def n_seen(self) -> int:
@@ -204,12 +209,30 @@ def weight_of(w: float) -> float:
     """The weight of a row.
 
     Raises:
-        CredoError: it is below 0, or no number.
+        CredoError: it is below 0, infinite, or no number.
     """
-    if type(w) is float and w >= 0.0:
+    if type(w) is float and 0.0 <= w < math.inf:
         return w
-    require_nonnegative("w", w)
-    return float(w)
+    try:
+        weight = float(w)
+    except (TypeError, ValueError):
+        raise CredoError(f"w must be a number; got {w!r}.", field="w") from None
+    require_nonnegative("w", weight)
+    return weight
+
+
+def observations(y: Any, count: int) -> np.ndarray:
+    """The targets or labels of several rows (count,).
+
+    Raises:
+        CredoError: there are more or fewer of them.
+    """
+    values = np.asarray(y, None if hasattr(y, "dtype") else object)
+    if values.shape != (count,):
+        raise CredoError(
+            f"y must hold one value for each of {count} rows; got shape {values.shape}.", field="y"
+        )
+    return values
 
 
 def columns_of(frame: Frame) -> dict[FeatureName, np.ndarray]:
@@ -219,9 +242,13 @@ def columns_of(frame: Frame) -> dict[FeatureName, np.ndarray]:
         CredoError: it is no data frame.
     """
     try:
-        return {name: np.asarray(frame[name].to_numpy()) for name in frame.columns}
+        columns = {name: np.asarray(frame[name].to_numpy()) for name in frame.columns}
     except (AttributeError, TypeError):
         raise CredoError(f"X must be a data frame; got {type(frame).__name__}.", field="X") from None
+    for name, cells in columns.items():
+        if cells.dtype.kind in "mM":  # as Python's own times, which are refused; of nanoseconds, it has none
+            columns[name] = cells.astype(f"{cells.dtype.kind}8[us]").astype(object)
+    return columns
 
 
 def like_frame(frame: Any, values: Any, *, name: str | None = None) -> Any:

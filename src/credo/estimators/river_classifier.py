@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from river import base
 
 from credo.core.errors import CredoError
-from credo.estimators.feature_slots import absent
+from credo.estimators.feature_values import absent
 from credo.estimators.river_base import (
     Frame,
     RiverEstimator,
     Row,
     columns_of,
     like_frame,
+    observations,
     weight_of,
 )
 from credo.sessions.architecture import Network
@@ -29,11 +30,11 @@ if TYPE_CHECKING:
 
 __all__ = ["RiverClassifier"]
 
-Label: TypeAlias = Hashable
+Label: TypeAlias = base.typing.ClfTarget
 """A class label."""
 
 
-class RiverClassifier(RiverEstimator, base.MiniBatchClassifier):  # type: ignore[misc]
+class RiverClassifier(RiverEstimator, base.MiniBatchClassifier):
     """A classifier that River can use: credo's learners behind `learn_one` and `predict_proba_one`.
 
     Features and classes may appear and vanish at any time. A feature that is absent, None or NaN is missing:
@@ -120,6 +121,8 @@ class RiverClassifier(RiverEstimator, base.MiniBatchClassifier):  # type: ignore
         except (KeyError, TypeError):
             labels = labels_with(self._labels, [y])
             number = labels[plain_label(y)]
+        if weight == 0.0:
+            return self._leave_out(x)
         slots, live = self._ready(x, max(2, len(labels)))
         row = slots.row(x)
         self._slots, self._live, self._labels = slots, live, labels
@@ -153,9 +156,8 @@ class RiverClassifier(RiverEstimator, base.MiniBatchClassifier):  # type: ignore
         Raises:
             CredoError: a value or a label cannot be used; nothing is changed.
         """
-        columns, targets = columns_of(X), np.asarray(y).tolist()
-        if len(targets) != len(X):
-            raise CredoError(f"X and y must have as many rows; got {len(X)} and {len(targets)}.", field="y")
+        columns = columns_of(X)
+        targets = observations(y, len(X)).tolist()
         if not targets:
             return
         labels = labels_with(self._labels, targets)
@@ -167,7 +169,11 @@ class RiverClassifier(RiverEstimator, base.MiniBatchClassifier):  # type: ignore
         self._slots, self._live = slots, live
         known = max(2, len(self._labels))
         self._labels = labels
-        starts = [row for row in range(len(numbers)) if numbers[row] >= known and numbers[row] > numbers[:row].max(initial=-1)]
+        starts = [
+            row
+            for row in range(len(numbers))
+            if numbers[row] >= known and numbers[row] > numbers[:row].max(initial=-1)
+        ]
         for start, stop in zip([0, *starts], [*starts, len(numbers)], strict=True):
             if stop > start:
                 live.grow(slots.room, max(known, int(numbers[start]) + 1, live.classes), slots.scaled)
@@ -202,21 +208,27 @@ class RiverClassifier(RiverEstimator, base.MiniBatchClassifier):  # type: ignore
         labels = list(self._labels)
         for label in labels:
             if not isinstance(label, str | int | float | bool):
-                raise CredoError(f"a label that is saved must be a text or a number; got {label!r}.", field="y")
+                raise CredoError(
+                    f"a label that is saved must be a text or a number; got {label!r}.", field="y"
+                )
         return {"labels": labels}
 
     def _take(self, extras: Mapping[str, Any]) -> None:
         self._labels = {label: number for number, label in enumerate(extras["labels"])}
 
 
-def plain_label(y: object) -> Label:
+def plain_label(y: Any) -> Label:
     """A label as Python has it.
 
     Raises:
         CredoError: it is missing, or cannot be a key of a dict.
     """
-    label = y.item() if isinstance(y, np.generic) else y
-    if absent(label) or not isinstance(label, Hashable):
+    label: Label = y.item() if isinstance(y, np.generic) else y
+    try:
+        hash(label)
+    except TypeError:
+        raise CredoError(f"y must be a class label; got {label!r}.", field="y") from None
+    if absent(label):
         raise CredoError(f"y must be a class label; got {label!r}.", field="y")
     return label
 

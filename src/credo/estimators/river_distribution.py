@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+import random
+from collections.abc import Callable
 
 import jax
 import jax.numpy as jnp
@@ -15,19 +16,20 @@ from credo.likelihoods import Predictive
 __all__ = ["RiverForecast"]
 
 
-class RiverForecast(proba.base.ContinuousDistribution):  # type: ignore[misc]
+class RiverForecast(proba.base.ContinuousDistribution):
     """What `RiverRegressor.predict_one(x, with_dist=True)` returns: the distribution of the target.
 
     Arguments:
-        predictive: the forecast of the target less the origin.
+        answer: the forecast of the target less the origin, its mean and its standard deviation, which are
+            asked for at most once.
         origin: what is added to it.
         n_samples: how many rows it was learned from.
         seed: the seed of `sample`.
-        moments: the mean and the standard deviation of `predictive`, where they are known already.
 
     Example:
         >>> import credo
-        >>> forecast = RiverForecast(credo.Normal(4.0).plugin(jnp.ones(1)), origin=10.0, n_samples=3)
+        >>> law = credo.Normal(4.0).plugin(jnp.ones(1))
+        >>> forecast = RiverForecast(lambda: (law, 1.0, 2.0), origin=10.0, n_samples=3)
         >>> forecast.mean, forecast.sd, [round(end, 2) for end in forecast.interval(0.9)]
         (11.0, 2.0, [7.71, 14.29])
         >>> round(forecast.cdf(11.0), 2), round(forecast(11.0), 3)
@@ -36,33 +38,38 @@ class RiverForecast(proba.base.ContinuousDistribution):  # type: ignore[misc]
 
     def __init__(
         self,
-        predictive: Predictive,
+        answer: Callable[[], tuple[Predictive, float, float]],
         origin: float,
         n_samples: int,
         seed: int | None = None,
-        moments: Sequence[float] | None = None,
     ) -> None:
-        super().__init__(seed)
-        self._predictive = predictive
-        self.origin = origin
-        self._count = n_samples
-        self._moments = moments
+        # River's own constructor seeds a generator, which costs more than the forecast
+        self.seed, self.origin = seed, origin
+        self._ask, self._count = answer, n_samples
+
+    @functools.cached_property
+    def _answer(self) -> tuple[Predictive, float, float]:
+        return self._ask()
+
+    @functools.cached_property
+    def _rng(self) -> random.Random:  # type: ignore[override]
+        return random.Random(self.seed)
 
     @functools.cached_property
     def predictive(self) -> Predictive:
         """The forecast of the target less the origin, with arrays for its numbers."""
-        arrays: Predictive = jax.tree.map(_array, self._predictive)
+        arrays: Predictive = jax.tree.map(_array, self._answer[0])
         return arrays
 
     @property
     def mean(self) -> float:
         """The expected target."""
-        return float(self.predictive.mean if self._moments is None else self._moments[0]) + self.origin
+        return self._answer[1] + self.origin
 
     @property
     def sd(self) -> float:
         """The standard deviation."""
-        return float(self.predictive.sd if self._moments is None else self._moments[1])
+        return self._answer[2]
 
     @property
     def mu(self) -> float:
@@ -75,12 +82,12 @@ class RiverForecast(proba.base.ContinuousDistribution):  # type: ignore[misc]
         return self.sd
 
     @property
-    def mode(self) -> float:
+    def mode(self) -> float:  # pyright: ignore[reportIncompatibleMethodOverride]
         """The median, which is the mode of a symmetric forecast."""
         return self.quantile(0.5)
 
     @property
-    def n_samples(self) -> int:
+    def n_samples(self) -> int:  # pyright: ignore[reportIncompatibleMethodOverride]
         """How many rows the forecast was learned from."""
         return self._count
 
@@ -92,7 +99,7 @@ class RiverForecast(proba.base.ContinuousDistribution):  # type: ignore[misc]
         """The log density at x, in nats."""
         return float(self.predictive.log_prob(self._inside(x)))
 
-    def cdf(self, x: float) -> float:
+    def cdf(self, x: float) -> float:  # pyright: ignore[reportIncompatibleMethodOverride]
         """The probability of at most x."""
         return float(self.predictive.cdf(self._inside(x)))
 
@@ -105,7 +112,7 @@ class RiverForecast(proba.base.ContinuousDistribution):  # type: ignore[misc]
         low, high = self.predictive.interval(coverage)
         return float(low) + self.origin, float(high) + self.origin
 
-    def sample(self) -> float:
+    def sample(self) -> float:  # pyright: ignore[reportIncompatibleMethodOverride]
         """A draw."""
         key = jax.random.key(self._rng.getrandbits(31))
         return float(self.predictive.sample(key)) + self.origin
@@ -122,7 +129,7 @@ class RiverForecast(proba.base.ContinuousDistribution):  # type: ignore[misc]
         return jnp.asarray(x - self.origin, jnp.float32)
 
     def __str__(self) -> str:
-        return f"μ={self.mean:.6g}, σ={self.sd:.3g}"
+        return f"mean={self.mean:.6g}, sd={self.sd:.3g}"
 
     def __repr__(self) -> str:
         return f"RiverForecast({self})"

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from credo.estimators.feature_slots import FeatureName, FeatureSlots, absent
+from credo.estimators.feature_slots import FeatureSlots
+from credo.estimators.feature_values import FeatureName, absent
 from credo.estimators.live_learner import LiveLearner
 
 __all__ = ["report"]

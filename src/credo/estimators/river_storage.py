@@ -88,8 +88,8 @@ def read(path: str | os.PathLike[str], kind: str) -> SavedEstimator:
     if meta.get("river") != FORMAT or meta["parameters"].get("kind") != kind:
         raise FormatError(f"{path} does not hold a {kind} of this version of credo.")
     try:
-        slots = FeatureSlots([Slot(*one) for one in meta["slots"]], meta["origins"])
         narrow, features, scale = meta["extent"]
+        slots = FeatureSlots([Slot(*one) for one in meta["slots"]], meta["origins"], scale)
         extent = Extent(Settings.from_dict(meta["settings"]), narrow, features, scale)
         live = LiveLearner(extent, slots.room, meta["classes"], slots.scaled)
         live.rows, live.refused, live.alarms = meta["counts"]
