@@ -54,8 +54,8 @@ REGRESSORS: dict[str, Build] = {
     "credo auto": credo.RiverRegressor,
     "credo linear": lambda: credo.RiverRegressor("linear"),
     "LinearRegression": lambda: pre.StandardScaler() | linear_model.LinearRegression(),
-    "LinearRegression, TargetStandardScaler": lambda: pre.TargetStandardScaler(
-        pre.StandardScaler() | linear_model.LinearRegression()
+    "LinearRegression, TargetStandardScaler": lambda: (
+        pre.StandardScaler() | pre.TargetStandardScaler(linear_model.LinearRegression())
     ),
     "BayesianLinearRegression": lambda: pre.StandardScaler() | linear_model.BayesianLinearRegression(),
     "AMFRegressor": lambda: forest.AMFRegressor(seed=SEED),
