@@ -159,7 +159,7 @@ def one_row(count: int) -> dict[str, Case]:
                 learning(build(), rows, numbers), count, LOGISTIC, 20, 2.0
             ),
             f"RiverRegressor, predict_one and learn_one, {noise} noise": Case(
-                serving(build(), rows, numbers), count, BAYESIAN, None, 1.3
+                serving(build(), rows, numbers), count, BAYESIAN
             ),
             f"RiverRegressor, predict_one with_dist and learn_one, {noise} noise": Case(
                 serving(build(), rows, numbers, spread=True), count, SPREAD, None, 1.3

@@ -203,7 +203,7 @@ class LiveLearner:
         return np.concatenate(parts)
 
     def predictive(self, x: np.ndarray) -> Callable[[], tuple[Predictive, float, float]]:
-        """The whole forecast of a row, its mean and its standard deviation, which are read when called for."""
+        """The whole forecast of a row, its mean and its standard deviation, read when called for."""
         if self._laws is None:
             self._laws = self._live.port(x, np.float32(0.0), answer=law_and_moments)
         self._laws.asked[:] = x

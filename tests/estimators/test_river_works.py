@@ -1,0 +1,337 @@
+"""The estimators inside River's own machinery, and what a stream may do to them."""
+
+from __future__ import annotations
+
+import copy
+import math
+import pickle
+import random
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+import pandas as pd
+import pytest
+from river import (
+    compose,
+    ensemble,
+    evaluate,
+    feature_extraction,
+    metrics,
+    model_selection,
+    multiclass,
+    preprocessing,
+    stream,
+)
+from river.datasets import ImageSegments, Phishing, TrumpApproval
+
+from credo.core.errors import CredoError
+from credo.estimators import RiverClassifier, RiverRegressor
+
+Row = dict[Any, Any]
+Estimator = RiverClassifier | RiverRegressor
+RNG = np.random.default_rng(0)
+
+
+def bits(model: Estimator) -> bytes:
+    """The belief, bit by bit."""
+    assert model._live is not None
+    return b"".join(np.asarray(leaf).tobytes() for leaf in jax.tree.leaves(model._live.belief))
+
+
+def rows_with_gaps(count: int, label: Callable[[float], Any]) -> list[tuple[Row, Any]]:
+    """Rows whose features come in any order, appear late and vanish."""
+    rows = []
+    for at in range(count):
+        values = RNG.normal(size=5)
+        row: Row = {name: float(value) for name, value in zip("abcde", values, strict=True)}
+        row |= {"flag": bool(values[0] > 0.3), "color": ["red", "blue", "green"][at % 3]}
+        absent = ["e"] if at < count // 3 else []
+        absent += ["b"] if at > count // 2 else []
+        absent += [name for name in ("c", "color") if RNG.uniform() < 0.2]
+        names = [name for name in row if name not in absent]
+        RNG.shuffle(names)
+        rows.append(({name: row[name] for name in names}, label(float(values[0] - values[1]))))
+    return rows
+
+
+def learned(model: Any, rows: list[tuple[Row, Any]]) -> Any:
+    for row, target in rows:
+        model.learn_one(row, target)
+    return model
+
+
+LABELLED = rows_with_gaps(90, lambda value: "up" if value > 0 else "down")
+MEASURED = rows_with_gaps(90, lambda value: 300.0 + 5.0 * value)
+CASES = [
+    pytest.param(RiverClassifier("linear"), LABELLED, id="classifier"),
+    pytest.param(RiverRegressor("linear"), MEASURED, id="regressor"),
+]
+
+
+def frames(rows: list[tuple[Row, Any]], size: int) -> list[tuple[pd.DataFrame, pd.Series]]:
+    batches = [rows[start : start + size] for start in range(0, len(rows), size)]
+    return [
+        (pd.DataFrame([row for row, _ in batch]), pd.Series([target for _, target in batch]))
+        for batch in batches
+    ]
+
+
+@pytest.mark.parametrize("size", [1, 7, 64, 90])
+@pytest.mark.parametrize(("model", "rows"), CASES)
+def test_batches_learn_what_a_loop_learns(model: Estimator, rows: list[tuple[Row, Any]], size: int) -> None:
+    loop, batches = learned(model.clone(), rows), model.clone()
+    for batch in frames(rows, size):
+        batches.learn_many(*batch)
+    assert batches.n_seen == loop.n_seen == 90
+    frame = pd.DataFrame([row for row, _ in rows])
+    for answer in ("predict_many", "predict_proba_many"):
+        if hasattr(model, answer):
+            few, many = (getattr(each, answer)(frame) for each in (loop, batches))
+            if few.to_numpy().dtype.kind == "f":
+                np.testing.assert_allclose(many.to_numpy(), few.to_numpy(), rtol=1e-6, atol=1e-6)
+            else:
+                assert few.tolist() == many.tolist()
+    one = [loop.predict_one(row) for row, _ in rows]
+    many = batches.predict_many(frame).tolist()
+    assert many == one if isinstance(model, RiverClassifier) else np.allclose(many, one, rtol=1e-6)
+
+
+@pytest.mark.parametrize("size", [10, 60])
+def test_classes_that_appear_inside_a_batch(size: int) -> None:
+    rows = [
+        (row, "new" if at > 35 and at % 4 == 0 else label) for at, (row, label) in enumerate(LABELLED[:60])
+    ]
+    loop, batches = learned(RiverClassifier("linear"), rows), RiverClassifier("linear")
+    for batch in frames(rows, size):
+        batches.learn_many(*batch)
+    assert batches.classes == loop.classes
+    assert set(loop.classes) == {"up", "down", "new"}
+    for row, _ in rows:
+        few, many = loop.predict_proba_one(row), batches.predict_proba_one(row)
+        assert list(few) == list(many)
+        assert few == pytest.approx(many, abs=1e-6)
+
+
+@pytest.mark.parametrize(("model", "rows"), CASES)
+def test_the_order_of_keys_changes_no_bit(model: Estimator, rows: list[tuple[Row, Any]]) -> None:
+    chance = random.Random(0)
+    shuffled = [(dict(chance.sample(sorted(row.items()), len(row))), target) for row, target in rows]
+    assert bits(learned(model.clone(), rows)) == bits(learned(model.clone(), shuffled))
+
+
+@pytest.mark.parametrize(("model", "rows"), CASES)
+def test_copies_continue_bit_by_bit(model: Estimator, rows: list[tuple[Row, Any]], tmp_path: Path) -> None:
+    start = learned(model.clone(), rows[:40])
+    copies = {
+        "pickle": pickle.loads(pickle.dumps(start)),
+        "deepcopy": copy.deepcopy(start),
+        "clone with its state": start.clone(include_attributes=True),
+        "file": type(model).load(start.save(tmp_path / "model.credo")),
+        "clone": learned(start.clone(), rows[:40]),
+    }
+    for each in copies.values():
+        assert each.predict_one(rows[40][0]) == start.predict_one(rows[40][0])
+    whole = bits(learned(start, rows[40:60]))
+    for name, each in copies.items():
+        assert bits(learned(each, rows[40:60])) == whole, name
+        assert each.debug_one(rows[0][0]) == start.debug_one(rows[0][0])
+        assert each.n_seen == 60
+    assert model.clone().n_seen == 0
+
+
+@pytest.mark.parametrize(("model", "rows"), CASES)
+def test_a_row_of_weight_0_is_left_out(model: Estimator, rows: list[tuple[Row, Any]]) -> None:
+    start = learned(model.clone(), rows[:12])
+    before = bits(start), start.n_seen, start.feature_names
+    start.learn_one({"a": 1.0, "never": 2.0}, rows[0][1], w=0.0)
+    assert (bits(start), start.n_seen, start.feature_names) == before
+    twice = learned(model.clone(), rows[:12])
+    twice.learn_one(*rows[12], w=2.0)
+    start.learn_one(*rows[12])
+    assert bits(start) != bits(twice)
+
+
+REFUSALS: dict[str, tuple[Callable[[Any], object], str]] = {
+    "text": (
+        lambda m: m.learn_one({"a": "warm"}, m.target),
+        "feature 'a' holds numbers; got the text 'warm'",
+    ),
+    "text to forecast": (lambda m: m.predict_one({"a": "warm"}), "feature 'a' holds numbers; got the text"),
+    "text in a batch": (
+        lambda m: m.learn_many(pd.DataFrame({"a": [1.0, "warm"]}), [m.target, m.target]),
+        "feature 'a' holds numbers; got the text 'warm'",
+    ),
+    "truth value": (
+        lambda m: m.learn_one({"flag": 0.5}, m.target),
+        "feature 'flag' holds truth values; got 0.5",
+    ),
+    "list": (
+        lambda m: m.learn_one({"z": [1]}, m.target),
+        "feature 'z' must hold numbers, truth values or texts",
+    ),
+    "date": (
+        lambda m: m.learn_many(pd.DataFrame({"day": np.array(["2026-01-01"], "M8[ns]")}), [m.target]),
+        "feature 'day' must hold numbers, truth values or texts; got datetime",
+    ),
+    "no dict": (lambda m: m.learn_one([1.0], m.target), "x must be a dict of features; got list"),
+    "no dict to forecast": (lambda m: m.predict_one(None), "x must be a dict of features; got NoneType"),
+    "no frame": (lambda m: m.learn_many([1.0], [m.target]), "X must be a data frame; got list"),
+    "fewer targets": (
+        lambda m: m.learn_many(pd.DataFrame({"a": [1.0, 2.0]}), [m.target]),
+        r"y must hold one value for each of 2 rows; got shape \(1,\)",
+    ),
+    "weight below 0": (
+        lambda m: m.learn_one({"a": 1.0}, m.target, -1.0),
+        "w must be finite and at least 0; got -1.0",
+    ),
+    "infinite weight": (lambda m: m.learn_one({"new": 1.0}, m.target, math.inf), "w must be finite"),
+    "weight": (lambda m: m.learn_one({"a": 1.0}, m.target, None), "w must be a number; got None"),
+    "missing target": (
+        lambda m: m.learn_one({"new": 1.0}, None),
+        "y must be a (class label|finite number).*; got None",
+    ),
+    "missing in a batch": (
+        lambda m: m.learn_many(pd.DataFrame({"new": [1.0, 2.0]}), pd.Series([m.target, None], dtype=object)),
+        "y must be a (class label|finite number).*; got None",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", REFUSALS)
+@pytest.mark.parametrize(("model", "rows"), CASES)
+def test_what_is_refused_changes_nothing(
+    model: Estimator, rows: list[tuple[Row, Any]], case: str, tmp_path: Path
+) -> None:
+    call, sentence = REFUSALS[case]
+    start = learned(model.clone(), rows[:12])
+    before = start.save(tmp_path / "before").read_bytes()
+    start.target = rows[0][1]
+    with pytest.raises(CredoError, match=sentence):
+        call(start)
+    assert start.save(tmp_path / "after").read_bytes() == before
+
+
+def test_a_target_that_is_infinite_is_refused() -> None:
+    model = RiverRegressor("linear")
+    for target in (math.inf, -math.inf, math.nan, 10**400, "warm"):
+        with pytest.raises(CredoError, match="y must be a finite number of at most 1e\\+30; got"):
+            model.learn_one({"a": 1.0}, target)  # type: ignore[arg-type]
+    with pytest.raises(CredoError, match="y must be a finite number of at most 1e\\+30; got inf"):
+        model.learn_many(pd.DataFrame({"a": [1.0, 2.0]}), pd.Series([1.0, np.inf]))
+    with pytest.raises(CredoError, match="with_dist=True needs a row"):
+        model.predict_one({"a": 1.0}, with_dist=True)
+    with pytest.raises(CredoError, match="can be saved once it has learned a row"):
+        model.save("nowhere.credo")
+    assert (model.n_seen, model.feature_names, model.predict_one({"a": 1.0})) == (0, (), 0.0)
+
+
+def test_a_first_value_that_is_out_of_range_spoils_no_feature() -> None:
+    model, spoiled = RiverRegressor("linear"), RiverRegressor("linear")
+    rows = [({"a": float(at % 5)}, 10.0 * (at % 5)) for at in range(60)]
+    spoiled.learn_one({"a": math.inf}, 1e20)
+    learned(model, rows), learned(spoiled, rows)
+    assert spoiled.predict_one({"a": 3.0}) == pytest.approx(model.predict_one({"a": 3.0}), abs=1.0)
+    assert model.predict_one({"a": 3.0}) == pytest.approx(30.0, abs=3.0)
+
+
+def test_scaling_by_river_and_by_credo() -> None:
+    own = RiverClassifier("linear")
+    behind = preprocessing.StandardScaler() | RiverClassifier("linear", scale=False)
+    rows = list(Phishing().take(400))
+    scores = [evaluate.progressive_val_score(rows, each, metrics.LogLoss()).get() for each in (own, behind)]
+    assert max(scores) < 0.4
+    assert abs(scores[0] - scores[1]) < 0.02
+
+
+def test_numbers_pass_as_they_come_without_scaling() -> None:
+    model = RiverClassifier("linear", scale=False)
+    learned(model, [({"a": 5.0, "b": 1}, True), ({"a": 7.0}, False)])
+    assert model._live is not None
+    seen = model._live.inputs_of(model._slots.row({"a": 7.0, "b": None}))
+    assert seen[:2].tolist() == [7.0, 0.0]
+    pipeline = feature_extraction.BagOfWords() | RiverClassifier("linear", scale=False)
+    for text, label in [("a fine day", True), ("a grim day", False)] * 20:
+        pipeline.learn_one(text, label)
+    assert pipeline.predict_one("such a fine thing") is True
+    assert pipeline.predict_one("grim") is False
+
+
+def test_a_dict_of_another_kind_is_read_and_left_as_it_is() -> None:
+    model, plain = RiverClassifier("linear"), RiverClassifier("linear")
+    for at in range(30):
+        words = Counter({"a": 1 + at % 3, "b": 1 + at % 2} if at % 4 else {"a": 2})
+        model.learn_one(words, at % 3 == 0)
+        plain.learn_one(dict(words), at % 3 == 0)
+        assert at % 4 or "b" not in words
+    assert bits(model) == bits(plain)
+
+
+def test_unions_of_transformers() -> None:
+    numbers = compose.SelectType(float) | preprocessing.StandardScaler()
+    model = (numbers + compose.SelectType(str)) | RiverClassifier("linear", scale=False)
+    for row, label in LABELLED:
+        model.learn_one(row, label)
+    assert sum(model.predict_one(row) == label for row, label in LABELLED) > 70
+
+
+def test_progressive_validation_with_moments_and_delays() -> None:
+    rows = list(TrumpApproval().take(150))
+    at_once = evaluate.progressive_val_score(rows, RiverRegressor("linear"), metrics.MAE())
+    late = evaluate.progressive_val_score(
+        rows, RiverRegressor("linear"), metrics.MAE(), moment="ordinal_date", delay=10
+    )
+    by_row = evaluate.progressive_val_score(
+        stream.iter_array(RNG.normal(size=(60, 2)), RNG.normal(size=60)),
+        RiverRegressor("linear"), metrics.RMSE(), delay=lambda x, y: 3,
+    )  # fmt: skip
+    assert at_once.get() < late.get() < 6.0
+    assert by_row.get() < 2.0
+
+
+def test_models_of_river_around_the_estimators() -> None:
+    rows = list(ImageSegments().take(120))
+    rest = multiclass.OneVsRestClassifier(RiverClassifier("linear"))
+    assert evaluate.progressive_val_score(rows, rest, metrics.Accuracy()).get() > 0.6
+    bag = ensemble.ADWINBaggingClassifier(RiverClassifier("linear"), n_models=3, seed=1)
+    assert evaluate.progressive_val_score(list(Phishing().take(150)), bag, metrics.Accuracy()).get() > 0.75
+    choice = model_selection.GreedyRegressor(
+        [RiverRegressor("linear"), RiverRegressor("linear", prior_var=1e-4)], metrics.MAE()
+    )
+    for row, target in MEASURED:
+        choice.learn_one(row, target)
+    assert choice.best_model.prior_var is None
+    halving = model_selection.SuccessiveHalvingClassifier(
+        [RiverClassifier("linear", prior_var=var) for var in (1e-6, 1.0)],
+        metric=metrics.Accuracy(), budget=60, eta=2,
+    )  # fmt: skip
+    for row, label in LABELLED:
+        halving.learn_one(row, label)
+    assert halving.best_model.prior_var == 1.0
+
+
+def test_texts_beyond_sixteen_share_one_input() -> None:
+    model = RiverClassifier("linear")
+    for at in range(60):
+        model.learn_one({"word": f"w{at % 20:02}"}, at % 20 < 8)
+    texts = [str(slot) for slot in model._slots.slots]
+    assert texts == [f"word=w{at:02}" for at in range(16)] + ["word=(other)"]
+    assert model.predict_one({"word": "w03"}) is True
+    others = [model.predict_proba_one({"word": word})[True] for word in ("w16", "w19", "never met")]
+    assert len(set(others)) == 1
+    assert others[0] < 0.5
+
+
+def test_a_drift_reports_its_alarms() -> None:
+    model = RiverRegressor("linear", drift="run-length:0.01,2")
+    for at in range(120):
+        x = float(RNG.normal())
+        model.learn_one({"a": x}, (3.0 if at < 60 else -3.0) * x + float(RNG.normal(scale=0.1)))
+    assert model._live is not None
+    assert model._live.alarms > 0
+    words = model.debug_one({"a": 1.0})
+    assert f"Changes: {model._live.alarms} alarm" in words
+    assert any(60 < row < 75 for row in model._live.latest)
