@@ -233,7 +233,8 @@ def test_a_first_value_that_is_out_of_range_spoils_no_feature() -> None:
     model, spoiled = RiverRegressor("linear"), RiverRegressor("linear")
     rows = [({"a": float(at % 5)}, 10.0 * (at % 5)) for at in range(60)]
     spoiled.learn_one({"a": math.inf}, 1e20)
-    learned(model, rows), learned(spoiled, rows)
+    learned(model, rows)
+    learned(spoiled, rows)
     assert spoiled.predict_one({"a": 3.0}) == pytest.approx(model.predict_one({"a": 3.0}), abs=1.0)
     assert model.predict_one({"a": 3.0}) == pytest.approx(30.0, abs=3.0)
 
@@ -253,7 +254,7 @@ def test_numbers_pass_as_they_come_without_scaling() -> None:
     assert model._live is not None
     seen = model._live.inputs_of(model._slots.row({"a": 7.0, "b": None}))
     assert seen[:2].tolist() == [7.0, 0.0]
-    pipeline = feature_extraction.BagOfWords() | RiverClassifier("linear", scale=False)
+    pipeline: Any = feature_extraction.BagOfWords() | RiverClassifier("linear", scale=False)
     for text, label in [("a fine day", True), ("a grim day", False)] * 20:
         pipeline.learn_one(text, label)
     assert pipeline.predict_one("such a fine thing") is True
@@ -298,13 +299,13 @@ def test_models_of_river_around_the_estimators() -> None:
     assert evaluate.progressive_val_score(rows, rest, metrics.Accuracy()).get() > 0.6
     bag = ensemble.ADWINBaggingClassifier(RiverClassifier("linear"), n_models=3, seed=1)
     assert evaluate.progressive_val_score(list(Phishing().take(150)), bag, metrics.Accuracy()).get() > 0.75
-    choice = model_selection.GreedyRegressor(
+    choice: Any = model_selection.GreedyRegressor(
         [RiverRegressor("linear"), RiverRegressor("linear", prior_var=1e-4)], metrics.MAE()
     )
     for row, target in MEASURED:
         choice.learn_one(row, target)
     assert choice.best_model.prior_var is None
-    halving = model_selection.SuccessiveHalvingClassifier(
+    halving: Any = model_selection.SuccessiveHalvingClassifier(
         [RiverClassifier("linear", prior_var=var) for var in (1e-6, 1.0)],
         metric=metrics.Accuracy(), budget=60, eta=2,
     )  # fmt: skip
