@@ -30,6 +30,9 @@ from river.datasets import ImageSegments, Phishing, TrumpApproval
 
 from credo.core.errors import CredoError
 from credo.estimators import RiverClassifier, RiverRegressor
+from credo.estimators.slot_prior import Extent, begin
+from credo.sessions.resolution import resolve
+from credo.sessions.settings import Options
 
 Row = dict[Any, Any]
 Estimator = RiverClassifier | RiverRegressor
@@ -336,3 +339,32 @@ def test_a_drift_reports_its_alarms() -> None:
     words = model.debug_one({"a": 1.0})
     assert f"Changes: {model._live.alarms} alarm" in words
     assert any(60 < row < 75 for row in model._live.latest)
+
+
+@pytest.mark.parametrize("name", ["linear", "mlp:3", "features:6"])
+def test_the_prior_of_a_feature_is_the_same_among_any_number_of_inputs(name: str) -> None:
+    settings = resolve(Options(model=name), "regression", (8,), 0)
+    narrow, wide = (begin(Extent(settings, 8, 3, True), inputs, 0) for inputs in (8, 32))
+    for part in ("params", "var"):
+        pairs = zip(*(jax.tree.leaves(each.arguments[part]) for each in (narrow, wide)), strict=True)
+        for few, many in pairs:
+            corner = np.asarray(many)[tuple(slice(size) for size in np.shape(few))]
+            np.testing.assert_allclose(few, corner, rtol=1e-6)
+    if name == "linear":
+        np.testing.assert_allclose(wide.arguments["var"][0]["w"], settings.prior_var / 3, rtol=1e-6)
+    row = np.r_[1.0, -2.0, np.full(30, np.nan)].astype(np.float32)
+    means = []
+    for each, inputs in ((narrow, 8), (wide, 32)):
+        belief = each.learner.init(**each.arguments)
+        means.append(each.learner.forecast(each.learner.predict(belief), row[:inputs]).mean)
+    np.testing.assert_allclose(*means, rtol=1e-5)
+
+
+def test_truth_values_are_signs_and_texts_are_ones_that_pass_unscaled() -> None:
+    model = RiverClassifier("linear")
+    learned(model, [({"a": float(at)}, at > 4) for at in range(9)])
+    learned(model, [({"a": 1.0, "flag": at % 3 == 0, "word": "xy"[at % 2]}, at > 4) for at in range(9)])
+    assert model._live is not None
+    rows: list[Row] = [{"flag": True, "word": "x"}, {"flag": 0}, {"word": "z"}]
+    seen = [model._live.inputs_of(model._slots.row(row))[1:4].tolist() for row in rows]
+    assert seen == [[1.0, 1.0, 0.0], [-1.0, 0.0, 0.0], [0.0, 0.0, 0.0]]
