@@ -14,7 +14,7 @@ import argparse
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -34,7 +34,7 @@ LOGISTIC, BAYESIAN, SPREAD = (
     "River StandardScaler | BayesianLinearRegression, predict_one with_dist and learn_one",
 )
 
-Rows: TypeAlias = list[dict[str, float]]
+Rows: TypeAlias = list[dict[Hashable, object]]
 Call: TypeAlias = Callable[[], object]
 
 
@@ -83,7 +83,7 @@ def learning(model: Any, rows: Rows, targets: list[Any]) -> Call:
     return go
 
 
-def predicting(predict: Callable[[dict[str, float]], object], rows: Rows) -> Call:
+def predicting(predict: Callable[[dict[Hashable, object]], object], rows: Rows) -> Call:
     """A forecast for every row."""
 
     def go() -> None:
@@ -159,7 +159,7 @@ def one_row(count: int) -> dict[str, Case]:
                 learning(build(), rows, numbers), count, LOGISTIC, 20, 2.0
             ),
             f"RiverRegressor, predict_one and learn_one, {noise} noise": Case(
-                serving(build(), rows, numbers), count, BAYESIAN, None, 1.3
+                serving(build(), rows, numbers), count, BAYESIAN
             ),
             f"RiverRegressor, predict_one with_dist and learn_one, {noise} noise": Case(
                 serving(build(), rows, numbers, spread=True), count, SPREAD, None, 1.3

@@ -225,8 +225,8 @@ def test_a_target_that_is_infinite_is_refused() -> None:
             model.learn_one({"a": 1.0}, target)  # type: ignore[arg-type]
     with pytest.raises(CredoError, match="y must be a finite number of at most 1e\\+30; got inf"):
         model.learn_many(pd.DataFrame({"a": [1.0, 2.0]}), pd.Series([1.0, np.inf]))
-    with pytest.raises(CredoError, match="with_dist=True needs a row"):
-        model.predict_one({"a": 1.0}, with_dist=True)
+    unknown = model.predict_one({"a": 1.0}, with_dist=True)
+    assert (unknown.mean, unknown.sd, round(unknown.cdf(0.0), 6)) == (0.0, 1.0, 0.5)
     with pytest.raises(CredoError, match="can be saved once it has learned a row"):
         model.save("nowhere.credo")
     assert (model.n_seen, model.feature_names, model.predict_one({"a": 1.0})) == (0, (), 0.0)

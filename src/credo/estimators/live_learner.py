@@ -79,6 +79,7 @@ class LiveLearner:
         self._scaled = tuple(map(bool, scaled))
         self._pack: Pack[Any] | None = None
         self._port: Port | None = None
+        self._laws: Port | None = None
         self._silent = False  # whether updates report nothing but what every update does
         self._leaves: list[np.ndarray] | None = None
 
@@ -110,7 +111,8 @@ class LiveLearner:
         settings = self.extent.settings
         answer = class_probabilities if self.classes else expected_value
         key = jax.random.key(settings.seed) if settings.draws else None
-        self._pack, self._port = pack(self.learner, belief, key=key, answer=answer), None
+        self._pack = pack(self.learner, belief, key=key, answer=answer)
+        self._port = self._laws = None
 
     def grow(self, inputs: int, classes: int, scaled: np.ndarray) -> None:
         """Make room for further inputs and classes, which begin at their prior.
@@ -180,7 +182,7 @@ class LiveLearner:
                     self._watch(jax.tree.map(lambda leaf, row=row: np.asarray(leaf)[row], reports))
             else:
                 self.rows += count
-        self.hold(belief)
+        live.adopt(belief)
 
     def forecast_rows(self, xs: np.ndarray) -> np.ndarray:
         """The answers of `forecast` for rows (n, inputs), with a leading axis n."""
@@ -200,10 +202,12 @@ class LiveLearner:
         ]
         return np.concatenate(parts)
 
-    def predictive(self, x: np.ndarray) -> tuple[Predictive, float, float]:
-        """The whole forecast of a row, its mean and its standard deviation."""
-        answer: tuple[Predictive, float, float] = self._live.forecast(x, answer=law_and_moments)
-        return answer
+    def predictive(self, x: np.ndarray) -> Callable[[], tuple[Predictive, float, float]]:
+        """The whole forecast of a row, its mean and its standard deviation, read when called for."""
+        if self._laws is None:
+            self._laws = self._live.port(x, np.float32(0.0), answer=law_and_moments)
+        self._laws.asked[:] = x
+        return functools.partial(self._laws.read, self._laws.forecast_words())
 
     def inputs_of(self, x: np.ndarray) -> np.ndarray:
         """A row as the learner inside sees it (inputs,)."""
@@ -227,7 +231,7 @@ class LiveLearner:
             self.change = float(report)
 
     def __getstate__(self) -> dict[str, Any]:
-        state = self.__dict__ | {"_pack": None, "_port": None}
+        state = self.__dict__ | {"_pack": None, "_port": None, "_laws": None}
         if self._pack is not None:
             state["_leaves"] = [_plain(leaf) for leaf in jax.tree.leaves(self.belief)]
         return state

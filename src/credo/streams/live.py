@@ -11,7 +11,7 @@ from typing import Any, Generic, TypeVar
 import jax
 import numpy as np
 
-from credo.core.errors import require_nonnegative
+from credo.core.errors import CredoError, require_nonnegative
 from credo.core.keys import as_key
 from credo.core.names import ForecastName
 from credo.core.types import Array, ArrayLike, Key, PyTree
@@ -160,6 +160,25 @@ class Pack(Generic[B]):
         belief: B = unpacker(self._form.state)((words, own))
         return belief
 
+    def adopt(self, belief: B) -> None:
+        """Go on from another belief of the same structure, such as that of a `run` over many rows.
+
+        Arguments:
+            belief: the belief, which stays as it is.
+
+        Raises:
+            CredoError: it has another structure, or arrays of another shape or dtype.
+        """
+        start = jax.tree.map(lambda leaf: leaf if hasattr(leaf, "at") else jax.numpy.asarray(leaf), belief)
+        if WordLayout.of(start) != self._form.state:
+            raise CredoError(
+                "belief must have the structure, shapes and dtypes of the pack's own.", field="belief"
+            )
+        words, others = packer(self._form.state)(start)
+        own = tuple(other.copy() for other in others)
+        with self._lock:
+            self._last.append((with_report(words, words[:0]), own, ()))
+
     def forecast(self, x: PyTree, *, dt: float | None = None, answer: Answer | None = None) -> Any:
         """Forecast the observation at x, before it is learned. Nothing changes.
 
@@ -218,17 +237,18 @@ class Pack(Generic[B]):
         with self._lock:
             self._take(program, leaves)
 
-    def port(self, x: PyTree, y: PyTree) -> Port:
+    def port(self, x: PyTree, y: PyTree, *, answer: Answer | None = None) -> Port:
         """A way in for rows of one kind, whose numbers are written in place.
 
         Arguments:
             x, y: a row like those that will come: one array of at least 32 bits, and a number.
+            answer: what its forecasts are asked for instead of the pack's own `answer`.
 
         Raises:
             CredoError: they are no numbers.
         """
         _, step = self._program((x, y, _ONE, None), stepper)
-        _, ask = self._program((x, None), forecaster)
+        _, ask = self._program((x, None), forecaster, answer)
         report = step.read.places[1]
         ok = report if step.read.size > REPORT else report - REPORT
         ways = ((step.compiled, WordWriter(step.row)), (ask.compiled, WordWriter(ask.row)))

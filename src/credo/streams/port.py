@@ -29,6 +29,7 @@ class Port:
     Attributes:
         x, y: the row of the next `learn`, NumPy views to be written to.
         asked: the row of the next `forecast`, likewise.
+        read: what turns the words of an answer into the answer.
 
     Example:
         >>> import credo, jax.numpy as jnp
@@ -52,7 +53,7 @@ class Port:
         read: WordReader,
         ok: int,
     ) -> None:
-        self._lock, self._last, self._setting, self._read, self._ok = lock, last, setting, read, ok
+        self._lock, self._last, self._setting, self.read, self._ok = lock, last, setting, read, ok
         self._step, self._row = step[0], step[1].words
         self._ask, self._question = ask[0], ask[1].words
         self.x, self.y, weight = step[1].views
@@ -76,8 +77,11 @@ class Port:
             return bool(np.asarray(report)[self._ok])
 
     def forecast(self) -> Any:
-        """The answer of the pack for the row in `asked`, before anything is learned."""
+        """The answer for the row in `asked`, before anything is learned."""
+        return self.read(self.forecast_words())
+
+    def forecast_words(self) -> np.ndarray:
+        """The answer for the row in `asked` as words, which `read` turns into what `forecast` gives."""
         with self._lock:
             words, others, _ = self._last[0]
-            answer = np.asarray(self._ask(self._setting, words, others, self._question.copy()))
-        return self._read(answer)
+            return np.asarray(self._ask(self._setting, words, others, self._question.copy()))
