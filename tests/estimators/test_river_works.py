@@ -351,7 +351,9 @@ def test_the_prior_of_a_feature_is_the_same_among_any_number_of_inputs(name: str
             corner = np.asarray(many)[tuple(slice(size) for size in np.shape(few))]
             np.testing.assert_allclose(few, corner, rtol=1e-6)
     if name == "linear":
-        np.testing.assert_allclose(wide.arguments["var"][0]["w"], settings.prior_var / 3, rtol=1e-6)
+        np.testing.assert_allclose(
+            np.asarray(wide.arguments["var"][0]["w"]), settings.prior_var / 3, rtol=1e-6
+        )
     row = np.r_[1.0, -2.0, np.full(30, np.nan)].astype(np.float32)
     means = []
     for each, inputs in ((narrow, 8), (wide, 32)):
