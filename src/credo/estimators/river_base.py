@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Cells", "Frame", "RiverEstimator"]
 
-Row = Mapping[FeatureName, object]
-"""The features of one row."""
+Row = Mapping[Any, object]
+"""The features of one row, whose names are of any kind."""
 
 OPTIONS = (
     "model",
