@@ -64,7 +64,6 @@ class LiveLearner:
 
     Attributes:
         rows: how many rows were learned from.
-        refused: how many rows would have given a belief that is not finite, and were left out.
         alarms: how many changes were reported, where the drift reports any.
         latest: the numbers of the rows of the latest alarms.
         change: the probability that the latest row began a segment; None where the drift says none.
@@ -73,9 +72,10 @@ class LiveLearner:
     def __init__(self, extent: Extent, inputs: int, classes: int, scaled: np.ndarray) -> None:
         require_room(extent, inputs, classes)
         self.extent, self.inputs, self.classes = extent, inputs, classes
-        self.rows, self.refused, self.alarms = 0, 0, 0
+        self.rows, self.alarms = 0, 0
         self.latest: deque[int] = deque(maxlen=REMEMBERED)
         self.change: float | None = None
+        self._watched = extent.settings.drift.wrapped
         self._scaled = tuple(map(bool, scaled))
         self._pack: Pack[Any] | None = None
         self._leaves: list[np.ndarray] | None = None
@@ -134,16 +134,21 @@ class LiveLearner:
 
     def step(self, x: np.ndarray, y: ArrayLike, weight: float) -> None:
         """Learn a row."""
-        info = self._live.step(x, y) if weight == 1.0 else self._live.step(x, y, weight=weight)
+        live = self._pack or self._live
+        if not self._watched:
+            if weight == 1.0:
+                live.learn(x, y)
+            else:
+                live.learn(x, y, weight=weight)
+            self.rows += 1
+            return
+        info = live.step(x, y) if weight == 1.0 else live.step(x, y, weight=weight)
         self.rows += 1
-        if info.ok is not True:
-            self.refused += 1
-        if info.extras is not None:
-            self._watch(info)
+        self._watch(info)
 
     def forecast(self, x: np.ndarray) -> Any:
         """The mean, or the probabilities of the classes, before a row is learned."""
-        return self._live.forecast(x)
+        return (self._pack or self._live).forecast(x)
 
     def learn_rows(self, xs: np.ndarray, ys: np.ndarray) -> None:
         """Learn rows in order, as `step` does one by one.
@@ -157,9 +162,8 @@ class LiveLearner:
         for start in range(0, len(xs), CHUNK):
             x, y = _padded(xs[start : start + CHUNK]), _padded(ys[start : start + CHUNK])
             count = min(CHUNK, len(xs) - start)
-            belief, ok, reports = _learn_chunk(learner, belief, x, y, np.int32(count), key)
-            self.refused += count - int(ok)
-            if reports is not None:
+            belief, reports = _learn_chunk(learner, belief, x, y, np.int32(count), key)
+            if self._watched and reports is not None:
                 for row in range(count):
                     self.rows += 1
                     self._watch(jax.tree.map(lambda leaf, row=row: np.asarray(leaf)[row], reports))
@@ -246,26 +250,25 @@ def _padded(rows: np.ndarray) -> np.ndarray:
 @functools.partial(jax.jit, donate_argnums=(1,))
 def _learn_chunk(
     learner: Standardised[Any], belief: Any, xs: Array, ys: Array, count: Array, key: Array | None
-) -> tuple[Any, Array, Info | None]:
-    """Learn the first `count` rows; how many were not refused, and what was reported of each."""
+) -> tuple[Any, Info | None]:
+    """Learn the first `count` rows; what was reported of each, where anything is beside the evidence."""
 
     def learn(belief: Any, row: Array) -> tuple[Any, Info]:
         result: tuple[Any, Info] = learner.step(belief, xs[row], ys[row], key=key)
         return result
 
     kind = jax.eval_shape(learn, belief, jnp.int32(0))[1]
-    reported = kind.extras is not None
+    reported = bool(jax.tree.leaves(kind.extras))
     blank = jax.tree.map(lambda leaf: jnp.zeros((CHUNK, *leaf.shape), leaf.dtype), kind) if reported else None
 
-    def trip(row: Array, carry: tuple[Any, Array, Info | None]) -> tuple[Any, Array, Info | None]:
-        belief, ok, reports = carry
+    def trip(row: Array, carry: tuple[Any, Info | None]) -> tuple[Any, Info | None]:
+        belief, reports = carry
         belief, info = learn(belief, row)
         if reports is not None:
             reports = jax.tree.map(lambda whole, leaf: whole.at[row].set(leaf), reports, info)
-        return belief, ok + info.ok.astype(jnp.int32), reports
+        return belief, reports
 
-    start = (belief, jnp.zeros((), jnp.int32), blank)
-    end: tuple[Any, Array, Info | None] = jax.lax.fori_loop(jnp.int32(0), count, trip, start)
+    end: tuple[Any, Info | None] = jax.lax.fori_loop(jnp.int32(0), count, trip, (belief, blank))
     return end
 
 

@@ -192,6 +192,8 @@ def target_of(y: object) -> float:
     Raises:
         CredoError: it is no number, not finite, or too large.
     """
+    if type(y) is float and -MOST <= y <= MOST:
+        return y
     if isinstance(y, numbers.Real | np.bool_):
         try:
             value = float(y)

@@ -29,8 +29,7 @@ def report(
     lines = [f"Forecast: {forecast}"]
     if live is None:
         return "\n".join([*lines, "Nothing was learned yet."])
-    refused = f", {live.refused:,} of them refused" if live.refused else ""
-    lines.append(f"Learned: {live.rows:,} rows{refused}; {len(slots.slots)} of {live.inputs} inputs in use")
+    lines.append(f"Learned: {live.rows:,} rows; {len(slots.slots)} of {live.inputs} inputs in use")
     lines += changes(live)
     row = slots.row(x)
     seen = live.inputs_of(row)

@@ -64,7 +64,7 @@ def write(
         "settings": extent.settings.to_dict(),
         "extent": [extent.narrow, extent.features, extent.scale],
         "classes": live.classes,
-        "counts": [live.rows, live.refused, live.alarms],
+        "counts": [live.rows, live.alarms],
         "latest": list(live.latest),
         "change": live.change,
         "extras": dict(extras),
@@ -92,7 +92,7 @@ def read(path: str | os.PathLike[str], kind: str) -> SavedEstimator:
         narrow, features, scale = meta["extent"]
         extent = Extent(Settings.from_dict(meta["settings"]), narrow, features, scale)
         live = LiveLearner(extent, slots.room, meta["classes"], slots.scaled)
-        live.rows, live.refused, live.alarms = meta["counts"]
+        live.rows, live.alarms = meta["counts"]
         live.latest = deque(meta["latest"], maxlen=live.latest.maxlen)
         live.change = meta["change"]
     except (KeyError, TypeError, ValueError) as error:
