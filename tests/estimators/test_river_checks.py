@@ -33,7 +33,11 @@ def named_checks() -> list[object]:
     for estimator, kind in zip(ESTIMATORS, [*KINDS, *KINDS], strict=True):
         name = type(estimator).__name__
         for number, check in enumerate(checks.yield_checks(estimator)):
-            cases.append(pytest.param(estimator, check, id=f"{name}-{kind}-{number}-{check.__name__}"))
+            # Over 60 rows of ten classes, the rounding of programs compiled in haste grows to 1e-3.
+            hard = check.__name__ == "check_learn_many_matches_learn_one" and kind in ("network", "wrapper")
+            marks = [pytest.mark.optimised] * hard
+            title = f"{name}-{kind}-{number}-{check.__name__}"
+            cases.append(pytest.param(estimator, check, id=title, marks=marks))
     return cases
 
 

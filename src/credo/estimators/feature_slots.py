@@ -25,7 +25,10 @@ FEW = 8
 """The least number of inputs of a learner, which doubles when they are all taken."""
 
 FARTHEST = 1e30
-"""The largest size of a number, within which single precision can hold a difference of two."""
+"""What infinite and larger numbers become, which learners take for missing."""
+
+USABLE = 1e15
+"""The largest size of a number that a feature may begin with."""
 
 FeatureName: TypeAlias = Hashable
 """The name of a feature: any key of a dict."""
@@ -125,6 +128,9 @@ class FeatureSlots:
         self._origins = np.zeros(self.room)
         self._origins[: len(self.slots)] = self.origins
 
+    def __reduce__(self) -> tuple[type[FeatureSlots], tuple[tuple[Slot, ...], tuple[float, ...]]]:
+        return FeatureSlots, (self.slots, self.origins)
+
     @property
     def plain(self) -> bool:
         """Whether all features are numbers."""
@@ -178,7 +184,7 @@ class FeatureSlots:
             else:
                 read = number_of if kind == "number" else sign_of
                 number = read(name, value)
-                if name not in self.kinds:
+                if name not in self.kinds and abs(number) <= USABLE:
                     new.append(Arrival(row, name, kind, number if kind == "number" else 0.0))
         return new
 
@@ -287,7 +293,7 @@ class FeatureSlots:
         for name, cells in columns.items():
             if cells.dtype.kind in "fiu" and self.kinds.get(name, "number") == "number":
                 if name not in self.kinds:
-                    there = ~np.isnan(cells) if cells.dtype.kind == "f" else np.ones(len(cells), bool)
+                    there = np.abs(cells) <= USABLE
                     if there.any():
                         first = int(np.argmax(there))
                         new.append(Arrival(first, name, "number", number_of(name, cells[first].item())))
@@ -318,7 +324,7 @@ def kind_of(name: FeatureName, value: object) -> FeatureKind:
 
 
 def number_of(name: FeatureName, value: object) -> float:
-    """A number of at most `FARTHEST`.
+    """A number, of a size of at most `FARTHEST` where it is too large for a float.
 
     Raises:
         CredoError: it is no number.

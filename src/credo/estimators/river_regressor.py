@@ -182,7 +182,7 @@ class RiverRegressor(RiverEstimator, base.MiniBatchRegressor):  # type: ignore[m
         self._origin = float(extras["origin"])
 
 
-MOST = 1e30
+MOST = 1e15
 """The largest size of a target."""
 
 
