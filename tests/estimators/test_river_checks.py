@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import pytest
 from river import checks
@@ -28,7 +28,7 @@ ESTIMATORS: list[Estimator] = [
 ]
 
 
-def named_checks() -> list[object]:
+def named_checks() -> list[Any]:
     cases = []
     for estimator, kind in zip(ESTIMATORS, [*KINDS, *KINDS], strict=True):
         name = type(estimator).__name__

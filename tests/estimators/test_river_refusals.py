@@ -16,7 +16,7 @@ import credo
 from credo.core.errors import CredoError
 from credo.estimators import RiverClassifier, RiverRegressor
 
-ROW = {"a": 1.0, "b": True, "c": "red"}
+ROW: dict[Any, Any] = {"a": 1.0, "b": True, "c": "red"}
 FRAME = pd.DataFrame([ROW])
 
 
@@ -38,7 +38,10 @@ def learned(estimator: Any, targets: list[Any]) -> Any:
         (lambda e: e.learn_one({"n": 1.0}, math.nan), "y must be a finite number"),
         (lambda e: e.learn_one({"n": 1.0}, None), "y must be a finite number"),
         (lambda e: e.learn_one({"n": 1.0}, 1.0, w=-1.0), "w must be"),
-        (lambda e: e.learn_many(FRAME, pd.Series([1.0, 2.0])), "X and y must have as many rows; got 1 and 2."),
+        (
+            lambda e: e.learn_many(FRAME, pd.Series([1.0, 2.0])),
+            "X and y must have as many rows; got 1 and 2.",
+        ),
         (lambda e: e.learn_many(FRAME.assign(a=["x"]), pd.Series([1.0])), "feature 'a' holds numbers"),
         (lambda e: e.learn_many(FRAME.assign(n=1.0), pd.Series([np.inf])), "y must be a finite number"),
         (lambda e: e.learn_many([ROW], [1.0]), "X must be a data frame; got list."),

@@ -68,7 +68,7 @@ def test_it_is_the_model_of_a_bagging_ensemble_that_watches_for_changes() -> Non
 
 
 def test_it_is_selected_among_its_like() -> None:
-    grid = utils.expand_param_grid(RiverRegressor("linear"), {"prior_var": [0.1, 10.0]})
+    grid: list[Any] = utils.expand_param_grid(RiverRegressor("linear"), {"prior_var": [0.1, 10.0]})
     model = model_selection.GreedyRegressor(grid, metric=metrics.MAE())
     for x, y in NUMBERS:
         model.predict_one(x)
@@ -92,8 +92,8 @@ def test_frames_of_two_libraries_answer_alike(kind: Any) -> None:
 def test_texts_and_truth_values_are_inputs_of_their_own() -> None:
     model = RiverRegressor("linear")
     for place in range(80):
-        x = {"colour": f"c{place % 20}", "on": place % 2 == 0, "size": float(place % 7)}
-        model.learn_one(x, 10.0 * x["on"] + x["size"])
+        on, size = place % 2 == 0, float(place % 7)
+        model.learn_one({"colour": f"c{place % 20}", "on": on, "size": size}, 10.0 * on + size)
     assert [str(slot) for slot in model._slots.slots][:3] == ["colour=c0", "on", "size"]
     assert sum(slot.name == "colour" for slot in model._slots.slots) == 17
     assert model.predict_one({"on": True, "size": 3.0}) == pytest.approx(13.0, abs=1.0)
@@ -152,6 +152,8 @@ def test_large_numbers_far_from_zero_keep_their_digits() -> None:
 
 
 def test_shuffled_data_of_river_is_learned() -> None:
-    rows = stream.shuffle(ROWS, buffer_size=10, seed=1)
-    score = evaluate.progressive_val_score(rows, RiverClassifier("mlp:3", posterior="diagonal"), metrics.LogLoss())
+    rows = stream.shuffle(iter(ROWS), buffer_size=10, seed=1)
+    score = evaluate.progressive_val_score(
+        rows, RiverClassifier("mlp:3", posterior="diagonal"), metrics.LogLoss()
+    )
     assert score.get() < 1.0

@@ -8,15 +8,24 @@ slot for each of its values, and one for all the others once there are `MOST_VAL
 
 from __future__ import annotations
 
-import numbers
-from collections.abc import Hashable, Iterable, Mapping
-from typing import Literal, NamedTuple, TypeAlias
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from credo.core.errors import CredoError
+from credo.estimators.feature_cells import (
+    FARTHEST,
+    FeatureKind,
+    FeatureName,
+    absent,
+    kind_of,
+    number_of,
+    sign_of,
+    text_of,
+)
 
-__all__ = ["MOST_VALUES", "Arrival", "FeatureKind", "FeatureName", "FeatureSlots", "Slot", "absent"]
+__all__ = ["MOST_VALUES", "Arrival", "FeatureSlots", "Slot"]
 
 MOST_VALUES = 16
 """The most values of a text feature that have a slot of their own."""
@@ -24,17 +33,8 @@ MOST_VALUES = 16
 FEW = 8
 """The least number of inputs of a learner, which doubles when they are all taken."""
 
-FARTHEST = 1e30
-"""What infinite and larger numbers become, which learners take for missing."""
-
 USABLE = 1e15
 """The largest size of a number that a feature may begin with."""
-
-FeatureName: TypeAlias = Hashable
-"""The name of a feature: any key of a dict."""
-
-FeatureKind: TypeAlias = Literal["number", "boolean", "text"]
-"""What a feature holds, decided by its first value."""
 
 
 class Slot(NamedTuple):
@@ -75,22 +75,6 @@ class Arrival(NamedTuple):
         name, text = self.name, self.value if isinstance(self.value, str) else ""
         plain = name if isinstance(name, str | int | float) else repr(name)
         return self.row, "text" if isinstance(plain, str) else "", plain, text
-
-
-def absent(value: object) -> bool:
-    """Whether a cell has no value: None, NaN, or what pandas puts in its place.
-
-    Example:
-        >>> [absent(value) for value in (None, float("nan"), np.float32("nan"), 0.0, "", False)]
-        [True, True, True, False, False, False]
-    """
-    if value is None:
-        return True
-    if isinstance(value, str):
-        return False
-    if isinstance(value, float | np.floating):
-        return bool(value != value)
-    return type(value).__name__ in ("NAType", "NaTType")
 
 
 class FeatureSlots:
@@ -151,7 +135,7 @@ class FeatureSlots:
         scaled[: len(self.slots)] = [slot.kind == "number" for slot in self.slots]
         return scaled
 
-    def knows(self, x: Mapping[FeatureName, object]) -> bool:
+    def knows(self, x: Mapping[Any, object]) -> bool:
         """Whether all features of a row were met. New values of a text are not looked at.
 
         Raises:
@@ -162,7 +146,7 @@ class FeatureSlots:
         except AttributeError:
             raise CredoError(f"x must be a dict of features; got {type(x).__name__}.", field="x") from None
 
-    def arrivals(self, x: Mapping[FeatureName, object], row: int = 0) -> list[Arrival]:
+    def arrivals(self, x: Mapping[Any, object], row: int = 0) -> list[Arrival]:
         """What is new in a row, all of whose values are checked.
 
         Arguments:
@@ -213,7 +197,7 @@ class FeatureSlots:
             origins.append(float(arrival.value) if arrival.kind == "number" else 0.0)
         return self if len(slots) == len(self.slots) else FeatureSlots(slots, origins)
 
-    def row(self, x: Mapping[FeatureName, object]) -> np.ndarray:
+    def row(self, x: Mapping[Any, object]) -> np.ndarray:
         """A row of inputs (room,), float32: NaN where there is no value. Features not met are left out.
 
         Raises:
@@ -236,7 +220,9 @@ class FeatureSlots:
             try:
                 self._known[:] = cells
             except OverflowError:
-                self._known[:] = [number_of(name, cell) for name, cell in zip(self._names, cells, strict=True)]
+                self._known[:] = [
+                    number_of(name, cell) for name, cell in zip(self._names, cells, strict=True)
+                ]
         return self._centred(values)
 
     def _centred(self, values: np.ndarray) -> np.ndarray:
@@ -259,7 +245,7 @@ class FeatureSlots:
         else:
             values[self._places[name]] = (number_of if kind == "number" else sign_of)(name, value)
 
-    def rows(self, columns: Mapping[FeatureName, np.ndarray], count: int) -> np.ndarray:
+    def rows(self, columns: Mapping[Any, np.ndarray], count: int) -> np.ndarray:
         """Rows of inputs (count, room), as `row` gives them one by one.
 
         Arguments:
@@ -280,7 +266,7 @@ class FeatureSlots:
                         self._write(row, name, cell)
         return self._centred(values)
 
-    def column_arrivals(self, columns: Mapping[FeatureName, np.ndarray]) -> list[Arrival]:
+    def column_arrivals(self, columns: Mapping[Any, np.ndarray]) -> list[Arrival]:
         """What is new in rows, as if they came one by one; all values are checked.
 
         Arguments:
@@ -304,61 +290,6 @@ class FeatureSlots:
                 new.extend(arrived)
                 slots = slots.including(arrived)
         return new
-
-
-def kind_of(name: FeatureName, value: object) -> FeatureKind:
-    """What a feature holds, by its first value.
-
-    Raises:
-        CredoError: it is no number, truth value or text.
-    """
-    if isinstance(value, str):
-        return "text"
-    if isinstance(value, bool | np.bool_):
-        return "boolean"
-    if isinstance(value, numbers.Real):
-        return "number"
-    raise CredoError(
-        f"feature {name!r} must hold numbers, truth values or texts; got {type(value).__name__}.", field="x"
-    )
-
-
-def number_of(name: FeatureName, value: object) -> float:
-    """A number, of a size of at most `FARTHEST` where it is too large for a float.
-
-    Raises:
-        CredoError: it is no number.
-    """
-    if not isinstance(value, numbers.Real | np.bool_):
-        raise CredoError(f"feature {name!r} holds numbers; got {_shown(value)}.", field="x")
-    try:
-        return float(value)
-    except OverflowError:
-        return FARTHEST if value > 0 else -FARTHEST
-
-
-def sign_of(name: FeatureName, value: object) -> float:
-    """1 for true, and -1 for false; 1 and 0 mean the same.
-
-    Raises:
-        CredoError: it is neither.
-    """
-    if isinstance(value, numbers.Real | np.bool_) and value in (0, 1):
-        return 1.0 if value else -1.0
-    raise CredoError(f"feature {name!r} holds truth values; got {_shown(value)}.", field="x")
-
-
-def text_of(value: object) -> str:
-    """A value of a text feature: a text, or a number or truth value as it is written."""
-    return value if type(value) is str else str(value)
-
-
-def _shown(value: object) -> str:
-    if isinstance(value, str):
-        return f"the text {value[:40]!r}"
-    if isinstance(value, numbers.Number):
-        return f"{value!r}"
-    return type(value).__name__
 
 
 _NAN = float("nan")

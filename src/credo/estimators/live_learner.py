@@ -14,7 +14,7 @@ import numpy as np
 from credo.adapt import Standardised
 from credo.core.records import replace
 from credo.core.types import Array, ArrayLike, PyTree
-from credo.estimators.slot_prior import Beginning, Extent, begin, require_room
+from credo.estimators.slot_prior import Extent, begin, require_room
 from credo.learners import Info
 from credo.likelihoods import Predictive
 from credo.streams import Pack, pack
@@ -178,7 +178,11 @@ class LiveLearner:
         parts = [
             np.asarray(
                 _forecast_chunk(
-                    live.learner, live.belief, _padded(xs[start : start + CHUNK]), np.int32(len(xs) - start), answer
+                    live.learner,
+                    live.belief,
+                    _padded(xs[start : start + CHUNK]),
+                    np.int32(len(xs) - start),
+                    answer,
                 )
             )[: len(xs) - start]
             for start in range(0, len(xs), CHUNK)
@@ -235,7 +239,8 @@ def _plain(leaf: Array) -> np.ndarray:
 
 def _restored(leaf: np.ndarray, like: Array) -> Array:
     if jnp.issubdtype(like.dtype, jax.dtypes.prng_key):
-        return jax.random.wrap_key_data(jnp.asarray(leaf), impl=jax.random.key_impl(like))
+        key: Array = jax.random.wrap_key_data(jnp.asarray(leaf), impl=jax.random.key_impl(like))
+        return key
     return jnp.asarray(leaf)
 
 
@@ -281,7 +286,8 @@ def _forecast_chunk(
 
     def ask(row: Array) -> Array:
         with jax.default_matmul_precision("highest"):
-            return jnp.asarray(answer(learner.forecast(predicted, xs[row])))
+            answered: Array = jnp.asarray(answer(learner.forecast(predicted, xs[row])))
+        return answered
 
     kind = jax.eval_shape(ask, jnp.int32(0))
     blank = jnp.zeros((len(xs), *kind.shape), kind.dtype)

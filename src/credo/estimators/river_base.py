@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, Self
+from typing import TYPE_CHECKING, Any, Protocol, Self, TypeAlias
 
 import numpy as np
 
 from credo.core.errors import CredoError, require_nonnegative
-from credo.estimators.feature_slots import Arrival, FeatureName, FeatureSlots
+from credo.estimators.feature_cells import FeatureName
+from credo.estimators.feature_slots import Arrival, FeatureSlots
 from credo.estimators.live_learner import LiveLearner
 from credo.estimators.river_report import report
 from credo.estimators.river_storage import read, write
@@ -23,9 +24,9 @@ if TYPE_CHECKING:
     from credo.sessions.drift import Drift
     from credo.sessions.posterior import Posterior
 
-__all__ = ["Cells", "Frame", "RiverEstimator"]
+__all__ = ["Cells", "Frame", "RiverEstimator", "Row", "columns_of", "like_frame", "weight_of"]
 
-Row = Mapping[FeatureName, object]
+Row: TypeAlias = Mapping[Any, object]
 """The features of one row."""
 
 OPTIONS = (
@@ -108,7 +109,9 @@ class RiverEstimator:
         live = self._live
         if live is None:
             first = {arrival.name for arrival in arrivals if arrival.row == 0}
-            extent = self._extent(slots.including(one for one in arrivals if one.row == 0), classes, len(first))
+            extent = self._extent(
+                slots.including(one for one in arrivals if one.row == 0), classes, len(first)
+            )
             require_room(extent, after.room, max(classes, coming))
             live = LiveLearner(extent, after.room, classes, after.scaled)
         elif after is not slots or max(classes, coming) != live.classes:

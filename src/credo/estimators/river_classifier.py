@@ -9,7 +9,7 @@ import numpy as np
 from river import base
 
 from credo.core.errors import CredoError
-from credo.estimators.feature_slots import absent
+from credo.estimators.feature_cells import absent
 from credo.estimators.river_base import (
     Frame,
     RiverEstimator,
@@ -29,11 +29,11 @@ if TYPE_CHECKING:
 
 __all__ = ["RiverClassifier"]
 
-Label: TypeAlias = Hashable
+Label: TypeAlias = bool | str | int
 """A class label."""
 
 
-class RiverClassifier(RiverEstimator, base.MiniBatchClassifier):  # type: ignore[misc]
+class RiverClassifier(RiverEstimator, base.MiniBatchClassifier):
     """A classifier that River can use: credo's learners behind `learn_one` and `predict_proba_one`.
 
     Features and classes may appear and vanish at any time. A feature that is absent, None or NaN is missing:
@@ -203,7 +203,9 @@ class RiverClassifier(RiverEstimator, base.MiniBatchClassifier):  # type: ignore
         labels = list(self._labels)
         for label in labels:
             if not isinstance(label, str | int | float | bool):
-                raise CredoError(f"a label that is saved must be a text or a number; got {label!r}.", field="y")
+                raise CredoError(
+                    f"a label that is saved must be a text or a number; got {label!r}.", field="y"
+                )
         return {"labels": labels}
 
     def _take(self, extras: Mapping[str, Any]) -> None:
@@ -219,7 +221,8 @@ def plain_label(y: object) -> Label:
     label = y.item() if isinstance(y, np.generic) else y
     if absent(label) or not isinstance(label, Hashable):
         raise CredoError(f"y must be a class label; got {label!r}.", field="y")
-    return label
+    plain: Any = label
+    return plain
 
 
 def labels_with(labels: Mapping[Label, int], new: list[Any]) -> dict[Label, int]:

@@ -16,7 +16,7 @@ from credo.likelihoods import Predictive
 __all__ = ["RiverForecast"]
 
 
-class RiverForecast(proba.base.ContinuousDistribution):  # type: ignore[misc]
+class RiverForecast(proba.base.ContinuousDistribution):
     """What `RiverRegressor.predict_one(x, with_dist=True)` returns: the distribution of the target.
 
     Arguments:
@@ -129,7 +129,7 @@ class RiverForecast(proba.base.ContinuousDistribution):  # type: ignore[misc]
         return jnp.asarray(x - self.origin, jnp.float32)
 
     def __str__(self) -> str:
-        return f"μ={self.mean:.6g}, σ={self.sd:.3g}"
+        return f"mean {self.mean:.6g}, sd {self.sd:.3g}"
 
     def __repr__(self) -> str:
         return f"RiverForecast({self})"

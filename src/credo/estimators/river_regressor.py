@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 __all__ = ["RiverRegressor"]
 
 
-class RiverRegressor(RiverEstimator, base.MiniBatchRegressor):  # type: ignore[misc]
+class RiverRegressor(RiverEstimator, base.MiniBatchRegressor):
     """A regressor that River can use: credo's learners behind `learn_one` and `predict_one`.
 
     Features may appear and vanish at any time, as for `RiverClassifier`. The target is standardised by the
