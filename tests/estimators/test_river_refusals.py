@@ -12,9 +12,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-import credo
 from credo.core.errors import CredoError
 from credo.estimators import RiverClassifier, RiverRegressor
+from credo.sessions import defaults
 
 ROW: dict[Any, Any] = {"a": 1.0, "b": True, "c": "red"}
 FRAME = pd.DataFrame([ROW])
@@ -78,7 +78,7 @@ def test_settings_are_refused_with_the_first_row() -> None:
 def test_features_that_do_not_fit_in_memory_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     estimator = learned(RiverRegressor("linear"), [1.0, 2.0])
     before = pickle.dumps(estimator)
-    monkeypatch.setattr(credo.sessions.defaults, "MEMORY_LIMIT", 4 * 10**2)
+    monkeypatch.setattr(defaults, "MEMORY_LIMIT", 4 * 10**2)
     with pytest.raises(CredoError, match="posterior='full'"):
         estimator.learn_one({f"n{number}": 1.0 for number in range(20)}, 1.0)
     assert pickle.dumps(estimator) == before

@@ -56,9 +56,10 @@ def test_labels_may_come_late() -> None:
 
 def test_it_is_the_model_of_one_against_the_rest() -> None:
     model = multiclass.OneVsRestClassifier(RiverClassifier("linear"))
-    for x, y in datasets.ImageSegments().take(30):
+    rows = list(datasets.ImageSegments().take(30))
+    for x, y in rows:
         model.learn_one(x, y)
-    assert model.predict_one(x) is not None
+    assert model.predict_one(rows[0][0]) is not None
 
 
 def test_it_is_the_model_of_a_bagging_ensemble_that_watches_for_changes() -> None:
@@ -73,7 +74,8 @@ def test_it_is_selected_among_its_like() -> None:
     for x, y in NUMBERS:
         model.predict_one(x)
         model.learn_one(x, y)
-    assert model.best_model.prior_var in (0.1, 10.0)
+    best: Any = model.best_model
+    assert best.prior_var in (0.1, 10.0)
 
 
 @pytest.mark.parametrize("kind", [pd.DataFrame, pl.DataFrame])

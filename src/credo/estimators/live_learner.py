@@ -128,7 +128,7 @@ class LiveLearner:
         if inputs != self.inputs or _outputs_differ(self.extent, inputs, self.classes, classes):
             belief = learner.widen(belief, scaled=np.asarray(wanted), **arguments)
         if belief.inputs is not None:
-            belief = replace(belief, inputs=belief.inputs.choose(wanted))
+            belief = replace(belief, inputs=belief.inputs.choose(np.asarray(wanted)))
         self.inputs, self.classes, self._scaled = inputs, classes, wanted
         self.hold(belief)
 

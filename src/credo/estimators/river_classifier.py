@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import numpy as np
 from river import base
@@ -221,8 +221,7 @@ def plain_label(y: object) -> Label:
     label = y.item() if isinstance(y, np.generic) else y
     if absent(label) or not isinstance(label, Hashable):
         raise CredoError(f"y must be a class label; got {label!r}.", field="y")
-    plain: Any = label
-    return plain
+    return cast(Label, label)
 
 
 def labels_with(labels: Mapping[Label, int], new: list[Any]) -> dict[Label, int]:

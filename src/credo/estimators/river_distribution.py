@@ -1,4 +1,4 @@
-"""The forecast of a number as a distribution of River's."""
+"""The forecast of a number as a distribution of River's, whose abstract methods do not say what they return."""
 
 from __future__ import annotations
 
@@ -76,12 +76,12 @@ class RiverForecast(proba.base.ContinuousDistribution):
         return self.sd
 
     @property
-    def mode(self) -> float:
+    def mode(self) -> float:  # pyright: ignore[reportIncompatibleMethodOverride]
         """The median, which is the mode of a symmetric forecast."""
         return self.quantile(0.5)
 
     @property
-    def n_samples(self) -> int:
+    def n_samples(self) -> int:  # pyright: ignore[reportIncompatibleMethodOverride]
         """How many rows the forecast was learned from."""
         return self._count
 
@@ -93,7 +93,7 @@ class RiverForecast(proba.base.ContinuousDistribution):
         """The log density at x, in nats."""
         return float(self.predictive.log_prob(self._inside(x)))
 
-    def cdf(self, x: float) -> float:
+    def cdf(self, x: float) -> float:  # pyright: ignore[reportIncompatibleMethodOverride]
         """The probability of at most x."""
         return float(self.predictive.cdf(self._inside(x)))
 
@@ -112,7 +112,7 @@ class RiverForecast(proba.base.ContinuousDistribution):
         low, high = self.predictive.interval(coverage)
         return float(low) + self.origin, float(high) + self.origin
 
-    def sample(self) -> float:
+    def sample(self) -> float:  # pyright: ignore[reportIncompatibleMethodOverride]
         """A draw."""
         key = jax.random.key(self._rng.getrandbits(31))
         return float(self.predictive.sample(key)) + self.origin
