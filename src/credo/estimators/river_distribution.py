@@ -1,4 +1,4 @@
-"""The forecast of a number as a distribution of River's, whose abstract methods do not say what they return."""
+"""The forecast of a number as a distribution of River's, whose abstract methods declare no answers."""
 
 from __future__ import annotations
 
