@@ -1,20 +1,20 @@
 """The estimators beside River and scikit-learn: processor time of a row, five folds, progressive validation.
 
 JAX hands a program that it takes for costly to another thread. For a program as small as one row's update
-that costs several times the work, so the calls are measured where `JAX_CPU_ENABLE_ASYNC_DISPATCH=false`, as
-an application sets it before anything is computed; a library cannot, and only says so. `markdown` therefore
-starts `python benchmarks/estimators.py calls` in a process of its own. One row there shows what JAX's own
-choice costs.
+that costs several times the work, so the calls are measured after
+`jax.config.update("jax_cpu_enable_async_dispatch", False)`, which an application says before anything is
+computed; a library cannot. (JAX 0.10 does not look at the environment variable of this name.) `markdown`
+therefore starts `python benchmarks/estimators.py calls --synchronous` in a process of its own, and `alone`
+without the option in another, which shows what JAX's own choice costs.
 """
 
 from __future__ import annotations
 
 import argparse
-import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -34,7 +34,7 @@ LOGISTIC, BAYESIAN, SPREAD = (
     "River StandardScaler | BayesianLinearRegression, predict_one with_dist and learn_one",
 )
 
-Rows: TypeAlias = list[dict[str, float]]
+Rows: TypeAlias = list[dict[Hashable, object]]
 Call: TypeAlias = Callable[[], object]
 
 
@@ -83,7 +83,7 @@ def learning(model: Any, rows: Rows, targets: list[Any]) -> Call:
     return go
 
 
-def predicting(predict: Callable[[dict[str, float]], object], rows: Rows) -> Call:
+def predicting(predict: Callable[[dict[Hashable, object]], object], rows: Rows) -> Call:
     """A forecast for every row."""
 
     def go() -> None:
@@ -159,7 +159,7 @@ def one_row(count: int) -> dict[str, Case]:
                 learning(build(), rows, numbers), count, LOGISTIC, 20, 2.0
             ),
             f"RiverRegressor, predict_one and learn_one, {noise} noise": Case(
-                serving(build(), rows, numbers), count, BAYESIAN, None, 1.3
+                serving(build(), rows, numbers), count, BAYESIAN
             ),
             f"RiverRegressor, predict_one with_dist and learn_one, {noise} noise": Case(
                 serving(build(), rows, numbers, spread=True), count, SPREAD, None, 1.3
@@ -219,13 +219,11 @@ def learn_one_alone(scale: float) -> float:
     return 1e6 * medians({"": case.call}, 7, time.process_time)[""][0] / case.rows
 
 
-def elsewhere(part: str, scale: float, dispatch: str) -> str:
+def elsewhere(part: str, scale: float, *, synchronous: bool) -> str:
     """What a part prints in a process of its own."""
     command = [sys.executable, str(Path(__file__)), part, "--scale", str(scale)]
-    environment = {**os.environ, "JAX_CPU_ENABLE_ASYNC_DISPATCH": dispatch}
-    return subprocess.run(
-        command, env=environment, check=True, stdout=subprocess.PIPE, text=True
-    ).stdout.rstrip()
+    command += ["--synchronous"] * synchronous
+    return subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout.rstrip()
 
 
 def markdown(scale: float = 1.0) -> str:
@@ -233,12 +231,13 @@ def markdown(scale: float = 1.0) -> str:
     import estimator_folds
     import estimator_streams
 
-    otherwise = elsewhere("alone", scale, "true")
+    otherwise = elsewhere("alone", scale, synchronous=False)
     words = [
         "\n## estimators\n",
-        "Processor time, ten features, a full posterior; `JAX_CPU_ENABLE_ASYNC_DISPATCH=false`.",
+        "Processor time, ten features, a full posterior; "
+        '`jax.config.update("jax_cpu_enable_async_dispatch", False)`.',
         "A row's ratio is its time over that of the peer beside it, in the same process.\n",
-        elsewhere("calls", scale, "false"),
+        elsewhere("calls", scale, synchronous=True),
         "",
         f"With JAX's own choice of dispatch `RiverClassifier.learn_one` takes {otherwise} us.\n",
         "### Five folds, one pass\n",
@@ -256,7 +255,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("part", nargs="?", choices=["calls", "alone"])
     parser.add_argument("--scale", type=float, default=1.0)
+    parser.add_argument("--synchronous", action="store_true", help="dispatch in the calling thread")
     options = parser.parse_args()
+    if options.synchronous:
+        jax.config.update("jax_cpu_enable_async_dispatch", False)
     if options.part == "calls":
         print("\n".join(calls(options.scale)))
     elif options.part == "alone":

@@ -155,6 +155,7 @@ from credo.sessions import auto as auto
 from credo.streams import BatchFit as BatchFit
 from credo.streams import Decision as Decision
 from credo.streams import Pack as Pack
+from credo.streams import Port as Port
 from credo.streams import Report as Report
 from credo.streams import Selection as Selection
 from credo.streams import evaluate as evaluate

@@ -15,9 +15,14 @@ from tests.streams.setups import bitwise
 import credo
 from credo.adapt import ChangeProbability, ChangeTimes, Experts, RunLength, SoftReset, WeightedPast
 
+# what their neighbours in the table go through, too
+ALIKE = ("moments", "map", "experts in run length")
+
 
 @pytest.mark.optimised
-@pytest.mark.parametrize("name", WRAPPED)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.thorough] * (name in ALIKE)) for name in WRAPPED]
+)
 def test_a_loop_and_a_run_that_goes_on_from_a_file_give_the_same_bits(name: str, tmp_path: Path) -> None:
     learner = WRAPPED[name]
     start, half = begin(learner), T // 2

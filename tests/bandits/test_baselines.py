@@ -137,3 +137,17 @@ def test_a_subspace_has_the_directions_of_a_run_of_gradient_descent() -> None:
 def test_what_cannot_be_is_refused_in_a_sentence(make: Any, words: str) -> None:
     with pytest.raises(credo.CredoError, match=words):
         make()
+
+
+def test_a_widened_network_keeps_the_features_that_its_last_layer_is_about() -> None:
+    net = credo.MLP(1, (3,))
+    learner = bandits.NeuralLinear(credo.replay(credo.Model(net, credo.Normal(0.1)), capacity=2))
+    narrow, wide = net.init(0, (2,)), net.init(1, (4,))
+    belief = learner.init(narrow, example=(jnp.ones(2), jnp.ones(())))
+    belief = credo.replace(belief, features=belief.features + 1.0)
+    wider = learner.widen(belief, wide, example=(jnp.ones(4), jnp.ones(())))
+    mine, old = wider.network.unravel(wider.features), belief.network.unravel(belief.features)
+    np.testing.assert_array_equal(mine[0]["w"][:2], old[0]["w"])
+    np.testing.assert_array_equal(mine[0]["w"][2:], wide[0]["w"][2:])
+    np.testing.assert_array_equal(mine[1]["w"], old[1]["w"])
+    assert wider.last == belief.last and wider.prior == belief.prior

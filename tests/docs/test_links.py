@@ -64,7 +64,7 @@ def _documented() -> set[str]:
             shown.add(path.rsplit(".", 1)[1])
             shown |= set(re.findall(r"^ +- (\w+)$", options, re.MULTILINE))
             whole_room = path.count(".") == 1 or path.startswith("credo.core.")
-            if whole_room and "members" not in options:
+            if whole_room and not re.search(r"^ +members:", options, re.MULTILINE):
                 shown |= set(importlib.import_module(path).__all__)
     return shown
 

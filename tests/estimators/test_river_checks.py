@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import pytest
+from _pytest.mark import ParameterSet
 from river import checks
 from river.checks import common
 from river.datasets import Phishing
@@ -28,18 +29,12 @@ ESTIMATORS: list[Estimator] = [
 ]
 
 
-def named_checks() -> list[Any]:
+def named_checks() -> list[ParameterSet]:
     cases = []
     for estimator, kind in zip(ESTIMATORS, [*KINDS, *KINDS], strict=True):
-        name, batches = type(estimator).__name__, 0
+        name = type(estimator).__name__
         for number, check in enumerate(checks.yield_checks(estimator)):
-            # Over 60 rows of ten classes, the rounding of programs compiled in haste grows to 1e-3.
-            many = check.__name__ == "check_learn_many_matches_learn_one"
-            batches += many
-            hard = many and batches == 3 and kind in ("network", "wrapper")
-            marks = [pytest.mark.optimised] * hard
-            title = f"{name}-{kind}-{number}-{check.__name__}"
-            cases.append(pytest.param(estimator, check, id=title, marks=marks))
+            cases.append(pytest.param(estimator, check, id=f"{name}-{kind}-{number}-{check.__name__}"))
     return cases
 
 

@@ -1,161 +1,337 @@
-"""The estimators inside River: pipelines, validation, ensembles, selection; and what they keep."""
+"""The estimators inside River's own machinery, and what a stream may do to them."""
 
 from __future__ import annotations
 
-import datetime
-import itertools
+import copy
+import math
 import pickle
+import random
+from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import jax
 import numpy as np
 import pandas as pd
-import polars as pl
 import pytest
 from river import (
     compose,
-    datasets,
     ensemble,
     evaluate,
+    feature_extraction,
     metrics,
     model_selection,
     multiclass,
     preprocessing,
     stream,
-    utils,
 )
+from river.datasets import ImageSegments, Phishing, TrumpApproval
 
-from credo.core.errors import FormatError
+from credo.core.errors import CredoError
 from credo.estimators import RiverClassifier, RiverRegressor
 
-ROWS = list(datasets.Phishing().take(60))
-NUMBERS = list(datasets.TrumpApproval().take(60))
+Row = dict[Any, Any]
+Estimator = RiverClassifier | RiverRegressor
+RNG = np.random.default_rng(0)
 
 
-def test_it_works_behind_a_scaler_and_a_union_of_transformers() -> None:
-    numbers = compose.SelectType(float, int) | preprocessing.StandardScaler()
-    texts = compose.SelectType(str) | preprocessing.OneHotEncoder()
-    model = (numbers + texts) | RiverClassifier("linear", scale=False)
-    for place, (x, y) in enumerate(ROWS):
-        model.learn_one(x | {"colour": "red" if place % 2 else "blue"}, y)
-    assert set(model.predict_proba_one(ROWS[0][0])) == {False, True}
-    batches = preprocessing.StandardScaler() | RiverClassifier("linear", scale=False)
-    batches.learn_many(pd.DataFrame([x for x, _ in ROWS]), pd.Series([y for _, y in ROWS]))
-    assert batches.predict_proba_many(pd.DataFrame([ROWS[0][0]])).shape == (1, 2)
+def bits(model: Estimator) -> bytes:
+    """The belief, bit by bit."""
+    assert model._live is not None
+    return b"".join(np.asarray(leaf).tobytes() for leaf in jax.tree.leaves(model._live.belief))
 
 
-def test_labels_may_come_late() -> None:
-    moments = [datetime.datetime(2026, 1, 1) + datetime.timedelta(hours=place) for place in range(60)]
-    rows = [(x | {"moment": when}, y) for (x, y), when in zip(NUMBERS, moments, strict=True)]
-    model = compose.Discard("moment") | RiverRegressor("linear")
-    score = evaluate.progressive_val_score(
-        rows, model, metrics.MAE(), moment="moment", delay=datetime.timedelta(hours=5)
+def rows_with_gaps(count: int, label: Callable[[float], Any]) -> list[tuple[Row, Any]]:
+    """Rows whose features come in any order, appear late and vanish."""
+    rows = []
+    for at in range(count):
+        values = RNG.normal(size=5)
+        row: Row = {name: float(value) for name, value in zip("abcde", values, strict=True)}
+        row |= {"flag": bool(values[0] > 0.3), "color": ["red", "blue", "green"][at % 3]}
+        absent = ["e"] if at < count // 3 else []
+        absent += ["b"] if at > count // 2 else []
+        absent += [name for name in ("c", "color") if RNG.uniform() < 0.2]
+        names = [name for name in row if name not in absent]
+        RNG.shuffle(names)
+        rows.append(({name: row[name] for name in names}, label(float(values[0] - values[1]))))
+    return rows
+
+
+def learned(model: Any, rows: list[tuple[Row, Any]]) -> Any:
+    for row, target in rows:
+        model.learn_one(row, target)
+    return model
+
+
+LABELLED = rows_with_gaps(90, lambda value: "up" if value > 0 else "down")
+MEASURED = rows_with_gaps(90, lambda value: 300.0 + 5.0 * value)
+CASES = [
+    pytest.param(RiverClassifier("linear"), LABELLED, id="classifier"),
+    pytest.param(RiverRegressor("linear"), MEASURED, id="regressor"),
+]
+
+
+def frames(rows: list[tuple[Row, Any]], size: int) -> list[tuple[pd.DataFrame, pd.Series]]:
+    batches = [rows[start : start + size] for start in range(0, len(rows), size)]
+    return [
+        (pd.DataFrame([row for row, _ in batch]), pd.Series([target for _, target in batch]))
+        for batch in batches
+    ]
+
+
+@pytest.mark.parametrize("size", [1, 7, 64, 90])
+@pytest.mark.parametrize(("model", "rows"), CASES)
+def test_batches_learn_what_a_loop_learns(model: Estimator, rows: list[tuple[Row, Any]], size: int) -> None:
+    loop, batches = learned(model.clone(), rows), model.clone()
+    for batch in frames(rows, size):
+        batches.learn_many(*batch)
+    assert batches.n_seen == loop.n_seen == 90
+    frame = pd.DataFrame([row for row, _ in rows])
+    for answer in ("predict_many", "predict_proba_many"):
+        if hasattr(model, answer):
+            few, many = (getattr(each, answer)(frame) for each in (loop, batches))
+            if few.to_numpy().dtype.kind == "f":
+                np.testing.assert_allclose(many.to_numpy(), few.to_numpy(), rtol=1e-6, atol=1e-6)
+            else:
+                assert few.tolist() == many.tolist()
+    one = [loop.predict_one(row) for row, _ in rows]
+    many = batches.predict_many(frame).tolist()
+    assert many == one if isinstance(model, RiverClassifier) else np.allclose(many, one, rtol=1e-6)
+
+
+@pytest.mark.parametrize("size", [10, 60])
+def test_classes_that_appear_inside_a_batch(size: int) -> None:
+    rows = [
+        (row, "new" if at > 35 and at % 4 == 0 else label) for at, (row, label) in enumerate(LABELLED[:60])
+    ]
+    loop, batches = learned(RiverClassifier("linear"), rows), RiverClassifier("linear")
+    for batch in frames(rows, size):
+        batches.learn_many(*batch)
+    assert batches.classes == loop.classes
+    assert set(loop.classes) == {"up", "down", "new"}
+    for row, _ in rows:
+        few, many = loop.predict_proba_one(row), batches.predict_proba_one(row)
+        assert list(few) == list(many)
+        assert few == pytest.approx(many, abs=1e-6)
+
+
+@pytest.mark.parametrize(("model", "rows"), CASES)
+def test_the_order_of_keys_changes_no_bit(model: Estimator, rows: list[tuple[Row, Any]]) -> None:
+    chance = random.Random(0)
+    shuffled = [(dict(chance.sample(sorted(row.items()), len(row))), target) for row, target in rows]
+    assert bits(learned(model.clone(), rows)) == bits(learned(model.clone(), shuffled))
+
+
+@pytest.mark.parametrize(("model", "rows"), CASES)
+def test_copies_continue_bit_by_bit(model: Estimator, rows: list[tuple[Row, Any]], tmp_path: Path) -> None:
+    start = learned(model.clone(), rows[:40])
+    copies = {
+        "pickle": pickle.loads(pickle.dumps(start)),
+        "deepcopy": copy.deepcopy(start),
+        "clone with its state": start.clone(include_attributes=True),
+        "file": type(model).load(start.save(tmp_path / "model.credo")),
+        "clone": learned(start.clone(), rows[:40]),
+    }
+    for each in copies.values():
+        assert each.predict_one(rows[40][0]) == start.predict_one(rows[40][0])
+    whole = bits(learned(start, rows[40:60]))
+    for name, each in copies.items():
+        assert bits(learned(each, rows[40:60])) == whole, name
+        assert each.debug_one(rows[0][0]) == start.debug_one(rows[0][0])
+        assert each.n_seen == 60
+    assert model.clone().n_seen == 0
+
+
+@pytest.mark.parametrize(("model", "rows"), CASES)
+def test_a_row_of_weight_0_is_left_out(model: Estimator, rows: list[tuple[Row, Any]]) -> None:
+    start = learned(model.clone(), rows[:12])
+    before = bits(start), start.n_seen, start.feature_names
+    start.learn_one({"a": 1.0, "never": 2.0}, rows[0][1], w=0.0)
+    assert (bits(start), start.n_seen, start.feature_names) == before
+    twice = learned(model.clone(), rows[:12])
+    twice.learn_one(*rows[12], w=2.0)
+    start.learn_one(*rows[12])
+    assert bits(start) != bits(twice)
+
+
+REFUSALS: dict[str, tuple[Callable[[Any], object], str]] = {
+    "text": (
+        lambda m: m.learn_one({"a": "warm"}, m.target),
+        "feature 'a' holds numbers; got the text 'warm'",
+    ),
+    "text to forecast": (lambda m: m.predict_one({"a": "warm"}), "feature 'a' holds numbers; got the text"),
+    "text in a batch": (
+        lambda m: m.learn_many(pd.DataFrame({"a": [1.0, "warm"]}), [m.target, m.target]),
+        "feature 'a' holds numbers; got the text 'warm'",
+    ),
+    "truth value": (
+        lambda m: m.learn_one({"flag": 0.5}, m.target),
+        "feature 'flag' holds truth values; got 0.5",
+    ),
+    "list": (
+        lambda m: m.learn_one({"z": [1]}, m.target),
+        "feature 'z' must hold numbers, truth values or texts",
+    ),
+    "date": (
+        lambda m: m.learn_many(pd.DataFrame({"day": np.array(["2026-01-01"], "M8[ns]")}), [m.target]),
+        "feature 'day' must hold numbers, truth values or texts; got datetime",
+    ),
+    "no dict": (lambda m: m.learn_one([1.0], m.target), "x must be a dict of features; got list"),
+    "no dict to forecast": (lambda m: m.predict_one(None), "x must be a dict of features; got NoneType"),
+    "no frame": (lambda m: m.learn_many([1.0], [m.target]), "X must be a data frame; got list"),
+    "fewer targets": (
+        lambda m: m.learn_many(pd.DataFrame({"a": [1.0, 2.0]}), [m.target]),
+        r"y must hold one value for each of 2 rows; got shape \(1,\)",
+    ),
+    "weight below 0": (
+        lambda m: m.learn_one({"a": 1.0}, m.target, -1.0),
+        "w must be finite and at least 0; got -1.0",
+    ),
+    "infinite weight": (lambda m: m.learn_one({"new": 1.0}, m.target, math.inf), "w must be finite"),
+    "weight": (lambda m: m.learn_one({"a": 1.0}, m.target, None), "w must be a number; got None"),
+    "missing target": (
+        lambda m: m.learn_one({"new": 1.0}, None),
+        "y must be a (class label|finite number).*; got None",
+    ),
+    "missing in a batch": (
+        lambda m: m.learn_many(pd.DataFrame({"new": [1.0, 2.0]}), pd.Series([m.target, None], dtype=object)),
+        "y must be a (class label|finite number).*; got None",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", REFUSALS)
+@pytest.mark.parametrize(("model", "rows"), CASES)
+def test_what_is_refused_changes_nothing(
+    model: Estimator, rows: list[tuple[Row, Any]], case: str, tmp_path: Path
+) -> None:
+    call, sentence = REFUSALS[case]
+    start = learned(model.clone(), rows[:12])
+    before = start.save(tmp_path / "before").read_bytes()
+    start.target = rows[0][1]
+    with pytest.raises(CredoError, match=sentence):
+        call(start)
+    assert start.save(tmp_path / "after").read_bytes() == before
+
+
+def test_a_target_that_is_infinite_is_refused() -> None:
+    model = RiverRegressor("linear")
+    for target in (math.inf, -math.inf, math.nan, 10**400, "warm"):
+        with pytest.raises(CredoError, match="y must be a finite number of at most 1e\\+30; got"):
+            model.learn_one({"a": 1.0}, target)  # type: ignore[arg-type]
+    with pytest.raises(CredoError, match="y must be a finite number of at most 1e\\+30; got inf"):
+        model.learn_many(pd.DataFrame({"a": [1.0, 2.0]}), pd.Series([1.0, np.inf]))
+    with pytest.raises(CredoError, match="with_dist=True needs a row"):
+        model.predict_one({"a": 1.0}, with_dist=True)
+    with pytest.raises(CredoError, match="can be saved once it has learned a row"):
+        model.save("nowhere.credo")
+    assert (model.n_seen, model.feature_names, model.predict_one({"a": 1.0})) == (0, (), 0.0)
+
+
+def test_a_first_value_that_is_out_of_range_spoils_no_feature() -> None:
+    model, spoiled = RiverRegressor("linear"), RiverRegressor("linear")
+    rows = [({"a": float(at % 5)}, 10.0 * (at % 5)) for at in range(60)]
+    spoiled.learn_one({"a": math.inf}, 1e20)
+    learned(model, rows), learned(spoiled, rows)
+    assert spoiled.predict_one({"a": 3.0}) == pytest.approx(model.predict_one({"a": 3.0}), abs=1.0)
+    assert model.predict_one({"a": 3.0}) == pytest.approx(30.0, abs=3.0)
+
+
+def test_scaling_by_river_and_by_credo() -> None:
+    own = RiverClassifier("linear")
+    behind = preprocessing.StandardScaler() | RiverClassifier("linear", scale=False)
+    rows = list(Phishing().take(400))
+    scores = [evaluate.progressive_val_score(rows, each, metrics.LogLoss()).get() for each in (own, behind)]
+    assert max(scores) < 0.4
+    assert abs(scores[0] - scores[1]) < 0.02
+
+
+def test_numbers_pass_as_they_come_without_scaling() -> None:
+    model = RiverClassifier("linear", scale=False)
+    learned(model, [({"a": 5.0, "b": 1}, True), ({"a": 7.0}, False)])
+    assert model._live is not None
+    seen = model._live.inputs_of(model._slots.row({"a": 7.0, "b": None}))
+    assert seen[:2].tolist() == [7.0, 0.0]
+    pipeline = feature_extraction.BagOfWords() | RiverClassifier("linear", scale=False)
+    for text, label in [("a fine day", True), ("a grim day", False)] * 20:
+        pipeline.learn_one(text, label)
+    assert pipeline.predict_one("such a fine thing") is True
+    assert pipeline.predict_one("grim") is False
+
+
+def test_a_dict_of_another_kind_is_read_and_left_as_it_is() -> None:
+    model, plain = RiverClassifier("linear"), RiverClassifier("linear")
+    for at in range(30):
+        words = Counter({"a": 1 + at % 3, "b": 1 + at % 2} if at % 4 else {"a": 2})
+        model.learn_one(words, at % 3 == 0)
+        plain.learn_one(dict(words), at % 3 == 0)
+        assert at % 4 or "b" not in words
+    assert bits(model) == bits(plain)
+
+
+def test_unions_of_transformers() -> None:
+    numbers = compose.SelectType(float) | preprocessing.StandardScaler()
+    model = (numbers + compose.SelectType(str)) | RiverClassifier("linear", scale=False)
+    for row, label in LABELLED:
+        model.learn_one(row, label)
+    assert sum(model.predict_one(row) == label for row, label in LABELLED) > 70
+
+
+def test_progressive_validation_with_moments_and_delays() -> None:
+    rows = list(TrumpApproval().take(150))
+    at_once = evaluate.progressive_val_score(rows, RiverRegressor("linear"), metrics.MAE())
+    late = evaluate.progressive_val_score(
+        rows, RiverRegressor("linear"), metrics.MAE(), moment="ordinal_date", delay=10
     )
-    assert 0.0 < score.get() < 10.0
+    by_row = evaluate.progressive_val_score(
+        stream.iter_array(RNG.normal(size=(60, 2)), RNG.normal(size=60)),
+        RiverRegressor("linear"), metrics.RMSE(), delay=lambda x, y: 3,
+    )  # fmt: skip
+    assert at_once.get() < late.get() < 6.0
+    assert by_row.get() < 2.0
 
 
-def test_it_is_the_model_of_one_against_the_rest() -> None:
-    model = multiclass.OneVsRestClassifier(RiverClassifier("linear"))
-    rows = list(datasets.ImageSegments().take(30))
-    for x, y in rows:
-        model.learn_one(x, y)
-    assert model.predict_one(rows[0][0]) is not None
+def test_models_of_river_around_the_estimators() -> None:
+    rows = list(ImageSegments().take(120))
+    rest = multiclass.OneVsRestClassifier(RiverClassifier("linear"))
+    assert evaluate.progressive_val_score(rows, rest, metrics.Accuracy()).get() > 0.6
+    bag = ensemble.ADWINBaggingClassifier(RiverClassifier("linear"), n_models=3, seed=1)
+    assert evaluate.progressive_val_score(list(Phishing().take(150)), bag, metrics.Accuracy()).get() > 0.75
+    choice = model_selection.GreedyRegressor(
+        [RiverRegressor("linear"), RiverRegressor("linear", prior_var=1e-4)], metrics.MAE()
+    )
+    for row, target in MEASURED:
+        choice.learn_one(row, target)
+    assert choice.best_model.prior_var is None
+    halving = model_selection.SuccessiveHalvingClassifier(
+        [RiverClassifier("linear", prior_var=var) for var in (1e-6, 1.0)],
+        metric=metrics.Accuracy(), budget=60, eta=2,
+    )  # fmt: skip
+    for row, label in LABELLED:
+        halving.learn_one(row, label)
+    assert halving.best_model.prior_var == 1.0
 
 
-def test_it_is_the_model_of_a_bagging_ensemble_that_watches_for_changes() -> None:
-    model = ensemble.ADWINBaggingClassifier(RiverClassifier("linear"), n_models=2, seed=1)
-    score = evaluate.progressive_val_score(ROWS, model, metrics.Accuracy())
-    assert score.get() > 0.5
-
-
-def test_it_is_selected_among_its_like() -> None:
-    grid: list[Any] = utils.expand_param_grid(RiverRegressor("linear"), {"prior_var": [0.1, 10.0]})
-    model = model_selection.GreedyRegressor(grid, metric=metrics.MAE())
-    for x, y in NUMBERS:
-        model.predict_one(x)
-        model.learn_one(x, y)
-    best: Any = model.best_model
-    assert best.prior_var in (0.1, 10.0)
-
-
-@pytest.mark.parametrize("kind", [pd.DataFrame, pl.DataFrame])
-def test_frames_of_two_libraries_answer_alike(kind: Any) -> None:
-    frame = kind({"a": [0.1, 0.2, 0.3, 0.4], "b": [1, 2, 3, 5]})
-    model = RiverRegressor("linear")
-    model.learn_many(frame, [1.0, 2.0, 3.0, 5.0])
-    means = model.predict_many(frame)
-    assert len(means) == 4 and model.predict_one({"a": 0.1, "b": 1}) == pytest.approx(means[0], rel=1e-5)
-    classes = RiverClassifier("linear")
-    classes.learn_many(frame, ["x", "y", "x", "y"])
-    assert list(classes.predict_proba_many(frame).columns) == ["x", "y"]
-    assert set(classes.predict_many(frame)) <= {"x", "y"}
-
-
-def test_texts_and_truth_values_are_inputs_of_their_own() -> None:
-    model = RiverRegressor("linear")
-    for place in range(80):
-        on, size = place % 2 == 0, float(place % 7)
-        model.learn_one({"colour": f"c{place % 20}", "on": on, "size": size}, 10.0 * on + size)
-    assert [str(slot) for slot in model._slots.slots][:3] == ["colour=c0", "on", "size"]
-    assert sum(slot.name == "colour" for slot in model._slots.slots) == 17
-    assert model.predict_one({"on": True, "size": 3.0}) == pytest.approx(13.0, abs=1.0)
-    shown = model.debug_one({"on": True, "colour": "c18", "new": 1.0})
-    assert "colour=(other)" in shown and "not met" in shown and "missing" in shown
-
-
-def test_missing_is_absent_or_none_or_nan() -> None:
-    models = [RiverRegressor("linear") for _ in range(3)]
-    for x, y in NUMBERS:
-        models[0].learn_one({name: value for name, value in x.items() if name != "ipsos"}, y)
-        models[1].learn_one(x | {"ipsos": None}, y)
-        models[2].learn_one(x | {"ipsos": float("nan")}, y)
-    assert len({model.predict_one(NUMBERS[0][0]) for model in models}) == 1
-
-
-def test_rows_of_weight_0_leave_the_belief_as_it_was() -> None:
-    model = RiverRegressor("linear")
-    for x, y in NUMBERS[:20]:
-        model.learn_one(x, y)
-    before = model.predict_one(NUMBERS[30][0])
-    model.learn_one(NUMBERS[30][0], 1e4, w=0.0)
-    assert model.predict_one(NUMBERS[30][0]) == before
-
-
-def test_alarms_are_reported() -> None:
-    model = RiverRegressor("linear", drift="run-length:0.01,2", noise_var=0.01)
-    rng = np.random.default_rng(0)
-    for place in range(120):
-        a = rng.normal()
-        model.learn_one({"a": a}, (3.0 if place < 80 else -3.0) * a + 0.1 * rng.normal())
-    assert "1 alarm (at row 8" in model.debug_one({"a": 1.0})
-    many = model.clone()
-    assert many.n_seen == 0
-
-
-def test_a_file_and_a_pickle_continue_bit_by_bit(tmp_path: Path) -> None:
+def test_texts_beyond_sixteen_share_one_input() -> None:
     model = RiverClassifier("linear")
-    for x, y in itertools.islice(ROWS, 20):
-        model.learn_one(x, y)
-    copies = [RiverClassifier.load(model.save(tmp_path / "m.credo")), pickle.loads(pickle.dumps(model))]
-    for x, y in ROWS[20:]:
-        for each in (model, *copies):
-            each.learn_one(x, y)
-    probs = [each.predict_proba_one(ROWS[0][0]) for each in (model, *copies)]
-    assert probs[0] == probs[1] == probs[2]
-    with pytest.raises(FormatError, match="RiverRegressor"):
-        RiverRegressor.load(tmp_path / "m.credo")
+    for at in range(60):
+        model.learn_one({"word": f"w{at % 20:02}"}, at % 20 < 8)
+    texts = [str(slot) for slot in model._slots.slots]
+    assert texts == [f"word=w{at:02}" for at in range(16)] + ["word=(other)"]
+    assert model.predict_one({"word": "w03"}) is True
+    others = [model.predict_proba_one({"word": word})[True] for word in ("w16", "w19", "never met")]
+    assert len(set(others)) == 1
+    assert others[0] < 0.5
 
 
-def test_large_numbers_far_from_zero_keep_their_digits() -> None:
-    model = RiverRegressor("linear", noise_var=0.01)
-    for place in range(60):
-        model.learn_one({"seconds": 1.7e9 + place % 10}, 1e9 + place % 10)
-    assert model.predict_one({"seconds": 1.7e9 + 4}) - 1e9 == pytest.approx(4.0, abs=0.2)
-
-
-def test_shuffled_data_of_river_is_learned() -> None:
-    rows = stream.shuffle(iter(ROWS), buffer_size=10, seed=1)
-    score = evaluate.progressive_val_score(
-        rows, RiverClassifier("mlp:3", posterior="diagonal"), metrics.LogLoss()
-    )
-    assert score.get() < 1.0
+def test_a_drift_reports_its_alarms() -> None:
+    model = RiverRegressor("linear", drift="run-length:0.01,2")
+    for at in range(120):
+        x = float(RNG.normal())
+        model.learn_one({"a": x}, (3.0 if at < 60 else -3.0) * x + float(RNG.normal(scale=0.1)))
+    assert model._live is not None
+    assert model._live.alarms > 0
+    words = model.debug_one({"a": 1.0})
+    assert f"Changes: {model._live.alarms} alarm" in words
+    assert any(60 < row < 75 for row in model._live.latest)

@@ -11,14 +11,15 @@ from sklearn.utils.estimator_checks import estimator_checks_generator, parametri
 from tests.estimators.test_sklearn_checks import FAILURES, expected
 
 import credo
-from credo.sessions import Member, Network, assembly
+from credo.sessions import Member, Network, TaskName, assembly
+from credo.sessions.members import members_of
 
 pytestmark = pytest.mark.bank
 
 
 @pytest.fixture
 def two_members() -> Iterator[None]:
-    """Two members in place of eleven, which share one program; the list itself has tests of its own."""
+    """Two members in place of nine or more, which share one program; the list itself has tests of its own."""
     members = (
         Member(Network("linear"), 0.0, 1.0, forgetting=0.97),
         Member(Network("linear"), 1e-2, 16.0, 8.0, forgetting=0.9),
@@ -49,10 +50,14 @@ WHOLE = {
 @pytest.mark.parametrize("estimator", [credo.OnlineClassifier(), credo.OnlineRegressor()])
 def test_some_checks_of_the_whole_bank(estimator: Any) -> None:
     done = set()
-    for own, check in estimator_checks_generator(estimator, expected_failed_checks=FAILURES):
+    checks: Any = estimator_checks_generator(estimator, expected_failed_checks=FAILURES)
+    for own, check in checks:
         if check.func.__name__ in WHOLE:
             check(own)
             done.add(check.func.__name__)
     assert done == WHOLE
     rows = np.random.default_rng(0).uniform(0.0, 3.0, size=(20, 3))
-    assert len(estimator.fit(rows, rows[:, 0].astype(int))._trainer.belief.weights) > 10
+    weights = estimator.fit(rows, rows[:, 0].astype(int))._trainer.belief.weights
+    outputs = 3 if isinstance(estimator, credo.OnlineClassifier) else 1
+    task: TaskName = "classification" if outputs > 1 else "regression"
+    assert len(weights) == len(members_of(task, 4, outputs)) > 2

@@ -17,6 +17,7 @@ import pytest
 from sklearn.base import clone
 
 import credo
+from credo.sessions import assembly
 
 X = np.random.default_rng(0).normal(size=(40, 3))
 Y = 5.0 + X @ [1.0, -2.0, 0.5]
@@ -93,6 +94,21 @@ def test_a_learner_of_ones_own_is_saved_and_continues(tmp_path: Path) -> None:
     np.testing.assert_array_equal(lent.predict(X), flat.predict(X))
     # the prior of the first belief is what a run of refusals falls back to, also after loading
     np.testing.assert_array_equal(lent._trainer.prior.mean, flat._trainer.prior.mean)
+
+
+def test_another_seed_compiles_no_program_anew() -> None:
+    """As in an ensemble, which gives each of its members a seed of its own."""
+
+    def predict(seed: int) -> np.ndarray:
+        fitted = credo.OnlineRegressor("mlp:10", random_state=seed).fit(X, Y)
+        return np.asarray(fitted.predict(X))
+
+    program: Any = assembly._prior
+    first = predict(1)
+    before = program._cache_size()
+    assert not np.array_equal(predict(2), first)
+    assert program._cache_size() == before
+    np.testing.assert_array_equal(predict(1), first)
 
 
 def plane(params: Any, x: Any) -> Any:

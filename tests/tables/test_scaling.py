@@ -146,3 +146,28 @@ def test_targets_are_checked() -> None:
         scaler.encode(scaler.initial(), np.array([1.0, np.nan]))
     with pytest.raises(DataError, match="clip must be above 0; got 0"):
         TargetScaler(clip=0)
+
+
+@given(cut=st.integers(0, 39), seed=st.integers(0, 5))
+def test_a_row_with_a_whole_weight_counts_as_so_many_rows(cut: int, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    x, times = rng.normal(size=(40, 2)), rng.integers(1, 4, size=40)
+    x[rng.random((40, 2)) < 0.2] = np.nan
+    heavy = Moments.empty(2).scan(x, times.astype(float))[0]
+    many = Moments.empty(2).scan(np.repeat(x, times, axis=0))[0]
+    np.testing.assert_allclose(heavy.mean(), many.mean(), rtol=1e-10, atol=1e-10)
+    np.testing.assert_allclose(heavy.sd(), many.sd(), rtol=1e-10, atol=1e-10)
+    np.testing.assert_array_equal(heavy.total, many.count)
+    # weights of 1 are no weights, and the parts of a stream may have weights or not
+    ones = np.r_[np.ones(cut), times[cut:]].astype(float)
+    first = Moments.empty(2).scan(x[:cut])[0]
+    parts = Moments.from_arrays(first.arrays()).scan(x[cut:], ones[cut:])[0]
+    whole = Moments.empty(2).scan(x, ones)[0]
+    for mine, theirs in zip(parts.arrays().values(), whole.arrays().values(), strict=True):
+        np.testing.assert_array_equal(mine, theirs)
+
+
+def test_small_weights_compare_rows_and_leave_the_spread() -> None:
+    x = np.random.default_rng(0).normal(size=(50, 1))
+    light, plain = Moments.empty(1).scan(x, np.full(50, 1e-3))[0], Moments.empty(1).scan(x)[0]
+    np.testing.assert_allclose(light.sd(), plain.sd(), rtol=1e-10)

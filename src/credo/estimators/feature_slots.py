@@ -8,19 +8,22 @@ slot for each of its values, and one for all the others once there are `MOST_VAL
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Iterable, Mapping
+from operator import itemgetter, sub
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from credo.core.errors import CredoError
-from credo.estimators.feature_cells import (
+from credo.estimators.feature_values import (
     FARTHEST,
     FeatureKind,
     FeatureName,
     absent,
     kind_of,
     number_of,
+    origin_of,
     sign_of,
     text_of,
 )
@@ -32,9 +35,6 @@ MOST_VALUES = 16
 
 FEW = 8
 """The least number of inputs of a learner, which doubles when they are all taken."""
-
-USABLE = 1e15
-"""The largest size of a number that a feature may begin with."""
 
 
 class Slot(NamedTuple):
@@ -83,8 +83,10 @@ class FeatureSlots:
     Attributes:
         slots: what each slot stands for, in order.
         kinds: what each feature holds.
+        plain: whether all features are numbers.
         origins: the first value of each number, from which its values are counted, so that single precision
             can hold them; 0 for other slots.
+        centred: whether numbers are counted from their first value; if not, they pass as they come.
 
     Example:
         >>> met = FeatureSlots().including(FeatureSlots().arrivals({"b": 2.5, "a": True, "c": "x"}))
@@ -94,9 +96,12 @@ class FeatureSlots:
         [nan, 0.5, 1.0, nan, nan, nan, nan, nan]
     """
 
-    def __init__(self, slots: Iterable[Slot] = (), origins: Iterable[float] = ()) -> None:
+    def __init__(
+        self, slots: Iterable[Slot] = (), origins: Iterable[float] = (), centred: bool = True
+    ) -> None:
         self.slots = tuple(slots)
         self.origins = tuple(origins)
+        self.centred = centred
         self.kinds: dict[FeatureName, FeatureKind] = {slot.name: slot.kind for slot in self.slots}
         self._places: dict[FeatureName, int] = {
             slot.name: place for place, slot in enumerate(self.slots) if slot.kind != "text"
@@ -105,20 +110,14 @@ class FeatureSlots:
         for place, slot in enumerate(self.slots):
             if slot.kind == "text":
                 self._texts.setdefault(slot.name, {})[slot.value] = place
-        plain = all(slot.kind == "number" for slot in self.slots)
-        self._names = [slot.name for slot in self.slots] if plain else None
+        self.plain = all(kind == "number" for kind in self.kinds.values())
+        names = [slot.name for slot in self.slots]
+        self._cells = itemgetter(*names) if self.plain and len(names) > 1 else None
+        self._numbers = struct.Struct(f"{len(self.slots)}f")
+        self._row = np.full(self.room, np.nan, np.float32)
         self._values = np.full(self.room, np.nan)
-        self._known = self._values[: len(self.slots)]
         self._origins = np.zeros(self.room)
         self._origins[: len(self.slots)] = self.origins
-
-    def __reduce__(self) -> tuple[type[FeatureSlots], tuple[tuple[Slot, ...], tuple[float, ...]]]:
-        return FeatureSlots, (self.slots, self.origins)
-
-    @property
-    def plain(self) -> bool:
-        """Whether all features are numbers."""
-        return self._names is not None
 
     @property
     def room(self) -> int:
@@ -135,7 +134,7 @@ class FeatureSlots:
         scaled[: len(self.slots)] = [slot.kind == "number" for slot in self.slots]
         return scaled
 
-    def knows(self, x: Mapping[Any, object]) -> bool:
+    def knows(self, x: Mapping[FeatureName, object]) -> bool:
         """Whether all features of a row were met. New values of a text are not looked at.
 
         Raises:
@@ -144,9 +143,9 @@ class FeatureSlots:
         try:
             return x.keys() <= self.kinds.keys()
         except AttributeError:
-            raise CredoError(f"x must be a dict of features; got {type(x).__name__}.", field="x") from None
+            raise _no_dict(x) from None
 
-    def arrivals(self, x: Mapping[Any, object], row: int = 0) -> list[Arrival]:
+    def arrivals(self, x: Mapping[FeatureName, object], row: int = 0) -> list[Arrival]:
         """What is new in a row, all of whose values are checked.
 
         Arguments:
@@ -168,7 +167,7 @@ class FeatureSlots:
             else:
                 read = number_of if kind == "number" else sign_of
                 number = read(name, value)
-                if name not in self.kinds and abs(number) <= USABLE:
+                if name not in self.kinds:
                     new.append(Arrival(row, name, kind, number if kind == "number" else 0.0))
         return new
 
@@ -194,44 +193,41 @@ class FeatureSlots:
                 counts[arrival.name] = count + 1
             met.add(slot)
             slots.append(slot)
-            origins.append(float(arrival.value) if arrival.kind == "number" else 0.0)
-        return self if len(slots) == len(self.slots) else FeatureSlots(slots, origins)
+            counted = self.centred and arrival.kind == "number"
+            origins.append(origin_of(float(arrival.value)) if counted else 0.0)
+        return self if len(slots) == len(self.slots) else FeatureSlots(slots, origins, self.centred)
 
-    def row(self, x: Mapping[Any, object]) -> np.ndarray:
+    def __reduce__(self) -> tuple[Any, ...]:
+        return FeatureSlots, (self.slots, self.origins, self.centred)
+
+    def row(self, x: Mapping[FeatureName, object]) -> np.ndarray:
         """A row of inputs (room,), float32: NaN where there is no value. Features not met are left out.
 
         Raises:
-            CredoError: a feature holds something else than before.
+            CredoError: a feature holds something else than before, or the row is no dict.
         """
-        values = self._values
-        if self._names is None:
-            values[:] = np.nan
-            for name, value in x.items():
-                if not absent(value) and name in self.kinds:
-                    self._write(values, name, value)
-        else:
-            get = x.get
-            cells = [get(name, _NAN) for name in self._names]
-            if not _PLAIN.issuperset(map(type, cells)):
-                cells = [
-                    _NAN if absent(cell) else number_of(name, cell)
-                    for name, cell in zip(self._names, cells, strict=True)
-                ]
+        if type(x) is dict and self._cells is not None:
             try:
-                self._known[:] = cells
-            except OverflowError:
-                self._known[:] = [
-                    number_of(name, cell) for name, cell in zip(self._names, cells, strict=True)
-                ]
+                # one call each for the cells, their gaps and the row; whatever is out of the ordinary raises
+                self._numbers.pack_into(self._row.data, 0, *map(sub, self._cells(x), self.origins))
+                return self._row.copy()
+            except (KeyError, TypeError, ValueError, OverflowError, struct.error):
+                pass
+        values = self._values
+        values[:] = np.nan
+        try:
+            cells = x.items()
+        except AttributeError:
+            raise _no_dict(x) from None
+        for name, value in cells:
+            if not absent(value) and name in self.kinds:
+                self._write(values, name, value)
         return self._centred(values)
 
     def _centred(self, values: np.ndarray) -> np.ndarray:
-        np.minimum(values, FARTHEST, out=values)
-        np.maximum(values, -FARTHEST, out=values)
-        row: np.ndarray = np.subtract(
-            values, self._origins, out=np.empty(values.shape, np.float32), casting="same_kind"
-        )
-        return row
+        gaps = values - self._origins
+        gaps[~(np.abs(gaps) <= FARTHEST)] = np.nan
+        return gaps.astype(np.float32)
 
     def _write(self, values: np.ndarray, name: FeatureName, value: object) -> None:
         kind = self.kinds[name]
@@ -245,7 +241,7 @@ class FeatureSlots:
         else:
             values[self._places[name]] = (number_of if kind == "number" else sign_of)(name, value)
 
-    def rows(self, columns: Mapping[Any, np.ndarray], count: int) -> np.ndarray:
+    def rows(self, columns: Mapping[FeatureName, np.ndarray], count: int) -> np.ndarray:
         """Rows of inputs (count, room), as `row` gives them one by one.
 
         Arguments:
@@ -266,7 +262,7 @@ class FeatureSlots:
                         self._write(row, name, cell)
         return self._centred(values)
 
-    def column_arrivals(self, columns: Mapping[Any, np.ndarray]) -> list[Arrival]:
+    def column_arrivals(self, columns: Mapping[FeatureName, np.ndarray]) -> list[Arrival]:
         """What is new in rows, as if they came one by one; all values are checked.
 
         Arguments:
@@ -279,7 +275,7 @@ class FeatureSlots:
         for name, cells in columns.items():
             if cells.dtype.kind in "fiu" and self.kinds.get(name, "number") == "number":
                 if name not in self.kinds:
-                    there = np.abs(cells) <= USABLE
+                    there = ~np.isnan(cells) if cells.dtype.kind == "f" else np.ones(len(cells), bool)
                     if there.any():
                         first = int(np.argmax(there))
                         new.append(Arrival(first, name, "number", number_of(name, cells[first].item())))
@@ -292,7 +288,5 @@ class FeatureSlots:
         return new
 
 
-_NAN = float("nan")
-
-_PLAIN = frozenset({float, int, bool, np.float64, np.float32, np.int64, np.int32})
-"""The types of numbers that NumPy reads without a look at each."""
+def _no_dict(x: object) -> CredoError:
+    return CredoError(f"x must be a dict of features; got {type(x).__name__}.", field="x")

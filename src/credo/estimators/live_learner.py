@@ -17,7 +17,7 @@ from credo.core.types import Array, ArrayLike, PyTree
 from credo.estimators.slot_prior import Extent, begin, require_room
 from credo.learners import Info
 from credo.likelihoods import Predictive
-from credo.streams import Pack, pack
+from credo.streams import Pack, Port, pack
 
 __all__ = ["Answer", "LiveLearner", "class_probabilities", "expected_value", "law_and_moments"]
 
@@ -64,6 +64,7 @@ class LiveLearner:
 
     Attributes:
         rows: how many rows were learned from.
+        refused: how many rows would have given a belief that is not finite, and were left out.
         alarms: how many changes were reported, where the drift reports any.
         latest: the numbers of the rows of the latest alarms.
         change: the probability that the latest row began a segment; None where the drift says none.
@@ -72,12 +73,14 @@ class LiveLearner:
     def __init__(self, extent: Extent, inputs: int, classes: int, scaled: np.ndarray) -> None:
         require_room(extent, inputs, classes)
         self.extent, self.inputs, self.classes = extent, inputs, classes
-        self.rows, self.alarms = 0, 0
+        self.rows, self.refused, self.alarms = 0, 0, 0
         self.latest: deque[int] = deque(maxlen=REMEMBERED)
         self.change: float | None = None
-        self._watched = extent.settings.drift.wrapped
         self._scaled = tuple(map(bool, scaled))
         self._pack: Pack[Any] | None = None
+        self._port: Port | None = None
+        self._laws: Port | None = None
+        self._silent = False  # whether updates report nothing but what every update does
         self._leaves: list[np.ndarray] | None = None
 
     @property
@@ -109,6 +112,7 @@ class LiveLearner:
         answer = class_probabilities if self.classes else expected_value
         key = jax.random.key(settings.seed) if settings.draws else None
         self._pack = pack(self.learner, belief, key=key, answer=answer)
+        self._port = self._laws = None
 
     def grow(self, inputs: int, classes: int, scaled: np.ndarray) -> None:
         """Make room for further inputs and classes, which begin at their prior.
@@ -134,21 +138,29 @@ class LiveLearner:
 
     def step(self, x: np.ndarray, y: ArrayLike, weight: float) -> None:
         """Learn a row."""
-        live = self._pack or self._live
-        if not self._watched:
-            if weight == 1.0:
-                live.learn(x, y)
-            else:
-                live.learn(x, y, weight=weight)
+        port = self._port
+        if port is not None and weight == 1.0 and self._silent:
+            port.x[:] = x
+            port.y[...] = y
+            ok = port.learn()
             self.rows += 1
-            return
-        info = live.step(x, y) if weight == 1.0 else live.step(x, y, weight=weight)
-        self.rows += 1
-        self._watch(info)
+        else:
+            live = self._live
+            info = live.step(x, y) if weight == 1.0 else live.step(x, y, weight=weight)
+            ok, self._silent = bool(info.ok), info.extras is None
+            self._port = live.port(x, y) if port is None else port
+            self.rows += 1
+            self._watch(info)
+        if not ok:
+            self.refused += 1
 
     def forecast(self, x: np.ndarray) -> Any:
         """The mean, or the probabilities of the classes, before a row is learned."""
-        return (self._pack or self._live).forecast(x)
+        port = self._port
+        if port is None:
+            return self._live.forecast(x)
+        port.asked[:] = x
+        return port.forecast()
 
     def learn_rows(self, xs: np.ndarray, ys: np.ndarray) -> None:
         """Learn rows in order, as `step` does one by one.
@@ -162,14 +174,15 @@ class LiveLearner:
         for start in range(0, len(xs), CHUNK):
             x, y = _padded(xs[start : start + CHUNK]), _padded(ys[start : start + CHUNK])
             count = min(CHUNK, len(xs) - start)
-            belief, reports = _learn_chunk(learner, belief, x, y, np.int32(count), key)
-            if self._watched and reports is not None:
+            belief, ok, reports = _learn_chunk(learner, belief, x, y, np.int32(count), key)
+            self.refused += count - int(ok)
+            if reports is not None:
                 for row in range(count):
                     self.rows += 1
                     self._watch(jax.tree.map(lambda leaf, row=row: np.asarray(leaf)[row], reports))
             else:
                 self.rows += count
-        self.hold(belief)
+        live.adopt(belief)
 
     def forecast_rows(self, xs: np.ndarray) -> np.ndarray:
         """The answers of `forecast` for rows (n, inputs), with a leading axis n."""
@@ -189,10 +202,12 @@ class LiveLearner:
         ]
         return np.concatenate(parts)
 
-    def predictive(self, x: np.ndarray) -> tuple[Predictive, float, float]:
-        """The whole forecast of a row, its mean and its standard deviation."""
-        answer: tuple[Predictive, float, float] = self._live.forecast(x, answer=law_and_moments)
-        return answer
+    def predictive(self, x: np.ndarray) -> Callable[[], tuple[Predictive, float, float]]:
+        """The whole forecast of a row, its mean and its standard deviation, read when called for."""
+        if self._laws is None:
+            self._laws = self._live.port(x, np.float32(0.0), answer=law_and_moments)
+        self._laws.asked[:] = x
+        return functools.partial(self._laws.read, self._laws.forecast_words())
 
     def inputs_of(self, x: np.ndarray) -> np.ndarray:
         """A row as the learner inside sees it (inputs,)."""
@@ -216,7 +231,7 @@ class LiveLearner:
             self.change = float(report)
 
     def __getstate__(self) -> dict[str, Any]:
-        state = self.__dict__ | {"_pack": None}
+        state = self.__dict__ | {"_pack": None, "_port": None, "_laws": None}
         if self._pack is not None:
             state["_leaves"] = [_plain(leaf) for leaf in jax.tree.leaves(self.belief)]
         return state
@@ -255,25 +270,26 @@ def _padded(rows: np.ndarray) -> np.ndarray:
 @functools.partial(jax.jit, donate_argnums=(1,))
 def _learn_chunk(
     learner: Standardised[Any], belief: Any, xs: Array, ys: Array, count: Array, key: Array | None
-) -> tuple[Any, Info | None]:
-    """Learn the first `count` rows; what was reported of each, where anything is beside the evidence."""
+) -> tuple[Any, Array, Info | None]:
+    """Learn the first `count` rows; how many were not refused, and what was reported of each."""
 
     def learn(belief: Any, row: Array) -> tuple[Any, Info]:
         result: tuple[Any, Info] = learner.step(belief, xs[row], ys[row], key=key)
         return result
 
     kind = jax.eval_shape(learn, belief, jnp.int32(0))[1]
-    reported = bool(jax.tree.leaves(kind.extras))
+    reported = kind.extras is not None
     blank = jax.tree.map(lambda leaf: jnp.zeros((CHUNK, *leaf.shape), leaf.dtype), kind) if reported else None
 
-    def trip(row: Array, carry: tuple[Any, Info | None]) -> tuple[Any, Info | None]:
-        belief, reports = carry
+    def trip(row: Array, carry: tuple[Any, Array, Info | None]) -> tuple[Any, Array, Info | None]:
+        belief, ok, reports = carry
         belief, info = learn(belief, row)
         if reports is not None:
             reports = jax.tree.map(lambda whole, leaf: whole.at[row].set(leaf), reports, info)
-        return belief, reports
+        return belief, ok + info.ok.astype(jnp.int32), reports
 
-    end: tuple[Any, Info | None] = jax.lax.fori_loop(jnp.int32(0), count, trip, (belief, blank))
+    start = (belief, jnp.zeros((), jnp.int32), blank)
+    end: tuple[Any, Array, Info | None] = jax.lax.fori_loop(jnp.int32(0), count, trip, start)
     return end
 
 
@@ -286,8 +302,7 @@ def _forecast_chunk(
 
     def ask(row: Array) -> Array:
         with jax.default_matmul_precision("highest"):
-            answered: Array = jnp.asarray(answer(learner.forecast(predicted, xs[row])))
-        return answered
+            return jnp.asarray(answer(learner.forecast(predicted, xs[row])))
 
     kind = jax.eval_shape(ask, jnp.int32(0))
     blank = jnp.zeros((len(xs), *kind.shape), kind.dtype)

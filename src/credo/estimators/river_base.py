@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, Self
 
 import numpy as np
 
 from credo.core.errors import CredoError, require_nonnegative
-from credo.estimators.feature_cells import FeatureName
 from credo.estimators.feature_slots import Arrival, FeatureSlots
+from credo.estimators.feature_values import FeatureName
 from credo.estimators.live_learner import LiveLearner
 from credo.estimators.river_report import report
 from credo.estimators.river_storage import read, write
-from credo.estimators.slot_prior import Extent, require_room
+from credo.estimators.slot_prior import Extent
 from credo.sessions.resolution import resolve
 from credo.sessions.settings import Options, TaskName
 
@@ -24,9 +25,9 @@ if TYPE_CHECKING:
     from credo.sessions.drift import Drift
     from credo.sessions.posterior import Posterior
 
-__all__ = ["Cells", "Frame", "RiverEstimator", "Row", "columns_of", "like_frame", "weight_of"]
+__all__ = ["Cells", "Frame", "RiverEstimator"]
 
-Row: TypeAlias = Mapping[Any, object]
+Row = Mapping[FeatureName, object]
 """The features of one row."""
 
 OPTIONS = (
@@ -79,7 +80,7 @@ class RiverEstimator:
 
     def _begin(self) -> None:
         """The state before any row."""
-        self._slots = FeatureSlots()
+        self._slots = FeatureSlots(centred=bool(self.scale))
         self._live: LiveLearner | None = None
 
     def _classes(self) -> int:
@@ -92,15 +93,9 @@ class RiverEstimator:
         return Extent(settings, slots.room, max(1, features), bool(self.scale))
 
     def _made_for(
-        self, slots: FeatureSlots, arrivals: list[Arrival], classes: int, coming: int = 0
+        self, slots: FeatureSlots, arrivals: list[Arrival], classes: int
     ) -> tuple[FeatureSlots, LiveLearner]:
         """The slots with what is new, and a learner that has room for them and for the classes.
-
-        Arguments:
-            slots: the slots so far.
-            arrivals: what is new.
-            classes: the number of classes with the first row.
-            coming: the number of classes with the last row, for which there must be room, too.
 
         Raises:
             CredoError: there is no room, or a setting does not fit; nothing is changed.
@@ -109,13 +104,8 @@ class RiverEstimator:
         live = self._live
         if live is None:
             first = {arrival.name for arrival in arrivals if arrival.row == 0}
-            extent = self._extent(
-                slots.including(one for one in arrivals if one.row == 0), classes, len(first)
-            )
-            require_room(extent, after.room, max(classes, coming))
-            live = LiveLearner(extent, after.room, classes, after.scaled)
-        elif after is not slots or max(classes, coming) != live.classes:
-            require_room(live.extent, after.room, max(classes, coming))
+            live = LiveLearner(self._extent(after, classes, len(first)), after.room, classes, after.scaled)
+        elif after is not slots or classes != live.classes:
             live.grow(after.room, classes, after.scaled)
         return after, live
 
@@ -126,6 +116,11 @@ class RiverEstimator:
             return slots, live
         slots.knows(x)
         return self._made_for(slots, slots.arrivals(x), classes)
+
+    def _leave_out(self, x: Row) -> None:
+        """Check a row of weight 0, which changes nothing."""
+        self._slots.knows(x)
+        self._slots.arrivals(x)
 
     @property
     def n_seen(self) -> int:
@@ -214,12 +209,30 @@ def weight_of(w: float) -> float:
     """The weight of a row.
 
     Raises:
-        CredoError: it is below 0, or no number.
+        CredoError: it is below 0, infinite, or no number.
     """
-    if type(w) is float and w >= 0.0:
+    if type(w) is float and 0.0 <= w < math.inf:
         return w
-    require_nonnegative("w", w)
-    return float(w)
+    try:
+        weight = float(w)
+    except (TypeError, ValueError):
+        raise CredoError(f"w must be a number; got {w!r}.", field="w") from None
+    require_nonnegative("w", weight)
+    return weight
+
+
+def observations(y: Any, count: int) -> np.ndarray:
+    """The targets or labels of several rows (count,).
+
+    Raises:
+        CredoError: there are more or fewer of them.
+    """
+    values = np.asarray(y, None if hasattr(y, "dtype") else object)
+    if values.shape != (count,):
+        raise CredoError(
+            f"y must hold one value for each of {count} rows; got shape {values.shape}.", field="y"
+        )
+    return values
 
 
 def columns_of(frame: Frame) -> dict[FeatureName, np.ndarray]:
@@ -229,9 +242,13 @@ def columns_of(frame: Frame) -> dict[FeatureName, np.ndarray]:
         CredoError: it is no data frame.
     """
     try:
-        return {name: np.asarray(frame[name].to_numpy()) for name in frame.columns}
+        columns = {name: np.asarray(frame[name].to_numpy()) for name in frame.columns}
     except (AttributeError, TypeError):
         raise CredoError(f"X must be a data frame; got {type(frame).__name__}.", field="X") from None
+    for name, cells in columns.items():
+        if cells.dtype.kind in "mM":  # as Python's own times, which are refused; of nanoseconds, it has none
+            columns[name] = cells.astype(f"{cells.dtype.kind}8[us]").astype(object)
+    return columns
 
 
 def like_frame(frame: Any, values: Any, *, name: str | None = None) -> Any:

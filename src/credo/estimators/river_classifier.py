@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
-from typing import TYPE_CHECKING, Any, TypeAlias, cast
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from river import base
 
 from credo.core.errors import CredoError
-from credo.estimators.feature_cells import absent
+from credo.estimators.feature_values import absent
 from credo.estimators.river_base import (
     Frame,
     RiverEstimator,
     Row,
     columns_of,
     like_frame,
+    observations,
     weight_of,
 )
 from credo.sessions.architecture import Network
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 
 __all__ = ["RiverClassifier"]
 
-Label: TypeAlias = bool | str | int
+Label: TypeAlias = base.typing.ClfTarget
 """A class label."""
 
 
@@ -120,6 +121,8 @@ class RiverClassifier(RiverEstimator, base.MiniBatchClassifier):
         except (KeyError, TypeError):
             labels = labels_with(self._labels, [y])
             number = labels[plain_label(y)]
+        if weight == 0.0:
+            return self._leave_out(x)
         slots, live = self._ready(x, max(2, len(labels)))
         row = slots.row(x)
         self._slots, self._live, self._labels = slots, live, labels
@@ -153,26 +156,28 @@ class RiverClassifier(RiverEstimator, base.MiniBatchClassifier):
         Raises:
             CredoError: a value or a label cannot be used; nothing is changed.
         """
-        columns, targets = columns_of(X), np.asarray(y).tolist()
-        if len(targets) != len(X):
-            raise CredoError(f"X and y must have as many rows; got {len(X)} and {len(targets)}.", field="y")
+        columns = columns_of(X)
+        targets = observations(y, len(X)).tolist()
         if not targets:
             return
-        try:
-            labels = labels_with(self._labels, list(dict.fromkeys(targets)))
-        except TypeError:
-            labels = labels_with(self._labels, targets)
-        numbers = np.array([labels[label] for label in targets], np.int32)
-        arrivals = self._slots.column_arrivals(columns)
-        known = max(2, len(self._labels))
-        slots, live = self._made_for(self._slots, arrivals, max(known, int(numbers[0]) + 1), len(labels))
+        labels = labels_with(self._labels, targets)
+        numbers = np.array([labels[plain_label(label)] for label in targets], np.int32)
+        slots, live = self._made_for(
+            self._slots, self._slots.column_arrivals(columns), max(2, len(self._labels), int(numbers[0]) + 1)
+        )
         rows = slots.rows(columns, len(targets))
-        self._slots, self._live, self._labels = slots, live, labels
-        first = np.unique(numbers, return_index=True)
-        starts = [int(row) for number, row in zip(*first, strict=True) if number >= known and row > 0]
+        self._slots, self._live = slots, live
+        known = max(2, len(self._labels))
+        self._labels = labels
+        starts = [
+            row
+            for row in range(len(numbers))
+            if numbers[row] >= known and numbers[row] > numbers[:row].max(initial=-1)
+        ]
         for start, stop in zip([0, *starts], [*starts, len(numbers)], strict=True):
-            live.grow(slots.room, max(live.classes, int(numbers[start]) + 1), slots.scaled)
-            live.learn_rows(rows[start:stop], numbers[start:stop])
+            if stop > start:
+                live.grow(slots.room, max(known, int(numbers[start]) + 1, live.classes), slots.scaled)
+                live.learn_rows(rows[start:stop], numbers[start:stop])
 
     def predict_proba_many(self, X: Frame) -> Any:
         """The probabilities of the classes for the rows of a data frame, one column a class."""
@@ -212,16 +217,20 @@ class RiverClassifier(RiverEstimator, base.MiniBatchClassifier):
         self._labels = {label: number for number, label in enumerate(extras["labels"])}
 
 
-def plain_label(y: object) -> Label:
+def plain_label(y: Any) -> Label:
     """A label as Python has it.
 
     Raises:
         CredoError: it is missing, or cannot be a key of a dict.
     """
-    label = y.item() if isinstance(y, np.generic) else y
-    if absent(label) or not isinstance(label, Hashable):
+    label: Label = y.item() if isinstance(y, np.generic) else y
+    try:
+        hash(label)
+    except TypeError:
+        raise CredoError(f"y must be a class label; got {label!r}.", field="y") from None
+    if absent(label):
         raise CredoError(f"y must be a class label; got {label!r}.", field="y")
-    return cast(Label, label)
+    return label
 
 
 def labels_with(labels: Mapping[Label, int], new: list[Any]) -> dict[Label, int]:

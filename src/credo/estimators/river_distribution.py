@@ -1,15 +1,15 @@
-"""The forecast of a number as a distribution of River's, whose abstract methods declare no answers."""
+"""The forecast of a number as a distribution of River's."""
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+import random
+from collections.abc import Callable
 
 import jax
 import jax.numpy as jnp
 from river import proba
 
-from credo.core.errors import CredoError
 from credo.core.types import ArrayLike
 from credo.likelihoods import Predictive
 
@@ -20,15 +20,16 @@ class RiverForecast(proba.base.ContinuousDistribution):
     """What `RiverRegressor.predict_one(x, with_dist=True)` returns: the distribution of the target.
 
     Arguments:
-        predictive: the forecast of the target less the origin.
+        answer: the forecast of the target less the origin, its mean and its standard deviation, which are
+            asked for at most once.
         origin: what is added to it.
         n_samples: how many rows it was learned from.
         seed: the seed of `sample`.
-        moments: the mean and the standard deviation of `predictive`, where they are known already.
 
     Example:
         >>> import credo
-        >>> forecast = RiverForecast(credo.Normal(4.0).plugin(jnp.ones(1)), origin=10.0, n_samples=3)
+        >>> law = credo.Normal(4.0).plugin(jnp.ones(1))
+        >>> forecast = RiverForecast(lambda: (law, 1.0, 2.0), origin=10.0, n_samples=3)
         >>> forecast.mean, forecast.sd, [round(end, 2) for end in forecast.interval(0.9)]
         (11.0, 2.0, [7.71, 14.29])
         >>> round(forecast.cdf(11.0), 2), round(forecast(11.0), 3)
@@ -37,33 +38,38 @@ class RiverForecast(proba.base.ContinuousDistribution):
 
     def __init__(
         self,
-        predictive: Predictive,
+        answer: Callable[[], tuple[Predictive, float, float]],
         origin: float,
         n_samples: int,
         seed: int | None = None,
-        moments: Sequence[float] | None = None,
     ) -> None:
-        super().__init__(seed)
-        self._predictive = predictive
-        self.origin = origin
-        self._count = n_samples
-        self._moments = moments
+        # River's own constructor seeds a generator, which costs more than the forecast
+        self.seed, self.origin = seed, origin
+        self._ask, self._count = answer, n_samples
+
+    @functools.cached_property
+    def _answer(self) -> tuple[Predictive, float, float]:
+        return self._ask()
+
+    @functools.cached_property
+    def _rng(self) -> random.Random:  # type: ignore[override]
+        return random.Random(self.seed)
 
     @functools.cached_property
     def predictive(self) -> Predictive:
         """The forecast of the target less the origin, with arrays for its numbers."""
-        arrays: Predictive = jax.tree.map(_array, self._predictive)
+        arrays: Predictive = jax.tree.map(_array, self._answer[0])
         return arrays
 
     @property
     def mean(self) -> float:
         """The expected target."""
-        return float(self.predictive.mean if self._moments is None else self._moments[0]) + self.origin
+        return self._answer[1] + self.origin
 
     @property
     def sd(self) -> float:
         """The standard deviation."""
-        return float(self.predictive.sd if self._moments is None else self._moments[1])
+        return self._answer[2]
 
     @property
     def mu(self) -> float:
@@ -102,13 +108,7 @@ class RiverForecast(proba.base.ContinuousDistribution):
         return float(self.predictive.quantile(p)) + self.origin
 
     def interval(self, coverage: float = 0.9) -> tuple[float, float]:
-        """The central interval that holds the target with probability `coverage`.
-
-        Raises:
-            CredoError: `coverage` is not above 0 and below 1.
-        """
-        if not 0.0 < coverage < 1.0:
-            raise CredoError(f"coverage must be above 0 and below 1; got {coverage!r}.", field="coverage")
+        """The central interval that holds the target with probability `coverage`."""
         low, high = self.predictive.interval(coverage)
         return float(low) + self.origin, float(high) + self.origin
 
@@ -129,7 +129,7 @@ class RiverForecast(proba.base.ContinuousDistribution):
         return jnp.asarray(x - self.origin, jnp.float32)
 
     def __str__(self) -> str:
-        return f"mean {self.mean:.6g}, sd {self.sd:.3g}"
+        return f"mean={self.mean:.6g}, sd={self.sd:.3g}"
 
     def __repr__(self) -> str:
         return f"RiverForecast({self})"

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 
-from credo.estimators.feature_cells import absent
 from credo.estimators.feature_slots import FeatureSlots
+from credo.estimators.feature_values import FeatureName, absent
 from credo.estimators.live_learner import LiveLearner
 
 __all__ = ["report"]
@@ -17,7 +16,9 @@ WIDEST = 30
 """The most characters of a name or value that are shown."""
 
 
-def report(slots: FeatureSlots, live: LiveLearner | None, x: Mapping[Any, object], forecast: str) -> str:
+def report(
+    slots: FeatureSlots, live: LiveLearner | None, x: Mapping[FeatureName, object], forecast: str
+) -> str:
     """What the estimator makes of a row, as a table.
 
     Arguments:
@@ -29,7 +30,8 @@ def report(slots: FeatureSlots, live: LiveLearner | None, x: Mapping[Any, object
     lines = [f"Forecast: {forecast}"]
     if live is None:
         return "\n".join([*lines, "Nothing was learned yet."])
-    lines.append(f"Learned: {live.rows:,} rows; {len(slots.slots)} of {live.inputs} inputs in use")
+    refused = f", {live.refused:,} of them refused" if live.refused else ""
+    lines.append(f"Learned: {live.rows:,} rows{refused}; {len(slots.slots)} of {live.inputs} inputs in use")
     lines += changes(live)
     row = slots.row(x)
     seen = live.inputs_of(row)

@@ -64,7 +64,7 @@ def write(
         "settings": extent.settings.to_dict(),
         "extent": [extent.narrow, extent.features, extent.scale],
         "classes": live.classes,
-        "counts": [live.rows, live.alarms],
+        "counts": [live.rows, live.refused, live.alarms],
         "latest": list(live.latest),
         "change": live.change,
         "extras": dict(extras),
@@ -88,11 +88,11 @@ def read(path: str | os.PathLike[str], kind: str) -> SavedEstimator:
     if meta.get("river") != FORMAT or meta["parameters"].get("kind") != kind:
         raise FormatError(f"{path} does not hold a {kind} of this version of credo.")
     try:
-        slots = FeatureSlots([Slot(*one) for one in meta["slots"]], meta["origins"])
         narrow, features, scale = meta["extent"]
+        slots = FeatureSlots([Slot(*one) for one in meta["slots"]], meta["origins"], scale)
         extent = Extent(Settings.from_dict(meta["settings"]), narrow, features, scale)
         live = LiveLearner(extent, slots.room, meta["classes"], slots.scaled)
-        live.rows, live.alarms = meta["counts"]
+        live.rows, live.refused, live.alarms = meta["counts"]
         live.latest = deque(meta["latest"], maxlen=live.latest.maxlen)
         live.change = meta["change"]
     except (KeyError, TypeError, ValueError) as error:

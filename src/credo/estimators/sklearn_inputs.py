@@ -104,7 +104,7 @@ def read_table(rows: Any, *, mixed: bool | None) -> Table | None:
     """
     import narwhals as nw
 
-    if mixed is False:
+    if mixed is False or isinstance(rows, np.ndarray):
         return None
     frame = nw.from_native(rows, eager_only=True, pass_through=True)
     if isinstance(frame, nw.DataFrame):

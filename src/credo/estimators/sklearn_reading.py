@@ -34,7 +34,7 @@ def read(estimator: Any, X: Any, y: Any, *, reset: bool, numbers: bool) -> tuple
     """
     mixed = None if reset else estimator._mixed
     named = by_name(X)
-    table = read_table(X, mixed=mixed or (True if named else None))
+    table = read_table(X, mixed=True if named else mixed)
     if reset:
         estimator._mixed = mixed = table is not None
     if named and table is not None:

@@ -35,13 +35,15 @@ class OnlineRegressor(RegressorMixin, OnlineEstimator):  # type: ignore[misc]
     are, and are learned from after that; forecasts before take the rows so far for all.
 
     Arguments:
-        model, posterior, method, curvature, drift, prior_var, learning_rate, iterations, budget, passes,
-            random_state, learner, params: see `OnlineClassifier`. A learner is given standardised targets.
+        model, posterior, method, curvature, drift, prior_var, learning_rate: see `OnlineClassifier`.
+        iterations, budget, passes, random_state: see `OnlineClassifier`.
+        learner, params: see `OnlineClassifier`; the learner is given standardised targets.
         noise_var: the noise variance in units of the target's variance; learned by default, and "input"
             learns one that follows the inputs.
 
     Attributes:
-        n_features_in_, feature_names_in_: the number of columns, and their names where they have names.
+        n_features_in_: the number of columns.
+        feature_names_in_: their names, where they have names.
         n_parameters_: the number of parameters.
         log_evidence_: the sum of the log densities of the targets, each forecast from the rows before it, in
             the target's own units.

@@ -2,7 +2,8 @@
 
 A `Session` takes a stream of rows through an encoder, online scaling, a learner and running scores. Each row
 is forecast before it is learned from. `Session.from_rows` starts one from a DataFrame or a list of dicts;
-`open_file` and `open_dataset` give rows that need not fit in memory. All choices have defaults
+`open_file` and `open_dataset` give rows that need not fit in memory. A `Trainer` learns without scoring,
+from rows with weights; the estimators stand on it. All choices have defaults
 (`credo.sessions.defaults`). `Options` hold what a user chooses, and `Settings` what is resolved from it.
 
 Settings with numbers are records, `Network`, `Posterior` and `Drift`, which are also written as text:
@@ -36,6 +37,7 @@ from credo.sessions.settings import (
     TaskName,
 )
 from credo.sessions.tally import Tally
+from credo.sessions.trainer import Trainer
 
 __all__ = [
     "METHODS",
@@ -70,6 +72,7 @@ __all__ = [
     "TableEncoding",
     "Tally",
     "TaskName",
+    "Trainer",
     "after_line",
     "auto",
     "open_dataset",

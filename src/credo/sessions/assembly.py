@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import math
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
@@ -96,11 +97,13 @@ def build(
         first: how many classes the first rows showed, where new ones get room; 0 where they are fixed.
         start: the prior mean of the last layer's biases; None for 0.
     """
+    # the seed is an argument of the compiled programs, so that another seed compiles none anew
+    plain, seed = dataclasses.replace(settings, seed=0), np.uint32(settings.seed)
     if settings.model.banked:
-        pair: tuple[SessionLearner, Belief] = _bank(settings, shape, classes, first, start)
+        pair: tuple[SessionLearner, Belief] = _bank(plain, shape, classes, first, start, seed)
         return pair
     learner = _learner(settings, _model(settings, shape, classes, first))
-    return learner, _prior(settings, shape, slots(first, classes), first, start)
+    return learner, _prior(plain, shape, slots(first, classes), first, start, seed)
 
 
 def plain_learner(settings: Settings, shape: tuple[int, ...], classes: int, first: int = 0) -> SessionLearner:
@@ -112,9 +115,10 @@ def plain_learner(settings: Settings, shape: tuple[int, ...], classes: int, firs
 
 @functools.partial(jax.jit, static_argnums=(0, 1, 2, 3, 4))
 def _bank(
-    settings: Settings, shape: tuple[int, ...], classes: int, first: int, start: float | None
+    settings: Settings, shape: tuple[int, ...], classes: int, first: int, start: float | None, seed: Any
 ) -> tuple[SessionLearner, Belief]:
     """The bank of a setting and its prior belief, by one compiled program."""
+    settings = dataclasses.replace(settings, seed=seed)
     learner = _bank_learner(settings, shape, classes, first, start)
     belief: Belief = learner.init()
     return learner, belief
@@ -179,9 +183,10 @@ def _model(settings: Settings, shape: tuple[int, ...], classes: int, first: int)
 
 @functools.partial(jax.jit, static_argnums=(0, 1, 2, 3))
 def _prior(
-    settings: Settings, shape: tuple[int, ...], classes: int, first: int, start: float | None
+    settings: Settings, shape: tuple[int, ...], classes: int, first: int, start: float | None, seed: Any
 ) -> Belief:
     """The prior belief, by one compiled program in place of some twenty small ones."""
+    settings = dataclasses.replace(settings, seed=seed)
     outputs = outputs_of(settings.task, classes, first, settings.noise_var)
     net = network(settings.model, outputs, shape, settings.seed)
     params = first_parameters(net, shape, settings.seed, start)

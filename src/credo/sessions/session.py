@@ -121,8 +121,8 @@ class Session(SessionState):
             target: the column to predict.
             task, classes, drop, categorical: see `credo.tables.infer_schema`.
             ordered: whether the rows are one stream, in which the past fades by default.
-            model, posterior, method, curvature, drift, prior_var, noise_var, learning_rate, iterations, seed,
-                budget: see `Options`.
+            model, posterior, method, curvature, drift, prior_var, noise_var: see `Options`.
+            learning_rate, iterations, seed, budget: see `Options`.
             chunk: rows in a compiled call.
 
         Raises:

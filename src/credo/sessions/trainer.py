@@ -83,12 +83,13 @@ class Trainer:
         self.settings, self.seed = settings, seed
         self.features = schema.features
         self._prior = prior
-        if settings is not None:
-            self.learner, self.belief = build(settings, (len(self.features),), classes)
-        else:
-            assert learner is not None
+        if learner is None:
+            assert settings is not None
+            learner, prior = build(settings, (len(self.features),), classes)
+        self.learner: Learner[Any] = learner
+        self.belief: Belief = prior
+        if settings is None:
             self.features = tuple(one for column in schema.columns for one in column.features)
-            self.learner, self.belief = learner, prior
             self._require_fit()
         self.inputs = self.encoder.initial()
         self.scaler = SCALER.initial()
@@ -265,7 +266,7 @@ class Trainer:
 
     def _present(self) -> Belief:
         """The belief, with the rows that still wait where their units can be guessed."""
-        if self.units or self.location_scale[1] == 1.0:
+        if self.units or not known_spread(self.scaler.mean(), self.scaler.sd())[0]:
             return self.belief
         guess = self.copy()
         guess._learn_waiting(self.scaler)

@@ -81,7 +81,7 @@ def restore(
     trainer = Trainer(
         schema, saved["clip"], saved["classes"], settings, learner=learner, prior=prior, seed=saved["seed"]
     )
-    trainer.learner, trainer.belief = learner, belief
+    trainer.belief = belief
     trainer.inputs = EncoderState.from_arrays(parts["inputs"])
     trainer.scaler = Moments.from_arrays(parts["scaler"])
     x, y, weights = (parts["waiting"][name] for name in "xyw")

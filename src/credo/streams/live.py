@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
 import threading
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
+from typing import Any, Generic, TypeVar
 
 import jax
 import numpy as np
@@ -18,17 +16,29 @@ from credo.core.keys import as_key
 from credo.core.names import ForecastName
 from credo.core.types import Array, ArrayLike, Key, PyTree
 from credo.learners import Info, Learner
-from credo.learners.base import Belief, isolate
+from credo.learners.base import Belief
 from credo.likelihoods import Predictive
-from credo.streams.words import Parts, WordLayout, WordReader, WordWriter, kind_of, shape_of
+from credo.streams.port import Port
+from credo.streams.programs import (
+    NEVER,
+    REPORT,
+    Answer,
+    Built,
+    Form,
+    Last,
+    Program,
+    forecaster,
+    packer,
+    stepper,
+    unpacker,
+    with_report,
+)
+from credo.streams.words import WordLayout, WordReader, WordWriter, kind_of, shape_of
 
 __all__ = ["Pack", "mean_and_sd", "pack"]
 
 B = TypeVar("B", bound=Belief)
 """The kind of belief that a learner keeps."""
-
-Answer: TypeAlias = Callable[[Predictive], PyTree]
-"""What a forecast is asked for: a function from the predictive to a tree of arrays."""
 
 
 def mean_and_sd(predictive: Predictive) -> tuple[Array, Array]:
@@ -51,118 +61,6 @@ def mean_and_sd(predictive: Predictive) -> tuple[Array, Array]:
 
 _ONE = 1.0
 """The weight where none is passed, which needs no check."""
-
-_NEVER = 2**62
-"""More words than any array has."""
-
-_REPORT = 32
-"""The number of words behind those of the belief, where a step writes its info if there is room.
-
-Every array that comes out of a program costs as much as a tenth of a small step.
-"""
-
-_Last: TypeAlias = tuple[Array, tuple[Array, ...], tuple[Array, ...]]
-"""The belief as words, its large arrays, and the info of the last row where it needs an array of its own."""
-
-_Built: TypeAlias = tuple[Callable[..., Any], WordLayout]
-"""A compiled program, and the layout of what it reports."""
-
-
-class _Program(NamedTuple):
-    """A program for rows of one structure, with what turns a row and a report into words and back."""
-
-    compiled: Callable[..., Any]
-    write: WordWriter
-    read: WordReader
-
-
-@dataclass(frozen=True)
-class _Form:
-    """Everything that compiled programs depend on beside numbers and the structure of a row."""
-
-    setting: WordLayout
-    state: WordLayout
-    key_kind: Any
-    answer: Answer
-    method: ForecastName | None
-    samples: int | None
-
-    def open(self, setting: Parts, state: Parts) -> tuple[Learner[Any], Any, Array | None]:
-        """The learner, the belief and the key of the stream."""
-        learner, data = self.setting.unpack(setting)
-        key = None if data is None else jax.random.wrap_key_data(data, impl=self.key_kind)
-        return learner, self.state.unpack(state), key
-
-    def blank(self, row: WordLayout) -> tuple[PyTree, ...]:
-        """The shapes of the arguments of a program."""
-        state, others = _blank(self.state)
-        return _blank(self.setting), state, others, _blank(row)[0]
-
-
-def _blank(layout: WordLayout) -> Any:
-    leaves = zip(layout.shapes, layout.dtypes, layout.places, strict=True)
-    others = tuple(jax.ShapeDtypeStruct(shape, dtype) for shape, dtype, place in leaves if place < 0)
-    return jax.ShapeDtypeStruct((layout.size,), np.uint32), others
-
-
-def _with_report(words: Array, report: Array) -> Array:
-    """The words of a belief with those of an info behind them."""
-    room = jax.numpy.zeros(_REPORT - report.shape[0], words.dtype)
-    return jax.numpy.concatenate([words, report, room])
-
-
-@functools.lru_cache(maxsize=256)
-def _packer(layout: WordLayout) -> Callable[[PyTree], Parts]:
-    return jax.jit(layout.pack)
-
-
-@functools.lru_cache(maxsize=256)
-def _unpacker(layout: WordLayout) -> Callable[[Parts], Any]:
-    return jax.jit(layout.unpack)
-
-
-@functools.lru_cache(maxsize=256)
-def _stepper(form: _Form, row: WordLayout) -> _Built:
-    """The step, which gives the belief back as it got it, beside the info."""
-
-    def learn(setting: Parts, words: Array, others: tuple[Array, ...], values: Array) -> tuple[Any, Info]:
-        learner, belief, key = form.open(setting, (words, others))
-        x, y, weight, dt = row.unpack((values, ()))
-        result: tuple[Any, Info] = learner.step(belief, x, y, weight=weight, dt=dt, key=key)
-        return result
-
-    belief, info = jax.eval_shape(learn, *form.blank(row))
-    if WordLayout.of(belief) != form.state:
-        raise CredoError("belief must keep its structure, shapes and dtypes in a step of the learner.")
-    layout = WordLayout.of(info, large=_NEVER)
-
-    def step(setting: Parts, words: Array, others: tuple[Array, ...], values: Array) -> _Last:
-        belief, info = learn(setting, words, others, values)
-        state, large = form.state.pack(belief)
-        report = layout.pack(info)[0]
-        if layout.size > _REPORT:
-            return _with_report(state, report[:0]), large, (report,)
-        return _with_report(state, report), large, ()
-
-    return jax.jit(step, donate_argnums=(2,)), layout
-
-
-@functools.lru_cache(maxsize=256)
-def _forecaster(form: _Form, row: WordLayout) -> _Built:
-    """The forecast, by the arithmetic of `predict` and `forecast`, and what it is asked for."""
-
-    def ask(setting: Parts, words: Array, others: tuple[Array, ...], values: Array) -> PyTree:
-        learner, belief, key = form.open(setting, (words, others))
-        learner, belief, key, (x, dt) = isolate((learner, belief, key, row.unpack((values, ()))))
-        predicted = isolate(learner.predict(belief, dt))
-        if key is not None:
-            key = jax.random.fold_in(jax.random.fold_in(key, predicted.t), 1)
-        predictive = learner.forecast(predicted, x, method=form.method, samples=form.samples, key=key)
-        with jax.default_matmul_precision("highest"):
-            return jax.tree.map(jax.numpy.asarray, form.answer(predictive))
-
-    layout = WordLayout.of(jax.eval_shape(ask, *form.blank(row)), large=_NEVER)
-    return jax.jit(lambda *arguments: layout.pack(ask(*arguments))[0]), layout
 
 
 def pack(
@@ -239,14 +137,14 @@ class Pack(Generic[B]):
         kind = None if typed is None else jax.random.key_impl(typed)
         setting, start = jax.tree.map(jax.numpy.asarray, ((learner, data), belief))
         self._learner = learner
-        self._form = _Form(WordLayout.of(setting), WordLayout.of(start), kind, answer, method, samples)
-        self._setting = _packer(self._form.setting)(setting)
-        words, others = _packer(self._form.state)(start)
+        self._form = Form(WordLayout.of(setting), WordLayout.of(start), kind, answer, method, samples)
+        self._setting = packer(self._form.setting)(setting)
+        words, others = packer(self._form.state)(start)
         # A step gives its arrays away, so these are the pack's own. With them lies the last row's info.
         own = tuple(other.copy() for other in others)
-        self._last: deque[_Last] = deque([(_with_report(words, words[:0]), own, ())], maxlen=1)
+        self._last: deque[Last] = deque([(with_report(words, words[:0]), own, ())], maxlen=1)
         self._lock = threading.Lock()
-        self._programs: dict[object, _Program] = {}
+        self._programs: dict[object, Program] = {}
 
     @property
     def learner(self) -> Learner[B]:
@@ -259,8 +157,27 @@ class Pack(Generic[B]):
         with self._lock:
             words, others, _ = self._last[0]
             own = tuple(other.copy() for other in others)
-        belief: B = _unpacker(self._form.state)((words, own))
+        belief: B = unpacker(self._form.state)((words, own))
         return belief
+
+    def adopt(self, belief: B) -> None:
+        """Go on from another belief of the same structure, such as that of a `run` over many rows.
+
+        Arguments:
+            belief: the belief, which stays as it is.
+
+        Raises:
+            CredoError: it has another structure, or arrays of another shape or dtype.
+        """
+        start = jax.tree.map(lambda leaf: leaf if hasattr(leaf, "at") else jax.numpy.asarray(leaf), belief)
+        if WordLayout.of(start) != self._form.state:
+            raise CredoError(
+                "belief must have the structure, shapes and dtypes of the pack's own.", field="belief"
+            )
+        words, others = packer(self._form.state)(start)
+        own = tuple(other.copy() for other in others)
+        with self._lock:
+            self._last.append((with_report(words, words[:0]), own, ()))
 
     def forecast(self, x: PyTree, *, dt: float | None = None, answer: Answer | None = None) -> Any:
         """Forecast the observation at x, before it is learned. Nothing changes.
@@ -276,11 +193,11 @@ class Pack(Generic[B]):
         Raises:
             CredoError: x holds no numbers, or dt is below 0.
         """
-        leaves, program = self._program((x, dt), _forecaster, answer)
+        leaves, program = self._program((x, dt), forecaster, answer)
         with self._lock:
             words, others, _ = self._last[0]
-            answer = np.asarray(program.compiled(self._setting, words, others, program.write(leaves)))
-        return program.read(answer)
+            numbers = np.asarray(program.compiled(self._setting, words, others, program.write(leaves)))
+        return program.read(numbers)
 
     def step(self, x: PyTree, y: PyTree, *, weight: ArrayLike = _ONE, dt: float | None = None) -> Info:
         """Let time pass and learn a row, as `learner.step` does.
@@ -297,11 +214,11 @@ class Pack(Generic[B]):
         """
         if weight is not _ONE:
             require_nonnegative("weight", weight)
-        leaves, program = self._program((x, y, weight, dt), _stepper)
+        leaves, program = self._program((x, y, weight, dt), stepper)
         with self._lock:
             self._take(program, leaves)
             words, _, reports = self._last[0]
-            report = np.asarray(reports[0]) if reports else np.asarray(words)[-_REPORT:]
+            report = np.asarray(reports[0]) if reports else np.asarray(words)[-REPORT:]
         info: Info = program.read(report)
         return info
 
@@ -316,11 +233,28 @@ class Pack(Generic[B]):
         """
         if weight is not _ONE:
             require_nonnegative("weight", weight)
-        leaves, program = self._program((x, y, weight, dt), _stepper)
+        leaves, program = self._program((x, y, weight, dt), stepper)
         with self._lock:
             self._take(program, leaves)
 
-    def _take(self, program: _Program, leaves: list[ArrayLike]) -> None:
+    def port(self, x: PyTree, y: PyTree, *, answer: Answer | None = None) -> Port:
+        """A way in for rows of one kind, whose numbers are written in place.
+
+        Arguments:
+            x, y: a row like those that will come: one array of at least 32 bits, and a number.
+            answer: what its forecasts are asked for instead of the pack's own `answer`.
+
+        Raises:
+            CredoError: they are no numbers.
+        """
+        _, step = self._program((x, y, _ONE, None), stepper)
+        _, ask = self._program((x, None), forecaster, answer)
+        report = step.read.places[1]
+        ok = report if step.read.size > REPORT else report - REPORT
+        ways = ((step.compiled, WordWriter(step.row)), (ask.compiled, WordWriter(ask.row)))
+        return Port(self._lock, self._last, self._setting, *ways, ask.read, ok)
+
+    def _take(self, program: Program, leaves: list[ArrayLike]) -> None:
         words, others, _ = self._last[0]
         row = program.write(leaves)
         # One call in C: no interrupt comes between giving the old arrays away and keeping the new ones.
@@ -329,9 +263,9 @@ class Pack(Generic[B]):
     def _program(
         self,
         row: tuple[PyTree, ...],
-        build: Callable[[_Form, WordLayout], _Built],
+        build: Callable[[Form, WordLayout], Built],
         answer: Answer | None = None,
-    ) -> tuple[list[ArrayLike], _Program]:
+    ) -> tuple[list[ArrayLike], Program]:
         """The leaves of a row, and the program for rows like it."""
         leaves, treedef = jax.tree_util.tree_flatten(row)
         kinds = [kind_of(leaf) for leaf in leaves]
@@ -340,9 +274,9 @@ class Pack(Generic[B]):
             require_nonnegative("dt", row[-1])
         if program is None:
             shapes = jax.tree.unflatten(treedef, [shape_of(leaf) for leaf in leaves])
-            layout = WordLayout.of(shapes, large=_NEVER)
+            layout = WordLayout.of(shapes, large=NEVER)
             form = self._form if answer is None else dataclasses.replace(self._form, answer=answer)
             compiled, report = build(form, layout)
-            program = _Program(compiled, WordWriter(layout), WordReader(report))
+            program = Program(compiled, WordWriter(layout), WordReader(report), layout)
             self._programs[answer, treedef, *kinds] = program
         return leaves, program

@@ -129,17 +129,23 @@ def _from_words(words: Array, dtype: np.dtype) -> Array:
 
 
 class WordWriter:
-    """Writes the leaves of trees of one layout as words, in NumPy."""
+    """Writes the leaves of trees of one layout as words, in NumPy.
+
+    Attributes:
+        words: the words that are written next.
+        views: the place of each leaf among them; for a leaf of less than a word, an array beside them.
+    """
 
     def __init__(self, layout: WordLayout) -> None:
-        self._words = np.zeros(layout.size, np.uint32)
-        self._views, self._narrow = [], []
+        self.words = np.zeros(layout.size, np.uint32)
+        self.views: list[np.ndarray] = []
+        self._narrow = []
         self._integers = [at for at, dtype in enumerate(layout.dtypes) if dtype.kind in "iu"]
         for shape, dtype, place in zip(layout.shapes, layout.dtypes, layout.places, strict=True):
-            own = self._words[place : place + _words(dtype) * math.prod(shape)]
+            own = self.words[place : place + _words(dtype) * math.prod(shape)]
             wide = dtype.itemsize >= 4
             view = own.view(dtype).reshape(shape) if wide else np.zeros(shape, dtype)
-            self._views.append(view)
+            self.views.append(view)
             if not wide:
                 self._narrow.append((own, view.view(_bits(dtype)).reshape(-1)))
 
@@ -147,18 +153,22 @@ class WordWriter:
         """The words, in an array of their own; an integer that does not fit is refused."""
         for at in self._integers:
             require_narrow("an integer of a row", leaves[at])
-        for view, leaf in zip(self._views, leaves, strict=True):
+        for view, leaf in zip(self.views, leaves, strict=True):
             view[...] = leaf
         for own, bits in self._narrow:
             own[:] = bits
-        return self._words.copy()
+        return self.words.copy()
 
 
 class WordReader:
-    """Reads trees of one layout from words, in NumPy, with plain numbers in place of scalars."""
+    """Reads trees of one layout from words, in NumPy, with plain numbers in place of scalars.
+
+    Attributes:
+        places, size: those of the layout.
+    """
 
     def __init__(self, layout: WordLayout) -> None:
-        self._treedef = layout.treedef
+        self._treedef, self.places, self.size = layout.treedef, layout.places, layout.size
         places = [
             (place, place + _words(dtype) * math.prod(shape), dtype, shape)
             for shape, dtype, place in zip(layout.shapes, layout.dtypes, layout.places, strict=True)

@@ -1,4 +1,4 @@
-"""The cells of a row of features: numbers, truth values and texts, or nothing."""
+"""The values of features: numbers, truth values and texts, and which of them a row lacks."""
 
 from __future__ import annotations
 
@@ -18,12 +18,16 @@ __all__ = [
     "absent",
     "kind_of",
     "number_of",
+    "origin_of",
     "sign_of",
     "text_of",
 ]
 
-FARTHEST = 1e30
-"""What infinite and larger numbers become, which learners take for missing."""
+FARTHEST = float(np.finfo(np.float32).max)
+"""The largest size of a number; what is farther from its origin counts as missing."""
+
+OUTLYING = 1e15
+"""The size above which a number counts as missing where numbers are standardised."""
 
 FeatureName: TypeAlias = Hashable
 """The name of a feature: any key of a dict."""
@@ -66,17 +70,28 @@ def kind_of(name: FeatureName, value: object) -> FeatureKind:
 
 
 def number_of(name: FeatureName, value: object) -> float:
-    """A number, of a size of at most `FARTHEST` where it is too large for a float.
+    """A number; infinity where it is larger than any.
 
     Raises:
         CredoError: it is no number.
     """
-    if not isinstance(value, numbers.Real | np.bool_):
+    if isinstance(value, np.bool_):
+        return float(value)
+    if not isinstance(value, numbers.Real):
         raise CredoError(f"feature {name!r} holds numbers; got {_shown(value)}.", field="x")
     try:
         return float(value)
     except OverflowError:
-        return math.copysign(FARTHEST, -1.0 if str(value).startswith("-") else 1.0)
+        return math.inf
+
+
+def origin_of(first: float) -> float:
+    """From where the numbers of a column are counted: the first of them, or 0 where it counts as missing.
+
+    Arguments:
+        first: the first number.
+    """
+    return first if abs(first) <= OUTLYING else 0.0
 
 
 def sign_of(name: FeatureName, value: object) -> float:
