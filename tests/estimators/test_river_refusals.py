@@ -40,7 +40,7 @@ def learned(estimator: Any, targets: list[Any]) -> Any:
         (lambda e: e.learn_one({"n": 1.0}, 1.0, w=-1.0), "w must be"),
         (
             lambda e: e.learn_many(FRAME, pd.Series([1.0, 2.0])),
-            "X and y must have as many rows; got 1 and 2.",
+            "y must hold one value for each of 1 rows",
         ),
         (lambda e: e.learn_many(FRAME.assign(a=["x"]), pd.Series([1.0])), "feature 'a' holds numbers"),
         (lambda e: e.learn_many(FRAME.assign(n=1.0), pd.Series([np.inf])), "y must be a finite number"),
@@ -81,6 +81,18 @@ def test_features_that_do_not_fit_in_memory_are_refused(monkeypatch: pytest.Monk
     monkeypatch.setattr(defaults, "MEMORY_LIMIT", 4 * 10**2)
     with pytest.raises(CredoError, match="posterior='full'"):
         estimator.learn_one({f"n{number}": 1.0 for number in range(20)}, 1.0)
+    assert pickle.dumps(estimator) == before
+
+
+def test_classes_that_come_late_in_a_batch_are_refused_before_any_row(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    estimator = learned(RiverClassifier("linear"), ["x", "y"])
+    before = pickle.dumps(estimator)
+    monkeypatch.setattr(defaults, "MEMORY_LIMIT", 4 * 20**2)
+    labels = pd.Series([f"label {number}" for number in range(20)])
+    with pytest.raises(CredoError, match="posterior='full'"):
+        estimator.learn_many(pd.DataFrame({"a": np.arange(20.0)}), labels)
     assert pickle.dumps(estimator) == before
 
 
