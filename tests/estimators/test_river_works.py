@@ -253,7 +253,7 @@ def test_numbers_pass_as_they_come_without_scaling() -> None:
     assert model._live is not None
     seen = model._live.inputs_of(model._slots.row({"a": 7.0, "b": None}))
     assert seen[:2].tolist() == [7.0, 0.0]
-    pipeline = feature_extraction.BagOfWords() | RiverClassifier("linear", scale=False)
+    pipeline: Any = feature_extraction.BagOfWords() | RiverClassifier("linear", scale=False)
     for text, label in [("a fine day", True), ("a grim day", False)] * 20:
         pipeline.learn_one(text, label)
     assert pipeline.predict_one("such a fine thing") is True
@@ -303,7 +303,8 @@ def test_models_of_river_around_the_estimators() -> None:
     )
     for row, target in MEASURED:
         choice.learn_one(row, target)
-    assert choice.best_model.prior_var is None
+    best: Any = choice.best_model
+    assert best.prior_var is None
     halving = model_selection.SuccessiveHalvingClassifier(
         [RiverClassifier("linear", prior_var=var) for var in (1e-6, 1.0)],
         metric=metrics.Accuracy(), budget=60, eta=2,

@@ -6,7 +6,7 @@ import math
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, Self
+from typing import TYPE_CHECKING, Any, Protocol, Self, TypeAlias
 
 import numpy as np
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Cells", "Frame", "RiverEstimator"]
 
-Row = Mapping[FeatureName, object]
+Row: TypeAlias = Mapping[Any, object]
 """The features of one row."""
 
 OPTIONS = (
