@@ -7,7 +7,6 @@ import os
 from pathlib import Path
 
 import changing
-import estimators
 import grid
 import jax
 import numpy as np
@@ -17,6 +16,7 @@ import real_streams
 from timing import Table, machine
 
 import credo
+import estimators
 from credo.core.names import CurvatureName
 from credo.covariances import Family
 

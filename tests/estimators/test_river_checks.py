@@ -1,4 +1,7 @@
-"""River's own checks of an estimator, for every family, a small network and a wrapper."""
+"""River's own checks of an estimator, for every family, a small network and a wrapper.
+
+The usual run makes all checks of the full covariance; of the others, those that say most, on one stream each.
+"""
 
 from __future__ import annotations
 
@@ -23,6 +26,16 @@ KINDS: dict[str, dict[str, str]] = {
     "wrapper": {"model": "linear", "drift": "run-length:0.01,2"},
 }
 
+TELLING = {
+    "check_learn_one",
+    "check_shuffle_features_no_impact",
+    "check_emerging_features",
+    "check_disappearing_features",
+    "check_pickling",
+    "check_learn_many_matches_learn_one",
+}
+"""The checks that say most about a family."""
+
 ESTIMATORS: list[Estimator] = [
     *(RiverClassifier(**kind) for kind in KINDS.values()),  # type: ignore[arg-type]
     *(RiverRegressor(**kind) for kind in KINDS.values()),  # type: ignore[arg-type]
@@ -32,9 +45,13 @@ ESTIMATORS: list[Estimator] = [
 def named_checks() -> list[ParameterSet]:
     cases = []
     for estimator, kind in zip(ESTIMATORS, [*KINDS, *KINDS], strict=True):
-        name = type(estimator).__name__
+        name, done = type(estimator).__name__, set(TELLING)
         for number, check in enumerate(checks.yield_checks(estimator)):
-            cases.append(pytest.param(estimator, check, id=f"{name}-{kind}-{number}-{check.__name__}"))
+            usual = kind == "full" or check.__name__ in done
+            done.discard(check.__name__)
+            marks = [] if usual else [pytest.mark.thorough]
+            label = f"{name}-{kind}-{number}-{check.__name__}"
+            cases.append(pytest.param(estimator, check, id=label, marks=marks))
     return cases
 
 

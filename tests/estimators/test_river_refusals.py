@@ -100,7 +100,5 @@ def test_a_forecast_is_there_before_any_row() -> None:
     assert RiverRegressor().predict_one(ROW) == 0.0
     assert RiverClassifier().predict_one(ROW) is None
     assert RiverClassifier().predict_proba_many(FRAME).shape == (1, 0)
-    with pytest.raises(CredoError, match="with_dist"):
-        RiverRegressor().predict_one(ROW, with_dist=True)
     with pytest.raises(CredoError, match="learned a row"):
         RiverRegressor().save("nowhere.credo")

@@ -30,6 +30,9 @@ from river.datasets import ImageSegments, Phishing, TrumpApproval
 
 from credo.core.errors import CredoError
 from credo.estimators import RiverClassifier, RiverRegressor
+from credo.estimators.slot_prior import Extent, begin
+from credo.sessions.resolution import resolve
+from credo.sessions.settings import Options
 
 Row = dict[Any, Any]
 Estimator = RiverClassifier | RiverRegressor
@@ -222,8 +225,8 @@ def test_a_target_that_is_infinite_is_refused() -> None:
             model.learn_one({"a": 1.0}, target)  # type: ignore[arg-type]
     with pytest.raises(CredoError, match="y must be a finite number of at most 1e\\+30; got inf"):
         model.learn_many(pd.DataFrame({"a": [1.0, 2.0]}), pd.Series([1.0, np.inf]))
-    with pytest.raises(CredoError, match="with_dist=True needs a row"):
-        model.predict_one({"a": 1.0}, with_dist=True)
+    unknown = model.predict_one({"a": 1.0}, with_dist=True)
+    assert (unknown.mean, unknown.sd, round(unknown.cdf(0.0), 6)) == (0.0, 1.0, 0.5)
     with pytest.raises(CredoError, match="can be saved once it has learned a row"):
         model.save("nowhere.credo")
     assert (model.n_seen, model.feature_names, model.predict_one({"a": 1.0})) == (0, (), 0.0)
@@ -233,7 +236,8 @@ def test_a_first_value_that_is_out_of_range_spoils_no_feature() -> None:
     model, spoiled = RiverRegressor("linear"), RiverRegressor("linear")
     rows = [({"a": float(at % 5)}, 10.0 * (at % 5)) for at in range(60)]
     spoiled.learn_one({"a": math.inf}, 1e20)
-    learned(model, rows), learned(spoiled, rows)
+    learned(model, rows)
+    learned(spoiled, rows)
     assert spoiled.predict_one({"a": 3.0}) == pytest.approx(model.predict_one({"a": 3.0}), abs=1.0)
     assert model.predict_one({"a": 3.0}) == pytest.approx(30.0, abs=3.0)
 
@@ -298,14 +302,13 @@ def test_models_of_river_around_the_estimators() -> None:
     assert evaluate.progressive_val_score(rows, rest, metrics.Accuracy()).get() > 0.6
     bag = ensemble.ADWINBaggingClassifier(RiverClassifier("linear"), n_models=3, seed=1)
     assert evaluate.progressive_val_score(list(Phishing().take(150)), bag, metrics.Accuracy()).get() > 0.75
-    choice = model_selection.GreedyRegressor(
+    choice: Any = model_selection.GreedyRegressor(
         [RiverRegressor("linear"), RiverRegressor("linear", prior_var=1e-4)], metrics.MAE()
     )
     for row, target in MEASURED:
         choice.learn_one(row, target)
-    best: Any = choice.best_model
-    assert best.prior_var is None
-    halving = model_selection.SuccessiveHalvingClassifier(
+    assert choice.best_model.prior_var is None
+    halving: Any = model_selection.SuccessiveHalvingClassifier(
         [RiverClassifier("linear", prior_var=var) for var in (1e-6, 1.0)],
         metric=metrics.Accuracy(), budget=60, eta=2,
     )  # fmt: skip
@@ -336,3 +339,34 @@ def test_a_drift_reports_its_alarms() -> None:
     words = model.debug_one({"a": 1.0})
     assert f"Changes: {model._live.alarms} alarm" in words
     assert any(60 < row < 75 for row in model._live.latest)
+
+
+@pytest.mark.parametrize("name", ["linear", "mlp:3", "features:6"])
+def test_the_prior_of_a_feature_is_the_same_among_any_number_of_inputs(name: str) -> None:
+    settings = resolve(Options(model=name), "regression", (8,), 0)
+    narrow, wide = (begin(Extent(settings, 8, 3, True), inputs, 0) for inputs in (8, 32))
+    for part in ("params", "var"):
+        pairs = zip(*(jax.tree.leaves(each.arguments[part]) for each in (narrow, wide)), strict=True)
+        for few, many in pairs:
+            corner = np.asarray(many)[tuple(slice(size) for size in np.shape(few))]
+            np.testing.assert_allclose(few, corner, rtol=1e-6)
+    if name == "linear":
+        np.testing.assert_allclose(
+            np.asarray(wide.arguments["var"][0]["w"]), settings.prior_var / 3, rtol=1e-6
+        )
+    row = np.r_[1.0, -2.0, np.full(30, np.nan)].astype(np.float32)
+    means = []
+    for each, inputs in ((narrow, 8), (wide, 32)):
+        belief = each.learner.init(**each.arguments)
+        means.append(each.learner.forecast(each.learner.predict(belief), row[:inputs]).mean)
+    np.testing.assert_allclose(means[0], means[1], rtol=1e-5)
+
+
+def test_truth_values_are_signs_and_texts_are_ones_that_pass_unscaled() -> None:
+    model = RiverClassifier("linear")
+    learned(model, [({"a": float(at)}, at > 4) for at in range(9)])
+    learned(model, [({"a": 1.0, "flag": at % 3 == 0, "word": "xy"[at % 2]}, at > 4) for at in range(9)])
+    assert model._live is not None
+    rows: list[Row] = [{"flag": True, "word": "x"}, {"flag": 0}, {"word": "z"}]
+    seen = [model._live.inputs_of(model._slots.row(row))[1:4].tolist() for row in rows]
+    assert seen == [[1.0, 1.0, 0.0], [-1.0, 0.0, 0.0], [0.0, 0.0, 0.0]]

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 __all__ = ["Cells", "Frame", "RiverEstimator"]
 
 Row: TypeAlias = Mapping[Any, object]
-"""The features of one row."""
+"""The features of one row, whose names are of any kind."""
 
 OPTIONS = (
     "model",

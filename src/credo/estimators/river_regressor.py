@@ -7,6 +7,7 @@ import numbers
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal, overload
 
+import jax.numpy as jnp
 import numpy as np
 from river import base
 
@@ -22,6 +23,7 @@ from credo.estimators.river_base import (
     weight_of,
 )
 from credo.estimators.river_distribution import RiverForecast
+from credo.likelihoods import Normal
 from credo.sessions.architecture import Network
 from credo.sessions.drift import Drift
 from credo.sessions.posterior import Posterior
@@ -127,17 +129,19 @@ class RiverRegressor(RiverEstimator, base.MiniBatchRegressor):
 
         Arguments:
             x: the features of a row; those that were never learned from are left out.
-            with_dist: whether to return the whole distribution.
+            with_dist: whether to return the whole distribution. Before the first row, when nothing says in
+                which units targets are, it is a standard normal.
 
         Raises:
-            CredoError: a feature holds something else than before; or a distribution is wanted before the
-                first row.
+            CredoError: a feature holds something else than before.
         """
         row = self._slots.row(x)
         if self._live is None or self._origin is None:
-            if with_dist:
-                raise CredoError("with_dist=True needs a row that was learned from.", field="with_dist")
-            return 0.0
+            return (
+                RiverForecast(lambda: (Normal(1.0).plugin(jnp.zeros(1)), 0.0, 1.0), 0.0, 0)
+                if with_dist
+                else 0.0
+            )
         if with_dist:
             return RiverForecast(self._live.predictive(row), self._origin, self._live.rows)
         mean: float = self._live.forecast(row)

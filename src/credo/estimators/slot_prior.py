@@ -130,7 +130,7 @@ def _with_frequencies(learner: Any, extent: Extent, inputs: int) -> Any:
         if not isinstance(node, RandomFeatures):
             return node
         lead, waves = node.frequencies.shape[:-2], node.frequencies.shape[-2]
-        draws = jax.random.normal(jax.random.key(extent.settings.seed), (inputs, waves), jnp.float32)
+        draws = jax.random.normal(jax.random.key(extent.settings.seed), (inputs, waves), node.phases.dtype)
         length = jnp.full(jnp.shape(node.length), math.sqrt(extent.features), jnp.float32)
         return replace(node, frequencies=jnp.broadcast_to(draws.T, (*lead, waves, inputs)), length=length)
 
