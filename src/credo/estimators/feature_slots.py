@@ -134,7 +134,7 @@ class FeatureSlots:
         scaled[: len(self.slots)] = [slot.kind == "number" for slot in self.slots]
         return scaled
 
-    def knows(self, x: Mapping[FeatureName, object]) -> bool:
+    def knows(self, x: Mapping[Any, object]) -> bool:
         """Whether all features of a row were met. New values of a text are not looked at.
 
         Raises:
@@ -145,7 +145,7 @@ class FeatureSlots:
         except AttributeError:
             raise _no_dict(x) from None
 
-    def arrivals(self, x: Mapping[FeatureName, object], row: int = 0) -> list[Arrival]:
+    def arrivals(self, x: Mapping[Any, object], row: int = 0) -> list[Arrival]:
         """What is new in a row, all of whose values are checked.
 
         Arguments:
@@ -200,7 +200,7 @@ class FeatureSlots:
     def __reduce__(self) -> tuple[Any, ...]:
         return FeatureSlots, (self.slots, self.origins, self.centred)
 
-    def row(self, x: Mapping[FeatureName, object]) -> np.ndarray:
+    def row(self, x: Mapping[Any, object]) -> np.ndarray:
         """A row of inputs (room,), float32: NaN where there is no value. Features not met are left out.
 
         Raises:

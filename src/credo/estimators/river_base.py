@@ -6,7 +6,7 @@ import math
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, Self
+from typing import TYPE_CHECKING, Any, Protocol, Self, TypeAlias
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from credo.estimators.feature_values import FeatureName
 from credo.estimators.live_learner import LiveLearner
 from credo.estimators.river_report import report
 from credo.estimators.river_storage import read, write
-from credo.estimators.slot_prior import Extent
+from credo.estimators.slot_prior import Extent, require_room
 from credo.sessions.resolution import resolve
 from credo.sessions.settings import Options, TaskName
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Cells", "Frame", "RiverEstimator"]
 
-Row = Mapping[Any, object]
+Row: TypeAlias = Mapping[Any, object]
 """The features of one row, whose names are of any kind."""
 
 OPTIONS = (
@@ -93,9 +93,15 @@ class RiverEstimator:
         return Extent(settings, slots.room, max(1, features), bool(self.scale))
 
     def _made_for(
-        self, slots: FeatureSlots, arrivals: list[Arrival], classes: int
+        self, slots: FeatureSlots, arrivals: list[Arrival], classes: int, coming: int = 0
     ) -> tuple[FeatureSlots, LiveLearner]:
         """The slots with what is new, and a learner that has room for them and for the classes.
+
+        Arguments:
+            slots: the slots so far.
+            arrivals: what is new.
+            classes: the number of classes with the first row.
+            coming: the number of classes with the last row, for which there must be room, too.
 
         Raises:
             CredoError: there is no room, or a setting does not fit; nothing is changed.
@@ -103,9 +109,13 @@ class RiverEstimator:
         after = slots.including(arrivals)
         live = self._live
         if live is None:
-            first = {arrival.name for arrival in arrivals if arrival.row == 0}
-            live = LiveLearner(self._extent(after, classes, len(first)), after.room, classes, after.scaled)
-        elif after is not slots or classes != live.classes:
+            first = [arrival for arrival in arrivals if arrival.row == 0]
+            features = len({arrival.name for arrival in first})
+            extent = self._extent(slots.including(first), classes, features)
+            require_room(extent, after.room, max(classes, coming))
+            live = LiveLearner(extent, after.room, classes, after.scaled)
+        elif after is not slots or max(classes, coming) != live.classes:
+            require_room(live.extent, after.room, max(classes, coming))
             live.grow(after.room, classes, after.scaled)
         return after, live
 

@@ -160,24 +160,21 @@ class RiverClassifier(RiverEstimator, base.MiniBatchClassifier):
         targets = observations(y, len(X)).tolist()
         if not targets:
             return
-        labels = labels_with(self._labels, targets)
-        numbers = np.array([labels[plain_label(label)] for label in targets], np.int32)
-        slots, live = self._made_for(
-            self._slots, self._slots.column_arrivals(columns), max(2, len(self._labels), int(numbers[0]) + 1)
-        )
-        rows = slots.rows(columns, len(targets))
-        self._slots, self._live = slots, live
+        try:
+            labels = labels_with(self._labels, list(dict.fromkeys(targets)))
+        except TypeError:  # a label that is no key is refused with its sentence
+            labels = labels_with(self._labels, targets)
+        numbers = np.array([labels[label] for label in targets], np.int32)
+        arrivals = self._slots.column_arrivals(columns)
         known = max(2, len(self._labels))
-        self._labels = labels
-        starts = [
-            row
-            for row in range(len(numbers))
-            if numbers[row] >= known and numbers[row] > numbers[:row].max(initial=-1)
-        ]
+        slots, live = self._made_for(self._slots, arrivals, max(known, int(numbers[0]) + 1), len(labels))
+        rows = slots.rows(columns, len(targets))
+        self._slots, self._live, self._labels = slots, live, labels
+        pairs = zip(*np.unique(numbers, return_index=True), strict=True)
+        starts = [int(row) for number, row in pairs if number >= known and row > 0]
         for start, stop in zip([0, *starts], [*starts, len(numbers)], strict=True):
-            if stop > start:
-                live.grow(slots.room, max(known, int(numbers[start]) + 1, live.classes), slots.scaled)
-                live.learn_rows(rows[start:stop], numbers[start:stop])
+            live.grow(slots.room, max(live.classes, int(numbers[start]) + 1), slots.scaled)
+            live.learn_rows(rows[start:stop], numbers[start:stop])
 
     def predict_proba_many(self, X: Frame) -> Any:
         """The probabilities of the classes for the rows of a data frame, one column a class."""

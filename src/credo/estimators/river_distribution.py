@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 from river import proba
 
+from credo.core.errors import CredoError
 from credo.core.types import ArrayLike
 from credo.likelihoods import Predictive
 
@@ -108,7 +109,13 @@ class RiverForecast(proba.base.ContinuousDistribution):
         return float(self.predictive.quantile(p)) + self.origin
 
     def interval(self, coverage: float = 0.9) -> tuple[float, float]:
-        """The central interval that holds the target with probability `coverage`."""
+        """The central interval that holds the target with probability `coverage`.
+
+        Raises:
+            CredoError: `coverage` is not above 0 and below 1.
+        """
+        if not 0.0 < coverage < 1.0:
+            raise CredoError(f"coverage must be above 0 and below 1; got {coverage!r}.", field="coverage")
         low, high = self.predictive.interval(coverage)
         return float(low) + self.origin, float(high) + self.origin
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 
 from credo.estimators.feature_slots import FeatureSlots
-from credo.estimators.feature_values import FeatureName, absent
+from credo.estimators.feature_values import absent
 from credo.estimators.live_learner import LiveLearner
 
 __all__ = ["report"]
@@ -16,9 +17,7 @@ WIDEST = 30
 """The most characters of a name or value that are shown."""
 
 
-def report(
-    slots: FeatureSlots, live: LiveLearner | None, x: Mapping[FeatureName, object], forecast: str
-) -> str:
+def report(slots: FeatureSlots, live: LiveLearner | None, x: Mapping[Any, object], forecast: str) -> str:
     """What the estimator makes of a row, as a table.
 
     Arguments:
