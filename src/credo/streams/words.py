@@ -6,11 +6,12 @@ is. A belief has five to twenty; as words they are one.
 
 from __future__ import annotations
 
+import functools
 import math
 import struct
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -21,6 +22,8 @@ from credo.core.inputs import require_narrow
 from credo.core.types import Array, ArrayLike, PyTree
 
 __all__ = ["Parts", "WordLayout", "WordReader", "WordWriter", "kind_of", "shape_of"]
+
+T = TypeVar("T")
 
 LARGE = 4096
 """The number of words from which an array stays as it is, because to copy it would cost more."""
@@ -61,50 +64,60 @@ class WordLayout:
 
     def pack(self, tree: PyTree) -> Parts:
         """The words of a tree, and its large arrays, in a compiled program."""
-        words, others = [jnp.zeros(0, jnp.uint32)], []
-        for leaf, place in zip(jax.tree.leaves(tree), self.places, strict=True):
-            if place < 0:
-                others.append(leaf)
-            else:
-                words.append(_to_words(leaf))
-        return jnp.concatenate(words), tuple(others)
+        leaves = list(zip(self.places, jax.tree.leaves(tree), strict=True))
+        among = [leaf for place, leaf in leaves if place >= 0]
+        parts = [
+            _branch(_write_few, among[start : start + _TOGETHER]) for start in range(0, len(among), _TOGETHER)
+        ]
+        words = jnp.concatenate(parts) if parts else jnp.zeros(0, jnp.uint32)
+        return words, tuple(leaf for place, leaf in leaves if place < 0)
 
     def unpack(self, parts: Parts) -> PyTree:
         """The tree again, bit by bit, in a compiled program."""
         among = [leaf for leaf in zip(self.places, self.shapes, self.dtypes, strict=True) if leaf[0] >= 0]
         read: list[Array] = []
         for start in range(0, len(among), _TOGETHER):
-            read += _read_few(parts[0], tuple(among[start : start + _TOGETHER]))
-        few, others = iter(read), iter(parts[1])
-        leaves = [next(few) if place >= 0 else next(others) for place in self.places]
+            few = functools.partial(_read_few, among[start : start + _TOGETHER])
+            read += _branch(few, parts[0])
+        among_them, others = iter(read), iter(parts[1])
+        leaves = [next(among_them) if place >= 0 else next(others) for place in self.places]
         return jax.tree.unflatten(self.treedef, leaves)
 
 
 _TOGETHER = 6
-"""How many leaves are read side by side."""
+"""How many leaves are read or written side by side."""
 
 
-def _read_few(words: Array, places: tuple[tuple[int, tuple[int, ...], np.dtype], ...]) -> list[Array]:
-    """A few leaves from the words, in a branch of the program that is always taken.
+def _branch(function: Callable[[Any], T], argument: Any) -> T:
+    """The value of a function, computed in a branch of the program that is always taken.
 
-    Where more than eight operations of a program wait for nothing, XLA wakes another thread of the CPU to
+    Where more than eight operations of a program are ready at once, XLA wakes another thread of the CPU to
     share them, which costs more than a whole step of a small filter. A branch counts as one operation.
     """
 
-    def read(words: Array) -> list[Array]:
-        return [
-            _from_words(words[place : place + _words(dtype) * math.prod(shape)], dtype).reshape(shape)
-            for place, shape, dtype in places
-        ]
-
-    def leave(words: Array) -> list[Array]:
-        return [jnp.zeros(shape, dtype) for _, shape, dtype in places]
+    def leave(argument: Any) -> T:
+        shapes: T = jax.eval_shape(function, argument)
+        zeros: T = jax.tree.map(lambda like: jnp.zeros(like.shape, like.dtype), shapes)
+        return zeros
 
     if jax.default_backend() != "cpu":
-        return read(words)
+        return function(argument)
     always = jax.lax.optimization_barrier(jnp.asarray(True))
-    leaves: list[Array] = jax.lax.cond(always, read, leave, words)
-    return leaves
+    value: T = jax.lax.cond(always, function, leave, argument)
+    return value
+
+
+def _read_few(places: Sequence[tuple[int, tuple[int, ...], np.dtype]], words: Array) -> list[Array]:
+    """A few leaves from the words."""
+    return [
+        _from_words(words[place : place + _words(dtype) * math.prod(shape)], dtype).reshape(shape)
+        for place, shape, dtype in places
+    ]
+
+
+def _write_few(leaves: list[Array]) -> Array:
+    """The words of a few leaves."""
+    return jnp.concatenate([_to_words(leaf) for leaf in leaves])
 
 
 def _words(dtype: np.dtype) -> int:
