@@ -71,6 +71,15 @@ def test_what_is_refused_or_missing_changes_nothing_and_calls_take_turns() -> No
     info = live.step(np.ones(3), np.nan)
     assert float(info.log_evidence) == 0.0 and not info.ok
     bitwise(live.belief, credo.replace(before, t=before.t + 1))
+    port, twin = live.port(np.ones(3), 1.0), credo.pack(learner, live.belief)
+    for y in (2.0, np.nan, -1.0):
+        port.x[:], port.y[...] = [1.0, 0.0, -1.0], y
+        assert port.learn() == twin.step(np.array([1.0, 0.0, -1.0]), y).ok == (not np.isnan(y))
+    bitwise(live.belief, twin.belief)
+    live.adopt(credo.replace(before, t=before.t + 1))
+    bitwise(live.belief, credo.replace(before, t=before.t + 1))
+    with pytest.raises(CredoError, match="the pack's own"):
+        live.adopt(credo.replace(before, mean=before.mean[:1]))
     threads = [threading.Thread(target=lambda: [live.step(np.ones(3), 1.0) for _ in range(50)]) for _ in "ab"]
     for thread in threads:
         thread.start()
