@@ -3,7 +3,7 @@
 JAX hands a program that it takes for costly to another thread. For a program as small as one row's update
 that costs several times the work, so the calls are measured after
 `jax.config.update("jax_cpu_enable_async_dispatch", False)`, which an application says before anything is
-computed; a library cannot. (JAX 0.10 does not look at the environment variable of this name.) `markdown`
+computed; a library cannot. (JAX does not look at the environment variable of this name.) `markdown`
 therefore starts `python benchmarks/estimators.py calls --synchronous` in a process of its own, and `alone`
 without the option in another, which shows what JAX's own choice costs.
 """

@@ -81,7 +81,9 @@ def test_bad_priors_get_a_sentence() -> None:
 
 
 def test_impossible_observations_change_nothing() -> None:
-    impossible = credo.Likelihood(lambda eta, y: jnp.where(y > 0, -0.5 * (y - eta) ** 2, -jnp.inf))
+    impossible = credo.Likelihood(
+        lambda eta, y: jnp.where(y > 0, -0.5 * (jnp.asarray(y) - eta) ** 2, -jnp.inf)
+    )
     learner = credo.particle_filter(credo.Model(lambda z, x: x @ z, impossible), 20)
     belief = learner.predict(learner.init(jnp.zeros(2)))
     for y in (-1.0, jnp.nan, jnp.inf):
@@ -92,7 +94,7 @@ def test_impossible_observations_change_nothing() -> None:
 
 
 def test_a_particle_that_cannot_be_weighed_has_no_weight() -> None:
-    half = credo.Likelihood(lambda eta, y: jnp.where(eta > 0, -0.5 * (y - eta) ** 2, jnp.nan))
+    half = credo.Likelihood(lambda eta, y: jnp.where(eta > 0, -0.5 * (jnp.asarray(y) - eta) ** 2, jnp.nan))
     learner = credo.particle_filter(credo.Model(lambda z, x: z[0], half), 40, threshold=0.0)
     belief, info = learner.update(learner.init(jnp.zeros(1)), None, 0.3)
     assert info.ok and jnp.all((belief.weights > 0) == (belief.values[:, 0] > 0))

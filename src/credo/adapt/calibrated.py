@@ -175,7 +175,7 @@ class Calibrated(Wrapper[Calibration[B], B], Generic[B]):
         learned, info = self.learner.measurement_update(belief.belief, x, y, weight, key)
         logs = belief.log_weights
         candidates = self._candidates(belief.belief, x if self.takes_missing else clean(x))
-        densities = in_order(each(lambda one: one.log_prob(scored(y)), candidates)).astype(logs.dtype)
+        densities: Array = in_order(each(lambda one: one.log_prob(scored(y)), candidates)).astype(logs.dtype)
         if densities.ndim > 1:
             raise CredoError("Calibrated weighs one observation a step: the model inside must not be joint.")
         finite = jnp.isfinite(densities)

@@ -246,7 +246,7 @@ class Experts(Proposing[Bank[B]], Generic[B]):
 
         results = each(one, self.bank, belief.beliefs)
         good = in_order(each(lambda result: result.ok, results))
-        evidence = in_order(each(lambda result: result.log_evidence, results))
+        evidence: Array = in_order(each(lambda result: result.log_evidence, results))
         evidence = jnp.where(good, evidence, -jnp.inf).astype(belief.log_weights.dtype)
         scores = evidence
         loss = self.loss
@@ -255,7 +255,7 @@ class Experts(Proposing[Bank[B]], Generic[B]):
             def lost(learner: Learner[B], inner: B) -> Array:
                 return loss(learner.predictive(inner, x, None, None, key), y)
 
-            losses = in_order(each(lost, self.bank, belief.beliefs))
+            losses: Array = in_order(each(lost, self.bank, belief.beliefs))
             rate = as_like(self.learning_rate, losses)
             scores = jnp.where(good & jnp.isfinite(losses), -rate * losses, -jnp.inf)
             scores = scores.astype(evidence.dtype)

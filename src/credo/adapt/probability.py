@@ -207,7 +207,7 @@ class ChangeProbability(Wrapper[Forgetting[B], B], Generic[B]):
             return self.learner.predictive(child, x, None, None, None).log_prob(y)
 
         def climb(_: int, place: Array) -> Array:
-            slope = jax.grad(score)(place)
+            slope: Array = jax.grad(score)(place)
             return jnp.clip(place + rate * jnp.where(jnp.isfinite(slope), slope, 0.0), 0.0, limit)
 
         start = -2.0 * jnp.log(belief.level) if self.kind == "ou" else belief.level

@@ -158,7 +158,7 @@ class WeightedPast(Wrapper[Memory[B], B], Generic[B]):
             return predicted.log_prob(y).astype(logits.dtype) - cost
 
         def climb(_: int, logits: Array) -> Array:
-            slope = jax.grad(score)(logits)
+            slope: Array = jax.grad(score)(logits)
             rate = as_like(self.learning_rate, logits)
             return jnp.clip(logits + rate * jnp.where(jnp.isfinite(slope), slope, 0.0), -10.0, 10.0)
 

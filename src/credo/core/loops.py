@@ -15,10 +15,8 @@ __all__ = ["each"]
 def each(function: Callable[..., Any], *rows: PyTree) -> Any:
     """The results of a function for every row of its arguments, as those of `jax.vmap`.
 
-    On a CPU the rows are taken one after another. Maps of whole particle sets are large enough to take as
-    long in either way there, and `jax.vmap` would turn their factorisations into batched calls of LAPACK.
-    jaxlib 0.10 hands the parts of such a call to the threads that also run the calls, and waits for them: on
-    two cores, two calls can wait for each other for ever.
+    On a CPU the rows are taken one after another: maps of whole particle sets are large enough to take as
+    long in either way there, and so need the memory of one.
 
     Arguments:
         function: of one row of each argument.

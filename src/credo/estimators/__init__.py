@@ -9,7 +9,6 @@ that it belongs to when it is first used, and says what to install where that is
 from __future__ import annotations
 
 import importlib
-import os
 from typing import TYPE_CHECKING
 
 from credo.core.errors import CredoError
@@ -29,12 +28,6 @@ _HOMES = {
     "RiverRegressor": ("river_regressor", "river", "River"),
 }
 """The module of each class, the package that it needs, which is also the name of the extra, and its name."""
-
-
-# jaxlib 0.10 hands parts of a stack of factorisations to the threads that wait for them. Where there are only
-# two, both can wait for ever, as was seen with the bank on ten classes. It reads the number of its threads
-# from here when it first computes, and with four the wait has not been seen.
-os.environ.setdefault("NPROC", str(max(4, os.cpu_count() or 1)))
 
 
 def __getattr__(name: str) -> object:

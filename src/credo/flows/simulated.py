@@ -193,6 +193,7 @@ class StaticTasks(Tasks[Simulation]):
         x = None if self.inputs is None else self.inputs(keys[0], belief.t)
         eta = self.learner.model.outputs(task.truth, belief.unravel, x)
         y = self.learner.model.likelihood.sample(eta, keys[1])
+        values: Array
         values, points = (draws.values[resample(own, draws.log_weights, count)] for own in keys[2:4])
         if self.follow:
             values = jnp.where(belief.t > 0, belief.values, values)

@@ -190,7 +190,7 @@ def _apart(kernel: KernelName, values: Array, share: Array, gamma: ArrayLike | N
     matrix = kernel_matrix(kernel, values, values, gamma)
     own = share**2
     rest = 1.0 - jnp.sum(own)
-    pairs = share @ matrix @ share - own @ jnp.diagonal(matrix)
+    pairs: Array = share @ matrix @ share - own @ jnp.diagonal(matrix)
     return jnp.where(rest > 0, pairs / jnp.where(rest > 0, rest, 1.0), matrix[0, 0])
 
 

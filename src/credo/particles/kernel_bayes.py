@@ -63,14 +63,14 @@ def kernel_bayes_weights(
     """
     count = prior.shape[0]
     eye = jnp.eye(count, dtype=prior.dtype)
-    base = jnp.linalg.solve(gram_x + count * as_like(prior_ridge, prior) * eye, prior)
+    base: Array = jnp.linalg.solve(gram_x + count * as_like(prior_ridge, prior) * eye, prior)
     system = jax.lax.complex(base[:, None] * gram_y, jnp.sqrt(as_like(ridge, prior)) * eye)
     right = base * column
-    weights = jnp.real(jnp.linalg.solve(system, jax.lax.complex(right, jnp.zeros_like(right))))
+    weights: Array = jnp.real(jnp.linalg.solve(system, jax.lax.complex(right, jnp.zeros_like(right))))
     both = (weights > 0) & (base > 0)
     ratio = jnp.where(both, weights / jnp.where(both, base, 1.0), 0.0)
     exponent = as_like(power, weights)
-    bent = jnp.where(both, base * jnp.where(both, ratio, 1.0) ** exponent, 0.0)
+    bent: Array = jnp.where(both, base * jnp.where(both, ratio, 1.0) ** exponent, 0.0)
     weights = jnp.where(exponent == 1, weights, bent)
     return weights / jnp.sum(weights)
 

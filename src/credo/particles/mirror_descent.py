@@ -145,5 +145,5 @@ class MirrorDescent(ParticleLearner):
             enough = effective_size(middle * safe) >= least
             return jnp.where(enough, middle, low), jnp.where(enough, high, middle)
 
-        low, _ = jax.lax.fori_loop(0, HALVINGS, halve, (jnp.zeros_like(rate), rate))
+        low: Array = jax.lax.fori_loop(0, HALVINGS, halve, (jnp.zeros_like(rate), rate))[0]
         return jnp.where(effective_size(rate * safe) >= least, rate, low)

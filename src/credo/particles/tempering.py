@@ -165,7 +165,7 @@ def next_temperature(log_weights: Array, heights: Array, most: Array, wanted: Ar
         good = enough(middle)
         return jnp.where(good, middle, low), jnp.where(good, high, middle)
 
-    _, high = jax.lax.fori_loop(0, HALVINGS, halve, (jnp.zeros_like(most), most))
+    high: Array = jax.lax.fori_loop(0, HALVINGS, halve, (jnp.zeros_like(most), most))[1]
     return jnp.where(enough(most), most, high)
 
 

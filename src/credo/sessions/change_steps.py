@@ -68,7 +68,7 @@ def collect(belief: Belief, info: Info) -> Steps:
         return Steps(weights, numbers, jnp.zeros((), weights.dtype), jnp.any(failed), zero)
     assert isinstance(belief, Resettable)
     reset = info.ok & (belief.run_length == 0) & (belief.retention == 0)
-    change = jnp.where(info.ok, info.extras, 0.0)
+    change = jnp.where(info.ok, jnp.asarray(info.extras), 0.0)
     return Steps(jnp.ones(1, change.dtype), belief.run_length[None], change, reset, zero)
 
 

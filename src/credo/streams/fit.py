@@ -180,6 +180,7 @@ def _blocks(rows: Rows, length: int, size: int) -> Rows:
         filling = jnp.broadcast_to(array[-1:], (count * size - length, *array.shape[1:]))
         return jnp.concatenate([array, filling]).reshape(count, size, *array.shape[1:])
 
+    weights: Array
     xs, ys, weights, numbers = jax.tree.map(split, rows)
     real = jnp.arange(count * size).reshape(count, size) < length
     return xs, ys, jnp.where(real, weights, 0.0), numbers

@@ -67,7 +67,7 @@ def test_a_plan_is_followed_and_its_last_row_goes_on() -> None:
     _, steps = run(WORLDS["plan"], jax.random.key(0), jnp.full(STEPS, 2))
     expected = [[True, False, True]] + [[False, True, True]] * (STEPS - 1)
     assert steps.context.allowed.tolist() == expected
-    best = jnp.where(steps.context.allowed, steps.means, -jnp.inf).max(axis=1)
+    best = jnp.max(steps.means, axis=1, where=steps.context.allowed, initial=-jnp.inf)
     np.testing.assert_allclose(steps.regret, best - steps.means[:, 2])
 
 

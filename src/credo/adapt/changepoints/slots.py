@@ -225,6 +225,8 @@ class Changepoints(Wrapper[Hypotheses[B], B], Generic[B]):
 
     def report(self, belief: Hypotheses[B], proposal: Proposal[Hypotheses[B]], used: Array) -> Changes:
         """What the step says about changes, according to the belief that was kept."""
+        change: Array
+        pruned: Array
         change, pruned, alarm = proposal.extras
         segments, zero = belief.segments, jnp.zeros((), belief.log_weights.dtype)
         newborn = jnp.argmax(jnp.where(segments.run_length == 0, segments.best, -jnp.inf))

@@ -95,6 +95,7 @@ def _draws(key: Array, x: Array, y: Array, mode: Array, mean: Array, var: Array)
             return places, speeds - LEAP * slopes(places)
 
         begin = (units, speed - 0.5 * LEAP * slopes(units))
+        places: Array
         places, speeds = jax.lax.fori_loop(0, LEAPS, leap, begin)
         speeds = speeds + 0.5 * LEAP * slopes(places)
         fall = heights(units) - heights(places) + 0.5 * jnp.sum(speed**2 - speeds**2, axis=1)

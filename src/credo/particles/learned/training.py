@@ -241,6 +241,7 @@ def _step(state: ProposalTraining, plan: _Plan) -> tuple[ProposalTraining, Array
         assert isinstance(trial, LearnedProposal)
         return _loss(trial, state.learner, plan, key)
 
+    loss: Array
     loss, slope = jax.value_and_grad(loss_of)(proposal.params)
     norm = jnp.sqrt(sum(jnp.sum(leaf**2) for leaf in jax.tree.leaves(slope)))
     share = jnp.minimum(1.0, jnp.asarray(plan.clip).astype(loss.dtype) / norm)
