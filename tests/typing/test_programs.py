@@ -61,9 +61,9 @@ class Checks(NamedTuple):
     pyright: dict[str, set[int]]
 
 
-def _run(*command: str, folder: Path) -> str:
-    """What a checker prints; it sees this checkout, and keeps what it caches in the folder."""
-    environment = {**os.environ, "PYTHONPATH": str(ROOT / "src"), "MYPY_CACHE_DIR": str(folder / "cache")}
+def _run(*command: str) -> str:
+    """What a checker prints; it sees this checkout, and what mypy remembers of it."""
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
     result = subprocess.run(
         [sys.executable, "-m", *command],
         cwd=ROOT,
@@ -85,8 +85,7 @@ def checks(tmp_path_factory: pytest.TempPathFactory) -> Checks:
     wrong.write_text(PREAMBLE + "\n".join(WRONG.values()) + "\n")
     by_mypy: dict[str, set[int]] = {RIGHT.name: set(), wrong.name: set()}
     printed = _run(
-        *("mypy", "--strict", "--config-file", str(ROOT / "pyproject.toml"), str(right), str(wrong)),
-        folder=folder,
+        *("mypy", "--strict", "--config-file", str(ROOT / "pyproject.toml"), str(right), str(wrong))
     )
     for name, line in re.findall(r"^(?:.*/)?(\w+\.py):(\d+): error:", printed, re.MULTILINE):
         by_mypy.setdefault(name, set()).add(int(line))
@@ -98,10 +97,7 @@ def checks(tmp_path_factory: pytest.TempPathFactory) -> Checks:
     }
     (folder / "pyrightconfig.json").write_text(json.dumps(settings))
     output = json.loads(
-        _run(
-            *("pyright", "--project", str(folder), "--pythonpath", sys.executable, "--outputjson"),
-            folder=folder,
-        )
+        _run(*("pyright", "--project", str(folder), "--pythonpath", sys.executable, "--outputjson"))
     )
     by_pyright: dict[str, set[int]] = {RIGHT.name: set(), wrong.name: set()}
     assert output["summary"]["filesAnalyzed"] == 2, output["summary"]
