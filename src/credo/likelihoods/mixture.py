@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import statistics
 from typing import Protocol, runtime_checkable
 
 import jax
@@ -36,10 +37,7 @@ def _nodes(size: int) -> tuple[np.ndarray, np.ndarray]:
         ratio = (1.0 + ratio) ** (1.0 / (size + 1))
     steps = ratio ** -np.arange(1, size + 1)
     half = (0.5 + np.outer(np.arange(1, _POINTS // 2 + 1), steps)) % 1.0
-    from jax.scipy.special import ndtri
-
-    with jax.ensure_compile_time_eval():
-        normal = np.asarray(ndtri(jnp.asarray(half)), dtype=np.float64)
+    normal = np.vectorize(statistics.NormalDist().inv_cdf)(half)
     points = np.concatenate([normal, -normal])
     if points.shape[0] >= 2 * size:
         points = points @ np.linalg.inv(np.linalg.cholesky(points.T @ points / points.shape[0])).T
