@@ -246,3 +246,49 @@ def test_several_rates_of_switching_are_weighed_by_bayes_rule(tmp_path: Path) ->
     bitwise((learner, belief), again)
     one, single = Experts(WALKS, switching=(0.02,)), Experts(WALKS, switching=0.02)
     bitwise(credo.run(one, begin(one), XS, YS), credo.run(single, begin(single), XS, YS))
+
+
+@pytest.mark.parametrize("caution", [0.0, 0.6, 1.0])
+def test_outliers_are_a_share_of_the_observations_and_are_passed_by(caution: float) -> None:
+    learner = Calibrated(INNER, SCALES, tails=(DF,), switching=0.05, outliers=0.01, caution=caution)
+    ys = YS.at[2].set(jnp.nan).at[5:9].add(jnp.array([30.0, -1e3, 1e3, 8.0]))
+    weights, belief, logs, doubt = np.full(6, 1 / 6), begin(INNER), [], 0.0
+    for x, y in zip(XS, ys, strict=True):
+        weights = 0.95 * weights + 0.05 * (1 - weights) / 5
+        belief, weight = INNER.predict(belief), 1.0
+        if not np.isnan(y):
+            likely = np.array([law.pdf(y) for law in candidates(INNER, belief, np.asarray(x))])
+            far = 0.01 * stats.cauchy(0, 10).pdf(y)
+            total = 0.99 * weights @ likely + far
+            weight = 1 - caution * far / total * (1 - doubt**2)
+            doubt += 0.05 * (far / total - doubt)
+            logs.append(np.log(total))
+            weights = weights * (0.99 * likely + far) ** weight
+            weights /= weights.sum()
+        else:
+            logs.append(0.0)
+        belief, _ = INNER.update(belief, x, y, weight=weight)
+    last, outcome, info = score_chunk(learner, begin(learner), XS, ys)
+    np.testing.assert_allclose(info.log_evidence, logs, atol=1e-9)
+    np.testing.assert_allclose(outcome.log_prob[~np.isnan(ys)], np.array(logs)[~np.isnan(ys)], atol=1e-9)
+    np.testing.assert_allclose(last.weights, weights, atol=1e-9)
+    np.testing.assert_allclose(last.belief.mean, belief.mean, atol=1e-9)
+    np.testing.assert_allclose(float(last.doubt), doubt, atol=1e-10)
+
+
+def test_one_absurd_target_leaves_a_cautious_learner_and_many_teach_it() -> None:
+    inner = credo.RecursiveLearner(credo.Model(linear, credo.Normal(0.2)), credo.Full("dense"))
+    learner = Calibrated(inner, (1.0,), outliers=1e-3)
+    x = jnp.ones((60, P))
+    belief, _ = credo.run(learner, begin(learner), x[:20], jnp.full(20, 0.5))
+    after, info = learner.step(belief, x[0], 30.0)
+    assert bool(info.ok) and float(jnp.abs(after.belief.mean - belief.belief.mean).max()) < 1e-6
+    assert float(learner.forecast(belief, x[0]).mean) == pytest.approx(0.5, abs=0.1)
+    moved, _ = credo.run(learner, belief, x, jnp.full(60, 9.0))
+    assert float(learner.forecast(moved, x[0]).mean) > 4.0
+
+
+def test_what_outliers_may_be_is_said_in_a_sentence() -> None:
+    for name, value in [("outliers", 0.0), ("outliers", 0.7), ("caution", 1.5)]:
+        with pytest.raises(credo.CredoError, match=f"{name} must"):
+            Calibrated(INNER, **{name: value})

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from scipy import stats
+from tests.adapt.moments_reference import Naive, standardised
 from tests.adapt.setups import INNER, MODEL, WALKS, P, linear
 from tests.streams.setups import bitwise
 
@@ -19,9 +20,8 @@ import credo
 from credo.adapt import Calibrated, Experts, RunLength, RunningMoments, Standardised
 from credo.beliefs import InverseGamma
 from credo.likelihoods import NormalPredictive, Rescaled
+from credo.likelihoods.rescaled import FARTHEST
 from credo.streams.scoring import score_chunk
-from credo.tables import Moments, TargetScaler
-from credo.tables.scaling import known_spread, shrunk_clip
 
 T, WARMUP, CLIP = 24, 4, 3.0
 RNG = np.random.default_rng(3)
@@ -42,36 +42,35 @@ def begin(learner: Any, dtype: Any = float) -> Any:
 
 
 def by_hand(rows: np.ndarray) -> np.ndarray:
-    """Each row standardised by those before it, as `credo.tables.Encoder` does."""
-    _, mean, sd, count = Moments.empty(P).scan(rows)
-    known, limit = known_spread(mean, sd), shrunk_clip(count, CLIP)
-    gaps = np.where(np.isnan(rows), 0.0, rows - mean)
-    return np.where(known, np.clip(gaps / np.where(known, sd, 1.0), -limit, limit), 0.0)
+    """Each row standardised by those before it."""
+    return standardised(rows, CLIP)
 
 
-def test_it_is_the_encoder_the_target_scaler_and_the_learner_done_by_hand() -> None:
+def test_it_is_the_scaling_and_the_learner_done_by_hand() -> None:
     inner = LEARNED
     learner = credo.replace(BOTH, learner=inner)
     xs, ys, weights = ROWS.copy(), NUMBERS.copy(), np.ones(T)
-    xs[1, 0], xs[9, 1], xs[12] = np.nan, np.inf, [1e200, -1e200]
+    xs[1, 0], xs[9, 1], xs[12], xs[14, 0] = np.nan, np.inf, [1e200, -1e200], 1e5
     ys[6], ys[13], ys[17] = np.nan, np.inf, 1e4
     weights[2], weights[15] = 0.0, 0.0
     good = [i for i in range(T) if weights[i] and np.isfinite(ys[i])]
     seen = np.where(np.abs(xs) < 1e100, xs, np.nan)
-    z, scaler = by_hand(seen[good]), TargetScaler(CLIP, WARMUP)
-    _, scaled = scaler.encode(scaler.initial(), ys[good])
-    first, _ = scaler.encode(scaler.initial(), ys[good][:WARMUP])
-    _, early = scaler.encode(first, ys[good][:WARMUP], learn=False)
+    z, target = by_hand(seen[good]), Naive()
+    for y in ys[good][:WARMUP].tolist():
+        target.observe(y)
     belief = inner.init(jnp.zeros(P), var=1.5)
     for i in range(WARMUP):
-        belief, _ = inner.step(belief, z[i], early.z[i])
+        belief, _ = inner.step(belief, z[i], target.z(float(ys[good][i]), CLIP))
     logs, means, quantiles = [], [], []
     for i in range(WARMUP, len(good)):
-        law, location, scale = inner.forecast(belief, z[i]), scaled.location[i], scaled.scale[i]
-        logs.append(float(law.log_prob((ys[good][i] - location) / scale)) - np.log(scale))
+        y, law, location, scale = float(ys[good][i]), inner.forecast(belief, z[i]), target.mean, target.sd
+        away = np.clip((y - location) / scale, -FARTHEST, FARTHEST)
+        logs.append(float(law.log_prob(away)) - np.log(scale))
         means.append(location + scale * float(law.mean))
         quantiles.append(location + scale * float(law.quantile(0.9)))
-        belief, _ = inner.step(belief, z[i], scaled.z[i])
+        learned = np.clip(away, -min(CLIP, target.count**0.5), min(CLIP, target.count**0.5))
+        belief, _ = inner.step(belief, z[i], learned, weight=min(1.0, (8 / abs(away)) ** 2))
+        target.observe(y)
     last, outcome, info = score_chunk(
         learner,
         begin(learner),
@@ -89,6 +88,54 @@ def test_it_is_the_encoder_the_target_scaler_and_the_learner_done_by_hand() -> N
     np.testing.assert_allclose(outcome.quantiles[late, 0], quantiles, rtol=1e-10)
     np.testing.assert_allclose(info.log_evidence[known], outcome.log_prob[known])
     assert info.ok.tolist() == np.isfinite(ys).tolist() and int(last.t) == T
+
+
+_ENTRIES = st.one_of(
+    st.floats(-3, 3), st.floats(-1e-4, 1e-4), st.floats(90, 110), st.sampled_from([0.0, 1e6, -1e9, np.nan])
+)
+
+
+@settings(max_examples=60)
+@given(st.lists(st.tuples(_ENTRIES, st.integers(1, 14)), max_size=12), st.integers(0, 2**31))
+def test_moments_are_those_of_the_naive_reference(runs: list[tuple[float, int]], seed: int) -> None:
+    rng, naive, moments = np.random.default_rng(seed), Naive(), RunningMoments.empty((), float)
+    entries = [x + (x == x) * scale * rng.normal() for x, n in runs for scale in [rng.choice([0, 1e-6, 0.1])]
+               for _ in range(n)]  # fmt: skip
+    for x in entries:
+        moments = _observe(moments, jnp.asarray(float(x)))
+        naive.observe(float(x))
+        assert int(moments.count) == naive.count and int(moments.restarts) == naive.restarts
+        np.testing.assert_allclose(float(moments.mean), naive.mean, rtol=1e-9, atol=1e-9)
+        np.testing.assert_allclose(float(moments.sd), naive.sd, rtol=1e-6, atol=1e-7)
+
+
+_observe = jax.jit(lambda moments, x: moments.observe(x))
+
+
+@pytest.mark.parametrize("absurd", [1e3, 1e6, 1e9, 1e14, -1e6])
+@pytest.mark.parametrize("place", [0, 1, 3, 9, 300])
+def test_one_absurd_entry_leaves_no_trace(absurd: float, place: int) -> None:
+    entries = np.random.default_rng(5).normal(size=400)
+    entries[place] = absurd
+    rest = np.delete(entries, place)
+    moments = RunningMoments.empty((), jnp.float32)
+    for x in entries:
+        moments = _observe(moments, jnp.float32(x))
+    # what is wrong is less than the standard error of the moments themselves
+    assert abs(float(moments.mean) - rest.mean()) < 0.05 and abs(float(moments.sd) / rest.std() - 1) < 0.05
+
+
+@pytest.mark.parametrize("change", [lambda x: 1000 * x, lambda x: x + 1e6, lambda x: 1e6 - 1000 * x])
+def test_other_units_for_good_are_taken_up_within_sixty_entries(change: Any) -> None:
+    rng, moments = np.random.default_rng(6), RunningMoments.empty((), jnp.float32)
+    for x in rng.normal(5.0, 1.0, size=900):
+        moments = _observe(moments, jnp.float32(x))
+    new = change(rng.normal(5.0, 1.0, size=60))
+    for x in new:
+        moments = _observe(moments, jnp.float32(x))
+    assert int(moments.restarts) == 1
+    np.testing.assert_allclose(float(moments.mean), new.mean(), atol=new.std() / 2)
+    np.testing.assert_allclose(float(moments.sd), new.std(), rtol=0.3)
 
 
 def test_inputs_alone_are_scaled_for_classes_and_some_of_them_pass() -> None:
@@ -176,7 +223,7 @@ def test_moments_lose_no_digits_to_offsets_and_long_streams(dtype: Any) -> None:
 
     start = RunningMoments.empty((2,), dtype)
     moments, _ = jax.jit(lambda start, xs: jax.lax.scan(learn, start, xs))(start, jnp.asarray(single))
-    exact = single.astype(np.float64)
+    exact = single[1:].astype(np.float64)  # ten rows that lie close together began the moments again
     # half a step of the dtype for the mean, and the rounding of 20,000 sums for the variance
     for_mean, for_sd = (1e-7, 1e-4) if dtype == jnp.float32 else (1e-13, 1e-11)
     np.testing.assert_allclose(moments.mean, exact.mean(axis=0), rtol=for_mean)

@@ -139,7 +139,7 @@ def test_a_row_is_standardised_by_the_rows_before_it() -> None:
     a[30:] = 1e9
     _, other, _, _ = encoder.encode(encoder.initial(), chunk_of(a=a.tolist(), b=[1] * 50, y=a))
     np.testing.assert_array_equal(x[:30], other[:30])
-    assert other[30, 0] == np.float32(math.sqrt(30))
+    assert 0 < other[30, 0] < 1e-9  # absurd, and so as good as missing
     _, clipped, _, _ = Encoder(NUMBERS, clip=2).encode(encoder.initial(), chunk_of(a=a, b=[1] * 50, y=a))
     assert np.abs(clipped).max() == 2
 

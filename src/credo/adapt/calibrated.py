@@ -22,9 +22,13 @@ from credo.core.trees import as_like
 from credo.core.types import Array, ArrayLike, Key, PyTree
 from credo.dynamics import Dynamics
 from credo.learners.acceptance import clean, scored
-from credo.likelihoods import Predictive
+from credo.likelihoods import Contaminated, Predictive
+from credo.likelihoods.contaminated import outlier_log_density, with_outliers
 
 __all__ = ["Calibrated", "Calibration"]
+
+DOUBT = 0.05
+"""The share of the latest observation in the running share of outliers."""
 
 
 @record
@@ -37,6 +41,7 @@ class Calibration(Around[B], Generic[B]):
             are the scales with the tails of the noise, then the scales with each of the `tails`, or of the
             factors of `sharpness`.
         t: how many times `predict` has been called.
+        doubt: the running share of the latest observations that were taken for outliers; None where none is.
 
     Example:
         >>> import credo
@@ -48,6 +53,7 @@ class Calibration(Around[B], Generic[B]):
     belief: B
     log_weights: Array
     t: Array
+    doubt: Array | None = None
 
     @property
     def weights(self) -> Array:
@@ -68,6 +74,16 @@ class Calibrated(Wrapper[Calibration[B], B], Generic[B]):
     it log w_k += weight log p_k(y), normalised. The belief inside learns as it would alone. Classes may
     also be forecast more sharply than the belief says, by outputs a eta in place of eta.
 
+    With `outliers`, a share of the observations are outliers of a law q that is far and wide
+    (`credo.likelihoods.Contaminated`), and p_k above becomes (1 - outliers) p_k + outliers q. So no
+    observation, however absurd, moves the weights far, neither here nor in a bank around. Where o is the
+    probability that y is an outlier, the belief inside and the weights learn with the
+
+        weight (1 - caution o (1 - d^2)),
+
+    where d is the running share of outliers among the latest twenty observations or so. One that is absurd is
+    passed by; if many follow one another, the world has changed, and the belief inside learns after all.
+
     Arguments:
         learner: any learner. One without a variance of its outputs has one forecast for all scales.
         scales: factors of the variance of the outputs, each at least 0.
@@ -76,6 +92,10 @@ class Calibrated(Wrapper[Calibration[B], B], Generic[B]):
         switching: the probability that another candidate is right at the next step, in [0, 0.5].
         sharpness: factors a of the outputs, above 0, for forecasts of classes. Each adds one candidate a
             scale. A mean that is still on its way from the prior is too cautious, and 1.3 takes that back.
+        outliers: the probability of an outlier, in (0, 0.5], for numbers with a standard deviation near 1;
+            None where there are none.
+        caution: how far the learner inside passes outliers by, from 0 (it learns them as any other
+            observation) to 1.
 
     Raises:
         CredoError: there are no scales, a number is outside its range, or (later) the model is joint.
@@ -100,6 +120,8 @@ class Calibrated(Wrapper[Calibration[B], B], Generic[B]):
     tails: ArrayLike | Sequence[float] = ()
     switching: ArrayLike = 1e-3
     sharpness: ArrayLike | Sequence[float] = ()
+    outliers: ArrayLike | None = None
+    caution: ArrayLike = 1.0
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -107,6 +129,10 @@ class Calibrated(Wrapper[Calibration[B], B], Generic[B]):
         require_interval("tails", self.tails, 2.0, np.inf, closed=False)
         require_interval("switching", self.switching, 0.0, 0.5)
         require_positive("sharpness", self.sharpness)
+        if self.outliers is not None:
+            require_positive("outliers", self.outliers)
+            require_interval("outliers", self.outliers, 0.0, 0.5)
+        require_interval("caution", self.caution, 0.0, 1.0)
         for name in ("scales", "tails", "sharpness"):
             value = getattr(self, name)
             if isinstance(value, list | tuple):
@@ -126,7 +152,8 @@ class Calibrated(Wrapper[Calibration[B], B], Generic[B]):
         """The inner learner's first belief, and equal weights."""
         size = self.size
         log_weights = jnp.full(size, -jnp.log(float(size)), floating(prior))
-        return Calibration(prior, log_weights, jnp.zeros((), jnp.int32))
+        doubt = None if self.outliers is None else jnp.zeros((), log_weights.dtype)
+        return Calibration(prior, log_weights, jnp.zeros((), jnp.int32), doubt)
 
     def advance(self, belief: Calibration[B], dt: ArrayLike | None) -> Calibration[B]:
         """Let another candidate take over, and let time pass for the learner inside."""
@@ -166,13 +193,15 @@ class Calibrated(Wrapper[Calibration[B], B], Generic[B]):
         """The mixture over the candidates; where a method is named, the forecast of the learner inside."""
         if method is not None:
             return self.learner.predictive(belief.belief, x, method, samples, key)
-        return forecast_mixture(self._candidates(belief.belief, x), belief.log_weights)
+        mixture = forecast_mixture(self._candidates(belief.belief, x), belief.log_weights)
+        if self.outliers is None:
+            return mixture
+        return Contaminated(mixture, as_like(self.outliers, belief.log_weights))
 
     def propose(
         self, belief: Calibration[B], x: PyTree, y: PyTree, weight: ArrayLike, key: Key | None
     ) -> Proposal[Calibration[B]]:
         """Weigh the candidates by how they predicted, and let the learner inside learn."""
-        learned, info = self.learner.measurement_update(belief.belief, x, y, weight, key)
         logs = belief.log_weights
         candidates = self._candidates(belief.belief, x if self.takes_missing else clean(x))
         densities: Array = in_order(each(lambda one: one.log_prob(scored(y)), candidates)).astype(logs.dtype)
@@ -180,17 +209,39 @@ class Calibrated(Wrapper[Calibration[B], B], Generic[B]):
             raise CredoError("Calibrated weighs one observation a step: the model inside must not be joint.")
         finite = jnp.isfinite(densities)
         evidence = jnp.where(finite, densities, -jnp.inf)
-        scores = jnp.where(finite, as_like(weight, densities) * densities, -jnp.inf)
-        log_evidence, total = log_sum_few(logs + evidence), log_sum_few(logs + scores)
+        log_evidence, share = log_sum_few(logs + evidence), weight
+        new = belief
+        if self.outliers is not None and belief.doubt is not None:
+            evidence, total, outlier = self._with_outliers(y, logs, evidence, log_evidence)
+            passed = as_like(self.caution, logs) * outlier * (1.0 - belief.doubt**2)
+            share = as_like(weight, passed) * (1.0 - passed)
+            new = replace(belief, doubt=belief.doubt + DOUBT * (outlier - belief.doubt))
+            log_evidence = total
+        learned, info = self.learner.measurement_update(belief.belief, x, y, share, key)
+        scores = jnp.where(finite, as_like(share, densities) * evidence, -jnp.inf)
+        total = log_sum_few(logs + scores)
         log_weights = jnp.where(total > -jnp.inf, logs + scores - total, logs)
-        new = replace(belief, belief=learned, log_weights=log_weights)
+        new = replace(new, belief=learned, log_weights=log_weights)
         return Proposal(new, log_evidence, info.ok & jnp.isfinite(log_evidence), info.extras)
+
+    def _with_outliers(
+        self, y: PyTree, logs: Array, evidence: Array, log_evidence: Array
+    ) -> tuple[Array, Array, Array]:
+        """The log densities with outliers, by candidate and in all; and the probability of an outlier."""
+        assert self.outliers is not None
+        share = as_like(self.outliers, logs)
+        other = outlier_log_density(jnp.asarray(scored(y)).astype(logs.dtype).reshape(()))
+        total = with_outliers(log_evidence, other, share)
+        outlier = jnp.exp(jnp.log(share) + other - total)
+        outlier = jnp.where(jnp.isfinite(outlier), outlier, 0.0)
+        return jnp.where(evidence > -jnp.inf, with_outliers(evidence, other, share), evidence), total, outlier
 
 
 @matched.register
 def _(beliefs: Calibration, weights: Array) -> Calibration[Any]:  # type: ignore[type-arg]
     shares = jnp.log(weights @ jnp.exp(beliefs.log_weights))
-    return Calibration(matched(beliefs.belief, weights), shares, beliefs.t[0])
+    doubt = None if beliefs.doubt is None else weights @ beliefs.doubt
+    return Calibration(matched(beliefs.belief, weights), shares, beliefs.t[0], doubt)
 
 
 @moved.register

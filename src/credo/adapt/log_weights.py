@@ -11,7 +11,7 @@ import jax.scipy.special as jss
 from credo.core.groups import Groups, each, in_order
 from credo.core.trees import all_finite
 from credo.core.types import Array
-from credo.likelihoods import Predictive, Rescaled, WeightedPredictive
+from credo.likelihoods import Contaminated, Predictive, Rescaled, WeightedPredictive
 
 __all__ = ["forecast_mixture", "log_sum", "normalized"]
 
@@ -71,6 +71,8 @@ def _finite(part: Predictive) -> Array:
     """Whether a forecast is finite; of a mixture, whether all of it is that has a weight."""
     if isinstance(part, Rescaled):
         return _finite(part.predictive) & all_finite((part.location, part.scale))
+    if isinstance(part, Contaminated):
+        return _finite(part.predictive) & all_finite(part.share)
     if not isinstance(part, WeightedPredictive):
         return all_finite(part)
     dead = part.log_weights == -jnp.inf

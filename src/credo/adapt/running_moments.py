@@ -1,10 +1,14 @@
-"""Means and variances of columns that come one row at a time, in a form that single precision can keep."""
+"""Means and variances of columns that come one row at a time, which no single entry can ruin.
+
+They are kept in a form that single precision can hold, and every standardisation of rows stands on them.
+"""
 
 from __future__ import annotations
 
 import jax.numpy as jnp
 import numpy as np
 
+from credo.core.outlying import CLOSE, EARLY, FAR, STREAK, YOUNG, inliers
 from credo.core.records import record
 from credo.core.trees import as_like
 from credo.core.types import Array, ArrayLike, DTypeLike
@@ -16,6 +20,9 @@ TINY = 1e-12
 
 MOST = 2.0**24
 """After so many entries the count stays, and the oldest entries fade: single precision counts no further."""
+
+WIDTH = 9
+"""The numbers that are kept of a column; files of before version 0.2 have the first five."""
 
 PASSES, LEARNS, STAYS = 0.0, 1.0, 2.0
 """What becomes of a column: it passes as it comes, its moments are learned, or they stay as they are."""
@@ -41,21 +48,35 @@ class RunningMoments:
 
         gap = x - mean,   mean += gap / n,   var <- (1 - 1/n) (var + gap^2 / n).
 
+    An entry with |gap| > 8 (1 + (10 / n)^2) sd is far. It leaves the moments, so that its influence on them
+    is none, however large it is. Ten far entries in a row, if they differ, are a change of units: the moments
+    begin again from these ten, and `restarts` counts that. In the same way the moments begin again, once,
+    where ten entries in a row, among the first hundred, lie within a hundredth of the standard deviation: in
+    that case one of the first entries was absurd.
+
     Attributes:
-        values: five numbers a column (D, 5), in one array, which costs a compiled program less than five: the
+        values: nine numbers a column (D, 9), in one array, which costs a compiled program less than nine: the
             count n of entries, up to 2^24, after which the oldest fade; the mean, 0 before the first entry;
-            what is left of the mean after rounding; the mean squared distance from the mean; and 0 for a
-            column that passes as it comes, 1 for one whose moments are learned, 2 for one whose moments stay.
+            what is left of the mean after rounding; the mean squared distance from the mean; 0 for a column
+            that passes as it comes, 1 for one whose moments are learned, 2 for one whose moments stay; of the
+            present streak the length, above 0 for far entries and below for close ones, its mean and its
+            variance; and how often the moments began again.
 
     Example:
         >>> moments = RunningMoments.empty((), float)
-        >>> for x in (1.0, 3.0, 8.0):
+        >>> for x in (1.0, 3.0, 8.0, 1e9):
         ...     moments = moments.observe(jnp.asarray(x))
         >>> float(moments.mean), round(float(moments.sd), 3)
         (4.0, 3.606)
     """
 
     values: Array
+
+    def __post_init__(self) -> None:
+        width = jnp.shape(self.values)[-1]
+        if width < WIDTH:
+            pad = [(0, 0)] * (jnp.ndim(self.values) - 1) + [(0, WIDTH - width)]
+            object.__setattr__(self, "values", jnp.pad(jnp.asarray(self.values), pad))
 
     @staticmethod
     def empty(shape: tuple[int, ...], dtype: DTypeLike, scaled: ArrayLike = True) -> RunningMoments:
@@ -67,11 +88,12 @@ class RunningMoments:
             scaled: which columns are learned; the others pass as they come.
         """
         kind = jnp.where(jnp.broadcast_to(jnp.asarray(scaled), shape), LEARNS, PASSES).astype(dtype)
-        zero = jnp.zeros(shape, dtype)
-        return RunningMoments(jnp.stack([zero, zero, zero, zero, kind], axis=-1))
+        return RunningMoments(jnp.zeros((*shape, WIDTH), dtype).at[..., 4].set(kind))
 
     def of(self, rows: np.ndarray, weights: np.ndarray | None = None) -> RunningMoments:
         """The moments of a batch, computed in double precision, which stay as they are.
+
+        What is far from all others (`credo.core.outlying.inliers`) is left out.
 
         Arguments:
             rows: the entries (N, ...), with NaN where one is missing.
@@ -79,7 +101,10 @@ class RunningMoments:
         """
         dtype = self.values.dtype
         entries = np.asarray(rows, np.float64)
-        here = np.abs(entries) <= farthest(dtype)
+        flat = np.where(np.abs(entries) <= farthest(dtype), entries, np.nan).reshape(len(entries), -1)
+        here = inliers(flat, None if weights is None else np.asarray(weights, np.float64)).reshape(
+            entries.shape
+        )
         times = np.ones(len(entries)) if weights is None else np.asarray(weights, np.float64)
         share = here * times.reshape(-1, *(1,) * (entries.ndim - 1))
         total = share.sum(axis=0)
@@ -135,6 +160,11 @@ class RunningMoments:
         return self.values[..., 4] == STAYS
 
     @property
+    def restarts(self) -> Array:
+        """How often the moments began again, since the entries were of other units (D,)."""
+        return self.values[..., 8]
+
+    @property
     def known(self) -> Array:
         """Whether the entries have a spread that is more than rounding error (D,)."""
         return self.sd > TINY * jnp.abs(self.values[..., 1])
@@ -153,23 +183,42 @@ class RunningMoments:
         return (x - self.values[..., 1]) - self.values[..., 2]
 
     def observe(self, x: Array) -> RunningMoments:
-        """Take in one row. Entries that are missing, or farther than `farthest`, leave their column.
+        """Take in one row. Entries that are missing, far, or of a size above `farthest`, leave the moments.
 
         Arguments:
             x: the entries (D,).
         """
         old, most = self.values, farthest(x.dtype)
-        mean, kind = old[..., 1], old[..., 4]
+        number, mean, kind = old[..., 0], old[..., 1], old[..., 4]
+        length, about, around = old[..., 5], old[..., 6], old[..., 7]
         # Comparisons with NaN are false.
         seen = (jnp.abs(x) <= most) & (kind == LEARNS)
-        count = jnp.minimum(old[..., 0], MOST - 1) + 1
+        entry = jnp.where(seen, x, about)
+        gap, sd = jnp.where(seen, self.gap(x), 0.0), self.sd
+        wide = FAR * (1.0 + (YOUNG / jnp.maximum(number, 1.0)) ** 2)
+        far = self.known & (jnp.abs(gap) > wide * sd)
+        # The streak of entries that do not fit goes on, or begins with this one.
+        away = entry - about
+        close = (number <= EARLY) & (old[..., 8] == 0) & (length < 0) & (jnp.abs(away) <= CLOSE * sd)
+        goes_on = jnp.where(far, length > 0, close)
+        size = jnp.where(goes_on, jnp.abs(length), 0.0) + 1.0
+        about = jnp.where(goes_on, about + away / size, entry)
+        around = jnp.where(goes_on, (1.0 - 1.0 / size) * (around + away**2 / size), 0.0)
+        again = (size >= STREAK) & (jnp.sqrt(around) > TINY * jnp.abs(about))
+        # The moments take in the entry.
+        count = jnp.minimum(number, MOST - 1) + 1
         share = 1.0 / count
-        gap = jnp.where(seen, self.gap(x), 0.0)
         step = old[..., 2] + share * gap
         # What the rounded sum of mean and step leaves out is kept (Knuth's two-sum).
         total = mean + step
         back = total - mean
         rest = (mean - (total - back)) + (step - back)
         var = (1.0 - share) * (old[..., 3] + share * gap**2)
-        new = jnp.stack([count, total, rest, var, kind], axis=-1)
+        taken = jnp.stack([count, total, rest, var], axis=-1)
+        begun = jnp.stack([size, about, jnp.zeros_like(about), around], axis=-1)
+        first = jnp.where(again[..., None], begun, jnp.where(far[..., None], old[..., :4], taken))
+        streak = jnp.where(again, 0.0, jnp.where(far, size, -size))
+        times = old[..., 8] + again.astype(old.dtype)
+        last = jnp.stack([kind, streak, about, around, times], axis=-1)
+        new = jnp.concatenate([first, last], axis=-1)
         return RunningMoments(jnp.where(seen[..., None], new, old))

@@ -17,6 +17,7 @@ from credo.adapt.running_moments import RunningMoments, farthest
 from credo.adapt.warmup import Waiting, learn_scaled
 from credo.adapt.wrapper import Proposal, Wrapper
 from credo.core.errors import CredoError, require_integer, require_positive
+from credo.core.outlying import ABSURD
 from credo.core.records import record, replace, static_field
 from credo.core.trees import as_like, select
 from credo.core.types import Array, ArrayLike, Key, PyTree
@@ -73,10 +74,12 @@ class Standardised(Wrapper[Scaling[B], B], Generic[B]):
 
         z_j = (x_j - m_j) / s_j,   of a size of at most min(clip, sqrt(n_j)),
 
-    and 0 where x_j is missing, or where fewer than two values or no spread were seen. Forecasts use the
-    present moments. A target is standardised in the same way, and forecasts and evidence are in its own
-    units. The learner inside sees no target before `warmup` of them have said what their units are; the
-    first ones wait in the belief, and are then learned in their order, one time step apart.
+    and 0 where x_j is missing, or where fewer than two values or no spread were seen. Beyond a hundred
+    standard deviations that size falls again, with (100 / z_j)^2, so that an absurd input counts as a missing
+    one. Forecasts use the present moments. A target is standardised in the same way, and forecasts and
+    evidence are in its own units. The learner inside sees no target before `warmup` of them have said what
+    their units are; the first ones wait in the belief, and are then learned in their order, one time step
+    apart. No single number can ruin the moments, and other units for good are followed (`RunningMoments`).
 
     Arguments:
         learner: any learner of one observation a step.
@@ -317,8 +320,9 @@ def encode(scaling: Scaling[Any], x: PyTree, clip: ArrayLike) -> PyTree:
             f"x must be one row of {moments.count.shape[0]} inputs; got shape {jnp.shape(x)}.", field="x"
         )
     raw = as_like(x, moments.values)
-    limit = moments.limit(clip)
-    z = jnp.where(moments.known, jnp.clip(moments.gap(raw) / moments.scale, -limit, limit), 0.0)
+    limit, away = moments.limit(clip), moments.gap(raw) / moments.scale
+    near = jnp.minimum(1.0, (ABSURD / jnp.maximum(jnp.abs(away), ABSURD)) ** 2)
+    z = jnp.where(moments.known, jnp.clip(away, -limit, limit) * near, 0.0)
     here = jnp.abs(raw) <= farthest(raw.dtype)  # comparisons with NaN are false
     return jnp.where(here, jnp.where(moments.scaled, z, raw), 0.0)
 

@@ -10,11 +10,13 @@ import jax.numpy as jnp
 from credo.adapt.nested import B
 from credo.adapt.running_moments import RunningMoments, farthest
 from credo.core.errors import CredoError
+from credo.core.outlying import FAR
 from credo.core.records import record
 from credo.core.trees import as_like, select
 from credo.core.types import Array, ArrayLike, DTypeLike, Key, PyTree
 from credo.learners import Info, Learner
 from credo.learners.acceptance import seal
+from credo.likelihoods.rescaled import FARTHEST
 
 __all__ = ["Scaled", "Waiting", "learn_scaled"]
 
@@ -103,8 +105,9 @@ def learn_scaled(
 
     All of this is one loop of few trips around the learner's update, which is compiled once. The first trip
     scores the row by its exact target. An ordinary row has no other; a clipped one is learned in a second
-    trip. A row that waits has a second trip of weight 0, for the reports; and the row that makes the units
-    known has one for each that waited.
+    trip, with the weight (8 / z)^2 where it is more than eight standard deviations away. A row that waits has
+    a second trip of weight 0, for the reports; and the row that makes the units known has one for each that
+    waited.
 
     Arguments:
         learner, belief: the learner of standardised rows, and its belief.
@@ -127,7 +130,7 @@ def learn_scaled(
     value, share = as_like(y, target.values).reshape(()), as_like(weight, target.values).reshape(())
     rows = waiting.rows.shape[0]
     after, kept, plan = seal(_plan, (target, waiting, x, value, share, clip))
-    ready, flush, cut, exact, clipped, early, trips = plan
+    ready, flush, cut, exact, clipped, near, early, trips = plan
 
     def trip(last: _Trip[B]) -> _Trip[B]:
         number, inner, begin = last.number, last.belief, last.number == 0
@@ -135,7 +138,8 @@ def learn_scaled(
         old = flush & ~begin
         one_x = jnp.where(old, kept.x[place], x)
         one_y = jnp.where(old, early[place], jnp.where(begin, exact, clipped))
-        one_weight = jnp.where(old, kept.weight[place], jnp.where(ready | begin, share, 0.0))
+        own_weight = jnp.where(begin, share, share * near)
+        one_weight = jnp.where(old, kept.weight[place], jnp.where(ready | begin, own_weight, 0.0))
         inner = jax.lax.cond(
             old & (number > 1), lambda b: _alike(learner.time_update(b, None), b), lambda b: b, inner
         )
@@ -170,6 +174,7 @@ class _Plan(NamedTuple):
     cut: Array
     exact: Array
     clipped: Array
+    near: Array
     early: Array
     trips: Array
 
@@ -184,13 +189,15 @@ def _plan(
     ready = target.fixed | _known(target, rows)
     kept = select(ready, waiting, waiting.keep(x, value, share))
     flush = ~ready & (share > 0) & _known(after, rows)
-    exact = jnp.where(jnp.isinf(value), value, jnp.clip(target.gap(value) / target.scale, -most, most))
+    away = jnp.clip(target.gap(value) / target.scale, -FARTHEST, FARTHEST)
+    exact = jnp.where(jnp.isinf(value), value, away)
     limit = target.limit(clip)
-    cut = (jnp.abs(exact) > limit) & jnp.isfinite(exact)
+    cut = (jnp.abs(exact) > jnp.minimum(limit, FAR)) & jnp.isfinite(exact)
     clipped = jnp.where(cut, jnp.sign(exact) * limit, exact)
+    near = (FAR / jnp.maximum(jnp.abs(exact), FAR)) ** 2
     early = jnp.clip(after.gap(kept.y) / after.scale, -after.limit(clip), after.limit(clip))
     trips = jnp.where(ready, 1 + cut.astype(jnp.int32), jnp.where(flush, 1 + kept.filled, 2))
-    return after, kept, _Plan(ready, flush, cut, exact, clipped, early, trips)
+    return after, kept, _Plan(ready, flush, cut, exact, clipped, near, early, trips)
 
 
 def _known(moments: RunningMoments, warmup: int) -> Array:

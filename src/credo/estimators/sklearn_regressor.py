@@ -17,10 +17,9 @@ from credo.core.types import PyTree
 from credo.estimators.sklearn_base import OnlineEstimator
 from credo.learners import Learner
 from credo.likelihoods import PredictiveRows
-from credo.likelihoods.rescaled import Rescaled
+from credo.likelihoods.rescaled import FARTHEST, Rescaled
 from credo.sessions import BudgetName, Drift, MethodName, Network, Posterior, tiles
 from credo.sessions.settings import NoiseVar
-from credo.sessions.targets import FARTHEST
 
 __all__ = ["OnlineRegressor"]
 

@@ -12,6 +12,7 @@ are expectations, the laws of E[y | theta, x], in which the noise of y has no pa
 
 from credo.likelihoods.base import Likelihood, LikelihoodBase
 from credo.likelihoods.categorical import Categorical
+from credo.likelihoods.contaminated import Contaminated
 from credo.likelihoods.elliptical import NormalPredictive, StudentTPredictive
 from credo.likelihoods.expectation import (
     ConjugateExpectation,
@@ -34,6 +35,7 @@ __all__ = [
     "Bernoulli",
     "Categorical",
     "ConjugateExpectation",
+    "Contaminated",
     "DrawnExpectation",
     "Expectation",
     "HeteroscedasticNormal",

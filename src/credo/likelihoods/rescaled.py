@@ -10,7 +10,11 @@ from credo.likelihoods.expectation import Expectation
 from credo.likelihoods.predictive import Predictive
 from credo.likelihoods.weighted_expectation import value_cdf
 
-__all__ = ["Rescaled", "RescaledExpectation"]
+__all__ = ["FARTHEST", "Rescaled", "RescaledExpectation"]
+
+FARTHEST = 1e3
+"""An observation farther from the location than this many scales is judged as one that is so far: no density
+can be as small as a number on a wire may be large."""
 
 
 @record
@@ -18,6 +22,9 @@ class Rescaled(Predictive):
     """The law of y = location + scale z, where z has a law of its own.
 
         p(y) = p_z((y - location) / scale) / scale
+
+    An observation beyond 1,000 scales is judged by the density at 1,000 scales, so that one absurd number
+    costs a bounded score under heavy tails.
 
     Arguments:
         predictive: the law of z, of one output.
@@ -55,7 +62,9 @@ class Rescaled(Predictive):
 
     def log_prob(self, y: PyTree) -> Array:
         """log p(y)."""
-        return self.predictive.log_prob(self._standard(y)) - jnp.log(self.scale)
+        z = self._standard(y)
+        near = jnp.where(jnp.isfinite(z), jnp.clip(z, -FARTHEST, FARTHEST), z)
+        return self.predictive.log_prob(near) - jnp.log(self.scale)
 
     def sample(self, key: Array, shape: tuple[int, ...] = ()) -> Array:
         """Draws of y."""

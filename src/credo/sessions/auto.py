@@ -8,7 +8,7 @@ from typing import Any
 from credo.adapt import Calibrated, Each, Experts
 from credo.beliefs import InverseGamma
 from credo.core.errors import require_choice, require_integer
-from credo.core.records import record
+from credo.core.records import record, replace
 from credo.core.types import PyTree
 from credo.covariances import Full, LowRank
 from credo.dynamics import PriorBound, RandomWalk
@@ -154,7 +154,10 @@ def bank_of(
         walk = PriorBound(RandomWalk(member.walk))
         family = _family(count_parameters(member.network, least + own, shape), least + own)
         inner = RecursiveLearner(model, family, dynamics=walk)
-        learners.append(Calibrated(inner, scales, () if own else tails, defaults.SCALE_SWITCHING, sharpness))
+        calibrated = Calibrated(inner, scales, () if own else tails, defaults.SCALE_SWITCHING, sharpness)
+        if task == "regression":
+            calibrated = replace(calibrated, outliers=defaults.OUTLIERS, caution=float(member.cautious))
+        learners.append(calibrated)
         begins.append(params)
         spreads.append(prior_variances(net, params, member.prior_var))
     return Auto(learners, defaults.SWITCHING, begin=Each(tuple(begins)), spread=Each(tuple(spreads)))

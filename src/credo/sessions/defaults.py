@@ -28,6 +28,7 @@ __all__ = [
     "MEMORY_LIMIT",
     "MIXTURE",
     "NOISE",
+    "OUTLIERS",
     "REPLAYED",
     "SAMPLES",
     "SCALES",
@@ -90,6 +91,9 @@ from the prior is too cautious."""
 
 SCALE_SWITCHING = 1e-3
 """How probable it is that another scale is right before a row."""
+
+OUTLIERS = 1e-3
+"""The probability that a target of a regression is an outlier, of which nothing is known."""
 
 NOISE = (1.5, 0.5, 0.99)
 """Shape, scale and forgetting factor of the belief about a regression's noise, for targets of variance 1."""

@@ -50,6 +50,14 @@ class Member:
     activation: Literal["elu", "tanh"] = "elu"
     noise: Literal["shared", "input"] = "shared"
 
+    @property
+    def cautious(self) -> bool:
+        """Whether the member passes outliers by (regression).
+
+        Where its world moves fast, it learns them: the evidence decides between an outlier and a jump.
+        """
+        return self.walk < 1e-3
+
     def __str__(self) -> str:
         name = f"{self.network} {self.activation}" if self.network.kind == "mlp" else str(self.network)
         parts = [name, f"walk {self.walk:g}" if self.walk else "static", f"prior {self.prior_var:g}"]

@@ -31,6 +31,7 @@ from credo.sessions.targets import (
     log_rate,
     mid_pit,
     standardise,
+    trust,
 )
 from credo.streams import to_scores
 from credo.streams.scoring import Outcome
@@ -224,14 +225,15 @@ class Session(SessionState):
             self.early.keep(x, y)
         elif len(self.early.y) and scaling.known[0]:
             self._learn_early(before, asked)
+        exact = standardise(y, scaling)
         outcome, info = self._score(
             x,
             scaling.z.astype(np.float32),
-            targets=standardise(y, scaling),
-            weights=scaling.known.astype(np.float32),
+            targets=exact,
+            weights=scaling.known * trust(exact),
             levels=asked,
         )
-        self.tally.add(*judged_numbers(outcome, info, y, scaling, before.count[0]))
+        self.tally.add(*judged_numbers(outcome, info, y, scaling, before.count[0], not self.members))
         return (None, *inverse(outcome, scaling)), info.extras
 
     def _learn_early(self, moments: Moments, levels: np.ndarray | None) -> None:
@@ -239,7 +241,7 @@ class Session(SessionState):
         x, y = self.early.take()
         scaling = SCALER.encode(moments, y, learn=False)[1]
         z, target = scaling.z.astype(np.float32), standardise(y, scaling)
-        weights = scaling.known.astype(np.float32)
+        weights = scaling.known * trust(target)
         for start, stop in passes.cuts(len(x), self.chunk, []):
             part = slice(start, stop)
             self.belief, _, _ = self._pass(

@@ -7,8 +7,12 @@ import math
 
 import numpy as np
 
+from credo.core.outlying import FAR
 from credo.learners import Info
+from credo.likelihoods.contaminated import WIDTH
+from credo.likelihoods.rescaled import FARTHEST
 from credo.metrics import Scores
+from credo.sessions.defaults import OUTLIERS
 from credo.streams import to_scores
 from credo.streams.scoring import Outcome
 from credo.tables import ScaledTarget, TargetScaler
@@ -23,6 +27,7 @@ __all__ = [
     "number_baseline",
     "own_units",
     "standardise",
+    "trust",
 ]
 
 WARMUP = 10
@@ -31,14 +36,11 @@ WARMUP = 10
 SCALER = TargetScaler(warmup=WARMUP)
 """How the targets of a session are standardised, each by the targets before it."""
 
-FARTHEST = 1e18
-"""The largest size of a standardised target by which a forecast is judged."""
-
 
 def standardise(y: np.ndarray, scaling: ScaledTarget) -> np.ndarray:
     """Targets in units of the spread of those before them, without clipping: what forecasts are judged by.
 
-    Those beyond `FARTHEST` are set to it, since their squares would leave single precision.
+    Those beyond `FARTHEST`, 1,000, are set to it, so that one absurd target costs a bounded score.
 
     Arguments:
         y: the targets in their own units (n,).
@@ -49,6 +51,19 @@ def standardise(y: np.ndarray, scaling: ScaledTarget) -> np.ndarray:
     """
     away = (y - scaling.location) / scaling.scale
     return np.asarray(np.clip(away, -FARTHEST, FARTHEST), np.float32)
+
+
+def trust(targets: np.ndarray) -> np.ndarray:
+    """The weights with which targets are learned: 1, and (8 / z)^2 for those beyond 8 standard deviations.
+
+    Arguments:
+        targets: the standardised targets, not clipped (n,).
+
+    Example:
+        >>> trust(np.array([0.0, -16.0])).tolist()
+        [1.0, 0.25]
+    """
+    return np.asarray((FAR / np.maximum(np.abs(targets), FAR)) ** 2, np.float32)
 
 
 def own_units(scores: Scores, location: np.ndarray, scale: np.ndarray) -> Scores:
@@ -99,8 +114,16 @@ def number_baseline(
     return -0.5 * (gap2 / var + np.log(2 * np.pi * var)), gap2
 
 
+def _with_outliers(log_prob: np.ndarray, targets: np.ndarray) -> np.ndarray:
+    """The log density where a target in a thousand is an outlier, as in `Contaminated`."""
+    other = np.log(OUTLIERS) - np.log1p((targets.astype(float) / WIDTH) ** 2) - np.log(np.pi * WIDTH)
+    with np.errstate(invalid="ignore"):  # a learner that has run away forecasts NaN
+        mixture: np.ndarray = np.logaddexp(np.log1p(-OUTLIERS) + np.asarray(log_prob, float), other)
+    return mixture
+
+
 def judged_numbers(
-    outcome: Outcome, info: Info, y: np.ndarray, scaling: ScaledTarget, count: int
+    outcome: Outcome, info: Info, y: np.ndarray, scaling: ScaledTarget, count: int, bounded: bool
 ) -> tuple[Scores, np.ndarray, np.ndarray]:
     """The scores of consecutive rows, beside the baseline's; rows before the scale was known have none.
 
@@ -109,13 +132,18 @@ def judged_numbers(
         y: the targets in their own units (n,).
         scaling: how they were standardised.
         count: how many targets there were before these.
+        bounded: whether forecasts are judged as if one target in a thousand were an outlier, which bounds
+            the score of a target that is absurd. The members of a bank do so themselves.
 
     Returns:
         The scores in the target's own units, and the baseline's log density and squared error.
     """
     known = scaling.known
     location, scale = scaling.location[known], scaling.scale[known]
-    own = own_units(to_scores(outcome, info, y, known), location, scale)
+    own = to_scores(outcome, info, y, known)
+    if bounded:
+        own = dataclasses.replace(own, log_prob=_with_outliers(own.log_prob, standardise(y, scaling)[known]))
+    own = own_units(own, location, scale)
     return own, *number_baseline(own.y, location, scale, (count + np.arange(len(y)))[known])
 
 

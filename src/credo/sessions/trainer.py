@@ -19,10 +19,10 @@ from credo.sessions.change_steps import collect
 from credo.sessions.passes import pad
 from credo.sessions.recovery import Recovery
 from credo.sessions.settings import Settings
-from credo.sessions.targets import SCALER, WARMUP
+from credo.sessions.targets import SCALER, WARMUP, standardise, trust
 from credo.sessions.tiles import CHUNK, Ask
-from credo.tables import Chunk, Encoder, Moments, Schema
-from credo.tables.scaling import known_spread
+from credo.tables import Chunk, Encoder, EncoderState, Moments, ScaledTarget, Schema
+from credo.tables.column_moments import known_spread
 
 __all__ = ["Trainer"]
 
@@ -114,12 +114,10 @@ class Trainer:
             y: their targets (n,), numbers or class numbers.
             weights: their weights (n,), above 0; None for 1.
         """
-        for chunk, part in self._chunks(rows):
-            some = None if weights is None else weights[part]
-            self.inputs = self._encode(chunk, True, some)[0]
+        numbers = [self.encoder.prepare(chunk).numbers for chunk in rows]
+        self.inputs = EncoderState(Moments.of(np.concatenate(numbers), weights))
         if not self.classes:
-            self.scaler, _ = SCALER.encode(self.scaler, y, weights=weights)
-            self.units = True
+            self.scaler, self.units = Moments.of(np.asarray(y, float)[:, None], weights), True
 
     def learn(
         self,
@@ -170,7 +168,7 @@ class Trainer:
             some = None if weights is None else weights[:first]
             moments = SCALER.encode(before, y[:first], weights=some)[0] if first else before
             self._learn_waiting(moments)
-        rest = None if weights is None else weights[first:]
+        rest = _trusted(y, scaling, weights)[first:]
         self._learn_rows(x[first:], scaling.z[first:], rest, self.seen + first, scaling.scale[first:])
 
     def _learn_waiting(self, moments: Moments) -> None:
@@ -178,7 +176,7 @@ class Trainer:
         x, y, weights = self.waiting
         self.waiting, self.units = (x[:0], y[:0], weights[:0]), True
         scaling = SCALER.encode(moments, y, learn=False)[1]
-        self._learn_rows(x, scaling.z, weights, 0, scaling.scale)
+        self._learn_rows(x, scaling.z, _trusted(y, scaling, weights), 0, scaling.scale)
 
     def _learn_rows(
         self,
@@ -298,3 +296,9 @@ class Trainer:
                 f"{', ...' if len(row) > 10 else ''}); with such a row it says: {first.rstrip('.')}.",
                 field="learner",
             ) from error
+
+
+def _trusted(y: np.ndarray, scaling: ScaledTarget, weights: np.ndarray | None) -> np.ndarray:
+    """The weights of rows, less where their targets are far from all others."""
+    share = trust(standardise(y, scaling))
+    return share if weights is None else weights * share

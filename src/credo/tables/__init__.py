@@ -16,8 +16,9 @@ from credo.tables.chunks import BadRow, Chunk
 from credo.tables.encoded import EncodeReport, EncoderState
 from credo.tables.encoder import Encoder
 from credo.tables.infer import infer_schema
+from credo.tables.moments import Moments
 from credo.tables.opening import FORMATS
-from credo.tables.scaling import Moments, ScaledTarget, TargetScaler
+from credo.tables.scaling import ScaledTarget, TargetScaler
 from credo.tables.schema import ColumnSpec, Dropped, Schema, TargetSpec
 from credo.tables.sources import TableSource, from_frame, open_table
 

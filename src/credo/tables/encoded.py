@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from credo.tables.chunks import BadRow
-from credo.tables.scaling import Moments
+from credo.tables.moments import Moments
 
 __all__ = ["EncodeReport", "EncoderState"]
 

@@ -7,11 +7,14 @@ from collections.abc import Callable
 import numpy as np
 
 from credo.core.errors import DataError, FormatError
+from credo.core.outlying import ABSURD
 from credo.tables.cells import Cells, cell_text, is_count, is_missing, label_text, to_list, to_numbers
 from credo.tables.chunks import BadRow, Chunk
+from credo.tables.column_moments import known_spread
 from credo.tables.encoded import EncodeReport, EncoderState
+from credo.tables.moments import Moments
 from credo.tables.prepared import Preparation, Prepared, cells_of
-from credo.tables.scaling import Moments, known_spread, shrunk_clip
+from credo.tables.scaling import shrunk_clip
 from credo.tables.schema import Schema
 
 __all__ = ["Encoder"]
@@ -21,7 +24,8 @@ class Encoder:
     """Encode raw cells by a schema, with each row standardised only by the rows before it.
 
     A number becomes (x - mean) / sd of the rows before its own (the sample standard deviation), clipped to
-    the size min(clip, sqrt(rows before)), and 0 while fewer than two rows or no spread were seen. A truth
+    the size min(clip, sqrt(rows before)), and 0 while fewer than two rows or no spread were seen; what is
+    more than a hundred standard deviations away comes near to 0 again, as if it were missing. A truth
     value becomes +1 or -1; a category a one-hot vector with a slot for other categories, or several slots to
     which these are hashed; a time its seconds, standardised, and sine and cosine of the hour of the day, the
     day of the week and the day of the year; a text a bag of hashed words (see `credo.tables.hashing`). A
@@ -167,7 +171,10 @@ class Encoder:
             return after, values
         spread = known_spread(mean, sd)
         limit = shrunk_clip(count, self.clip)
-        z = np.clip((values - mean) / np.where(spread, sd, 1.0), -limit, limit)
+        away = (values - mean) / np.where(spread, sd, 1.0)
+        z = np.clip(away, -limit, limit)
+        if (np.abs(away) > ABSURD).any():
+            z = z * (ABSURD / np.maximum(np.abs(away), ABSURD)) ** 2
         return after, np.where(spread, z, 0.0)
 
     def observed(self, chunk: Chunk) -> np.ndarray:

@@ -1,0 +1,170 @@
+"""The moments of one column, entry by entry, in Python: for the few entries that are not like the others."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, TypeVar
+
+import numpy as np
+
+from credo.core.outlying import ABSURD, CLOSE, EARLY, FAR, STREAK, YOUNG
+
+__all__ = ["ColumnMoments", "entry_by_entry", "far_from", "known_spread"]
+
+TINY = 1e-12
+"""A spread below this share of the mean's size is rounding error and counts as none."""
+
+
+LARGEST = 1e123
+"""A larger entry is no number of anything: its square leaves double precision."""
+
+
+Number = TypeVar("Number", float, np.ndarray)
+"""A number, or an array of numbers."""
+
+
+def known_spread(mean: Number, sd: Number) -> Any:
+    """Whether a standard deviation is more than rounding error, so that division by it is safe.
+
+    Example:
+        >>> known_spread(np.array([0.0, 5.0]), np.array([1.0, 0.0])).tolist()
+        [True, False]
+    """
+    return sd > TINY * abs(mean)
+
+
+def far_from(count: float) -> float:
+    """How many standard deviations from the mean an entry is far, after so many entries or so much weight."""
+    return FAR * (1.0 + (YOUNG / max(count, 1.0)) ** 2)
+
+
+class ColumnMoments:
+    """The running moments of one column, of which `credo.tables.Moments` says what they are.
+
+    Arguments:
+        count: the number of entries.
+        centre, s1, s2: the value about which sums are taken (NaN before the first entry), and the sums of the
+            distances from it and of their squares.
+        total: the sum of the weights of the entries.
+        streak: the length of the streak of entries that do not fit, above 0 for far ones and below for close
+            ones; its mean and its variance.
+        restarts: how often the moments began again.
+
+    Example:
+        >>> column = ColumnMoments()
+        >>> for x in (1.0, 3.0, 8.0, 1e9):
+        ...     column.observe(x)
+        >>> column.mean, round(column.sd, 3), column.z(8.0, clip=1.0)
+        (4.0, 3.606, 1.0)
+    """
+
+    __slots__ = ("centre", "count", "restarts", "s1", "s2", "streak", "total")
+
+    def __init__(
+        self,
+        count: int = 0,
+        centre: float = math.nan,
+        s1: float = 0.0,
+        s2: float = 0.0,
+        total: float | None = None,
+        streak: tuple[float, float, float] = (0.0, 0.0, 0.0),
+        restarts: int = 0,
+    ) -> None:
+        self.count, self.centre, self.s1, self.s2 = count, centre, s1, s2
+        self.total: float = count if total is None else total
+        self.streak, self.restarts = streak, restarts
+
+    @property
+    def mean(self) -> float:
+        """The mean, 0 before the first entry."""
+        return self.centre + self.s1 / self.total if self.total > 0 else 0.0
+
+    @property
+    def sd(self) -> float:
+        """The sample standard deviation, 0 where fewer than two entries were seen."""
+        if self.count < 2:
+            return 0.0
+        rest = self.s2 - self.s1 * (self.s1 / self.total)
+        one = min(1.0, self.total / self.count)
+        return math.sqrt(max(rest, 0.0) / (self.total - one))
+
+    def z(self, x: float, clip: float) -> float:
+        """An entry in standard deviations from the mean, of a size of at most min(clip, sqrt(count)).
+
+        Beyond a hundred standard deviations the size falls again, and comes near to 0.
+        """
+        mean, sd = self.mean, self.sd
+        if not known_spread(mean, sd):
+            return 0.0
+        limit, away = min(clip, math.sqrt(self.count)), (x - mean) / sd
+        near = 1.0 if abs(away) <= ABSURD else (ABSURD / away) ** 2
+        return min(max(away, -limit), limit) * near
+
+    def observe(self, x: float, weight: float = 1.0) -> None:
+        """Take in an entry. One that is NaN, or larger than 1e123, changes nothing.
+
+        Arguments:
+            x: the entry.
+            weight: how often it counts.
+        """
+        if not abs(x) <= LARGEST:
+            return
+        count, sd = self.count, self.sd
+        far = known_spread(self.mean, sd) and abs(x - self.mean) > far_from(self.total) * sd
+        length, about, around = self.streak
+        early = count <= EARLY and not self.restarts
+        close = early and length < 0 and abs(x - about) <= CLOSE * sd
+        if (length > 0) if far else close:
+            size = abs(length) + 1.0
+            away = x - about
+            about += away / size
+            around = (1.0 - 1.0 / size) * (around + away * away / size)
+        else:
+            size, about, around = 1.0, x, 0.0
+        if size >= STREAK and known_spread(about, math.sqrt(around)):
+            self.count, self.total, self.centre = int(size), size, about
+            self.s1, self.s2 = 0.0, around * size
+            self.streak, self.restarts = (0.0, 0.0, 0.0), self.restarts + 1
+            return
+        if far:
+            self.streak = (size, about, around)
+            return
+        self.streak = (-size, about, around) if early else (0.0, 0.0, 0.0)
+        if count == 0:
+            self.centre = x
+        away = x - self.centre
+        heavy = away * weight
+        self.count, self.total = count + 1, self.total + weight
+        self.s1 += heavy
+        self.s2 += heavy * away
+
+    def centred(self) -> None:
+        """Take the sums about the mean, so that they lose no digits."""
+        if self.total > 0:
+            shift = self.s1 / self.total
+            self.s2 = max(self.s2 - self.s1 * shift, 0.0)
+            self.centre, self.s1 = self.centre + shift, 0.0
+
+
+def entry_by_entry(
+    column: ColumnMoments, entries: np.ndarray, weights: np.ndarray | None
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Let a column take in entries in their order.
+
+    Arguments:
+        column: the column, which changes.
+        entries: the entries (n,), NaN where one is missing.
+        weights: their weights (n,), or None for 1.
+
+    Returns:
+        The mean, the standard deviation and the count before each entry (n,).
+    """
+    means, sds, counts = np.empty(len(entries)), np.empty(len(entries)), np.empty(len(entries), np.int64)
+    now = column.mean, column.sd, column.count
+    every = [1.0] * len(entries) if weights is None else weights.tolist()
+    for row, (x, weight) in enumerate(zip(entries.tolist(), every, strict=True)):
+        means[row], sds[row], counts[row] = now
+        if x == x:
+            column.observe(x, weight)
+            now = column.mean, column.sd, column.count
+    return means, sds, counts

@@ -1,0 +1,246 @@
+"""Running count, mean and spread of columns, in row order, which no single entry can ruin."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from credo.core.errors import FormatError
+from credo.core.outlying import EARLY, FAR, inliers
+from credo.tables.column_moments import ColumnMoments, entry_by_entry
+
+__all__ = ["Moments"]
+
+BLOCK = 1024
+"""Rows after which sums are taken about a new centre; counted from the first row, whatever the chunks."""
+
+
+@dataclass(frozen=True)
+class Moments:
+    """Running count, mean and spread of D columns, NaN and far entries left out.
+
+    Sums are taken about a centre that moves every `BLOCK` rows, always in row order, so that the result is
+    that of Welford's recurrence up to rounding and is bitwise the same however the rows are split.
+
+    An entry is far where it is more than 8 (1 + (10 / n)^2) standard deviations from the mean of the n
+    entries before it. It has no influence, however large it is. Ten far entries in a row, if they differ, are
+    a change of units: the moments begin again from these ten. So they do, once, where ten entries in a row,
+    among the first hundred, lie within a hundredth of the standard deviation: in that case one of the first
+    entries was absurd. `credo.adapt.RunningMoments` does the same in compiled programs.
+
+    Arguments:
+        rows: the number of rows seen, () int64.
+        count: the number of entries that count in each column, (D,) int64.
+        centre: the value about which the sums are taken, (D,) float64; NaN before a column's first entry.
+        s1, s2: (D,) float64, the sums of (x - centre) and (x - centre) squared, times the rows' weights.
+        weight: the sum of the weights of the entries of each column, (D,) float64; None where each has the
+            weight 1.
+        streaks: of each column (D, 4) float64: the length of the streak of entries that do not fit, above 0
+            for far ones and below for close ones, its mean and variance, and how often the moments began
+            again; None where there was nothing of the kind.
+
+    Example:
+        >>> moments, mean, sd, count = Moments.empty(1).scan(np.array([[1.0], [3.0], [8.0]]))
+        >>> mean.ravel().tolist(), count.ravel().tolist(), moments.mean().tolist()
+        ([0.0, 1.0, 2.0], [0, 1, 2], [4.0])
+    """
+
+    rows: np.ndarray
+    count: np.ndarray
+    centre: np.ndarray
+    s1: np.ndarray
+    s2: np.ndarray
+    weight: np.ndarray | None = None
+    streaks: np.ndarray | None = None
+
+    @staticmethod
+    def empty(width: int) -> Moments:
+        """The moments of no rows of `width` columns."""
+        zero = np.zeros(width)
+        return Moments(np.array(0), np.zeros(width, np.int64), np.full(width, np.nan), zero, zero)
+
+    def mean(self) -> np.ndarray:
+        """The means, (D,) float64, 0 where nothing was seen."""
+        return _mean(self.total, self.centre, self.s1)
+
+    def sd(self) -> np.ndarray:
+        """The sample standard deviations, (D,) float64, 0 where fewer than two entries were seen."""
+        return _sd(self.count, self.total, self.s1, self.s2)
+
+    @property
+    def total(self) -> np.ndarray:
+        """The sum of the weights of each column's entries, (D,): their number, where none has a weight."""
+        return self.count if self.weight is None else self.weight
+
+    @staticmethod
+    def of(x: np.ndarray, weights: np.ndarray | None = None) -> Moments:
+        """The moments of a whole batch, which do not depend on the order of its rows.
+
+        Arguments:
+            x: (n, D) float64, NaN where an entry is missing. What is far from all others is left out.
+            weights: (n,) float64, above 0; None where each row counts once.
+        """
+        x = np.ascontiguousarray(np.where(inliers(x, weights), x, np.nan))
+        here = ~np.isnan(x)
+        share = here if weights is None else here * weights[:, None]
+        total = share.sum(axis=0)
+        filled = np.where(here, x, 0.0)
+        start = (share * filled).sum(axis=0) / _some(total)
+        away = np.where(here, x - start, 0.0)
+        centre = np.where(total > 0, start + (share * away).sum(axis=0) / _some(total), np.nan)
+        s2 = (share * np.where(here, x - centre, 0.0) ** 2).sum(axis=0)
+        zero = np.zeros(x.shape[1])
+        count = here.sum(axis=0)
+        return Moments(np.array(len(x)), count, centre, zero, s2, None if weights is None else total)
+
+    @property
+    def restarts(self) -> np.ndarray:
+        """How often the moments of each column began again, since its entries were of other units (D,)."""
+        return self._streaks[:, 3].astype(np.int64)
+
+    @property
+    def _streaks(self) -> np.ndarray:
+        return np.zeros((len(self.count), 4)) if self.streaks is None else self.streaks
+
+    def column(self, place: int) -> ColumnMoments:
+        """The moments of one column, to be continued entry by entry."""
+        length, about, around, restarts = self._streaks[place].tolist()
+        centre, s1, s2, total = (float(part[place]) for part in (self.centre, self.s1, self.s2, self.total))
+        streak = (length, about, around)
+        return ColumnMoments(int(self.count[place]), centre, s1, s2, total, streak, int(restarts))
+
+    def scan(
+        self, x: np.ndarray, weights: np.ndarray | None = None
+    ) -> tuple[Moments, np.ndarray, np.ndarray, np.ndarray]:
+        """Take in rows one after the other.
+
+        A row of weight w counts as w equal rows would: with whole weights, mean and spread are those of the
+        rows written out. Weights below 1 on average say how rows compare, and the spread is that of their
+        number.
+
+        Arguments:
+            x: (n, D) float64, NaN where an entry is missing.
+            weights: (n,) float64, above 0; None where each row counts once.
+
+        Returns:
+            The moments after all rows; and (n, D) means, standard deviations and counts *before* each row.
+        """
+        means, sds = np.empty(x.shape), np.empty(x.shape)
+        counts = np.empty(x.shape, np.int64)
+        now, start = self, 0
+        while start < len(x):
+            stop = min(len(x), start + BLOCK - int(now.rows) % BLOCK)
+            part = slice(start, stop)
+            some = None if weights is None else weights[part, None]
+            now, means[part], sds[part], counts[part] = now._scan_part(x[part], some)
+            start = stop
+        return now, means, sds, counts
+
+    def _scan_part(
+        self, x: np.ndarray, weights: np.ndarray | None
+    ) -> tuple[Moments, np.ndarray, np.ndarray, np.ndarray]:
+        here = ~np.isnan(x)
+        centre = self.centre
+        if np.isnan(centre).any():
+            first = x[np.argmax(here, axis=0), np.arange(x.shape[1])]
+            centre = np.where(np.isnan(centre), first, centre)
+        away = np.where(here, x - centre, 0.0)
+        heavy = away if weights is None else away * weights
+        count = np.cumsum(np.vstack([self.count, here]), axis=0)
+        total = count
+        if weights is not None or self.weight is not None:
+            total = np.cumsum(np.vstack([self.total, here if weights is None else here * weights]), axis=0)
+        with np.errstate(
+            over="ignore", invalid="ignore"
+        ):  # of columns with far entries, which are done again
+            s1 = np.cumsum(np.vstack([self.s1, heavy]), axis=0)
+            s2 = np.cumsum(np.vstack([self.s2, heavy * away]), axis=0)
+            means, sds = _mean(total[:-1], centre, s1[:-1]), _sd(count[:-1], total[:-1], s1[:-1], s2[:-1])
+            odd = self._odd(x, means, sds, count[:-1])
+        last = (count[-1], np.array(centre), s1[-1], s2[-1], total[-1])
+        streaks = self.streaks
+        if odd.any():
+            streaks = self._streaks.copy()
+            for place in np.flatnonzero(odd).tolist():
+                column = self.column(place)
+                one = None if weights is None else weights[:, 0]
+                rows = entry_by_entry(column, x[:, place], one)
+                means[:, place], sds[:, place], count[:-1, place] = rows
+                state = (column.count, column.centre, column.s1, column.s2, column.total)
+                for array, number in zip(last, state, strict=True):
+                    array[place] = number
+                streaks[place] = *column.streak, column.restarts
+        weight = None if total is count else last[4]
+        after = Moments(self.rows + len(x), last[0], last[1], last[2], last[3], weight, streaks)
+        return after._centred() if int(after.rows) % BLOCK == 0 else after, means, sds, count[:-1]
+
+    def _odd(self, x: np.ndarray, means: np.ndarray, sds: np.ndarray, counts: np.ndarray) -> np.ndarray:
+        """Which columns must be taken entry by entry: those with far entries or with a streak (D,)."""
+        if not len(x):
+            return np.zeros(x.shape[1], bool)
+        # the limit falls with the count, so that what no limit calls far is not far
+        far = (np.abs(x - means) > FAR * sds).any(axis=0) | ~np.isfinite(sds).all(axis=0)
+        streaks = self._streaks
+        odd: np.ndarray = far | (streaks[:, 0] != 0) | ((counts[0] <= EARLY) & (streaks[:, 3] == 0))
+        return odd
+
+    def _centred(self) -> Moments:
+        """The same moments, of sums about the mean."""
+        shift = self.s1 / _some(self.total)
+        rest = np.maximum(self.s2 - self.s1 * shift, 0.0)
+        zero = np.zeros_like(self.s1)
+        return Moments(self.rows, self.count, self.centre + shift, zero, rest, self.weight, self.streaks)
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        """The state as named arrays, from which `from_arrays` continues bitwise."""
+        names = ("rows", "count", "centre", "s1", "s2", "weight", "streaks")
+        parts = {name: getattr(self, name) for name in names}
+        if self.streaks is not None and not self.streaks.any():
+            parts["streaks"] = None
+        return {name: np.asarray(part) for name, part in parts.items() if part is not None}
+
+    @staticmethod
+    def from_arrays(arrays: Mapping[str, np.ndarray]) -> Moments:
+        """Restore what `arrays` gave.
+
+        Raises:
+            FormatError: an array is missing, or the shapes do not agree.
+        """
+        kinds = {
+            "rows": np.int64,
+            "count": np.int64,
+            "centre": np.float64,
+            "s1": np.float64,
+            "s2": np.float64,
+        }
+        lost = [name for name in kinds if name not in arrays]
+        if lost:
+            raise FormatError(f"saved moments must hold {', '.join(kinds)}; {lost[0]!r} is not there.")
+        kinds |= {name: np.float64 for name in ("weight", "streaks") if name in arrays}
+        loaded = {name: np.array(arrays[name], kind) for name, kind in kinds.items()}
+        width = loaded["count"].shape
+        shapes = {name: width for name in loaded} | {"rows": (), "streaks": (*width, 4)}
+        if any(value.shape != shapes[name] for name, value in loaded.items()):
+            raise FormatError(
+                "saved moments must hold rows of shape () and count, centre, s1, s2 of one shape; got "
+                + ", ".join(f"{name} {value.shape}" for name, value in loaded.items())
+                + "."
+            )
+        return Moments(loaded.pop("rows"), **loaded)
+
+
+def _some(total: np.ndarray) -> np.ndarray:
+    """Sums of weights by which one may divide: 1 where there is no entry."""
+    return np.where(total > 0, total, 1)
+
+
+def _mean(total: np.ndarray, centre: np.ndarray, s1: np.ndarray) -> np.ndarray:
+    return np.where(total > 0, centre + s1 / _some(total), 0.0)
+
+
+def _sd(count: np.ndarray, total: np.ndarray, s1: np.ndarray, s2: np.ndarray) -> np.ndarray:
+    m2 = np.maximum(s2 - s1 * (s1 / _some(total)), 0.0)
+    one = np.minimum(1, total / np.maximum(count, 1)) if total is not count else 1
+    return np.where(count > 1, np.sqrt(m2 / np.where(count > 1, total - one, 1)), 0.0)
