@@ -50,16 +50,16 @@ else
 	"$(UV)" venv --quiet --allow-existing --python "$$("$(PYTHON)" -c 'import sys; print(sys.executable)')" $(VENV)
 endif
 
-# Whatever `make test` installs also serves the demo, so its stamp stands for both.
-$(STAMPS)/demo $(STAMPS)/test $(STAMPS)/docs: $(STAMPS)/%: pyproject.toml $(wildcard constraints/*.txt) | $(BIN)/python
+# Whatever `make test` installs also serves the demo, so its stamp stands for both. All have the experiments.
+$(STAMPS)/demo $(STAMPS)/test $(STAMPS)/docs: $(STAMPS)/%: pyproject.toml papers/pyproject.toml $(wildcard constraints/*.txt) | $(BIN)/python
 	@version="$$($(BIN)/python -c 'import sys; print("py%d.%d" % sys.version_info[:2])')"; \
 	pins="constraints/$$version.txt"; \
 	if [ -f "$$pins" ]; then \
-	    echo "Installing credo[$*] with the versions in $$pins"; \
-	    set -- -c "$$pins" -e '.[$*]'; \
+	    echo "Installing credo[$*] and credo-papers with the versions in $$pins"; \
+	    set -- -c "$$pins" -e '.[$*]' -e papers; \
 	else \
-	    echo "There is no $$pins for this Python: installing credo[$*] with the newest versions that fit"; \
-	    set -- -e '.[$*]'; \
+	    echo "There is no $$pins for this Python: installing credo[$*] and credo-papers with the newest versions that fit"; \
+	    set -- -e '.[$*]' -e papers; \
 	fi; \
 	if [ -n "$(UV)" ]; then \
 	    "$(UV)" pip install --quiet --python $(BIN)/python "$$@"; \
@@ -89,7 +89,7 @@ thorough: $(STAMPS)/test
 	CREDO_TESTS=thorough $(BIN)/pytest -n $(WORKERS) --dist worksteal $(ARGS) -m thorough
 
 doctests: $(STAMPS)/test
-	PYTHONPATH=. $(BIN)/pytest -p tests.haste -n $(WORKERS) --dist worksteal --doctest-modules src
+	PYTHONPATH=. $(BIN)/pytest -p tests.haste -n $(WORKERS) --dist worksteal --doctest-modules src papers/src
 
 # Data sets that cannot be downloaded are looked for in CREDO_DATA_DIR.
 soak: $(STAMPS)/test

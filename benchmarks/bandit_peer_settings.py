@@ -11,10 +11,10 @@ from bandit_peer_agents import Build, peer
 
 from credo import bandits
 from credo.bandits.environments import AnyEnvironment
-from credo.experiments.bandits import bandit_agents as agents
-from credo.experiments.bandits.bandit_mnist import FEATURES as DIGIT_FEATURES
-from credo.experiments.bandits.bandit_wheel import DIVISOR
-from credo.experiments.bandits.bandit_wheel import FEATURES as WHEEL_FEATURES
+from credo_papers.bandits import bandit_agents as agents
+from credo_papers.bandits.bandit_mnist import FEATURES as DIGIT_FEATURES
+from credo_papers.bandits.bandit_wheel import DIVISOR
+from credo_papers.bandits.bandit_wheel import FEATURES as WHEEL_FEATURES
 
 __all__ = ["DEFAULT", "TRIED", "WORLDS", "Chosen", "Settings", "World", "build_peer"]
 

@@ -41,8 +41,8 @@ from bandit_peer_settings import DEFAULT, TRIED, WORLDS, Settings, World, build_
 
 from credo.bandits import Report, play
 from credo.bandits.scaling import Scaler
-from credo.experiments.bandits.bandit_agents import Player
-from credo.experiments.engine.purposes import SCORED
+from credo_papers.bandits.bandit_agents import Player
+from credo_papers.engine.purposes import SCORED
 
 jax.config.update("jax_cpu_enable_async_dispatch", False)
 

@@ -3,7 +3,7 @@
 The network, solver and loss are those of the published code (Chen, Dai & Song 2019), in the way in which that
 code computes them: inputs are concatenated for every particle, the divergence takes d reverse passes, and the
 loss goes through one step of the 3/8 rule for each of the observations. Parameters are those of
-`credo.flows.published.PublishedOperator`, so that the results can be compared.
+`credo_papers.published_flow.PublishedOperator`, so that the results can be compared.
 """
 
 from __future__ import annotations

@@ -3,9 +3,10 @@
     python benchmarks/flow_times.py [--dim 10] [--particles 256] [--repeats 20]
 
 Three programs: the published network, transcribed plainly (`flow_published.py`); the same by
-`credo.flows.published`; and credo's own operator, without its base. For each the time of an update without
-and with the density, and of a training step that learns from 25 updates: a chain of them for the published
-operator, and a batch for ours. All are the least of several processor times, on one thread, after compiling.
+`credo_papers.published_flow`; and credo's own operator, without its base. For each the time of an update
+without and with the density, and of a training step that learns from 25 updates: a chain of them for the
+published operator, and a batch for ours. All are the least of several processor times, on one thread, after
+compiling.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from flow_published import chain_loss, update, update_density
 
 from credo import flows
 from credo.flows.objective import stage_loss
-from credo.flows.published import LinearSequences, PublishedOperator
+from credo_papers.published_flow import LinearSequences, PublishedOperator
 
 UPDATES = 25
 """How many updates a training step learns from."""
@@ -106,7 +107,7 @@ def main() -> None:
 
     step = jax.jit(jax.value_and_grad(lambda p: chain.segment_loss(published, p, segment)[0]))
     own = operator_times(published, values, weights, y, likelihood, words.repeats)
-    report("credo.flows.published", *own, milliseconds(lambda: step(params), few))
+    report("credo_papers.published_flow", *own, milliseconds(lambda: step(params), few))
     close = abs(float(plain_step(params)[0] / step(params)[0]) - 1)
     print(f"The plain loss and credo's differ by a part of {close:.1e}.")
 

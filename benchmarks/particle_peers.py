@@ -27,17 +27,17 @@ import numpy as np
 import credo
 from credo.core.types import Array
 from credo.datasets import linear_system
-from credo.experiments.pfbr.pfbr_gaussian_world import (
+from credo.metrics.particles import kde_cross_entropy
+from credo_papers.pfbr.pfbr_gaussian_world import (
     NOISE_VAR,
     gaussian_problem,
     mean_posteriors,
     simulate_means,
 )
-from credo.experiments.pfbr.pfbr_lds_world import exact_posteriors, linear_problem, simulate_systems
-from credo.experiments.pfbr.pfbr_methods import METHODS
-from credo.experiments.pfbr.pfbr_problem import Problem
-from credo.experiments.pfbr.pfbr_scores import normal_draws, weighted_set
-from credo.metrics.particles import kde_cross_entropy
+from credo_papers.pfbr.pfbr_lds_world import exact_posteriors, linear_problem, simulate_systems
+from credo_papers.pfbr.pfbr_methods import METHODS
+from credo_papers.pfbr.pfbr_problem import Problem
+from credo_papers.pfbr.pfbr_scores import normal_draws, weighted_set
 
 Sets = tuple[Array, Array]
 """Particles (T, N, d) and log weights (T, N) of a sequence."""

@@ -1,4 +1,4 @@
-"""Every learner and wrapper of the library as a model of rewards, for the protocol test of agents."""
+"""Every learner and wrapper, and the baselines, as a model of rewards, for the protocol test of agents."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ import credo
 from credo import bandits
 from credo.bandits.designs import with_models
 from credo.core.groups import each
+from credo_papers import baselines
 
 FULL = credo.extended_kalman(regression())
 
@@ -46,8 +47,8 @@ LEARNERS: dict[str, Any] = {
     "replay": credo.replay(regression(), capacity=3),
     "dense Fisher": credo.ekf.dense_fisher.learner(regression(), lr=1.0),
     "diagonal Fisher": credo.ekf.diag_fisher.learner(regression(), lr=1.0),
-    "bootstrap": bandits.Bootstrap(credo.sgd(regression()), 3),
-    "bootstrap, whole": bandits.Bootstrap(FULL, 3, "double", whole=True),
+    "bootstrap": baselines.Bootstrap(credo.sgd(regression()), 3),
+    "bootstrap, whole": baselines.Bootstrap(FULL, 3, "double", whole=True),
     "logistic": _observing(credo.Bernoulli()),
     "counts": _observing(credo.Poisson()),
     "Student-t": _observing(credo.StudentT(4.0, 0.1)),
@@ -130,10 +131,10 @@ def _partial(name: str, outputs: int) -> tuple[Any, Any]:
     if name == "blocks":
         return credo.bong(model, credo.Blocks({"1": credo.Full(), "*": credo.Diagonal()})), params
     if name == "dropout":
-        thinned = credo.replace(model, apply=bandits.DropoutNetwork(net, 0.2))
-        return bandits.Dropout(credo.sgd(thinned), masks=3), params
+        thinned = credo.replace(model, apply=baselines.DropoutNetwork(net, 0.2))
+        return baselines.Dropout(credo.sgd(thinned), masks=3), params
     if name == "neural linear":
-        return bandits.NeuralLinear(credo.replay(model, 0.01, capacity=3), every=1), params
+        return baselines.NeuralLinear(credo.replay(model, 0.01, capacity=3), every=1), params
     if name == "last layer":
         return credo.last_layer_ekf(model, params), None
     several = jax.tree.map(lambda *leaves: jnp.stack(leaves), *[net.init(key, (P,)) for key in range(3)])

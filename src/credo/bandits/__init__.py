@@ -3,21 +3,7 @@
 An `Agent` is a learner of rewards, a design (how arms share the learner) and a policy (how an arm is chosen).
 """
 
-from credo.bandits import baselines
 from credo.bandits.agent import Agent, AgentBelief
-from credo.bandits.baselines import (
-    Bootstrap,
-    Dropout,
-    DropoutNetwork,
-    NeuralLinear,
-    Recipe,
-    bootstrap_agent,
-    dropout_agent,
-    gradient_agent,
-    match_predictions,
-    neural_linear_agent,
-    subspace_agent,
-)
 from credo.bandits.best import probability_best
 from credo.bandits.choice import Choice
 from credo.bandits.default import DefaultAgent, default_agent
@@ -132,7 +118,6 @@ __all__ = [
     "BayesUCB",
     "BernoulliArms",
     "Boltzmann",
-    "Bootstrap",
     "Bounds",
     "Choice",
     "Classification",
@@ -147,8 +132,6 @@ __all__ = [
     "DefaultAgent",
     "DirectModel",
     "Drift",
-    "Dropout",
-    "DropoutNetwork",
     "Environment",
     "EpsilonGreedy",
     "Estimate",
@@ -173,7 +156,6 @@ __all__ = [
     "MaskedState",
     "Motion",
     "NamedArms",
-    "NeuralLinear",
     "Optimizer",
     "OutputsDesign",
     "Point",
@@ -181,7 +163,6 @@ __all__ = [
     "Products",
     "ProductsState",
     "ReadCounts",
-    "Recipe",
     "Report",
     "RewardStatus",
     "RewardUnit",
@@ -204,21 +185,14 @@ __all__ = [
     "Wheel",
     "arm_key",
     "arm_values",
-    "baselines",
-    "bootstrap_agent",
     "compare",
     "confidence_sequence",
     "default_agent",
-    "dropout_agent",
     "environment_names",
     "evaluate",
     "every_arm",
-    "gradient_agent",
     "load",
-    "match_predictions",
-    "neural_linear_agent",
     "play",
     "probability_best",
-    "subspace_agent",
     "target_pmfs",
 ]

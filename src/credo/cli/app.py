@@ -162,8 +162,9 @@ def reproduce(
     if quick and full:
         raise CredoError("--quick and --full exclude each other; give one of them.")
     require_integer("--seed", seed, 0, LARGEST_SEED)
-    from credo import experiments
+    from credo.cli.experiments import load_experiments
 
+    experiments = load_experiments()
     if name is None:
         _listing("experiment", experiments.names(), "Run one with: credo reproduce NAME")
         return 0

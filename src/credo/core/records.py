@@ -16,14 +16,18 @@ import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
 
+from credo.core.extensions import extensions
 from credo.core.types import ArrayLike
 
-__all__ = ["REGISTRY", "record", "record_name", "replace", "static_field"]
+__all__ = ["REGISTRY", "find_record", "record", "record_name", "replace", "static_field"]
 
 T = TypeVar("T")
 
 REGISTRY: dict[str, type] = {}
 """Every record class by its name. The saved format refers to classes only by these names."""
+
+_OWN = ("credo", "credo_papers")
+"""The packages whose records have bare names, so that a file does not say in which of them a record lives."""
 
 
 class _Record(Protocol):
@@ -94,7 +98,7 @@ def record(cls: type[T]) -> type[T]:
 
 
 def record_name(cls: type) -> str:
-    """The name of a record class in `REGISTRY`: credo's own by their bare name, others with their module.
+    """The name of a record class in `REGISTRY`: bare in credo and credo-papers, elsewhere with its module.
 
     Arguments:
         cls: the class.
@@ -107,8 +111,27 @@ def record_name(cls: type) -> str:
         >>> record_name(credo.Static)
         'Static'
     """
-    own = cls.__module__.split(".")[0] == "credo"
+    own = cls.__module__.split(".")[0] in _OWN
     return cls.__name__ if own else f"{cls.__module__}.{cls.__qualname__}"
+
+
+def find_record(name: str) -> type | None:
+    """The record class of a name that a file holds, which another distribution may bring.
+
+    Arguments:
+        name: the name, as `record_name` gives it.
+
+    Returns:
+        The class, or None where nobody knows it.
+
+    Example:
+        >>> find_record("Nobody") is None
+        True
+    """
+    if name not in REGISTRY:
+        for entry in extensions("credo.records").values():
+            entry.load()
+    return REGISTRY.get(name)
 
 
 def _register(cls: type) -> None:

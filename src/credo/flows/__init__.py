@@ -6,7 +6,6 @@ tasks, sequences whose truth is known because it was simulated, and applied to s
 numbers of particles and lengths that it never saw. `Operator` needs no more of a model than log p(y | x).
 """
 
-from credo.flows import published
 from credo.flows.densities import KernelDensity, NormalDensity, SetDensity, TransitionDensity
 from credo.flows.guard import Guard
 from credo.flows.history import History
@@ -39,7 +38,6 @@ __all__ = [
     "load_operator",
     "operator_names",
     "pfbr",
-    "published",
     "save_operator",
     "train",
     "validate",

@@ -13,16 +13,19 @@ import jax.numpy as jnp
 import numpy as np
 
 from credo.core.errors import CredoError, DataError, require_choice, require_integer
+from credo.core.extensions import extensions, missing
 from credo.core.integers import LARGEST_SEED
 from credo.flows.operator import FlowOperator, Operator
-from credo.flows.published import DirichletMixtures, LinearSequences, PublishedOperator
 from credo.flows.tasks import LinearGaussianTasks, Tasks
 from credo.flows.train import Plan
 
 __all__ = ["Settings", "read_settings"]
 
-_TASKS: dict[str, type] = {"linear-gaussian": LinearGaussianTasks, "sequences": LinearSequences}
-_OPERATORS: dict[str, type] = {"affine": Operator, "published": PublishedOperator}
+_TASKS: dict[str, type] = {"linear-gaussian": LinearGaussianTasks}
+_OPERATORS: dict[str, type] = {"affine": Operator}
+_MORE_TASKS, _MORE_OPERATORS = "credo.flows.tasks", "credo.flows.operators"
+"""The entry points of kinds that other distributions bring."""
+
 _ARRAYS = ("transition", "transition_cov", "observation", "observation_cov", "initial_cov")
 
 
@@ -47,10 +50,11 @@ class Settings(NamedTuple):
 def read_settings(raw: Mapping[str, Any], folder: str | Path = ".") -> Settings:
     """The records that plain settings stand for.
 
-    There are three tables. `tasks` has a `kind`: "linear-gaussian" (`LinearGaussianTasks`), "sequences"
-    (`credo.flows.published.LinearSequences`), or "python", with `file` and `function`, which makes tasks of
-    any kind. `operator` has the `kind` "affine" (`Operator`) or "published". `training` has the fields of
-    `Plan`, and `seed`. Everything else is a field of the record. A matrix is a list of rows, or the text
+    There are three tables. `tasks` has a `kind`: "linear-gaussian" (`LinearGaussianTasks`), or "python", with
+    `file` and `function`, which makes tasks of any kind. `operator` has the `kind` "affine" (`Operator`).
+    Other distributions bring more kinds by the entry points `credo.flows.tasks` and `credo.flows.operators`;
+    credo-papers has the tasks "sequences" and the operator "published". `training` has the fields of `Plan`,
+    and `seed`. Everything else is a field of the record. A matrix is a list of rows, or the text
     "FILE.npz:NAME".
 
     Arguments:
@@ -105,21 +109,34 @@ def read_settings(raw: Mapping[str, Any], folder: str | Path = ".") -> Settings:
 
 def _read_tasks(table: dict[str, Any], home: Path) -> tuple[Tasks[Any], dict[str, Any]]:
     kind = table.pop("kind", "linear-gaussian")
-    require_choice("kind", kind, [*_TASKS, "python"])
     if kind == "python":
         return _from_python(table, home), {"kind": kind, **table, "file": str(home / str(table.get("file")))}
+    cls = _class_of(kind, _TASKS, _MORE_TASKS, "python")
     for name in _ARRAYS:
         if name in table:
             table[name] = _matrix(name, table[name], home).tolist()
     plain = {"kind": kind, **table}
     values: dict[str, Any] = dict(table)
     values |= {name: jnp.asarray(table[name], jnp.float32) for name in _ARRAYS if name in table}
-    if isinstance(table.get("priors"), dict):
-        size = int(jnp.shape(values["observation"])[-1]) if "observation" in values else 1
-        values["priors"] = _build("priors", DirichletMixtures, {"dim": size, **table["priors"]})
+    size = int(jnp.shape(values["observation"])[-1]) if "observation" in values else 1
+    for name, part in getattr(cls, "tables", {}).items():
+        if isinstance(table.get(name), dict):
+            values[name] = _build(name, part, {"dim": size, **table[name]})
     # The cross-entropies of a validation are means over samples of the posterior.
     values.setdefault("targets", 64)
-    return cast("Tasks[Any]", _build("tasks", _TASKS[kind], values)), plain
+    return cast("Tasks[Any]", _build("tasks", cls, values)), plain
+
+
+def _class_of(kind: object, own: Mapping[str, type], group: str, *others: str) -> type:
+    """The record of a kind, of credo's own or of another distribution."""
+    brought = extensions(group)
+    if kind in brought:
+        return cast(type, brought[str(kind)].load())
+    if kind not in own and missing(group):
+        allowed = ", ".join([*own, *others])
+        raise CredoError(f"kind must be one of {allowed}; got {kind!r}{missing(group)}.", field="kind")
+    require_choice("kind", kind, [*own, *brought, *others])
+    return own[str(kind)]
 
 
 def _from_python(table: dict[str, Any], home: Path) -> Tasks[Any]:
@@ -139,17 +156,17 @@ def _from_python(table: dict[str, Any], home: Path) -> Tasks[Any]:
 
 def _read_operator(table: dict[str, Any], tasks: Tasks[Any]) -> FlowOperator:
     kind = table.pop("kind", "affine")
-    require_choice("kind", kind, list(_OPERATORS))
+    cls = _class_of(kind, _OPERATORS, _MORE_OPERATORS)
     table.setdefault("dim", tasks.dim)
     if table.get("base") == "none":
         table["base"] = None
-    if kind == "published" and "observation" not in table:
+    if "observation" in _fields(cls) and "observation" not in table:
         stage = jax.eval_shape(lambda key: tasks.observe(tasks.begin(key), key)[1], jax.random.key(0))
         leaves = jax.tree.leaves((stage.x, stage.y))
         # the first axis of a chain's observations counts them
         chain = hasattr(tasks, "segment_loss")
         table["observation"] = sum(int(np.prod(leaf.shape[1 if chain else 0 :])) for leaf in leaves)
-    return cast(FlowOperator, _build("operator", _OPERATORS[kind], table))
+    return cast(FlowOperator, _build("operator", cls, table))
 
 
 def _matrix(name: str, value: Any, home: Path) -> np.ndarray:
@@ -171,8 +188,12 @@ def _matrix(name: str, value: Any, home: Path) -> np.ndarray:
     return array
 
 
+def _fields(cls: type) -> dict[str, dataclasses.Field[Any]]:
+    return {f.name: f for f in dataclasses.fields(cast(Any, cls)) if f.name != "params"}
+
+
 def _build(table: str, cls: type, values: Mapping[str, Any]) -> Any:
-    fields = {f.name: f for f in dataclasses.fields(cast(Any, cls)) if f.name != "params"}
+    fields = _fields(cls)
     for name in values:
         if name not in fields:
             raise CredoError(f"{name} is no setting of {table}; these are: {', '.join(fields)}.", field=name)

@@ -22,8 +22,9 @@ from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save as to_bytes
 
 from credo.core.errors import CredoError, DataError, FormatError
+from credo.core.extensions import missing
 from credo.core.files import write_atomically
-from credo.core.records import REGISTRY, record_name, replace
+from credo.core.records import REGISTRY, find_record, record_name, replace
 from credo.core.types import PyTree
 from credo.flows.operator import FlowOperator
 
@@ -195,9 +196,12 @@ def load_operator(path: str | os.PathLike[str], dim: int | None = None) -> FlowO
     name = what.get("class")
     if name not in REGISTRY:
         importlib.import_module("credo.flows")
-    cls = REGISTRY.get(str(name))
-    if cls is None or not isinstance(cls, type) or not hasattr(cls, "transport"):
-        raise FormatError(f"{place} holds an operator {name!r}, which this version of credo does not know.")
+    cls = find_record(str(name))
+    if cls is None or not hasattr(cls, "transport"):
+        raise FormatError(
+            f"{place} holds an operator {name!r}, which this version of credo does not know"
+            f"{missing('credo.records')}."
+        )
     try:
         blank = cast(FlowOperator, cls(**what["fields"]))
         like = jax.eval_shape(blank.start, jax.random.key(0))

@@ -16,7 +16,8 @@ import numpy as np
 import optax
 
 from credo.core.errors import CredoError, FormatError
-from credo.core.records import REGISTRY, record_name
+from credo.core.extensions import missing
+from credo.core.records import REGISTRY, find_record, record_name
 from credo.core.types import Array
 from credo.streams.annotations import misfit
 
@@ -246,11 +247,12 @@ class Decoder:
         if name not in REGISTRY:
             for room in _LATER:
                 importlib.import_module(room)
-        if name not in REGISTRY:
+        cls = find_record(name)
+        if cls is None:
             raise FormatError(
-                f"{self.file} names the record {name!r}, which this version of credo does not know."
+                f"{self.file} names the record {name!r}, which this version of credo does not know"
+                f"{missing('credo.records')}."
             )
-        cls = REGISTRY[name]
         known = {f.name: f for f in dataclasses.fields(cls)}
         if not isinstance(fields, dict):
             self._refuse(path, f"a {name} without fields")

@@ -1,0 +1,45 @@
+"""Parts that other distributions bring: entry points say where they are, and they load when asked for.
+
+    credo.reproduce        a module with `names` and `reproduce`: experiments
+    credo.records          a module whose import defines records, so that files can name them
+    credo.flows.tasks      tasks that a training of a flow can name as their `kind`
+    credo.flows.operators  operators, in the same way
+
+The experiments on papers, and the agents and flows that only these need, are such a distribution. Nothing of
+credo imports it.
+"""
+
+from __future__ import annotations
+
+from importlib.metadata import EntryPoint, entry_points
+
+__all__ = ["PAPERS", "extensions", "missing"]
+
+PAPERS = "pip install credo-papers, or from a checkout pip install -e papers"
+"""How the distribution of the experiments is installed."""
+
+
+def extensions(group: str) -> dict[str, EntryPoint]:
+    """What the installed distributions bring, by name; `load()` gives it.
+
+    Arguments:
+        group: the group of entry points.
+
+    Example:
+        >>> extensions("credo.nothing")
+        {}
+    """
+    return {entry.name: entry for entry in entry_points(group=group)}
+
+
+def missing(group: str) -> str:
+    """What the refusal of an unknown name adds where nothing is installed that could bring it.
+
+    Arguments:
+        group: the group of entry points.
+
+    Example:
+        >>> missing("credo.nothing")
+        '; if it is of credo-papers: pip install credo-papers, or from a checkout pip install -e papers'
+    """
+    return "" if extensions(group) else f"; if it is of credo-papers: {PAPERS}"

@@ -1,6 +1,0 @@
-"""Experiments on decisions: bandits and Bayesian optimisation.
-
-`credo.experiments` says how an experiment is divided into files.
-"""
-
-__all__: list[str] = []
