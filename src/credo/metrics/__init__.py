@@ -25,7 +25,8 @@ from credo.metrics.calibration import (
 from credo.metrics.classes import ClassScores, ClassTable, by_class
 from credo.metrics.curves import reliability, running, windowed
 from credo.metrics.losses import LossName, row_losses
-from credo.metrics.scores import METRICS, Metric, Scores, metric_names, require_metrics, summarize
+from credo.metrics.scores import Scores
+from credo.metrics.summary import METRICS, Metric, metric_names, require_metrics, summarize
 
 __all__ = [
     "BINS",

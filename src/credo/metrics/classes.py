@@ -7,14 +7,12 @@ values are distinct, and the metrics are exact; in a stream they are bins, and t
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from credo.metrics.calibration import BINS
-
-if TYPE_CHECKING:
-    from credo.metrics.scores import Scores
+from credo.metrics.scores import Scores
 
 __all__ = ["ClassScores", "ClassTable", "by_class"]
 

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
+from typing import Literal, TypeAlias, get_args
 
 import numpy as np
 from numpy.typing import DTypeLike
 
 from credo.core.errors import CredoError, require_choice
-
-if TYPE_CHECKING:
-    from credo.metrics.scores import Scores
+from credo.metrics.scores import Scores
 
 __all__ = ["LossName", "row_losses"]
 
