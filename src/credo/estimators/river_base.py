@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol, Self, TypeAlias
 import numpy as np
 
 from credo.core.errors import CredoError, require_nonnegative
+from credo.core.turns import Turns, in_turn
 from credo.estimators.feature_slots import Arrival, FeatureSlots
 from credo.estimators.feature_values import FeatureName
 from credo.estimators.live_learner import LiveLearner
@@ -80,6 +81,7 @@ class RiverEstimator:
 
     def _begin(self) -> None:
         """The state before any row."""
+        self._turns = Turns()
         self._slots = FeatureSlots(centred=bool(self.scale))
         self._live: LiveLearner | None = None
 
@@ -142,6 +144,7 @@ class RiverEstimator:
         """The features that were met, in the order of their slots."""
         return tuple(self._slots.kinds)
 
+    @in_turn
     def debug_one(self, x: Row, **options: Any) -> str:
         """A text that says what the estimator makes of a row: its forecast, the inputs that its learner sees,
         and what the drift reports.
@@ -157,6 +160,7 @@ class RiverEstimator:
         """The forecast of a row in words."""
         raise NotImplementedError
 
+    @in_turn
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write the estimator to a file, completely or not at all.
 

@@ -9,6 +9,7 @@ import numpy as np
 from river import base
 
 from credo.core.errors import CredoError
+from credo.core.turns import in_turn
 from credo.estimators.feature_values import absent
 from credo.estimators.river_base import (
     Frame,
@@ -104,6 +105,7 @@ class RiverClassifier(RiverEstimator, base.MiniBatchClassifier):
         """The classes that were met, in order; both truth values once one of them was met."""
         return tuple(self._labels)
 
+    @in_turn
     def learn_one(self, x: Row, y: Label, w: float = 1.0) -> None:
         """Learn a row.
 
@@ -128,6 +130,7 @@ class RiverClassifier(RiverEstimator, base.MiniBatchClassifier):
         self._slots, self._live, self._labels = slots, live, labels
         live.step(row, number, weight)
 
+    @in_turn
     def predict_proba_one(self, x: Row, **options: Any) -> dict[Label, float]:
         """The probability of each class that was met; empty before the first row.
 
@@ -146,6 +149,7 @@ class RiverClassifier(RiverEstimator, base.MiniBatchClassifier):
         total = sum(probs)
         return {label: share / total for label, share in zip(labels, probs, strict=True)}
 
+    @in_turn
     def learn_many(self, X: Frame, y: Any) -> None:
         """Learn the rows of a data frame in order, as `learn_one` does one by one.
 
@@ -176,6 +180,7 @@ class RiverClassifier(RiverEstimator, base.MiniBatchClassifier):
             live.grow(slots.room, max(live.classes, int(numbers[start]) + 1), slots.scaled)
             live.learn_rows(rows[start:stop], numbers[start:stop])
 
+    @in_turn
     def predict_proba_many(self, X: Frame) -> Any:
         """The probabilities of the classes for the rows of a data frame, one column a class."""
         columns, labels = columns_of(X), self._labels
@@ -186,6 +191,7 @@ class RiverClassifier(RiverEstimator, base.MiniBatchClassifier):
         probs /= probs.sum(axis=1, keepdims=True)
         return like_frame(X, {label: probs[:, place] for place, label in enumerate(labels)})
 
+    @in_turn
     def predict_many(self, X: Frame) -> Any:
         """The most probable classes for the rows of a data frame, a series."""
         columns, labels = columns_of(X), list(self._labels)

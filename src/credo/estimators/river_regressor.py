@@ -12,6 +12,7 @@ import numpy as np
 from river import base
 
 from credo.core.errors import CredoError
+from credo.core.turns import in_turn
 from credo.estimators.feature_values import origin_of
 from credo.estimators.river_base import (
     Frame,
@@ -96,6 +97,7 @@ class RiverRegressor(RiverEstimator, base.MiniBatchRegressor):
         """The first target, from which the others are counted, so that single precision can hold them."""
         self._target = np.zeros((), np.float32)
 
+    @in_turn
     def learn_one(self, x: Row, y: float, w: float = 1.0) -> None:
         """Learn a row.
 
@@ -124,6 +126,7 @@ class RiverRegressor(RiverEstimator, base.MiniBatchRegressor):
     @overload
     def predict_one(self, x: Row, with_dist: Literal[True]) -> RiverForecast: ...
 
+    @in_turn
     def predict_one(self, x: Row, with_dist: bool = False) -> float | RiverForecast:
         """The forecast of a row: its mean, 0 before the first row.
 
@@ -147,6 +150,7 @@ class RiverRegressor(RiverEstimator, base.MiniBatchRegressor):
         mean: float = self._live.forecast(row)
         return mean + self._origin
 
+    @in_turn
     def learn_many(self, X: Frame, y: Any) -> None:
         """Learn the rows of a data frame in order, as `learn_one` does one by one.
 
@@ -168,6 +172,7 @@ class RiverRegressor(RiverEstimator, base.MiniBatchRegressor):
             self._origin = origin_of(float(targets[0]))
         live.learn_rows(rows, (targets - self._origin).astype(np.float32))
 
+    @in_turn
     def predict_many(self, X: Frame) -> Any:
         """The means of the forecasts for the rows of a data frame, a series."""
         columns = columns_of(X)

@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from credo.core.errors import CredoError, require_integer
 from credo.core.integers import LARGEST_SEED
+from credo.core.turns import Turns, in_turn
 from credo.estimators import sklearn_storage as storage
 from credo.estimators.sklearn_inputs import Matrix, Table, numeric_schema, table_schema
 from credo.estimators.sklearn_reading import UNREAD, read, read_weights
@@ -60,6 +61,12 @@ class OnlineEstimator(BaseEstimator):  # type: ignore[misc]
     def changes_(self) -> np.ndarray:
         """The rows, from 1, at which the drift reported a change."""
         return np.asarray(self._fitted.changes, int)
+
+    @property
+    def _turns(self) -> Turns:
+        """The turns of the calls that learn. A forecast needs none: it reads a state that never changes."""
+        turns: Turns = self.__dict__.setdefault("_lock", Turns())
+        return turns
 
     @property
     def _fitted(self) -> Trainer:
@@ -119,6 +126,7 @@ class OnlineEstimator(BaseEstimator):  # type: ignore[misc]
     def _class_count(self) -> int:
         raise NotImplementedError
 
+    @in_turn
     def _learn_all(self, X: Any, y: Any, sample_weight: Any) -> Self:
         """`fit`: standardise by all rows, then learn them in order, as often as `passes` says."""
         passes = self.passes
@@ -135,6 +143,7 @@ class OnlineEstimator(BaseEstimator):  # type: ignore[misc]
         work._trainer = trainer
         return self._become(work)
 
+    @in_turn
     def _learn_more(self, X: Any, y: Any, sample_weight: Any, classes: Any = None) -> Self:
         """`partial_fit`: each row is standardised by the rows before it, and learned."""
         work = self._apart()
@@ -188,8 +197,10 @@ class OnlineEstimator(BaseEstimator):  # type: ignore[misc]
         return other
 
     def _become(self, other: Self) -> Self:
-        self.__dict__.clear()
+        # never without its state, which another thread may read
         self.__dict__.update(other.__dict__)
+        for name in self.__dict__.keys() - other.__dict__.keys():
+            del self.__dict__[name]
         return self
 
 

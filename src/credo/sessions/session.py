@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from credo.core.names import CurvatureName
+from credo.core.turns import in_turn
 from credo.learners import Info
 from credo.sessions import passes, room
 from credo.sessions.architecture import Network
@@ -137,6 +138,7 @@ class Session(SessionState):
         options = Options(*learner, learning_rate, iterations, seed, budget)
         return Session.create(TableEncoding(schema), options, ordered=ordered, chunk=chunk)
 
+    @in_turn
     def learn(self, rows: Rows) -> Steps | None:
         """Forecast, score and learn every row, in order.
 
@@ -151,6 +153,7 @@ class Session(SessionState):
         """
         return join([self._learn(block, None)[0] for block in blocks_of(rows, self.encoding, learn=True)])
 
+    @in_turn
     def forecast_then_learn(
         self, rows: Rows, levels: Sequence[float] = ()
     ) -> tuple[list[Forecasts], Steps | None]:
@@ -307,6 +310,7 @@ class Session(SessionState):
             return build(self.settings, encoding.shape, 0, start=start)[1]
         return build(self.settings, encoding.shape, len(encoding.classes), encoding.first)[1]
 
+    @in_turn
     def predict(self, rows: Rows, levels: Sequence[float] = ()) -> Forecasts:
         """Forecast rows in the target's own units, at the present belief. Nothing is learned.
 
@@ -323,6 +327,7 @@ class Session(SessionState):
         moments = None if self.settings.task == "count" else self.scaler
         return forecast_blocks(self.learner, self.belief, blocks, self.chunk, classes, moments, levels)
 
+    @in_turn
     def test(self, rows: Rows, tally: Tally | None = None) -> Tally:
         """Score rows that are not learned from, beside the current baseline.
 

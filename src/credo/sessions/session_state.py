@@ -10,6 +10,7 @@ from typing import Self
 import jax
 
 from credo.core.names import ForecastName
+from credo.core.turns import Turns, in_turn
 from credo.sessions import passes, room, storage
 from credo.sessions.assembly import build, members
 from credo.sessions.change_tally import ChangeTally
@@ -29,6 +30,7 @@ class SessionState:
     """The state of a `Session`, whose docstring names its arguments and attributes."""
 
     def __init__(self, settings: Settings, encoding: Encoding, chunk: int = TABLE_CHUNK) -> None:
+        self._turns = Turns()
         self.settings, self.encoding, self.chunk = settings, encoding, chunk
         self.learner, self.belief = build(settings, encoding.shape, len(encoding.classes), encoding.first)
         room.limit(settings, encoding)
@@ -82,10 +84,12 @@ class SessionState:
             return ("linearized",)
         return ("plugin",) if self.uncertain else ()
 
+    @in_turn
     def metrics(self) -> dict[str, float]:
         """The scores so far, by name. `session.tally.baseline()` gives those of the baseline."""
         return self.tally.metrics(self.uncertain)
 
+    @in_turn
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write the session to a file, completely or not at all.
 
