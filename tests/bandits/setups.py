@@ -32,5 +32,5 @@ def agent(design: Any, **options: Any) -> tuple[bandits.Agent, Any, Any]:
         learner = credo.RunLength(bandits.ArmsDesign(LINEAR, ARMS), 0.1, 2) if design == "pairs" else LINEAR
         one = bandits.Agent(learner, ARMS, design, **options)
         params, contexts = jnp.zeros(SIZE), ROWS if design == "actions" else XS
-    scale = {"context": contexts[0]} if options.get("scale") else {}
+    scale = {"context": contexts[0]} if one.takes_example else {}
     return one, one.init(params, var=2.0, **scale), contexts

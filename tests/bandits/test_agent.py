@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from tests.adapt.moments_reference import standardised
 from tests.bandits.setups import ARMS, LINEAR, MODEL, NET, NETWORK, NOISE, ROWS, SIZE, XS, agent
 
 import credo
@@ -26,11 +27,6 @@ def _played(design: str, count: int = 10, **options: Any) -> Any:
     for x, arm, reward in zip(contexts[:count], PULLED, REWARDS, strict=False):
         belief, _ = one.update(belief, x, int(arm), float(reward))
     return one, belief, contexts
-
-
-def _white(rows: Any) -> Any:
-    rows = np.asarray(rows)
-    return (rows - rows.mean(0)) / rows.std(0)
 
 
 def test_arms_are_batch_regressions_of_their_own_rewards() -> None:
@@ -161,13 +157,63 @@ def test_standardised_contexts_do_not_depend_on_their_units() -> None:
         second, _ = one.update(second, 1e3 * x + 7.0, int(arm), float(reward))
     a, b = one.expect(first, XS[11]), one.expect(second, 1e3 * XS[11] + 7.0)
     np.testing.assert_allclose(a.mean, b.mean, rtol=1e-8, atol=1e-10)
-    moments = bandits.Scaler.start(XS[0])
-    for x in XS:
+    moments = bandits.Scaler.start(XS[0], clip=3.0)
+    for x in XS[:20]:
+        expected = standardised(np.asarray(XS[:20]), 3.0)[int(moments.moments.count[0])]
+        np.testing.assert_allclose(moments.apply(x), expected, rtol=1e-8, atol=1e-10)
         moments = moments.observe(x)
-    np.testing.assert_allclose(moments.apply(XS), _white(XS), rtol=1e-8, atol=1e-10)
     both = bandits.Scaler.start(ROWS[0]).observe(ROWS[0]).observe(ROWS[1])
-    flat = ROWS[:2].reshape(-1, SIZE)
-    np.testing.assert_allclose(both.apply(flat), _white(flat), rtol=1e-8, atol=1e-10)
+    flat = bandits.Scaler.start(XS[0])
+    for row in ROWS[:2].reshape(-1, SIZE):
+        flat = flat.observe(row)
+    np.testing.assert_array_equal(both.moments.values, flat.moments.values)
+
+
+def test_rewards_in_other_units_lead_to_the_same_choices_and_an_absurd_one_to_few_others() -> None:
+    one, begin, _ = agent("arms", scale="online", units="online")
+    best = np.asarray(XS[:, 0] > 0).astype(int)
+
+    def play(change: Any) -> tuple[list[int], Any]:
+        belief, chosen, rng = begin, [], np.random.default_rng(0)
+        for step, x in enumerate(XS):
+            arm = int(one.decide(belief, x, step).arm)
+            reward = float(arm == best[step]) + 0.1 * rng.normal()
+            belief, info = one.update(belief, x, arm, change(reward, step))
+            assert bool(info.ok)
+            chosen.append(arm)
+        return chosen, belief
+
+    plain, belief = play(lambda reward, step: reward)
+    for factor, shift in [(0.01, 0.0), (100.0, 0.0), (1e5, -1e3)]:
+        other, there = play(lambda reward, step, f=factor, s=shift: f * reward + s)
+        assert other == plain
+        ours, theirs = one.expect(belief, XS[3]), one.expect(there, XS[3])
+        np.testing.assert_allclose(theirs.mean, factor * ours.mean + shift, rtol=1e-6, atol=1e-8 * factor)
+        np.testing.assert_allclose(theirs.sd, factor * ours.sd, rtol=1e-6)
+    _, there = play(lambda reward, step: 1e9 if step == 25 else reward)
+    assert np.isfinite(np.asarray(one.expect(there, XS[3]).mean)).all()
+    units, former = there.units, belief.units
+    assert float(units.scale) == float(former.scale) and float(units.location) == float(former.location)
+
+
+def test_the_first_rewards_wait_and_are_then_learned_in_their_order() -> None:
+    one, belief, _ = agent("arms", units="online")
+    raw, plain, _ = agent("arms")
+    rewards = np.random.default_rng(1).normal(3.0, 2.0, size=14)
+    for x, arm, reward in zip(XS[:14], PULLED, rewards.tolist(), strict=False):
+        belief, info = one.update(belief, x, int(arm), reward)
+    location, scale = rewards[:10].mean(), rewards[:10].std(ddof=1) / 0.4
+    for x, arm, reward in zip(XS[:14], PULLED, rewards.tolist(), strict=False):
+        plain, same = raw.update(plain, x, int(arm), (reward - location) / scale)
+    for mine, theirs in zip(jax.tree.leaves(belief.belief), jax.tree.leaves(plain.belief), strict=True):
+        np.testing.assert_allclose(mine, theirs, rtol=1e-8, atol=1e-10)
+    np.testing.assert_allclose(info.log_evidence, same.log_evidence - np.log(scale), rtol=1e-9)
+    early = agent("arms", units="online")[1]
+    waiting, info = one.update(early, XS[0], 1, 5.0)
+    assert waiting.units is not None and int(waiting.units.first.filled) == 1
+    assert bool(info.ok) and float(info.log_evidence) == 0.0
+    after, info = one.update(early, XS[0], 1, float("nan"))
+    assert not bool(info.ok) and after.units == early.units
 
 
 def test_draws_stay_inside_the_support() -> None:

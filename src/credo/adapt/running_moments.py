@@ -8,7 +8,7 @@ from __future__ import annotations
 import jax.numpy as jnp
 import numpy as np
 
-from credo.core.outlying import CLOSE, EARLY, FAR, STREAK, YOUNG, inliers
+from credo.core.outlying import ABSURD, CLOSE, EARLY, FAR, STREAK, YOUNG, inliers
 from credo.core.records import record
 from credo.core.trees import as_like
 from credo.core.types import Array, ArrayLike, DTypeLike
@@ -181,6 +181,15 @@ class RunningMoments:
     def gap(self, x: Array) -> Array:
         """How far entries are from the mean (D,)."""
         return (x - self.values[..., 1]) - self.values[..., 2]
+
+    def z(self, x: Array, clip: ArrayLike) -> Array:
+        """Entries in standard deviations from the mean, of a size of at most min(clip, sqrt(count)) (D,).
+
+        They are 0 while no spread is known, and beyond a hundred standard deviations they come near to 0.
+        """
+        limit, away = self.limit(clip), self.gap(x) / self.scale
+        near = jnp.minimum(1.0, (ABSURD / jnp.maximum(jnp.abs(away), ABSURD)) ** 2)
+        return jnp.where(self.known, jnp.clip(away, -limit, limit) * near, 0.0)
 
     def observe(self, x: Array) -> RunningMoments:
         """Take in one row. Entries that are missing, far, or of a size above `farthest`, leave the moments.

@@ -17,7 +17,6 @@ from credo.adapt.running_moments import RunningMoments, farthest
 from credo.adapt.warmup import Waiting, learn_scaled
 from credo.adapt.wrapper import Proposal, Wrapper
 from credo.core.errors import CredoError, require_integer, require_positive
-from credo.core.outlying import ABSURD
 from credo.core.records import record, replace, static_field
 from credo.core.trees import as_like, select
 from credo.core.types import Array, ArrayLike, Key, PyTree
@@ -320,9 +319,7 @@ def encode(scaling: Scaling[Any], x: PyTree, clip: ArrayLike) -> PyTree:
             f"x must be one row of {moments.count.shape[0]} inputs; got shape {jnp.shape(x)}.", field="x"
         )
     raw = as_like(x, moments.values)
-    limit, away = moments.limit(clip), moments.gap(raw) / moments.scale
-    near = jnp.minimum(1.0, (ABSURD / jnp.maximum(jnp.abs(away), ABSURD)) ** 2)
-    z = jnp.where(moments.known, jnp.clip(away, -limit, limit) * near, 0.0)
+    z = moments.z(raw, clip)
     here = jnp.abs(raw) <= farthest(raw.dtype)  # comparisons with NaN are false
     return jnp.where(here, jnp.where(moments.scaled, z, raw), 0.0)
 

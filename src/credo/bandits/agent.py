@@ -9,10 +9,12 @@ import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
 
+from credo.adapt.nested import floating
 from credo.bandits.choice import Choice
 from credo.bandits.designs import Design, DesignName, design_of, expect_arms
 from credo.bandits.policies import Policy, Thompson
 from credo.bandits.scaling import Scaler
+from credo.bandits.units import LearnedUnits, Row, learn_in_units
 from credo.core.errors import CredoError, require_choice, require_integer
 from credo.core.inputs import require_numbers
 from credo.core.keys import as_key
@@ -24,15 +26,18 @@ from credo.core.verbs import verb
 from credo.learners import Info, Learner
 from credo.learners.acceptance import seal
 from credo.learners.base import Belief, require_learner
-from credo.likelihoods import Expectation, Predictive
+from credo.likelihoods import Expectation, Predictive, Rescaled, RescaledExpectation
 
-__all__ = ["Agent", "AgentBelief"]
+__all__ = ["Agent", "AgentBelief", "UnitsName"]
 
 B = TypeVar("B", bound=Belief)
 """The kind of belief that the learner keeps."""
 
 ScaleName: TypeAlias = Literal["online"]
 """How inputs are scaled."""
+
+UnitsName: TypeAlias = Literal["online"]
+"""How the units of rewards are found."""
 
 
 @record
@@ -43,6 +48,7 @@ class AgentBelief(Generic[B]):
         belief: the belief of the learner, or the beliefs of the arms' learners.
         scaler: the running moments of the contexts, where they are standardised.
         t: how many steps have passed: the rewards that came, late or not.
+        units: what is known of the units of rewards, where they are learned in units of their own.
 
     Example:
         >>> import credo
@@ -55,6 +61,7 @@ class AgentBelief(Generic[B]):
     belief: B
     scaler: Scaler | None
     t: Array
+    units: LearnedUnits | None = None
 
 
 @record
@@ -64,28 +71,28 @@ class Rewards(Learner[AgentBelief[B]], Generic[B]):
     design: Learner[B]
     arms: int = static_field()
     clip: ArrayLike | None = None
+    units: UnitsName | None = static_field(default=None)
 
     def init(
         self, params: PyTree = None, *, var: PyTree = 1.0, context: PyTree = None, **others: PyTree
     ) -> AgentBelief[B]:
-        scaler = None
-        if self.clip is not None:
-            if context is None or not hasattr(context, "shape") or not context.shape:
-                raise CredoError(
-                    "context must be an example of a context, an array, where contexts are scaled online; "
-                    f"got {context!r}.",
-                    field="context",
-                )
-            scaler = replace(Scaler.start(context), clip=self.clip)
+        scales, shape = self.clip is not None, getattr(context, "shape", None)
+        if (scales and not shape) or (self.units is not None and shape is None):
+            what = "contexts are scaled" if scales else "rewards have units"
+            raise CredoError(
+                f"context must be an example of a context, an array, where {what} online; got {context!r}.",
+                field="context",
+            )
         inner = self.design.init(params, var=var, **others)
-        return AgentBelief(inner, scaler, jnp.zeros((), jnp.int32))
+        scaler = None if self.clip is None else replace(Scaler.start(context), clip=self.clip)
+        units = None if self.units is None else LearnedUnits.start(context, floating(inner))
+        return AgentBelief(inner, scaler, jnp.zeros((), jnp.int32), units)
 
-    def scaled(self, belief: AgentBelief[B], context: PyTree) -> tuple[Scaler | None, PyTree]:
-        """The scaler that has seen the context, and the context in its units."""
+    def scaled(self, belief: AgentBelief[B], context: PyTree) -> PyTree:
+        """The context in units of those before it; NaN where it is not finite, so that it is not learned."""
         if belief.scaler is None:
-            return None, context
-        scaler = belief.scaler.observe(context)
-        return scaler, scaler.apply(context)
+            return context
+        return jnp.where(all_finite(context), belief.scaler.apply(context), jnp.nan)
 
     def inputs_of(self, row: PyTree) -> PyTree:
         parts = jax.tree.leaves(self.design, is_leaf=lambda node: isinstance(node, Design))
@@ -103,37 +110,81 @@ class Rewards(Learner[AgentBelief[B]], Generic[B]):
         samples: int | None,
         key: Key | None,
     ) -> Predictive:
-        inputs = (self.scaled(belief, x[0])[1], x[1])
-        return self.design.predictive(belief.belief, inputs, method, samples, key)
+        inputs = (self.scaled(belief, x[0]), x[1])
+        return _own_units(belief, self.design.predictive(belief.belief, inputs, method, samples, key))
 
     def scaled_predictive(self, belief: AgentBelief[B], x: PyTree, scale: ArrayLike) -> Predictive:
-        return self.design.scaled_predictive(belief.belief, (self.scaled(belief, x[0])[1], x[1]), scale)
+        inputs = (self.scaled(belief, x[0]), x[1])
+        return _own_units(belief, self.design.scaled_predictive(belief.belief, inputs, scale))
 
     def measurement_update(
         self, belief: AgentBelief[B], x: PyTree, y: PyTree, weight: ArrayLike, key: Key | None
     ) -> tuple[AgentBelief[B], Info]:
         context, arm = x
-        scaler, inputs = self.scaled(belief, context)
+        scaler = None if belief.scaler is None else belief.scaler.observe(context)
+        inputs = self.scaled(belief, context)
         exists = (arm >= 0) & (arm < self.arms)
         reward = jnp.where(exists, jnp.asarray(y, jnp.result_type(float)), jnp.nan)
-        inner, info = self.design.measurement_update(
-            belief.belief, (inputs, jnp.clip(arm, 0, self.arms - 1)), reward, weight, key
-        )
+        place = jnp.clip(arm, 0, self.arms - 1)
+        inner, units, info = self._learn(belief, inputs, place, reward, weight, key)
         # A context that is not finite must not spoil the moments.
         sound = info.ok & all_finite(scaler)
         kept = None if belief.scaler is None else select(sound, scaler, belief.scaler)
-        return AgentBelief(inner, kept, belief.t), info
+        return AgentBelief(inner, kept, belief.t, units), info
+
+    def _learn(
+        self,
+        belief: AgentBelief[B],
+        inputs: PyTree,
+        arm: Array,
+        reward: Array,
+        weight: ArrayLike,
+        key: Key | None,
+    ) -> tuple[B, LearnedUnits | None, Info]:
+        """The belief inside after a reward, the units, and what the update reported."""
+        if belief.units is None:
+            inner, info = self.design.measurement_update(belief.belief, (inputs, arm), reward, weight, key)
+            return inner, None, info
+        kind = belief.units.known.dtype
+        here = jnp.isfinite(reward) & all_finite(inputs)
+
+        def learn(inner: B, row: Row) -> tuple[B, Info]:
+            return self.design.measurement_update(inner, (row.inputs, row.arm), row.reward, row.weight, key)
+
+        row = Row(inputs, arm, reward.astype(kind), jnp.where(here, weight, 0.0).astype(kind))
+        row = row._replace(reward=jnp.where(row.weight > 0, row.reward, jnp.nan))
+        inner, units, info = learn_in_units(learn, belief.belief, belief.units, row)
+        used = row.weight > 0
+        return inner, select(used & info.ok, units, belief.units), replace(info, ok=info.ok & here)
 
     def draws(self, belief: AgentBelief[B], key: Key, shape: tuple[int, ...]) -> PyTree:
         return self.design.draws(belief.belief, key, shape)
 
     def expectation(self, belief: AgentBelief[B], x: PyTree) -> Expectation:
-        return self.design.expectation(belief.belief, (self.scaled(belief, x[0])[1], x[1]))
+        law = self.design.expectation(belief.belief, (self.scaled(belief, x[0]), x[1]))
+        return (
+            law
+            if belief.units is None
+            else RescaledExpectation(law, belief.units.location, belief.units.scale)
+        )
 
     def expect_arms(self, belief: AgentBelief[B], context: PyTree) -> Expectation:
-        """The joint law of the expected rewards of all arms, at the next step."""
+        """The joint law of the expected rewards of all arms at the next step, in units in which they are
+        learned."""
         later = self.time_update(belief, None)
-        return expect_arms(self.design, later.belief, self.scaled(belief, context)[1])
+        return expect_arms(self.design, later.belief, self.scaled(belief, context))
+
+
+def _own_units(belief: AgentBelief[Any], predictive: Predictive) -> Predictive:
+    """A forecast of a reward in the reward's own units."""
+    units = belief.units
+    return predictive if units is None else Rescaled(predictive, units.location, units.scale)
+
+
+def _own_expectation(belief: AgentBelief[Any], law: Expectation) -> Expectation:
+    """The law of expected rewards in the reward's own units."""
+    units = belief.units
+    return law if units is None else RescaledExpectation(law, units.location, units.scale)
 
 
 @record
@@ -151,6 +202,9 @@ class Agent:
         scale: "online" standardises contexts by the running moments of those that were learned from; None
             takes them as they are.
         clip: where standardised contexts are cut off, in standard deviations.
+        units: "online" learns rewards in units that the first ten rewards say, which wait until then, so that
+            rewards in cents and in euros, or with something added, lead to the same choices. None learns
+            rewards as they come, for priors that are in the units of rewards.
 
     Raises:
         CredoError: a value is not allowed; the sentence names it.
@@ -176,6 +230,7 @@ class Agent:
     policy: Policy = Thompson()
     scale: ScaleName | None = static_field(default=None)
     clip: ArrayLike = 8.0
+    units: UnitsName | None = static_field(default=None)
 
     def __post_init__(self) -> None:
         if type(self.learner) is object or type(self.policy) is object:  # what JAX puts in place of a tree
@@ -185,11 +240,18 @@ class Agent:
         require_choice("design", self.design, ("arms", "outputs", "actions", "pairs"))
         if self.scale is not None:
             require_choice("scale", self.scale, ("online",))
+        if self.units is not None:
+            require_choice("units", self.units, ("online",))
         if not isinstance(self.policy, Policy):
             raise CredoError(
                 f"policy must be a policy of credo.bandits, such as Thompson(); got {self.policy!r}.",
                 field="policy",
             )
+
+    @property
+    def takes_example(self) -> bool:
+        """Whether `init` takes an example of a context."""
+        return self.scale is not None or self.units is not None
 
     @property
     def rewards(self) -> Rewards[Any]:
@@ -202,6 +264,7 @@ class Agent:
             design_of(self.design, self.learner, self.arms),
             self.arms,
             None if self.scale is None else self.clip,
+            self.units,
         )
 
     def init(self, params: PyTree = None, *, var: PyTree = 1.0, **others: PyTree) -> AgentBelief[Any]:
@@ -209,8 +272,8 @@ class Agent:
 
         Arguments:
             params, var: the prior mean and variance, as for the learner.
-            others: further arguments of the learner's `init`; and with `scale="online"`, `context`: an
-                example of a context, whose shape alone counts.
+            others: further arguments of the learner's `init`; and with `scale="online"` or `units="online"`,
+                `context`: an example of a context, whose shape alone counts.
 
         Returns:
             The belief.
@@ -298,7 +361,10 @@ class Agent:
 
 @verb
 def _expect(agent: Agent, belief: AgentBelief[Any], x: PyTree) -> Expectation:
-    return agent.rewards.expect_arms(belief, x)
+    law = agent.rewards.expect_arms(belief, x)
+    return (
+        law if belief.units is None else RescaledExpectation(law, belief.units.location, belief.units.scale)
+    )
 
 
 @verb
@@ -319,6 +385,8 @@ def _choose(
     share = mask.astype(pmf.dtype)
     pmf = jnp.where(jnp.all(jnp.isfinite(pmf)), pmf, share / jnp.sum(share))
     arm = draw(pmf, second)
+    if belief.units is not None:
+        mean, sd = belief.units.location + belief.units.scale * mean, belief.units.scale * sd
     return Choice(arm, pmf[arm], pmf, mean, sd)
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from credo.adapt import Each, Experts
-from credo.bandits.agent import Agent, AgentBelief
+from credo.bandits.agent import Agent, AgentBelief, UnitsName
 from credo.bandits.designs import ArmsDesign, DesignName
 from credo.bandits.policies import UCB, Policy
 from credo.core.errors import require_choice, require_integer
@@ -62,7 +62,9 @@ class DefaultAgent:
             key: a key, for agents that draw their prior mean.
         """
         example = np.zeros(self.inputs, np.float32)
-        options = {} if self.agent.scale is None else {"context": example}
+        if self.agent.design == "actions":
+            example = np.zeros((self.agent.arms, self.inputs), np.float32)
+        options = {"context": example} if self.agent.takes_example else {}
         return self.agent.init(self.params(as_key(key)), var=self.var, **options)
 
 
@@ -73,16 +75,18 @@ def default_agent(
     design: DesignName = "outputs",
     policy: Policy | None = None,
     scale: bool = True,
+    units: UnitsName | None = "online",
     key: Key = 0,
 ) -> DefaultAgent:
-    """An agent that needs no settings, for rewards of the order of 1 and contexts of numbers.
+    """An agent that needs no settings, for rewards in any units and contexts of numbers.
 
     The reward of each arm is a linear function of the inputs plus 200 random waves, with a full covariance.
     Two such learners, with a small and a large prior variance, are weighed by how they predicted the rewards
     so far, and the better one may change (`Experts`): the small prior learns noisy rewards sooner, and the
     large one goes on to explore where rewards are rare and large. With more than 150 inputs, as in images,
     one learner of 400 random rectified features takes their place. The policy is `UCB(0.7)`. Nothing is tuned
-    to a data set; the settings were chosen on other seeds of statlog, covertype, MNIST and the wheel.
+    to a data set; the settings were chosen on other seeds of statlog, covertype, MNIST and the wheel, with
+    rewards as they come.
 
     Arguments:
         arms: the number K of arms.
@@ -91,6 +95,9 @@ def default_agent(
         policy: the policy; None for the default, whose propensities are 0 and 1. Where the log is to be
             evaluated for other policies, choose `Thompson(floor=0.01)`.
         scale: whether contexts are standardised as they come. Leave it out for images.
+        units: "online" lets the first ten rewards say in which units rewards are; see `Agent`. None is for
+            rewards that are known to be of the order of 1. It explores more where a rare reward may be fifty
+            times as large as the others, which "online" takes for one that is eight times their spread.
         key: the key that draws the random features.
 
     Returns:
@@ -117,6 +124,7 @@ def default_agent(
         "actions" if design == "actions" else "pairs",
         UCB(0.7) if policy is None else policy,
         "online" if scale else None,
+        units=units,
     )
     start = net.init()
     return DefaultAgent(agent, lambda _: start, Each(list(variances)), inputs)

@@ -174,7 +174,7 @@ def _play(
         world = environment.start(jax.random.fold_in(key, _WORLD))
         prior = params if draw is None else draw(jax.random.fold_in(key, _PARAMS))
         x = environment.context(world).x
-        scaled = {} if agent.scale is None else {"context": x}
+        scaled = {"context": x} if agent.takes_example else {}
         belief = agent.init(prior, var=var, **scaled, **options)
         blank = jnp.zeros(BINS)
         waiting = None if delay == 0 else _waiting(x, delay)

@@ -1,11 +1,14 @@
-"""Inputs in units of what has been seen: running means and standard deviations."""
+"""Contexts in units of what has been seen: each is standardised by those before it."""
 
 from __future__ import annotations
 
+from typing import Any
+
+import jax
 import jax.numpy as jnp
 
+from credo.adapt import RunningMoments
 from credo.core.records import record
-from credo.core.trees import as_like
 from credo.core.types import Array, ArrayLike, PyTree
 
 __all__ = ["Scaler"]
@@ -13,27 +16,23 @@ __all__ = ["Scaler"]
 
 @record
 class Scaler:
-    """The running mean and spread of inputs, by which later inputs are standardised.
+    """The running moments of contexts, by which later contexts are standardised.
 
-    The moments are those of Welford (1962), which do not cancel. An input that never moved is only centred.
+    They are `credo.adapt.RunningMoments`, which no single value can ruin.
 
     Attributes:
-        mean: the mean of each input (d,).
-        squares: the sum of squared deviations from the mean (d,).
-        count: how many rows were seen.
+        moments: the moments of each input (d,).
         clip: standardised inputs are cut off at plus and minus this many standard deviations.
 
     Example:
         >>> scaler = Scaler.start(jnp.zeros(1))
-        >>> for value in (1.0, 3.0):
+        >>> for value in (10.0, 20.0, 30.0):
         ...     scaler = scaler.observe(jnp.array([value]))
-        >>> scaler.apply(jnp.array([3.0])).tolist()
-        [1.0]
+        >>> scaler.apply(jnp.array([35.0])).tolist()
+        [1.5]
     """
 
-    mean: Array
-    squares: Array
-    count: Array
+    moments: RunningMoments
     clip: ArrayLike = 8.0
 
     @staticmethod
@@ -44,31 +43,37 @@ class Scaler:
             like: one row of inputs (d,), or several (K, d); its values do not count.
             clip: see above.
         """
-        size = jnp.shape(like)[-1]
         kind = jnp.asarray(like).dtype
         kind = kind if jnp.issubdtype(kind, jnp.floating) else jnp.result_type(float)
-        return Scaler(jnp.zeros(size, kind), jnp.zeros(size, kind), jnp.zeros((), kind), clip)
+        return Scaler(RunningMoments.empty(jnp.shape(like)[-1:], kind), clip)
+
+    @classmethod
+    def of_former(cls, fields: dict[str, Any]) -> Scaler:
+        """The scaler of a file of before version 0.2, which holds mean, squares, count and clip."""
+        mean, count = jnp.asarray(fields["mean"]), fields["count"]
+        start = RunningMoments.empty(mean.shape, mean.dtype)
+        var = fields["squares"] / jnp.maximum(count, 1)
+        columns = (jnp.broadcast_to(count, mean.shape), mean, jnp.zeros_like(mean), var)
+        values = start.values.at[..., :4].set(jnp.stack(columns, axis=-1))
+        return cls(RunningMoments(values), fields["clip"])
+
+    @property
+    def mean(self) -> Array:
+        """The mean of each input (d,)."""
+        return self.moments.mean
 
     def observe(self, x: PyTree) -> Scaler:
-        """The scaler after one row (d,), or after several (K, d)."""
-        rows = jnp.atleast_2d(jnp.asarray(x, self.mean.dtype))
-        size = rows.shape[0]
-        count = self.count + size
-        centre = jnp.sum(rows, axis=0) / size
-        inside = jnp.sum((rows - centre[None, :]) ** 2, axis=0)
-        gap = centre - self.mean
-        mean = self.mean + gap * (size / count)
-        squares = self.squares + inside + gap**2 * (self.count * size / count)
-        return Scaler(mean, squares, count, self.clip)
+        """The scaler after one row (d,), or after several (K, d), one after the other."""
+        rows = jnp.atleast_2d(jnp.asarray(x, self.moments.values.dtype))
+        if rows.shape[0] == 1:
+            return Scaler(self.moments.observe(rows[0]), self.clip)
+        last, _ = jax.lax.scan(lambda moments, row: (moments.observe(row), None), self.moments, rows)
+        return Scaler(last, self.clip)
 
     def apply(self, x: PyTree) -> Array:
-        """Standardised inputs, of the shape of x."""
-        rows = jnp.asarray(x, self.mean.dtype)
-        var = self.squares / jnp.maximum(self.count, 1.0)
-        # A spread that is the rounding of the mean is none.
-        floor = (1e-5 * jnp.abs(self.mean)) ** 2
-        sd = jnp.sqrt(jnp.where(var > floor, var, 1.0))
-        shape = (1,) * (rows.ndim - 1) + self.mean.shape
-        scaled = (rows - self.mean.reshape(shape)) / sd.reshape(shape)
-        clip = as_like(self.clip, scaled)
-        return jnp.clip(scaled, -clip, clip)
+        """Standardised inputs, of the shape of x; 0 where no spread is known."""
+        rows = jnp.asarray(x, self.moments.values.dtype)
+        if rows.ndim == 1:
+            return self.moments.z(rows, self.clip)
+        z: Array = jax.vmap(lambda row: self.moments.z(row, self.clip))(rows)
+        return z

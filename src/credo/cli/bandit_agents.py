@@ -18,6 +18,7 @@ from credo.bandits import (
     Uniform,
     default_agent,
 )
+from credo.bandits.agent import UnitsName
 from credo.bandits.environments import ContextDesign
 from credo.beliefs import InverseGamma
 from credo.core.errors import CredoError, require_choice
@@ -54,6 +55,7 @@ class Problem(NamedTuple):
         binary: whether rewards are 0 or 1.
         design: "actions" where a context has a row for every arm.
         scale: whether contexts are to be standardised.
+        units: "online" where the units of rewards are not known; None where they are of the order of 1.
     """
 
     arms: int
@@ -61,6 +63,7 @@ class Problem(NamedTuple):
     binary: bool
     design: ContextDesign = "outputs"
     scale: bool = True
+    units: UnitsName | None = None
 
 
 class Prepared(NamedTuple):
@@ -136,7 +139,12 @@ def prepare(name: str, problem: Problem, policy: Policy | None) -> Prepared:
         )
     if name == "default":
         start = default_agent(
-            problem.arms, problem.inputs, design=problem.design, policy=policy, scale=problem.scale
+            problem.arms,
+            problem.inputs,
+            design=problem.design,
+            policy=policy,
+            scale=problem.scale,
+            units=problem.units,
         )
         words = "random features of the inputs, with priors weighed by how they predict"
         return Prepared(start.agent, start.params, start.var, words)
@@ -175,13 +183,17 @@ def _of_contexts(name: str, problem: Problem, policy: Policy | None) -> Prepared
     if name == "linear" and (own or inputs <= FULL_INPUTS):
         line = Linear()
         learner = extended_kalman(Model(line, noise))
-        agent = Agent(learner, arms, "actions" if own else "arms", policy or Thompson(), scale)
+        agent = Agent(
+            learner, arms, "actions" if own else "arms", policy or Thompson(), scale, units=problem.units
+        )
         words = "a linear regression" + ("" if own else " of each arm")
         return Prepared(agent, line.init(0, (inputs,)), NOISE_VAR, f"{words}, with all covariances")
     outputs = 1 if own else arms
     net = Linear(outputs=outputs) if name == "linear" else MLP(outputs=outputs, hidden=(HIDDEN,))
     learner = bong(Model(net, noise), LowRank(RANK))
-    agent = Agent(learner, arms, "actions" if own else "outputs", policy or Thompson(), scale)
+    agent = Agent(
+        learner, arms, "actions" if own else "outputs", policy or Thompson(), scale, units=problem.units
+    )
     words = "a linear model" if name == "linear" else f"a network with {HIDDEN} hidden units"
 
     def params(key: Array) -> PyTree:

@@ -170,13 +170,15 @@ class _Service:
         scale = not isinstance(context, Mapping)  # contexts by name are standardised by their encoder
         names = self.names or []
         ready = prepare(
-            words.agent or "default", Problem(len(names), inputs, binary=True, scale=scale), self.policy
+            words.agent or "default",
+            Problem(len(names), inputs, binary=True, scale=scale, units="online"),
+            self.policy,
         )
         seed = words.seed or 0
         params = ready.params
         if inspect.isfunction(params):
             params = params(jax.random.key(seed))
-        options = None if ready.agent.scale is None else {"context": np.zeros(inputs or 0, np.float32)}
+        options = {"context": np.zeros(inputs or 0, np.float32)} if ready.agent.takes_example else None
         bandit = Bandit(
             ready.agent,
             arms=names,

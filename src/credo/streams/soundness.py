@@ -142,6 +142,10 @@ def _expected(learner: Learner[Any], belief: PyTree) -> tuple[PyTree, int] | Non
     for part in _records(belief, object):
         if type(part).__name__ == "Scaler":
             more["context"] = np.zeros(np.shape(part.mean), part.mean.dtype)
+        if type(part).__name__ == "FirstRewards":
+            more["context"] = jax.tree.map(
+                lambda leaf: np.zeros(np.shape(leaf)[1:], leaf.dtype), part.context
+            )
         if type(part).__name__ == "Scaling":
             if part.inputs is not None:
                 more["size"] = np.shape(part.inputs.values)[-2]

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any, TypeVar
 
 import numpy as np
 
+from credo.core.errors import FormatError
 from credo.core.outlying import ABSURD, CLOSE, EARLY, FAR, STREAK, YOUNG
 
 __all__ = ["ColumnMoments", "entry_by_entry", "far_from", "known_spread"]
@@ -138,12 +140,23 @@ class ColumnMoments:
         self.s1 += heavy
         self.s2 += heavy * away
 
-    def centred(self) -> None:
-        """Take the sums about the mean, so that they lose no digits."""
-        if self.total > 0:
-            shift = self.s1 / self.total
-            self.s2 = max(self.s2 - self.s1 * shift, 0.0)
-            self.centre, self.s1 = self.centre + shift, 0.0
+    def state(self) -> list[float | None]:
+        """The state as JSON data, from which `restore` goes on bit by bit."""
+        centre = None if math.isnan(self.centre) else self.centre
+        return [self.count, centre, self.s1, self.s2, self.total, *self.streak, self.restarts]
+
+    @classmethod
+    def restore(cls, state: Sequence[float | None]) -> ColumnMoments:
+        """The column that `state` described.
+
+        Raises:
+            FormatError: the state is not what `state` gave.
+        """
+        numbers = [math.nan if number is None else float(number) for number in state]
+        if len(numbers) != 9 or numbers[0] < 0 or not numbers[3] >= 0 or not numbers[4] >= 0:
+            raise FormatError(f"saved moments must be a count, a centre, sums and a streak; got {state!r}.")
+        count, centre, s1, s2, total, length, about, around, restarts = numbers
+        return cls(int(count), centre, s1, s2, total, (length, about, around), int(restarts))
 
 
 def entry_by_entry(

@@ -21,7 +21,7 @@ def test_numbers_are_standardised_by_those_before_them() -> None:
             assert x[1] == pytest.approx(np.clip(z, -np.sqrt(step), np.sqrt(step)), rel=1e-12)
         else:
             assert x[1] == 0.0
-    assert encoder.encode({"age": 1e9}, learn=False)[1] == pytest.approx(np.sqrt(50))
+    assert 0 < encoder.encode({"age": 1e9}, learn=False)[1] < 1e-9  # absurd, and as good as missing
     flat = FeatureEncoder(Features(slots=4))
     assert [flat.encode({"a": 3.0})[1] for _ in range(5)] == [0.0] * 5
 

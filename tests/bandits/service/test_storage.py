@@ -151,3 +151,18 @@ def test_a_failed_save_leaves_the_older_file(tmp_path: pathlib.Path) -> None:
             coins(seed=1).save(blocked / "b.credo")
     assert path.read_bytes() == before and os.listdir(tmp_path).count("b.credo") == 1
     assert bandits.Bandit.load(path, COINS).decide() == coins().decide()
+
+
+def test_a_bandit_of_an_earlier_version_goes_on() -> None:
+    """Its moments were kept in another form; what it expects is what the version expected that saved it."""
+    path = pathlib.Path(__file__).parent / "data" / "named_contexts.credo"
+    bandit = bandits.Bandit.load(path)
+    expected = [
+        [0.14092819392681122, 1.0558996200561523, 0.009536374360322952],
+        [0.1298244148492813, 1.052964210510254, 0.009536374360322952],
+        [0.11922388523817062, 1.0501617193222046, 0.009536374360322952],
+    ]
+    for age, means in zip((30.0, 31.0, 32.0), expected, strict=True):
+        decision = bandit.decide({"age": age, "device": "web"})
+        np.testing.assert_allclose([decision.mean[name] for name in "abc"], means, rtol=0.05, atol=5e-3)
+        assert decision.arm == "b" and bandit.reward(decision.id, 1.0)

@@ -40,8 +40,8 @@ Build: TypeAlias = Callable[[int, int], Player]
 
 
 def default(arms: int, inputs: int, scale: bool = True) -> Player:
-    """The default agent, as it comes."""
-    start = default_agent(arms, inputs, scale=scale)
+    """The default agent, for rewards of the order of 1, as those of all these worlds are."""
+    start = default_agent(arms, inputs, scale=scale, units=None)
     return Player(start.agent, start.params, start.var)
 
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from credo.core.errors import CredoError, FormatError, require_integer, require_positive
 from credo.core.records import record, static_field
+from credo.tables.column_moments import ColumnMoments
 
 __all__ = ["Encoding", "FeatureEncoder", "Features"]
 
@@ -19,9 +20,6 @@ Encoding: TypeAlias = dict[str, Any]
 _LARGEST = 10**300
 """Larger whole numbers count as infinite."""
 
-_SPREAD = 1e-12
-"""A spread below this share of the mean's size is rounding error and counts as none."""
-
 
 @record
 class Features:
@@ -29,7 +27,8 @@ class Features:
 
     A name takes free places of the vector when it is first seen. A number takes one, where it stands in
     standard deviations from the mean of the contexts before it, cut off at min(clip, sqrt(contexts before)),
-    and 0 until two different values were seen. A truth value is 1 or -1. A text takes two: one for its
+    and 0 until two different values were seen; an absurd one counts as missing, and none can ruin the moments
+    (`credo.tables.Moments`). A truth value is 1 or -1. A text takes two: one for its
     value, and one for other values; each further value takes one more, until `categories` of them or the
     places are used up. A list of numbers takes one a number. What is missing (None, NaN, or left out) is 0,
     and the first place is 1 where anything that was seen before is missing.
@@ -63,29 +62,12 @@ class Features:
 
 
 class _Number:
-    """The place of a number, and the mean and squared deviations of what was seen (Welford 1962)."""
+    """The place of a number, and the moments of what was seen."""
 
-    __slots__ = ("count", "mean", "slot", "squares")
+    __slots__ = ("moments", "slot")
 
-    def __init__(self, slot: int, count: int = 0, mean: float = 0.0, squares: float = 0.0) -> None:
-        self.slot, self.count, self.mean, self.squares = slot, count, mean, squares
-
-    def standardise(self, value: float, clip: float) -> float:
-        """The value in standard deviations from the mean of what was seen before."""
-        if self.count < 2:
-            return 0.0
-        sd = math.sqrt(self.squares / (self.count - 1))
-        if not sd > _SPREAD * abs(self.mean):
-            return 0.0
-        limit = min(clip, math.sqrt(self.count))
-        return min(max((value - self.mean) / sd, -limit), limit)
-
-    def observe(self, value: float) -> None:
-        """Take a value in."""
-        self.count += 1
-        gap = value - self.mean
-        self.mean += gap / self.count
-        self.squares += gap * (value - self.mean)
+    def __init__(self, slot: int, moments: ColumnMoments | None = None) -> None:
+        self.slot, self.moments = slot, moments or ColumnMoments()
 
 
 class _Text:
@@ -158,9 +140,9 @@ class FeatureEncoder:
             elif isinstance(value, bool) or not self.features.standardise:
                 vector[entry.slot] = 2.0 * value - 1.0 if isinstance(value, bool) else value
             else:
-                vector[entry.slot] = entry.standardise(value, self.features.clip)
+                vector[entry.slot] = entry.moments.z(value, self.features.clip)
                 if learn:
-                    entry.observe(value)
+                    entry.moments.observe(value)
         vector[0] = float(found < len(self._known))
         return vector
 
@@ -244,7 +226,7 @@ class FeatureEncoder:
         known: dict[str, list[Any]] = {}
         for name, entry in self._known.items():
             if isinstance(entry, _Number):
-                known[name] = [entry.slot, entry.count, entry.mean, entry.squares]
+                known[name] = [entry.slot, entry.moments.state()]
             else:
                 known[name] = [entry.other, entry.slots]
         settings = {name: getattr(self.features, name) for name in Features.__dataclass_fields__}
@@ -259,14 +241,19 @@ class FeatureEncoder:
         """
         encoder = cls(Features(**saved["settings"]), what)
         taken = {0}
-        for name, parts in saved["known"].items():
-            if len(parts) == 2:
-                encoder._known[name] = _Text(int(parts[0]), {str(v): int(s) for v, s in parts[1].items()})
-                taken |= {int(parts[0]), *map(int, parts[1].values())}
+        for name, (place, *parts) in saved["known"].items():
+            if len(parts) == 1 and isinstance(parts[0], dict):
+                slots = {str(value): int(slot) for value, slot in parts[0].items()}
+                encoder._known[name] = _Text(int(place), slots)
+                taken |= {int(place), *slots.values()}
+                continue
+            if len(parts) == 3:  # files of before version 0.2 hold the count, the mean and the sum of squares
+                count, mean, squares = parts
+                moments = ColumnMoments(int(count), float(mean), 0.0, float(squares))
             else:
-                slot, count, mean, squares = parts
-                encoder._known[name] = _Number(int(slot), int(count), float(mean), float(squares))
-                taken.add(int(slot))
+                moments = ColumnMoments.restore(parts[0])
+            encoder._known[name] = _Number(int(place), moments)
+            taken.add(int(place))
         encoder._used = int(saved["used"])
         if taken != set(range(encoder._used)) or encoder._used > encoder.size:
             raise FormatError(f"the places of a saved {what} must be 0 to {encoder._used - 1}.", field=what)

@@ -110,7 +110,7 @@ def _first_belief(
         if len(models) == 1 and isinstance(models[0].apply, LAYERED):
             params = models[0].apply.init(jax.random.key(seed), (size,))
     more = dict(options or {})
-    if agent.scale is not None and "context" not in more:
+    if agent.takes_example and "context" not in more:
         more["context"] = np.zeros((agent.arms, size) if agent.design == "actions" else size, np.float32)
     return agent.init(params, var=var, **more)
 

@@ -12,6 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from credo.bandits.agent import Agent, AgentBelief
+from credo.bandits.scaling import Scaler
 from credo.bandits.service.arms import Arms
 from credo.bandits.service.decision import RewardStatus
 from credo.bandits.service.engine import Clock, Engine, OnMissing, Service, State
@@ -184,7 +185,15 @@ def _prior(belief: AgentBelief[Any], arrays: dict[str, np.ndarray]) -> AgentBeli
     leaves, structure = jax.tree.flatten(belief)
     if "prior/0" not in arrays:
         return None
-    stored = [arrays[f"prior/{number}"] for number in range(len(leaves))]
+    if belief.scaler is not None and f"prior/{len(leaves) + 1}" in arrays:
+        # of before version 0.2: behind the learner's belief lie mean, squares, count and clip of the contexts
+        inner = len(jax.tree.leaves(belief.belief))
+        start = Scaler.start(belief.scaler.mean, arrays[f"prior/{inner + 3}"])
+        contexts = [np.asarray(leaf) for leaf in jax.tree.leaves(start)]
+        former = [arrays[f"prior/{number}"] for number in (*range(inner), inner + 4)]
+        stored = [*former[:inner], *contexts, former[inner]]
+    else:
+        stored = [arrays[f"prior/{number}"] for number in range(len(leaves))]
     if any(np.shape(one) != np.shape(leaf) for one, leaf in zip(stored, leaves, strict=True)):
         raise FormatError("prior must have the shapes of the belief.", field="prior")
     pairs = zip(stored, leaves, strict=True)

@@ -1,0 +1,177 @@
+"""The units of rewards: what the first rewards say, so that no prior depends on euros or cents."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from credo.adapt import RunningMoments
+from credo.core.outlying import FAR
+from credo.core.records import record, replace
+from credo.core.trees import select
+from credo.core.types import Array, ArrayLike, DTypeLike, PyTree
+from credo.learners import Info
+
+__all__ = ["REWARD_SD", "LearnedUnits", "Row", "learn_in_units"]
+
+REWARD_SD = 0.4
+"""The standard deviation of the first rewards in the units in which rewards are learned. That of rewards of 0
+and 1 is about this, and for them the priors and the noise of the default agent were chosen."""
+
+WARMUP = 10
+"""How many rewards say what their units are."""
+
+
+class Row(NamedTuple):
+    """A reward to be learned: the context as the design takes it, the arm, the reward and its weight."""
+
+    inputs: PyTree
+    arm: Array
+    reward: Array
+    weight: Array
+
+
+@record
+class FirstRewards:
+    """The first rewards, which wait until their units are known.
+
+    Attributes:
+        context: their contexts, leaves (W, ...).
+        rows: arm, reward and weight of each (W, 3); the weight is 0 where none waits.
+    """
+
+    context: PyTree
+    rows: Array
+
+    @staticmethod
+    def empty(context: PyTree, dtype: DTypeLike) -> FirstRewards:
+        """Room for rewards of contexts like this one."""
+        blank = jax.tree.map(lambda leaf: jnp.zeros((WARMUP, *jnp.shape(leaf)), dtype), context)
+        return FirstRewards(blank, jnp.zeros((WARMUP, 3), dtype))
+
+    @property
+    def filled(self) -> Array:
+        """How many rewards wait."""
+        return jnp.sum(self.rows[:, 2] > 0, dtype=jnp.int32)
+
+    def keep(self, row: Row) -> FirstRewards:
+        """The rewards with one more; where there is no room, the oldest goes."""
+        kind = self.rows.dtype
+        full = self.filled == WARMUP
+        place = jnp.minimum(self.filled, WARMUP - 1)
+
+        def put(leaves: Array, leaf: ArrayLike) -> Array:
+            room = jnp.where(full, jnp.roll(leaves, -1, axis=0), leaves)
+            return room.at[place].set(jnp.asarray(leaf, kind))
+
+        own = jnp.stack([part.astype(kind) for part in (row.arm, row.reward, row.weight)])
+        return FirstRewards(jax.tree.map(put, self.context, row.inputs), put(self.rows, own))
+
+    def at(self, place: Array) -> Row:
+        """One of the rewards."""
+        arm, reward, weight = self.rows[place]
+        context = jax.tree.map(lambda leaf: leaf[place], self.context)
+        return Row(context, arm.astype(jnp.int32), reward, weight)
+
+
+@record
+class LearnedUnits:
+    """What is known of the units of rewards: the location and the scale of z = (reward - location) / scale.
+
+    The scale is the standard deviation of the first ten rewards (more, while all are alike), divided by
+    `REWARD_SD`, and the location their mean. Then both stay, since an agent that improves must not move the
+    zero of what it learned. They begin again where ten rewards in a row are far from all others, which are
+    other units for good (`credo.adapt.RunningMoments`).
+
+    Attributes:
+        moments: the running moments of the rewards.
+        known: the location and the scale (2,); the scale is 0 until they are known.
+        first: the first rewards.
+    """
+
+    moments: RunningMoments
+    known: Array
+    first: FirstRewards
+
+    @staticmethod
+    def start(context: PyTree, dtype: DTypeLike) -> LearnedUnits:
+        """Nothing is known, and contexts are like this one."""
+        moments = RunningMoments.empty((), dtype)
+        return LearnedUnits(moments, jnp.zeros(2, dtype), FirstRewards.empty(context, dtype))
+
+    @property
+    def location(self) -> Array:
+        """The reward that is 0 in these units; the mean so far until they are known."""
+        return jnp.where(self.known[1] > 0, self.known[0], self.moments.mean)
+
+    @property
+    def scale(self) -> Array:
+        """The size of a unit; until it is known that of the spread so far, or 1."""
+        so_far = jnp.where(self.moments.known, self.moments.sd / REWARD_SD, 1.0)
+        return jnp.where(self.known[1] > 0, self.known[1], so_far)
+
+    def observe(self, row: Row) -> tuple[LearnedUnits, Array]:
+        """The units after a reward, and whether they are known for the first time."""
+        moments = self.moments.observe(row.reward)
+        ready, again = self.known[1] > 0, moments.restarts > self.moments.restarts
+        now = ~ready & (moments.count >= WARMUP) & moments.known
+        fresh = jnp.stack([moments.mean, moments.sd / REWARD_SD])
+        known = jnp.where(now | (ready & again), fresh, self.known)
+        first = select(ready | now, self.first, self.first.keep(row))
+        return LearnedUnits(moments, known, first), now
+
+    def emptied(self, now: Array) -> LearnedUnits:
+        """The units without first rewards, where these were learned now."""
+        return replace(self, first=replace(self.first, rows=jnp.where(now, 0.0, self.first.rows)))
+
+
+def learn_in_units(
+    learn: Callable[[Any, Row], tuple[Any, Info]], belief: Any, units: LearnedUnits, row: Row
+) -> tuple[Any, LearnedUnits, Info]:
+    """Learn a reward in its units, or let it wait; where it makes the units known, learn all that waited.
+
+    Arguments:
+        learn: learns a reward in these units.
+        belief: what it learns with.
+        units: what is known of the units.
+        row: the reward. One beyond eight standard deviations is learned as eight, and with its full weight:
+            a reward that is rare and large is what an agent looks for.
+
+    Returns:
+        The belief, the units, and what the last update reported, in the reward's own units. A reward that
+        waits reports no evidence.
+    """
+    after, now = units.observe(row)
+    location, scale = after.location, after.scale
+    ready = after.known[1] > 0
+    waiting = units.first.filled
+    trips = jnp.where(now, waiting + 1, ready.astype(jnp.int32))
+
+    def trip(state: tuple[Array, Any, Info]) -> tuple[Array, Any, Info]:
+        number, inner, _ = state
+        old = now & (number < waiting)
+        early = units.first.at(jnp.minimum(number, WARMUP - 1))
+        one: Row = select(old, _alike(early, row), row)
+        away = (one.reward - location) / scale
+        most = FAR * REWARD_SD
+        share = (most / jnp.maximum(jnp.abs(away), most)) ** 2
+        learned, info = learn(
+            inner, one._replace(reward=jnp.clip(away, -most, most), weight=one.weight * share)
+        )
+        return number + 1, _alike(learned, inner), _alike(info, blank)
+
+    belief = jax.tree.map(jnp.asarray, belief)
+    shapes = jax.eval_shape(lambda inner: learn(inner, row)[1], belief)
+    blank: Info = jax.tree.map(lambda like: jnp.zeros(like.shape, like.dtype), shapes)
+    start = (jnp.zeros((), jnp.int32), belief, replace(blank, ok=jnp.asarray(True)))
+    _, belief, info = jax.lax.while_loop(lambda state: state[0] < trips, trip, start)
+    evidence = jnp.where(trips > 0, info.log_evidence - jnp.log(scale).astype(info.log_evidence.dtype), 0.0)
+    return belief, after.emptied(now), replace(info, log_evidence=evidence)
+
+
+def _alike(tree: Any, like: Any) -> Any:
+    """The tree with the dtypes of another."""
+    return jax.tree.map(lambda leaf, other: jnp.asarray(leaf, jnp.asarray(other).dtype), tree, like)
