@@ -155,12 +155,8 @@ def learn_in_units(
         old = now & (number < waiting)
         early = units.first.at(jnp.minimum(number, WARMUP - 1))
         one: Row = select(old, _alike(early, row), row)
-        away = (one.reward - location) / scale
-        most = FAR * REWARD_SD
-        share = (most / jnp.maximum(jnp.abs(away), most)) ** 2
-        learned, info = learn(
-            inner, one._replace(reward=jnp.clip(away, -most, most), weight=one.weight * share)
-        )
+        away = jnp.clip((one.reward - location) / scale, -FAR * REWARD_SD, FAR * REWARD_SD)
+        learned, info = learn(inner, one._replace(reward=away))
         return number + 1, _alike(learned, inner), _alike(info, blank)
 
     belief = jax.tree.map(jnp.asarray, belief)

@@ -86,7 +86,7 @@ def forecast_blocks(
     for block in blocks:
         for start in range(0, len(block), chunk):
             x = block.x[start : start + chunk]
-            parts.append(forecast_rows(learner, belief, pad(x, chunk), probabilities))
+            parts.append(forecast_rows(learner, belief, pad(x, chunk), np.int32(len(x)), probabilities))
             sizes.append(len(x))
     if not parts:
         return Forecasts(lines, classes)

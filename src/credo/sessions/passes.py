@@ -140,27 +140,33 @@ def of_classes(scores: Scores, known: int | None) -> Scores:
 
 @verb
 def forecast_rows(
-    learner: SessionLearner, belief: Belief, xs: np.ndarray, levels: np.ndarray | None
+    learner: SessionLearner, belief: Belief, xs: np.ndarray, count: np.int32, levels: np.ndarray | None
 ) -> tuple[Array, ...]:
-    """Forecast N rows without learning from them.
+    """Forecast the first rows of a chunk without learning from them, one by one: a row costs a row.
 
     Arguments:
         learner, belief: the learner that forecasts, and its belief.
         xs: the rows (N, ...).
+        count: how many of them are real, which come first.
         levels: the probabilities of the quantiles (L,) of a regression; None for classes.
 
     Returns:
         Class probabilities (N, C); or mean (N,), standard deviation (N,) and quantiles (N, L).
     """
 
-    def one(x: Array) -> tuple[Array, ...]:
-        predictive = learner.forecast(belief, x)
+    def one(row: Array) -> tuple[Array, ...]:
+        predictive = learner.forecast(belief, jnp.asarray(xs)[row])
         if levels is None:
             return (predictive.probs,)
         return predictive.mean, predictive.sd, predictive.quantile(levels)
 
-    rows: tuple[Array, ...] = jax.lax.map(one, xs, batch_size=16)
-    return rows
+    def write(row: Array, answers: tuple[Array, ...]) -> tuple[Array, ...]:
+        return tuple(rows.at[row].set(answer) for rows, answer in zip(answers, one(row), strict=True))
+
+    kinds = jax.eval_shape(one, jnp.zeros((), jnp.int32))
+    blank = tuple(jnp.zeros((len(xs), *kind.shape), kind.dtype) for kind in kinds)
+    answers: tuple[Array, ...] = jax.lax.fori_loop(0, jnp.asarray(count, jnp.int32), write, blank)
+    return answers
 
 
 @verb(static=("compare",))
