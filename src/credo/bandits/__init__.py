@@ -40,7 +40,7 @@ from credo.bandits.environments import (
     every_arm,
     load,
 )
-from credo.bandits.estimators import (
+from credo.bandits.evaluation import (
     ESTIMATORS,
     INTERVALS,
     AgentPolicy,

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from credo.bandits.estimators.evidence import Evidence
-from credo.bandits.estimators.terms import EstimatorName
+from credo.bandits.evaluation.evidence import Evidence
+from credo.bandits.evaluation.terms import EstimatorName
 from credo.bandits.logs import Log
 from credo.core.errors import DataError
 
@@ -76,7 +76,7 @@ def require_overlap(evidence: Evidence) -> None:
         DataError: all weights are 0.
 
     Example:
-        >>> from credo.bandits.estimators.evidence import gather
+        >>> from credo.bandits.evaluation.evidence import gather
         >>> require_overlap(gather(Log(("a", "b"), [0, 0], [1.0, 0.0], [0.5, 0.5]), "a"))
     """
     if not (evidence.weights > 0).any():

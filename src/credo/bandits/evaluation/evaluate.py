@@ -6,10 +6,10 @@ import math
 
 import numpy as np
 
-from credo.bandits.estimators.anytime import bounds_of
-from credo.bandits.estimators.doubts import effective_rows, log_doubts, require_overlap, weight_doubts
-from credo.bandits.estimators.estimate import Estimate, IntervalName
-from credo.bandits.estimators.evidence import (
+from credo.bandits.evaluation.anytime import bounds_of
+from credo.bandits.evaluation.doubts import effective_rows, log_doubts, require_overlap, weight_doubts
+from credo.bandits.evaluation.estimate import Estimate, IntervalName
+from credo.bandits.evaluation.evidence import (
     DirectModel,
     Evidence,
     gather,
@@ -18,11 +18,11 @@ from credo.bandits.estimators.evidence import (
     terms_of,
     unseen_corners,
 )
-from credo.bandits.estimators.intervals import bernstein_interval, bootstrap_interval
-from credo.bandits.estimators.likelihood import likelihood_interval
-from credo.bandits.estimators.requests import require_request, span_of_rewards
-from credo.bandits.estimators.targets import Target
-from credo.bandits.estimators.terms import KINDS, EstimatorKind, EstimatorName, Terms
+from credo.bandits.evaluation.intervals import bernstein_interval, bootstrap_interval
+from credo.bandits.evaluation.likelihood import likelihood_interval
+from credo.bandits.evaluation.requests import require_request, span_of_rewards
+from credo.bandits.evaluation.targets import Target
+from credo.bandits.evaluation.terms import KINDS, EstimatorKind, EstimatorName, Terms
 from credo.bandits.logs import Log
 
 __all__ = ["evaluate"]

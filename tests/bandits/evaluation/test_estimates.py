@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import multivariate_normal
-from tests.bandits.estimators.worlds import MEANS, TARGET, VALUE, fixed_log
+from tests.bandits.evaluation.worlds import MEANS, TARGET, VALUE, fixed_log
 
 from credo.bandits import ESTIMATORS, AgentPolicy, EstimatorName, Log, arm_values, compare, evaluate
 

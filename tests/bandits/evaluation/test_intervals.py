@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 from scipy.optimize import minimize
-from tests.bandits.estimators.worlds import VALUE, World, fixed_log, learning_logs
+from tests.bandits.evaluation.worlds import VALUE, World, fixed_log, learning_logs
 
 from credo.bandits import EstimatorName, IntervalName, Log, confidence_sequence, evaluate
-from credo.bandits.estimators.intervals import bernstein_interval
-from credo.bandits.estimators.likelihood import likelihood_interval
+from credo.bandits.evaluation.intervals import bernstein_interval
+from credo.bandits.evaluation.likelihood import likelihood_interval
 
 RUNS = 200
 FEWEST = 181

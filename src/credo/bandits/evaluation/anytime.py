@@ -6,12 +6,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from credo.bandits.estimators.doubts import require_overlap
-from credo.bandits.estimators.evidence import DirectModel, Evidence, gather, reward_values
-from credo.bandits.estimators.requests import require_request, span_of_rewards
-from credo.bandits.estimators.sequence import SHIFT, doubly_robust_terms, sequence_ends
-from credo.bandits.estimators.targets import Target
-from credo.bandits.estimators.terms import KINDS, EstimatorName
+from credo.bandits.evaluation.doubts import require_overlap
+from credo.bandits.evaluation.evidence import DirectModel, Evidence, gather, reward_values
+from credo.bandits.evaluation.requests import require_request, span_of_rewards
+from credo.bandits.evaluation.sequence import SHIFT, doubly_robust_terms, sequence_ends
+from credo.bandits.evaluation.targets import Target
+from credo.bandits.evaluation.terms import KINDS, EstimatorName
 from credo.bandits.logs import Log
 
 __all__ = ["Bounds", "bounds_of", "confidence_sequence"]
@@ -45,7 +45,7 @@ def confidence_sequence(
 
     So a log may be looked at every day, and an experiment stopped when the interval says so. The rows may
     come from an agent that learns; the policy must not be chosen by the same rows. See
-    `credo.bandits.estimators.sequence` for the mathematics. Exact, where the rewards are in `reward_range`.
+    `credo.bandits.evaluation.sequence` for the mathematics. Exact, where the rewards are in `reward_range`.
 
     Arguments:
         log: the decisions in the order of time; those without a reward are left out.

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from credo.bandits.estimators.estimate import INTERVALS, IntervalName
-from credo.bandits.estimators.evidence import DirectModel
-from credo.bandits.estimators.terms import ESTIMATORS, KINDS, EstimatorName
+from credo.bandits.evaluation.estimate import INTERVALS, IntervalName
+from credo.bandits.evaluation.evidence import DirectModel
+from credo.bandits.evaluation.terms import ESTIMATORS, KINDS, EstimatorName
 from credo.bandits.logs import Log
 from credo.core.errors import CredoError, require_choice, require_interval, require_positive
 

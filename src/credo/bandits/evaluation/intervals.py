@@ -7,7 +7,7 @@ from statistics import NormalDist
 
 import numpy as np
 
-from credo.bandits.estimators.terms import Terms
+from credo.bandits.evaluation.terms import Terms
 
 __all__ = ["bernstein_interval", "bootstrap_interval"]
 

@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from credo.bandits.estimators.estimate import Comparison, Estimate, IntervalName
-from credo.bandits.estimators.evaluate import evaluate
-from credo.bandits.estimators.evidence import DirectModel, gather, reward_values
-from credo.bandits.estimators.targets import Target, target_pmfs
-from credo.bandits.estimators.terms import ESTIMATORS, KINDS, EstimatorName
+from credo.bandits.evaluation.estimate import Comparison, Estimate, IntervalName
+from credo.bandits.evaluation.evaluate import evaluate
+from credo.bandits.evaluation.evidence import DirectModel, gather, reward_values
+from credo.bandits.evaluation.targets import Target, target_pmfs
+from credo.bandits.evaluation.terms import ESTIMATORS, KINDS, EstimatorName
 from credo.bandits.logs import Log
 from credo.core.errors import CredoError, require_choice
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.bandits.estimators.worlds import fixed_log
+from tests.bandits.evaluation.worlds import fixed_log
 
 from credo.bandits import Log, compare, evaluate
 from credo.core.errors import CredoError

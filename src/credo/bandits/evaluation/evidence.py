@@ -8,9 +8,9 @@ from typing import TypeAlias
 
 import numpy as np
 
-from credo.bandits.estimators.regression import arm_values
-from credo.bandits.estimators.targets import Target, target_pmfs
-from credo.bandits.estimators.terms import EstimatorKind, Terms, cut_weights
+from credo.bandits.evaluation.regression import arm_values
+from credo.bandits.evaluation.targets import Target, target_pmfs
+from credo.bandits.evaluation.terms import EstimatorKind, Terms, cut_weights
 from credo.bandits.logs import Log
 from credo.core.errors import CredoError, DataError
 from credo.core.types import ArrayLike, PyTree
@@ -101,10 +101,10 @@ def reward_values(evidence: Evidence, model: DirectModel | None, *, before: bool
 
 
 def terms_of(evidence: Evidence, kind: EstimatorKind, values: np.ndarray | None, clip: float | None) -> Terms:
-    """The terms of an estimator; see `credo.bandits.estimators.terms`.
+    """The terms of an estimator; see `credo.bandits.evaluation.terms`.
 
     Example:
-        >>> from credo.bandits.estimators.terms import KINDS
+        >>> from credo.bandits.evaluation.terms import KINDS
         >>> evidence = gather(Log(("a", "b"), [0, 1], [1.0, 0.0], [0.5, 0.5]), "a")
         >>> terms_of(evidence, KINDS["ips"], None, None).value
         1.0
@@ -129,7 +129,7 @@ def term_width(
     where the log has no probabilities of the others.
 
     Example:
-        >>> from credo.bandits.estimators.terms import KINDS
+        >>> from credo.bandits.evaluation.terms import KINDS
         >>> evidence = gather(Log(("a", "b"), [0, 1], [1.0, 0.0], [0.5, 0.5]), "a")
         >>> term_width(evidence, KINDS["ips"], None, None, (0.0, 1.0))
         2.0
@@ -160,7 +160,7 @@ def unseen_corners(
     one of those seen, or, where the range of the rewards is stated, one that they allow.
 
     Example:
-        >>> from credo.bandits.estimators.terms import KINDS
+        >>> from credo.bandits.evaluation.terms import KINDS
         >>> evidence = gather(Log(("a", "b"), [0, 1], [1.0, 0.5], [0.5, 0.5]), "a")
         >>> unseen_corners(evidence, KINDS["ips"], None, None, (0.0, 1.0)).tolist()
         [[0.0, 0.0], [0.0, 0.0], [2.0, 0.0], [2.0, 2.0]]
