@@ -1,9 +1,8 @@
 """Nodes and weights of a composite Gauss-Legendre rule whose cells lie where the integrand changes.
 
-The probability that an arm is best is an integral of densities and distribution functions of all arms. Each
-of them changes within a few scales about its own location, so a rule must know where every one does:
-quantiles of all arms are the edges of the cells, and each cell has a few Gauss-Legendre nodes. Where tails
-are heavy, the nodes of a cell lie evenly on the scale on which the nearest arm is smooth.
+The density and the distribution function of an arm change within a few scales about its own location, so a
+rule must know where every one does. Each cell has a few nodes; where tails are heavy, they lie evenly on the
+scale on which the nearest arm is smooth.
 """
 
 from __future__ import annotations

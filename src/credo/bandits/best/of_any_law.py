@@ -7,11 +7,11 @@ import jax.numpy as jnp
 import numpy as np
 from jax.scipy.special import ndtr
 
-from credo.bandits.best_of_counts import best_of_betas, best_of_gammas
-from credo.bandits.best_of_draws import best_of_draws, best_of_separate_draws, joint_normals
-from credo.bandits.best_of_normals import best_of_normals
-from credo.bandits.noise_nodes import FEW, noise_nodes, wide_noise_nodes
-from credo.bandits.student import student_law, student_terms
+from credo.bandits.best.noise_nodes import FEW, noise_nodes, wide_noise_nodes
+from credo.bandits.best.of_counts import best_of_betas, best_of_gammas
+from credo.bandits.best.of_draws import best_of_draws, best_of_separate_draws, joint_normals
+from credo.bandits.best.of_normals import best_of_normals
+from credo.bandits.best.student import student_law, student_terms
 from credo.beliefs import Beta, Dirichlet, Gamma, InverseGamma
 from credo.core.errors import require_integer
 from credo.core.groups import Groups, each, in_order

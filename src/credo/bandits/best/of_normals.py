@@ -1,9 +1,4 @@
-"""The probability that an arm is best, for independent arms that are normal, Student-t, or mixtures of them.
-
-With densities f_a and distribution functions F_a, P(a is best) = integral of f_a prod_{b != a} F_b. A fixed
-rule around one arm misses arms that are much sharper; here the cells of the rule end at quantiles of all
-arms, so that it is right whatever their scales.
-"""
+"""The probability that an arm is best, for independent arms: normal, Student-t, or mixtures of them."""
 
 from __future__ import annotations
 
@@ -14,8 +9,8 @@ import jax
 import jax.numpy as jnp
 import jax.scipy.special as jss
 
-from credo.bandits.quadrature import MANY, cell_nodes, graded_nodes, merge_cells, sum_in_chunks
-from credo.bandits.student import StudentTerms, student_law, student_quantile, student_terms
+from credo.bandits.best.quadrature import MANY, cell_nodes, graded_nodes, merge_cells, sum_in_chunks
+from credo.bandits.best.student import StudentTerms, student_law, student_quantile, student_terms
 from credo.core.types import Array
 from credo.linalg.matrices import precision
 

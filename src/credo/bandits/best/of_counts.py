@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from credo.bandits.quadrature import MANY, cell_nodes, merge_cells
+from credo.bandits.best.quadrature import MANY, cell_nodes, merge_cells
 from credo.core.types import Array
 
 __all__ = ["best_of_betas", "best_of_gammas"]
