@@ -21,7 +21,7 @@ from credo.core.records import record, replace, static_field
 from credo.core.trees import as_like, select
 from credo.core.types import Array, ArrayLike, Key, PyTree
 from credo.dynamics import Dynamics
-from credo.learners.acceptance import clean, seal
+from credo.learners.acceptance import call_fenced, clean
 from credo.likelihoods import Predictive, Rescaled, RescaledExpectation
 
 __all__ = ["Scaling", "Standardised"]
@@ -246,7 +246,7 @@ class Standardised(Wrapper[Scaling[B], B], Generic[B]):
         self, belief: Scaling[B], x: PyTree, y: PyTree, weight: ArrayLike, key: Key | None
     ) -> Proposal[Scaling[B]]:
         """Standardise the row, let the learner inside learn it, and take it into the moments."""
-        row, inputs = seal(self._take, (replace(belief, belief=None), x))
+        row, inputs = call_fenced(self._take, (replace(belief, belief=None), x))
         if belief.target is None or belief.waiting is None:
             learned, info = self.learner.measurement_update(belief.belief, row, y, weight, key)
             new = replace(belief, belief=learned, inputs=inputs)
@@ -274,7 +274,7 @@ class Standardised(Wrapper[Scaling[B], B], Generic[B]):
     def settle(self, used: Array, new: Scaling[B], old: Scaling[B]) -> Scaling[B]:
         # The learner inside has given its own belief back, bit by bit, where the row is refused: to choose
         # once more would copy it.
-        own = seal(select, (used, replace(new, belief=None), replace(old, belief=None)))
+        own = call_fenced(select, (used, replace(new, belief=None), replace(old, belief=None)))
         return replace(own, belief=new.belief)
 
 

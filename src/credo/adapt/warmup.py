@@ -15,7 +15,7 @@ from credo.core.records import record
 from credo.core.trees import as_like, select
 from credo.core.types import Array, ArrayLike, DTypeLike, Key, PyTree
 from credo.learners import Info, Learner
-from credo.learners.acceptance import seal
+from credo.learners.acceptance import call_fenced
 from credo.likelihoods.rescaled import FARTHEST
 
 __all__ = ["Scaled", "Waiting", "learn_scaled"]
@@ -129,7 +129,7 @@ def learn_scaled(
     x = as_like(x, waiting.rows)
     value, share = as_like(y, target.values).reshape(()), as_like(weight, target.values).reshape(())
     rows = waiting.rows.shape[0]
-    after, kept, plan = seal(_plan, (target, waiting, x, value, share, clip))
+    after, kept, plan = call_fenced(_plan, (target, waiting, x, value, share, clip))
     ready, flush, cut, exact, clipped, near, early, trips = plan
 
     def trip(last: _Trip[B]) -> _Trip[B]:

@@ -24,7 +24,7 @@ from credo.core.trees import all_finite, select
 from credo.core.types import Array, ArrayLike, Key, PyTree
 from credo.core.verbs import verb
 from credo.learners import Info, Learner
-from credo.learners.acceptance import seal
+from credo.learners.acceptance import call_fenced
 from credo.learners.base import Belief, require_learner
 from credo.likelihoods import Expectation, Predictive, Rescaled, RescaledExpectation
 
@@ -371,7 +371,7 @@ def _expect(agent: Agent, belief: AgentBelief[Any], x: PyTree) -> Expectation:
 def _decide(
     agent: Agent, belief: AgentBelief[Any], x: PyTree, key: Array, allowed: ArrayLike | None
 ) -> Choice:
-    return seal(_choose, (agent, belief, x, key, allowed))
+    return call_fenced(_choose, (agent, belief, x, key, allowed))
 
 
 def _choose(

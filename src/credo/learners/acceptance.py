@@ -14,7 +14,7 @@ from credo.core.trees import all_finite, select
 from credo.core.types import Array, ArrayLike, DTypeLike, PyTree
 from credo.likelihoods.base import LikelihoodBase
 
-__all__ = ["Info", "accept", "clean", "isolate", "legible", "scored", "seal", "sound", "usable"]
+__all__ = ["Info", "accept", "call_fenced", "clean", "isolate", "legible", "scored", "sound", "usable"]
 
 B = TypeVar("B")
 T = TypeVar("T")
@@ -49,7 +49,7 @@ def isolate(tree: T) -> T:
     return values
 
 
-def seal(function: Callable[..., T], arguments: tuple[PyTree, ...]) -> T:
+def call_fenced(function: Callable[..., T], arguments: tuple[PyTree, ...]) -> T:
     """The value of a function, with the same bits in a Python loop, in a scan and in any chunk.
 
     Barriers keep the compiler from merging the function with the program around it, or from moving parts of

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from credo.bandits.evaluation.doubts import require_overlap
+from credo.bandits.evaluation.estimate_warnings import require_overlap
 from credo.bandits.evaluation.evidence import DirectModel, Evidence, gather, reward_values
 from credo.bandits.evaluation.requests import require_request, span_of_rewards
 from credo.bandits.evaluation.sequence import SHIFT, doubly_robust_terms, sequence_ends

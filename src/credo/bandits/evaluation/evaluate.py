@@ -7,8 +7,13 @@ import math
 import numpy as np
 
 from credo.bandits.evaluation.anytime import bounds_of
-from credo.bandits.evaluation.doubts import effective_rows, log_doubts, require_overlap, weight_doubts
 from credo.bandits.evaluation.estimate import Estimate, IntervalName
+from credo.bandits.evaluation.estimate_warnings import (
+    effective_rows,
+    log_warnings,
+    require_overlap,
+    weight_warnings,
+)
 from credo.bandits.evaluation.evidence import (
     DirectModel,
     Evidence,
@@ -98,8 +103,8 @@ def evaluate(
     if kind.models:
         values = reward_values(evidence, model, before=interval == "sequence", seed=seed)
     terms = terms_of(evidence, kind, values, clip)
-    warnings = [*log_doubts(log), *_missing(log, evidence)]
-    warnings += weight_doubts(evidence, estimator, terms.weights, clip)
+    warnings = [*log_warnings(log), *_missing(log, evidence)]
+    warnings += weight_warnings(evidence, estimator, terms.weights, clip)
     if interval in ("likelihood", "bootstrap"):
         low, high = (
             bootstrap_interval(terms, level, seed)

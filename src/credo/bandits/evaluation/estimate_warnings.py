@@ -11,7 +11,7 @@ from credo.bandits.evaluation.terms import EstimatorName
 from credo.bandits.logs import Log
 from credo.core.errors import DataError
 
-__all__ = ["effective_rows", "log_doubts", "require_overlap", "weight_doubts"]
+__all__ = ["effective_rows", "log_warnings", "require_overlap", "weight_warnings"]
 
 _FEW, _SHARE = 100, 0.05
 
@@ -27,7 +27,7 @@ def effective_rows(weights: np.ndarray) -> float:
     return float(weights.sum()) ** 2 / squares if squares > 0 else 0.0
 
 
-def log_doubts(log: Log) -> Iterator[str]:
+def log_warnings(log: Log) -> Iterator[str]:
     """Whether the recorded propensities can be those by which the arms were drawn.
 
     Where the probabilities of all arms are on record, each arm must have been chosen about as often as its
@@ -36,8 +36,8 @@ def log_doubts(log: Log) -> Iterator[str]:
 
     Example:
         >>> chosen = np.arange(1000) // 900
-        >>> (doubt,) = log_doubts(Log(("a", "b"), chosen, np.ones(1000), np.full(1000, 0.5)))
-        >>> doubt.split(":")[0]
+        >>> (warning,) = log_warnings(Log(("a", "b"), chosen, np.ones(1000), np.full(1000, 0.5)))
+        >>> warning.split(":")[0]
         "arm 'a' was chosen in 900 of 1,000 rows, where its propensities allow about 500"
     """
     arms = len(log.arms)
@@ -87,7 +87,7 @@ def require_overlap(evidence: Evidence) -> None:
         )
 
 
-def weight_doubts(
+def weight_warnings(
     evidence: Evidence, name: EstimatorName, cut: np.ndarray, clip: float | None
 ) -> Iterator[str]:
     """What the weights say against an estimate: no overlap, few effective rows, cut weights, a wrong mean.
