@@ -13,7 +13,7 @@ import pytest
 from tests.adapt.setups import linear
 
 import credo
-from credo.adapt import Calibrated, ChangeProbability, Standardised, StudentTNoise, WeightedPast
+from credo.adapt import Calibrated, ChangeProbability, Standardized, StudentTNoise, WeightedPast
 from credo.beliefs import Dirichlet, widen_belief
 from credo.covariances import widen_covariance
 from credo.covariances.low_rank import LowRankCovariance
@@ -97,7 +97,7 @@ def test_remembered_rows_get_zeros_for_the_new_inputs(learner: Any) -> None:
 
 
 def test_moments_of_new_inputs_begin_empty() -> None:
-    learner = Standardised(credo.vd_ekf(MODEL), targets=True, warmup=3)
+    learner = Standardized(credo.vd_ekf(MODEL), targets=True, warmup=3)
     compare(learner, lambda size: {"size": size}, absent=np.nan)
 
 

@@ -31,7 +31,7 @@ from credo.adapt.probability import ChangeProbability, Forgetting
 from credo.adapt.robust import GammaWeight, InverseWishartNoise, OutlierIndicator, StudentTNoise, WoLF
 from credo.adapt.running_moments import RunningMoments
 from credo.adapt.soft_reset import Resettable, SoftReset
-from credo.adapt.standardised import Scaling, Standardised
+from credo.adapt.standardized import Scaling, Standardized
 from credo.adapt.warmup import Waiting
 from credo.adapt.weighted_past import Memory, WeightedPast
 from credo.adapt.wrapper import Proposal, Wrapper
@@ -72,6 +72,7 @@ __all__ = [
     "Segments",
     "SoftReset",
     "Standardised",
+    "Standardized",
     "StudentTNoise",
     "Subset",
     "Waiting",
@@ -83,3 +84,6 @@ __all__ = [
     "named",
     "segmentation",
 ]
+
+Standardised = Standardized
+"""`Standardized`, as it was spelled before; both are the same class."""

@@ -121,7 +121,7 @@ def learn_scaled(
     """
     x, y, weight, key = row
     if jnp.size(y) != 1 or jnp.size(weight) != 1 or not jax.tree_util.all_leaves([y]):
-        raise CredoError("Standardised scales one number a step: y and weight must be numbers.", field="y")
+        raise CredoError("Standardized scales one number a step: y and weight must be numbers.", field="y")
     if jnp.shape(x) != (waiting.rows.shape[1] - 2,):
         raise CredoError(
             f"x must have the shape {(waiting.rows.shape[1] - 2,)}; got {jnp.shape(x)}.", field="x"

@@ -14,6 +14,7 @@ RECORDS = {
     "LinearizedFisher": "LinearizedEmpiricalFisher",
     "LinearizedHessian": "LinearizedGaussNewton",
     "MonteCarloFisher": "MonteCarloEmpiricalFisher",
+    "Standardised": "Standardized",
 }
 """The former names of records, with the present ones."""
 

@@ -17,10 +17,12 @@ from tests.adapt.setups import INNER, MODEL, WALKS, P, linear
 from tests.streams.setups import bitwise
 
 import credo
-from credo.adapt import Calibrated, Experts, RunLength, RunningMoments, Standardised
+from credo.adapt import Calibrated, Experts, RunLength, RunningMoments, Standardized
 from credo.beliefs import InverseGamma
+from credo.core.records import REGISTRY, record_name
 from credo.likelihoods import NormalPredictive, Rescaled
 from credo.likelihoods.rescaled import FARTHEST
+from credo.streams import codec
 from credo.streams.scoring import score_chunk
 
 T, WARMUP, CLIP = 24, 4, 3.0
@@ -33,7 +35,7 @@ RAW, YS = jnp.asarray(ROWS), jnp.asarray(NUMBERS)
 LEARNED = credo.RecursiveLearner(
     credo.Model(linear, credo.Normal(InverseGamma(3.0, 1.0))), credo.Full("dense")
 )
-BOTH = Standardised(INNER, targets=True, clip=CLIP, warmup=WARMUP)
+BOTH = Standardized(INNER, targets=True, clip=CLIP, warmup=WARMUP)
 
 
 def begin(learner: Any, dtype: Any = float) -> Any:
@@ -140,7 +142,7 @@ def test_other_units_for_good_are_taken_up_within_sixty_entries(change: Any) -> 
 
 def test_inputs_alone_are_scaled_for_classes_and_some_of_them_pass() -> None:
     inner = credo.RecursiveLearner(credo.Model(linear, credo.Bernoulli()), credo.Full("dense"))
-    learner = Standardised(inner, clip=CLIP)
+    learner = Standardized(inner, clip=CLIP)
     belief = learner.init(jnp.zeros(P), size=P, scaled=jnp.array([True, False]))
     rows = ROWS.copy()
     rows[5, 1] = np.nan
@@ -150,7 +152,7 @@ def test_inputs_alone_are_scaled_for_classes_and_some_of_them_pass() -> None:
     np.testing.assert_allclose(after.mean, alone.mean, rtol=0, atol=1e-10)
     np.testing.assert_allclose(trace.log_evidence, reports.log_evidence, rtol=0, atol=1e-10)
     assert after.inputs is not None and after.inputs.count.tolist() == [T, 0]
-    plain = Standardised(inner, inputs=False)
+    plain = Standardized(inner, inputs=False)
     same, _ = credo.run(plain, plain.init(jnp.zeros(P)), jnp.asarray(rows), CLASSES)
     clean, _ = credo.run(inner, inner.init(jnp.zeros(P)), jnp.asarray(np.nan_to_num(rows)), CLASSES)
     np.testing.assert_allclose(same.mean, clean.mean, rtol=0, atol=1e-12)
@@ -235,7 +237,7 @@ def test_moments_lose_no_digits_to_offsets_and_long_streams(dtype: Any) -> None:
 
 def test_times_in_single_precision_keep_the_digits_that_they_have() -> None:
     seconds = (1.7e9 + 1000.0 * RNG.normal(size=300)).astype(np.float32)
-    learner = Standardised(credo.RecursiveLearner(MODEL), clip=8.0)
+    learner = Standardized(credo.RecursiveLearner(MODEL), clip=8.0)
     rows = np.stack([seconds, np.ones_like(seconds)], axis=1)
     belief, _ = credo.run(learner, begin(learner, jnp.float32), jnp.asarray(rows), jnp.zeros(300))
     z = np.asarray(jax.vmap(lambda x: learner.encode(belief, x))(jnp.asarray(rows)))
@@ -289,9 +291,9 @@ def test_a_rescaled_law_is_the_law_of_the_rescaled_number() -> None:
 
 def test_what_cannot_be_scaled_is_refused_in_a_sentence() -> None:
     with pytest.raises(credo.CredoError, match="clip must"):
-        Standardised(INNER, clip=0.0)
+        Standardized(INNER, clip=0.0)
     with pytest.raises(credo.CredoError, match="warmup must"):
-        Standardised(INNER, warmup=1)
+        Standardized(INNER, warmup=1)
     with pytest.raises(credo.CredoError, match="size must be the number of inputs"):
         BOTH.init(jnp.zeros(P))
     with pytest.raises(credo.CredoError, match="scaled must hold one truth value an input"):
@@ -302,7 +304,7 @@ def test_what_cannot_be_scaled_is_refused_in_a_sentence() -> None:
     with pytest.raises(credo.CredoError, match="one number a step"):
         BOTH.step(belief, RAW[0], jnp.ones(2))
     with pytest.raises(credo.CredoError, match="has no units"):
-        _ = begin(Standardised(INNER)).units
+        _ = begin(Standardized(INNER)).units
     with pytest.raises(credo.CredoError, match=r"xs must be \(N, 2\)"):
         BOTH.fix(belief, ROWS[:, :1])
 
@@ -335,3 +337,14 @@ def test_no_rows_make_a_belief_that_is_not_finite(rows: list[tuple[float, ...]])
     assert np.isfinite(trace.log_evidence).all()
     law = BOTH.forecast(BOTH.predict(belief), xs[0])
     assert np.isfinite([law.mean, law.sd]).all() and float(law.sd) > 0
+
+
+def test_a_file_that_has_the_former_spelling_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as former:
+        former.setitem(REGISTRY, "Standardised", Standardized)
+        former.setattr(codec, "record_name", lambda cls: record_name(cls).replace("dized", "dised"))
+        path = credo.save(tmp_path / "former.credo", BOTH, begin(BOTH))
+    assert b"Standardised" in path.read_bytes() and credo.Standardised is Standardized
+    learner, belief = credo.load(path, BOTH)
+    assert isinstance(learner, Standardized)
+    bitwise(belief, begin(BOTH))

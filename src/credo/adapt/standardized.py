@@ -24,7 +24,7 @@ from credo.dynamics import Dynamics
 from credo.learners.acceptance import call_fenced, clean
 from credo.likelihoods import Predictive, Rescaled, RescaledExpectation
 
-__all__ = ["Scaling", "Standardised"]
+__all__ = ["Scaling", "Standardized"]
 
 
 @record
@@ -42,7 +42,7 @@ class Scaling(Around[B], Generic[B]):
     Example:
         >>> import credo
         >>> inner = credo.extended_kalman(credo.Model(lambda w, x: x @ w, credo.Bernoulli()))
-        >>> belief = Standardised(inner).init(jnp.zeros(3), size=3)
+        >>> belief = Standardized(inner).init(jnp.zeros(3), size=3)
         >>> belief.inputs.count.tolist(), belief.mean.tolist()
         ([0.0, 0.0, 0.0], [0.0, 0.0, 0.0])
     """
@@ -66,7 +66,7 @@ class Scaling(Around[B], Generic[B]):
 
 
 @record
-class Standardised(Wrapper[Scaling[B], B], Generic[B]):
+class Standardized(Wrapper[Scaling[B], B], Generic[B]):
     """A learner of raw rows, each of which is standardised by the rows before it.
 
     Of an input x_j with the mean m_j and the sample standard deviation s_j so far, the learner inside sees
@@ -112,7 +112,7 @@ class Standardised(Wrapper[Scaling[B], B], Generic[B]):
         >>> x = rng.normal(1e4, 50.0, (200, 2))
         >>> y = 1e6 + 30.0 * x[:, 0] + rng.normal(size=200)
         >>> inner = credo.extended_kalman(credo.Model(lambda w, x: x @ w, credo.Normal(0.01)))
-        >>> learner = Standardised(inner, targets=True)
+        >>> learner = Standardized(inner, targets=True)
         >>> belief = learner.init(jnp.zeros(2), size=2)
         >>> belief, trace = credo.run(learner, belief, jnp.asarray(x), jnp.asarray(y))
         >>> forecast = learner.forecast(learner.predict(belief), jnp.asarray([10050.0, jnp.nan]))
@@ -290,7 +290,7 @@ class RawFunction:
     Example:
         >>> import credo
         >>> inner = credo.extended_kalman(credo.Model(lambda w, x: x @ w, credo.Normal(0.1)))
-        >>> learner = Standardised(inner)
+        >>> learner = Standardized(inner)
         >>> function = learner.sample_function(learner.init(jnp.zeros(2), size=2), 0)
         >>> float(function(jnp.ones(2)))
         0.0
@@ -310,7 +310,7 @@ class RawFunction:
 
 
 def encode(scaling: Scaling[Any], x: PyTree, clip: ArrayLike) -> PyTree:
-    """One raw row, standardised; see `Standardised.encode`."""
+    """One raw row, standardised; see `Standardized.encode`."""
     moments = scaling.inputs
     if moments is None:
         return clean(x)
