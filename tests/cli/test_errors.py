@@ -240,7 +240,7 @@ def test_no_write_permission(refused: Refused, tmp_path: Path) -> None:
 def test_an_internal_error_is_one_line_and_exit_status_1(
     credo: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("credo.cli.app.run", lambda words: json.loads("{"))
+    monkeypatch.setattr("credo.cli.app.run_words", lambda words: json.loads("{"))
     outcome = credo("datasets")
     assert outcome.status == 1 and outcome.err.startswith("credo: internal error: JSONDecodeError")
     assert "Traceback" in credo("datasets", "--debug").err

@@ -72,6 +72,7 @@ from credo.bandits.optimizer import (
     Units,
 )
 from credo.bandits.play import play
+from credo.bandits.play_report import Report
 from credo.bandits.policies import (
     UCB,
     BayesUCB,
@@ -87,7 +88,6 @@ from credo.bandits.policies import (
     TopTwo,
     Uniform,
 )
-from credo.bandits.report import Report
 from credo.bandits.scaling import Scaler
 from credo.bandits.service import (
     Bandit,

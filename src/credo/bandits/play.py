@@ -11,7 +11,7 @@ import numpy as np
 
 from credo.bandits.agent import Agent, AgentBelief
 from credo.bandits.environments import Environment
-from credo.bandits.report import Report
+from credo.bandits.play_report import Report
 from credo.core.errors import CredoError, require_integer
 from credo.core.keys import as_key
 from credo.core.trees import select

@@ -12,14 +12,14 @@ from cyclopts import App, CycloptsError, Parameter
 
 import credo
 from credo.cli.bandit_app import bandit
-from credo.cli.flags import DATA, DataFlags, LearnerFlags, RunFlags, whole
+from credo.cli.command_words import STREAM, flowing, source_of
+from credo.cli.early_interrupt import starting
+from credo.cli.flags import DATA, DataFlags, LearnerFlags, RunFlags, whole_number
 from credo.cli.flow_app import flow
-from credo.cli.starting import starting
-from credo.cli.words import STREAM, flowing, source_of
 from credo.core.errors import CredoError, require_integer
 from credo.core.integers import LARGEST_CHUNK, LARGEST_SEED
 
-__all__ = ["app", "run"]
+__all__ = ["app", "run_words"]
 
 _EXAMPLES = """
 Examples:
@@ -102,7 +102,7 @@ def predict(
     out: str = "-",
     level: float = 0.9,
     strict: Annotated[bool, Parameter(negative="")] = False,
-    chunk: Annotated[int, Parameter(converter=whole)] = 500,
+    chunk: Annotated[int, Parameter(converter=whole_number)] = 500,
 ) -> int:
     """Predict the rows of a file with a saved belief; nothing is learned.
 
@@ -141,7 +141,7 @@ def reproduce(
     *,
     quick: Annotated[bool, Parameter(negative="")] = False,
     full: Annotated[bool, Parameter(negative="")] = False,
-    seed: Annotated[int, Parameter(converter=whole)] = 0,
+    seed: Annotated[int, Parameter(converter=whole_number)] = 0,
     out: Path | None = None,
 ) -> int:
     """Run a published experiment again, beside the published numbers; lists them when none is named.
@@ -196,7 +196,7 @@ def _listing(kind: str, entries: dict[str, str], hint: str) -> None:
     console.print(f"\n{hint}", highlight=False)
 
 
-def run(words: Sequence[str]) -> int:
+def run_words(words: Sequence[str]) -> int:
     """Parse the words of a command line and run the command."""
     # A lone hyphen is standard input or output, which the parser would take for an option.
     words = [STREAM if word == "-" else word for word in words]

@@ -7,9 +7,9 @@ from typing import Annotated
 
 from cyclopts import App, Parameter
 
-from credo.cli.flags import whole
-from credo.cli.starting import starting
-from credo.cli.words import flowing, source_of
+from credo.cli.command_words import flowing, source_of
+from credo.cli.early_interrupt import starting
+from credo.cli.flags import whole_number
 from credo.core.errors import require_integer
 from credo.core.integers import LARGEST_SEED
 
@@ -33,7 +33,7 @@ bandit = App(
     sort_key=5,
 )
 
-Whole = Annotated[int, Parameter(converter=whole, allow_leading_hyphen=True)]
+Whole = Annotated[int, Parameter(converter=whole_number, allow_leading_hyphen=True)]
 
 
 @bandit.command(sort_key=1)

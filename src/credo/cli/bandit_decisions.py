@@ -17,7 +17,7 @@ import numpy as np
 from credo.bandits import Bandit
 from credo.bandits.logs.json_lines import json_line
 from credo.cli import locking
-from credo.cli.bandit_agents import Problem, policy_of, prepare
+from credo.cli.bandit_named_agents import BanditProblem, policy_of, prepare
 from credo.cli.interrupt import Interruptible
 from credo.cli.output import require_writable_file
 from credo.cli.progress import note
@@ -159,7 +159,7 @@ class _Service:
                 f"--arms must be two or more different names, with commas between; got {self.words.arms!r}."
             )
         if self.words.agent is not None:  # which refuses unknown names before any line is read
-            prepare(self.words.agent, Problem(len(self.names), 2, binary=True), self.policy)
+            prepare(self.words.agent, BanditProblem(len(self.names), 2, binary=True), self.policy)
         require_integer("--seed", 0 if self.words.seed is None else self.words.seed, 0)
         require_integer("--features", SLOTS if self.words.features is None else self.words.features, 2)
 
@@ -171,7 +171,7 @@ class _Service:
         names = self.names or []
         ready = prepare(
             words.agent or "default",
-            Problem(len(names), inputs, binary=True, scale=scale, units="online"),
+            BanditProblem(len(names), inputs, binary=True, scale=scale, units="online"),
             self.policy,
         )
         seed = words.seed or 0

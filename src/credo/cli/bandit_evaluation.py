@@ -28,7 +28,7 @@ from credo.cli.progress import note
 from credo.core.errors import CredoError, require_choice, require_integer
 from credo.core.files import json_bytes, write_atomically
 
-__all__ = ["Evaluation", "evaluate_log", "read_log"]
+__all__ = ["Evaluation", "evaluate_log", "read_log_with_notes"]
 
 MOST_ARMS = 10
 """Up to how many arms are policies of their own, where none is named."""
@@ -75,7 +75,7 @@ def evaluate_log(words: Evaluation) -> int:
     ends = _range_of(words.reward_range)
     if words.out is not None:
         require_writable_file(words.out, "--out")
-    log = read_log(words.log, words.format)
+    log = read_log_with_notes(words.log, words.format)
     names = list(dict.fromkeys(words.policies)) or _known(log)
     comparison = compare(
         log,
@@ -94,7 +94,7 @@ def evaluate_log(words: Evaluation) -> int:
     return 0
 
 
-def read_log(source: str, format: str | None) -> Log:
+def read_log_with_notes(source: str, format: str | None) -> Log:
     """Read a log, and say what was wrong with some of its lines.
 
     Raises:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from credo.bandits import Report
-from credo.cli.report import Picture
+from credo.cli.html_report import Picture
 from credo.plots import COMPACT_PALETTE, compact_figure, count_rows, legend_above, thousands
 
 __all__ = ["draw"]

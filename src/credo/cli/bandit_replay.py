@@ -11,8 +11,8 @@ from rich.table import Table
 
 from credo import bandits
 from credo.bandits.logs.contexts import features_of
-from credo.cli.bandit_agents import Problem, policy_of, prepare
-from credo.cli.bandit_evaluation import read_log
+from credo.cli.bandit_evaluation import read_log_with_notes
+from credo.cli.bandit_named_agents import BanditProblem, policy_of, prepare
 from credo.cli.progress import note
 from credo.core.errors import DataError, require_integer
 
@@ -48,7 +48,7 @@ def replay_log(words: Replay) -> int:
     """
     policy = policy_of(words.policy)
     require_integer("seeds", words.seeds, 1)
-    log = read_log(words.log, words.format)
+    log = read_log_with_notes(words.log, words.format)
     known = np.isfinite(log.rewards)
     if not known.any() or len(log.arms) < 2:
         raise DataError(f"{words.log} must have rewards of two or more arms; nothing can be replayed.")
@@ -67,7 +67,7 @@ def replay_log(words: Replay) -> int:
     binary = bool(np.isin(log.rewards, (0.0, 1.0)).all())
     inputs = None if x is None else x.shape[-1]
     design: bandits.ContextDesign = "actions" if per_action else "outputs"
-    ready = prepare(words.agent, Problem(len(log.arms), inputs, binary, design), policy)
+    ready = prepare(words.agent, BanditProblem(len(log.arms), inputs, binary, design), policy)
     note(f"agent: {ready.description}; policy: {type(ready.agent.policy).__name__}")
     report = bandits.play(
         ready.agent, world, seeds=words.seeds, key=words.seed, params=ready.params, var=ready.var

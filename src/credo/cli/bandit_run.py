@@ -12,7 +12,7 @@ import numpy as np
 
 from credo import bandits, datasets
 from credo.cli import bandit_report, output
-from credo.cli.bandit_agents import Prepared, Problem, policy_of, prepare
+from credo.cli.bandit_named_agents import BanditProblem, PreparedAgent, policy_of, prepare
 from credo.cli.progress import note
 from credo.core.errors import CredoError, require_integer, require_positive
 
@@ -98,7 +98,7 @@ def run_bandit(words: Play) -> int:
     return 0
 
 
-def _settings(words: Play, ready: Prepared, steps: int, divisor: float | None) -> dict[str, Any]:
+def _settings(words: Play, ready: PreparedAgent, steps: int, divisor: float | None) -> dict[str, Any]:
     policy = words.policy or f"{type(ready.agent.policy).__name__} (the agent's own)"
     return {
         "environment": words.environment,
@@ -113,7 +113,7 @@ def _settings(words: Play, ready: Prepared, steps: int, divisor: float | None) -
     }
 
 
-def problem_of(world: bandits.AnyEnvironment, name: str) -> Problem:
+def problem_of(world: bandits.AnyEnvironment, name: str) -> BanditProblem:
     """What an agent must know of an environment."""
     state = world.start(0)
     shapes = jax.eval_shape(lambda: world.context(state).x)
@@ -125,4 +125,4 @@ def problem_of(world: bandits.AnyEnvironment, name: str) -> Problem:
     )
     binary = bool(np.isin(pulled[~np.isnan(pulled)], (0.0, 1.0)).all())
     images = name in datasets.names() and datasets.load(name, limit=1).x.ndim > 2
-    return Problem(world.arms, inputs, binary, world.design, not images)
+    return BanditProblem(world.arms, inputs, binary, world.design, not images)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from credo.cli.bank_report import shown
-from credo.cli.report import Picture
+from credo.cli.html_report import Picture
 from credo.plots import COMPACT_PALETTE, compact_figure, count_rows, shortened
 from credo.sessions import ChangeTally
 from credo.sessions.bank_summary import BankSummary

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from credo.cli.report import Grid, Line, Section
+from credo.cli.html_report import Grid, Line, Section
 from credo.sessions.bank_summary import BankSummary, Effect
 
 __all__ = ["meaning", "parts", "shown"]

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from credo.cli.report import Picture
+from credo.cli.html_report import Picture
 from credo.plots import COMPACT_PALETTE, compact_figure, shortened
 from credo.sessions import Tally
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from credo.cli.report import Picture
+from credo.cli.html_report import Picture
 from credo.plots import COMPACT_PALETTE, compact_figure, count_rows, legend_above, thousands
 from credo.sessions import ChangeTally
 

@@ -14,7 +14,7 @@ from cyclopts import Group, Parameter, Token
 from credo.core.errors import CredoError
 from credo.core.integers import read_integer
 
-__all__ = ["DATA", "DataFlags", "LearnerFlags", "RunFlags", "in_flags", "refusal", "whole"]
+__all__ = ["DATA", "DataFlags", "LearnerFlags", "RunFlags", "in_flags", "refusal", "whole_number"]
 
 DATA = Group("Data", sort_key=1)
 """The group of the flags that say what the data are."""
@@ -23,7 +23,7 @@ _LEARNER = Group("Learner (all of it has defaults)", sort_key=2)
 _RUN = Group("Output and resuming", sort_key=3)
 
 
-def whole(_: object, tokens: Sequence[Token]) -> int:
+def whole_number(_: object, tokens: Sequence[Token]) -> int:
     """Read a whole number, such as 1000 or 1e3.
 
     Raises:
@@ -92,7 +92,7 @@ class DataFlags:
         _data(
             "How many held-out rows of a named data set are scored; 0 for all, -1 for none. Images: 4000, "
             "others: all.",
-            whole,
+            whole_number,
         ),
     ] = None
     limit: Annotated[
@@ -100,7 +100,7 @@ class DataFlags:
         _data(
             "The most rows to learn from in this run, counted from where it starts; 0 for all. Images: 2000, "
             "others: all.",
-            whole,
+            whole_number,
         ),
     ] = None
     shuffle: Annotated[
@@ -184,12 +184,15 @@ class LearnerFlags:
     iterations: Annotated[
         int | None,
         _learner(
-            "Steps for each row, of blr and bbb (5 by default), or relinearisations of bong (1).", whole
+            "Steps for each row, of blr and bbb (5 by default), or relinearisations of bong (1).",
+            whole_number,
         ),
     ] = None
     seed: Annotated[
         int | None,
-        _learner("Of the initial weights, of the order of the rows and of draws; 0 by default.", whole),
+        _learner(
+            "Of the initial weights, of the order of the rows and of draws; 0 by default.", whole_number
+        ),
     ] = None
 
 
@@ -235,7 +238,7 @@ class RunFlags:
         int | None,
         _run(
             "Rows per compiled call, and between two looks at the progress; results do not depend on it.",
-            whole,
+            whole_number,
         ),
     ] = None
     quiet: Annotated[

@@ -7,9 +7,9 @@ from typing import Annotated
 
 from cyclopts import App, Parameter
 
-from credo.cli.flags import whole
-from credo.cli.starting import starting
-from credo.cli.words import flowing
+from credo.cli.command_words import flowing
+from credo.cli.early_interrupt import starting
+from credo.cli.flags import whole_number
 from credo.core.errors import CredoError, require_integer
 from credo.core.integers import LARGEST_SEED
 
@@ -34,7 +34,7 @@ flow = App(
     sort_key=6,
 )
 
-Whole = Annotated[int, Parameter(converter=whole, allow_leading_hyphen=True)]
+Whole = Annotated[int, Parameter(converter=whole_number, allow_leading_hyphen=True)]
 
 
 @flow.command(sort_key=1)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import jax
 import numpy as np
 
-from credo.cli.report import Picture
+from credo.cli.html_report import Picture
 from credo.flows import FlowOperator, Tasks
 from credo.flows.objective import stage_loss
 from credo.plots import COMPACT_PALETTE, compact_figure, legend_above

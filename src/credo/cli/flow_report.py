@@ -13,7 +13,7 @@ from rich.table import Table
 
 from credo import plots as drawing
 from credo.cli import flow_plots
-from credo.cli.report import Grid, Line, document
+from credo.cli.html_report import Grid, Line, document
 from credo.cli.results import NO_PLOTS
 from credo.core.files import json_bytes, versions, write_atomically
 from credo.flows import FlowOperator, History

@@ -18,16 +18,16 @@ from credo.cli.forecast_table import (
     as_json_lines,
     format_of,
     heads,
-    text_of,
+    rows_as_text,
     write_parquet,
 )
 from credo.cli.output import require_writable_file
 from credo.core.errors import DataError
 from credo.sessions import Forecasts, Session
 
-__all__ = ["LEVELS", "ForecastFile"]
+__all__ = ["QUANTILES", "ForecastFile"]
 
-LEVELS = (0.05, 0.95)
+QUANTILES = (0.05, 0.95)
 """The quantiles of numbers: the ends of the 90% interval."""
 
 _SPOOL = "predictions.jsonl"
@@ -123,7 +123,7 @@ class ForecastFile:
             DataError: the file cannot be written.
             BrokenPipeError: nobody reads standard output any more.
         """
-        rows = "".join(text_of(some, self.names, self.kind) for some in forecasts)
+        rows = "".join(rows_as_text(some, self.names, self.kind) for some in forecasts)
         if rows and self.out is not None:
             self._write(rows)
 

@@ -23,7 +23,7 @@ __all__ = [
     "as_json_lines",
     "format_of",
     "heads",
-    "text_of",
+    "rows_as_text",
     "write_parquet",
 ]
 
@@ -82,7 +82,7 @@ def heads(classes: Sequence[str], *, target: bool) -> list[str]:
 _MOMENTS = ["mean", "sd", "lower", "upper"]
 
 
-def text_of(forecasts: Forecasts, names: Sequence[str], kind: TableFormat) -> str:
+def rows_as_text(forecasts: Forecasts, names: Sequence[str], kind: TableFormat) -> str:
     """The rows of the table as text: CSV, or else JSON lines. Columns are written as a whole.
 
     Arguments:

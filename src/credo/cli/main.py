@@ -36,9 +36,9 @@ def main(argv: Sequence[str] | None = None) -> int:
             from credo.cli.compile_cache import keep_compiled_programs
 
             keep_compiled_programs()
-        from credo.cli.app import run
+        from credo.cli.app import run_words
 
-        return run(words)
+        return run_words(words)
     except CredoError as error:
         from credo.cli.flags import refusal
 

@@ -12,7 +12,7 @@ from credo.cli.forecast_table import (
     as_csv,
     format_of,
     heads,
-    text_of,
+    rows_as_text,
     write_parquet,
 )
 from credo.cli.output import require_writable_file
@@ -62,7 +62,7 @@ def predict_file(saved: Path, file: str, out: str, level: float, strict: bool, c
     rows = 0
     texts = [as_csv([names])] if kind == "csv" else []
     for part in parts:
-        texts.append(text_of(part, names, kind))
+        texts.append(rows_as_text(part, names, kind))
         rows += len(part.lines)
         if out == "-":
             sys.stdout.write("".join(texts))

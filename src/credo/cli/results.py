@@ -11,8 +11,8 @@ from rich.console import Console
 from rich.table import Table
 
 from credo import plots as drawing
-from credo.cli import bank_plot, bank_report, class_plot, drift_plot, report, score_plots
-from credo.cli.summary import Results, Summary, number, summary
+from credo.cli import bank_plot, bank_report, class_plot, drift_plot, html_report, score_plots
+from credo.cli.run_summary import Results, Summary, number, summarize_run
 from credo.core.files import json_bytes, write_atomically
 
 __all__ = ["show", "write"]
@@ -55,19 +55,19 @@ def _columns(contents: Summary) -> dict[str, Mapping[str, object]]:
     return columns
 
 
-def _scores(contents: Summary) -> report.Grid:
+def _scores(contents: Summary) -> html_report.Grid:
     """The table of scores; a cell is blank where there is nothing."""
     columns = _columns(contents)
-    lines: list[report.Line] = []
+    lines: list[html_report.Line] = []
     for name, meaning in MEANING.items():
         if name in contents["metrics"]:
             cells = (column.get(name) for column in columns.values())
             numbers = tuple(number(cell) if isinstance(cell, float) else "" for cell in cells)
-            lines.append(report.Line(name, numbers, meaning))
-    return report.Grid(tuple(columns), lines)
+            lines.append(html_report.Line(name, numbers, meaning))
+    return html_report.Grid(tuple(columns), lines)
 
 
-def _classes(contents: Summary) -> report.Grid | None:
+def _classes(contents: Summary) -> html_report.Grid | None:
     """The table of the classes by falling numbers of rows; of many classes, the most frequent and rarest."""
     classes = contents.get("by_class")
     if not classes:
@@ -78,9 +78,11 @@ def _classes(contents: Summary) -> report.Grid | None:
         scores = classes[names[c]]
         auc = f"{number(scores['auc'])} ± {scores['auc_error']:.1g}"
         others = (number(scores["average_precision"]), number(scores["log_loss"]), number(scores["ece"]))
-        lines.append(report.Line(names[c], (f"{rows[c]:,}", f"{rows[c] / rows.sum():.2%}", auc, *others)))
+        lines.append(
+            html_report.Line(names[c], (f"{rows[c]:,}", f"{rows[c] / rows.sum():.2%}", auc, *others))
+        )
     heads = ("rows", "share", "AUC", "average precision", "log loss (nats)", "calibration error")
-    return report.Grid(heads, lines)
+    return html_report.Grid(heads, lines)
 
 
 def _rarest(contents: Summary) -> str | None:
@@ -104,7 +106,7 @@ def _rarest(contents: Summary) -> str | None:
 
 def show(results: Results) -> None:
     """Print the table to standard output."""
-    console, contents = Console(highlight=False), summary(results)
+    console, contents = Console(highlight=False), summarize_run(results)
     parts = [
         f"{results.source}:",
         f"{results.rows:,} rows in {results.seconds:.1f} s ({results.rows_per_second:,.0f} rows/s)",
@@ -149,7 +151,7 @@ def write(folder: Path, results: Results, *, plots: bool) -> list[str]:
     Returns:
         Hints to show.
     """
-    contents = summary(results)
+    contents = summarize_run(results)
     write_atomically(folder / "metrics.json", json_bytes(contents))
     if not plots:
         return []
@@ -158,12 +160,12 @@ def write(folder: Path, results: Results, *, plots: bool) -> list[str]:
     for name, picture in pictures.items():
         write_atomically(folder / "plots" / f"{name}.png", picture.png)
     bank = bank_report.parts(contents["bank"]) if "bank" in contents else []
-    page = report.page(contents, _scores(contents), _classes(contents), pictures, hints, bank)
+    page = html_report.page(contents, _scores(contents), _classes(contents), pictures, hints, bank)
     write_atomically(folder / "report.html", page.encode())
     return hints
 
 
-def _draw(results: Results, contents: Summary) -> dict[str, report.Picture]:
+def _draw(results: Results, contents: Summary) -> dict[str, html_report.Picture]:
     session = results.session
     pictures = score_plots.draw(
         session.tally,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from credo.cli.report import Picture
+from credo.cli.html_report import Picture
 from credo.metrics.calibration import coverage_of, ece_of
 from credo.plots import (
     COMPACT_PALETTE,

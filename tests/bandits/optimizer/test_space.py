@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import credo
 from credo import bandits
-from credo.bandits.optimizer.ascent import ascend
+from credo.bandits.optimizer.box_ascent import ascend_in_box
 from credo.bandits.optimizer.even_points import even_points
 from credo.bandits.optimizer.maximizer import maximize
 
@@ -107,10 +107,10 @@ def test_ascent_finds_the_maximum_whatever_the_scale_and_stays_in_the_box() -> N
         return -jnp.sum(scales * (x - target) ** 2)
 
     free = jnp.asarray([True, True, True])
-    rows, values = ascend(hill, jnp.zeros((2, 3)), jnp.ones(3), free, 80)
+    rows, values = ascend_in_box(hill, jnp.zeros((2, 3)), jnp.ones(3), free, 80)
     np.testing.assert_allclose(rows, np.array([[0.37, -0.81, 1.0]] * 2), atol=2e-5)
     np.testing.assert_allclose(values[0], hill(rows[0]), rtol=1e-12)
-    held, _ = ascend(hill, jnp.zeros((1, 3)), jnp.ones(3), jnp.asarray([True, False, True]), 20)
+    held, _ = ascend_in_box(hill, jnp.zeros((1, 3)), jnp.ones(3), jnp.asarray([True, False, True]), 20)
     assert float(held[0, 1]) == 0.0
 
 

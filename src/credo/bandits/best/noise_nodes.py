@@ -11,9 +11,9 @@ import numpy as np
 from credo.beliefs import InverseGamma
 from credo.core.types import Array, DTypeLike
 
-__all__ = ["FEW", "noise_nodes", "wide_noise_nodes"]
+__all__ = ["LEAST_SHAPE", "noise_nodes", "wide_noise_nodes"]
 
-FEW = 2.5
+LEAST_SHAPE = 2.5
 """The shape below which `noise_nodes` miss 1e-4."""
 
 _COUNT, _WIDE = 7, 20
@@ -51,9 +51,9 @@ def noise_nodes(noise: InverseGamma, dtype: DTypeLike) -> tuple[Array, Array]:
 
 
 def wide_noise_nodes(noise: InverseGamma, dtype: DTypeLike) -> tuple[Array, Array]:
-    """Like `noise_nodes`, for shapes below `FEW`: a Gauss-Legendre rule for log v between two quantiles.
+    """Like `noise_nodes`, for shapes below `LEAST_SHAPE`: a Gauss-Legendre rule for log v.
 
-    Errors were at most 2e-5 for shapes from 0.75 on, and 1e-4 for 0.5.
+    It lies between two quantiles. Errors were at most 2e-5 for shapes from 0.75 on, and 1e-4 for 0.5.
 
     Arguments:
         noise: the belief about the noise variance.

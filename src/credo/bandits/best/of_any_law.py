@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.scipy.special import ndtr
 
-from credo.bandits.best.noise_nodes import FEW, noise_nodes, wide_noise_nodes
+from credo.bandits.best.noise_nodes import LEAST_SHAPE, noise_nodes, wide_noise_nodes
 from credo.bandits.best.of_counts import best_of_betas, best_of_gammas
 from credo.bandits.best.of_draws import best_of_draws, best_of_separate_draws, joint_normals
 from credo.bandits.best.of_normals import best_of_normals
@@ -162,7 +162,7 @@ def _best_of_latent(part: LatentExpectation, allowed: Array, key: Array, draws: 
         if noise is None:
             return best_of_normals(location, unit, None, None, allowed)
         shares: Array = jax.lax.cond(
-            jnp.asarray(noise.shape) < FEW,
+            jnp.asarray(noise.shape) < LEAST_SHAPE,
             lambda: over(wide_noise_nodes(noise, location.dtype)),
             lambda: over(noise_nodes(noise, location.dtype)),
         )

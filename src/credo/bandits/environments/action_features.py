@@ -6,14 +6,14 @@ import jax
 import jax.numpy as jnp
 
 from credo.bandits.environments.base import Context, ContextDesign, Environment, every_arm
-from credo.bandits.environments.motion import Motion, Still, require_motion
-from credo.bandits.environments.scores import (
+from credo.bandits.environments.linear_scores import (
     ContextLaw,
     draw_rows,
     expected_rewards,
     require_scores,
     sample_reward,
 )
+from credo.bandits.environments.motion import Motion, Still, require_motion
 from credo.core.errors import require_choice, require_integer, require_interval, require_nonnegative
 from credo.core.keys import as_key
 from credo.core.records import record, static_field

@@ -1,14 +1,14 @@
 """Off-policy evaluation: what a policy would have earned, from the log of another."""
 
-from credo.bandits.evaluation.agents import AgentPolicy
-from credo.bandits.evaluation.anytime import Bounds, confidence_sequence
+from credo.bandits.evaluation.agent_policy import AgentPolicy
 from credo.bandits.evaluation.comparison import compare
+from credo.bandits.evaluation.confidence_sequences import Bounds, confidence_sequence
 from credo.bandits.evaluation.estimate import INTERVALS, Comparison, Estimate, IntervalName
-from credo.bandits.evaluation.evaluate import evaluate
-from credo.bandits.evaluation.evidence import DirectModel
+from credo.bandits.evaluation.evaluate_policy import evaluate
 from credo.bandits.evaluation.regression import arm_values
-from credo.bandits.evaluation.targets import RowPolicy, Target, TargetPolicy, target_pmfs
+from credo.bandits.evaluation.target_policies import RowPolicy, Target, TargetPolicy, target_pmfs
 from credo.bandits.evaluation.terms import ESTIMATORS, EstimatorName
+from credo.bandits.evaluation.weighed_rows import DirectModel
 
 __all__ = [
     "ESTIMATORS",

@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from credo.bandits.evaluation.estimate import Comparison, Estimate, IntervalName
-from credo.bandits.evaluation.evaluate import evaluate
-from credo.bandits.evaluation.evidence import DirectModel, gather, reward_values
-from credo.bandits.evaluation.targets import Target, target_pmfs
+from credo.bandits.evaluation.evaluate_policy import evaluate
+from credo.bandits.evaluation.target_policies import Target, target_pmfs
 from credo.bandits.evaluation.terms import ESTIMATORS, KINDS, EstimatorName
+from credo.bandits.evaluation.weighed_rows import DirectModel, reward_values, weigh_rows
 from credo.bandits.logs import Log
 from credo.core.errors import CredoError, require_choice
 
@@ -60,11 +60,9 @@ def compare(
             require_choice("estimator", name, ESTIMATORS)
             kind = KINDS[name]
             if kind.models and values is None:
-                evidence = gather(log, pmfs)
+                weighed = weigh_rows(log, pmfs)
                 values = np.zeros(pmfs.shape)
-                values[evidence.mask] = reward_values(
-                    evidence, None, before=interval == "sequence", seed=seed
-                )
+                values[weighed.mask] = reward_values(weighed, None, before=interval == "sequence", seed=seed)
             estimates[policy_name, name] = evaluate(
                 log,
                 pmfs,

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from credo.bandits.evaluation.evidence import Evidence
 from credo.bandits.evaluation.terms import EstimatorName
+from credo.bandits.evaluation.weighed_rows import WeighedRows
 from credo.bandits.logs import Log
 from credo.core.errors import DataError
 
@@ -69,17 +69,17 @@ def log_warnings(log: Log) -> Iterator[str]:
         yield from log.counts.sentences()
 
 
-def require_overlap(evidence: Evidence) -> None:
+def require_overlap(weighed: WeighedRows) -> None:
     """Refuse a policy that shares no choice with the log.
 
     Raises:
         DataError: all weights are 0.
 
     Example:
-        >>> from credo.bandits.evaluation.evidence import gather
-        >>> require_overlap(gather(Log(("a", "b"), [0, 0], [1.0, 0.0], [0.5, 0.5]), "a"))
+        >>> from credo.bandits.evaluation.weighed_rows import weigh_rows
+        >>> require_overlap(weigh_rows(Log(("a", "b"), [0, 0], [1.0, 0.0], [0.5, 0.5]), "a"))
     """
-    if not (evidence.weights > 0).any():
+    if not (weighed.weights > 0).any():
         raise DataError(
             "policy must choose, in some rows, the arm that the log chose; it never does, so the log says "
             "nothing about it: log some rows with a policy that gives each arm a chance.",
@@ -88,18 +88,18 @@ def require_overlap(evidence: Evidence) -> None:
 
 
 def weight_warnings(
-    evidence: Evidence, name: EstimatorName, cut: np.ndarray, clip: float | None
+    weighed: WeighedRows, name: EstimatorName, cut: np.ndarray, clip: float | None
 ) -> Iterator[str]:
     """What the weights say against an estimate: no overlap, few effective rows, cut weights, a wrong mean.
 
     Arguments:
-        evidence: the rows.
+        weighed: the rows.
         name: the estimator.
         cut: the weights that it uses (n,).
         clip: their bound, or None.
     """
-    log, weights = evidence.log, evidence.weights
-    yield from _support(evidence)
+    log, weights = weighed.log, weighed.weights
+    yield from _support(weighed)
     used = weights if name == "direct" else cut
     ess, rows = effective_rows(used), log.rows
     if ess < max(_FEW, _SHARE * rows):
@@ -126,10 +126,10 @@ def weight_warnings(
         yield "the interval of 'direct' takes the model of the rewards as exact; 'dr' does not"
 
 
-def _support(evidence: Evidence) -> Iterator[str]:
-    log, every = evidence.log, evidence.all_weights
+def _support(weighed: WeighedRows) -> Iterator[str]:
+    log, every = weighed.log, weighed.all_weights
     if every is not None:
-        lost = float(np.where(np.isinf(every), evidence.target, 0.0).sum(axis=1).mean())
+        lost = float(np.where(np.isinf(every), weighed.target, 0.0).sum(axis=1).mean())
         if lost > 1e-6:
             yield (
                 f"the policy gives {lost:.2%} of its choices to arms that the log never chooses there; their "
@@ -137,7 +137,7 @@ def _support(evidence: Evidence) -> Iterator[str]:
             )
         return
     count = np.bincount(log.chosen, minlength=len(log.arms))
-    share = evidence.target.mean(axis=0)
+    share = weighed.target.mean(axis=0)
     lost_arms = np.flatnonzero((count == 0) & (share > 1e-6))
     if lost_arms.size:
         names = ", ".join(log.arms[arm] for arm in lost_arms[:8]) + (", ..." if lost_arms.size > 8 else "")

@@ -12,7 +12,15 @@ from credo.core.errors import DataError
 from credo.core.types import PyTree
 from credo.tables import Chunk, Encoder, infer_schema
 
-__all__ = ["ACTIONS", "columns_of", "context_leaves", "contexts_of", "features_of", "row_of", "take_rows"]
+__all__ = [
+    "ACTIONS",
+    "context_columns",
+    "context_leaves",
+    "contexts_of",
+    "features_of",
+    "row_of",
+    "take_rows",
+]
 
 ACTIONS = "actions"
 """The key of contexts under which the features of arms stand, with one column of K entries for each."""
@@ -28,13 +36,13 @@ def contexts_of(contexts: Any) -> PyTree:
         ({'age': array([31., 40.])}, (2, 2))
     """
     if isinstance(contexts, list):
-        return columns_of(contexts)
+        return context_columns(contexts)
     if hasattr(contexts, "columns") and not isinstance(contexts, Mapping):
         return {str(name): np.asarray(contexts[name]) for name in contexts.columns}
     return jax.tree.map(np.asarray, contexts)
 
 
-def columns_of(values: Sequence[Any]) -> PyTree:
+def context_columns(values: Sequence[Any]) -> PyTree:
     """Turn N JSON values into a tree of arrays with N rows.
 
     Objects become dicts of columns, lists of one length arrays with more axes, numbers float64 (null is NaN),
@@ -50,7 +58,7 @@ def columns_of(values: Sequence[Any]) -> PyTree:
         DataError: the lists in one place have different lengths.
 
     Example:
-        >>> columns_of([{"age": 31, "device": "phone"}, {"age": None, "device": "desk"}])
+        >>> context_columns([{"age": 31, "device": "phone"}, {"age": None, "device": "desk"}])
         {'age': array([31., nan]), 'device': array(['phone', 'desk'], dtype=object)}
     """
     present = [value for value in values if value is not None]
@@ -58,7 +66,9 @@ def columns_of(values: Sequence[Any]) -> PyTree:
         return None
     if all(isinstance(value, Mapping) for value in present):
         keys = dict.fromkeys(key for value in present for key in value)
-        return {str(key): columns_of([None if v is None else v.get(key) for v in values]) for key in keys}
+        return {
+            str(key): context_columns([None if v is None else v.get(key) for v in values]) for key in keys
+        }
     if all(isinstance(value, list | tuple) for value in present):
         return _stacked(values, present)
     if all(isinstance(value, bool) for value in values):
@@ -78,7 +88,9 @@ def _stacked(values: Sequence[Any], present: Sequence[Any]) -> PyTree:
             f"the lists in one place of the contexts must have one length; there are some of {width} and of "
             f"{len(odd)} entries: give one number to each feature, null where it is missing."
         )
-    flat = columns_of([cell for value in values for cell in ([None] * width if value is None else value)])
+    flat = context_columns(
+        [cell for value in values for cell in ([None] * width if value is None else value)]
+    )
     count = len(values)
     return jax.tree.map(lambda leaf: leaf.reshape(count, width, *leaf.shape[1:]), flat)
 

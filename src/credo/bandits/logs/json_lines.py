@@ -21,7 +21,7 @@ __all__ = [
     "RewardLine",
     "json_line",
     "line_of",
-    "number_of",
+    "number_or_nan",
     "parse_line",
     "probability",
     "seconds",
@@ -98,7 +98,7 @@ def parse_line(line: Mapping[str, Any], where: str) -> DecisionLine | RewardLine
     """
     kind, time = line["kind"], seconds(line.get("time"))
     if kind == "reward":
-        return RewardLine(str(line["id"]), number_of(line["value"]), time)
+        return RewardLine(str(line["id"]), number_or_nan(line["value"]), time)
     if kind not in ("decision", "row"):
         raise ValueError(f"kind must be decision, reward or row; got {kind!r}")
     pmf = line.get("pmf")
@@ -110,7 +110,7 @@ def parse_line(line: Mapping[str, Any], where: str) -> DecisionLine | RewardLine
         id=None if line.get("id") is None else str(line["id"]),
         arm=name,
         propensity=probability(stated, where),
-        reward=number_of(line.get("reward")),
+        reward=number_or_nan(line.get("reward")),
         context=line.get("context"),
         arms=None if allowed is None else tuple(map(str, allowed)),
         pmf=pmf,
@@ -138,11 +138,11 @@ def probability(value: Any, where: str) -> float:
     return number
 
 
-def number_of(value: Any) -> float:
+def number_or_nan(value: Any) -> float:
     """A number of a line; null is NaN, and so is what is not finite.
 
     Example:
-        >>> number_of(None), number_of("1.5")
+        >>> number_or_nan(None), number_or_nan("1.5")
         (nan, 1.5)
     """
     number = math.nan if value is None else float(value)

@@ -11,7 +11,7 @@ from typing import IO, Any, cast
 
 import numpy as np
 
-from credo.bandits.logs.contexts import ACTIONS, columns_of
+from credo.bandits.logs.contexts import ACTIONS, context_columns
 from credo.bandits.logs.json_lines import DecisionLine, RewardLine, parse_line
 from credo.bandits.logs.log import LOG_FORMATS, Log, LogFormat, LogSource, ReadCounts
 from credo.bandits.logs.open_bandit import read_open_bandit
@@ -194,9 +194,9 @@ def _assemble(decisions: Sequence[DecisionLine], rewards: np.ndarray, counts: Re
         allowed[row, [places[name] for name in decision.arms or arms]] = True
         if pmfs is not None and decision.pmf is not None:
             pmfs[row, [places[name] for name in decision.pmf]] = list(decision.pmf.values())
-    contexts = columns_of([d.context for d in decisions])
+    contexts = context_columns([d.context for d in decisions])
     if any(d.features for d in decisions):
-        own = columns_of([[(d.features or {}).get(name) for name in arms] for d in decisions])
+        own = context_columns([[(d.features or {}).get(name) for name in arms] for d in decisions])
         contexts = {**(contexts or {}), ACTIONS: own}
     return Log(
         arms=tuple(arms),

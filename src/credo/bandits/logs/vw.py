@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from credo.bandits.logs.contexts import ACTIONS, row_of
-from credo.bandits.logs.json_lines import DecisionLine, RewardLine, number_of, probability, seconds
+from credo.bandits.logs.json_lines import DecisionLine, RewardLine, number_or_nan, probability, seconds
 from credo.bandits.logs.log import Log
 
 __all__ = ["dsjson_of", "parse_dsjson"]
@@ -41,7 +41,7 @@ def parse_dsjson(line: Mapping[str, Any], where: str) -> DecisionLine | RewardLi
     """
     if "RewardValue" in line and "c" not in line:
         time = seconds(line.get("EnqueuedTimeUtc"))
-        return RewardLine(str(line["EventId"]), number_of(line["RewardValue"]), time)
+        return RewardLine(str(line["EventId"]), number_or_nan(line["RewardValue"]), time)
     chosen = line.get("_labelIndex")
     chosen = int(line["_label_Action"]) - 1 if chosen is None else int(chosen)
     context = line.get("c") or {}
@@ -77,9 +77,9 @@ def _reward(line: Mapping[str, Any]) -> float:
         return float("nan")
     cost = line.get("_label_cost")
     if cost is not None:
-        return 0.0 - number_of(cost)
+        return 0.0 - number_or_nan(cost)
     values = (observed.get("v") for observed in line.get("o") or [])
-    return next((number_of(value) for value in values if isinstance(value, int | float)), float("nan"))
+    return next((number_or_nan(value) for value in values if isinstance(value, int | float)), float("nan"))
 
 
 def _namespace(value: Any) -> Any:

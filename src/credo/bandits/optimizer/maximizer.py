@@ -7,7 +7,7 @@ from collections.abc import Callable
 import jax
 import jax.numpy as jnp
 
-from credo.bandits.optimizer.ascent import ascend
+from credo.bandits.optimizer.box_ascent import ascend_in_box
 from credo.bandits.optimizer.even_points import even_points
 from credo.bandits.optimizer.space import Space
 from credo.core.types import Array
@@ -28,9 +28,9 @@ def maximize(function: Callable[[Array], Array], space: Space, good: Array, key:
     """The point of a space where a function is largest, as far as a search finds it.
 
     Candidates are spread evenly and around points that are known to be good, and the best are improved by
-    `ascend`. Where there are whole numbers or choices, a second round follows: in the first, whole numbers
-    move freely and are rounded; in both, each row then moves to the best of its neighbours, which differ in
-    one whole number by 1 or in one choice. A space of at most 512 points is searched whole.
+    `ascend_in_box`. Where there are whole numbers or choices, a second round follows: in the first, whole
+    numbers move freely and are rounded; in both, each row then moves to the best of its neighbours, which
+    differ in one whole number by 1 or in one choice. A space of at most 512 points is searched whole.
 
     Arguments:
         function: from a row (D,) to a number; differentiable by JAX.
@@ -67,7 +67,7 @@ def maximize(function: Callable[[Array], Array], space: Space, good: Array, key:
 
     def improve(carry: tuple[Array, Array], free: Array) -> tuple[tuple[Array, Array], None]:
         rows, values = carry
-        climbed, _ = ascend(function, rows, box, free, STEPS)
+        climbed, _ = ascend_in_box(function, rows, box, free, STEPS)
         climbed = jax.vmap(space.snap)(climbed)
         beside = jax.vmap(space.neighbours)(climbed)
         options = jnp.concatenate([climbed[:, None], beside], axis=1)

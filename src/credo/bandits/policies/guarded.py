@@ -7,7 +7,7 @@ import numpy as np
 from jax.core import Tracer
 
 from credo.bandits.policies.base import Policy
-from credo.bandits.policies.bounds import nearest_between
+from credo.bandits.policies.probability_bounds import nearest_between
 from credo.core.errors import CredoError, require_integer, require_interval
 from credo.core.records import record, static_field
 from credo.core.types import Array, ArrayLike, Key

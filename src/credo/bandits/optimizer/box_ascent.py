@@ -10,7 +10,7 @@ import jax.numpy as jnp
 
 from credo.core.types import Array
 
-__all__ = ["ascend"]
+__all__ = ["ascend_in_box"]
 
 Climb: TypeAlias = tuple[Array, Array, Array, Array, Array]
 """A row, its last gradient, its step lengths, the best row so far, and its value."""
@@ -19,7 +19,7 @@ FASTER, SLOWER = 1.2, 0.5
 FIRST, LONGEST, SHORTEST = 0.05, 0.5, 1e-7
 
 
-def ascend(
+def ascend_in_box(
     function: Callable[[Array], Array], starts: Array, box: Array, free: Array, steps: int
 ) -> tuple[Array, Array]:
     """Climb a function from several starts, by projected gradient steps whose lengths adapt.
@@ -40,7 +40,7 @@ def ascend(
         The best row of each path (S, D), and its value (S,). No value is below that of its start.
 
     Example:
-        >>> rows, values = ascend(
+        >>> rows, values = ascend_in_box(
         ...     lambda x: -jnp.sum((x - 0.3) ** 2), jnp.zeros((1, 2)), jnp.ones(2), jnp.ones(2, bool), 40
         ... )
         >>> bool(jnp.allclose(rows, 0.3, atol=1e-3))

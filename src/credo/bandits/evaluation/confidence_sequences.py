@@ -7,11 +7,11 @@ from typing import NamedTuple
 import numpy as np
 
 from credo.bandits.evaluation.estimate_warnings import require_overlap
-from credo.bandits.evaluation.evidence import DirectModel, Evidence, gather, reward_values
 from credo.bandits.evaluation.requests import require_request, span_of_rewards
-from credo.bandits.evaluation.sequence import SHIFT, doubly_robust_terms, sequence_ends
-from credo.bandits.evaluation.targets import Target
+from credo.bandits.evaluation.supermartingale_bounds import SHIFT, doubly_robust_terms, sequence_ends
+from credo.bandits.evaluation.target_policies import Target
 from credo.bandits.evaluation.terms import KINDS, EstimatorName
+from credo.bandits.evaluation.weighed_rows import DirectModel, WeighedRows, reward_values, weigh_rows
 from credo.bandits.logs import Log
 
 __all__ = ["Bounds", "bounds_of", "confidence_sequence"]
@@ -44,8 +44,8 @@ def confidence_sequence(
     """Intervals of a policy's value after each row, which hold at all times together.
 
     So a log may be looked at every day, and an experiment stopped when the interval says so. The rows may
-    come from an agent that learns; the policy must not be chosen by the same rows. See
-    `credo.bandits.evaluation.sequence` for the mathematics. Exact, where the rewards are in `reward_range`.
+    come from an agent that learns; the policy must not be chosen by the same rows. The mathematics stands in
+    `credo.bandits.evaluation.supermartingale_bounds`. Exact, where the rewards are in `reward_range`.
 
     Arguments:
         log: the decisions in the order of time; those without a reward are left out.
@@ -71,40 +71,40 @@ def confidence_sequence(
         (True, np.True_)
     """
     require_request(log, estimator, "sequence", level, None, reward_range, model)
-    evidence = gather(log, policy)
-    require_overlap(evidence)
-    values = reward_values(evidence, model, before=True, seed=0) if KINDS[estimator].models else None
-    return bounds_of(evidence, values, span_of_rewards(evidence.log, reward_range, "sequence"), level)
+    weighed = weigh_rows(log, policy)
+    require_overlap(weighed)
+    values = reward_values(weighed, model, before=True, seed=0) if KINDS[estimator].models else None
+    return bounds_of(weighed, values, span_of_rewards(weighed.log, reward_range, "sequence"), level)
 
 
 def bounds_of(
-    evidence: Evidence, values: np.ndarray | None, ends: tuple[float, float], level: float
+    weighed: WeighedRows, values: np.ndarray | None, ends: tuple[float, float], level: float
 ) -> Bounds:
     """The confidence sequence of rows that are weighed already.
 
     Arguments:
-        evidence: the rows.
+        weighed: the rows.
         values: the direct model (n, K), each row of which must not depend on later rows; or None for ips.
         ends: the least and the greatest reward that can occur.
         level: the probability that all intervals hold.
 
     Example:
-        >>> evidence = gather(Log(("a", "b"), [0, 1], [1.0, 0.0], [0.5, 0.5]), "a")
-        >>> bounds_of(evidence, None, (0.0, 1.0), 0.95).low.tolist()
+        >>> weighed = weigh_rows(Log(("a", "b"), [0, 1], [1.0, 0.0], [0.5, 0.5]), "a")
+        >>> bounds_of(weighed, None, (0.0, 1.0), 0.95).low.tolist()
         [0.0, 0.0]
     """
     least, span = ends[0], ends[1] - ends[0]
-    rewards = (evidence.log.rewards - least) / span
+    rewards = (weighed.log.rewards - least) / span
     if values is None:
-        w = evidence.weights
+        w = weighed.weights
         low, high = sequence_ends(w * rewards, w * (1.0 - rewards), 0.0, level)
     else:
-        every = evidence.all_weights
+        every = weighed.all_weights
         assert every is not None
         q = np.clip((values - least) / span, 0.0, 1.0)
         low, high = sequence_ends(
-            doubly_robust_terms(evidence.target, every, evidence.log.chosen, rewards, q),
-            doubly_robust_terms(evidence.target, every, evidence.log.chosen, 1.0 - rewards, 1.0 - q),
+            doubly_robust_terms(weighed.target, every, weighed.log.chosen, rewards, q),
+            doubly_robust_terms(weighed.target, every, weighed.log.chosen, 1.0 - rewards, 1.0 - q),
             SHIFT,
             level,
         )

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from credo.cli import progress
-from credo.cli.summary import verdict
+from credo.cli.run_summary import verdict
 from credo.sessions import ColumnOptions, Tally, open_file
 
 

@@ -9,7 +9,7 @@ from credo.core.files import versions
 from credo.sessions import ChangeSummary, SavedSettings, Session, Tally
 from credo.sessions.bank_summary import BankSummary, summarize_bank
 
-__all__ = ["Results", "Summary", "number", "summary", "verdict"]
+__all__ = ["Results", "Summary", "number", "summarize_run", "verdict"]
 
 DIVERGED = 100.0
 """A learner that loses so many nats a row against the baseline has diverged."""
@@ -143,7 +143,7 @@ class Results:
         return self.rows / max(self.seconds, 1e-9)
 
 
-def summary(results: Results) -> Summary:
+def summarize_run(results: Results) -> Summary:
     """The contents of metrics.json."""
     session, tally = results.session, results.session.tally
     contents: Summary = {

@@ -28,7 +28,7 @@ from credo.learners import BetaBernoulli, Learner, bong, extended_kalman
 from credo.likelihoods import Normal
 from credo.models import MLP, Linear, Model
 
-__all__ = ["Prepared", "Problem", "policy_of", "prepare"]
+__all__ = ["BanditProblem", "PreparedAgent", "policy_of", "prepare"]
 
 _AGENTS = ("default", "linear", "network", "beta")
 
@@ -46,7 +46,7 @@ _POLICIES: Mapping[str, Callable[..., Policy]] = {
 _NUMBERED = ("ucb", "egreedy", "squarecb")
 
 
-class Problem(NamedTuple):
+class BanditProblem(NamedTuple):
     """What an agent must know of the world.
 
     Attributes:
@@ -66,7 +66,7 @@ class Problem(NamedTuple):
     units: UnitsName | None = None
 
 
-class Prepared(NamedTuple):
+class PreparedAgent(NamedTuple):
     """An agent with its prior.
 
     Attributes:
@@ -115,7 +115,7 @@ def policy_of(text: str | None) -> Policy | None:
         raise CredoError(f"policy {text} is not allowed: {error}", field="policy") from None
 
 
-def prepare(name: str, problem: Problem, policy: Policy | None) -> Prepared:
+def prepare(name: str, problem: BanditProblem, policy: Policy | None) -> PreparedAgent:
     """An agent for a problem.
 
     Arguments:
@@ -147,11 +147,11 @@ def prepare(name: str, problem: Problem, policy: Policy | None) -> Prepared:
             units=problem.units,
         )
         words = "random features of the inputs, with priors weighed by how they predict"
-        return Prepared(start.agent, start.params, start.var, words)
+        return PreparedAgent(start.agent, start.params, start.var, words)
     return _of_contexts(name, problem, policy)
 
 
-def _of_chances(problem: Problem, policy: Policy | None) -> Prepared:
+def _of_chances(problem: BanditProblem, policy: Policy | None) -> PreparedAgent:
     """Each arm has an unknown chance; contexts are ignored."""
     if not problem.binary or problem.design == "actions":
         what = (
@@ -159,21 +159,21 @@ def _of_chances(problem: Problem, policy: Policy | None) -> Prepared:
         )
         raise CredoError(f"--agent beta is for rewards of 0 and 1 from the same arms; {what}.")
     agent = Agent(BetaBernoulli(), problem.arms, "arms", policy or Thompson())
-    return Prepared(agent, None, 1.0, "a Beta distribution of the chance of each arm")
+    return PreparedAgent(agent, None, 1.0, "a Beta distribution of the chance of each arm")
 
 
 def _constant(params: Array, x: PyTree) -> Array:
     return params[0]
 
 
-def _of_means(problem: Problem, policy: Policy | None) -> Prepared:
+def _of_means(problem: BanditProblem, policy: Policy | None) -> PreparedAgent:
     """Each arm has an unknown mean and noise; there are no contexts."""
     learner = bong(Model(_constant, Normal(InverseGamma(2.0, 1.0))), Full())
     agent = Agent(learner, problem.arms, "arms", policy or Thompson())
-    return Prepared(agent, jnp.zeros(1), 10.0, "a normal mean of each arm, with unknown noise")
+    return PreparedAgent(agent, jnp.zeros(1), 10.0, "a normal mean of each arm, with unknown noise")
 
 
-def _of_contexts(name: str, problem: Problem, policy: Policy | None) -> Prepared:
+def _of_contexts(name: str, problem: BanditProblem, policy: Policy | None) -> PreparedAgent:
     inputs = problem.inputs
     assert inputs is not None
     arms, own = problem.arms, problem.design == "actions"
@@ -187,7 +187,7 @@ def _of_contexts(name: str, problem: Problem, policy: Policy | None) -> Prepared
             learner, arms, "actions" if own else "arms", policy or Thompson(), scale, units=problem.units
         )
         words = "a linear regression" + ("" if own else " of each arm")
-        return Prepared(agent, line.init(0, (inputs,)), NOISE_VAR, f"{words}, with all covariances")
+        return PreparedAgent(agent, line.init(0, (inputs,)), NOISE_VAR, f"{words}, with all covariances")
     outputs = 1 if own else arms
     net = Linear(outputs=outputs) if name == "linear" else MLP(outputs=outputs, hidden=(HIDDEN,))
     learner = bong(Model(net, noise), LowRank(RANK))
@@ -200,4 +200,4 @@ def _of_contexts(name: str, problem: Problem, policy: Policy | None) -> Prepared
         return net.init(key, (inputs,))
 
     start = net.init(0, (inputs,))
-    return Prepared(agent, params, net.prior_var(start), f"{words}, {RANK} directions of covariance")
+    return PreparedAgent(agent, params, net.prior_var(start), f"{words}, {RANK} directions of covariance")

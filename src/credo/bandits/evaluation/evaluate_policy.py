@@ -6,7 +6,8 @@ import math
 
 import numpy as np
 
-from credo.bandits.evaluation.anytime import bounds_of
+from credo.bandits.evaluation.confidence_sequences import bounds_of
+from credo.bandits.evaluation.empirical_likelihood import likelihood_interval
 from credo.bandits.evaluation.estimate import Estimate, IntervalName
 from credo.bandits.evaluation.estimate_warnings import (
     effective_rows,
@@ -14,20 +15,19 @@ from credo.bandits.evaluation.estimate_warnings import (
     require_overlap,
     weight_warnings,
 )
-from credo.bandits.evaluation.evidence import (
+from credo.bandits.evaluation.intervals import bernstein_interval, bootstrap_interval
+from credo.bandits.evaluation.requests import require_request, span_of_rewards
+from credo.bandits.evaluation.target_policies import Target
+from credo.bandits.evaluation.terms import KINDS, EstimatorKind, EstimatorName, Terms
+from credo.bandits.evaluation.weighed_rows import (
     DirectModel,
-    Evidence,
-    gather,
+    WeighedRows,
     reward_values,
     term_width,
     terms_of,
     unseen_corners,
+    weigh_rows,
 )
-from credo.bandits.evaluation.intervals import bernstein_interval, bootstrap_interval
-from credo.bandits.evaluation.likelihood import likelihood_interval
-from credo.bandits.evaluation.requests import require_request, span_of_rewards
-from credo.bandits.evaluation.targets import Target
-from credo.bandits.evaluation.terms import KINDS, EstimatorKind, EstimatorName, Terms
 from credo.bandits.logs import Log
 
 __all__ = ["evaluate"]
@@ -94,22 +94,22 @@ def evaluate(
         True
     """
     require_request(log, estimator, interval, level, clip, reward_range, model)
-    kind, evidence = KINDS[estimator], gather(log, policy)
+    kind, weighed = KINDS[estimator], weigh_rows(log, policy)
     if kind.weighs:
-        require_overlap(evidence)
+        require_overlap(weighed)
     if kind.cuts is not None and clip is None:
-        clip = math.sqrt(evidence.log.rows)
+        clip = math.sqrt(weighed.log.rows)
     values = None
     if kind.models:
-        values = reward_values(evidence, model, before=interval == "sequence", seed=seed)
-    terms = terms_of(evidence, kind, values, clip)
-    warnings = [*log_warnings(log), *_missing(log, evidence)]
-    warnings += weight_warnings(evidence, estimator, terms.weights, clip)
+        values = reward_values(weighed, model, before=interval == "sequence", seed=seed)
+    terms = terms_of(weighed, kind, values, clip)
+    warnings = [*log_warnings(log), *_missing(log, weighed)]
+    warnings += weight_warnings(weighed, estimator, terms.weights, clip)
     if interval in ("likelihood", "bootstrap"):
         low, high = (
             bootstrap_interval(terms, level, seed)
             if interval == "bootstrap"
-            else _likelihood(evidence, terms, kind, values, clip, reward_range, level)
+            else _likelihood(weighed, terms, kind, values, clip, reward_range, level)
         )
         if low == high:
             warnings.append(
@@ -117,29 +117,29 @@ def evaluate(
                 "`reward_range` has one for any rewards"
             )
     else:
-        ends = span_of_rewards(evidence.log, reward_range, interval)
+        ends = span_of_rewards(weighed.log, reward_range, interval)
         if interval == "sequence":
-            bounds = bounds_of(evidence, values, ends, level)
+            bounds = bounds_of(weighed, values, ends, level)
             low, high = float(bounds.low[-1]), float(bounds.high[-1])
         else:
             width = (
                 float(np.ptp(terms.influence))
                 if kind.normalises
-                else term_width(evidence, kind, values, clip, ends)
+                else term_width(weighed, kind, values, clip, ends)
             )
             low, high = bernstein_interval(terms.influence, width, level)
             low, high = max(low, ends[0]), min(high, ends[1])
-        warnings += _approximations(evidence, kind.normalises, interval, ends, reward_range)
-    used = terms.weights if kind.weighs else evidence.weights
+        warnings += _approximations(weighed, kind.normalises, interval, ends, reward_range)
+    used = terms.weights if kind.weighs else weighed.weights
     return Estimate(
         value=terms.value,
         low=low,
         high=high,
         level=level,
         ess=effective_rows(used),
-        rows=evidence.log.rows,
-        weights_max=float(evidence.weights.max()),
-        on_policy=float(evidence.log.rewards.mean()),
+        rows=weighed.log.rows,
+        weights_max=float(weighed.weights.max()),
+        on_policy=float(weighed.log.rewards.mean()),
         estimator=estimator,
         interval=interval,
         warnings=tuple(warnings),
@@ -147,7 +147,7 @@ def evaluate(
 
 
 def _likelihood(
-    evidence: Evidence,
+    weighed: WeighedRows,
     terms: Terms,
     kind: EstimatorKind,
     values: np.ndarray | None,
@@ -156,15 +156,15 @@ def _likelihood(
     level: float,
 ) -> tuple[float, float]:
     """The interval of empirical likelihood, widened where it does not hold the estimate itself."""
-    span = None if stated is None else span_of_rewards(evidence.log, stated, "likelihood")
-    corners = unseen_corners(evidence, kind, values, clip, span)
-    weights = evidence.weights if kind.weighs else None
+    span = None if stated is None else span_of_rewards(weighed.log, stated, "likelihood")
+    corners = unseen_corners(weighed, kind, values, clip, span)
+    weights = weighed.weights if kind.weighs else None
     low, high = likelihood_interval(terms.direct + terms.correction, weights, corners, level)
     return float(min(low, terms.value)), float(max(high, terms.value))
 
 
-def _missing(log: Log, evidence: Evidence) -> list[str]:
-    lost = log.rows - evidence.log.rows
+def _missing(log: Log, weighed: WeighedRows) -> list[str]:
+    lost = log.rows - weighed.log.rows
     if not lost:
         return []
     return [
@@ -174,7 +174,7 @@ def _missing(log: Log, evidence: Evidence) -> list[str]:
 
 
 def _approximations(
-    evidence: Evidence,
+    weighed: WeighedRows,
     normalises: bool,
     interval: IntervalName,
     ends: tuple[float, float],
@@ -188,7 +188,7 @@ def _approximations(
         )
     if interval == "bernstein" and normalises:
         said.append("the interval is approximate, since weights that are divided by their sum are linearised")
-    elif interval == "bernstein" and evidence.all_weights is None:
+    elif interval == "bernstein" and weighed.all_weights is None:
         said.append(
             "the interval is approximate, as the greatest weight that can be is taken from the chosen arms; "
             "a log with the probabilities of all arms (`pmfs`) says it exactly"

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from credo.cli.checkpoints import Checkpoints
 from credo.cli.drift_file import DriftFile
 from credo.cli.flags import in_flags
-from credo.cli.forecast_file import LEVELS, ForecastFile
+from credo.cli.forecast_file import QUANTILES, ForecastFile
 from credo.cli.interrupt import Interruptible
 from credo.cli.progress import Watch, note
 from credo.cli.request import Request
@@ -58,7 +58,7 @@ def stream(
                     if forecasts.out is None:
                         record.add(block.lines, session.learn(block))
                     else:
-                        some, steps = session.forecast_then_learn(block, LEVELS)
+                        some, steps = session.forecast_then_learn(block, QUANTILES)
                         record.add(block.lines, steps)
                         chunk += some
                 session.progress.line = max(session.progress.line, last_line(rows))

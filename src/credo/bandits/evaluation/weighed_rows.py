@@ -9,20 +9,28 @@ from typing import TypeAlias
 import numpy as np
 
 from credo.bandits.evaluation.regression import arm_values
-from credo.bandits.evaluation.targets import Target, target_pmfs
+from credo.bandits.evaluation.target_policies import Target, target_pmfs
 from credo.bandits.evaluation.terms import EstimatorKind, Terms, cut_weights
 from credo.bandits.logs import Log
 from credo.core.errors import CredoError, DataError
 from credo.core.types import ArrayLike, PyTree
 
-__all__ = ["DirectModel", "Evidence", "gather", "reward_values", "term_width", "terms_of", "unseen_corners"]
+__all__ = [
+    "DirectModel",
+    "WeighedRows",
+    "reward_values",
+    "term_width",
+    "terms_of",
+    "unseen_corners",
+    "weigh_rows",
+]
 
 DirectModel: TypeAlias = Callable[[PyTree], ArrayLike] | ArrayLike
 """Expected rewards of all arms: a function of contexts that gives (N, K), or these numbers."""
 
 
 @dataclass(frozen=True)
-class Evidence:
+class WeighedRows:
     """The rows of a log that have rewards, and what a policy would do there.
 
     Arguments:
@@ -34,7 +42,7 @@ class Evidence:
         mask: which rows of the whole log these are (N,) bool.
 
     Example:
-        >>> gather(Log(("a", "b"), [0, 1], [1.0, 0.0], [0.5, 0.5]), "a").weights.tolist()
+        >>> weigh_rows(Log(("a", "b"), [0, 1], [1.0, 0.0], [0.5, 0.5]), "a").weights.tolist()
         [2.0, 0.0]
     """
 
@@ -45,7 +53,7 @@ class Evidence:
     mask: np.ndarray
 
 
-def gather(log: Log, policy: Target) -> Evidence:
+def weigh_rows(log: Log, policy: Target) -> WeighedRows:
     """Weigh the rows of a log that have rewards.
 
     Raises:
@@ -53,7 +61,7 @@ def gather(log: Log, policy: Target) -> Evidence:
         DataError: fewer than two rows have a reward, or the policy has no probabilities for a row.
 
     Example:
-        >>> gather(Log(("a", "b"), [0, 1, 0], [1.0, 0.0, np.nan], [0.5] * 3), [0.5, 0.5]).mask.tolist()
+        >>> weigh_rows(Log(("a", "b"), [0, 1, 0], [1.0, 0.0, np.nan], [0.5] * 3), [0.5, 0.5]).mask.tolist()
         [True, True, False]
     """
     mask = np.isfinite(log.rewards)
@@ -70,26 +78,26 @@ def gather(log: Log, policy: Target) -> Evidence:
     if log.pmfs is not None:
         with np.errstate(divide="ignore", invalid="ignore"):
             every = np.where(target > 0, target / log.pmfs, 0.0)
-    return Evidence(log, target, weights, every, mask)
+    return WeighedRows(log, target, weights, every, mask)
 
 
-def reward_values(evidence: Evidence, model: DirectModel | None, *, before: bool, seed: int) -> np.ndarray:
+def reward_values(weighed: WeighedRows, model: DirectModel | None, *, before: bool, seed: int) -> np.ndarray:
     """The expected rewards (n, K) of a direct model; see `arm_values` for the one without a `model`.
 
     Raises:
         CredoError: the model gives another shape, or numbers that are not finite.
 
     Example:
-        >>> evidence = gather(Log(("a", "b"), [0, 1], [1.0, 0.0], [0.5, 0.5]), "a")
-        >>> reward_values(evidence, np.array([[1.0, 0.5], [1.0, 0.5]]), before=False, seed=0).shape
+        >>> weighed = weigh_rows(Log(("a", "b"), [0, 1], [1.0, 0.0], [0.5, 0.5]), "a")
+        >>> reward_values(weighed, np.array([[1.0, 0.5], [1.0, 0.5]]), before=False, seed=0).shape
         (2, 2)
     """
     if model is None:
-        return arm_values(evidence.log, before=before, seed=seed)
-    values = np.asarray(model(evidence.log.contexts) if callable(model) else model, dtype=np.float64)
-    shape = evidence.target.shape
-    if not callable(model) and values.shape == (evidence.mask.size, shape[1]):
-        values = values[evidence.mask]
+        return arm_values(weighed.log, before=before, seed=seed)
+    values = np.asarray(model(weighed.log.contexts) if callable(model) else model, dtype=np.float64)
+    shape = weighed.target.shape
+    if not callable(model) and values.shape == (weighed.mask.size, shape[1]):
+        values = values[weighed.mask]
     if values.shape != shape or not np.isfinite(values).all():
         what = f"the shape {values.shape}" if values.shape != shape else "numbers that are not finite"
         raise CredoError(
@@ -100,24 +108,26 @@ def reward_values(evidence: Evidence, model: DirectModel | None, *, before: bool
     return values
 
 
-def terms_of(evidence: Evidence, kind: EstimatorKind, values: np.ndarray | None, clip: float | None) -> Terms:
+def terms_of(
+    weighed: WeighedRows, kind: EstimatorKind, values: np.ndarray | None, clip: float | None
+) -> Terms:
     """The terms of an estimator; see `credo.bandits.evaluation.terms`.
 
     Example:
         >>> from credo.bandits.evaluation.terms import KINDS
-        >>> evidence = gather(Log(("a", "b"), [0, 1], [1.0, 0.0], [0.5, 0.5]), "a")
-        >>> terms_of(evidence, KINDS["ips"], None, None).value
+        >>> weighed = weigh_rows(Log(("a", "b"), [0, 1], [1.0, 0.0], [0.5, 0.5]), "a")
+        >>> terms_of(weighed, KINDS["ips"], None, None).value
         1.0
     """
-    log, cut = evidence.log, cut_weights(evidence.weights, kind, clip)
+    log, cut = weighed.log, cut_weights(weighed.weights, kind, clip)
     if values is None:
         return Terms(np.zeros(log.rows), cut * log.rewards, cut, kind.normalises)
     errors = log.rewards - values[np.arange(log.rows), log.chosen]
-    return Terms((evidence.target * values).sum(axis=1), cut * errors, cut, kind.normalises)
+    return Terms((weighed.target * values).sum(axis=1), cut * errors, cut, kind.normalises)
 
 
 def term_width(
-    evidence: Evidence,
+    weighed: WeighedRows,
     kind: EstimatorKind,
     values: np.ndarray | None,
     clip: float | None,
@@ -130,25 +140,25 @@ def term_width(
 
     Example:
         >>> from credo.bandits.evaluation.terms import KINDS
-        >>> evidence = gather(Log(("a", "b"), [0, 1], [1.0, 0.0], [0.5, 0.5]), "a")
-        >>> term_width(evidence, KINDS["ips"], None, None, (0.0, 1.0))
+        >>> weighed = weigh_rows(Log(("a", "b"), [0, 1], [1.0, 0.0], [0.5, 0.5]), "a")
+        >>> term_width(weighed, KINDS["ips"], None, None, (0.0, 1.0))
         2.0
     """
-    rows, chosen = np.arange(evidence.log.rows), evidence.log.chosen
-    every = evidence.all_weights
-    weights = evidence.weights[:, None] if every is None else np.where(np.isfinite(every), every, 0.0)
+    rows, chosen = np.arange(weighed.log.rows), weighed.log.chosen
+    every = weighed.all_weights
+    weights = weighed.weights[:, None] if every is None else np.where(np.isfinite(every), every, 0.0)
     cut = cut_weights(weights, kind, clip)
     if values is None:
         direct, baseline = np.zeros((len(rows), 1)), np.zeros_like(cut)
     else:
-        direct = (evidence.target * values).sum(axis=1, keepdims=True)
+        direct = (weighed.target * values).sum(axis=1, keepdims=True)
         baseline = values[rows, chosen][:, None] if every is None else values
     least, greatest = direct + cut * (rewards[0] - baseline), direct + cut * (rewards[1] - baseline)
     return float(greatest.max() - least.min())
 
 
 def unseen_corners(
-    evidence: Evidence,
+    weighed: WeighedRows,
     kind: EstimatorKind,
     values: np.ndarray | None,
     clip: float | None,
@@ -161,19 +171,19 @@ def unseen_corners(
 
     Example:
         >>> from credo.bandits.evaluation.terms import KINDS
-        >>> evidence = gather(Log(("a", "b"), [0, 1], [1.0, 0.5], [0.5, 0.5]), "a")
-        >>> unseen_corners(evidence, KINDS["ips"], None, None, (0.0, 1.0)).tolist()
+        >>> weighed = weigh_rows(Log(("a", "b"), [0, 1], [1.0, 0.5], [0.5, 0.5]), "a")
+        >>> unseen_corners(weighed, KINDS["ips"], None, None, (0.0, 1.0)).tolist()
         [[0.0, 0.0], [0.0, 0.0], [2.0, 0.0], [2.0, 2.0]]
     """
-    log, every = evidence.log, evidence.all_weights
-    direct = terms_of(evidence, kind, values, clip).direct
+    log, every = weighed.log, weighed.all_weights
+    direct = terms_of(weighed, kind, values, clip).direct
     guesses = np.zeros(1) if values is None else values[np.arange(log.rows), log.chosen]
     if rewards is None:
-        seen = (log.rewards - guesses)[evidence.weights > 0] if kind.weighs else np.zeros(1)
+        seen = (log.rewards - guesses)[weighed.weights > 0] if kind.weighs else np.zeros(1)
         errors = float(seen.min()), float(seen.max())
     else:
         errors = float(rewards[0] - guesses.max()), float(rewards[1] - guesses.min())
-    weights = evidence.weights if every is None else every[np.isfinite(every)]
+    weights = weighed.weights if every is None else every[np.isfinite(every)]
     top = max(2.0, float(weights.max()))
     cut = float(cut_weights(np.array(top), kind, clip))
     low, high = float(direct.min()), float(direct.max())
