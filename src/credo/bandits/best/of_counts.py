@@ -31,19 +31,10 @@ _LEAST = 1e-12
 def best_of_betas(
     a: Array, b: Array, log_weights: Array | None = None, allowed: Array | None = None
 ) -> Array:
-    """The probability that each of K independent probabilities p ~ Beta(a, b) is the largest, to 1e-5.
+    """The probability (K,) that each of K independent p ~ Beta(a, b) is the largest, to 1e-5.
 
-    Arguments:
-        a, b: pseudo-counts of ones and zeros (K,), above 0; (K, J) for mixtures.
-        log_weights: log weights (K, J) of mixtures, or None.
-        allowed: whether each arm may be chosen (K,); None allows all.
-
-    Returns:
-        Probabilities (K,). The cost is 66 K^2 exponentials for fewer than 20 arms, and 430 K above.
-
-    Example:
-        >>> [round(p, 4) for p in best_of_betas(jnp.array([2.0, 1.0]), jnp.array([1.0, 1.0])).tolist()]
-        [0.6667, 0.3333]
+    a and b are (K,), or (K, J) for mixtures with `log_weights` (K, J); `allowed` is (K,). The cost is 66 K^2
+    exponentials for fewer than 20 arms, and 430 K above.
     """
     a, b = _columns(a), _columns(b)
     total = a + b
@@ -71,21 +62,10 @@ def best_of_betas(
 def best_of_gammas(
     shape: Array, per: Array, log_weights: Array | None = None, allowed: Array | None = None
 ) -> Array:
-    """The probability that each of K independent rates ~ Gamma(shape, per) is the largest, to 1e-5.
+    """The probability (K,) that each of K independent rates ~ Gamma(shape, per) is the largest, to 1e-5.
 
     Class probabilities ~ Dirichlet(counts) are largest with the same probabilities as Gamma(counts, 1).
-
-    Arguments:
-        shape, per: pseudo-events and pseudo-exposure (K,), above 0; (K, J) for mixtures.
-        log_weights: log weights (K, J) of mixtures, or None.
-        allowed: whether each arm may be chosen (K,); None allows all.
-
-    Returns:
-        Probabilities (K,). The cost is 66 K^2 exponentials for fewer than 20 arms, and 430 K above.
-
-    Example:
-        >>> [round(p, 4) for p in best_of_gammas(jnp.array([1.0, 1.0]), jnp.array([1.0, 3.0])).tolist()]
-        [0.75, 0.25]
+    Shapes and costs are those of `best_of_betas`.
     """
     shape, per = _columns(shape), _columns(per)
     mode = jnp.log(shape) - jnp.log(per)

@@ -16,19 +16,10 @@ _TIE_ORDER = 8
 
 
 def best_of_draws(values: Array, log_weights: Array | None = None, allowed: Array | None = None) -> Array:
-    """The weighted share of joint draws in which each arm is the largest; arms that tie share equally.
+    """The weighted share (K,) of joint draws (M, K) in which each arm is the largest; ties share equally.
 
-    Arguments:
-        values: the draws (M, K).
-        log_weights: log weights (M,), which sum to one; None for equal weights.
-        allowed: whether each arm may be chosen (K,); None allows all.
-
-    Returns:
-        Probabilities (K,), exact for the distribution on these M points. Their derivatives are 0.
-
-    Example:
-        >>> best_of_draws(jnp.array([[0.0, 1.0], [2.0, 1.0], [3.0, 3.0], [4.0, 0.0]])).tolist()
-        [0.625, 0.375]
+    Log weights (M,) sum to one; None means equal weights. Exact for the distribution on these M points;
+    derivatives are 0.
     """
     usable = values if allowed is None else jnp.where(allowed[None], values, -jnp.inf)
     best = usable == jnp.max(usable, axis=1, keepdims=True)
@@ -42,24 +33,13 @@ def best_of_draws(values: Array, log_weights: Array | None = None, allowed: Arra
 
 
 def best_of_separate_draws(values: Array, log_weights: Array, allowed: Array | None = None) -> Array:
-    """The probability that each arm is the largest, where each arm is one of M points independently.
+    """The probability (K,) that each arm is the largest, where arm a is one of the points `values[a]` (K, M).
 
-    A uniform number s of its own breaks the ties of a point, so that
-    P(a is best) = sum_m w_am integral_0^1 prod_{b != a} (P(b < x_am) + s P(b = x_am)) ds.
+    Each row of the log weights (K, M) sums to one. A uniform s of its own breaks the ties of a point, so that
 
-    Arguments:
-        values: the points of each arm (K, M).
-        log_weights: their log weights (K, M), each row of which sums to one.
-        allowed: whether each arm may be chosen (K,); None allows all.
+        P(a is best) = sum_m w_am integral_0^1 prod_{b != a} (P(b < x_am) + s P(b = x_am)) ds,
 
-    Returns:
-        Probabilities (K,), exact for ties of up to 16 arms. The cost is K^2 M log M.
-
-    Example:
-        >>> points = jnp.array([[0.0, 1.0], [0.0, 1.0]])
-        >>> best = best_of_separate_draws(points, jnp.log(jnp.array([[0.5, 0.5], [0.25, 0.75]])))
-        >>> [round(p, 3) for p in best.tolist()]
-        [0.375, 0.625]
+    which is exact for ties of up to 16 arms. The cost is K^2 M log M.
     """
     arms, points = values.shape[0], values.reshape(-1)
     order = jnp.argsort(values, axis=1)
@@ -86,19 +66,10 @@ def best_of_separate_draws(values: Array, log_weights: Array, allowed: Array | N
 
 
 def joint_normals(location: Array, root: Array, key: Array, draws: int) -> Array:
-    """Draws of N(location, root root') that are spread evenly over the distribution.
+    """Draws (M, K) of N(location, root root') that are spread evenly over the distribution.
 
     A randomised lattice (Richtmyer's, with a random shift; Cranley & Patterson 1976) makes shares of draws
     vary less than independent draws do.
-
-    Arguments:
-        location: the means (K,).
-        root: a triangular root of the covariance (K, K).
-        key: the key of the shift.
-        draws: how many draws M.
-
-    Returns:
-        The draws (M, K).
     """
     normals = standard_normals(key, draws, location.shape[0], location.dtype, quasi=True)
     return location[None] + normals @ root.T

@@ -45,34 +45,20 @@ def best_of_normals(
     df: Array | None = None,
     allowed: Array | None = None,
 ) -> Array:
-    """The probability that each of K independent arms is the largest, to 1e-4 or better.
+    """The probability (K,) that each of K independent arms is the largest, to 1e-4 or better.
 
-    Each arm is normal, Student-t, or a mixture of J of either. Two normal arms are compared in closed form,
-    Phi((m_0 - m_1) / sqrt(s_0^2 + s_1^2)); more by quadrature, which begins at the largest lower end of an
-    arm: below it the best arm is not found. Numbers are taken relative to that arm, so the arithmetic
-    resolves whatever the arguments do.
+    Each arm is normal, Student-t (`df`), or a mixture of J of either: `location` and `scale` are (K,), or
+    (K, J) with `log_weights` (K, J), each row of which sums to one. A scale of 0 is a point mass; ties share
+    equally. Arms that are not allowed have probability 0, whatever their numbers. The result is
+    differentiable where scales are above 0.
 
-    Measured over random arms whose scales differ by up to 1e4, the largest error is 1e-5 for normal arms,
-    and for Student-t arms 2e-5 with df >= 1 and 1e-4 with df = 0.5. The cost is 15 K^2 densities (30 K^2 of a
+    Two normal arms are compared in closed form, Phi((m_0 - m_1) / sqrt(s_0^2 + s_1^2)); more by quadrature,
+    which begins at the largest lower end of an arm: below it the best arm is not found. Numbers are taken
+    relative to that arm, so the arithmetic resolves whatever the arguments do.
+
+    Measured over random arms whose scales differ by up to 1e4, the largest error is 1e-5 for normal arms, and
+    for Student-t arms 2e-5 with df >= 1 and 1e-4 with df = 0.5. The cost is 15 K^2 densities (30 K^2 of a
     Student-t) for fewer than 60 arms and 360 K above; a mixture costs 15 (K J)^2 to 30 (K J)^2.
-
-    Arguments:
-        location: means, or centres (K,); for mixtures (K, J).
-        scale: standard deviations, or scales, of the shape of `location`; 0 is a point mass, and arms that
-            tie share equally.
-        log_weights: log weights (K, J) of mixtures, each row of which sums to one, or None.
-        df: degrees of freedom, which broadcast to the shape of `location`, or None where all are normal.
-        allowed: whether each arm may be chosen (K,); None allows all. Others have probability 0, whatever
-            their numbers.
-
-    Returns:
-        Probabilities (K,), which sum to 1 unless no arm is allowed. They are differentiable where scales are
-        above 0.
-
-    Example:
-        >>> shares = best_of_normals(jnp.array([0.0, 1.0, 1.0]), jnp.array([1.0, 0.0, 0.0]))
-        >>> [round(p, 3) for p in shares.tolist()]
-        [0.159, 0.421, 0.421]
     """
     allowed = jnp.ones(location.shape[0], bool) if allowed is None else allowed
     if location.shape == (2,) and df is None:

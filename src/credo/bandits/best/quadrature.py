@@ -57,16 +57,10 @@ def _product(values: Array, matrix: Array) -> Array:
 
 
 def cell_nodes(edges: Array, order: int) -> tuple[Array, Array]:
-    """The nodes (N,) and weights (N,) of a rule on the cells between edges.
+    """The C n nodes and weights of a rule on the cells between edges (C + 1,), which may have any order.
 
-    The nodes are constants for derivatives: an integral does not depend on where it is looked at.
-
-    Arguments:
-        edges: the edges (C + 1,), in any order; cells between equal edges have the weight 0.
-        order: how many nodes n a cell has; polynomials of degree 2 n - 1 are integrated exactly.
-
-    Returns:
-        Nodes and weights, N = C n.
+    The n nodes of a cell integrate polynomials of degree 2 n - 1 exactly; cells between equal edges have the
+    weight 0. Nodes are constants for derivatives: an integral does not depend on where it is looked at.
     """
     edges = ascending(edges)
     points, weights = _rule(order, edges.dtype)
@@ -81,21 +75,12 @@ def _rule(order: int, dtype: DTypeLike) -> tuple[Array, Array]:
 
 
 def graded_nodes(edges: Array, order: int, centre: Array, width: Array) -> tuple[Array, Array]:
-    """Like `cell_nodes`, for laws with heavy tails: the nodes of a cell are even in t, x = m + s sinh(t).
+    """Like `cell_nodes`, for laws with heavy tails: the (C + K - 1) n nodes are even in t, x = m + s sinh(t).
 
     m and s are the centre and width of the arm that varies fastest in the cell: the one with the least
-    s + (distance from m to the cell). So a tail that falls like a power of x falls like exp(-t). Edges also
-    lie half-way between neighbouring centres, so that no cell is in the tails of two arms that face each
-    other.
-
-    Arguments:
-        edges: the edges (C + 1,), in any order.
-        order: how many nodes n a cell has.
-        centre, width: where each arm's density is not smooth (K,): at m +- i s for a Student-t, with s its
-            scale times sqrt(df).
-
-    Returns:
-        Nodes and weights, N = (C + K - 1) n.
+    s + (distance from m to the cell). A Student-t is not smooth at m +- i s, with s its scale times sqrt(df).
+    So a tail that falls like a power of x falls like exp(-t). Edges also lie half-way between neighbouring
+    centres, so that no cell is in the tails of two arms that face each other.
     """
     edges, centre, width = jax.lax.stop_gradient((edges, centre, width))
     middles = ascending(centre)
@@ -121,21 +106,13 @@ def graded_nodes(edges: Array, order: int, centre: Array, width: Array) -> tuple
 def sum_in_chunks(
     integrate: Callable[[Array, Array, T], Array], nodes: Array, weights: Array, terms: T, cost: int
 ) -> Array:
-    """The sum of `integrate(nodes, weights, terms)` over chunks of the nodes.
+    """The sum (K,) of `integrate(nodes, weights, terms)` over chunks of the nodes (N,); 0 where not finite.
 
     XLA spreads a loop of some thousand exponentials, or more than eight loops that can run side by side, over
     the processors, and waking them takes ten times as long as the loops themselves. So a chunk stays below
-    that size, and is a branch of its own, after that of the chunk before. What a branch reads exists in
-    memory; otherwise XLA would compute nodes and terms again for every arm and node.
-
-    Arguments:
-        integrate: from some nodes, their weights and the terms to what they add to the integrals (K,).
-        nodes, weights: the rule (N,).
-        terms: what the integrand needs to know, a tree of arrays.
-        cost: how many exponentials a node takes.
-
-    Returns:
-        The integrals (K,), which are 0 where the nodes are not finite.
+    that size (a node takes `cost` exponentials), and is a branch of its own, after that of the chunk before.
+    What a branch reads exists in memory; otherwise XLA would compute nodes and terms again for every arm and
+    node.
     """
     count = -(-nodes.shape[0] * cost // _CHUNK)
     size = -(-nodes.shape[0] // (8 * count)) * 8
@@ -163,18 +140,12 @@ def sum_in_chunks(
 
 
 def merge_cells(edges: Array) -> Array:
-    """Fewer edges for many similar arms: as fine everywhere as the finest arm needs it.
+    """Fewer edges, in one row, for many similar arms (K, Q): as fine everywhere as the finest arm needs it.
 
     The quantiles of one arm cut its range into pieces, each of which asks for one cell. The density of cells
     is the largest that any arm asks for. For K arms whose scales differ by a factor r, and whose ranges have
     been cut off below the largest lower end, this asks for at most about 10 (1 + log r) cells, however many
     arms there are, where the edges of all arms would make 3 K cells.
-
-    Arguments:
-        edges: the edges (K, Q), each row ascending.
-
-    Returns:
-        The new edges, in one row, which start at the smallest and end at the largest.
     """
     edges = jax.lax.stop_gradient(edges)
     low, high = edges[:, :-1].reshape(-1), edges[:, 1:].reshape(-1)

@@ -48,20 +48,13 @@ def student_terms(df: Array) -> StudentTerms:
 
 
 def student_law(z: Array, terms: StudentTerms) -> tuple[Array, Array]:
-    """The distribution function and the density of a standard t.
+    """The distribution function and the density of a standard t at z; `terms` broadcast with z.
 
     With x = 1 / (1 + z^2 / df), the recurrence of the incomplete beta function in its first argument (DLMF
     8.17.20), applied three times, gives
     F_df(z) = F_{df+6}(z sqrt((df + 6) / df)) - (z f_df(z) / df) (1 + c_1 x + c_1 c_2 x^2),
     c_k = (df + 2 k - 1) / (df + 2 k), and F_{df+6} is the normal distribution function of the first terms of
     Hill's expansion (G. W. Hill 1970, "Algorithm 395", CACM 13).
-
-    Arguments:
-        z: where, of any shape.
-        terms: `student_terms(df)`, which broadcast with z.
-
-    Returns:
-        P(T <= z) and the density at z.
     """
     square = z * z * terms.rate
     x = 1.0 / (1.0 + square)
@@ -93,13 +86,6 @@ def student_quantile(z: Array, df: Array) -> Array:
     """About the quantile of a standard t at the probability Phi(z): where cells should end, not exact.
 
     sqrt(df (exp(z^2 / (df k^2)) - 1)), k = (8 df + 1) / (8 df + 3) (D. L. Wallace 1959, Ann. Math. Stat. 30).
-
-    Arguments:
-        z: normal quantiles.
-        df: the degrees of freedom, above 0, which broadcast with z.
-
-    Returns:
-        The quantiles.
     """
     df = jnp.clip(df, _LEAST, _NORMAL)
     ratio = (8.0 * df + 3.0) / (8.0 * df + 1.0)

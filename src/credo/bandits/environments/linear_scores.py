@@ -19,47 +19,25 @@ ContextLaw: TypeAlias = Literal["normal", "sphere"]
 
 
 def draw_rows(key: Array, shape: tuple[int, ...], law: ContextLaw) -> Array:
-    """Draw contexts (..., d): standard normal, or uniform on the unit sphere.
-
-    Example:
-        >>> rows = draw_rows(jax.random.key(0), (3, 5), "sphere")
-        >>> [round(float(length), 5) for length in jnp.linalg.norm(rows, axis=1)]
-        [1.0, 1.0, 1.0]
-    """
+    """Draw contexts (..., d): standard normal, or uniform on the unit sphere."""
     rows = jax.random.normal(key, shape)
     return rows if law == "normal" else rows / jnp.linalg.norm(rows, axis=-1, keepdims=True)
 
 
 def expected_rewards(likelihood: LikelihoodBase, scores: Array) -> Array:
-    """E[r | score] for scores (K,).
-
-    Example:
-        >>> import credo
-        >>> expected_rewards(credo.Bernoulli(), jnp.zeros(2))
-        Array([0.5, 0.5], dtype=float32)
-    """
+    """E[r | score] for scores (K,)."""
     means: Array = jax.vmap(lambda score: likelihood.mean(score[None])[0])(scores)
     return means
 
 
 def sample_reward(likelihood: LikelihoodBase, score: Array, arm: ArrayLike, key: Key) -> Array:
-    """A draw of the reward of an arm, given its score.
-
-    Example:
-        >>> import credo
-        >>> float(sample_reward(credo.Bernoulli(), jnp.asarray(9.0), 0, 0))
-        1.0
-    """
+    """A draw of the reward of an arm, given its score."""
     drawn = likelihood.sample(score[None], arm_key(key, arm))
     return jnp.reshape(drawn, ()).astype(score.dtype)
 
 
 def require_scores(likelihood: object) -> None:
-    """Refuse what is no likelihood of one number with a mean and draws.
-
-    Raises:
-        CredoError: `likelihood` is none, or does not fit.
-    """
+    """Refuse, as a `CredoError`, what is no likelihood of one number with a mean and draws."""
     if not isinstance(likelihood, LikelihoodBase):
         raise CredoError(
             f"likelihood must be one of credo's, such as credo.Normal(0.01) or credo.Bernoulli(); "

@@ -119,14 +119,7 @@ class Jumps(Motion):
 
 
 def require_motion(motion: object) -> None:
-    """Refuse what is no motion.
-
-    Raises:
-        CredoError: `motion` is none.
-
-    Example:
-        >>> require_motion(Still())
-    """
+    """Refuse what is no motion, as a `CredoError`."""
     if not isinstance(motion, Motion):
         raise CredoError(
             f"motion must be Still(), Drift(var), Jumps(hazard) or another Motion; got {motion!r}.",

@@ -19,19 +19,6 @@ def add_noise(key: Array, values: Array, sd: ArrayLike) -> Array:
     """A draw from N(values, sd^2), of the shape of `values`.
 
     The product of `sd` and the draw is rounded before it is added, see `credo.linalg.matrices.rounded`.
-
-    Arguments:
-        key: the key of the draw.
-        values: the means.
-        sd: the standard deviation, which broadcasts to `values`.
-
-    Returns:
-        The draw.
-
-    Example:
-        >>> noisy = add_noise(jax.random.key(0), jnp.zeros(10_000), 2.0)
-        >>> bool(abs(noisy.std() - 2.0) < 0.06)
-        True
     """
     normal = jax.random.normal(key, values.shape, values.dtype)
     never = (normal > jnp.asarray(BEYOND, normal.dtype)).astype(jnp.int32)

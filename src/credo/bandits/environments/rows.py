@@ -108,22 +108,9 @@ class KnownMeans(RowEnvironment):
 
 
 def require_rows(x: PyTree, count: int, of: str) -> PyTree:
-    """Check contexts that have a row for each of `count` rows, and put them on the device.
+    """Contexts (a tree of arrays (N, ...), or None) as JAX arrays, if they have `count` rows.
 
-    Arguments:
-        x: a pytree of arrays (N, ...), or None for no contexts.
-        count: the number N of rows.
-        of: the argument that has this number, for the message.
-
-    Returns:
-        The tree with JAX arrays as leaves.
-
-    Raises:
-        CredoError: a leaf has another number of rows, is not finite or is not numeric, or there is no row.
-
-    Example:
-        >>> require_rows(np.ones((2, 3)), 2, "labels").shape
-        (2, 3)
+    A `CredoError` refuses another number of rows than `of` has, no rows, and what is not finite or numeric.
     """
     if count < 1:
         raise CredoError(f"{of} must have at least one row; got none.", field=of)
@@ -139,17 +126,7 @@ def require_rows(x: PyTree, count: int, of: str) -> PyTree:
 
 
 def require_finite(field: str, values: ArrayLike) -> None:
-    """Refuse an array with a NaN or an infinity; the message names the first row that has one.
-
-    Raises:
-        CredoError: an entry is not finite.
-
-    Example:
-        >>> require_finite("rewards", np.array([[0.0], [np.nan]]))
-        Traceback (most recent call last):
-        ...
-        credo.core.errors.CredoError: rewards must be finite; row 1 (counted from 0) is not.
-    """
+    """Refuse an array with a NaN or an infinity; the message names the first row that has one."""
     if isinstance(values, Tracer):
         return
     bad = ~np.isfinite(np.asarray(values))

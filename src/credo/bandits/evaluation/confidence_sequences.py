@@ -82,16 +82,8 @@ def bounds_of(
 ) -> Bounds:
     """The confidence sequence of rows that are weighed already.
 
-    Arguments:
-        weighed: the rows.
-        values: the direct model (n, K), each row of which must not depend on later rows; or None for ips.
-        ends: the least and the greatest reward that can occur.
-        level: the probability that all intervals hold.
-
-    Example:
-        >>> weighed = weigh_rows(Log(("a", "b"), [0, 1], [1.0, 0.0], [0.5, 0.5]), "a")
-        >>> bounds_of(weighed, None, (0.0, 1.0), 0.95).low.tolist()
-        [0.0, 0.0]
+    No row of the direct model `values` (n, K) may depend on later rows; None is for ips. `ends` are the least
+    and the greatest reward that can occur.
     """
     least, span = ends[0], ends[1] - ends[0]
     rewards = (weighed.log.rewards - least) / span

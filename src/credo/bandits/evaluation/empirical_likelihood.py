@@ -22,10 +22,10 @@ def likelihood_interval(
 ) -> tuple[float, float]:
     """The values whose empirical likelihood ratio is at least exp(-z^2 / 2), z the two-sided normal quantile.
 
-    Source: Karampatziakis, Langford & Mineiro 2020, ICML ("Empirical likelihood for contextual bandits").
-    Distributions q of the rows (w, u) compete, of which E_q[w] = 1 is known, since weights pi / p have
-    that mean. They may give probability to corners that were not seen, such as a rare and large weight. The
-    least value is
+    Source: Karampatziakis, Langford & Mineiro 2020, ICML ("Empirical likelihood for contextual bandits"). The
+    rows have the terms u (N,), whose mean is the value, and the weights w = pi / p (N,) before they are cut,
+    or None. Distributions q of (w, u) compete, of which E_q[w] = 1 is known. They may give probability to
+    `corners` (M, 2) of (w, u) that were not seen, such as a rare and large weight. The least value is
 
         min E_q[u]  such that  E_q[w] = 1,  sum_n log q_n >= max_q sum_n log q_n - z^2 / 2
 
@@ -33,21 +33,6 @@ def likelihood_interval(
 
     The rate is nominal for many rows, as a bootstrap's is, and far nearer to it where few rows carry the
     weight. Cost: O(N) for each of some 20 Newton steps.
-
-    Arguments:
-        terms: u (N,), whose mean is the value.
-        weights: w (N,), before they are cut; None where the value has no weights.
-        corners: the extremes (M, 2) of (w, u) that rows may have; without weights, w is not looked at.
-        level: the nominal rate.
-
-    Returns:
-        The ends of the interval.
-
-    Example:
-        >>> rewards = np.tile([0.0, 1.0], 5000)
-        >>> low, high = likelihood_interval(rewards, None, np.array([[1.0, 0.0], [1.0, 1.0]]), 0.95)
-        >>> round(low, 2), round(high, 2)
-        (0.49, 0.51)
     """
     every = np.concatenate([terms, corners[:, 1]])
     least, width = float(every.min()), float(np.ptp(every))

@@ -17,12 +17,7 @@ _FEW, _SHARE = 100, 0.05
 
 
 def effective_rows(weights: np.ndarray) -> float:
-    """Kish's effective sample size, (sum w)^2 / sum w^2.
-
-    Example:
-        >>> effective_rows(np.array([1.0, 1.0, 0.0, 0.0]))
-        2.0
-    """
+    """Kish's effective sample size, (sum w)^2 / sum w^2."""
     squares = float((weights**2).sum())
     return float(weights.sum()) ** 2 / squares if squares > 0 else 0.0
 
@@ -33,12 +28,6 @@ def log_warnings(log: Log) -> Iterator[str]:
     Where the probabilities of all arms are on record, each arm must have been chosen about as often as its
     own add up to. Otherwise the sum of 1 / p over the rows that chose an arm must not exceed the number of
     rows.
-
-    Example:
-        >>> chosen = np.arange(1000) // 900
-        >>> (warning,) = log_warnings(Log(("a", "b"), chosen, np.ones(1000), np.full(1000, 0.5)))
-        >>> warning.split(":")[0]
-        "arm 'a' was chosen in 900 of 1,000 rows, where its propensities allow about 500"
     """
     arms = len(log.arms)
     count = np.bincount(log.chosen, minlength=arms).astype(float)
@@ -70,15 +59,7 @@ def log_warnings(log: Log) -> Iterator[str]:
 
 
 def require_overlap(weighed: WeighedRows) -> None:
-    """Refuse a policy that shares no choice with the log.
-
-    Raises:
-        DataError: all weights are 0.
-
-    Example:
-        >>> from credo.bandits.evaluation.weighed_rows import weigh_rows
-        >>> require_overlap(weigh_rows(Log(("a", "b"), [0, 0], [1.0, 0.0], [0.5, 0.5]), "a"))
-    """
+    """Refuse, as a `DataError`, a policy that shares no choice with the log: all weights are 0."""
     if not (weighed.weights > 0).any():
         raise DataError(
             "policy must choose, in some rows, the arm that the log chose; it never does, so the log says "
@@ -92,11 +73,7 @@ def weight_warnings(
 ) -> Iterator[str]:
     """What the weights say against an estimate: no overlap, few effective rows, cut weights, a wrong mean.
 
-    Arguments:
-        weighed: the rows.
-        name: the estimator.
-        cut: the weights that it uses (n,).
-        clip: their bound, or None.
+    `cut` (n,) are the weights that the estimator uses, and `clip` their bound.
     """
     log, weights = weighed.log, weighed.weights
     yield from _support(weighed)

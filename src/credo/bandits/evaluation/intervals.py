@@ -19,24 +19,11 @@ _AT_ONCE = 20
 def bernstein_interval(terms: np.ndarray, width: float, level: float) -> tuple[float, float]:
     """The empirical Bernstein interval (Maurer & Pontil, 2009, theorem 4), on both sides.
 
-    For n independent terms of sample variance V within an interval of width b, the mean is within
+    For n >= 2 independent terms of sample variance V within an interval of width b, the mean is within
 
         sqrt(2 V log(4 / delta) / n) + 7 b log(4 / delta) / (3 (n - 1))
 
-    of theirs with probability 1 - delta or more, whatever their distribution.
-
-    Arguments:
-        terms: (n,), of which there are two or more.
-        width: b.
-        level: 1 - delta.
-
-    Returns:
-        The ends of the interval.
-
-    Example:
-        >>> low, high = bernstein_interval(np.tile([0.0, 1.0], 5000), 1.0, 0.95)
-        >>> round(low, 3), round(high, 3)
-        (0.484, 0.516)
+    of theirs with probability 1 - delta (`level`) or more, whatever their distribution.
     """
     count, nats = terms.size, math.log(4.0 / (1.0 - level))
     mean, var = float(terms.mean()), float(terms.var(ddof=1))
@@ -50,20 +37,6 @@ def bootstrap_interval(terms: Terms, level: float, seed: int) -> tuple[float, fl
     It covers at the nominal rate as the number of rows grows, and too rarely where few rows carry the weight.
     More than 10,000 rows are drawn in 10,000 groups of random rows, which changes the interval by less than
     its own Monte Carlo error. 1,000 draws.
-
-    Arguments:
-        terms: the terms of the rows.
-        level: the nominal rate.
-        seed: of the draws.
-
-    Returns:
-        The ends of the interval.
-
-    Example:
-        >>> values = np.tile([0.0, 1.0], 5000)
-        >>> low, high = bootstrap_interval(Terms(values, 0 * values, 0 * values, False), 0.95, 0)
-        >>> round(low, 2), round(high, 2)
-        (0.49, 0.51)
     """
     value, rng = terms.value, np.random.default_rng(seed)
     groups = _grouped(terms.sums, rng)

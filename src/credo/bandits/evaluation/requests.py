@@ -22,15 +22,7 @@ def require_request(
     reward_range: tuple[float, float] | None,
     model: DirectModel | None,
 ) -> None:
-    """Refuse what `evaluate` cannot do.
-
-    Raises:
-        CredoError: an argument is not one of those allowed, or does not go with another.
-
-    Example:
-        >>> log = Log(("a", "b"), [0, 1], [1.0, 0.0], [0.5, 0.5])
-        >>> require_request(log, "dr", "bootstrap", 0.95, None, (0.0, 1.0), None)
-    """
+    """Refuse, as a `CredoError`, what `evaluate` cannot do."""
     if not isinstance(log, Log):
         raise CredoError(
             f"log must be a Log; got {type(log).__name__}: read a file with `Log.read`.", field="log"
@@ -78,12 +70,8 @@ def span_of_rewards(
 ) -> tuple[float, float]:
     """The least and the greatest reward that can occur: as stated, or those of the log.
 
-    Raises:
-        CredoError: a reward is outside of what was stated, or nothing was and all rewards are the same.
-
-    Example:
-        >>> span_of_rewards(Log(("a", "b"), [0, 1], [1.0, 0.0], [0.5, 0.5]), None, "bernstein")
-        (0.0, 1.0)
+    A `CredoError` says where a reward is outside of what was stated, or where all are the same and nothing
+    was.
     """
     least, greatest = float(log.rewards.min()), float(log.rewards.max())
     if stated is None and least == greatest:

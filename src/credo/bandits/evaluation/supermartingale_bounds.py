@@ -31,18 +31,9 @@ _FASTEST = 0.5
 
 
 def lower_sequence(terms: np.ndarray, delta: float) -> np.ndarray:
-    """Lower bounds of the mean of terms that are 0 or more, which hold together with probability 1 - delta.
+    """Lower bounds (n,) of the mean of terms (n,) >= 0, which hold together with probability 1 - delta.
 
-    Arguments:
-        terms: (n,), each with the same mean given those before it, which is at most 1.
-        delta: the probability that a bound is wrong somewhere.
-
-    Returns:
-        (n,): the greatest bound so far; at least 0.
-
-    Example:
-        >>> lower_sequence(np.full(1000, 0.5), 0.05)[[9, 99, 999]].round(2).tolist()
-        [0.0, 0.44, 0.49]
+    Each term has the same mean given those before it, at most 1. A bound is the greatest so far, at least 0.
     """
     count = np.arange(1, terms.size + 1)
     total = np.concatenate([[0.0], np.cumsum(terms)[:-1]])
@@ -59,25 +50,12 @@ def lower_sequence(terms: np.ndarray, delta: float) -> np.ndarray:
 def doubly_robust_terms(
     target: np.ndarray, weights: np.ndarray, chosen: np.ndarray, rewards: np.ndarray, values: np.ndarray
 ) -> np.ndarray:
-    """The terms of the doubly robust estimator, with the direct model cut so that they are at least -`SHIFT`.
+    """The doubly robust terms (n,), with the direct model cut so that they are at least -`SHIFT`.
 
     q'(x, k) = min(q(x, k), SHIFT / w(x, k)) is still a function of the context and the arm, so the terms
     w (r - q'(x, a)) + sum_k pi(k | x) q'(x, k) have the same mean; and they are at least -w q' >= -SHIFT.
-
-    Arguments:
-        target: pi (n, K).
-        weights: w = pi / p of every arm (n, K).
-        chosen: the numbers of the chosen arms (n,).
-        rewards: r (n,), in [0, 1].
-        values: q (n, K), in [0, 1], which must not depend on the row's reward or those after it.
-
-    Returns:
-        The terms (n,).
-
-    Example:
-        >>> half, one = np.full((1, 2), 0.5), np.ones((1, 2))
-        >>> doubly_robust_terms(half, one, np.array([0]), np.array([1.0]), 0.25 * one).tolist()
-        [1.0]
+    Here pi is `target` (n, K), w = pi / p (n, K), r is in [0, 1], and q (n, K) in [0, 1] must not depend on
+    the row's reward or those after it.
     """
     rows = np.arange(len(chosen))
     with np.errstate(divide="ignore"):
@@ -89,22 +67,10 @@ def doubly_robust_terms(
 def sequence_ends(
     below: np.ndarray, above: np.ndarray, shift: float, level: float
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The confidence sequence of a value in [0, 1].
+    """The confidence sequence, lower and upper ends (n,), of a value in [0, 1].
 
-    Arguments:
-        below: terms (n,) whose mean is the value given the past, at least -`shift`.
-        above: terms (n,) whose mean is 1 - value, at least -`shift`.
-        shift: 0 for weighted rewards, `SHIFT` for `doubly_robust_terms`.
-        level: the probability that all intervals hold.
-
-    Returns:
-        The lower and the upper ends (n,).
-
-    Example:
-        >>> rewards = np.tile([0.0, 1.0], 200)
-        >>> low, high = sequence_ends(rewards, 1.0 - rewards, 0.0, 0.95)
-        >>> round(float(low[-1]), 2), round(float(high[-1]), 2)
-        (0.41, 0.59)
+    Given the past, the terms `below` (n,) have the value as their mean, and `above` 1 - value; both are at
+    least -`shift`, which is 0 for weighted rewards and `SHIFT` for `doubly_robust_terms`.
     """
 
     def bound(terms: np.ndarray) -> np.ndarray:

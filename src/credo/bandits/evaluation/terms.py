@@ -33,17 +33,9 @@ ESTIMATORS: tuple[EstimatorName, ...] = get_args(EstimatorName)
 
 
 class EstimatorKind(NamedTuple):
-    """What an estimator uses.
+    """What an estimator uses: weights of the rewards, a direct model, a division by the sum of the weights.
 
-    Attributes:
-        weighs: whether rewards are weighted.
-        models: whether there is a direct model.
-        normalises: whether the weights are divided by their sum.
-        cuts: what becomes of weights above the bound without being asked: None, "clip" or "drop".
-
-    Example:
-        >>> KINDS["dr"].models, KINDS["ips"].models
-        (True, False)
+    `cuts` is what becomes of weights above the bound without being asked.
     """
 
     weighs: bool
@@ -65,12 +57,7 @@ KINDS: dict[EstimatorName, EstimatorKind] = {
 
 
 def cut_weights(weights: np.ndarray, kind: EstimatorKind, clip: float | None) -> np.ndarray:
-    """g as a function of w: 0, w, min(w, c), or w where it is at most c.
-
-    Example:
-        >>> cut_weights(np.array([1.0, 9.0]), KINDS["switch"], 5.0).tolist()
-        [1.0, 0.0]
-    """
+    """g as a function of w: 0, w, min(w, c), or w where it is at most c."""
     if not kind.weighs:
         return np.zeros_like(weights)
     if clip is None:
@@ -80,17 +67,9 @@ def cut_weights(weights: np.ndarray, kind: EstimatorKind, clip: float | None) ->
 
 @dataclass(frozen=True)
 class Terms:
-    """What the rows of a log give to an estimator.
+    """What the rows of a log give to an estimator: V(x), g (r - q) and g, (N,) each.
 
-    Arguments:
-        direct: V(x), (N,).
-        correction: g (r - q), (N,).
-        weights: g, (N,).
-        normalises: whether D is the sum of g, and not N.
-
-    Example:
-        >>> Terms(np.zeros(2), np.array([2.0, 0.0]), np.array([2.0, 2.0]), True).value
-        0.5
+    `normalises` says that D is the sum of g, and not N.
     """
 
     direct: np.ndarray

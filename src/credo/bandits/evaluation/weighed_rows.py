@@ -31,19 +31,11 @@ DirectModel: TypeAlias = Callable[[PyTree], ArrayLike] | ArrayLike
 
 @dataclass(frozen=True)
 class WeighedRows:
-    """The rows of a log that have rewards, and what a policy would do there.
+    """The n rows of a log that have rewards, and what a policy would do there.
 
-    Arguments:
-        log: the n rows with rewards.
-        target: the policy's probabilities (n, K).
-        weights: pi(a | x) / p of the chosen arms (n,).
-        all_weights: pi / p of all arms (n, K), infinite where the log never chooses an arm that the policy
-            chooses; None where the log does not say.
-        mask: which rows of the whole log these are (N,) bool.
-
-    Example:
-        >>> weigh_rows(Log(("a", "b"), [0, 1], [1.0, 0.0], [0.5, 0.5]), "a").weights.tolist()
-        [2.0, 0.0]
+    `target` (n, K) are the policy's probabilities, `weights` (n,) are pi(a | x) / p of the chosen arms, and
+    `all_weights` (n, K) of all arms: infinite where the log never chooses an arm that the policy chooses, and
+    None where the log does not say. `mask` (N,) says which rows of the whole log these are.
     """
 
     log: Log
@@ -56,13 +48,7 @@ class WeighedRows:
 def weigh_rows(log: Log, policy: Target) -> WeighedRows:
     """Weigh the rows of a log that have rewards.
 
-    Raises:
-        CredoError: the policy is not one; see `target_pmfs`.
-        DataError: fewer than two rows have a reward, or the policy has no probabilities for a row.
-
-    Example:
-        >>> weigh_rows(Log(("a", "b"), [0, 1, 0], [1.0, 0.0, np.nan], [0.5] * 3), [0.5, 0.5]).mask.tolist()
-        [True, True, False]
+    A `DataError` says where fewer than two have one, or where the policy has no probabilities for a row.
     """
     mask = np.isfinite(log.rewards)
     if mask.sum() < 2:
@@ -84,13 +70,7 @@ def weigh_rows(log: Log, policy: Target) -> WeighedRows:
 def reward_values(weighed: WeighedRows, model: DirectModel | None, *, before: bool, seed: int) -> np.ndarray:
     """The expected rewards (n, K) of a direct model; see `arm_values` for the one without a `model`.
 
-    Raises:
-        CredoError: the model gives another shape, or numbers that are not finite.
-
-    Example:
-        >>> weighed = weigh_rows(Log(("a", "b"), [0, 1], [1.0, 0.0], [0.5, 0.5]), "a")
-        >>> reward_values(weighed, np.array([[1.0, 0.5], [1.0, 0.5]]), before=False, seed=0).shape
-        (2, 2)
+    A `CredoError` refuses another shape, and numbers that are not finite.
     """
     if model is None:
         return arm_values(weighed.log, before=before, seed=seed)
@@ -111,14 +91,7 @@ def reward_values(weighed: WeighedRows, model: DirectModel | None, *, before: bo
 def terms_of(
     weighed: WeighedRows, kind: EstimatorKind, values: np.ndarray | None, clip: float | None
 ) -> Terms:
-    """The terms of an estimator; see `credo.bandits.evaluation.terms`.
-
-    Example:
-        >>> from credo.bandits.evaluation.terms import KINDS
-        >>> weighed = weigh_rows(Log(("a", "b"), [0, 1], [1.0, 0.0], [0.5, 0.5]), "a")
-        >>> terms_of(weighed, KINDS["ips"], None, None).value
-        1.0
-    """
+    """The terms of an estimator; see `credo.bandits.evaluation.terms`."""
     log, cut = weighed.log, cut_weights(weighed.weights, kind, clip)
     if values is None:
         return Terms(np.zeros(log.rows), cut * log.rewards, cut, kind.normalises)
@@ -137,12 +110,6 @@ def term_width(
 
     That is for all arms that the log could have chosen, and rewards in their range; only for the chosen arms
     where the log has no probabilities of the others.
-
-    Example:
-        >>> from credo.bandits.evaluation.terms import KINDS
-        >>> weighed = weigh_rows(Log(("a", "b"), [0, 1], [1.0, 0.0], [0.5, 0.5]), "a")
-        >>> term_width(weighed, KINDS["ips"], None, None, (0.0, 1.0))
-        2.0
     """
     rows, chosen = np.arange(weighed.log.rows), weighed.log.chosen
     every = weighed.all_weights
@@ -168,12 +135,6 @@ def unseen_corners(
 
     The largest weight is that of any arm in the rows, and 2 or more. There the error of the direct model is
     one of those seen, or, where the range of the rewards is stated, one that they allow.
-
-    Example:
-        >>> from credo.bandits.evaluation.terms import KINDS
-        >>> weighed = weigh_rows(Log(("a", "b"), [0, 1], [1.0, 0.5], [0.5, 0.5]), "a")
-        >>> unseen_corners(weighed, KINDS["ips"], None, None, (0.0, 1.0)).tolist()
-        [[0.0, 0.0], [0.0, 0.0], [2.0, 0.0], [2.0, 2.0]]
     """
     log, every = weighed.log, weighed.all_weights
     direct = terms_of(weighed, kind, values, clip).direct

@@ -18,22 +18,7 @@ NO_PROPENSITY = (
 
 
 def check_pmfs(field: str, pmfs: np.ndarray, allowed: np.ndarray) -> None:
-    """Refuse rows that are no probabilities, or that give some to an arm that is not allowed.
-
-    Arguments:
-        field: the argument's name, for the message.
-        pmfs: (N, K).
-        allowed: (N, K) bool.
-
-    Raises:
-        DataError: a row is refused; the message shows it.
-
-    Example:
-        >>> check_pmfs("pmfs", np.array([[0.5, 0.6]]), np.ones((1, 2), bool))
-        Traceback (most recent call last):
-        ...
-        credo.core.errors.DataError: pmfs must be probabilities that sum to 1; row 0 is [0.5 0.6].
-    """
+    """Refuse, as a `DataError`, rows (N, K) that are no probabilities, or give some to a forbidden arm."""
     with np.errstate(invalid="ignore"):
         good = (pmfs >= -1e-9).all(axis=1) & (np.abs(pmfs.sum(axis=1) - 1.0) < 1e-4)
     wrong = np.flatnonzero(~good)
@@ -54,12 +39,7 @@ def check_pmfs(field: str, pmfs: np.ndarray, allowed: np.ndarray) -> None:
 def arm_names(arms: Sequence[Any] | int) -> tuple[str, ...]:
     """The names of arms as text: those given, or the numbers from 0 where only their count is.
 
-    Raises:
-        DataError: there is no arm, or two have one name.
-
-    Example:
-        >>> arm_names(["red", 3]), arm_names(2)
-        (('red', '3'), ('0', '1'))
+    A `DataError` says that there is no arm, or that two have one name.
     """
     if isinstance(arms, str) or (not isinstance(arms, int | np.integer) and not len(arms)):
         raise DataError(f"arms must be the names of one or more arms; got {arms!r}.", field="arms")
@@ -70,15 +50,7 @@ def arm_names(arms: Sequence[Any] | int) -> tuple[str, ...]:
 
 
 def arm_numbers(chosen: Any, arms: tuple[str, ...]) -> np.ndarray:
-    """The numbers of chosen arms (N,) int64, from numbers or names.
-
-    Raises:
-        DataError: an entry is no arm.
-
-    Example:
-        >>> arm_numbers(["blue", "red"], ("red", "blue")).tolist()
-        [1, 0]
-    """
+    """The numbers of chosen arms (N,) int64, from numbers or names; a `DataError` says which is no arm."""
     array = np.asarray(chosen)
     if array.dtype.kind in "USO":
         places = {name: place for place, name in enumerate(arms)}

@@ -29,12 +29,7 @@ _TARGET = "\0reward"
 
 
 def contexts_of(contexts: Any) -> PyTree:
-    """Contexts as a tree of arrays: lists, DataFrames and trees of anything that NumPy reads.
-
-    Example:
-        >>> contexts_of([{"age": 31}, {"age": 40}]), contexts_of([[1, 2], [3, 4]]).shape
-        ({'age': array([31., 40.])}, (2, 2))
-    """
+    """Contexts as a tree of arrays: lists, DataFrames and trees of anything that NumPy reads."""
     if isinstance(contexts, list):
         return context_columns(contexts)
     if hasattr(contexts, "columns") and not isinstance(contexts, Mapping):
@@ -43,23 +38,10 @@ def contexts_of(contexts: Any) -> PyTree:
 
 
 def context_columns(values: Sequence[Any]) -> PyTree:
-    """Turn N JSON values into a tree of arrays with N rows.
+    """Turn N JSON values into a tree of arrays with N rows; None where all values are null.
 
-    Objects become dicts of columns, lists of one length arrays with more axes, numbers float64 (null is NaN),
-    truth values bool, and everything else arrays of objects (null is None).
-
-    Arguments:
-        values: N values as `json.loads` gives them.
-
-    Returns:
-        The tree; None where all values are null.
-
-    Raises:
-        DataError: the lists in one place have different lengths.
-
-    Example:
-        >>> context_columns([{"age": 31, "device": "phone"}, {"age": None, "device": "desk"}])
-        {'age': array([31., nan]), 'device': array(['phone', 'desk'], dtype=object)}
+    Objects become dicts of columns, lists of one length (or a `DataError`) arrays with more axes, numbers
+    float64 (null is NaN), truth values bool, and everything else arrays of objects (null is None).
     """
     present = [value for value in values if value is not None]
     if not present:
@@ -96,12 +78,7 @@ def _stacked(values: Sequence[Any], present: Sequence[Any]) -> PyTree:
 
 
 def context_leaves(contexts: PyTree) -> list[tuple[tuple[str, ...], np.ndarray]]:
-    """The arrays of a tree, each with the names on the way to it.
-
-    Example:
-        >>> [name for name, _ in context_leaves({"user": {"age": np.ones(2)}, "day": np.ones(2)})]
-        [('day',), ('user', 'age')]
-    """
+    """The arrays of a tree, each with the names on the way to it."""
     found = jax.tree_util.tree_leaves_with_path(contexts)
     return [(tuple(_word(key) for key in path), np.asarray(leaf)) for path, leaf in found]
 
@@ -114,22 +91,12 @@ def _word(key: Any) -> str:
 
 
 def take_rows(contexts: PyTree, rows: Any) -> PyTree:
-    """The contexts of some rows, as a tree of the same structure.
-
-    Example:
-        >>> take_rows({"age": np.array([31.0, 40.0])}, slice(1, 2))
-        {'age': array([40.])}
-    """
+    """The contexts of some rows, as a tree of the same structure."""
     return jax.tree.map(lambda leaf: leaf[rows], contexts)
 
 
 def row_of(contexts: PyTree, row: int) -> PyTree:
-    """The context of one row: numbers and text where columns have one axis, arrays where they have more.
-
-    Example:
-        >>> row_of({"age": np.array([31.0, 40.0]), "device": np.array(["phone", "desk"])}, 1)
-        {'age': 40.0, 'device': 'desk'}
-    """
+    """The context of one row: numbers and text where columns have one axis, arrays where they have more."""
 
     def cell(leaf: np.ndarray) -> Any:
         value = leaf[row]
@@ -141,13 +108,9 @@ def row_of(contexts: PyTree, row: int) -> PyTree:
 def features_of(contexts: PyTree, rows: int, arms: int) -> tuple[np.ndarray, np.ndarray | None]:
     """The contexts as numbers: text one-hot, missing numbers replaced by means (`credo.tables.Encoder`).
 
-    Arguments:
-        contexts: None; an array (N,), (N, d) or, with features of each arm, (N, K, d); or a tree of columns,
-            where those under "actions" have an axis of K behind the rows.
-        rows, arms: N and K.
-
-    Returns:
-        The features that the arms share (N, d), and those of each arm (N, K, e), or None.
+    Contexts are None; an array (N,), (N, d) or, with features of each arm, (N, K, d); or a tree of columns,
+    where those under "actions" have an axis of K behind the rows. The features that the arms share are
+    (N, d), and those of each arm (N, K, e) or None.
 
     Example:
         >>> shared, own = features_of({"age": np.array([31.0, 40.0])}, 2, 3)

@@ -31,21 +31,9 @@ __all__ = [
 class DecisionLine(NamedTuple):
     """A decision as a line of a log gives it.
 
-    Attributes:
-        id: its id, or None.
-        arm: the name of the chosen arm.
-        propensity: the probability with which it was drawn.
-        reward: what it earned; NaN where the line does not say.
-        context: the context as JSON gives it.
-        features: the features of each arm by name, or None.
-        arms: the names of the allowed arms, or None for all.
-        pmf: the probabilities of arms by name, or None.
-        time: when it was taken, in seconds, or None.
-        thinning: the probability with which such a line was left out of the log.
-
-    Example:
-        >>> DecisionLine("1", "red", 0.5).reward
-        nan
+    `arms` are the allowed ones (None: all), and `features` and `pmf` are those of arms by name. The reward is
+    NaN where the line does not say, `time` is in seconds, and `thinning` is the probability with which such a
+    line was left out of the log.
     """
 
     id: str | None
@@ -61,17 +49,7 @@ class DecisionLine(NamedTuple):
 
 
 class RewardLine(NamedTuple):
-    """A reward as a line of a log gives it.
-
-    Attributes:
-        id: the id of its decision.
-        value: the reward.
-        time: when it came, in seconds, or None.
-
-    Example:
-        >>> RewardLine("1", 0.5).time is None
-        True
-    """
+    """A reward as a line of a log gives it: the id of its decision, and when it came, in seconds."""
 
     id: str
     value: float
@@ -79,22 +57,10 @@ class RewardLine(NamedTuple):
 
 
 def parse_line(line: Mapping[str, Any], where: str) -> DecisionLine | RewardLine:
-    """Read one of our lines.
+    """Read one of our lines, of the kind "decision", "reward" or "row" (a decision with its reward).
 
-    Arguments:
-        line: the object, whose `kind` is "decision", "reward" or "row".
-        where: the place of the line, for messages.
-
-    Returns:
-        The decision (a "row" is one with its reward), or the reward.
-
-    Raises:
-        DataError: the decision has no propensity.
-        ValueError, KeyError, TypeError, AttributeError: the line is broken.
-
-    Example:
-        >>> parse_line({"kind": "reward", "id": 7, "value": 1}, "line 1")
-        RewardLine(id='7', value=1.0, time=None)
+    A `DataError` says that a decision has no propensity; another error, such as a `KeyError`, that the line
+    is broken.
     """
     kind, time = line["kind"], seconds(line.get("time"))
     if kind == "reward":
@@ -119,15 +85,7 @@ def parse_line(line: Mapping[str, Any], where: str) -> DecisionLine | RewardLine
 
 
 def probability(value: Any, where: str) -> float:
-    """The propensity of a line.
-
-    Raises:
-        DataError: there is none, or it is no probability above 0.
-
-    Example:
-        >>> probability(0.25, "line 1")
-        0.25
-    """
+    """The propensity of a line; a `DataError` says that there is none, or none in (0, 1]."""
     if value is None or value != value:
         raise DataError(f"{where} {NO_PROPENSITY}.", field="propensities")
     number = float(value)
@@ -139,23 +97,13 @@ def probability(value: Any, where: str) -> float:
 
 
 def number_or_nan(value: Any) -> float:
-    """A number of a line; null is NaN, and so is what is not finite.
-
-    Example:
-        >>> number_or_nan(None), number_or_nan("1.5")
-        (nan, 1.5)
-    """
+    """A number of a line; null is NaN, and so is what is not finite."""
     number = math.nan if value is None else float(value)
     return number if math.isfinite(number) else math.nan
 
 
 def seconds(value: Any) -> float | None:
-    """A time in seconds: a number, or an ISO 8601 time, in UTC unless it says otherwise.
-
-    Example:
-        >>> seconds("1970-01-01T00:01:00Z"), seconds(60)
-        (60.0, 60.0)
-    """
+    """A time in seconds: a number, or an ISO 8601 time, in UTC unless it says otherwise."""
     if value is None or not isinstance(value, str):
         return None if value is None else float(value)
     time = datetime.fromisoformat(value)
@@ -163,12 +111,7 @@ def seconds(value: Any) -> float | None:
 
 
 def line_of(log: Log, row: int) -> dict[str, Any]:
-    """A row of a log as one of our lines, of the kind "row".
-
-    Example:
-        >>> line_of(Log(("a", "b"), [1], [2.0], [0.3]), 0)["arm"]
-        'b'
-    """
+    """A row of a log as one of our lines, of the kind "row"."""
     allowed = [name for name, may in zip(log.arms, log.allowed[row], strict=True) if may]
     line: dict[str, Any] = {"kind": "row", "id": str(row) if log.ids is None else str(log.ids[row])}
     if log.times is not None:
@@ -182,12 +125,7 @@ def line_of(log: Log, row: int) -> dict[str, Any]:
 
 
 def json_line(line: Mapping[str, Any]) -> bytes:
-    """One line of JSON with its end; numbers that JSON does not know are null.
-
-    Example:
-        >>> json_line({"reward": float("nan"), "x": np.arange(2)})
-        b'{"reward": null, "x": [0, 1]}\\n'
-    """
+    """One line of JSON with its end; numbers that JSON does not know are null."""
     return (json.dumps(_plain(line), ensure_ascii=False, allow_nan=False) + "\n").encode()
 
 

@@ -27,24 +27,9 @@ def read_open_bandit(source: str | os.PathLike[str] | IO[str] | IO[bytes]) -> Lo
     """Read a CSV of the Open Bandit data set (Saito et al., 2021): items are arms, and clicks are rewards.
 
     Each row is a decision about one of the positions of a page. The context has the columns `position` and
-    `user_feature_*`, and `user-item_affinity` as a feature of each arm.
-
-    Arguments:
-        source: the CSV, or the folder of a campaign, in which it stands beside `item_context.csv`. That file
-            says how many items there are; without it, they are counted up to the greatest `item_id`.
-
-    Returns:
-        The log.
-
-    Raises:
-        DataError: a column is missing, or a cell of one that is needed is no number.
-
-    Example:
-        >>> import io
-        >>> text = "item_id,position,click,propensity_score,user_feature_0\\n1,2,0,0.5,x\\n0,1,1,0.5,y\\n"
-        >>> log = read_open_bandit(io.StringIO(text))
-        >>> log.arms, log.rewards.tolist(), log.contexts["position"].tolist()
-        (('0', '1'), [0.0, 1.0], ['2', '1'])
+    `user_feature_*`, and `user-item_affinity` as a feature of each arm. In the folder of a campaign,
+    `item_context.csv` says how many items there are; without it, they are counted up to the greatest
+    `item_id`. A `DataError` says that a column is missing, or that a cell of one that is needed is no number.
     """
     source = _table_of(source)
     with open_table(source, format="csv") as table:

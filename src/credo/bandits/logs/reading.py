@@ -25,16 +25,7 @@ _VW = {"_label_probability", "_labelIndex", "_label_cost", "_label_Action", "Rew
 
 
 def read_log(source: LogSource, *, format: LogFormat | None = None, window: float | None = None) -> Log:
-    """Read a log; see `Log.read`, which calls this.
-
-    Raises:
-        DataError: the source cannot be read, is no log, or has decisions without propensities.
-
-    Example:
-        >>> line = '{"_label_cost": -1, "_label_probability": 0.5, "_labelIndex": 0, "a": [1, 2]}'
-        >>> read_log([line]).rewards.tolist()
-        [1.0]
-    """
+    """Read a log; see `Log.read`, which calls this."""
     if format is not None:
         require_choice("format", format, LOG_FORMATS)
     if window is not None:
@@ -131,21 +122,9 @@ def join_lines(
 ) -> Log:
     """Join rewards to decisions by their ids. Of two of one id the first one counts.
 
-    Arguments:
-        decisions, rewards: the lines, in their order.
-        window: how many seconds after its decision a reward counts; None for all.
-        broken: how many lines could not be read.
-
-    Returns:
-        The log, with its arms in the order in which they first occur.
-
-    Raises:
-        DataError: some decisions were thinned more than others, so that the log is no fair sample.
-
-    Example:
-        >>> log = join_lines([DecisionLine("1", "a", 0.5)], [RewardLine("1", 1.0), RewardLine("2", 1.0)])
-        >>> log.rewards.tolist(), log.counts.unknown
-        ([1.0], 1)
+    A reward counts for `window` seconds after its decision (None: always), and `broken` lines could not be
+    read. Arms come in the order in which they first occur. A `DataError` says that some decisions were
+    thinned more than others, so that the log is no fair sample.
     """
     rates = {decision.thinning for decision in decisions}
     if len(rates) > 1:

@@ -20,24 +20,8 @@ def parse_dsjson(line: Mapping[str, Any], where: str) -> DecisionLine | RewardLi
 
     Arms have the names in `_tag`, where all have one, and otherwise their numbers from 1. `a` holds the
     numbers of the arms (from 1, or from 0 where 0 is among them) in the order of the probabilities in `p`.
-    Without `_label_cost`, the reward is the first number among the observations `o`.
-
-    Arguments:
-        line: the object.
-        where: the place of the line, for messages.
-
-    Returns:
-        The decision, or the reward where the line is an observation that stands alone (`RewardValue`).
-
-    Raises:
-        DataError: the decision has no propensity.
-        ValueError, KeyError, TypeError, AttributeError: the line is broken.
-
-    Example:
-        >>> label = {"_label_cost": -1, "_label_probability": 0.8, "_labelIndex": 1}
-        >>> decision = parse_dsjson(label | {"a": [2, 1], "p": [0.8, 0.2]}, "line 1")
-        >>> decision.arm, decision.reward, decision.pmf
-        ('2', 1.0, {'2': 0.8, '1': 0.2})
+    Without `_label_cost`, the reward is the first number among the observations `o`. An observation that
+    stands alone (`RewardValue`) is a reward. Errors are those of `parse_line`.
     """
     if "RewardValue" in line and "c" not in line:
         time = seconds(line.get("EnqueuedTimeUtc"))
@@ -89,13 +73,7 @@ def _namespace(value: Any) -> Any:
 
 
 def dsjson_of(log: Log, row: int) -> dict[str, Any]:
-    """A row of a log as a line of dsjson; `_skipLearn` marks a row without a reward.
-
-    Example:
-        >>> line = dsjson_of(Log(("a", "b"), [1], [2.0], [0.3]), 0)
-        >>> line["_label_cost"], line["_labelIndex"], line["a"]
-        (-2.0, 1, [2, 1])
-    """
+    """A row of a log as a line of dsjson; `_skipLearn` marks a row without a reward."""
     chosen = int(log.chosen[row])
     places = np.flatnonzero(log.allowed[row]).tolist()
     index = places.index(chosen)

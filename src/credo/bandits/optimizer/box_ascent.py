@@ -22,29 +22,13 @@ FIRST, LONGEST, SHORTEST = 0.05, 0.5, 1e-7
 def ascend_in_box(
     function: Callable[[Array], Array], starts: Array, box: Array, free: Array, steps: int
 ) -> tuple[Array, Array]:
-    """Climb a function from several starts, by projected gradient steps whose lengths adapt.
+    """Climb a function of a row (D,) from starts (S, D), by projected gradient steps whose lengths adapt.
 
     Each number of a row moves by a length of its own in the direction of the sign of its derivative. The
     length grows by 1.2 while the sign stays and halves when it turns, so the scale of the function does not
-    matter (Rprop: Riedmiller & Braun 1993). Rows are projected onto the box, and the best row of each path is
-    kept.
-
-    Arguments:
-        function: from a row (D,) to a number; differentiable by JAX.
-        starts: rows (S, D) inside the box.
-        box: the box is -box <= row <= box (D,).
-        free: which numbers may move (D,), booleans.
-        steps: how many steps.
-
-    Returns:
-        The best row of each path (S, D), and its value (S,). No value is below that of its start.
-
-    Example:
-        >>> rows, values = ascend_in_box(
-        ...     lambda x: -jnp.sum((x - 0.3) ** 2), jnp.zeros((1, 2)), jnp.ones(2), jnp.ones(2, bool), 40
-        ... )
-        >>> bool(jnp.allclose(rows, 0.3, atol=1e-3))
-        True
+    matter (Rprop: Riedmiller & Braun 1993). Rows are projected onto -box <= row <= box, and only the numbers
+    that are `free` (D,) move. The best row of each path (S, D) is kept, with its value (S,), which is not
+    below that of its start.
     """
     slope = jax.value_and_grad(lambda row: jnp.reshape(function(row), ()))
     kind = starts.dtype

@@ -37,21 +37,8 @@ def default_learner(space: Space, key: Key) -> tuple[Experts[Gaussian], Bank[Gau
     """Random features whose length scales and noise are averaged over, by how well they predicted.
 
     This is nearly a Gaussian process with a squared-exponential kernel whose hyper-parameters are integrated
-    over a grid: each expert is exact for its features, and the weights are those of Bayes.
-
-    Arguments:
-        space: the space, whose rows are the inputs.
-        key: the key of the features.
-
-    Returns:
-        The learner and its prior.
-
-    Cost of a step: P^2 for each of the 14 experts (30 for several variables), with P = 129.
-
-    Example:
-        >>> learner, prior = default_learner(Space.read([[0.0, 1.0]]), 0)
-        >>> learner.size
-        14
+    over a grid: each expert is exact for its features, and the weights are those of Bayes. Cost of a step:
+    P^2 for each of the 14 experts (30 for several variables), with P = 129.
     """
     first, second = jax.random.split(as_key(key))
     net = RandomFeatures.draw(first, inputs=space.size, features=FEATURES)

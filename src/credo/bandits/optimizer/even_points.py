@@ -12,24 +12,11 @@ __all__ = ["even_points"]
 
 
 def even_points(key: Array, first: Array | int, count: int, dimension: int) -> Array:
-    """Points of a low-discrepancy sequence in the unit cube, shifted at random.
+    """Points (count, d) of a low-discrepancy sequence in the unit cube, shifted at random.
 
-    Point i is shift + (i + 1) (1 / g, 1 / g^2, ...) modulo 1, where g^(d + 1) = g + 1: the additive sequence
-    of Roberts (2018), which is that of the golden ratio for d = 1. Each point alone is uniform.
-
-    Arguments:
-        key: the key of the shift.
-        first: the number i of the first point.
-        count: how many points.
-        dimension: d.
-
-    Returns:
-        The points (count, d).
-
-    Example:
-        >>> points = even_points(jax.random.key(0), 0, 8, 1)[:, 0]
-        >>> bool(jnp.max(jnp.diff(jnp.sort(points))) < 0.25)
-        True
+    Point i, which counts from `first`, is shift + (i + 1) (1 / g, 1 / g^2, ...) modulo 1, where g^(d + 1) = g
+    + 1: the additive sequence of Roberts (2018), which is that of the golden ratio for d = 1. Each point
+    alone is uniform.
     """
     root = 2.0
     for _ in range(40):  # a contraction, so that this is exact

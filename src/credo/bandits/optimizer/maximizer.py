@@ -25,33 +25,13 @@ STARTS, STEPS, ROUNDS = 16, 40, 2
 
 
 def maximize(function: Callable[[Array], Array], space: Space, good: Array, key: Array) -> Array:
-    """The point of a space where a function is largest, as far as a search finds it.
+    """The point (D,) of a space where a differentiable function is largest, as far as a search finds it.
 
-    Candidates are spread evenly and around points that are known to be good, and the best are improved by
-    `ascend_in_box`. Where there are whole numbers or choices, a second round follows: in the first, whole
+    Candidates are spread evenly and around rows (M, D) that are known to be good, and the best are improved
+    by `ascend_in_box`. Where there are whole numbers or choices, a second round follows: in the first, whole
     numbers move freely and are rounded; in both, each row then moves to the best of its neighbours, which
-    differ in one whole number by 1 or in one choice. A space of at most 512 points is searched whole.
-
-    Arguments:
-        function: from a row (D,) to a number; differentiable by JAX.
-        space: the space.
-        good: rows (M, D) of points that are known to be good.
-        key: the key of the candidates.
-
-    Returns:
-        A row (D,) that is a point of the space. Values that are not finite count as the worst.
-
-    Cost: 320 + M values of the function, and 640 gradients a round.
-
-    Example:
-        >>> space = Space.read({"a": (0.0, 1.0), "b": (1, 9, "whole"), "c": ["x", "y"]})
-        >>> target = jnp.asarray(space.encode({"a": 0.3, "b": 7, "c": "y"}), jnp.float32)
-        >>> def closeness(row):
-        ...     return -jnp.sum((row - target) ** 2)
-        >>> row = maximize(closeness, space, jnp.zeros((1, 4)), jax.random.key(0))
-        >>> point = space.decode(row)
-        >>> round(point["a"], 3), point["b"], point["c"]
-        (0.3, 7, 'y')
+    differ in one whole number by 1 or in one choice. A space of at most 512 points is searched whole. Values
+    that are not finite count as the worst. Cost: 320 + M values, and 640 gradients a round.
     """
     kind = good.dtype
 

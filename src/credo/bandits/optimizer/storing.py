@@ -55,11 +55,7 @@ def write_notes(
 
 
 def read_notes(meta: Mapping[str, Any], file: str) -> Notes:
-    """The notes in a file.
-
-    Raises:
-        FormatError: there are none.
-    """
+    """The notes in a file; a `FormatError` says that there are none."""
     notes = meta.get(NAME)
     if not isinstance(notes, dict) or set(notes) != set(Notes.__dataclass_fields__):
         raise FormatError(f"{file} holds a learner, but no optimizer.")

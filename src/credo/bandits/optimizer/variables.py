@@ -26,19 +26,8 @@ GRID = 2.0**22
 class Range:
     """Numbers from a low to a high one, on a linear or logarithmic scale, of any value or whole.
 
-    Attributes:
-        name: the name.
-        low, high: the ends, which belong to the range.
-        log: whether the scale is logarithmic.
-        whole: whether only whole numbers are allowed.
-
-    Raises:
-        CredoError: the ends are no finite numbers in order, or not whole, or not above 0 for a logarithm.
-
-    Example:
-        >>> rate = Range("rate", 0.01, 100.0, log=True)
-        >>> rate.encode(100.0).tolist(), round(rate.decode(np.array([0.5])), 6)
-        ([1.0], 10.0)
+    A `CredoError` refuses ends that are no finite numbers in order, not whole, or not above 0 for a
+    logarithm.
     """
 
     name: str
@@ -89,11 +78,7 @@ class Range:
         return [self.encode(int(self.low) + i) for i in range(self.count or 0)]
 
     def encode(self, value: object) -> np.ndarray:
-        """The part of a row (1,).
-
-        Raises:
-            CredoError: the value is not in the range.
-        """
+        """The part of a row (1,); a `CredoError` says that the value is not in the range."""
         good = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
         number = float(value) if good else math.nan  # type: ignore[arg-type]
         if not self.low <= number <= self.high or (self.whole and number != round(number)):
@@ -159,18 +144,9 @@ class Range:
 
 @dataclass(frozen=True)
 class Choices:
-    """One of several options, which have no order.
+    """One of several options, which have no order: texts, numbers, booleans or None.
 
-    Attributes:
-        name: the name.
-        options: the options: texts, numbers, booleans or None.
-
-    Raises:
-        CredoError: there are fewer than two options, two are equal, or one is of another kind.
-
-    Example:
-        >>> Choices("kind", ("a", "b")).encode("b").round(2).tolist()
-        [-0.71, 0.71]
+    A `CredoError` refuses fewer than two options, two that are equal, and one of another kind.
     """
 
     name: str
@@ -205,11 +181,7 @@ class Choices:
         return list(self.edge * (2.0 * np.eye(self.count) - 1.0))
 
     def encode(self, value: object) -> np.ndarray:
-        """The part of a row.
-
-        Raises:
-            CredoError: there is no such option.
-        """
+        """The part of a row; a `CredoError` says that there is no such option."""
         for i, option in enumerate(self.options):
             if type(option) is type(value) and option == value:
                 return self.every()[i]
@@ -256,11 +228,7 @@ class Choices:
 
 
 def read_variable(name: str, given: object) -> Range | Choices:
-    """The variable of a bound: (low, high), (low, high, "log" or "whole" or both), or a list of options.
-
-    Raises:
-        CredoError: the bound is none of these.
-    """
+    """The variable of a bound: (low, high), (low, high, "log" or "whole" or both), or a list of options."""
     if isinstance(given, list):
         return Choices(name, tuple(given))
     if isinstance(given, tuple) and len(given) >= 2:

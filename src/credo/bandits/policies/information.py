@@ -50,14 +50,9 @@ class InformationDirected(Policy):
 
 
 def information_ratio(values: Array, allowed: Array) -> tuple[Array, Array]:
-    """The expected regret and the information gain (K,) of each arm, under joint draws of equal weight.
+    """The expected regret and the information gain (K,) of each arm, under equal joint draws (M, K).
 
-    Arguments:
-        values: the draws (M, K).
-        allowed: whether each arm may be chosen (K,).
-
-    Returns:
-        E[max] - mean_a, and the variance over the best arm A* of E[value_a | A*].
+    They are E[max] - mean_a, and the variance over the best arm A* of E[value_a | A*].
     """
     usable = jnp.where(allowed[None], values, -jnp.inf)
     values = jnp.where(allowed[None], values, 0.0)

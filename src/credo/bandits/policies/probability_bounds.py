@@ -10,23 +10,11 @@ __all__ = ["nearest_between"]
 
 
 def nearest_between(wanted: Array, low: Array, high: Array) -> Array:
-    """The probabilities nearest to those wanted (least squares) that lie between bounds and sum to 1.
+    """The probabilities (K,) nearest to those wanted (least squares) that lie between bounds and sum to 1.
 
-    They are clip(wanted + tau, low, high) with one water level tau. The sum is piecewise linear in tau with
-    2 K known corners, so tau is exact: between the corners around 1, by interpolation. Clipping and dividing
-    by the sum would break the bounds again.
-
-    Arguments:
-        wanted: probabilities (K,).
-        low, high: bounds (K,), with sum(low) <= 1 <= sum(high).
-
-    Returns:
-        Probabilities (K,).
-
-    Example:
-        >>> capped = nearest_between(jnp.array([0.9, 0.1, 0.0]), jnp.zeros(3), jnp.full(3, 0.5))
-        >>> [round(p, 3) for p in capped.tolist()]
-        [0.5, 0.3, 0.2]
+    They are clip(wanted + tau, low, high) with one water level tau, where sum(low) <= 1 <= sum(high). The sum
+    is piecewise linear in tau with 2 K known corners, so tau is exact: between the corners around 1, by
+    interpolation. Clipping and dividing by the sum would break the bounds again.
     """
 
     corners = jnp.sort(jnp.concatenate([low - wanted, high - wanted]))
