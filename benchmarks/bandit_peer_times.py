@@ -198,10 +198,10 @@ def _rows(world: Any, count: int, scaled: bool = False) -> Rows:
     def body(carry: Any, t: jax.Array) -> Any:
         state, scaler = carry
         x = world.context(state).x
-        scaler = scaler.observe(x)
         key = jax.random.fold_in(jax.random.key(1), t)
         rewards = jax.vmap(lambda arm: world.reward(state, arm, key))(jnp.arange(world.arms))
         shown = scaler.apply(x) if scaled else x
+        scaler = scaler.observe(x)
         return (world.advance(state, jnp.asarray(0), key), scaler), (shown, rewards)
 
     start = world.start(jax.random.key(0))

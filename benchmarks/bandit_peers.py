@@ -80,9 +80,9 @@ def streams(world: World, keys: jax.Array, steps: int) -> list[Stream]:
                 return jax.random.fold_in(jax.random.fold_in(key, purpose), t)
 
             x = environment.context(state).x
-            scaler = scaler.observe(x)
             rewards = jax.vmap(lambda arm: environment.reward(state, arm, key_of(REWARD_KEYS)))(every)
             shown = scaler.apply(x) if world.scaled else x
+            scaler = scaler.observe(x)
             later = environment.advance(state, every[0], key_of(ADVANCE_KEYS))
             return (later, scaler), (shown, rewards, environment.means(state))
 

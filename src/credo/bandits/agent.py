@@ -151,11 +151,11 @@ class Rewards(Learner[AgentBelief[B]], Generic[B]):
         def learn(inner: B, row: Row) -> tuple[B, Info]:
             return self.design.measurement_update(inner, (row.inputs, row.arm), row.reward, row.weight, key)
 
-        row = Row(inputs, arm, reward.astype(kind), jnp.where(here, weight, 0.0).astype(kind))
-        row = row._replace(reward=jnp.where(row.weight > 0, row.reward, jnp.nan))
+        share = jnp.where(here, weight, 0.0).astype(kind)
+        row = Row(inputs, arm, jnp.where(here, reward, jnp.nan).astype(kind), share)
         inner, units, info = learn_in_units(learn, belief.belief, belief.units, row)
-        used = row.weight > 0
-        return inner, select(used & info.ok, units, belief.units), replace(info, ok=info.ok & here)
+        fresh = units.known[1] != belief.units.known[1]  # by which rewards that waited were learned
+        return inner, select(info.ok | fresh, units, belief.units), replace(info, ok=info.ok & here)
 
     def draws(self, belief: AgentBelief[B], key: Key, shape: tuple[int, ...]) -> PyTree:
         return self.design.draws(belief.belief, key, shape)

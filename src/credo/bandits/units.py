@@ -70,6 +70,13 @@ class FirstRewards:
         own = jnp.stack([part.astype(kind) for part in (row.arm, row.reward, row.weight)])
         return FirstRewards(jax.tree.map(put, self.context, row.inputs), put(self.rows, own))
 
+    def without(self, arm: int) -> FirstRewards:
+        """The rewards of the other arms, in their order."""
+        lost = self.rows[:, 0].astype(jnp.int32) == arm
+        rows = self.rows.at[:, 2].set(jnp.where(lost, 0.0, self.rows[:, 2]))
+        order = jnp.argsort(rows[:, 2] <= 0, stable=True)
+        return FirstRewards(jax.tree.map(lambda leaf: leaf[order], self.context), rows[order])
+
     def at(self, place: Array) -> Row:
         """One of the rewards."""
         arm, reward, weight = self.rows[place]
@@ -115,12 +122,12 @@ class LearnedUnits:
 
     def observe(self, row: Row) -> tuple[LearnedUnits, Array]:
         """The units after a reward, and whether they are known for the first time."""
-        moments = self.moments.observe(row.reward)
+        moments = self.moments.observe(jnp.where(row.weight > 0, row.reward, jnp.nan))
         ready, again = self.known[1] > 0, moments.restarts > self.moments.restarts
         now = ~ready & (moments.count >= WARMUP) & moments.known
         fresh = jnp.stack([moments.mean, moments.sd / REWARD_SD])
         known = jnp.where(now | (ready & again), fresh, self.known)
-        first = select(ready | now, self.first, self.first.keep(row))
+        first = select(ready | now | ~(row.weight > 0), self.first, self.first.keep(row))
         return LearnedUnits(moments, known, first), now
 
     def emptied(self, now: Array) -> LearnedUnits:
@@ -164,7 +171,8 @@ def learn_in_units(
     blank: Info = jax.tree.map(lambda like: jnp.zeros(like.shape, like.dtype), shapes)
     start = (jnp.zeros((), jnp.int32), belief, replace(blank, ok=jnp.asarray(True)))
     _, belief, info = jax.lax.while_loop(lambda state: state[0] < trips, trip, start)
-    evidence = jnp.where(trips > 0, info.log_evidence - jnp.log(scale).astype(info.log_evidence.dtype), 0.0)
+    own = info.log_evidence - jnp.log(scale).astype(info.log_evidence.dtype)
+    evidence = jnp.where((trips > 0) & info.ok & (row.weight > 0), own, 0.0)
     return belief, after.emptied(now), replace(info, log_evidence=evidence)
 
 

@@ -71,6 +71,8 @@ _MOMENTS = Constraint(
     _all(lambda array: array[..., [0, 3]] >= 0), "must have counts and variances of at least 0"
 )
 _ROWS = Constraint(_all(lambda array: array[..., 0] >= 0), "must have weights of at least 0")
+_WAITING = Constraint(_all(lambda array: array[..., 2] >= 0), "must have weights of at least 0")
+_UNITS = Constraint(_all(lambda array: array[..., 1] >= 0), "must have a scale of at least 0")
 
 CONSTRAINTS: dict[str, dict[str, Constraint]] = {
     "Bank": {"log_weights": _WEIGHTS, "log_joint": _LOGS},
@@ -81,9 +83,11 @@ CONSTRAINTS: dict[str, dict[str, Constraint]] = {
     "DiagonalCovariance": {"var": _NONNEGATIVE},
     "Dirichlet": {"counts": _POSITIVE},
     "Ensemble": {"deviations": Constraint(_centred, "must have columns that sum to 0")},
+    "FirstRewards": {"rows": _WAITING},
     "Forgetting": {"level": _NONNEGATIVE, "pending": _NONNEGATIVE},
     "Gamma": {"shape": _POSITIVE, "per": _POSITIVE},
     "Hypotheses": {"log_weights": _WEIGHTS},
+    "LearnedUnits": {"known": _UNITS},
     "LowRankCovariance": {"base": _POSITIVE},
     "Memory": {"filled": _NONNEGATIVE, "ys": _OBSERVED},
     "Piece": {"jump_var": _NONNEGATIVE},

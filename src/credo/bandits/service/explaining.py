@@ -14,6 +14,7 @@ from credo.bandits.service.arms import Arms
 from credo.bandits.service.decision import Decision, Explanation
 from credo.bandits.service.engine import Engine
 from credo.bandits.service.window import Entry
+from credo.core.records import replace
 from credo.core.types import Array, PyTree
 from credo.core.verbs import verb
 
@@ -31,10 +32,13 @@ def explain(engine: Engine, entry: Entry, prior: AgentBelief[Any] | None) -> Exp
     decision, state = entry.decision, engine.state
     allowed = entry.arms.by_name(entry.numbers[3])
     greedy = max((name for name in allowed if allowed[name]), key=decision.mean.__getitem__)
-    now = _asked(engine, engine.programs.unpack(state.words), entry)
-    start = None if prior is None else _asked(engine, prior, entry)
+    belief = engine.programs.unpack(state.words)
+    now = _asked(engine, belief, entry)
+    # what was believed at first, in the units of today
+    first = None if prior is None else replace(prior, scaler=belief.scaler, units=belief.units)
+    start = None if first is None else _asked(engine, first, entry)
     prior_sd = {} if start is None else start.sd
-    share = {name: _share(now.sd[name], first) for name, first in prior_sd.items()}
+    share = {name: _share(now.sd[name], sd) for name, sd in prior_sd.items()}
     floor = float(np.asarray(engine.agent.policy.floor))
     return Explanation(
         decision=decision,
@@ -72,7 +76,10 @@ def _ask(
     agent: Agent, belief: AgentBelief[Any], x: PyTree, allowed: Array, key: Array
 ) -> tuple[Array, Array, Array]:
     law = agent.rewards.expect_arms(belief, x)
-    return law.mean, law.sd, probability_best(law, allowed, key=key, draws=1000)
+    mean, sd = law.mean, law.sd
+    if belief.units is not None:
+        mean, sd = belief.units.location + belief.units.scale * mean, belief.units.scale * sd
+    return mean, sd, probability_best(law, allowed, key=key, draws=1000)
 
 
 def _share(sd: float, first: float) -> float:

@@ -340,4 +340,7 @@ def with_prior_arm(belief: AgentBelief[Any], prior: AgentBelief[Any], slot: int)
     inner, first = belief.belief, prior.belief
     assert isinstance(inner, ArmBeliefs) and isinstance(first, ArmBeliefs)
     reset = jax.tree.map(lambda now, then: now.at[slot].set(then[slot]), inner.beliefs, first.beliefs)
-    return replace(belief, belief=replace(inner, beliefs=reset))
+    units = belief.units
+    if units is not None:
+        units = replace(units, first=units.first.without(slot))
+    return replace(belief, belief=replace(inner, beliefs=reset), units=units)
