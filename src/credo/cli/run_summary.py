@@ -11,8 +11,8 @@ from credo.sessions.bank_summary import BankSummary, summarize_bank
 
 __all__ = ["Results", "Summary", "number", "summarize_run", "verdict"]
 
-DIVERGED = 100.0
-"""A learner that loses so many nats a row against the baseline has diverged."""
+DIVERGED = 5.0
+"""A learner that loses so many nats a row against the baseline has diverged. No row costs more than some 20."""
 
 LEVEL = 5e-4
 """Fewer nats a row are no difference."""
