@@ -14,7 +14,7 @@ class Naive:
         self.keep(np.zeros(0))
         self.streak: list[float] = []
         self.far = False
-        self.restarts = 0
+        self.restarts, self.events, self.last_far = 0, 0, math.inf
 
     def keep(self, entries: np.ndarray) -> None:
         self.entries, self.count = entries, len(entries)
@@ -36,20 +36,33 @@ class Naive:
         if not math.isfinite(x):
             return
         n = self.count
-        far = self.known and abs(x - self.mean) > 8 * (1 + (10 / n) ** 2) * self.sd
+        gap, wide = x - self.mean, 8 * (1 + (10 / n) ** 2) * self.sd if n else 0.0
+        far = self.known and abs(gap) > wide
         if far:
             goes_on = self.far and bool(self.streak)
+            if not goes_on:
+                self.events += not self.events or abs(x - self.last_far) > 1e-2 * abs(gap)
+                self.last_far = x
         else:
             near = bool(self.streak) and abs(x - float(np.mean(self.streak))) <= 1e-2 * self.sd
             goes_on = n <= 100 and self.restarts == 0 and not self.far and near
         self.streak = [*self.streak, x] if goes_on else [x]
         self.far = far
-        if not far:
-            self.keep(np.append(self.entries, x))
-        if len(self.streak) >= 10 and np.std(self.streak) > 1e-12 * abs(float(np.mean(self.streak))):
+        full, spread = len(self.streak) >= 10, np.std(self.streak)
+        absurd = max(abs(float(np.mean(self.streak)) - self.mean), spread) > 100 * self.sd
+        if full and (absurd or not far) and spread > 1e-12 * abs(float(np.mean(self.streak))):
             self.keep(np.array(self.streak))
-            self.streak, self.far = [], False
             self.restarts += 1
+        elif full and far and not absurd:
+            self.keep(np.append(self.entries, self.streak))
+        elif not far:
+            return self.keep(np.append(self.entries, x))
+        else:
+            if len(self.streak) == 1 and self.events >= 3:
+                most = 8 * self.events * self.sd
+                self.keep(np.append(self.entries, self.mean + min(max(gap, -most), most)))
+            return None
+        self.streak, self.far, self.events = [], False, 0
 
 
 def standardised(rows: np.ndarray, clip: float) -> np.ndarray:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import jax.numpy as jnp
 import numpy as np
 
-from credo.core.outlying import ABSURD, CLOSE, EARLY, FAR, STREAK, YOUNG, inliers
+from credo.core.outlying import ABSURD, CLOSE, EARLY, EVENTS, FAR, STREAK, YOUNG, inliers
 from credo.core.records import record
 from credo.core.trees import as_like
 from credo.core.types import Array, ArrayLike, DTypeLike
@@ -21,7 +21,7 @@ TINY = 1e-12
 MOST = 2.0**24
 """After so many entries the count stays, and the oldest entries fade: single precision counts no further."""
 
-WIDTH = 9
+WIDTH = 11
 """The numbers that are kept of a column; files of before version 0.2 have the first five."""
 
 PASSES, LEARNS, STAYS = 0.0, 1.0, 2.0
@@ -48,19 +48,21 @@ class RunningMoments:
 
         gap = x - mean,   mean += gap / n,   var <- (1 - 1/n) (var + gap^2 / n).
 
-    An entry with |gap| > 8 (1 + (10 / n)^2) sd is far. It leaves the moments, so that its influence on them
-    is none, however large it is. Ten far entries in a row, if they differ, are a change of units: the moments
-    begin again from these ten, and `restarts` counts that. In the same way the moments begin again, once,
-    where ten entries in a row, among the first hundred, lie within a hundredth of the standard deviation: in
-    that case one of the first entries was absurd.
+    An entry with |gap| > 8 (1 + (10 / n)^2) sd is far, and has no influence, however large it is, but where
+    such entries belong to the column. Ten in a row are taken in together; where they are more than a hundred
+    standard deviations away, or apart, they are other units, and the moments begin again from these ten if
+    they differ, which `restarts` counts. From the third on that came alone and was unlike the one before it,
+    far entries are taken in one by one, the k-th as if it were 8 k standard deviations away at most. And the
+    moments begin again, once, where ten entries in a row, among the first hundred, lie within a hundredth of
+    the standard deviation: in that case one of the first entries was absurd.
 
     Attributes:
-        values: nine numbers a column (D, 9), in one array, which costs a compiled program less than nine: the
+        values: eleven numbers a column (D, 11), in one array, which costs a compiled program less: the
             count n of entries, up to 2^24, after which the oldest fade; the mean, 0 before the first entry;
             what is left of the mean after rounding; the mean squared distance from the mean; 0 for a column
             that passes as it comes, 1 for one whose moments are learned, 2 for one whose moments stay; of the
             present streak the length, above 0 for far entries and below for close ones, its mean and its
-            variance; and how often the moments began again.
+            variance; how often the moments began again; how many far entries came alone; and the latest one.
 
     Example:
         >>> moments = RunningMoments.empty((), float)
@@ -213,21 +215,36 @@ class RunningMoments:
         size = jnp.where(goes_on, jnp.abs(length), 0.0) + 1.0
         about = jnp.where(goes_on, about + away / size, entry)
         around = jnp.where(goes_on, (1.0 - 1.0 / size) * (around + away**2 / size), 0.0)
-        again = (size >= STREAK) & (jnp.sqrt(around) > TINY * jnp.abs(about))
-        # The moments take in the entry.
-        count = jnp.minimum(number, MOST - 1) + 1
-        share = 1.0 / count
-        step = old[..., 2] + share * gap
+        alone = far & ~goes_on
+        unlike = (old[..., 9] == 0) | (jnp.abs(entry - old[..., 10]) > CLOSE * jnp.abs(gap))
+        events = old[..., 9] + (alone & unlike).astype(old.dtype)
+        # A full streak is taken in, alone or beside what was there.
+        spread, shift = jnp.sqrt(around), self.gap(about)
+        absurd = jnp.maximum(jnp.abs(shift), spread) > ABSURD * sd
+        full = size >= STREAK
+        again = full & (absurd | ~far) & (spread > TINY * jnp.abs(about))
+        joined = full & far & ~absurd
+        # The moments take in the entry, or the streak.
+        taken = ~far | (alone & (events >= EVENTS))
+        reach = FAR * events * sd
+        own = jnp.where(joined, shift, jnp.where(far, jnp.clip(gap, -reach, reach), gap))
+        weight = jnp.where(joined, size, 1.0)
+        count = jnp.minimum(number, MOST - weight) + weight
+        share = weight / count
+        step = old[..., 2] + share * own
         # What the rounded sum of mean and step leaves out is kept (Knuth's two-sum).
         total = mean + step
         back = total - mean
         rest = (mean - (total - back)) + (step - back)
-        var = (1.0 - share) * (old[..., 3] + share * gap**2)
-        taken = jnp.stack([count, total, rest, var], axis=-1)
+        var = (1.0 - share) * (old[..., 3] + share * own**2) + jnp.where(joined, share * around, 0.0)
+        learned = jnp.stack([count, total, rest, var], axis=-1)
         begun = jnp.stack([size, about, jnp.zeros_like(about), around], axis=-1)
-        first = jnp.where(again[..., None], begun, jnp.where(far[..., None], old[..., :4], taken))
-        streak = jnp.where(again, 0.0, jnp.where(far, size, -size))
+        kept = jnp.where((taken | joined)[..., None], learned, old[..., :4])
+        first = jnp.where(again[..., None], begun, kept)
+        new_start = again | joined
+        streak = jnp.where(new_start, 0.0, jnp.where(far, size, -size))
+        last_far = jnp.where(alone, entry, old[..., 10])
         times = old[..., 8] + again.astype(old.dtype)
-        last = jnp.stack([kind, streak, about, around, times], axis=-1)
-        new = jnp.concatenate([first, last], axis=-1)
+        last = [kind, streak, about, around, times, jnp.where(new_start, 0.0, events), last_far]
+        new = jnp.concatenate([first, jnp.stack(last, axis=-1)], axis=-1)
         return RunningMoments(jnp.where(seen[..., None], new, old))

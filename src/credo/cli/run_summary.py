@@ -12,7 +12,7 @@ from credo.sessions.bank_summary import BankSummary, summarize_bank
 __all__ = ["Results", "Summary", "number", "summarize_run", "verdict"]
 
 DIVERGED = 5.0
-"""A learner that loses so many nats a row against the baseline has diverged. No row costs more than some 20."""
+"""A learner that loses so many nats a row against the baseline has diverged. A row costs at most some 20."""
 
 LEVEL = 5e-4
 """Fewer nats a row are no difference."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-__all__ = ["ABSURD", "CLOSE", "EARLY", "FAR", "STREAK", "YOUNG", "inliers"]
+__all__ = ["ABSURD", "CLOSE", "EARLY", "EVENTS", "FAR", "STREAK", "YOUNG", "inliers"]
 
 FAR = 8.0
 """An entry farther from the mean than this many standard deviations leaves the moments as they are."""
@@ -18,7 +18,12 @@ YOUNG = 10.0
 spread. Of ten normal entries and more, one in a million would be taken for far."""
 
 STREAK = 10
-"""After so many entries in a row that do not fit, and that differ, the moments begin again from them."""
+"""After so many far entries in a row the moments take all of them in; where they are absurd, and differ, the
+moments begin again from them."""
+
+EVENTS = 3
+"""From so many far entries on, each after an ordinary one and unlike the far one before it, they belong to
+the column, and are taken in: as if they were `FAR` times their number of standard deviations away at most."""
 
 CLOSE = 1e-2
 """Entries that differ by less than this share of the standard deviation do not fit either, at first: then

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from credo.core.errors import FormatError
-from credo.core.outlying import ABSURD, CLOSE, EARLY, FAR, STREAK, YOUNG
+from credo.core.outlying import ABSURD, CLOSE, EARLY, EVENTS, FAR, STREAK, YOUNG
 
 __all__ = ["ColumnMoments", "entry_by_entry", "far_from", "known_spread"]
 
@@ -51,6 +51,8 @@ class ColumnMoments:
         streak: the length of the streak of entries that do not fit, above 0 for far ones and below for close
             ones; its mean and its variance.
         restarts: how often the moments began again.
+        events: how many far entries came, each after an ordinary one and unlike the one before it.
+        last_far: the latest of these; infinite where there was none.
 
     Example:
         >>> column = ColumnMoments()
@@ -60,7 +62,7 @@ class ColumnMoments:
         (4.0, 3.606, 1.0)
     """
 
-    __slots__ = ("centre", "count", "restarts", "s1", "s2", "streak", "total")
+    __slots__ = ("centre", "count", "events", "last_far", "restarts", "s1", "s2", "streak", "total")
 
     def __init__(
         self,
@@ -71,10 +73,12 @@ class ColumnMoments:
         total: float | None = None,
         streak: tuple[float, float, float] = (0.0, 0.0, 0.0),
         restarts: int = 0,
+        events: int = 0,
+        last_far: float = math.inf,
     ) -> None:
         self.count, self.centre, self.s1, self.s2 = count, centre, s1, s2
         self.total: float = count if total is None else total
-        self.streak, self.restarts = streak, restarts
+        self.streak, self.restarts, self.events, self.last_far = streak, restarts, events, last_far
 
     @property
     def mean(self) -> float:
@@ -111,27 +115,30 @@ class ColumnMoments:
         """
         if not abs(x) <= LARGEST:
             return
-        count, sd = self.count, self.sd
-        far = known_spread(self.mean, sd) and abs(x - self.mean) > far_from(self.total) * sd
-        length, about, around = self.streak
+        count, mean, sd = self.count, self.mean, self.sd
+        gap, (length, about, around) = x - mean, self.streak
+        far = known_spread(mean, sd) and abs(gap) > far_from(self.total) * sd
         early = count <= EARLY and not self.restarts
-        close = early and length < 0 and abs(x - about) <= CLOSE * sd
-        if (length > 0) if far else close:
+        if (length > 0) if far else early and length < 0 and abs(x - about) <= CLOSE * sd:
             size = abs(length) + 1.0
             away = x - about
             about += away / size
             around = (1.0 - 1.0 / size) * (around + away * away / size)
         else:
             size, about, around = 1.0, x, 0.0
-        if size >= STREAK and known_spread(about, math.sqrt(around)):
-            self.count, self.total, self.centre = int(size), size, about
-            self.s1, self.s2 = 0.0, around * size
-            self.streak, self.restarts = (0.0, 0.0, 0.0), self.restarts + 1
+            if far:
+                self.events += not self.events or abs(x - self.last_far) > CLOSE * abs(gap)
+                self.last_far = x
+        if size >= STREAK and self._begin_again(far, size, about, around):
             return
         if far:
             self.streak = (size, about, around)
-            return
-        self.streak = (-size, about, around) if early else (0.0, 0.0, 0.0)
+            if size > 1 or self.events < EVENTS:
+                return
+            most = FAR * self.events * sd
+            x = mean + min(max(gap, -most), most)
+        else:
+            self.streak = (-size, about, around) if early else (0.0, 0.0, 0.0)
         if count == 0:
             self.centre = x
         away = x - self.centre
@@ -140,10 +147,29 @@ class ColumnMoments:
         self.s1 += heavy
         self.s2 += heavy * away
 
+    def _begin_again(self, far: bool, size: float, about: float, around: float) -> bool:
+        """Take a full streak in: alone where it is absurd or close, and otherwise beside what was there."""
+        spread, sd = math.sqrt(around), self.sd
+        absurd = max(abs(about - self.mean), spread) > ABSURD * sd
+        if (absurd or not far) and known_spread(about, spread):
+            self.count, self.total, self.centre = int(size), size, about
+            self.s1, self.s2, self.restarts = 0.0, around * size, self.restarts + 1
+        elif far and not absurd:
+            away = about - self.centre
+            self.count, self.total = self.count + int(size), self.total + size
+            self.s1 += size * away
+            self.s2 += size * (around + away * away)
+        else:
+            return False
+        self.streak, self.events = (0.0, 0.0, 0.0), 0
+        return True
+
     def state(self) -> list[float | None]:
         """The state as JSON data, from which `restore` goes on bit by bit."""
         centre = None if math.isnan(self.centre) else self.centre
-        return [self.count, centre, self.s1, self.s2, self.total, *self.streak, self.restarts]
+        last = None if math.isinf(self.last_far) else self.last_far
+        sums = (self.count, centre, self.s1, self.s2, self.total)
+        return [*sums, *self.streak, self.restarts, self.events, last]
 
     @classmethod
     def restore(cls, state: Sequence[float | None]) -> ColumnMoments:
@@ -152,11 +178,12 @@ class ColumnMoments:
         Raises:
             FormatError: the state is not what `state` gave.
         """
-        numbers = [math.nan if number is None else float(number) for number in state]
-        if len(numbers) != 9 or numbers[0] < 0 or not numbers[3] >= 0 or not numbers[4] >= 0:
+        *numbers, last = [math.nan if number is None else float(number) for number in state] or [0.0]
+        if len(numbers) != 10 or numbers[0] < 0 or not numbers[3] >= 0 or not numbers[4] >= 0:
             raise FormatError(f"saved moments must be a count, a centre, sums and a streak; got {state!r}.")
-        count, centre, s1, s2, total, length, about, around, restarts = numbers
-        return cls(int(count), centre, s1, s2, total, (length, about, around), int(restarts))
+        count, centre, s1, s2, total, length, about, around, restarts, events = numbers
+        streak, last = (length, about, around), math.inf if math.isnan(last) else last
+        return cls(int(count), centre, s1, s2, total, streak, int(restarts), int(events), last)
 
 
 def entry_by_entry(

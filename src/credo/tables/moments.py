@@ -25,10 +25,16 @@ class Moments:
     that of Welford's recurrence up to rounding and is bitwise the same however the rows are split.
 
     An entry is far where it is more than 8 (1 + (10 / n)^2) standard deviations from the mean of the n
-    entries before it. It has no influence, however large it is. Ten far entries in a row, if they differ, are
-    a change of units: the moments begin again from these ten. So they do, once, where ten entries in a row,
-    among the first hundred, lie within a hundredth of the standard deviation: in that case one of the first
-    entries was absurd. `credo.adapt.RunningMoments` does the same in compiled programs.
+    entries before it. It has no influence, however large it is, but where such entries belong to the column:
+
+    - ten in a row are taken in together; where they are more than a hundred standard deviations away, or
+      apart, they are other units, and the moments begin again from these ten if they differ;
+    - from the third on that came alone and was unlike the one before it, far entries are taken in one by one,
+      the k-th as if it were 8 k standard deviations away at most.
+
+    The moments also begin again, once, where ten entries in a row, among the first hundred, lie within a
+    hundredth of the standard deviation: in that case one of the first entries was absurd.
+    `credo.adapt.RunningMoments` does the same in compiled programs.
 
     Arguments:
         rows: the number of rows seen, () int64.
@@ -37,9 +43,10 @@ class Moments:
         s1, s2: (D,) float64, the sums of (x - centre) and (x - centre) squared, times the rows' weights.
         weight: the sum of the weights of the entries of each column, (D,) float64; None where each has the
             weight 1.
-        streaks: of each column (D, 4) float64: the length of the streak of entries that do not fit, above 0
-            for far ones and below for close ones, its mean and variance, and how often the moments began
-            again; None where there was nothing of the kind.
+        streaks: of each column (D, 6) float64: the length of the streak of entries that do not fit, above 0
+            for far ones and below for close ones, its mean and variance, how often the moments began again,
+            how many far entries came alone, and the latest of these (infinite where there was none); None
+            where there was nothing of the kind.
 
     Example:
         >>> moments, mean, sd, count = Moments.empty(1).scan(np.array([[1.0], [3.0], [8.0]]))
@@ -102,14 +109,16 @@ class Moments:
 
     @property
     def _streaks(self) -> np.ndarray:
-        return np.zeros((len(self.count), 4)) if self.streaks is None else self.streaks
+        blank = np.tile([0.0, 0.0, 0.0, 0.0, 0.0, np.inf], (len(self.count), 1))
+        return blank if self.streaks is None else self.streaks
 
     def column(self, place: int) -> ColumnMoments:
         """The moments of one column, to be continued entry by entry."""
-        length, about, around, restarts = self._streaks[place].tolist()
+        length, about, around, restarts, events, last = self._streaks[place].tolist()
         centre, s1, s2, total = (float(part[place]) for part in (self.centre, self.s1, self.s2, self.total))
         streak = (length, about, around)
-        return ColumnMoments(int(self.count[place]), centre, s1, s2, total, streak, int(restarts))
+        count = int(self.count[place])
+        return ColumnMoments(count, centre, s1, s2, total, streak, int(restarts), int(events), last)
 
     def scan(
         self, x: np.ndarray, weights: np.ndarray | None = None
@@ -171,7 +180,7 @@ class Moments:
                 state = (column.count, column.centre, column.s1, column.s2, column.total)
                 for array, number in zip(last, state, strict=True):
                     array[place] = number
-                streaks[place] = *column.streak, column.restarts
+                streaks[place] = *column.streak, column.restarts, column.events, column.last_far
         weight = None if total is count else last[4]
         after = Moments(self.rows + len(x), last[0], last[1], last[2], last[3], weight, streaks)
         return after._centred() if int(after.rows) % BLOCK == 0 else after, means, sds, count[:-1]
@@ -197,7 +206,7 @@ class Moments:
         """The state as named arrays, from which `from_arrays` continues bitwise."""
         names = ("rows", "count", "centre", "s1", "s2", "weight", "streaks")
         parts = {name: getattr(self, name) for name in names}
-        if self.streaks is not None and not self.streaks.any():
+        if self.streaks is not None and not self.streaks[:, :5].any():
             parts["streaks"] = None
         return {name: np.asarray(part) for name, part in parts.items() if part is not None}
 
@@ -221,7 +230,7 @@ class Moments:
         kinds |= {name: np.float64 for name in ("weight", "streaks") if name in arrays}
         loaded = {name: np.array(arrays[name], kind) for name, kind in kinds.items()}
         width = loaded["count"].shape
-        shapes = {name: width for name in loaded} | {"rows": (), "streaks": (*width, 4)}
+        shapes = {name: width for name in loaded} | {"rows": (), "streaks": (*width, 6)}
         if any(value.shape != shapes[name] for name, value in loaded.items()):
             raise FormatError(
                 "saved moments must hold rows of shape () and count, centre, s1, s2 of one shape; got "
