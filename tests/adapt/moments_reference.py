@@ -48,7 +48,7 @@ class Naive:
             goes_on = n <= 100 and self.restarts == 0 and not self.far and near
         self.streak = [*self.streak, x] if goes_on else [x]
         self.far = far
-        full, spread = len(self.streak) >= 10, np.std(self.streak)
+        full, spread = len(self.streak) >= 10, float(np.std(self.streak))
         absurd = max(abs(float(np.mean(self.streak)) - self.mean), spread) > 100 * self.sd
         if full and (absurd or not far) and spread > 1e-12 * abs(float(np.mean(self.streak))):
             self.keep(np.array(self.streak))

@@ -199,6 +199,7 @@ def test_rewards_in_other_units_lead_to_the_same_choices_and_an_absurd_one_to_fe
 def test_the_first_rewards_wait_and_are_then_learned_in_their_order() -> None:
     one, belief, _ = agent("arms", units="online")
     raw, plain, _ = agent("arms")
+    info = same = None
     rewards = np.random.default_rng(1).normal(3.0, 2.0, size=14)
     for x, arm, reward in zip(XS[:14], PULLED, rewards.tolist(), strict=False):
         belief, info = one.update(belief, x, int(arm), reward)
@@ -207,6 +208,8 @@ def test_the_first_rewards_wait_and_are_then_learned_in_their_order() -> None:
         plain, same = raw.update(plain, x, int(arm), (reward - location) / scale)
     for mine, theirs in zip(jax.tree.leaves(belief.belief), jax.tree.leaves(plain.belief), strict=True):
         np.testing.assert_allclose(mine, theirs, rtol=1e-8, atol=1e-10)
+    assert info is not None
+    assert same is not None
     np.testing.assert_allclose(info.log_evidence, same.log_evidence - np.log(scale), rtol=1e-9)
     early = agent("arms", units="online")[1]
     waiting, info = one.update(early, XS[0], 1, 5.0)
