@@ -83,23 +83,7 @@ def bank(learners: Iterable[L]) -> L:
 
 
 def banks(learners: Iterable[L]) -> L | Groups[L]:
-    """K learners as one bank where they differ only in their numbers, and otherwise as one bank a structure.
-
-    Arguments:
-        learners: the learners.
-
-    Returns:
-        A learner as `bank` makes it, or `Groups` of such.
-
-    Raises:
-        CredoError: there are no learners.
-
-    Example:
-        >>> import credo
-        >>> coins = [credo.BetaBernoulli(a=a) for a in (1.0, 2.0)]
-        >>> banks([coins[0], credo.GammaPoisson(), coins[1]]).places
-        ((0, 2), (1,))
-    """
+    """K learners as one bank where they differ only in their numbers, otherwise as `Groups` of banks."""
     members = _members(learners)
     places = places_by_kind([_kind(member) for member in members])
     stacks = tuple(bank([members[place] for place in group]) for group in places)
@@ -122,16 +106,7 @@ def _kind(learner: object) -> tuple[object, tuple[tuple[int, ...], ...]]:
 
 
 def first_beliefs(learners: Any, size: int, params: PyTree, var: PyTree, others: Mapping[str, PyTree]) -> Any:
-    """The first beliefs of K learners, stacked as the learners are.
-
-    Arguments:
-        learners: a bank, or `Groups` of banks.
-        size: their number K.
-        params, var, others: what `init` of each is given: one value for all, or an `Each`.
-
-    Raises:
-        CredoError: an `Each` has another number of values, or parameters do not fit the learners.
-    """
+    """The first beliefs of K learners, stacked as these are; each argument is one for all, or an `Each`."""
     arguments = {"params": params, "var": var, **others}
     for name, value in arguments.items():
         if isinstance(value, Each) and len(value.values) != size:

@@ -19,20 +19,7 @@ __all__ = ["ChosenFunction"]
 
 @record
 class ChosenFunction:
-    """One of several functions of x, whose place was drawn.
-
-    Attributes:
-        functions: the functions, which are records.
-        which: the place of the one that is meant.
-
-    Example:
-        >>> import credo
-        >>> coins, counts = credo.BetaBernoulli(), credo.GammaPoisson()
-        >>> learner = credo.Experts([coins, counts])
-        >>> function = learner.sample_function(learner.init(), key=0)
-        >>> len(function.functions), function(None).shape
-        (2, ())
-    """
+    """One of several functions of x, which are records, whose place was drawn."""
 
     functions: tuple[Callable[[PyTree], Array], ...]
     which: Array
@@ -41,13 +28,7 @@ class ChosenFunction:
     def draw(
         stacks: Groups[Any], place: Array, function: Callable[[Any], Callable[[PyTree], Array]]
     ) -> ChosenFunction:
-        """The function that belongs to one of K things.
-
-        Arguments:
-            stacks: the things, of several kinds.
-            place: which of them, among all K.
-            function: `function(thing)`, a record that is called with x.
-        """
+        """The function, a record that is called with x, that belongs to one of K things."""
         within, kind = np.zeros(stacks.size, np.int32), np.zeros(stacks.size, np.int32)
         for number, group in enumerate(stacks.places):
             within[list(group)], kind[list(group)] = np.arange(len(group)), number
@@ -59,11 +40,7 @@ class ChosenFunction:
         return ChosenFunction(functions, jnp.asarray(kind)[place])
 
     def __call__(self, x: PyTree) -> Array:
-        """The value at x.
-
-        Raises:
-            CredoError: the functions have values of unlike shapes.
-        """
+        """The value at x, which must have the same shape for all functions."""
 
         def call(function: Callable[[PyTree], Array]) -> Callable[[PyTree], Array]:
             return lambda x: function(x)  # JAX keeps functions by their hash, which a traced record has not

@@ -17,15 +17,7 @@ __all__ = ["forecast_mixture", "log_sum", "normalized"]
 
 
 def log_sum(logs: Array, axis: int | None = None) -> Array:
-    """logsumexp, whose derivative is 0 where everything is -inf.
-
-    Arguments:
-        logs: log weights.
-        axis: the axis to sum over; None for all.
-
-    Returns:
-        The log of the sum.
-    """
+    """logsumexp over an axis, by default over all, whose derivative is 0 where everything is -inf."""
     dead = jnp.max(logs, axis=axis) == -jnp.inf
     wide = dead if axis is None else jnp.expand_dims(dead, axis)
     return jnp.where(dead, -jnp.inf, jss.logsumexp(jnp.where(wide, 0.0, logs), axis=axis))
@@ -48,18 +40,11 @@ def normalized(log_weights: Array) -> tuple[Array, Array]:
 
 
 def forecast_mixture(parts: Predictive | Groups[Predictive], log_weights: Array) -> WeightedPredictive:
-    """The mixture of those forecasts that are finite, which share the weights of the others.
+    """The mixture of those of K forecasts that are finite, which share the weights of the others.
 
     A hypothesis whose belief has run away forecasts infinities or NaN. With a weight of one in a million it
-    would still make the whole mixture NaN.
-
-    Arguments:
-        parts: forecasts, as one whose arrays have a leading axis K, or as `Groups` of such.
-        log_weights: the log weights (K,), which sum to one. They stay as they are, bit by bit, where all
-            forecasts that have a weight are finite, or none is.
-
-    Returns:
-        The mixture.
+    would still make the whole mixture NaN. The weights, which sum to one, stay bit by bit where all
+    forecasts that have a weight are finite, or none is.
     """
     finite = in_order(each(_finite, parts))
     sick = ~finite & (log_weights > -jnp.inf)

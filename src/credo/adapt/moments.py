@@ -25,22 +25,13 @@ T = TypeVar("T")
 
 
 def collapse(log_weights: Array, beliefs: T) -> T:
-    """The belief that has the first two moments of a mixture.
+    """The belief that has the first two moments of a mixture of K, whose weights may have any total.
 
     The moments are exact for `Full`, `Diagonal`, `Beta` and `Gamma`. `LowRank` keeps the marginal variances
     exactly and projects the rest. `Dirichlet` matches the means and the total variance. A learned noise
     variance matches the mean and variance of the precision. `Particles` stay particles: N of the K N are
-    drawn by their weights, which keeps the whole shape of the mixture in expectation.
-
-    Arguments:
-        log_weights: the log weights (K,), with any total; where all are -inf, the first belief is returned.
-        beliefs: a belief whose arrays have a leading axis K.
-
-    Returns:
-        A belief of the same kind, without the leading axis.
-
-    Raises:
-        CredoError: the moments of this kind of belief cannot be matched.
+    drawn by their weights, which keeps the whole shape of the mixture in expectation. Where all log weights
+    are -inf, the first belief is returned.
     """
     alive = jnp.max(log_weights) > -jnp.inf
     first = jnp.arange(log_weights.shape[0]) == 0
@@ -63,11 +54,7 @@ def _without_dead(beliefs: T, weights: Array) -> T:
 
 @functools.singledispatch
 def matched(beliefs: object, weights: Array) -> object:
-    """The belief with the moments of `beliefs` under `weights`; dispatches on the kind of belief.
-
-    Raises:
-        CredoError: moments cannot be matched for beliefs of this class.
-    """
+    """The belief with the moments of `beliefs` under `weights`; dispatches on the kind of belief."""
     raise CredoError(
         "moments can be matched for Gaussian, Particles, Beta, Gamma and Dirichlet beliefs; got "
         f"{type(beliefs).__name__}: choose PriorReset() and overflow='drop'."

@@ -33,10 +33,7 @@ def at_time(belief: B, t: Array) -> B:
 
 
 def renewed(prior: B, t: Array) -> B:
-    """What a regime begins with at time t: the prior, with particles that are drawn anew wherever it has any.
-
-    Without new draws, every regime would search among the same few values.
-    """
+    """What a regime begins with: the prior, with particles drawn anew, lest all search the same few."""
 
     def fresh(part: object) -> object:
         return fresh_particles(part, t) if isinstance(part, Particles) else part
@@ -138,11 +135,7 @@ class Mixture(Generic[B]):
     beliefs: B
 
     def _answers(self, name: str) -> Array:
-        """One answer of every belief, with a leading axis K.
-
-        Raises:
-            CredoError: beliefs of several kinds are over unlike parameters.
-        """
+        """One answer of every belief, with a leading axis K; beliefs must be over like parameters."""
         beliefs: object = self.beliefs
         layouts = [_layout(part) for part in _kinds(beliefs)]
         if any(layout != layouts[0] for layout in layouts):

@@ -95,11 +95,7 @@ class Subset(Generic[B]):
 
 
 def require_conditional_prior(value: object) -> None:
-    """Refuse a value that is neither dynamics nor has a function `begin`.
-
-    Raises:
-        CredoError: the value is neither a conditional prior nor dynamics.
-    """
+    """Refuse a value that is neither dynamics nor has a function `begin`."""
     if not isinstance(value, ConditionalPrior | Dynamics):
         raise CredoError(
             f"conditional_prior must be PriorReset() or dynamics such as RandomWalk; got {value!r}."
@@ -109,20 +105,7 @@ def require_conditional_prior(value: object) -> None:
 def descend(
     conditional_prior: ConditionalPrior[B] | Dynamics, parent: B, prior: B, dt: ArrayLike | None
 ) -> B:
-    """The belief with which a regime begins.
-
-    Arguments:
-        conditional_prior: `PriorReset()`, dynamics, or anything with `begin(parent, prior, dt)`, a belief.
-        parent: the belief before the change.
-        prior: the belief before any data.
-        dt: the length of the time step.
-
-    Returns:
-        A belief of the same kind.
-
-    Raises:
-        CredoError: these dynamics do not act on this kind of belief.
-    """
+    """The belief with which a regime begins, from the one before the change and the one before any data."""
     if isinstance(conditional_prior, Static):
         return parent
     if isinstance(conditional_prior, ConditionalPrior):

@@ -24,12 +24,7 @@ Question: TypeAlias = Callable[[Learner[Any], Any, PyTree], Answer]
 
 
 def weighted(answers: Any, log_weights: Array) -> Answer:
-    """The mixture of those answers that are finite, which share the weights of the others.
-
-    Arguments:
-        answers: forecasts or expectations, as one whose arrays have a leading axis K, or as `Groups` of such.
-        log_weights: the log weights (K,), which sum to one.
-    """
+    """The mixture of those of K answers that are finite, which share the weights of the others."""
     first = answers.parts[0] if isinstance(answers, Groups) else answers
     if isinstance(first, Predictive):
         return forecast_mixture(answers, log_weights)

@@ -12,15 +12,7 @@ __all__ = ["log_transition", "share"]
 
 
 def log_transition(switching: ArrayLike, like: Array) -> Array:
-    """log M (K, K), where M[j, k] is the probability that learner k takes over from j.
-
-    Arguments:
-        switching: the probability of a change, shared equally by the others, or M itself.
-        like: an array whose last axis is K, with the dtype of the result.
-
-    Raises:
-        CredoError: a matrix has another shape.
-    """
+    """log M (K, K), M[j, k] that k takes over from j; one probability is shared equally by the others."""
     size = like.shape[-1]
     rate = as_like(switching, like)
     if rate.ndim == 2:
@@ -34,16 +26,10 @@ def log_transition(switching: ArrayLike, like: Array) -> Array:
 
 
 def share(rates: Array, log_joint: Array) -> Array:
-    """The joint weights of R rates and K learners after one step of each rate's fixed share.
+    """The joint log weights (R, K) of R rates and K learners after one step of each rate's fixed share.
 
-    w_rk <- (1 - s_r) w_rk + s_r (sum_j w_rj - w_rk) / (K - 1), of which every rate keeps its sum.
-
-    Arguments:
-        rates: s (R,), in [0, 1].
-        log_joint: log w (R, K).
-
-    Returns:
-        The log weights (R, K). A rate of 0 leaves its own bit by bit.
+    w_rk <- (1 - s_r) w_rk + s_r (sum_j w_rj - w_rk) / (K - 1), of which every rate keeps its sum. A rate of 0
+    leaves its own bit by bit.
     """
     size = log_joint.shape[1]
     if size == 1:

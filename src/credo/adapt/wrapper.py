@@ -59,49 +59,26 @@ class Proposing(Learner[W]):
 
     @abstractmethod
     def advance(self, belief: W, dt: ArrayLike | None) -> W:
-        """Let time pass; the clock `t` of the wrapper's own belief is set afterwards, for all wrappers alike.
-
-        Arguments:
-            belief: the belief after the latest observation.
-            dt: the length of the step; None means 1.
-        """
+        """Let time pass; the clock `t` of the wrapper's own belief is set afterwards, for all alike."""
 
     @abstractmethod
     def propose(self, belief: W, x: PyTree, y: PyTree, weight: ArrayLike, key: Key | None) -> Proposal[W]:
         """Say what the belief would be after an observation. The arguments are those of `update`."""
 
     def report(self, belief: W, proposal: Proposal[W], used: Array) -> PyTree:
-        """The `extras` of the `Info`: by default those of the proposal.
-
-        Arguments:
-            belief: the belief after the update was accepted or refused.
-            proposal: what `propose` gave.
-            used: whether it was accepted.
-        """
+        """The `extras` of the `Info`, once a proposal is accepted or refused: by default its own."""
         return proposal.extras
 
     def settle(self, used: Array, new: W, old: W) -> W:
         """The belief after a proposal was accepted or refused.
 
         By default all of it is chosen anew; a wrapper may leave out what the learner inside has chosen.
-
-        Arguments:
-            used: whether the proposal is accepted.
-            new, old: the beliefs with and without it.
         """
         return select(used, new, old)
 
     @abstractmethod
     def ask(self, belief: W, x: PyTree, question: Question) -> Answer:
-        """Put a question about x to the learners inside, and weigh their answers.
-
-        Forecasts and expectations both come from here.
-
-        Arguments:
-            belief: the predicted belief.
-            x: one row of inputs.
-            question: `question(learner, belief, x)`, to be asked of each learner inside.
-        """
+        """Put `question(learner, belief, x)`, a forecast or an expectation, to the learners inside."""
 
     @abstractmethod
     def pick(self, belief: W, key: Array) -> tuple[Learner[Any], Any]:

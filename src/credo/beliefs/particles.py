@@ -115,14 +115,7 @@ class Particles:
 
 
 def fresh_particles(prior: Particles, t: Array) -> Particles:
-    """The prior at time t, with particles that are drawn anew from its source.
-
-    Without a source the prior's own particles come back. A log density is that of the source.
-
-    Arguments:
-        prior: the belief before any data, or such beliefs with leading axes.
-        t: the time, which the key of the draws folds in.
-    """
+    """The prior at time t, with particles drawn anew from its source, if it has one, by a key of t."""
     source = prior.source
     if source is None:
         return prior
@@ -146,13 +139,9 @@ def moments(belief: Particles) -> Anchor:
 
 
 def thinned(beliefs: Particles, weights: Array) -> Particles:
-    """N particles for K sets of N: drawn systematically, in proportion to all weights together.
+    """N particles of K sets of N, drawn systematically by the sets' weights (K,), which sum to one.
 
     Particles keep the log density, and whatever else a method keeps of each, that they had in their own set.
-
-    Arguments:
-        beliefs: particles whose arrays have a leading axis K.
-        weights: the weights of the sets (K,), which sum to one.
     """
     sets, count = beliefs.values.shape[:2]
     first: Particles = jax.tree.map(lambda leaf: leaf[0], beliefs)

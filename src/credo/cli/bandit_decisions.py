@@ -32,20 +32,9 @@ SLOTS = 32
 class Decider(NamedTuple):
     """The words of `credo bandit decide`. Those from `arms` to `seed` are for a new agent.
 
-    Attributes:
-        saved: the file of the agent.
-        source: the file of the lines, or "-".
-        arms: the names of the arms, with commas between.
-        agent: the name of the agent.
-        policy: the name of the policy.
-        features: the places of a context by name.
-        window: how many decisions are remembered.
-        timeout: for how many seconds.
-        on_missing: the reward that is learned where none comes, or None.
-        seed: the seed of everything.
-        log: a file to which decisions and rewards are appended, or None.
-        checkpoint: after how many seconds the agent is saved again.
-        strict: whether a bad line ends the run.
+    `features` are the places of a context by name, `window` is how many decisions are remembered, `timeout`
+    for how many seconds, and `on_missing` the reward learned where none comes. To `log`, decisions and
+    rewards are appended; every `checkpoint` seconds the agent is saved again.
     """
 
     saved: Path
@@ -64,15 +53,7 @@ class Decider(NamedTuple):
 
 
 def decide_lines(words: Decider) -> int:
-    """Answer every line, and save the agent at the end, whatever ends the run.
-
-    Returns:
-        The exit status: 0, or 128 and the number of the signal that stopped the run.
-
-    Raises:
-        CredoError: a value is not allowed, or with `strict` a line.
-        DataError: a file cannot be read or written, or another run uses the agent.
-    """
+    """Answer every line, and save the agent at the end, whatever ends the run; the exit status."""
     require_nonnegative("--checkpoint", words.checkpoint)
     require_writable_file(words.saved, "AGENT")
     if words.log is not None:
@@ -117,11 +98,7 @@ def _answer_all(service: _Service, lines: IO[str], interrupt: Interruptible) -> 
 
 
 class _Service:
-    """The bandit behind the lines, which a new one becomes at the first decision.
-
-    Arguments:
-        words: the words of the command.
-    """
+    """The bandit behind the lines, which a new one becomes at the first decision."""
 
     def __init__(self, words: Decider) -> None:
         self.words, self.bad = words, 0
@@ -196,11 +173,7 @@ class _Service:
         return bandit
 
     def answer(self, line: str) -> dict[str, Any]:
-        """The answer to a line.
-
-        Raises:
-            CredoError: the line cannot be used; nothing changes.
-        """
+        """The answer to a line; where the line cannot be used, nothing changes."""
         request = _parse(line)
         id = _id_of(request)
         if "reward" in request:
@@ -298,11 +271,7 @@ def _lines(source: str) -> Iterator[IO[str]]:
 
 @contextlib.contextmanager
 def _locked(path: Path) -> Iterator[None]:
-    """Keep other runs away from an agent.
-
-    Raises:
-        DataError: another run uses it.
-    """
+    """Keep other runs away from an agent."""
     place = path.with_name(f".{path.name}.lock")
     lock = locking.hold(place)
     if lock is None:

@@ -35,20 +35,7 @@ MOST_ARMS = 10
 
 
 class Evaluation(NamedTuple):
-    """The words of `credo bandit evaluate`.
-
-    Attributes:
-        log: the file of the log.
-        policies: the names of the policies; none for all that are known.
-        estimators: the names of the estimators.
-        interval: the name of the interval.
-        level: its probability.
-        clip: the bound of the weights, or None.
-        reward_range: the least and the greatest reward, as text, or None.
-        format: the format of the log, or None.
-        seed: of the bootstrap.
-        out: a file for the estimates, or None.
-    """
+    """The words of `credo bandit evaluate`; `clip` bounds the weights, and `seed` is of the bootstrap."""
 
     log: str
     policies: Sequence[str]
@@ -63,12 +50,7 @@ class Evaluation(NamedTuple):
 
 
 def evaluate_log(words: Evaluation) -> int:
-    """Estimate what policies would have earned, and print a table.
-
-    Raises:
-        CredoError: a value is not allowed, or there is no such arm.
-        DataError: the log cannot be read, or knows nothing about a policy.
-    """
+    """Estimate what policies would have earned, and print a table."""
     for name in words.estimators:
         require_choice("estimator", name, ESTIMATORS)
     require_integer("--seed", words.seed, 0)
@@ -95,11 +77,7 @@ def evaluate_log(words: Evaluation) -> int:
 
 
 def read_log_with_notes(source: str, format: str | None) -> Log:
-    """Read a log, and say what was wrong with some of its lines.
-
-    Raises:
-        DataError: it cannot be read.
-    """
+    """Read a log, and say what was wrong with some of its lines."""
     log = Log.read(source, format=cast("LogFormat | None", format))
     for sentence in () if log.counts is None else log.counts.sentences():
         note(f"{source}: {sentence}")
@@ -127,11 +105,7 @@ def _known(log: Log) -> list[str]:
 
 
 def _target(log: Log, name: str, seed: int) -> Target:
-    """A policy by its name.
-
-    Raises:
-        CredoError: there is no such policy, and no such arm.
-    """
+    """A policy, or an arm, by its name."""
     uniform: np.ndarray = log.allowed / log.allowed.sum(axis=1, keepdims=True)
     if name == "uniform":
         return uniform

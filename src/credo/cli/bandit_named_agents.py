@@ -49,13 +49,9 @@ _NUMBERED = ("ucb", "egreedy", "squarecb")
 class BanditProblem(NamedTuple):
     """What an agent must know of the world.
 
-    Attributes:
-        arms: the number of arms.
-        inputs: the length of a context, or of the row of an arm; None where there is no context.
-        binary: whether rewards are 0 or 1.
-        design: "actions" where a context has a row for every arm.
-        scale: whether contexts are to be standardised.
-        units: "online" where the units of rewards are not known; None where they are of the order of 1.
+    `inputs` is the length of a context, or of the row of an arm, or None; `design` is "actions" where a
+    context has a row for every arm; `binary` rewards are 0 or 1; `scale` asks for standardised contexts;
+    `units` is "online" where the units of rewards are not known, or None where they are of the order of 1.
     """
 
     arms: int
@@ -67,14 +63,7 @@ class BanditProblem(NamedTuple):
 
 
 class PreparedAgent(NamedTuple):
-    """An agent with its prior.
-
-    Attributes:
-        agent: the agent.
-        params: the prior mean, or a function of a key that draws it; see `play`.
-        var: the prior variance.
-        description: a few words about the agent.
-    """
+    """An agent with its prior: a mean, or a function of a key that draws it (see `play`), and a variance."""
 
     agent: Agent
     params: PyTree | Callable[[Array], PyTree]
@@ -83,15 +72,7 @@ class PreparedAgent(NamedTuple):
 
 
 def policy_of(text: str | None) -> Policy | None:
-    """A policy by its name and, for some, a number behind a colon.
-
-    Raises:
-        CredoError: there is no such policy, or its number is not allowed.
-
-    Example:
-        >>> policy_of("egreedy:.1").epsilon
-        0.1
-    """
+    """A policy by its name and, for some, a number behind a colon."""
     if text is None:
         return None
     name, colon, number = text.partition(":")
@@ -116,16 +97,7 @@ def policy_of(text: str | None) -> Policy | None:
 
 
 def prepare(name: str, problem: BanditProblem, policy: Policy | None) -> PreparedAgent:
-    """An agent for a problem.
-
-    Arguments:
-        name: its name.
-        problem: what it must know.
-        policy: the policy; None for the agent's own.
-
-    Raises:
-        CredoError: there is no such agent, or it does not fit the problem.
-    """
+    """An agent by its name, with the given policy or its own, that fits the problem."""
     require_choice("--agent", name, _AGENTS)
     if name == "beta":
         return _of_chances(problem, policy)

@@ -20,12 +20,7 @@ MOST_LABELS = 20
 
 
 def draw(report: Report, data: Mapping[str, Any]) -> dict[str, Picture]:
-    """All plots, by file name without suffix.
-
-    Arguments:
-        report: the report.
-        data: what report.json holds.
-    """
+    """All plots of a report and what report.json holds, by file name without suffix."""
     return {
         "regret": _curve(data["curves"], report.rewards.shape[0]),
         "pulls": _pulls(data["pulls"]),

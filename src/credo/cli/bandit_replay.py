@@ -20,16 +20,7 @@ __all__ = ["Replay", "replay_log"]
 
 
 class Replay(NamedTuple):
-    """The words of `credo bandit replay`.
-
-    Attributes:
-        log: the file of the log.
-        agent: the name of the agent.
-        policy: the name of the policy, or None.
-        seeds: how many runs.
-        seed: the seed of everything.
-        format: the format of the log, or None.
-    """
+    """The words of `credo bandit replay`."""
 
     log: str
     agent: str
@@ -40,12 +31,7 @@ class Replay(NamedTuple):
 
 
 def replay_log(words: Replay) -> int:
-    """Let an agent play on a log by rejection, and print what it earned.
-
-    Raises:
-        CredoError: a value is not allowed.
-        DataError: the log cannot be read, or no row was kept.
-    """
+    """Let an agent play on a log by rejection, and print what it earned."""
     policy = policy_of(words.policy)
     require_integer("seeds", words.seeds, 1)
     log = read_log_with_notes(words.log, words.format)

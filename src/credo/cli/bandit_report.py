@@ -25,13 +25,7 @@ POINTS = 200
 
 
 class Contents(NamedTuple):
-    """What report.json holds.
-
-    Attributes:
-        settings: what was played.
-        scores: the numbers of the table, by name: mean, sd and worst of the runs.
-        data: everything else.
-    """
+    """What report.json holds; `scores` are the table's numbers by name: mean, sd and worst of the runs."""
 
     settings: Mapping[str, Any]
     scores: Mapping[str, Mapping[str, float]]
@@ -58,14 +52,7 @@ _MEANING = {
 
 
 def contents(report: Report, arms: int, settings: Mapping[str, Any], seconds: float) -> Contents:
-    """Gather what came of a play.
-
-    Arguments:
-        report: the report.
-        arms: how many arms there are.
-        settings: what was played.
-        seconds: how long it took.
-    """
+    """Gather what came of a play."""
     runs, steps = report.rewards.shape
     scores = {"total_reward": _score(report.totals, worst=np.min)}
     curves = {"reward": _curve(np.nancumsum(report.rewards.astype(float), axis=1))}
@@ -159,16 +146,7 @@ def _notes(data: Contents) -> list[str]:
 
 
 def write(folder: Path, report: Report, data: Contents) -> list[str]:
-    """Write report.json, the plots and the page.
-
-    Arguments:
-        folder: the folder to write to.
-        report: the report.
-        data: what `contents` gathered.
-
-    Returns:
-        Hints to show.
-    """
+    """Write report.json, the plots and the page; the hints to show."""
     whole = {"format": 1, "settings": data.settings, "scores": data.scores, **data.data}
     write_atomically(folder / "report.json", json_bytes({**_plain(whole), "verdict": data.verdict}))
     hints = [] if drawing.available() else [NO_PLOTS]

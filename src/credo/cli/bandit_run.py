@@ -26,19 +26,7 @@ UNITS = {"wheel": 50.0}
 
 
 class Play(NamedTuple):
-    """The words of `credo bandit run`.
-
-    Attributes:
-        environment: the name of the environment.
-        agent: the name of the agent.
-        policy: the name of the policy, or None for the agent's own.
-        seeds: how many runs.
-        steps: how many decisions, or None.
-        delay: after how many decisions a reward comes.
-        divisor: by what rewards are divided, or None.
-        seed: the seed of everything.
-        out: the folder for the results, or None.
-    """
+    """The words of `credo bandit run`; rewards come after `delay` decisions and are divided by `divisor`."""
 
     environment: str
     agent: str
@@ -52,12 +40,7 @@ class Play(NamedTuple):
 
 
 def run_bandit(words: Play) -> int:
-    """Let an agent play, print the summary, and write the results.
-
-    Raises:
-        CredoError: a value is not allowed.
-        DataError: there is no such environment, or the folder cannot be written.
-    """
+    """Let an agent play, print the summary, and write the results."""
     policy = policy_of(words.policy)
     for name, value, least in (("seeds", words.seeds, 1), ("delay", words.delay, 0)):
         require_integer(name, value, least)

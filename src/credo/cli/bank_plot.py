@@ -25,12 +25,7 @@ LONGEST = 30
 
 
 def draw(changes: ChangeTally, members: Sequence[AnyMember]) -> Picture:
-    """The weight of each member after each row, one above the other.
-
-    Arguments:
-        changes: the weights by blocks of rows.
-        members: the members of the bank.
-    """
+    """The weight of each member after each row, one above the other."""
     share = changes.grid / np.maximum(changes.counts, 1)[:, None]
     edges = np.minimum(changes.size * np.arange(len(share) + 1), changes.rows) + 0.5
     names, (named, others) = changes.experts, legend_entries(changes, members)
@@ -62,12 +57,7 @@ def draw(changes: ChangeTally, members: Sequence[AnyMember]) -> Picture:
 
 
 def legend_entries(changes: ChangeTally, members: Sequence[AnyMember]) -> tuple[list[int], int]:
-    """The members that the legend names, in the order in which they are drawn, and how many others there are.
-
-    Arguments:
-        changes: the weights by blocks of rows.
-        members: the members of the bank.
-    """
+    """The members that the legend names, in the order of drawing, and how many others there are."""
     mean = changes.grid.sum(axis=0) / max(changes.rows, 1)
     most = (changes.grid / np.maximum(changes.counts, 1)[:, None]).max(axis=0)
     ranked = [k for k in np.argsort(-mean, kind="stable") if mean[k] > OFTEN or most[k] > ONCE][:NAMED]
@@ -104,11 +94,7 @@ def _colours(members: Sequence[AnyMember], named: Sequence[int]) -> dict[int, tu
 
 
 def draw_effects(bank: BankSummary) -> Picture:
-    """The largest effects, with bars of two standard deviations to each side.
-
-    Arguments:
-        bank: the summary of the bank, which has effects.
-    """
+    """The largest effects, with bars of two standard deviations to each side."""
     effects = bank["effects"][::-1]
     mean = np.array([effect["mean"] for effect in effects])
     sd = np.array([effect["sd"] for effect in effects])

@@ -25,11 +25,7 @@ def shown(effect: Effect) -> str:
 
 
 def meaning(bank: BankSummary) -> str:
-    """What the numbers of the effects mean.
-
-    Arguments:
-        bank: the summary of the bank.
-    """
+    """What the numbers of the effects mean."""
     return (
         f"An effect is the change of {bank['effects_of']} where a column rises by one standard deviation, "
         "or where a category is present, and all other columns stay as they are."
@@ -46,11 +42,7 @@ def _trust(bank: BankSummary) -> str:
 
 
 def parts(bank: BankSummary) -> list[Section]:
-    """The sections on a bank: its members by falling weight, and the largest effects.
-
-    Arguments:
-        bank: the summary of the bank.
-    """
+    """The sections on a bank: its members by falling weight, and the largest effects."""
     members = sorted(bank["members"], key=lambda one: -max(one["weight"], one["mean_weight"]))
     failed = any(one["failures"] for one in members)
     lines = [

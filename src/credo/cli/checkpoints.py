@@ -19,14 +19,7 @@ __all__ = ["Checkpoints", "go_on"]
 
 
 class Checkpoints:
-    """Saves a session into the folder of its run.
-
-    Arguments:
-        request: what the command was called with.
-        session: the session.
-        folder: the folder of the run.
-        record, forecasts: files that grow with the session, and are brought to the disk before it is saved.
-    """
+    """Saves a session into the folder of its run, after bringing the files that grow with it to the disk."""
 
     def __init__(
         self,
@@ -64,9 +57,7 @@ class Checkpoints:
     def add(self, made: list[Forecasts]) -> None:
         """Write the forecasts of a chunk that is learned.
 
-        Raises:
-            DataError: they cannot be written. The state before these rows is saved, or where none was, that
-                after them.
+        Where that fails, the state before these rows is saved, or where none was, that after them.
         """
         try:
             self.forecasts.add(made)
@@ -76,11 +67,7 @@ class Checkpoints:
             raise
 
     def save(self) -> None:
-        """Save the session, with its place in the source.
-
-        Raises:
-            DataError: the file cannot be written.
-        """
+        """Save the session, with its place in the source."""
         try:
             self.record.flush()
             self.forecasts.mark()
@@ -101,10 +88,8 @@ class Checkpoints:
     def rescue(self, *, torn: bool) -> None:
         """Save once more where learning ends with an error, so that no more is lost than by being killed.
 
-        A run that was too short to be saved before writes nothing.
-
-        Arguments:
-            torn: whether the session is between two rows, so that the latest state that was saved must do.
+        Where the session is `torn` between two rows, the latest state that was saved must do. A run that was
+        too short to be saved before writes nothing.
         """
         seconds = self.request.run.checkpoint
         if (

@@ -19,27 +19,13 @@ LEAST = 3
 
 
 def select_classes(rows: np.ndarray, most: int = len(COLOURS)) -> list[int]:
-    """The classes to show, by falling numbers of rows: all, or the most frequent and the rarest in halves.
-
-    Arguments:
-        rows: how many rows each class has (C,).
-        most: how many classes to show.
-
-    Example:
-        >>> select_classes(np.array([5, 0, 9, 7]), 2)
-        [2, 0]
-    """
+    """The classes to show, by falling numbers of rows: all, or the most frequent and the rarest in halves."""
     order = [int(c) for c in np.argsort(-rows, kind="stable") if rows[c] > 0]
     return order if len(order) <= most else order[: most - most // 2] + order[-(most // 2) :]
 
 
 def draw(tally: Tally, names: Sequence[str]) -> Picture:
-    """The plot.
-
-    Arguments:
-        tally: the scores of a classification.
-        names: the names of the classes.
-    """
+    """The plot."""
     tables = tally.by_class.bins
     rows = tally.by_class.scores().rows
     shown = select_classes(rows)

@@ -28,13 +28,7 @@ _SETTINGS = {
 
 
 def keep_compiled_programs() -> Path | None:
-    """Switch JAX's cache of compiled programs on, in the user's folder for caches.
-
-    Where the folder cannot be written to, or an entry cannot be read, programs are compiled as ever.
-
-    Returns:
-        The folder; None where the cache is off, or somebody else has chosen it.
-    """
+    """Keep compiled programs in the user's folder for caches; None where that is off or set elsewhere."""
     if "jax" in sys.modules or "JAX_COMPILATION_CACHE_DIR" in os.environ:
         return None
     if os.environ.get("JAX_ENABLE_COMPILATION_CACHE", "").lower() in ("0", "f", "false", "no", "off"):
@@ -58,12 +52,7 @@ def keep_compiled_programs() -> Path | None:
 
 
 def prune(root: Path, most: int) -> None:
-    """Remove the files that were not used for longest, until those that are left have at most `most` bytes.
-
-    Arguments:
-        root: the folder, with those inside it.
-        most: the most bytes to leave.
-    """
+    """Remove the files that were not used for longest, until the others have at most `most` bytes."""
     files = []
     for path in root.rglob("*"):
         with contextlib.suppress(OSError):  # another run may have removed it

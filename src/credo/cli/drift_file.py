@@ -18,15 +18,7 @@ __all__ = ["DriftFile"]
 
 
 class DriftFile:
-    """The file, as a context.
-
-    Arguments:
-        path: the file.
-        tally: the tally of the drift; None writes nothing.
-        row: how many rows were learned from before.
-        resumed: the belief from which the run goes on, or None. The rows up to it are taken from the file
-            beside it, where all of them are there.
-    """
+    """The file, as a context. A resumed run takes the rows so far from the file beside its belief."""
 
     def __init__(self, path: Path, tally: ChangeTally | None, row: int, resumed: Path | None = None) -> None:
         self.path, self.tally, self.row, self.resumed = path, tally, row, resumed

@@ -34,11 +34,7 @@ class Experiments(Protocol):
 
 
 def load_experiments() -> Experiments:
-    """The experiments of the distribution that is installed.
-
-    Raises:
-        CredoError: none is installed.
-    """
+    """The experiments of the distribution that is installed."""
     for entry in extensions("credo.reproduce").values():
         return cast(Experiments, entry.load())
     raise CredoError(f"the experiments are a distribution of their own, which is not installed: {PAPERS}.")

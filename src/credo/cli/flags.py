@@ -24,11 +24,7 @@ _RUN = Group("Output and resuming", sort_key=3)
 
 
 def whole_number(_: object, tokens: Sequence[Token]) -> int:
-    """Read a whole number, such as 1000 or 1e3.
-
-    Raises:
-        CredoError: the text is no whole number.
-    """
+    """Read a whole number, such as 1000 or 1e3."""
     number = read_integer(tokens[0].value)
     if number is None:
         raise CredoError(f"{tokens[0].keyword} must be a whole number; got {tokens[0].value!r}.")
@@ -265,11 +261,7 @@ _SETTING = re.compile(r"`(\w+)(?:=(?:'([^'`]*)'|([^`]*)))?`")
 
 
 def in_flags(sentence: str) -> str:
-    """A sentence of the library in the words of the command line: settings in backquotes become flags.
-
-    >>> in_flags("`curvature='mc-ef'` does not fit `method='sgd'`; `limit=0` for all")
-    '--curvature mc-ef does not fit --method sgd; --limit 0 for all'
-    """
+    """A sentence of the library in the words of the command line: settings in backquotes become flags."""
 
     def flag(match: re.Match[str]) -> str:
         name, text, number = match.groups()
@@ -282,11 +274,7 @@ def in_flags(sentence: str) -> str:
 
 
 def refusal(error: CredoError) -> str:
-    """The sentence of an error in the words of the command line.
-
-    >>> refusal(CredoError("noise_var must be above 0; got -1.", field="noise_var"))
-    '--noise-var must be above 0; got -1.'
-    """
+    """The sentence of an error in the words of the command line."""
     sentence, field = str(error), error.field
     if field in _FLAGS and sentence.startswith(field):
         sentence = _FLAGS[field] + sentence.removeprefix(field)

@@ -28,16 +28,7 @@ REPEATS = 20
 
 
 class Examination(NamedTuple):
-    """The words of `credo flow evaluate`.
-
-    Attributes:
-        file: the file of the operator, its folder, or the name of one that is shipped.
-        tasks: a TOML file with other tasks, or None.
-        sequences: how many sequences.
-        stages: how many updates of each, or None.
-        seed: the seed of the sequences.
-        out: a JSON file for the scores, or None.
-    """
+    """The words of `credo flow evaluate`; `file` is an operator's, or its folder, or a shipped name."""
 
     file: Path
     tasks: Path | None
@@ -48,12 +39,7 @@ class Examination(NamedTuple):
 
 
 def evaluate_flow(words: Examination) -> int:
-    """Score an operator, print the table, and write the scores.
-
-    Raises:
-        CredoError: the tasks have another dimension.
-        DataError: a file cannot be read or written.
-    """
+    """Score an operator, print the table, and write the scores."""
     if words.out is not None:
         require_writable_file(words.out, "--out")
     file = words.file / OPERATOR if words.file.is_dir() else operator_file(words.file)

@@ -31,13 +31,7 @@ NARROW = 0.02
 
 
 def draw(data: Mapping[str, Any], operator: FlowOperator, tasks: Tasks[Any]) -> dict[str, Picture]:
-    """All plots, by file name without suffix.
-
-    Arguments:
-        data: what report.json holds.
-        operator: the trained operator.
-        tasks: its tasks.
-    """
+    """All plots of a trained operator, by file name without suffix; `data` is what report.json holds."""
     pictures = {"loss": _loss(data["loss"], data["floor"])}
     if data["validation"]["step"]:
         pictures["validation"] = _validation(data["validation"])

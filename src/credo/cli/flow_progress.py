@@ -17,12 +17,7 @@ RECENT = 100
 
 
 class FlowWatch:
-    """A progress line of a training, as a context.
-
-    Arguments:
-        total: how many steps there will be.
-        quiet: say nothing.
-    """
+    """A progress line of a training, as a context."""
 
     def __init__(self, total: int, quiet: bool) -> None:
         self.total, self.quiet = total, quiet

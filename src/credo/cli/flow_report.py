@@ -35,12 +35,7 @@ MEANING = {
 
 
 class Contents(NamedTuple):
-    """What report.json holds.
-
-    Attributes:
-        scores: the numbers of the table, by name.
-        data: everything else.
-    """
+    """What report.json holds, and beside it the numbers of the table, by name."""
 
     scores: Mapping[str, float]
     data: Mapping[str, Any]
@@ -60,13 +55,7 @@ class Contents(NamedTuple):
 
 
 def contents(settings: Settings, history: History, seconds: float) -> Contents:
-    """Gather what came of a training.
-
-    Arguments:
-        settings: what was trained.
-        history: its course.
-        seconds: how long this run took.
-    """
+    """Gather what came of a training, of which this run took some seconds."""
     scores = {
         "training_loss": float(np.mean(history.loss[-RECENT:])),
         "training_floor": float(np.mean(history.floor[-RECENT:])),
@@ -142,17 +131,7 @@ def _notes(data: Contents) -> list[str]:
 
 
 def write(folder: Path, data: Contents, operator: FlowOperator, settings: Settings) -> list[str]:
-    """Write report.json, the plots and the page.
-
-    Arguments:
-        folder: the folder to write to.
-        data: what `contents` gathered.
-        operator: the trained operator.
-        settings: what was trained.
-
-    Returns:
-        Hints to show.
-    """
+    """Write report.json, the plots and the page; the hints to show."""
     whole = {"format": 1, "scores": data.scores, **data.data, "verdict": data.verdict}
     write_atomically(folder / "report.json", json_bytes(whole))
     hints = [] if drawing.available() else [NO_PLOTS]

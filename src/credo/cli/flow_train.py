@@ -28,16 +28,7 @@ OPERATOR, TRAINING, SETTINGS = "operator.flow", "training.safetensors", "setting
 
 
 class Order(NamedTuple):
-    """The words of `credo flow train`.
-
-    Attributes:
-        config: the TOML file.
-        steps: the number of steps, or None for that of the file.
-        seed: the seed, or None for that of the file.
-        out: the folder for the results, or None.
-        resume: the folder of a training that was cut short, or None.
-        quiet: whether to say nothing but the table.
-    """
+    """The words of `credo flow train`; where `steps` or `seed` is None, the TOML file has it."""
 
     config: Path
     steps: int | None
@@ -52,12 +43,7 @@ class Stopped(Exception):
 
 
 def read_config(path: Path, *, steps: int | None = None, seed: int | None = None) -> Settings:
-    """The settings of a TOML file.
-
-    Raises:
-        DataError: the file cannot be read, or is no TOML.
-        CredoError: a setting is not allowed.
-    """
+    """The settings of a TOML file, with the steps and the seed that are given instead of its own."""
     try:
         raw: dict[str, Any] = tomllib.loads(path.read_text())
     except OSError as error:
@@ -77,15 +63,7 @@ def read_config(path: Path, *, steps: int | None = None, seed: int | None = None
 
 
 def train_flow(words: Order) -> int:
-    """Train, print the summary, and write the results.
-
-    Returns:
-        The exit status: 0, or 128 and the number of the signal that stopped the training.
-
-    Raises:
-        CredoError: a setting is not allowed, or training diverges whatever the learning rate.
-        DataError: a file cannot be read or written.
-    """
+    """Train, print the summary, and write the results; the exit status."""
     settings = read_config(words.config, steps=words.steps, seed=words.seed)
     saved = None if words.resume is None else _saved(words.resume)
     folder = words.out if words.resume is None else words.resume

@@ -37,15 +37,8 @@ _TAIL = 4096
 class ForecastFile:
     """The file, as a context. Parquet cannot be written row by row: its rows gather beside the belief.
 
-    Arguments:
-        out: the file; "-" is standard output, and None writes nothing.
-        session: the session, whose progress says how much of the file belongs to its rows.
-        folder: where files of the run gather.
-        resumed: the belief from which the run goes on, or None.
-
-    Raises:
-        DataError: the file cannot be written, has an unknown suffix, or is there and not of the run that is
-            resumed.
+    The file "-" is standard output, and None writes nothing. The session's progress says how much of a file
+    of a run that is resumed belongs to its rows.
     """
 
     def __init__(self, out: str | None, session: Session, folder: Path, resumed: Path | None) -> None:
@@ -117,12 +110,7 @@ class ForecastFile:
             )
 
     def add(self, forecasts: list[Forecasts]) -> None:
-        """Write the rows of a chunk.
-
-        Raises:
-            DataError: the file cannot be written.
-            BrokenPipeError: nobody reads standard output any more.
-        """
+        """Write the rows of a chunk; a BrokenPipeError says that nobody reads standard output any more."""
         rows = "".join(rows_as_text(some, self.names, self.kind) for some in forecasts)
         if rows and self.out is not None:
             self._write(rows)
@@ -165,11 +153,7 @@ class ForecastFile:
                 progress.forecast_tail = _tail(file, progress.forecast_bytes)
 
     def finish(self) -> None:
-        """Write the Parquet file.
-
-        Raises:
-            DataError: the file cannot be written.
-        """
+        """Write the Parquet file."""
         if self.kind == "parquet" and self.file is not None:
             self.file.close()
             classes = self.session.encoding.classes

@@ -46,15 +46,7 @@ _BATCH = 10_000
 
 
 def format_of(path: Path, option: str) -> TableFormat:
-    """The format of a file of forecasts.
-
-    Arguments:
-        path: the file.
-        option: the option that names it.
-
-    Raises:
-        DataError: its suffix is none of the known ones, or it is Parquet and pyarrow is not installed.
-    """
+    """The format of a file of forecasts, by its suffix; `option` is the one that names the file."""
     kind = SUFFIXES.get(path.suffix.lower())
     if kind is None:
         raise DataError(f"{option} {path} must end in {', '.join(SUFFIXES)}, or be - for standard output.")
@@ -70,11 +62,7 @@ def format_of(path: Path, option: str) -> TableFormat:
 
 
 def heads(classes: Sequence[str], *, target: bool) -> list[str]:
-    """The names of the columns.
-
-    >>> heads(["no", "yes"], target=True), heads([], target=False)
-    (['row', 'target', 'prediction', 'p(no)', 'p(yes)'], ['row', 'mean', 'sd', 'lower', 'upper'])
-    """
+    """The names of the columns."""
     forecast = ["prediction", *(f"p({label})" for label in classes)] if classes else _MOMENTS
     return ["row", *(["target"] if target else []), *forecast]
 
@@ -85,12 +73,8 @@ _MOMENTS = ["mean", "sd", "lower", "upper"]
 def rows_as_text(forecasts: Forecasts, names: Sequence[str], kind: TableFormat) -> str:
     """The rows of the table as text: CSV, or else JSON lines. Columns are written as a whole.
 
-    Arguments:
-        forecasts: forecasts of classes, or of numbers with two quantiles.
-        names: from `heads`. JSON lines also have the classes that came later; CSV has these columns alone.
-        kind: the format.
-
-    A number that is not finite is missing, and so is an observation that is not known.
+    The names are from `heads`; JSON lines also have the classes that came later, CSV only these columns. A
+    number that is not finite is missing, and so is an observation that is not known.
     """
     as_cells = _csv_cells if kind == "csv" else _json_cells
     columns = {"row": list(map(str, forecasts.lines.tolist()))}
@@ -145,11 +129,7 @@ def _numbers(column: np.ndarray, digits: int, kind: TableFormat) -> list[str]:
 
 
 def as_csv(rows: Iterable[Sequence[str]]) -> str:
-    """Rows of text as CSV.
-
-    >>> as_csv([["row", "mean"], ["2", ""]])
-    'row,mean\\n2,\\n'
-    """
+    """Rows of text as CSV."""
     text = io.StringIO()
     csv.writer(text, lineterminator="\n").writerows(rows)
     return text.getvalue()
@@ -162,27 +142,13 @@ def _short(number: float) -> str:
 
 
 def as_json_lines(names: Sequence[str], rows: Iterable[Sequence[Cell]]) -> str:
-    """The rows as JSON objects, one a line.
-
-    >>> as_json_lines(["row", "mean"], [[2, 0.5], [3, None]])
-    '{"row": 2, "mean": 0.5}\\n{"row": 3, "mean": null}\\n'
-    """
+    """The rows as JSON objects, one a line."""
     objects = (dict(zip(names, row, strict=True)) for row in rows)
     return "".join(f"{json.dumps(one, ensure_ascii=False)}\n" for one in objects)
 
 
 def write_parquet(path: Path, names: Sequence[str], lines: Iterable[str], *, classes: bool) -> None:
-    """Write rows, given as JSON lines, to a Parquet file, completely or not at all.
-
-    Arguments:
-        path: the file.
-        names: the columns.
-        lines: the rows.
-        classes: whether classes were forecast.
-
-    Raises:
-        DataError: the file cannot be written.
-    """
+    """Write rows, given as JSON lines, to a Parquet file, completely or not at all."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 

@@ -85,16 +85,7 @@ def page(
     hints: list[str],
     sections: Sequence[Section] = (),
 ) -> str:
-    """The page.
-
-    Arguments:
-        data: what metrics.json holds.
-        scores: the table of scores.
-        classes: the table of the scores of each class, where there are classes.
-        pictures: the plots, by name.
-        hints: further sentences, such as on missing plots.
-        sections: further sections, before the plots.
-    """
+    """The page of what metrics.json holds, with tables, plots, hints, and sections before the plots."""
     target = escape(data["target"])
     rows = data["rows"]
     verdict = data["verdict"][0].upper() + data["verdict"][1:] + "."
@@ -138,19 +129,7 @@ def document(
     command: str,
     versions: Mapping[str, str],
 ) -> str:
-    """A page about something else than rows that were learned.
-
-    Arguments:
-        title: its heading.
-        sentence: what was done.
-        verdict: what came of it, in a sentence.
-        scores: the table.
-        pictures: the plots, by name.
-        notes: further sentences.
-        settings: how it was done, by name; those that are None are left out.
-        command: the command that made the page.
-        versions: the programs that made it.
-    """
+    """A page about something else than rows that were learned; settings that are None are left out."""
     parts = [
         f'<p class="soft">{escape(sentence)}</p>',
         f'<p class="verdict">{escape(verdict)}</p>',

@@ -23,17 +23,9 @@ class Interruptible:
     """A context in which the first Ctrl-C, SIGTERM or SIGHUP asks to stop, and a second one stops at once.
 
     Set `busy` while the state is between two rows and must not be torn: the first request then only sets
-    `stopped`. Otherwise it raises KeyboardInterrupt, unless rows come from a pipe, which is ended instead, so
-    that the rows at hand are still learned.
-
-    Attributes:
-        busy: whether the state is between two rows.
-        stopped: whether a request has come.
-        pipe: the pipe that rows come from, or None.
-        status: the exit status of a run that was stopped: 128 and the number of the signal.
-
-    Arguments:
-        rest: what is still done after the first request.
+    `stopped`. Otherwise it raises KeyboardInterrupt, unless rows come from a `pipe`, which is ended instead,
+    so that the rows at hand are still learned. `rest` says what is still done then; the exit `status` of a
+    run that was stopped is 128 and the number of the signal.
     """
 
     def __init__(self, rest: str = "rows") -> None:

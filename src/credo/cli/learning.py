@@ -27,14 +27,7 @@ __all__ = ["learn_from"]
 
 
 def learn_from(request: Request) -> int:
-    """Learn from a source, and write the results.
-
-    Returns:
-        The exit status: 0, or 128 and the number of the signal that stopped the run (130 after Ctrl-C).
-
-    Raises:
-        DataError: the test file does not exist, or there is no row to learn from.
-    """
+    """Learn from a source, and write the results; 0, or 128 and the number of the signal that stopped it."""
     _require_files(request)
     named = request.named  # which refuses what is neither a file nor a data set
     saved = None if request.run.resume is None else output.saved_in(request.run.resume)

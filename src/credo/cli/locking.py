@@ -13,18 +13,9 @@ _HELD = (errno.EWOULDBLOCK, errno.EAGAIN, errno.EACCES, errno.EDEADLK)
 
 
 def hold(path: Path) -> int | None:
-    """Lock a file, which is created where it is missing.
+    """Lock a file, created if need be: its number, for `let_go`, or None where another process has the lock.
 
     Where a file system knows no locks, none is taken, and nobody is kept out.
-
-    Arguments:
-        path: the file, whose folder exists.
-
-    Returns:
-        The number of the open file, for `let_go`; or None where another process has the lock.
-
-    Raises:
-        OSError: the file cannot be created.
     """
     while True:
         file = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)

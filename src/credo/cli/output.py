@@ -31,15 +31,8 @@ _LOCK = "lock"
 class Folder:
     """Where a run is written to, as a context of `writing`.
 
-    Arguments:
-        path: the output folder.
-        sentence: what there is to say about it.
-        kept: the name of the file from which a run can go on.
-
-    Attributes:
-        files: the folder in which files gather.
-        belief: the file in it for the belief, or whatever else is kept.
-        complete: whether the files have moved to their places.
+    `files` is the folder in which files gather, with the `belief`, or whatever else is kept, until the run is
+    `complete` and they move to their places. From the file named `kept` a run can go on.
     """
 
     def __init__(self, path: Path, sentence: str, kept: str = BELIEF) -> None:
@@ -49,11 +42,7 @@ class Folder:
         self.complete = False
 
     def commit(self) -> None:
-        """Move the files to their places, the belief last, and remove those of an earlier run that have none.
-
-        Raises:
-            DataError: a file cannot be written.
-        """
+        """Move the files to their places, the belief last, and remove those left of an earlier run."""
         files = [file for file in self.files.rglob("*") if file.is_file() and file.name != _LOCK]
         files.sort(key=lambda file: (file == self.belief, file))
         places = [self.path / file.relative_to(self.files) for file in files]
@@ -73,14 +62,7 @@ class Folder:
 
 
 def saved_in(path: Path) -> Path:
-    """The belief of a run: of an unfinished one where there is one, and otherwise of the complete one.
-
-    Arguments:
-        path: the folder of a run; a file is returned as it is.
-
-    Raises:
-        DataError: the folder holds no belief.
-    """
+    """The belief in the folder of a run, an unfinished one first; a file is returned as it is."""
     if not path.is_dir():
         return path
     for belief in (path / UNFINISHED / BELIEF, path / BELIEF):
@@ -95,17 +77,10 @@ def _refusal(path: Path, error: OSError) -> DataError:
 
 @contextlib.contextmanager
 def writing(folder: Path | None, name: str, resumed: Path | None, kept: str = BELIEF) -> Iterator[Folder]:
-    """The locked folder of a run. Without a belief in it, what was begun is removed at the end.
+    """The locked folder of a run, by default a new one; without a belief in it, what was begun is removed.
 
-    Arguments:
-        folder: the output folder that the user named, or None for a new one.
-        name: the name of the source.
-        resumed: the belief from which the run goes on, or None.
-        kept: the name of the file from which a run can go on.
-
-    Raises:
-        DataError: the named folder holds files that no run of credo wrote, another run is writing there, a
-            run that was cut short lies there, or it cannot be written to.
+    Refused is a folder with files that no run of credo wrote, with a run that is writing, or with one that
+    was cut short and is not `resumed`.
     """
     created: list[Path] = []
     try:
@@ -209,11 +184,7 @@ def _remove(created: list[Path]) -> None:
 
 
 def require_writable_file(path: Path, option: str) -> None:
-    """Refuse a file that could not be written at the end, before anything is computed.
-
-    Raises:
-        DataError: the path is a folder, or a file there cannot be written.
-    """
+    """Refuse a file that could not be written at the end, before anything is computed."""
     try:
         if path.is_dir():
             raise DataError(f"{option} {path} is a folder; name a file in it.")

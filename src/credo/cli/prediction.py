@@ -29,23 +29,7 @@ SHOWN_BAD = 3
 
 
 def predict_file(saved: Path, file: str, out: str, level: float, strict: bool, chunk: int) -> int:
-    """Write the predictions of a file's rows.
-
-    Arguments:
-        saved: a saved session.
-        file: the rows; "-" is standard input.
-        out: where to write; "-" is standard output.
-        level: the probability of the interval.
-        strict: whether the first bad row is an error.
-        chunk: rows in a compiled call.
-
-    Returns:
-        The exit status.
-
-    Raises:
-        CredoError: the session learned from nothing or from images.
-        DataError: no row can be predicted, or the output cannot be written.
-    """
+    """Write the predictions of a file's rows, `chunk` of them in a compiled call; the exit status."""
     session = Session.load(saved, chunk)
     if session.rows_used == 0:
         raise CredoError(f"{saved} has learned from no row; learn first.")

@@ -27,11 +27,7 @@ def note(sentence: str, quiet: bool = False) -> None:
 
 
 def duration(seconds: float) -> str:
-    """A length of time in words.
-
-    >>> duration(42.4), duration(600.0), duration(7500.0)
-    ('42 s', '10 min', '2 h 5 min')
-    """
+    """A length of time in words."""
     if seconds < 100:
         return f"{seconds:.0f} s"
     minutes = round(seconds / 60)
@@ -39,13 +35,7 @@ def duration(seconds: float) -> str:
 
 
 class Watch:
-    """A progress line, as a context.
-
-    Arguments:
-        total: how many rows there will be, None where that is not known.
-        quiet: say nothing.
-        share: how much of the source was read, where only its bytes can be counted.
-    """
+    """A progress line, as a context; without a total it shows the share of the source that was read."""
 
     def __init__(
         self, total: int | None, quiet: bool, share: Callable[[], float | None] = lambda: None
@@ -71,13 +61,7 @@ class Watch:
             self.bar.stop()
 
     def tell(self, count: int, tally: Tally, bad: int) -> None:
-        """Show where the run is.
-
-        Arguments:
-            count: rows met so far.
-            tally: the scores so far.
-            bad: rows skipped so far.
-        """
+        """Show where the run is: how many rows were met, the scores so far, how many rows were skipped."""
         if self.quiet:
             return
         now = time.monotonic()

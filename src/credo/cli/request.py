@@ -82,11 +82,7 @@ def _words(text: str | None) -> list[str]:
 
 
 def is_named(source: str) -> bool:
-    """Whether a SOURCE is the name of a data set, rather than a file.
-
-    Raises:
-        DataError: there is neither such a file nor such a data set.
-    """
+    """Whether a SOURCE is the name of a data set, rather than a file."""
     if source == "-":
         return False
     known = names()
@@ -101,11 +97,7 @@ def is_named(source: str) -> bool:
 
 
 def slug(source: str) -> str:
-    """A folder name for a source.
-
-    >>> slug("data/prices.csv.gz"), slug("-")
-    ('prices', 'stdin')
-    """
+    """A folder name for a source."""
     if source == "-":
         return "stdin"
     name = Path(source).name.split(".")[0]

@@ -141,16 +141,7 @@ def show(results: Results) -> None:
 
 
 def write(folder: Path, results: Results, *, plots: bool) -> list[str]:
-    """Write metrics.json and, unless the run was cut short, plots and the report.
-
-    Arguments:
-        folder: the folder to write to.
-        results: the results of the run.
-        plots: whether to draw plots and write the report.
-
-    Returns:
-        Hints to show.
-    """
+    """Write metrics.json and, unless the run was cut short, plots and the report; the hints to show."""
     contents = summarize_run(results)
     write_atomically(folder / "metrics.json", json_bytes(contents))
     if not plots:

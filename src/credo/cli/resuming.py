@@ -14,12 +14,7 @@ __all__ = ["find_start", "resume"]
 
 
 def resume(request: Request, path: Path) -> Session:
-    """The saved session.
-
-    Raises:
-        DataError: there is no such file.
-        CredoError: a flag asks for another learner, or for other columns.
-    """
+    """The saved session; refused where a flag asks for another learner, or for other columns."""
     session = Session.load(path)
     saved = _saved(session)
     for name, choice in _choices(request).items():
@@ -80,16 +75,9 @@ def _same(name: str, choice: object, present: object) -> bool:
 def find_start(session: Session, request: Request, order: str) -> int:
     """The line after which a run goes on in its source, and 0 where the belief has not learned from it.
 
-    The session's progress becomes that in this source.
-
-    Arguments:
-        session: the session, which is changed in place.
-        request: what the command was called with.
-        order: the order of the rows of a named data set; empty for a file or a pipe.
-
-    Raises:
-        DataError: the source holds rows that were learned from, in another order or beside others, and they
-            were not asked for again.
+    The session's progress becomes that in this source. `order` is that of the rows of a named data set.
+    Refused are rows that were learned from, in another order or beside others, unless they were asked for
+    again.
     """
     name, latest = request.source, session.progress
     places = [*session.places, latest] if latest.line else session.places

@@ -93,11 +93,7 @@ def _blocks(session: Session, rows: Chunk | Images, forecasts: ForecastFile) -> 
 
 
 def require_good(request: Request, name: str, block: Block) -> None:
-    """Refuse bad rows where the user asked for that.
-
-    Raises:
-        DataError: there is one.
-    """
+    """Refuse bad rows where the user asked for that."""
     if request.data.strict and block.bad:
         raise DataError(f"{name}: {block.bad[0]} (--strict stops at the first bad row).")
 

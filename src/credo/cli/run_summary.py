@@ -102,16 +102,12 @@ class Results:
     """A finished run.
 
     Attributes:
-        source: the source as the user named it.
-        session: the session at the end.
-        sentences: what was said about the data and the learner.
-        bad: sentences about skipped rows.
-        test: the scores of held-out rows.
+        sentences: what was said about the data and the learner; `bad`, about skipped rows.
+        test: the scores of held-out rows; `before`, those before this run, where it went on from another.
         seconds: the time of learning, compilation included.
         rows: the number of rows learned from in this run.
         interrupted: whether Ctrl-C stopped the run.
         ordered: whether the rows are one stream.
-        before: the scores before this run, where it went on from an earlier one.
     """
 
     source: str
@@ -239,11 +235,7 @@ def verdict(results: Results) -> str:
 
 
 def number(value: float) -> str:
-    """A number for a table.
-
-    >>> number(0.12345), number(4321.0), number(1e9)
-    ('0.1235', '4,321.0', '1.00e+09')
-    """
+    """A number for a table."""
     if not abs(value) < 1e7:
         return f"{value:.2e}"
     return f"{value:.4f}" if abs(value) < 1000 else f"{value:,.1f}"

@@ -34,15 +34,7 @@ BLUE, ORANGE, GREY, SKY = (COMPACT_PALETTE[name] for name in ("blue", "orange", 
 
 
 def draw(tally: Tally, *, target: str, baseline: str, ordered: bool, uncertain: bool) -> dict[str, Picture]:
-    """All plots that apply, by file name without suffix.
-
-    Arguments:
-        tally: the scores.
-        target: what is predicted.
-        baseline: its name.
-        ordered: whether the last value is shown as a further baseline.
-        uncertain: whether there is a posterior.
-    """
+    """All plots that apply, by file name without suffix; if `ordered`, with the last value as a baseline."""
     numbers = tally.task != "classification"
     pictures: dict[str, Picture] = {}
     target = shortened(target, LONGEST)

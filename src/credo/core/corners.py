@@ -23,20 +23,7 @@ __all__ = ["at_corner", "beside", "corners", "put", "put_corners", "require_alik
 
 
 def corners(before: Unravel, after: Unravel) -> np.ndarray:
-    """Where the P parameters of a model stand in those of a wider one, as places in a flat vector (P,).
-
-    Arguments:
-        before, after: the layouts of the parameters.
-
-    Raises:
-        CredoError: the trees have other leaves, or a leaf is no corner of the wider one.
-
-    Example:
-        >>> from credo.core.trees import ravel
-        >>> narrow, wide = ravel({"w": jnp.zeros((2, 1))})[1], ravel({"w": jnp.zeros((2, 3))})[1]
-        >>> corners(narrow, wide).tolist()
-        [0, 3]
-    """
+    """Where the P parameters of a model stand in those of a wider one, as places in a flat vector (P,)."""
     names, others = _names(before), _names(after)
     if before.treedef != after.treedef:
         raise CredoError(
@@ -78,26 +65,14 @@ def _holds(old: Sequence[int], new: Sequence[int]) -> bool:
 
 
 def beside(places: np.ndarray, size: int) -> np.ndarray:
-    """The other places of a vector of the given size, in order.
-
-    Example:
-        >>> beside(np.array([0, 3]), 5).tolist()
-        [1, 2, 4]
-    """
+    """The other places of a vector of the given size, in order."""
     free = np.ones(size, bool)
     free[places] = False
     return np.flatnonzero(free)
 
 
 def require_alike(before: tuple[int, ...], after: tuple[int, ...]) -> None:
-    """Refuse a wider belief of other numbers of members, slots or particles.
-
-    Arguments:
-        before, after: the lengths of the axes before those of the parameters.
-
-    Raises:
-        CredoError: they differ.
-    """
+    """Refuse a wider belief with other axes before the parameters': of members, slots or particles."""
     if before != after:
         raise CredoError(
             "a belief can be widened in its parameters only; the axes before them have lengths "
@@ -106,15 +81,7 @@ def require_alike(before: tuple[int, ...], after: tuple[int, ...]) -> None:
 
 
 def put(old: Array, new: Array, places: np.ndarray) -> Array:
-    """The array `new` (..., P') with `old` (..., P) at P places of its last axis.
-
-    Raises:
-        CredoError: the leading axes differ.
-
-    Example:
-        >>> put(jnp.asarray([1.0, 2.0]), jnp.zeros(4), np.array([0, 3])).tolist()
-        [1.0, 0.0, 0.0, 2.0]
-    """
+    """The array `new` (..., P') with `old` (..., P) at P places of its last axis."""
     require_alike(jnp.shape(old)[:-1], jnp.shape(new)[:-1])
     whole = np.array(new)
     whole[..., places] = np.asarray(old)
@@ -122,19 +89,7 @@ def put(old: Array, new: Array, places: np.ndarray) -> Array:
 
 
 def at_corner(name: str, old: Array, new: Array) -> Array:
-    """The array `new` with `old` at the beginning of every axis.
-
-    Arguments:
-        name: what the array is called, for the message.
-        old, new: arrays of equal dtypes.
-
-    Raises:
-        CredoError: `old` is larger than `new`, or has another number of axes.
-
-    Example:
-        >>> at_corner("mean", jnp.ones(2), jnp.zeros(3)).tolist()
-        [1.0, 1.0, 0.0]
-    """
+    """The array `new` with `old`, of the same dtype, at the beginning of every axis."""
     before, after = jnp.shape(old), jnp.shape(new)
     if before == after:
         return old
@@ -148,11 +103,7 @@ def at_corner(name: str, old: Array, new: Array) -> Array:
 
 
 def put_corners(name: str, old: PyTree, new: PyTree) -> PyTree:
-    """`at_corner` for every leaf of two trees.
-
-    Raises:
-        CredoError: the trees have other leaves, or a leaf of the first is larger.
-    """
+    """`at_corner` for every leaf of two trees."""
     kinds: list[object] = [jax.tree.structure(old), jax.tree.structure(new)]
     if kinds[0] != kinds[1]:
         raise CredoError(

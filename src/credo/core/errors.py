@@ -72,37 +72,13 @@ class FormatError(CredoError):
 
 
 def suggest(value: str, allowed: Iterable[str]) -> str:
-    """Write a hint such as ``"did you mean 'mnist'?"``, or an empty string where nothing is close.
-
-    Arguments:
-        value: what was written.
-        allowed: what may be written.
-
-    Returns:
-        The hint.
-
-    Example:
-        >>> suggest("mnits", ["mnist", "digits"])
-        "did you mean 'mnist'?"
-    """
+    """A hint such as "did you mean 'mnist'?", or an empty string where nothing allowed is close."""
     close = difflib.get_close_matches(str(value), list(allowed), n=1, cutoff=0.6)
     return f"did you mean {close[0]!r}?" if close else ""
 
 
 def require_choice(field: str, value: object, allowed: Iterable[str]) -> None:
-    """Refuse a name that is not one of the allowed ones.
-
-    Arguments:
-        field: the argument's name, for the message.
-        value: the name to check.
-        allowed: the names that are allowed.
-
-    Raises:
-        CredoError: the name is not among them; the message suggests the closest one.
-
-    Example:
-        >>> require_choice("kind", "simple", ["simple", "hybrid"])
-    """
+    """Refuse a name that is not one of the allowed ones, and suggest the closest."""
     names = list(allowed)
     if value not in names:
         hint = suggest(str(value), names)
@@ -135,21 +111,7 @@ def _numeric(field: str, value: object) -> np.ndarray | None:
 
 
 def require_positive(field: str, value: object) -> None:
-    """Refuse a number, or an array with an entry, that is not above 0 and finite. Traced values pass.
-
-    Arguments:
-        field: the argument's name, for the message.
-        value: the number or array.
-
-    Raises:
-        CredoError: an entry is not above 0, or is not finite.
-
-    Example:
-        >>> require_positive("var", 0.0)
-        Traceback (most recent call last):
-        ...
-        credo.core.errors.CredoError: var must be finite and above 0; got 0.0.
-    """
+    """Refuse a number, or an array with an entry, that is not above 0 and finite. Traced values pass."""
     import numpy as np
 
     array = _numeric(field, value)
@@ -158,18 +120,7 @@ def require_positive(field: str, value: object) -> None:
 
 
 def require_nonnegative(field: str, value: object) -> None:
-    """Refuse a number, or an array with an entry, that is below 0 or not finite. Traced values pass.
-
-    Arguments:
-        field: the argument's name, for the message.
-        value: the number or array.
-
-    Raises:
-        CredoError: an entry is below 0, or is not finite.
-
-    Example:
-        >>> require_nonnegative("var", 0.0)
-    """
+    """Refuse a number, or an array with an entry, that is below 0 or not finite. Traced values pass."""
     import numpy as np
 
     array = _numeric(field, value)
@@ -178,20 +129,7 @@ def require_nonnegative(field: str, value: object) -> None:
 
 
 def require_interval(field: str, value: object, low: float, high: float, *, closed: bool = True) -> None:
-    """Refuse a number outside an interval. Traced values pass.
-
-    Arguments:
-        field: the argument's name, for the message.
-        value: the number or array.
-        low, high: the ends of the interval.
-        closed: whether the ends belong to it.
-
-    Raises:
-        CredoError: an entry lies outside.
-
-    Example:
-        >>> require_interval("level", 0.9, 0.0, 1.0, closed=False)
-    """
+    """Refuse a number outside an interval, whose ends belong to it if `closed`. Traced values pass."""
     import numpy as np
 
     array = _numeric(field, value)
@@ -205,19 +143,7 @@ def require_interval(field: str, value: object, low: float, high: float, *, clos
 
 
 def require_integer(field: str, value: object, low: int, high: int | None = None) -> None:
-    """Refuse a value that is not a whole number from `low` to `high`.
-
-    Arguments:
-        field: the argument's name, for the message.
-        value: the number.
-        low, high: the smallest and the largest number allowed; `high` may be None for no limit.
-
-    Raises:
-        CredoError: the value is not a whole number, or lies outside the range.
-
-    Example:
-        >>> require_integer("rank", 10, 1)
-    """
+    """Refuse a value that is not a whole number from `low` to `high`, or without limit for None."""
     import numpy as np
 
     if isinstance(value, int | np.integer) and not isinstance(value, bool):

@@ -20,26 +20,10 @@ PAPERS = "pip install credo-papers, or from a checkout pip install -e papers"
 
 
 def extensions(group: str) -> dict[str, EntryPoint]:
-    """What the installed distributions bring, by name; `load()` gives it.
-
-    Arguments:
-        group: the group of entry points.
-
-    Example:
-        >>> extensions("credo.nothing")
-        {}
-    """
+    """What the installed distributions bring for a group of entry points, by name; `load()` gives it."""
     return {entry.name: entry for entry in entry_points(group=group)}
 
 
 def missing(group: str) -> str:
-    """What the refusal of an unknown name adds where nothing is installed that could bring it.
-
-    Arguments:
-        group: the group of entry points.
-
-    Example:
-        >>> missing("credo.nothing")
-        '; if it is of credo-papers: pip install credo-papers, or from a checkout pip install -e papers'
-    """
+    """What the refusal of an unknown name adds where nothing is installed that could bring it."""
     return "" if extensions(group) else f"; if it is of credo-papers: {PAPERS}"

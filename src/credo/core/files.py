@@ -18,21 +18,7 @@ __all__ = ["json_bytes", "versions", "write_atomically"]
 
 
 def write_atomically(path: Path, data: bytes) -> None:
-    """Write a file atomically: to a temporary file beside the target, which is flushed and then renamed.
-
-    Arguments:
-        path: the file; its folder is created where it is missing.
-        data: the content.
-
-    Raises:
-        DataError: the folder or the file cannot be written.
-
-    Example:
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     write_atomically(Path(folder, "a", "b.bin"), b"abc")
-        ...     Path(folder, "a", "b.bin").read_bytes()
-        b'abc'
-    """
+    """Write a file atomically, in a folder made if need be: one beside it is flushed, then renamed."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
@@ -56,12 +42,7 @@ def write_atomically(path: Path, data: bytes) -> None:
 
 
 def json_bytes(value: object) -> bytes:
-    """The value as JSON, in which numbers that it does not know (NaN, infinities) are null.
-
-    Example:
-        >>> json_bytes({"nlpd": float("nan"), "rows": np.int64(3)})
-        b'{\\n  "nlpd": null,\\n  "rows": 3\\n}\\n'
-    """
+    """The value as JSON, in which numbers that it does not know (NaN, infinities) are null."""
     return (json.dumps(_plain(value), indent=2, ensure_ascii=False, allow_nan=False) + "\n").encode()
 
 

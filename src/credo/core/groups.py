@@ -27,17 +27,8 @@ T = TypeVar("T")
 class Groups(Generic[T]):
     """K things of several kinds, one stack a kind.
 
-    Attributes:
-        parts: the stacks: trees whose arrays have a leading axis, as long as there are things of that kind.
-        places: for each stack, the places of its entries among all K, from 0.
-
-    Raises:
-        CredoError: the places are not 0 to K - 1, each of them once.
-
-    Example:
-        >>> both = Groups((jnp.asarray([1.0, 3.0]), jnp.asarray([[2.0, 2.0]])), ((0, 2), (1,)))
-        >>> both.size, in_order(each(jnp.sum, both)).tolist(), pick(both, 1).tolist()
-        (3, [1.0, 4.0, 3.0], [2.0, 2.0])
+    `parts` are the stacks, trees whose arrays have a leading axis; `places` are those of their entries among
+    all K, from 0, each of which occurs once.
     """
 
     parts: tuple[T, ...]
@@ -55,15 +46,7 @@ class Groups(Generic[T]):
 
 
 def places_by_kind(kinds: Sequence[Hashable]) -> tuple[tuple[int, ...], ...]:
-    """The places of equal kinds, in the order in which the kinds come first.
-
-    Arguments:
-        kinds: the kind of each of K things; they need only be comparable.
-
-    Example:
-        >>> places_by_kind(["a", "b", "a"])
-        ((0, 2), (1,))
-    """
+    """The places of equal kinds, in the order in which the kinds come first."""
     found: list[Hashable] = []
     places: list[list[int]] = []
     for index, kind in enumerate(kinds):
@@ -75,12 +58,7 @@ def places_by_kind(kinds: Sequence[Hashable]) -> tuple[tuple[int, ...], ...]:
 
 
 def grouped(things: Sequence[T], places: tuple[tuple[int, ...], ...]) -> Groups[T]:
-    """K things as `Groups`, where those of one group have equal structures and shapes.
-
-    Arguments:
-        things: trees of arrays.
-        places: the places of each group.
-    """
+    """K things as `Groups`, where those of one group have equal structures and shapes."""
     parts = [_stacked([things[place] for place in group]) for group in places]
     return Groups(tuple(parts), places)
 
@@ -91,15 +69,9 @@ def _stacked(things: Sequence[T]) -> T:
 
 
 def each(function: Callable[..., T], *stacks: Any) -> T | Groups[T]:
-    """A function of every one of K things: `jax.vmap` over a stack, or over each stack of `Groups`.
+    """A function of every one of K things, as a stack or `Groups`: `jax.vmap` over the stack, or over each.
 
-    Arguments:
-        function: a traceable function of one entry of each stack.
-        stacks: trees with a leading axis K, or `Groups` with equal places. Beside `Groups`, a tree with a
-            leading axis K is in the order of all K things.
-
-    Returns:
-        The results, as a stack or as `Groups` of stacks.
+    Beside `Groups`, a tree with a leading axis K is in the order of all K things.
     """
     places = next((stack.places for stack in stacks if isinstance(stack, Groups)), None)
     if places is None:
@@ -119,11 +91,7 @@ def _part(stack: Any, index: int, group: tuple[int, ...]) -> Any:
 
 
 def in_order(stack: T | Groups[T]) -> T:
-    """Results of equal structure and shape as one stack, in the order of all K things.
-
-    Raises:
-        CredoError: the results of unlike things have other structures or shapes.
-    """
+    """Results of equal structure and shape as one stack, in the order of all K things."""
     if not isinstance(stack, Groups):
         return stack
     shapes = [jax.tree.map(lambda leaf: leaf.shape[1:], part) for part in stack.parts]
@@ -145,12 +113,7 @@ def in_order(stack: T | Groups[T]) -> T:
 
 
 def pick(stack: T | Groups[T], index: int | Array) -> T:
-    """One of K things.
-
-    Arguments:
-        stack: a stack, or `Groups`.
-        index: its place; for `Groups` a whole number that is known, since unlike things have unlike types.
-    """
+    """One of K things; of `Groups` by a place that is known, since unlike things have unlike types."""
     if isinstance(stack, Groups):
         where = next(i for i, group in enumerate(stack.places) if int(index) in group)
         inside: T = pick(stack.parts[where], stack.places[where].index(int(index)))
@@ -160,17 +123,7 @@ def pick(stack: T | Groups[T], index: int | Array) -> T:
 
 
 def choose(stack: PyTree, index: Array, function: Callable[..., T], *values: Any) -> T:
-    """A function of one of K things whose place is computed; unlike things must give like results.
-
-    Arguments:
-        stack: a stack, or `Groups`.
-        index: the place, a whole number that may be traced.
-        function: `function(thing, *values)`.
-        values: further arguments.
-
-    Raises:
-        CredoError: unlike things give results of other structures or shapes.
-    """
+    """A function of one of K things, whose place may be traced; unlike things must give like results."""
     if not isinstance(stack, Groups):
         value: T = function(pick(stack, index), *values)
         return value

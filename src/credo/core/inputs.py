@@ -12,21 +12,7 @@ __all__ = ["require_narrow", "require_numbers", "shapes_of"]
 
 
 def require_numbers(field: str, tree: PyTree) -> None:
-    """Refuse a tree that holds text, a frame of another library, or anything else that is not numeric.
-
-    Arguments:
-        field: the argument's name, for the message.
-        tree: a pytree of arrays and numbers.
-
-    Raises:
-        CredoError: a leaf is not numeric; the message says what to pass.
-
-    Example:
-        >>> require_numbers("y", "cat")
-        Traceback (most recent call last):
-        ...
-        credo.core.errors.CredoError: y must be a number; got 'cat': number the classes, from 0.
-    """
+    """Refuse a tree that holds text, a frame of another library, or anything else that is not numeric."""
     hint = ": number the classes, from 0" if field in ("y", "ys") else ""
     for path, leaf in jax.tree_util.tree_leaves_with_path(tree):
         name = field + jax.tree_util.keystr(path)
@@ -48,21 +34,7 @@ def require_numbers(field: str, tree: PyTree) -> None:
 
 
 def require_narrow(field: str, value: object) -> None:
-    """Refuse integers that JAX would wrap around, which it does without a word where it has 32 bits.
-
-    Arguments:
-        field: the name of the value, for the message.
-        value: anything; only integers of Python and integer arrays of NumPy with 64 bits count.
-
-    Raises:
-        CredoError: a number lies outside -2^31 to 2^31 - 1, and `jax_enable_x64` is off.
-
-    Example:
-        >>> require_narrow("y", 3_000_000_000)
-        Traceback (most recent call last):
-        ...
-        credo.core.errors.CredoError: y must fit into 32 bits; got 3000000000: pass floats, or enable 64 bits.
-    """
+    """Refuse integers that JAX, where it has 32 bits, would wrap around without a word."""
     if isinstance(value, np.ndarray | np.generic):
         wide = value.dtype.kind in "iu" and value.dtype.itemsize == 8 and value.size > 0
         extremes = [int(np.min(value)), int(np.max(value))] if wide else []
@@ -79,10 +51,5 @@ _LEAST, _LARGEST = -(2**31), 2**31 - 1
 
 
 def shapes_of(tree: PyTree) -> str:
-    """The shapes of a tree of arrays, for the sentences of errors.
-
-    Example:
-        >>> shapes_of({"w": np.ones((2, 3)), "b": np.ones(3)})
-        "{'b': (3,), 'w': (2, 3)}"
-    """
+    """The shapes of a tree of arrays, for the sentences of errors."""
     return "None" if tree is None else str(jax.tree.map(np.shape, tree))

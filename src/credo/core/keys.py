@@ -25,11 +25,7 @@ def as_key(key: Key) -> jax.Array:
 
 
 def require_key(key: Key | None, what: str) -> jax.Array:
-    """The key as a typed JAX key, or an error that says what needs one.
-
-    Raises:
-        CredoError: there is no key.
-    """
+    """The key as a typed JAX key, or an error that says what needs one."""
     if key is None:
         raise CredoError(f"{what} draws random numbers: pass key=jax.random.key(seed).")
     return as_key(key)

@@ -17,15 +17,6 @@ def each(function: Callable[..., Any], *rows: PyTree) -> Any:
 
     On a CPU the rows are taken one after another: maps of whole particle sets are large enough to take as
     long in either way there, and so need the memory of one.
-
-    Arguments:
-        function: of one row of each argument.
-        rows: trees whose arrays have the same first axis.
-
-    Example:
-        >>> import jax.numpy as jnp
-        >>> each(lambda a, b: a + b, jnp.arange(2), jnp.ones(2, int)).tolist()
-        [1, 2]
     """
     if jax.default_backend() == "cpu":
         return jax.lax.map(lambda row: function(*row), rows)

@@ -43,16 +43,7 @@ median distance from the median for the standard deviation, times 1.48 as for no
 
 
 def inliers(entries: np.ndarray, weights: np.ndarray | None = None) -> np.ndarray:
-    """Which entries of a whole batch are not far from the others, whatever their order (n, D).
-
-    Arguments:
-        entries: the entries (n, D), NaN where one is missing, which is no inlier.
-        weights: how often each row counts (n,), at least 0; None for once.
-
-    Example:
-        >>> inliers(np.array([[1.0], [2.0], [4.0], [1e9], [np.nan]])).ravel().tolist()
-        [True, True, True, False, False]
-    """
+    """Which entries (n, D) of a batch are not far from the others, whatever their order; NaN is far."""
     here: np.ndarray = ~np.isnan(entries)
     share = np.ones(len(entries)) if weights is None else weights
     for column in range(entries.shape[1]):

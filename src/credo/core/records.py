@@ -98,36 +98,13 @@ def record(cls: type[T]) -> type[T]:
 
 
 def record_name(cls: type) -> str:
-    """The name of a record class in `REGISTRY`: bare in credo and credo-papers, elsewhere with its module.
-
-    Arguments:
-        cls: the class.
-
-    Returns:
-        The name, by which saved files refer to the class.
-
-    Example:
-        >>> import credo
-        >>> record_name(credo.Static)
-        'Static'
-    """
+    """The name of a record class in files: bare in credo and credo-papers, else with its module."""
     own = cls.__module__.split(".")[0] in _OWN
     return cls.__name__ if own else f"{cls.__module__}.{cls.__qualname__}"
 
 
 def find_record(name: str) -> type | None:
-    """The record class of a name that a file holds, which another distribution may bring.
-
-    Arguments:
-        name: the name, as `record_name` gives it.
-
-    Returns:
-        The class, or None where nobody knows it.
-
-    Example:
-        >>> find_record("Nobody") is None
-        True
-    """
+    """The record class of a name that a file holds, which another distribution may bring; None if unknown."""
     if name not in REGISTRY:
         for entry in extensions("credo.records").values():
             entry.load()

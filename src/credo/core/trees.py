@@ -24,10 +24,7 @@ LANES = 256
 
 @record
 class Unravel:
-    """How a flat vector (P,) becomes the tree of parameters again.
-
-    Two of these can be compared, so that equal models share one trace.
-    """
+    """How a vector (P,) becomes the tree of parameters again; equal ones let models share one trace."""
 
     treedef: Any = static_field()
     shapes: tuple[tuple[int, ...], ...] = static_field()
@@ -50,22 +47,7 @@ class Unravel:
 
 
 def ravel(params: PyTree) -> tuple[jax.Array, Unravel]:
-    """Lay a tree of floating-point arrays out as one vector.
-
-    Arguments:
-        params: any pytree of real floating-point arrays (or Python floats).
-
-    Returns:
-        The vector (P,), and the `Unravel` that inverts the layout.
-
-    Raises:
-        CredoError: the tree has no leaves, or a leaf is not floating point.
-
-    Example:
-        >>> vector, unravel = ravel({"a": jnp.ones(2), "b": jnp.zeros((1, 3))})
-        >>> vector.shape, unravel(vector)["b"].shape
-        ((5,), (1, 3))
-    """
+    """A tree of real floating-point arrays as one vector (P,), and the `Unravel` that inverts the layout."""
     leaves, treedef = jax.tree.flatten(params)
     if not leaves:
         raise CredoError("params must hold at least one array; got an empty tree.")
@@ -89,21 +71,7 @@ def _widest(arrays: list[jax.Array]) -> np.dtype:
 
 
 def spread(value: PyTree, unravel: Unravel, dtype: DTypeLike, *, field: str) -> jax.Array:
-    """Give every parameter its number, taken from a scalar, a vector (P,) or a tree like the parameters.
-
-    Arguments:
-        value: a scalar, an array (P,), or a tree with the structure of the parameters, whose leaves
-            broadcast to theirs.
-        unravel: the layout of the parameters.
-        dtype: the dtype of the result.
-        field: the argument's name, for the error message.
-
-    Returns:
-        An array (P,).
-
-    Raises:
-        CredoError: the shape or the structure fits none of the three.
-    """
+    """Every parameter's number (P,), from a scalar, a vector (P,) or a tree that broadcasts to theirs."""
     size = unravel.size
     if jax.tree.structure(value) == unravel.treedef and not jax.tree_util.treedef_is_leaf(unravel.treedef):
         leaves = zip(jax.tree.leaves(value), unravel.shapes, strict=True)

@@ -30,22 +30,7 @@ def verb(*, static: tuple[str, ...]) -> Callable[[Callable[P, R]], Callable[P, R
 def verb(
     function: Callable[P, R] | None = None, *, static: tuple[str, ...] = ()
 ) -> Callable[P, R] | Callable[[Callable[P, R]], Callable[P, R]]:
-    """Compile a public verb once per structure, with matrix products in full precision on every backend.
-
-    Arguments:
-        function: the verb, or None where `static` is given, as in `@verb(static=("method",))`.
-        static: the names of the arguments that are part of the structure.
-
-    Returns:
-        The compiled function, with the signature of the original.
-
-    Example:
-        >>> @verb
-        ... def double(x: float) -> float:
-        ...     return 2 * x
-        >>> float(double(1.5))
-        3.0
-    """
+    """Compile a public verb once per structure, with matrix products in full precision on every backend."""
     if function is None:
         return functools.partial(_compiled, static=static)
     return _compiled(function, static)

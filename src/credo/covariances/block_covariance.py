@@ -74,7 +74,6 @@ class BlockCovariance(Covariance, Invertible, Collapsible):
 
     @property
     def size(self) -> int:
-        """The number P of parameters."""
         return sum(part.size for part in self.parts)
 
     @property
@@ -84,7 +83,6 @@ class BlockCovariance(Covariance, Invertible, Collapsible):
 
     @property
     def deviates(self) -> int:
-        """How many standard normal numbers one draw needs."""
         return sum(part.deviates for part in self.parts)
 
     def _with(self, parts: Sequence[Covariance]) -> BlockCovariance:
@@ -217,7 +215,6 @@ class BlockCovariance(Covariance, Invertible, Collapsible):
         return jnp.sum(jnp.stack([part.logdet() for part in self.parts]))
 
     def diag(self) -> Array:
-        """The variances."""
         return join([part.diag() for part in self.parts], self.places)
 
 

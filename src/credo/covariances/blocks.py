@@ -149,7 +149,6 @@ class PlacedBlocks(Family):
     keep: Keep = static_field(default="precision")
 
     def init(self, var: Array, *, random: float = 0.0) -> BlockCovariance:
-        """The covariance diag(var) for variances (P,)."""
         pairs = zip(self.families, self.places, strict=True)
         parts = tuple(family.init(cut(var, ranges), random=random) for family, ranges in pairs)
         return BlockCovariance(parts, self.places, self.keep)

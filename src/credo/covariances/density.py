@@ -15,12 +15,7 @@ __all__ = ["log_normal"]
 
 
 def log_normal(gap: Array, cov: Readable) -> Array:
-    """log N(gap | 0, cov), a scalar.
-
-    Arguments:
-        gap: the value minus the mean (P,).
-        cov: the covariance, positive definite. P operations for a diagonal one, P^3 otherwise.
-    """
+    """log N(gap | 0, cov) for a gap (P,). Cost: P where the covariance is diagonal, P^3 otherwise."""
     constant = gap.shape[0] * math.log(2 * math.pi)
     if isinstance(cov, DiagonalCovariance):
         var = cov.diag()

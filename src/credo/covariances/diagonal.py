@@ -43,7 +43,6 @@ class Diagonal(Family):
         require_choice("keep", self.keep, ["precision", "covariance"])
 
     def init(self, var: Array, *, random: float = 0.0) -> DiagonalCovariance:
-        """The covariance diag(var) for variances (P,)."""
         return DiagonalCovariance(var, self.keep)
 
     def from_dense(self, matrix: Array) -> DiagonalCovariance:
@@ -72,7 +71,6 @@ class DiagonalCovariance(Covariance, Invertible, Collapsible):
 
     @property
     def size(self) -> int:
-        """The number P of parameters."""
         return self.var.shape[-1]
 
     def admit(self, rows: Rows) -> Rows:

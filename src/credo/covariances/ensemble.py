@@ -47,7 +47,6 @@ class EnsembleCovariance(Covariance):
 
     @property
     def size(self) -> int:
-        """The number P of parameters."""
         return self.deviations.shape[-1]
 
     @property

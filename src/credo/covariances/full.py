@@ -64,7 +64,6 @@ class Full(Family):
         require_choice("form", self.form, ["root", "dense"])
 
     def init(self, var: Array, *, random: float = 0.0) -> RootCovariance | DenseCovariance:
-        """The covariance diag(var) for variances (P,)."""
         return (
             RootCovariance(jnp.diag(jnp.sqrt(var))) if self.form == "root" else DenseCovariance(jnp.diag(var))
         )
@@ -144,7 +143,6 @@ class RootCovariance(FullCovariance):
 
     @property
     def size(self) -> int:
-        """The number P of parameters."""
         return self.root.shape[-1]
 
     def couple(self, rows: Array | Rows) -> tuple[DenseRows, Array]:
@@ -253,7 +251,6 @@ class DenseCovariance(FullCovariance):
 
     @property
     def size(self) -> int:
-        """The number P of parameters."""
         return self.matrix.shape[-1]
 
     def couple(self, rows: Array | Rows) -> tuple[DenseRows, Array]:
@@ -339,5 +336,4 @@ class DenseCovariance(FullCovariance):
         return variances
 
     def dense(self) -> Array:
-        """S."""
         return self.matrix

@@ -136,7 +136,6 @@ class LowRankCovariance(Covariance, Invertible, Collapsible):
 
     @property
     def size(self) -> int:
-        """The number P of parameters."""
         return self.base.shape[-1]
 
     @property
@@ -276,13 +275,8 @@ class LowRankCovariance(Covariance, Invertible, Collapsible):
 def random_factor(var: Array, rank: int, share: float) -> tuple[Array, Array]:
     """A start (y, W) with random directions, whose expected precision is 1 / var.
 
-    y = (1 - e) / var and W of Gaussian columns, normalised and scaled by sqrt(e P / (R var)). The directions
-    come from a fixed seed, so that the same family always starts from the same belief.
-
-    Arguments:
-        var: the variances (P,).
-        rank: the number R of directions.
-        share: e, the share of the precision that they carry.
+    y = (1 - e) / var, with e the `share` of the precision in the R directions, and W of Gaussian columns,
+    normalised and scaled by sqrt(e P / (R var)). The seed is fixed: a family always starts from one belief.
     """
     directions = jax.random.normal(jax.random.key(0), (rank, var.shape[0]), var.dtype)
     unit = directions / jnp.sqrt(jnp.sum(directions**2, axis=1, keepdims=True))

@@ -25,18 +25,12 @@ _ROUNDS = 3
 
 
 def project(base: Array, rows: Array, rank: int, projection: Projection) -> tuple[Array, Array]:
-    """The new diagonal y' (P,) and rows W (R, P) for diag(y) + B' B.
+    """The new diagonal y' (P,) and rows W (R, P) for diag(y) + B' B, with B (n, P).
 
-    Arguments:
-        base: y (P,).
-        rows: B (n, P).
-        rank: R.
-        projection: "svd" keeps the leading singular directions of B (Chang et al. 2023, LOFI); "whitened"
-            those of B y^-1/2, the directions in which most is learned relative to the diagonal;
-            "factor-analysis" minimises the Kullback-Leibler divergence by a few expectation-maximisation
-            steps from the first (Lambert, Bonnabel & Bach 2023, LRVGA).
-
-    Cost: P n^2 for the first two; P R (n + R) more for each of the three steps of the last.
+    "svd" keeps the leading singular directions of B (Chang et al. 2023, LOFI); "whitened" those of B y^-1/2,
+    in which most is learned relative to the diagonal. "factor-analysis" minimises the Kullback-Leibler
+    divergence by three expectation-maximisation steps from the first (Lambert, Bonnabel & Bach 2023, LRVGA).
+    Cost: P n^2, and for each of these steps P R (n + R) more.
     """
     new_base, factor = leading(base, rows, rank, projection == "whitened")
     if projection == "factor-analysis":

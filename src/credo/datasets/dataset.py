@@ -111,20 +111,6 @@ def divide(data: Dataset, split: str, *, test_rows: int, seed: int = 0) -> Datas
 
     The rows are put in an order drawn with a fixed seed, and the last `test_rows` of them are for testing.
     `RandomState` is used because NumPy promises never to change its numbers.
-
-    Arguments:
-        data: the whole data set, of N rows.
-        split: `"train"`, `"test"` or `"all"` (the training rows, then the test rows).
-        test_rows: how many rows are for testing.
-        seed: the seed of the order.
-
-    Returns:
-        The rows of the split.
-
-    Example:
-        >>> toy = Dataset("toy", np.zeros((5, 1)), np.arange(5.0), "regression")
-        >>> len(divide(toy, "train", test_rows=1)), len(divide(toy, "test", test_rows=1))
-        (4, 1)
     """
     order = np.random.RandomState(seed).permutation(len(data))
     border = len(data) - test_rows

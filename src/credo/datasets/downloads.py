@@ -20,21 +20,7 @@ LARGEST = 512 * 1024 * 1024
 
 
 def uncompressed(content: bytes) -> bytes:
-    """The content of a gzip file, or the content itself where it is not compressed with gzip.
-
-    Arguments:
-        content: the bytes of a file.
-
-    Returns:
-        The bytes, uncompressed.
-
-    Raises:
-        DataError: if the file begins as a gzip file and is cut off or damaged.
-
-    Example:
-        >>> uncompressed(gzip.compress(b"abc")), uncompressed(b"abc")
-        (b'abc', b'abc')
-    """
+    """The content of a gzip file, or the content itself where it is not compressed with gzip."""
     if not content.startswith(b"\x1f\x8b"):
         return content
     try:
@@ -44,39 +30,12 @@ def uncompressed(content: bytes) -> bytes:
 
 
 def checksum(content: bytes) -> str:
-    """The SHA-256 of some bytes, in hexadecimal.
-
-    Files are compared by the checksum of their *uncompressed* content, because compressing the same content
-    again gives another file.
-
-    Example:
-        >>> checksum(b"abc")[:16]
-        'ba7816bf8f01cfea'
-    """
+    """The SHA-256, in hexadecimal, of *uncompressed* content: compressing it again gives another file."""
     return hashlib.sha256(content).hexdigest()
 
 
 def fetch(urls: Iterable[str], sha256: str, target: Path) -> bytes:
-    """Download a file from the first address that delivers the right content, and keep it.
-
-    Arguments:
-        urls: addresses of the same file, in the order to try them.
-        sha256: the SHA-256 of the uncompressed content.
-        target: where the file is kept.
-
-    Returns:
-        The uncompressed content.
-
-    Raises:
-        DataError: if no address delivers the content (the sentence says what happened at each of them), or
-            the file cannot be written.
-
-    Example:
-        >>> fetch([], "", Path("nowhere"))
-        Traceback (most recent call last):
-        ...
-        credo.core.errors.DataError: there is no address to download it from.
-    """
+    """Download from the first address that delivers the right uncompressed content, and keep the file."""
     failures = []
     for url in urls:
         try:

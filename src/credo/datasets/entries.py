@@ -16,18 +16,7 @@ __all__ = ["CATALOGUE", "Entry"]
 
 @dataclass(frozen=True)
 class Entry:
-    """A data set that can be loaded by name.
-
-    Arguments:
-        description: one line about the data set.
-        read: the function that reads a split.
-        splits: the splits of the data set; the rows of a stream are one split.
-        task: whether it is a classification or a regression.
-
-    Example:
-        >>> CATALOGUE["mnist"].splits
-        ('train', 'test', 'all')
-    """
+    """A data set that can be loaded by name; the rows of a stream are one split."""
 
     description: str
     read: Callable[[Finder, str], Dataset]

@@ -35,15 +35,8 @@ class MissingFile(DataError):
 class DataFile:
     """A file of a data set, and the places that it can come from.
 
-    Arguments:
-        path: its path below a data folder or the cache, such as `"mnist/train-images-idx3-ubyte.gz"`.
-        sha256: the SHA-256 of its published content, uncompressed; empty where it is not known.
-        urls: the addresses for a download, which needs a known checksum.
-        package: the package that ships it and the path inside that package.
-
-    Example:
-        >>> DataFile("uci/yacht.npz").path
-        'uci/yacht.npz'
+    `path` is below a data folder or the cache; `sha256` is of the uncompressed content, empty where it is not
+    known, which a download needs; `package` is one that ships the file, with the path inside it.
     """
 
     path: str
@@ -54,13 +47,7 @@ class DataFile:
 
 @dataclass(frozen=True)
 class FileContent:
-    """The content of a file, and where it came from.
-
-    Arguments:
-        content: its uncompressed content.
-        path: the full path, for the sentences of errors.
-        place: where it came from in words that are the same on every machine, for notes.
-    """
+    """The uncompressed content of a file; its path for errors, and its place, in fixed words, for notes."""
 
     content: bytes
     path: str
@@ -68,15 +55,7 @@ class FileContent:
 
 
 def cache_dir() -> Path:
-    """The folder in which downloads are kept, which need not exist.
-
-    Returns:
-        `CREDO_CACHE_DIR` where it is set, and otherwise `credo` in the platform's folder for caches.
-
-    Example:
-        >>> isinstance(cache_dir(), Path)
-        True
-    """
+    """The folder for downloads, which need not exist: `CREDO_CACHE_DIR`, or `credo` in the user's caches."""
     if chosen := os.environ.get("CREDO_CACHE_DIR"):
         return Path(chosen).expanduser()
     if sys.platform == "win32":
@@ -87,21 +66,7 @@ def cache_dir() -> Path:
 
 
 def package_file(package: str, path: str) -> Path | None:
-    """A file inside an installed package, found without importing the package.
-
-    Arguments:
-        package: the package's import name.
-        path: the path inside it.
-
-    Returns:
-        The file, or None where the package or the file is missing.
-
-    Example:
-        >>> package_file("numpy", "__init__.py").name
-        '__init__.py'
-        >>> package_file("no_such_package", "data.csv") is None
-        True
-    """
+    """A file inside an installed package, found without importing the package; None where it is missing."""
     spec = importlib.util.find_spec(package)
     folders = (spec.submodule_search_locations if spec else None) or []
     return next((Path(folder, path) for folder in folders if Path(folder, path).is_file()), None)
@@ -109,20 +74,7 @@ def package_file(package: str, path: str) -> Path | None:
 
 @dataclass(frozen=True)
 class Finder:
-    """Finds the files of one data set.
-
-    Arguments:
-        name: the data set's name, for the sentences of errors.
-        data_dir: the folder to look in first; `CREDO_DATA_DIR` where it is None.
-        allow_download: whether the network may be used.
-
-    Raises:
-        DataError: if the folder to look in first does not exist.
-
-    Example:
-        >>> Finder("yacht", allow_download=False).at_hand(DataFile("uci/none.npz"))
-        False
-    """
+    """Finds the files of one data set, first in `data_dir`, or in `CREDO_DATA_DIR` where that is None."""
 
     name: str
     data_dir: str | os.PathLike[str] | None = None
@@ -140,19 +92,7 @@ class Finder:
         return any(path.is_file() for _, path in self._places(file))
 
     def read(self, file: DataFile) -> FileContent:
-        """Read a file from the first place that has it.
-
-        Arguments:
-            file: the file to read.
-
-        Returns:
-            Its uncompressed content and where it came from.
-
-        Raises:
-            MissingFile: if the file is found nowhere; the message says where it was looked for and what to
-                do.
-            DataError: if the file in the data folder is damaged.
-        """
+        """Read a file from the first place that has it, or say where it was looked for and what to do."""
         failures = []
         for field, path in self._places(file):
             if not path.is_file():

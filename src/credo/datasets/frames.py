@@ -16,23 +16,7 @@ __all__ = ["archive", "columns_of", "tabular", "unzipped"]
 
 
 def columns_of(content: bytes, place: str) -> Columns:
-    """Read comma-separated text with a header into columns.
-
-    Arguments:
-        content: the text, as UTF-8.
-        place: where it came from, for the sentences of errors.
-
-    Returns:
-        One array of shape `(N,)` for each column: int64 or float64 where all its values are such numbers,
-        else text.
-
-    Raises:
-        DataError: if the text has no rows or a row has another number of values than the header.
-
-    Example:
-        >>> columns_of(b"size,colour\\n1,red\\n2,blue\\n", "a file")["size"]
-        array([1, 2])
-    """
+    """Read comma-separated text with a header into columns (N,): int64, else float64, else text."""
     try:
         header, *rows = list(csv.reader(io.StringIO(content.decode("utf-8-sig"))))
     except (ValueError, csv.Error) as error:
@@ -57,30 +41,7 @@ def tabular(
     licence: str = "",
     ordered: bool = False,
 ) -> Dataset:
-    """Make a data set of a table's columns.
-
-    Arguments:
-        name: the data set's name.
-        columns: the raw columns, each of shape `(N,)`.
-        target: the column to predict.
-        features: the columns of `x`, each a number or a flag; all columns but the target where it is None.
-        class_names: the names of the sorted values of the target; without them the task is a regression.
-        note: where the rows came from.
-        licence: the licence of the data.
-        ordered: whether the order of the rows matters.
-
-    Returns:
-        The data set, with the raw columns.
-
-    Raises:
-        DataError: if the target is not among the columns or does not have as many values as there are names.
-
-    Example:
-        >>> table = {"size": np.array([1, 2]), "sort": np.array(["b", "a"])}
-        >>> data = tabular("toy", table, target="sort", class_names=("a", "b"))
-        >>> data.x.tolist(), data.y.tolist()
-        ([[1.0], [2.0]], [1, 0])
-    """
+    """A data set of a table's columns: a classification where the target has class names."""
     if target not in columns:
         raise DataError(f"data set {name!r} must have the column {target!r}; got {', '.join(columns)}.")
     features = (
@@ -108,25 +69,7 @@ def tabular(
 
 
 def archive(content: bytes, place: str, *fields: str) -> tuple[Array, ...]:
-    """Read arrays from a NumPy archive. Pickled objects are refused.
-
-    Arguments:
-        content: the bytes of the `.npz` file.
-        place: where it came from, for the sentences of errors.
-        fields: the names of the arrays.
-
-    Returns:
-        The arrays, in the order of `fields`.
-
-    Raises:
-        DataError: if the archive is damaged or lacks an array.
-
-    Example:
-        >>> buffer = io.BytesIO()
-        >>> np.savez(buffer, x=np.ones(2))
-        >>> archive(buffer.getvalue(), "a file", "x")
-        (array([1., 1.]),)
-    """
+    """Read arrays from a NumPy archive, in the order of `fields`. Pickled objects are refused."""
     try:
         with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
             return tuple(arrays[field] for field in fields)
@@ -135,24 +78,7 @@ def archive(content: bytes, place: str, *fields: str) -> tuple[Array, ...]:
 
 
 def unzipped(content: bytes, place: str) -> bytes:
-    """The first file of a zip archive, leaving out the metadata files that macOS adds.
-
-    Arguments:
-        content: the bytes of the archive.
-        place: where it came from, for the sentences of errors.
-
-    Returns:
-        The bytes of the file.
-
-    Raises:
-        DataError: if the archive is damaged or empty.
-
-    Example:
-        >>> unzipped(b"no archive", "a file")
-        Traceback (most recent call last):
-        ...
-        credo.core.errors.DataError: a file is no zip archive with a file in it (File is not a zip file).
-    """
+    """The first file of a zip archive, leaving out the metadata files that macOS adds."""
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as files:
             return files.read(next(item for item in files.namelist() if not item.startswith("__MACOSX")))

@@ -16,21 +16,7 @@ TYPES = {0x08: "u1", 0x09: "i1", 0x0B: ">i2", 0x0C: ">i4", 0x0D: ">f4", 0x0E: ">
 
 
 def parse_idx(content: bytes) -> Array:
-    """Read an array from the uncompressed content of an IDX file.
-
-    Arguments:
-        content: the bytes of the file.
-
-    Returns:
-        An array with the shape and the type of number that the file states.
-
-    Raises:
-        DataError: if the bytes are not an IDX file, or their number does not match the sizes.
-
-    Example:
-        >>> parse_idx(bytes([0, 0, 8, 1, 0, 0, 0, 3, 7, 8, 9]))
-        array([7, 8, 9], dtype=uint8)
-    """
+    """The array, of the shape and type that it states, in the uncompressed content of an IDX file."""
     if len(content) < 4 or content[:2] != b"\0\0" or content[2] not in TYPES or content[3] == 0:
         raise DataError(f"the file is no IDX file; it begins with {content[:4].hex() or 'nothing'}.")
     dtype, rank = np.dtype(TYPES[content[2]]), content[3]

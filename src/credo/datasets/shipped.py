@@ -35,17 +35,7 @@ SEGMENTS = ("brickface", "cement", "foliage", "grass", "path", "sky", "window")
 
 
 def scikit_learn(finder: Finder) -> Dataset:
-    """One of scikit-learn's data sets: digits, breast-cancer, diabetes or wine.
-
-    Arguments:
-        finder: names the data set.
-
-    Returns:
-        The data set; the digits are images of shape `(N, 8, 8)` with values in [0, 1].
-
-    Raises:
-        DataError: if scikit-learn is not installed.
-    """
+    """One of scikit-learn's data sets: digits (N, 8, 8) in [0, 1], breast-cancer, diabetes or wine."""
     try:
         import sklearn.datasets as shipped
     except ImportError as error:

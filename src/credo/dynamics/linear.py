@@ -19,20 +19,13 @@ __all__ = ["Decay", "LinearGaussian", "OrnsteinUhlenbeck", "RandomWalk"]
 
 
 def duration(dt: ArrayLike | None, like: Array) -> Array:
-    """The length of a step as a number in the dtype of `like`; None means 1.
-
-    Raises:
-        CredoError: the length is below 0 or not finite.
-    """
+    """The length of a step, at least 0 and finite, as a number in the dtype of `like`; None means 1."""
     require_nonnegative("dt", dt)
     return jnp.ones((), like.dtype) if dt is None else as_like(dt, like)
 
 
 def accumulated(gamma: Array, step: Array) -> Array:
-    """The variance that noise of unit rate accumulates over a step while it decays.
-
-    It is (1 - gamma^2dt) / (1 - gamma^2), or dt where gamma is 1.
-    """
+    """What unit noise accumulates as it decays: (1 - gamma^2dt) / (1 - gamma^2), or dt where gamma is 1."""
     still = gamma**2 >= 1
     return jnp.where(still, step, (1.0 - gamma ** (2 * step)) / jnp.where(still, 1.0, 1.0 - gamma**2))
 

@@ -193,11 +193,7 @@ def update(
 
 
 def require_covariance(field: str, value: ArrayLike, *, positive: bool) -> None:
-    """Refuse a value that is neither a number nor a square symmetric matrix, or that has the wrong sign.
-
-    Raises:
-        CredoError: the value is no number or matrix, or not symmetric and positive as required.
-    """
+    """Refuse what is no number or square symmetric matrix, or has the wrong sign."""
     if not is_number(value):
         raise CredoError(f"{field} must be a number or a matrix (P, P); got {value!r}.")
     shape = np.shape(value)
@@ -219,11 +215,7 @@ def require_covariance(field: str, value: ArrayLike, *, positive: bool) -> None:
 
 
 def dense(value: ArrayLike, like: Array, field: str) -> Array:
-    """A matrix (P, P) of a number c, as c I, or of a matrix; for a vector `like` (P,).
-
-    Raises:
-        CredoError: the matrix does not fit the number of parameters.
-    """
+    """A matrix (P, P) of a number c, as c I, or of a matrix that fits the vector `like` (P,)."""
     matrix, size = as_like(value, like), like.shape[0]
     if matrix.ndim == 2 and matrix.shape != (size, size):
         raise CredoError(f"{field} must be a number or (P, P) = ({size}, {size}); got shape {matrix.shape}.")

@@ -24,11 +24,7 @@ Row: TypeAlias = Callable[[PyTree, PyTree], tuple[tuple[Array, PyTree], PyTree]]
 
 
 def row_total(batch: PyTree) -> int:
-    """The number B of rows, the common length of the leading axis of the batch's arrays.
-
-    Raises:
-        CredoError: no arrays, a scalar among them, lengths that differ, or no rows.
-    """
+    """The number B of rows, the common length of the leading axis of the batch's arrays."""
     sizes: dict[str, int] = {}
     for path, leaf in jax.tree_util.tree_leaves_with_path(batch):
         name = "batch" + jax.tree_util.keystr(path)
@@ -47,13 +43,7 @@ def row_total(batch: PyTree) -> int:
 
 
 def row_gradient(log_likelihood: LogLikelihood, per_sample: bool) -> Row:
-    """The value, aux and gradient of one row, which the function sees as a batch of one.
-
-    A function that averages over its batch and one that sums therefore agree.
-
-    Raises:
-        CredoError: the function does not return what it should.
-    """
+    """The value, aux and gradient of one row as a batch of one, where sum and average agree."""
 
     def value(params: PyTree, row: PyTree) -> tuple[Array, PyTree]:
         number, aux = _pair(log_likelihood(params, jax.tree.map(lambda leaf: leaf[None], row)))
@@ -93,11 +83,7 @@ def _pair(result: object) -> tuple[Array, PyTree]:
 
 
 def whole_aux(log_likelihood: LogLikelihood, params: PyTree, batch: PyTree, count: int) -> PyTree:
-    """The aux of a function that takes the whole batch and returns one value a row.
-
-    Raises:
-        CredoError: the function does not return one number a row.
-    """
+    """The aux of a function that takes the whole batch and returns one value a row."""
     value, aux = _pair(log_likelihood(params, batch))
     if value.shape != (count,):
         raise CredoError(
@@ -115,11 +101,7 @@ def tidy(aux: PyTree) -> PyTree:
 def fold(
     step: Callable[[C, PyTree], tuple[C, PyTree]], carry: C, batch: PyTree, count: int, size: int
 ) -> tuple[C, PyTree]:
-    """Run `step(carry, chunk) -> (carry, out)` over chunks of `size` rows (the last may be shorter).
-
-    The chunks are scanned, so the memory is that of one chunk. Every `out` has the chunk's rows on its
-    leading axis; they are put together.
-    """
+    """Scan `step(carry, chunk) -> (carry, out)` over chunks of `size` rows; the last may be shorter."""
     whole = count // size if size < count else 0
     outs = []
     if whole:

@@ -84,12 +84,7 @@ def is_number(value: object) -> bool:
 
 
 def compiled(core: Core[S]) -> Update[S]:
-    """The public update of this arithmetic, compiled twice: with the old belief kept, and with its buffers
-    donated.
-
-    Only the belief is donated. The numbers that a state reports, which users may keep for a plot, stay
-    readable.
-    """
+    """The public update, compiled twice: keeping the old belief, and donating all but what it reports."""
 
     def precise(
         belief: S,
@@ -152,11 +147,7 @@ def _is_dead(leaf: object) -> bool:
 
 
 def require_settings(log_likelihood: LogLikelihood, lr: Rate) -> None:
-    """Refuse a log-likelihood or a learning rate that cannot be used.
-
-    Raises:
-        CredoError: a function is missing or cannot be hashed, or the learning rate is out of range.
-    """
+    """Refuse a log-likelihood that cannot be hashed, or a learning rate out of range."""
     if not callable(log_likelihood):
         raise CredoError(
             f"log_likelihood must be a function (params, batch) -> (value, aux); got {log_likelihood!r}."
@@ -178,31 +169,19 @@ def require_settings(log_likelihood: LogLikelihood, lr: Rate) -> None:
 
 
 def require_flag(field: str, value: object) -> None:
-    """Refuse a value that is neither True nor False.
-
-    Raises:
-        CredoError: the value is neither True nor False.
-    """
+    """Refuse a value that is neither True nor False."""
     if not isinstance(value, bool | np.bool_):
         raise CredoError(f"{field} must be True or False; got {value!r}.")
 
 
 def own_params(params: PyTree) -> PyTree:
-    """Copies of the parameters, so that an update in place cannot reach the caller's arrays.
-
-    Raises:
-        CredoError: there are none, or one is not floating point.
-    """
+    """Copies of the parameters, so that an update in place cannot reach the caller's arrays."""
     ravel_dtype(params)
     return jax.tree.map(lambda leaf: jnp.array(leaf, jnp.asarray(leaf).dtype, copy=True), params)
 
 
 def require_numbers(field: str, value: PyTree) -> None:
-    """Refuse a number, or any in a tree, that is below 0 or not finite.
-
-    Raises:
-        CredoError: a leaf is no number or array, or is below 0.
-    """
+    """Refuse a number, or any in a tree, that is below 0 or not finite."""
     for path, leaf in jax.tree_util.tree_leaves_with_path(value):
         name = field + jax.tree_util.keystr(path)
         if not is_number(leaf):
@@ -211,11 +190,7 @@ def require_numbers(field: str, value: PyTree) -> None:
 
 
 def spread(value: PyTree, params: PyTree, field: str) -> PyTree:
-    """Give every parameter its number, leaf by leaf: from a number, or from a tree of numbers or arrays.
-
-    Raises:
-        CredoError: the structure or a shape does not fit.
-    """
+    """Give every parameter its number, leaf by leaf: from a number, or a tree of numbers or arrays."""
     try:
         full = jax.tree.broadcast(value, params)
     except ValueError:

@@ -39,16 +39,7 @@ def log_det_of_stack(matrices: Array) -> Array:
 
 
 def log_det_of_update(outer: Array, slopes: Array, inner: Array) -> Array:
-    """log |det(I + U diag(s_n) W)| for every particle n.
-
-    Arguments:
-        outer: U (d, w).
-        slopes: s (N, w).
-        inner: W (w, d).
-
-    Returns:
-        The log-determinants (N,).
-    """
+    """log |det(I + U diag(s_n) W)| for every particle n (N,), with U (d, w), s (N, w) and W (w, d)."""
     size, width = outer.shape
     if width < size:
         cross = inner @ outer
@@ -66,12 +57,7 @@ def jacobians_of_update(outer: Array, slopes: Array, inner: Array) -> Array:
 
 
 def solve_stack(matrices: Array, columns: Array) -> Array:
-    """The solutions (d, N) of N linear systems, by elimination without exchanges as in `log_det_of_stack`.
-
-    Arguments:
-        matrices: (d, d, N).
-        columns: the right-hand sides (d, N).
-    """
+    """The solutions (d, N) of N linear systems, by elimination as in `log_det_of_stack`."""
     size = matrices.shape[0]
     if size > UNROLL:
         solved: Array = jnp.linalg.solve(jnp.moveaxis(matrices, -1, 0), columns.T[:, :, None])

@@ -34,7 +34,6 @@ class MatchedSource(NormalSource):
     """
 
     def draw(self, key: Array, count: int) -> Array:
-        """Draws (count, P)."""
         size = self.cov.deviates
         if count < size + 2:
             return super().draw(key, count)
@@ -50,16 +49,10 @@ def standard(
     log_weights: Array | None = None,
     beside: Array | None = None,
 ) -> Array:
-    """Draws (count, size) of the standard normal law, whose mean is 0 and whose covariance is I exactly.
+    """Draws (count, size) of a standard normal law, of mean 0 and covariance I exactly.
 
-    Arguments:
-        key: the key.
-        count, size, dtype: the shape and the type.
-        log_weights: log weights (count,) of the rows, which sum to one; None where they are equal.
-        beside: other columns (count, k) with which the draws shall be uncorrelated.
-
-    Returns:
-        The draws; as they are where there are too few rows.
+    The moments are those under `log_weights` (count,), by default equal; the draws are also uncorrelated with
+    the columns `beside` (count, k). Where there are too few rows, the draws stay as they are.
     """
     draws = jax.random.normal(key, (count, size), dtype)
     others = jnp.zeros((count, 0), dtype) if beside is None else beside

@@ -44,15 +44,9 @@ def moved_inputs(
 ) -> Array:
     """What is embedded of every particle (N, 2 d + 1) on its way: place, rest of the score, log-likelihood.
 
-    The rest of the score is what is left of that of the posterior, for a set whose prior is a normal law, by
-    the coordinates `units`, after that of the law which the base makes of a standard normal one. It is zero
-    where the base is right.
-
-    Arguments:
-        frame: the coordinates.
-        units: the set (N, d) after some steps.
-        target, scales: the mean and the standard deviations (d,) of the base.
-        log_likelihood: log p(y | x) of one value.
+    The rest is what is left of the posterior's score, for a set whose prior is a normal law, by the
+    coordinates `units` (N, d) after some steps, less that of the law which the base, of mean `target` and
+    standard deviations `scales` (d,), makes of a standard normal one. It is zero where the base is right.
     """
     places = target[None, :] + units * scales[None, :]
     log_likelihoods, gradients = jax.vmap(jax.value_and_grad(log_likelihood))(frame.outside(places))
@@ -62,10 +56,7 @@ def moved_inputs(
 
 
 def strength(frame: Frame) -> Array:
-    """How much an observation says, from 0 to 1: v / (1 + v).
-
-    v is the variance of the log-likelihood over the set plus the sum of the precisions lambda.
-    """
+    """How much an observation says, v / (1 + v): v is the log-likelihood's variance plus sum(lambda)."""
     level = frame.log_likelihoods - frame.weights @ frame.log_likelihoods
     amount = frame.weights @ level**2 + jnp.sum(frame.precisions)
     return amount / (1 + amount)

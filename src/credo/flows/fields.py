@@ -47,17 +47,7 @@ SPAN = 4.0
 
 @record
 class FlowStep:
-    """One step of a map.
-
-    Attributes:
-        log_scales: s (d,).
-        lower: T (d, d), lower triangular with a diagonal of ones.
-        outer: U (d, w).
-        inner: W (w, d).
-        bias: b (w,).
-        shift: k (d,).
-        convex: whether U = W' diag(c) belongs to a convex function.
-    """
+    """One step of a map: s (d,), T (d, d), U (d, w), W (w, d), b (w,), k (d,), and the kind of U."""
 
     log_scales: Array
     lower: Array
@@ -148,15 +138,11 @@ def unpack(
     residual: Residual = "bounded",
     strength: ArrayLike = 1.0,
 ) -> FlowStep:
-    """The step that a vector of numbers stands for.
+    """The step that a vector of numbers (pack_size(dim, width),) stands for.
 
-    Arguments:
-        code: the numbers (pack_size(dim, width),).
-        dim, width: the sizes d and w.
-        innovation: the shift of the mean that the observation suggests (d,), of which the step takes a part.
-        residual: the kind of the step.
-        strength: what multiplies everything but the hidden units and the part of the innovation; with 0 and
-            without innovation the step is the identity.
+    It takes a part of `innovation`, the shift of the mean that the observation suggests (d,). `strength`
+    multiplies everything but that part and the hidden units: with 0, and no innovation, the step is the
+    identity.
     """
     convex = residual == "convex"
     outside = width if convex else dim * width

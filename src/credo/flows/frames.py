@@ -34,12 +34,9 @@ class Frame:
     """The coordinates u of one update, x = mean + root u, and what the set and the likelihood are in them.
 
     Attributes:
-        mean: the mean of the set (d,).
-        chol: the Cholesky factor of its covariance (d, d).
-        axes: the orthogonal V (d, d), so that root = chol V.
-        inverse: the inverse of root', V' chol^-1 transposed (d, d).
-        units: the set in these coordinates (N, d).
-        weights: the weights of the particles (N,), which sum to 1.
+        mean, chol: the mean of the set (d,), and the Cholesky factor of its covariance (d, d).
+        axes, inverse: the orthogonal V (d, d), so that root = chol V, and the inverse of root' (d, d).
+        units, weights: the set in these coordinates (N, d), and its weights (N,), which sum to 1.
         shift: gamma (d,), the whitened gradient of the log-likelihood at u = 0.
         precisions: lambda (d,), what the observation adds to the unit precision of each axis, at least 0.
         bend: the gradients beyond their linear part, g - gamma + lambda u (N, d).
@@ -88,19 +85,11 @@ def posterior_frame(
     iterations: int = 1,
     damping: float = 0.5,
 ) -> Frame:
-    """The frame of a set and an observation.
+    """The frame of predicted particles (N, d) and an observation; nothing of it is differentiated.
 
-    Arguments:
-        values: the predicted particles (N, d).
-        log_weights: their log weights (N,), which sum to one.
-        log_likelihood: log p(y | x) of one value.
-        iterations: how often the likelihood is linearised: once over the set, then over the set as the
-            linearised posterior would have it (posterior linearisation; Garcia-Fernandez et al. 2015).
-        damping: how much of the quadratic before, in [0, 1], stays in each further linearisation; with some,
-            these are natural-gradient steps of a normal approximation.
-
-    Returns:
-        The frame. Nothing of it is differentiated.
+    The likelihood is linearised over the set, then `iterations` - 1 times over the set as the linearised
+    posterior would have it (posterior linearisation; Garcia-Fernandez et al. 2015). In each of these the
+    share `damping` of the quadratic before stays, as in natural-gradient steps of a normal approximation.
     """
     values, weights = jax.lax.stop_gradient((values, jnp.exp(log_weights)))
     mean, cov = moments(values, jax.lax.stop_gradient(log_weights))

@@ -26,14 +26,7 @@ STAGES = 30
 
 
 class Weighed(NamedTuple):
-    """Particles after a guard.
-
-    Attributes:
-        values: (N, P).
-        log_weights: (N,), which sum to one.
-        heights: the log target at the particles (N,).
-        log_evidence: the log of the constant of the target, estimated.
-    """
+    """Particles (N, P) after a guard, their log target `heights` (N,), and its log constant, estimated."""
 
     values: Array
     log_weights: Array

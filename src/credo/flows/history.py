@@ -67,11 +67,7 @@ class History:
 
 
 def write_training(path: Path, header: Mapping[str, object], state: Any, history: History) -> None:
-    """Write where a training stands.
-
-    Raises:
-        DataError: the file cannot be written.
-    """
+    """Write where a training stands."""
     course = {
         "loss": [loss.hex() for loss in history.loss],
         "floor": [floor.hex() for floor in history.floor],
@@ -82,16 +78,7 @@ def write_training(path: Path, header: Mapping[str, object], state: Any, history
 
 
 def read_training(path: Path, header: Mapping[str, object], like: T) -> tuple[T, History]:
-    """Read where a training stands.
-
-    Arguments:
-        path: the file.
-        header: the settings that it must have.
-        like: a state of the same structure.
-
-    Raises:
-        FormatError: the training had other settings.
-    """
+    """Where a training of the settings in `header` stands: a state of the structure of `like`."""
     found, tensors = read_tree(path, "training")
     for name, value in header.items():
         if found.get(name) != value:
@@ -105,12 +92,7 @@ def read_training(path: Path, header: Mapping[str, object], like: T) -> tuple[T,
 
 
 def read_history(path: Path) -> History:
-    """The course of the training in a file.
-
-    Raises:
-        DataError: there is no such file.
-        FormatError: it is something else, or damaged.
-    """
+    """The course of the training in a file."""
     return _course(read_tree(path, "training")[0])
 
 

@@ -51,15 +51,7 @@ def stage_loss(
     loss: Loss,
     matching: float = 0.0,
 ) -> tuple[Array, Array]:
-    """The loss of one update, and where the operator takes the particles (N, d).
-
-    Arguments:
-        operator, params: the operator.
-        tasks: where the stage comes from.
-        stage: the update.
-        loss: what is minimised.
-        matching: what multiplies the `mismatch` that is added.
-    """
+    """The loss of one update, plus `matching` times the `mismatch`, and the particles after it (N, d)."""
     if isinstance(tasks, Chain):
         value, last = tasks.segment_loss(operator, params, stage)
         return value, jax.lax.stop_gradient(last)
@@ -89,13 +81,8 @@ def mismatch(values: Array, moved: Array, log_weights: Array, log_likelihoods: A
 
         1/K sum_k | sum_n w_n exp(i f_k' v_n) - sum_n w_n p(y | x_n) / p(y) exp(i f_k' u_n) |^2
 
-    with particles u before and v after the move, in coordinates in which u is white. The frequencies f are
-    normal, with standard deviations between 1/2 and 4: a mixture of Gaussian kernels (MMD^2).
-
-    Arguments:
-        values, moved: the particles before and after (N, d).
-        log_weights: their log weights (N,), which sum to one.
-        log_likelihoods: log p(y | x) before the move (N,).
+    with particles u before and v after the move (N, d), in coordinates in which u is white. The frequencies f
+    are normal, with standard deviations between 1/2 and 4: a mixture of Gaussian kernels (MMD^2).
     """
     law: NormalDensity = NormalDensity.of(values, log_weights)
     first, second = jax.random.split(jax.random.key(0))

@@ -88,10 +88,7 @@ class FlowMap(Protocol):
 class Map:
     """The map of one update by `Operator`: x = mean + root u, u -> target + scales R(u), R of a few steps.
 
-    Attributes:
-        frame: the coordinates.
-        steps: the steps of R.
-        target, scales: the mean and the standard deviations (d,) of the base; 0 and 1 without one.
+    `target` and `scales` (d,) are the mean and the standard deviations of the base; 0 and 1 without one.
     """
 
     frame: Frame

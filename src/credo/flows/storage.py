@@ -50,17 +50,7 @@ T = TypeVar("T")
 
 
 def write_tree(path: Path, kind: str, header: Mapping[str, object], tree: PyTree) -> None:
-    """Write a tree of arrays with a header.
-
-    Arguments:
-        path: the file, which is replaced completely or not at all.
-        kind: what the file holds, "operator" or "training".
-        header: JSON data beside it.
-        tree: the arrays.
-
-    Raises:
-        DataError: the file cannot be written.
-    """
+    """Write a tree of arrays with a header of JSON data, completely or not at all."""
     tensors = {place: np.asarray(leaf, order="C") for place, leaf in _leaves(tree)}
     content: dict[str, object] = {"format": FORMAT, "kind": kind, **header}
     content["sha256"] = _digest(content, tensors)
@@ -68,12 +58,7 @@ def write_tree(path: Path, kind: str, header: Mapping[str, object], tree: PyTree
 
 
 def read_tree(path: Path, kind: str) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-    """The header and the arrays of a file.
-
-    Raises:
-        DataError: there is no such file, or it may not be read.
-        FormatError: it is of another kind or format, or damaged.
-    """
+    """The header and the arrays of a file of this kind: "operator" or "training"."""
     if not path.is_file():
         known = f"; those that credo ships are {', '.join(operator_names())}" if kind == "operator" else ""
         raise DataError(f"no {kind} at {path}{known}.")
@@ -99,11 +84,7 @@ def read_tree(path: Path, kind: str) -> tuple[dict[str, Any], dict[str, np.ndarr
 
 
 def fill(path: Path, like: T, tensors: Mapping[str, np.ndarray]) -> T:
-    """The tree `like` with the arrays of a file in its places.
-
-    Raises:
-        FormatError: a place has no array, or one of another shape or dtype, or an array has no place.
-    """
+    """The tree `like` with the arrays of a file in its places, which must have the same shapes and dtypes."""
     places, values = _leaves(like), []
     for place, leaf in places:
         if place not in tensors:

@@ -55,13 +55,6 @@ def call_fenced(function: Callable[..., T], arguments: tuple[PyTree, ...]) -> T:
     Barriers keep the compiler from merging the function with the program around it, or from moving parts of
     it out of a loop; the branch, whose condition the compiler cannot see, lays the function out in memory in
     one way everywhere.
-
-    Arguments:
-        function: a traceable function.
-        arguments: its arguments, trees of arrays.
-
-    Returns:
-        Its value.
     """
     inputs = isolate(arguments)
 
@@ -76,14 +69,7 @@ def call_fenced(function: Callable[..., T], arguments: tuple[PyTree, ...]) -> T:
 
 
 def clean(tree: PyTree) -> PyTree:
-    """Replace NaN and infinities by 0, so that no derivative sees them. `accept` then refuses the step.
-
-    Arguments:
-        tree: data.
-
-    Returns:
-        The same tree, finite in every floating-point leaf.
-    """
+    """Data with 0 for NaN and infinities, so that no derivative sees them; `accept` refuses the step."""
 
     def fix(leaf: ArrayLike) -> Array:
         array = jnp.asarray(leaf)
@@ -97,11 +83,7 @@ def clean(tree: PyTree) -> PyTree:
 def scored(y: PyTree) -> PyTree:
     """What a forecast can score of an observation: no infinities, and NaN only beside numbers.
 
-    Arguments:
-        y: the observation, as the user passed it.
-
-    Returns:
-        The same tree. Where nothing was observed, it is finite, so that no density is NaN.
+    Where nothing was observed, all of it is finite, so that no density is NaN.
     """
 
     def fix(leaf: Array, safe: Array) -> Array:
@@ -116,13 +98,8 @@ def scored(y: PyTree) -> PyTree:
 def legible(likelihood: LikelihoodBase, y: PyTree) -> tuple[PyTree, Array]:
     """What a likelihood can read of an observation, and whether that is anything.
 
-    Arguments:
-        likelihood: the likelihood of y.
-        y: the observation, as the user passed it.
-
-    Returns:
-        y without NaN and infinities, save that NaN remains where some outputs are observed and these are not;
-        and whether y was observed: a boolean, or for a joint model one boolean a row.
+    NaN remains where some outputs are observed and these are not. The second result is a boolean, or for a
+    joint model one boolean a row.
     """
     seen, whole = likelihood.seen(y), likelihood.observed(y)
     if seen is None:
@@ -138,19 +115,9 @@ def legible(likelihood: LikelihoodBase, y: PyTree) -> tuple[PyTree, Array]:
 
 
 def usable(observed: Array, weight: ArrayLike, dtype: DTypeLike) -> tuple[Array, Array]:
-    """Which observations can be used, and the weight of each.
+    """Which observations can be used, and the weight of each, which is 0 where one cannot.
 
-    Arguments:
-        observed: whether y was observed: a boolean, or for a joint model one boolean a row (B,).
-        weight: the weight as the user passed it: a number, or for a joint model one number a row.
-        dtype: the dtype of the weights in the result.
-
-    Returns:
-        Two arrays: whether an observation can be used, which is where it was observed and its weight is
-        finite and at least 0; and the weights, set to 0 where it cannot.
-
-    Raises:
-        CredoError: a weight is negative, or the weights have another shape.
+    Such a one was observed (a boolean, or for a joint model one a row) and has a finite weight of at least 0.
     """
     require_nonnegative("weight", weight)
     weights = jnp.asarray(weight).astype(dtype)
@@ -164,18 +131,7 @@ def usable(observed: Array, weight: ArrayLike, dtype: DTypeLike) -> tuple[Array,
 def sound(
     new: PyTree, log_evidence: Array, observed: Array, x: PyTree, y: PyTree, weight: ArrayLike
 ) -> Array:
-    """Whether an update is sound: the data are present and finite, and so are the belief and the evidence.
-
-    Arguments:
-        new: the belief after the update.
-        log_evidence: the log evidence of this observation.
-        observed: whether any of y was observed.
-        x, y: the data, as the user passed them.
-        weight: the weight, as `usable` returns it.
-
-    Returns:
-        A boolean scalar.
-    """
+    """Whether an update is sound: the data are present and finite, and so are the belief and the evidence."""
     finite_y = all_finite(jax.tree.map(lambda leaf: jnp.where(jnp.isnan(leaf), 0, leaf), y))
     finite = all_finite(x) & finite_y & all_finite(new) & jnp.isfinite(log_evidence)
     return observed & finite & jnp.all(jnp.isfinite(jnp.asarray(weight)))
@@ -191,19 +147,11 @@ def accept(
     weight: ArrayLike,
     witness: PyTree = None,
 ) -> tuple[B, Info]:
-    """Take the new belief only where the data are present and finite and the result is finite.
+    """Take the new belief only where the data are present and finite and the result is; else the old bits.
 
-    Arguments:
-        old, new: the belief before and after the update.
-        log_evidence: the log evidence of this observation.
-        observed: whether any of y was observed.
-        x, y: the data, as the user passed them.
-        weight: the weight, as `usable` returns it; all zero means no update.
-        witness: the part of the new belief that is finite only if all of it is; None for the whole. Where a
-            few numbers tell, the choice between the beliefs is made in the pass that writes the new one.
-
-    Returns:
-        The new belief, or the old one bit by bit, and the `Info` of the update.
+    `x` and `y` are as the user passed them, and `weight` as `usable` returns it: all zero means no update.
+    `witness` is a part of the new belief that is finite only if all of it is: where a few numbers tell, the
+    choice between the beliefs is made in the pass that writes the new one.
     """
     ok = sound(new if witness is None else witness, log_evidence, observed, x, y, weight)
     belief = select(ok & jnp.any(jnp.asarray(weight) != 0), new, old)

@@ -316,21 +316,7 @@ class Learner(Expecting[B], Extensible[B]):
 
 
 def require_learner(field: str, value: object) -> None:
-    """Refuse a value that is not a learner.
-
-    Arguments:
-        field: the argument's name, for the message.
-        value: the value.
-
-    Raises:
-        CredoError: it is not a learner.
-
-    Example:
-        >>> require_learner("learner", "ekf")
-        Traceback (most recent call last):
-        ...
-        credo.core.errors.CredoError: learner must be a credo.Learner, such as credo.bong(model); got 'ekf'.
-    """
+    """Refuse a value that is not a learner."""
     if not isinstance(value, Learner):
         raise CredoError(
             f"{field} must be a credo.Learner, such as credo.bong(model); got {value!r}.", field=field

@@ -214,7 +214,6 @@ class NegativeBinomialPredictive(Predictive):
         return log_prob
 
     def sample(self, key: Array, shape: tuple[int, ...] = ()) -> Array:
-        """Draws of the count."""
         first, second = jax.random.split(key)
         rate = jax.random.gamma(first, self.shape, shape, self.shape.dtype) / self.per
         return jax.random.poisson(second, rate, shape).astype(self.shape.dtype)
@@ -311,11 +310,7 @@ class GammaPoisson(Learner[Gamma]):
 
 
 def _exposure(x: PyTree, like: Array) -> Array:
-    """The exposure as a number; 1 for None.
-
-    Raises:
-        CredoError: `x` is not a single number.
-    """
+    """The exposure as a number; 1 for None."""
     exposure = jnp.ones_like(like) if x is None else as_like(x, like)
     if exposure.ndim:
         raise CredoError(f"x must be the exposure, one number above 0; got shape {exposure.shape}.")

@@ -19,20 +19,8 @@ class SampledFunction:
 
     The outputs are linearised at the mean of the belief, eta(x) = f(mean, x) + J(x) step, which is exact for
     models that are linear in their parameters. For networks it is the function that `forecast` believes in:
-    the outputs of a network at drawn weights are far more variable where the belief is wide.
-
-    Attributes:
-        model: the model.
-        mean: where the outputs are linearised (P,).
-        step: the drawn parameters minus `mean` (P,); None for the function at `mean` itself.
-        unravel: how a vector becomes the parameter tree.
-
-    Example:
-        >>> import credo, jax.numpy as jnp
-        >>> learner = credo.extended_kalman(credo.Model(lambda w, x: x @ w, credo.Normal(0.1)))
-        >>> f = learner.sample_function(learner.init(jnp.zeros(2)), key=0)
-        >>> bool(jnp.allclose(f(jnp.array([1.0, 1.0])), f(jnp.array([1.0, 0.0])) + f(jnp.array([0.0, 1.0]))))
-        True
+    the outputs of a network at drawn weights are far more variable where the belief is wide. `step` (P,) is
+    the drawn parameters minus `mean` (P,), or None for the function at `mean` itself.
     """
 
     model: Model

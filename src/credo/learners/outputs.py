@@ -19,15 +19,7 @@ B = TypeVar("B")
 
 
 class OutputLearner(Learner[B]):
-    """A learner of a model, which knows the mean and covariance of the outputs eta at a row x.
-
-    Example:
-        >>> import credo, jax.numpy as jnp
-        >>> learner = credo.extended_kalman(credo.Model(lambda w, x: x @ w, credo.Normal(0.1)))
-        >>> eta, cov = learner.output_moments(learner.init(jnp.ones(2), var=2.0), jnp.ones(2))
-        >>> eta.tolist(), cov.round(3).tolist()
-        ([2.0], [[4.0]])
-    """
+    """A learner of a model, which knows the mean and covariance of the outputs eta at a row x."""
 
     model: Model
 
@@ -36,10 +28,7 @@ class OutputLearner(Learner[B]):
         """The mean (C,) and covariance (C, C) of the model's outputs under the predicted belief."""
 
     def scaled_predictive(self, belief: B, x: PyTree, scale: ArrayLike) -> Predictive:
-        """The linearised forecast for outputs eta ~ N(eta, scale cov).
-
-        Under `jax.vmap` over scales, eta and its covariance are computed once.
-        """
+        """The linearised forecast of outputs N(eta, scale cov); a `vmap` over scales computes both once."""
         if self.model.batched:
             single: OutputLearner[B] = replace(self, model=self.model.each)
             return PredictiveRows(jax.vmap(lambda row: single.scaled_predictive(belief, row, scale))(x))

@@ -212,10 +212,7 @@ class RecursiveLearner(OutputLearner[Gaussian]):
 
 
 def _sampled_evidence(likelihood: LikelihoodBase, etas: Array, y: PyTree, used: Array) -> Array:
-    """The evidence log mean_m p(y | eta_m) over the draws (M, C) of a Monte Carlo curvature.
-
-    Rows of weight 0 are left out.
-    """
+    """The evidence log mean_m p(y | eta_m) over draws (M, C), without the rows of weight 0."""
     if not used.ndim:
         return likelihood.mixture(etas).log_prob(y)
     assert isinstance(likelihood, Rows)

@@ -42,12 +42,10 @@ class NormalPredictive(Predictive):
 
     @property
     def mean(self) -> Array:
-        """E[y]."""
         return drop_one(self.loc)
 
     @property
     def var(self) -> Array:
-        """Var[y] of each output."""
         return drop_one(jnp.diagonal(self.cov))
 
     def log_prob(self, y: PyTree, observed: ArrayLike = True) -> Array:
@@ -61,7 +59,6 @@ class NormalPredictive(Predictive):
         return -0.5 * (square + size * math.log(2 * math.pi)) - log_det
 
     def sample(self, key: Array, shape: tuple[int, ...] = ()) -> Array:
-        """Draws of y."""
         noise = jax.random.normal(key, (*shape, self.loc.shape[0]), self.loc.dtype)
         draws = noise @ cholesky(self.cov).T
         draws = draws + jnp.broadcast_to(self.loc, draws.shape)
@@ -129,7 +126,6 @@ class StudentTPredictive(Predictive):
         return constant - log_det - half * jnp.log1p(square / self.df)
 
     def sample(self, key: Array, shape: tuple[int, ...] = ()) -> Array:
-        """Draws of y."""
         first, second = jax.random.split(key)
         noise = jax.random.normal(first, (*shape, self.loc.shape[0]), self.loc.dtype) @ cholesky(self.shape).T
         chi2 = 2.0 * jax.random.gamma(second, 0.5 * self.df, (*shape, 1), self.loc.dtype)
@@ -177,10 +173,7 @@ def drop_one(values: Array) -> Array:
 
 
 def _distance(y: PyTree, loc: Array, cov: Array, observed: ArrayLike) -> tuple[Array, Array, Array]:
-    """The squared Mahalanobis distance of the observed outputs from their means.
-
-    With it come half the log determinant of their covariance, and their number.
-    """
+    """The squared Mahalanobis distance of the observed outputs, half their log determinant, their number."""
     value = vector(y, loc)
     seen = jnp.broadcast_to(jnp.asarray(observed), loc.shape)
     if loc.shape[0] == 1:
@@ -205,11 +198,7 @@ def only_observed(cov: Array, seen: Array) -> Array:
 
 
 def vector(y: PyTree, like: Array) -> Array:
-    """An observation as a vector (C,) with the dtype of eta.
-
-    Raises:
-        CredoError: y has another number of entries than the model has outputs.
-    """
+    """An observation as a vector (C,), one entry for each of the model's outputs, with the dtype of eta."""
     array = jnp.asarray(y, like.dtype).reshape(-1)
     if array.shape != like.shape:
         raise CredoError(

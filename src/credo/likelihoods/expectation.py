@@ -166,7 +166,6 @@ class LatentExpectation(Expectation):
 
     @property
     def mean(self) -> Array:
-        """The mean of each number."""
         return self.location if self.linear else self._moments()[0]
 
     @property
@@ -199,7 +198,6 @@ class LatentExpectation(Expectation):
         return means.reshape(-1), variances.reshape(-1)
 
     def sample(self, key: Array, shape: tuple[int, ...] = ()) -> Array:
-        """Joint draws."""
         first, second = jax.random.split(key)
         location = self.location
         draws = (
@@ -301,16 +299,13 @@ class ConjugateExpectation(Expectation):
 
     @property
     def mean(self) -> Array:
-        """The mean of each number."""
         return jnp.atleast_1d(self.belief.mean)
 
     @property
     def var(self) -> Array:
-        """The variance of each number."""
         return jnp.atleast_1d(self.belief.var)
 
     def sample(self, key: Array, shape: tuple[int, ...] = ()) -> Array:
-        """Joint draws."""
         return self.belief.sample(key, shape).reshape(*shape, -1)
 
     def latent_cdf(self, u: Array) -> Array:

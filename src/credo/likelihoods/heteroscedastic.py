@@ -73,7 +73,6 @@ class HeteroscedasticNormal(LikelihoodBase):
         return jnp.exp(eta[1:])
 
     def sample(self, eta: Array, key: Array) -> Array:
-        """One draw."""
         return eta[0] + jnp.exp(0.5 * eta[1]) * jax.random.normal(key, (), eta.dtype)
 
     def cdf(self, eta: Array, y: Array) -> Array:

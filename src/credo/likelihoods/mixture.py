@@ -47,8 +47,8 @@ def _nodes(size: int) -> tuple[np.ndarray, np.ndarray]:
 def integration_nodes(size: int, dtype: DTypeLike) -> tuple[Array, Array]:
     """Nodes (n, C) and log weights (n,) that integrate over a standard normal of C dimensions.
 
-    One dimension takes 32-point Gauss-Hermite nodes. Several dimensions take 256 fixed, antithetic, whitened
-    quasi-random points, for which mean and covariance are exact and higher moments approximate. The nodes are
+    One dimension takes 32-point Gauss-Hermite nodes. Several take 256 fixed, antithetic, whitened
+    quasi-random points, for which mean and covariance are exact and higher moments approximate. All are
     deterministic, so the evidence and its gradient are reproducible.
     """
     points, log_weights = _nodes(size)
@@ -114,7 +114,6 @@ class MixturePredictive(Predictive):
 
     @property
     def discrete(self) -> bool:
-        """Whether y takes whole-number values."""
         return self.likelihood.discrete
 
     def _average(self, values: Array) -> Array:
@@ -122,7 +121,6 @@ class MixturePredictive(Predictive):
 
     @property
     def probs(self) -> Array:
-        """The class probabilities."""
         if not isinstance(self.likelihood, Classifier):
             return super().probs
         return self._average(jax.vmap(self.likelihood.probs)(self.etas))

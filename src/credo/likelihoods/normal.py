@@ -130,7 +130,6 @@ class Normal(LikelihoodBase):
         return variances
 
     def sample(self, eta: Array, key: Array) -> Array:
-        """One draw."""
         return NormalPredictive(eta, self._cov(eta)).sample(key)
 
     def cdf(self, eta: Array, y: Array) -> Array:

@@ -38,10 +38,8 @@ def student_cdf(z: Array, df: Array) -> Array:
     With z = sqrt(df) tan(u), the tail is that of a t with df + 2 n degrees of freedom at the same angle u,
     plus n terms of a series in cos(u)^2, which are positive (Abramowitz & Stegun 26.7.3 and 26.7.4, for any
     df). With so many degrees of freedom it is normal to a high order (Hill 1970, Algorithm 395). Both tails
-    are sums of positive numbers, so that far tails keep their digits.
-
-    The relative error of a tail is below 1e-11 in double precision, and below 1e-5 in single precision. There
-    is no loop: the cost is that of an erfc, an exp and three logs.
+    are sums of positive numbers, so that far tails keep their digits: their relative error is below 1e-11 in
+    double precision, and below 1e-5 in single precision. The cost is that of an erfc, an exp and three logs.
     """
     df = jnp.broadcast_to(df, z.shape)
     terms = 12 if z.dtype == jnp.float64 else 4
@@ -67,15 +65,7 @@ def search_quantile(
 ) -> Array:
     """The smallest y with cdf(y) >= p for one output, among whole numbers where y is discrete.
 
-    Arguments:
-        cdf: the distribution function.
-        p: probabilities, of any shape.
-        centre, spread: where to search: a mean and a standard deviation, which may be infinite.
-        scale: a typical size of y, used in place of an infinite spread.
-        discrete: whether y is a whole number.
-
-    Raises:
-        CredoError: y has several outputs.
+    The search starts from a mean and a standard deviation; `scale` replaces one that is infinite.
     """
     if jnp.ndim(centre) != 0:
         raise CredoError(

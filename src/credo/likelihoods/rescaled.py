@@ -47,27 +47,22 @@ class Rescaled(Predictive):
 
     @property
     def mean(self) -> Array:
-        """E[y]."""
         return self.location + self.scale * self.predictive.mean
 
     @property
     def var(self) -> Array:
-        """Var[y]."""
         return self.scale**2 * self.predictive.var
 
     @property
     def sd(self) -> Array:
-        """The standard deviation of y."""
         return self.scale * self.predictive.sd
 
     def log_prob(self, y: PyTree) -> Array:
-        """log p(y)."""
         z = self._standard(y)
         near = jnp.where(jnp.isfinite(z), jnp.clip(z, -FARTHEST, FARTHEST), z)
         return self.predictive.log_prob(near) - jnp.log(self.scale)
 
     def sample(self, key: Array, shape: tuple[int, ...] = ()) -> Array:
-        """Draws of y."""
         return self.location + self.scale * self.predictive.sample(key, shape)
 
     def cdf(self, y: PyTree) -> Array:
@@ -110,16 +105,13 @@ class RescaledExpectation(Expectation):
 
     @property
     def mean(self) -> Array:
-        """The mean (1,)."""
         return self.location + self.scale * self.expectation.mean
 
     @property
     def var(self) -> Array:
-        """The variance (1,)."""
         return self.scale**2 * self.expectation.var
 
     def sample(self, key: Array, shape: tuple[int, ...] = ()) -> Array:
-        """Draws (*shape, 1)."""
         return self.location + self.scale * self.expectation.sample(key, shape)
 
     def latent_cdf(self, u: Array) -> Array:

@@ -76,7 +76,6 @@ class Bernoulli(_OneOutput):
         return jnp.concatenate([jax.nn.sigmoid(-eta), jax.nn.sigmoid(eta)])
 
     def sample(self, eta: Array, key: Array) -> Array:
-        """One draw."""
         return jax.random.bernoulli(key, jax.nn.sigmoid(eta[0])).astype(eta.dtype)
 
     def cdf(self, eta: Array, y: Array) -> Array:
@@ -138,7 +137,6 @@ class Poisson(_OneOutput):
         return jnp.exp(eta)
 
     def sample(self, eta: Array, key: Array) -> Array:
-        """One draw."""
         return jax.random.poisson(key, jnp.exp(eta[0])).astype(eta.dtype)
 
     def cdf(self, eta: Array, y: Array) -> Array:
@@ -207,7 +205,6 @@ class StudentT(_OneOutput):
         return jnp.broadcast_to(ratio * as_like(self.scale, eta) ** 2, eta.shape)
 
     def sample(self, eta: Array, key: Array) -> Array:
-        """One draw."""
         return eta[0] + as_like(self.scale, eta) * jax.random.t(key, as_like(self.df, eta), dtype=eta.dtype)
 
     def cdf(self, eta: Array, y: Array) -> Array:

@@ -10,19 +10,13 @@ __all__ = ["secant_root"]
 
 
 def secant_root(ratio: Array) -> Array:
-    """The root of how much steeper the chord is than the tangent, for the slope ratio - 1.
+    """The root of how much steeper the chord is than the tangent, for the slope ratio - 1 (at least -1).
 
-    Let the score in u be c (ratio e^-u - 1), with curvature c at ratio 1; it vanishes at u = log ratio. A
-    Newton step of curvature c from 0 goes to ratio - 1, which is exponentially far for large ratios. The
-    chord from 0 to the zero has the curvature c (ratio - 1) / log ratio, by which the step ends at log ratio.
-    At ratios below 1 the tangent's step is the shorter one, and is taken: the root is 1.
-
-    Arguments:
-        ratio: the observation over its expectation, at least 0.
-
-    Example:
-        >>> [round(float(secant_root(jnp.asarray(r))), 3) for r in (0.0, 1.0, 100.0)]
-        [1.0, 1.0, 4.637]
+    Let the score in u be c (ratio e^-u - 1), with curvature c at ratio 1; it vanishes at u = log ratio, where
+    the ratio is the observation over its expectation. A Newton step of curvature c from 0 goes to ratio - 1,
+    which is exponentially far for large ratios. The chord from 0 to the zero has the curvature
+    c (ratio - 1) / log ratio, by which the step ends at log ratio. At ratios below 1 the tangent's step is
+    the shorter one, and is taken: the root is 1.
     """
     above = ratio > 1.0
     log = jnp.log(jnp.where(above, ratio, 2.0))

@@ -40,7 +40,6 @@ class WeightedPredictive(Predictive):
 
     @property
     def discrete(self) -> bool:
-        """Whether y takes whole-number values."""
         parts = self.parts.parts if isinstance(self.parts, Groups) else (self.parts,)
         return all(part.discrete for part in parts)
 
@@ -59,7 +58,6 @@ class WeightedPredictive(Predictive):
 
     @property
     def mean(self) -> Array:
-        """E[y]."""
         return self._average(self._each(lambda part: part.mean))
 
     @property

@@ -58,7 +58,6 @@ class WeightedExpectation(Expectation):
 
     @property
     def mean(self) -> Array:
-        """The mean of each number."""
         return self._average(self._each(lambda part: part.mean))
 
     @property
@@ -146,12 +145,10 @@ class IndependentExpectation(Expectation):
 
     @property
     def mean(self) -> Array:
-        """The mean of each number."""
         return self._each(lambda part: part.mean)
 
     @property
     def var(self) -> Array:
-        """The variance of each number."""
         return self._each(lambda part: part.var)
 
     def sample(self, key: Array, shape: tuple[int, ...] = ()) -> Array:

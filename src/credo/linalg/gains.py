@@ -27,18 +27,10 @@ def bend(root: Array, outputs: Array) -> Array:
 def kalman_weights(root: Array, residual: Array, inner: Array) -> Array:
     """The weights w = inv(I + V M) e (k,), with V = A A' and M = J S J', by which the rows J S move the mean.
 
-    The mean then moves by S J' inv(I + V J S J') e, as under the exact posterior of a local model. The system
-    is solved in the small space of the rows, and neither V nor the noise is inverted. The result therefore
-    holds where the model is certain (V = 0), so that a confident mistake is not attenuated, and where the
-    noise is tiny.
-
-    Arguments:
-        root: A (k, m), or the diagonal (k,) of a diagonal A.
-        residual: e (k,).
-        inner: M (k, k).
-
-    Returns:
-        w (k,). Cost k^3.
+    The mean then moves by S J' inv(I + A A' J S J') e, as under the exact posterior of a local model; A is
+    (k, m), or (k,) where it is diagonal. The system is solved in the small space of the rows, at a cost of
+    k^3, and neither V nor the noise is inverted. It therefore holds where the model is certain (V = 0), so
+    that a confident mistake is not attenuated, and where the noise is tiny.
     """
     system = identity(inner.shape[0], inner.dtype) + bend(root, inner)
     return solve(system, residual)

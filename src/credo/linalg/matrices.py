@@ -63,18 +63,14 @@ def rows_times(rows: Array, matrix: Array) -> Array:
 
 
 def column_sums(rows: Array) -> Array:
-    """The sums (P,) over the rows of an array (k, P), computed as a product with ones.
-
-    XLA's reduction over the leading axis is 30 times slower on a CPU.
-    """
+    """The sums (P,) over rows (k, P), as a product with ones: XLA's reduction is 30 times slower on a CPU."""
     return jnp.ones(rows.shape[0], rows.dtype) @ rows
 
 
 def crossed(left: Array, right: Array) -> Array:
     """The sum of outer products left' right (P, Q) of rows (k, P) and (k, Q).
 
-    One row is multiplied elementwise: the compiler then merges the product with what follows it, and the
-    result is never written on its own.
+    One row is multiplied elementwise, so that the compiler merges the product with what follows it.
     """
     return left[0][:, None] * right[0][None, :] if left.shape[0] == 1 else left.T @ right
 
@@ -173,8 +169,7 @@ def eigh(matrix: Array) -> tuple[Array, Array]:
     """Eigenvalues (ascending) and eigenvectors of a symmetric matrix, differentiable at equal eigenvalues.
 
     Between equal eigenvalues the basis is arbitrary, and the derivative leaves it unchanged (gauge zero).
-    Results that do not depend on the choice of basis, such as a projector on a whole eigenspace, have their
-    exact derivative.
+    Results that do not depend on it, such as a projector on a whole eigenspace, have their exact derivative.
     """
     if matrix.shape[-1] == 1:
         return jnp.diagonal(matrix), jnp.ones_like(matrix)
@@ -204,10 +199,7 @@ def psd_root(matrix: Array) -> Array:
 
 
 def triangularize(*blocks: Array) -> Array:
-    """A lower triangular L (P, P) with L L' = sum of block block' over the given blocks (P, k).
-
-    It comes from a QR decomposition, which never squares the blocks.
-    """
+    """A lower triangular L (P, P) with L L' = sum of block block', by a QR that squares nothing."""
     columns = jnp.concatenate([block.T for block in blocks], axis=0)
     if columns.shape[1] == 1:
         largest = jnp.max(jnp.abs(columns))
@@ -219,9 +211,8 @@ def triangularize(*blocks: Array) -> Array:
 def solve_lower(chol: Array, rows: Array, *, transpose: bool = False) -> Array:
     """Solve L X = rows (or L' X = rows) with a small lower triangular L (k, k) and rows (k, ...).
 
-    Where there are many columns, they are multiplied by the small inverse instead, because XLA's triangular
-    solve is 50 times slower than the product on a CPU. The factors that occur here, those of I + A A', are
-    well conditioned.
+    Many columns are multiplied by the small inverse instead, because XLA's triangular solve is 50 times
+    slower than the product on a CPU; the factors that occur here, of I + A A', are well conditioned.
     """
     if chol.shape[-1] == 1:
         return rows / chol.reshape((1,) * rows.ndim)
@@ -243,12 +234,8 @@ def inverse_gram(gram: Array) -> Array:
 def rounded(array: Array, clock: Array) -> Array:
     """The same numbers, rounded before they are used.
 
-    A compiler may otherwise round a product and the sum that it enters once or twice, as it sees fit: in a
-    loop and alone it may not see the same.
-
-    Arguments:
-        array: the numbers.
-        clock: a whole number of at least 0, of which the compiler does not know that it is.
+    A compiler may otherwise round a product and the sum that it enters once or twice, in a loop and alone not
+    alike. `clock` is a whole number of at least 0, of which the compiler does not know that it is.
     """
     bits = {4: jnp.int32, 8: jnp.int64}[array.dtype.itemsize]
     zero = jnp.minimum(clock, 0).astype(bits)

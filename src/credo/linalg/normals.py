@@ -23,17 +23,11 @@ def standard_normals(
 ) -> Array:
     """Draw numbers (count, size), each of which is standard normal.
 
-    Arguments:
-        key: the key of the draws.
-        count: the number of vectors, which must be even where `antithetic` is set.
-        size: the length of a vector.
-        dtype: a floating-point type.
-        antithetic: whether the second half is minus the first.
-        quasi: whether the vectors are spread evenly (randomised quasi-Monte Carlo): vector m has the numbers
-            of probability frac(m sqrt(p_j) + u_j), p_j the primes and u_j uniform, drawn anew for each key
-            (Richtmyer's lattice with a random shift; Cranley & Patterson 1976). Averages over them are
-            unbiased; of 64 or 100 draws of 3 to 500 numbers, averages of smooth functions had .3 to .6 of the
-            noise of independent draws.
+    Where `antithetic`, the second half is minus the first. Where `quasi`, the vectors are spread evenly
+    (randomised quasi-Monte Carlo): vector m has the numbers of probability frac(m sqrt(p_j) + u_j), p_j the
+    primes and u_j uniform, drawn anew for each key (Richtmyer's lattice with a random shift; Cranley &
+    Patterson 1976). Averages over them are unbiased; of 64 or 100 draws of 3 to 500 numbers, averages of
+    smooth functions had .3 to .6 of the noise of independent draws.
     """
     half = count // 2 if antithetic else count
     if quasi:

@@ -18,8 +18,7 @@ def spread_root(cov: Array) -> Array:
     """A root A (C, C) of the covariance of C outputs, with A A' = M for the integral over them.
 
     Few outputs take the eigenvectors. Many take the Cholesky factor, at a tenth of the cost, where eps tr(M)
-    is added to the diagonal, which is less than the rounding error of M; and the eigenvectors where that
-    does not suffice.
+    is added to the diagonal, less than the rounding error of M; and the eigenvectors where that fails.
     """
     if cov.shape[0] < MANY_OUTPUTS:
         return psd_root(cov)

@@ -45,15 +45,10 @@ _IN_FIRST = frozenset(["div", "dynamic_slice", "gather"])
 
 
 def is_affine(function: Callable[[PyTree], Array], params: PyTree) -> bool:
-    """Whether f(p) = f(0) + J p with one J for all p.
+    """Whether f(p) = f(0) + J p with one J for all p; the function is traced, and nothing is computed.
 
-    The function is traced, and nothing is computed. It counts as affine where it is put together from sums,
-    products with constants and changes of layout: then the answer is certain. Functions that are affine in a
-    roundabout way count as not affine.
-
-    Arguments:
-        function: a function of a tree of arrays.
-        params: a tree like its argument.
+    It is so, for certain, where f is put together from sums, products with constants and changes of layout.
+    Functions that are affine in a roundabout way count as not affine.
     """
     closed = jax.make_jaxpr(function)(params)
     return all(_moving(closed.jaxpr, [True] * len(closed.jaxpr.invars)) or [False])

@@ -303,11 +303,7 @@ def joint(model: Model) -> Model:
 
 
 def as_model(value: object) -> Model:
-    """Refuse a value that is not a `Model`, with a hint.
-
-    Raises:
-        CredoError: the value is not a `Model`, or its likelihood is not of the class asked for.
-    """
+    """Refuse, with a hint, a value that is no `Model` or whose likelihood is not of the class asked for."""
     if not isinstance(value, Model):
         raise CredoError(f"model must be a credo.Model(apply, likelihood); got {type(value).__name__}.")
     if not isinstance(value.likelihood, LikelihoodBase):

@@ -24,11 +24,7 @@ __all__ = ["Frozen", "Subspace", "freeze", "last_layer", "random_basis", "start"
 
 
 def start(model: Model, params: PyTree) -> PyTree:
-    """The parameters as given, or those that the model starts from where none are given.
-
-    Raises:
-        CredoError: none are given, and the model has none of its own.
-    """
+    """The parameters as given, or else those that the model starts from, which it must then have."""
     params = getattr(model.apply, "start", None) if params is None else params
     if params is None:
         raise CredoError("params is missing: pass the prior mean, a pytree of arrays that the model takes.")
@@ -41,24 +37,14 @@ def _missing(value: object) -> bool:
 
 @record
 class Frozen:
-    """A network some of whose leaves are frozen, as made by `freeze`.
-
-    Attributes:
-        apply: `apply(params, x)` of the whole network.
-        start: the learned leaves as they were given, with None in place of the frozen ones.
-        rest: the frozen leaves.
-    """
+    """A network made by `freeze`; `start` has None in place of the frozen leaves, which are in `rest`."""
 
     apply: Apply
     start: PyTree
     rest: PyTree
 
     def full(self, part: PyTree) -> PyTree:
-        """The whole network's parameters, for the learned leaves `part`.
-
-        Raises:
-            CredoError: the parameters do not have the structure of the learned leaves.
-        """
+        """The whole network's parameters, for the learned leaves `part`."""
         structure: object = jax.tree.structure(self.start)
         got = jax.tree.structure(part)
         if structure != got:
@@ -161,13 +147,7 @@ def last_layer(model: Model, params: PyTree, layer: str | None = None) -> Model:
 
 @record
 class Subspace:
-    """A network with parameters theta = origin + z B for coordinates z (D,), as made by `subspace`.
-
-    Attributes:
-        apply: `apply(params, x)` of the whole network.
-        origin: the parameters at z = 0.
-        directions: the rows of B, as a tree like `origin` with a leading axis D.
-    """
+    """A network made by `subspace`: theta = origin + z B, the rows of B (D, P) being `directions`."""
 
     apply: Apply
     origin: PyTree

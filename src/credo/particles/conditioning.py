@@ -31,14 +31,7 @@ __all__ = ["Conditioned", "Evidence", "condition", "condition_on"]
 
 @record
 class Evidence:
-    """One observation: the model, the data and the weight of the log-likelihood.
-
-    Attributes:
-        model: the model of the observation.
-        unravel: the layout of the parameters.
-        x, y: the observation, finite.
-        weight: what multiplies the log-likelihood: a number, or for a joint model one number a row.
-    """
+    """One finite observation, its model, and the weight of its log-likelihood (of each row, if joint)."""
 
     model: Model
     unravel: Unravel
@@ -65,12 +58,10 @@ class Evidence:
 
 @record
 class Conditioned:
-    """The law of u given the observation, N(mean, inv(I + B'B)), under the linearised model.
+    """The law of u given the observation, N(mu, inv(I + B'B)), under the linearised model.
 
-    Attributes:
-        mean: mu (P,), or where a smaller step was taken from the prior mean.
-        rows: B (m, P).
-        slope: g (P,), the gradient of the quadratic at u = 0.
+    `mean` is mu (P,), or where a smaller step was taken from the prior mean; `rows` are B (m, P), and `slope`
+    is the gradient of the quadratic at u = 0 (P,).
     """
 
     mean: Array
@@ -113,20 +104,13 @@ class Conditioned:
 
 
 def condition(evidence: Evidence, centre: Array, root: Array, iterations: int, straight: bool) -> Conditioned:
-    """Condition the prior N(centre, L L') of one particle on an observation.
+    """Condition the prior N(centre, L L') of one particle: the law of u in z = centre + L u.
 
-    Arguments:
-        evidence: the observation.
-        centre: the prior mean (P,), where the model is linearised first.
-        root: L (P, k), which may be singular.
-        iterations: how often the model is linearised, each time at the latest mean (Gauss-Newton's method).
-        straight: whether the model is affine and the log-likelihood quadratic. Where they are not, a whole
-            step to the next mean may lead far from both prior and observation: of the shares 1, 1/2, 1/4,
-            1/8 and 0 of it, that with the highest posterior density is taken.
-
-    Returns:
-        The law of u in z = centre + L u. Cost of an iteration: a Jacobian, C P^2 and C^3, and five
-        evaluations of the model where it is not straight.
+    The root L may be singular. The model is linearised `iterations` times, each time at the latest mean
+    (Gauss-Newton's method). Where it is not `straight` (affine, with a quadratic log-likelihood), a whole
+    step to the next mean may lead far from both prior and observation: of the shares 1, 1/2, 1/4, 1/8 and 0
+    of it, that with the highest posterior density is taken. Cost of an iteration: a Jacobian, C P^2 and C^3,
+    and where it is not straight five evaluations of the model.
     """
     at = jnp.zeros(root.shape[1], centre.dtype)
     if straight:
@@ -153,12 +137,7 @@ def condition(evidence: Evidence, centre: Array, root: Array, iterations: int, s
 
 
 def condition_on(local: Local, at: Array) -> Conditioned:
-    """Condition N(0, I) on a local model that was measured at u_k.
-
-    Arguments:
-        local: rows J L, score e and root A there, weighted.
-        at: u_k (k,).
-    """
+    """Condition N(0, I) on a local model at u_k (k,): weighted rows J L, score e and root A there."""
     outputs = local.rows.dense()
     residual = local.residual + local.bend(outputs @ at)
     system = jnp.eye(outputs.shape[0], dtype=outputs.dtype) + local.bend(outputs @ outputs.T)

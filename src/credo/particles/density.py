@@ -29,16 +29,10 @@ LOG_TWO_PI = math.log(2.0 * math.pi)
 
 
 def moments(values: Array, log_weights: Array | None = None) -> tuple[Array, Array]:
-    """The mean and the unbiased covariance of a weighted set.
+    """The mean (P,) and the unbiased covariance (P, P) of a weighted set, by default of equal weights.
 
-    The covariance is sum w_i (x_i - m)(x_i - m)' / (1 - sum w_i^2), which for equal weights divides by N - 1.
-
-    Arguments:
-        values: the particles (N, P).
-        log_weights: their log weights (N,), which sum to one; None where they are equal.
-
-    Returns:
-        The mean (P,) and the covariance (P, P), which is 0 where one particle has all the weight.
+    The covariance is sum w_i (x_i - m)(x_i - m)' / (1 - sum w_i^2), which for equal weights divides by N - 1,
+    and is 0 where one particle has all the weight.
     """
     mean, deviations, share, rest = _deviations(values, log_weights)
     return mean, symmetric((deviations * share[:, None]).T @ deviations) / rest
@@ -71,12 +65,7 @@ def bandwidths(values: Array, log_weights: Array | None = None) -> Array:
 
 
 def bandwidth_factor(log_weights: Array, size: int) -> Array:
-    """Silverman's bandwidth in standard deviations: (4 / (P + 2))^(1 / (P + 4)) n^(-1 / (P + 4)).
-
-    Arguments:
-        log_weights: log weights (N,), which sum to one.
-        size: the number P of coordinates.
-    """
+    """Silverman's bandwidth in standard deviations: (4 / (P + 2))^(1 / (P + 4)) n^(-1 / (P + 4))."""
     share = jnp.exp(log_weights)
     factor: Array = (4.0 / (size + 2.0)) ** (1.0 / (size + 4.0)) * (share @ share) ** (1.0 / (size + 4.0))
     return factor
@@ -150,11 +139,7 @@ def sound_root(cov: Array, grain: Array) -> Array:
     """A triangular root L (P, P) of a covariance, which is finite and invertible whatever its rank.
 
     The correlations are factorised, with a few roundings added to their diagonal, and more where those do not
-    suffice.
-
-    Arguments:
-        cov: a covariance (P, P), positive semi-definite.
-        grain: the smallest standard deviation of each coordinate (P,), above 0.
+    suffice. No standard deviation is below its `grain` (P,).
     """
     sd = jnp.maximum(jnp.sqrt(jnp.maximum(jnp.diagonal(cov), 0.0)), grain)
     size = cov.shape[0]

@@ -20,19 +20,7 @@ __all__ = ["Adapted", "Guided", "Observed", "is_straight", "law_of"]
 
 
 def law_of(learner: ParticleLearner, belief: Particles, parent: Array) -> tuple[Array, Array]:
-    """The law of a particle after the latest move, given the particle before it, as z = c + L u.
-
-    Arguments:
-        learner: a learner that looks back.
-        belief: its predicted belief.
-        parent: the particle before the move (P,).
-
-    Returns:
-        The mean c (P,) and the root L (P, k), which is 0 where no time has passed since the prior.
-
-    Raises:
-        CredoError: the dynamics do not have normal noise that is known.
-    """
+    """The law N(c, L L') of a particle, given the one before the latest move (P,); L is 0 at the prior."""
     assert belief.step is not None
     dynamics = learner.dynamics
     if not dynamics.gaussian:

@@ -25,19 +25,14 @@ __all__ = ["flow", "journey", "stations"]
 def stations(steps: int, straight: bool) -> np.ndarray:
     """The values of l, from 0 to 1: each step is 1.2 times the one before it (Li & Coates 2017).
 
-    Arguments:
-        steps: the number of steps.
-        straight: whether the flow needs no more than one, as for an affine model with normal noise.
+    A straight flow, as for an affine model with normal noise, needs no more than one step.
     """
     lengths = np.ones(1) if straight else 1.2 ** np.arange(steps)
     return np.concatenate([np.zeros(1), np.cumsum(lengths / lengths.sum())])
 
 
 def flow(conditioned: Conditioned, u: Array, start: Array, stop: Array) -> tuple[Array, Array]:
-    """Points u (n, P) after the flow from l = start to l = stop, and the log determinant of the map.
-
-    Cost min(m, P)^3 + n m P.
-    """
+    """Points u (n, P) after the flow between two values of l, and log |det|. Cost min(m, P)^3 + n m P."""
     rows = conditioned.thin
     values, vectors = eigh(symmetric(rows @ rows.T))
     spread = jnp.maximum(values, 0.0)
@@ -58,17 +53,10 @@ def flow(conditioned: Conditioned, u: Array, start: Array, stop: Array) -> tuple
 def journey(
     evidence: Evidence, centre: Array, root: Array, at: Array, u: Array, grid: np.ndarray
 ) -> tuple[Array, Array, Array]:
-    """Flow from prior to posterior, with the model linearised anew before each step.
+    """Flow from prior to posterior: `at` and `u` (n, k) afterwards, and the log determinant of the map of u.
 
-    Arguments:
-        evidence: the observation.
-        centre, root: the prior, as z = centre + L u.
-        at: the point (k,) where the model is linearised, which flows along.
-        u: the points that flow (n, k); the map depends on `at` and not on them.
-        grid: the values of l.
-
-    Returns:
-        `at` and `u` after the flow, and the log determinant of the map of u.
+    The model is linearised anew before each step, at the point `at` (k,), which flows along: the map depends
+    on it and not on `u`. The prior is that of z = centre + L u.
     """
     levels = jnp.asarray(grid, centre.dtype)
 

@@ -92,15 +92,9 @@ class KernelLearner(ParticleLearner):
     def conclude(
         self, belief: Particles, pairs: tuple[Array, PyTree], x: PyTree, y: PyTree, weight: Array, key: Array
     ) -> tuple[Particles, Array]:
-        """The particles that herding chooses from the pairs, weighted by the kernel Bayes rule.
+        """The belief and log evidence after herding from pairs, weighted by the kernel Bayes rule.
 
-        Arguments:
-            belief: the predicted belief, which is the prior.
-            pairs: parameters (n, P), and an observation of each, with a leading axis n.
-            x, y, weight, key: as for `assimilate`.
-
-        Returns:
-            The belief after the observation, and the log evidence, which is that of the particles' mixture.
+        The pairs are parameters (n, P), each with an observation; the evidence is that of their mixture.
         """
         values, ys = pairs
         left = _features(ys, values, weight)
@@ -204,24 +198,12 @@ def _features(ys: PyTree, like: Array, weight: Array) -> Array:
 def _herded(
     values: Array, weights: Array, key: Array, *, count: int, scale: ArrayLike, jitter: ArrayLike
 ) -> Array:
-    """Equally weighted points with the kernel mean sum_i w_i k(., x_i), chosen by herding.
+    """Equally weighted points (count, P) with the kernel mean sum_i w_i k(., x_i), chosen by herding.
 
-    The candidates are the points themselves, and beside each a copy with noise of `jitter` times Silverman's
-    bandwidth. Without the copies, the points of parameters that do not move would become fewer at every step.
-    Herding takes a copy only where the kernel mean asks for it, so the noise does not add up.
-
-    Arguments:
-        values: the points (n, P).
-        weights: their weights (n,), which sum to 1; some may be negative.
-        key: the key of the noise.
-        count: how many points to choose.
-        scale: the length of the Gaussian kernel.
-        jitter: the sd of the noise in bandwidths, at least 0.
-
-    Returns:
-        The points (count, P).
-
-    Cost: n (n + count) P.
+    The weights sum to 1, and some may be negative. The candidates are the points themselves, and beside
+    each a copy with noise of `jitter` times Silverman's bandwidth. Without the copies, the points of
+    parameters that do not move would become fewer at every step. Herding takes a copy only where the kernel
+    mean asks for it, so the noise does not add up. Cost: n (n + count) P.
     """
     size, width = values.shape
     positive = jnp.maximum(weights, 0.0)

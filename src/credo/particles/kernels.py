@@ -15,20 +15,7 @@ PAIRS = 8192
 
 
 def squared_distances(left: Array, right: Array) -> Array:
-    """The squared distances ||x_i - y_j||^2 of two sets of points.
-
-    Arguments:
-        left, right: the points, (N, P) and (M, P).
-
-    Returns:
-        The squared distances (N, M), at least 0.
-
-    Cost: N M P; exact, since differences are squared and not products subtracted.
-
-    Example:
-        >>> squared_distances(jnp.zeros((1, 2)), jnp.array([[3.0, 4.0]]))
-        Array([[25.]], dtype=float32)
-    """
+    """||x_i - y_j||^2 (N, M), exactly, from differences of points (N, P) and (M, P). Cost: N M P."""
     return jnp.sum((left[:, None, :] - right[None, :, :]) ** 2, axis=-1)
 
 

@@ -21,12 +21,7 @@ __all__ = ["LinearOutputs", "Moments", "linear_outputs", "predicted_moments"]
 
 @record
 class Moments:
-    """The mean and the covariance L L' of the predicted belief.
-
-    Attributes:
-        mean: the mean (P,).
-        root: L (P, P), lower triangular and invertible.
-    """
+    """The mean (P,) and the covariance L L' of the predicted belief, with L triangular and invertible."""
 
     mean: Array
     root: Array
@@ -66,10 +61,7 @@ def predicted_moments(learner: ParticleLearner, belief: Particles) -> Moments:
 class LinearOutputs:
     """Outputs eta = e0 + H u + r of particles z = mean + L u, where r ~ N(0, W) is what is not linear.
 
-    Attributes:
-        eta: e0 (C,).
-        rows: H (C, P).
-        rest: W (C, C), or None for an affine model.
+    `eta` is e0 (C,), `rows` are H (C, P), and `rest` is W (C, C), or None for an affine model.
     """
 
     eta: Array
@@ -109,19 +101,11 @@ class LinearOutputs:
 
 
 def linear_outputs(learner: ParticleLearner, belief: Particles, x: PyTree, around: Moments) -> LinearOutputs:
-    """The outputs of a model near a set of particles.
+    """The outputs of a model near a set of particles, linear in the coordinates u of its moments `around`.
 
-    An affine model is taken as it is. Of any other, the particles' outputs are regressed on the particles
-    (statistical linearisation; Lefebvre, Bruyninckx & De Schutter 2002), which needs no derivative.
-
-    Arguments:
-        learner: it has the model.
-        belief: the predicted belief.
-        x: one row of inputs, or several for a joint model.
-        around: the moments of the predicted belief, in whose coordinates u the outputs are linear.
-
-    Returns:
-        The linear outputs. Cost: one Jacobian, or N evaluations of the model and N C P.
+    An affine model is taken as it is, at the cost of one Jacobian. Of any other, the particles' outputs are
+    regressed on the particles (statistical linearisation; Lefebvre, Bruyninckx & De Schutter 2002), which
+    needs no derivative, at the cost of N evaluations of the model and N C P.
     """
     model, unravel = learner.model, belief.unravel
     if model.affine(around.mean, unravel, x):

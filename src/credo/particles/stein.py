@@ -80,16 +80,7 @@ class SteinLearner(TransportLearner):
 
 
 def stein_direction(values: Array, weights: Array, slopes: Array) -> Array:
-    """The direction phi (N, P) in which Stein's method moves particles.
-
-    Arguments:
-        values: the particles (N, P).
-        weights: their weights (N,), which sum to one.
-        slopes: the gradients of the target's log density there (N, P).
-
-    Returns:
-        phi at every particle. Cost N^2 P.
-    """
+    """The direction (N, P) of Stein's method, by the target's slopes at the particles. Cost: N^2 P."""
     count = values.shape[0]
     middle = values - (weights @ values)[None, :]
     norms = jnp.sum(middle**2, axis=1)

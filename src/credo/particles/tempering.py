@@ -138,19 +138,8 @@ class TemperedFilter(ParticleLearner):
 def next_temperature(log_weights: Array, heights: Array, most: Array, wanted: Array) -> Array:
     """The largest rise d of the temperature, at most `most`, with an effective sample size of `wanted`.
 
-    Arguments:
-        log_weights: log weights (N,).
-        heights: log-likelihoods (N,).
-        most: the rise to the whole likelihood.
-        wanted: the effective sample size after weights w exp(d heights).
-
-    Returns:
-        d, above 0. Where even d = 0 leaves about so many or fewer, the rise that costs a twentieth of them.
-
-    Example:
-        >>> equal = jnp.full(4, -jnp.log(4.0))
-        >>> float(next_temperature(equal, jnp.zeros(4), jnp.asarray(0.5), jnp.asarray(2.0)))
-        0.5
+    That is the size of the weights w exp(d heights), the heights being log-likelihoods. Where even d = 0
+    leaves about so many or fewer, it is the rise that costs a twentieth of them.
     """
     wanted = jnp.minimum(wanted, 0.05 + 0.95 * effective_size(log_weights))
 

@@ -44,13 +44,7 @@ class TransportLearner(ParticleLearner):
 
     @abstractmethod
     def carry(self, v: Array, log_weights: Array, target: Target) -> Array:
-        """The particles (N, P) at the end of the flow.
-
-        Arguments:
-            v: the particles at its start (N, P).
-            log_weights: their log weights (N,).
-            target: the log density of the posterior, up to a constant.
-        """
+        """The particles (N, P) at the end of the flow towards a log density, up to a constant."""
 
     def assimilate(
         self, belief: Particles, x: PyTree, y: PyTree, weight: Array, key: Array

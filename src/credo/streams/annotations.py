@@ -19,21 +19,7 @@ _NUMBERS = (jax.Array, np.ndarray, np.generic, int, float)
 
 
 def misfit(cls: type, field: str, value: object) -> str:
-    """What the field of a record must hold, where the value is something else.
-
-    Arguments:
-        cls: the class of the record.
-        field: the name of the field.
-        value: what a file holds for it.
-
-    Returns:
-        The types that are allowed, in words, or an empty string where the value fits or nothing is known.
-
-    Example:
-        >>> import credo
-        >>> misfit(credo.Categorical, "classes", "three"), misfit(credo.Categorical, "classes", 3)
-        ('int', '')
-    """
+    """The types that a field of a record allows, in words; empty where the value fits or nothing is known."""
     hint = _hints(cls).get(field, Any)
     return "" if _fits(value, hint) else _spell(hint)
 

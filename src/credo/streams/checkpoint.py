@@ -40,13 +40,7 @@ B = TypeVar("B")
 
 
 class Saved(NamedTuple):
-    """The contents of a file: a learner, its belief, and the data saved beside them.
-
-    Attributes:
-        learner, belief: the learner and belief that were saved.
-        meta: the JSON data beside them.
-        arrays: the arrays beside them, by their names.
-    """
+    """The contents of a file: a learner, its belief, and the JSON data and named arrays beside them."""
 
     learner: Learner[Any]
     belief: Any
@@ -149,12 +143,7 @@ def load(path: str | os.PathLike[str], learner: Learner[Any] | None = None) -> t
 
 
 def read(path: str | os.PathLike[str], learner: Learner[Any] | None = None) -> Saved:
-    """Read everything in a file written by `save`. The arguments are those of `load`.
-
-    Raises:
-        DataError: there is no such file.
-        FormatError: the file was not written by `save`, is damaged, or has a newer format or another model.
-    """
+    """Read everything in a file written by `save`. The arguments are those of `load`."""
     header, tensors = _open(Path(path))
     form = header.get("format", 0)
     if isinstance(form, int) and form > FORMAT:

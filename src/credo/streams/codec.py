@@ -37,21 +37,7 @@ _LATER = ("credo.adapt", "credo.bandits", "credo.ekf", "credo.flows", "credo.par
 
 
 def encode(value: object, path: str, tensors: Tensors, functions: Functions | None = None) -> Json:
-    """JSON for any structure of records and containers.
-
-    Arguments:
-        value: the structure.
-        path: its name, from which the paths of what it holds are made.
-        tensors: a dict that receives the arrays, by their path.
-        functions: a dict that receives the user's functions, by their path.
-
-    Returns:
-        The structure as JSON.
-
-    Raises:
-        CredoError: something in it can be neither stored nor taken from a learner; the message gives its
-            path.
-    """
+    """JSON for a structure of records and containers; `tensors` and `functions` collect theirs by path."""
 
     def inner(child: object, name: object) -> Json:
         return encode(child, f"{path}/{name}", tensors, functions)
@@ -113,25 +99,14 @@ def _encode_treedef(treedef: Any, path: str, functions: Functions | None) -> Jso
 
 
 class Decoder:
-    """The inverse of `encode`.
-
-    Arguments:
-        tensors: the arrays, by their path.
-        functions: a user's functions, by their path.
-        file: the name of the file, for the sentences of errors.
-    """
+    """The inverse of `encode`; `file` is named in the sentences of errors."""
 
     def __init__(self, tensors: Tensors, functions: Functions, file: str) -> None:
         self.tensors, self.functions, self.file = tensors, functions, file
         self.used: set[str] = set()
 
     def __call__(self, code: Json, path: str) -> Any:
-        """The structure that stands at a path.
-
-        Raises:
-            FormatError: it names a record, a field, an array or a function that is not known, or a value has
-                another type than its field.
-        """
+        """The structure that stands at a path; its names must be known, and values must fit their fields."""
         if not isinstance(code, dict):
             if isinstance(code, list):
                 self._refuse(path, "a bare list")
@@ -163,11 +138,7 @@ class Decoder:
         return self._record(body, code.get("fields"), path)
 
     def require_all_used(self) -> None:
-        """Refuse arrays that no field names.
-
-        Raises:
-            FormatError: there is such an array.
-        """
+        """Refuse arrays that no field names."""
         spare = sorted(name for name in set(self.tensors) - self.used if not name.startswith("extra/"))
         if spare:
             raise FormatError(f"{self.file} holds an array {_spell(spare[0])} that no field names.")

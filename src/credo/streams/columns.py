@@ -20,9 +20,6 @@ class Columns(Generic[T]):
     A kernel of its own writes each array of a trace. As soon as more than eight kernels could run at once,
     XLA wakes another thread, and that costs more than a step of a small learner.
 
-    Arguments:
-        report: the report of a row, a tree of arrays.
-
     Example:
         >>> report = {"mean": jnp.ones(()), "sd": jnp.zeros(()), "ok": jnp.asarray(True)}
         >>> columns = Columns(report)

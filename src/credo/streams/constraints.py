@@ -101,17 +101,7 @@ CONSTRAINTS: dict[str, dict[str, Constraint]] = {
 
 
 def require_possible(value: object, path: str, weights: np.ndarray | None = None) -> None:
-    """Refuse numbers that no belief holds: not finite, or outside the range of their field.
-
-    Arguments:
-        value: a belief, or a part of one.
-        path: its name.
-        weights: the probabilities of the leading entries of its arrays, where it is part of a mixture. What
-            has probability 0 may hold any number.
-
-    Raises:
-        FormatError: there is such a number; the message names its field.
-    """
+    """Refuse numbers that no belief holds, except in parts of a mixture whose weight is 0."""
     if isinstance(value, dict):
         for name, child in value.items():
             require_possible(child, f"{path}.{name}", weights)

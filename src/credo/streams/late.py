@@ -27,11 +27,7 @@ R = TypeVar("R")
 
 
 def as_delays(delay: ArrayLike, length: int) -> np.ndarray | None:
-    """One delay a row (N,), or None where no label is late.
-
-    Raises:
-        CredoError: the delay is neither a whole number, at least 0, nor one such number a row.
-    """
+    """One delay a row (N,), a whole number of at least 0, or None where no label is late."""
     values = np.asarray(delay)
     if (
         values.dtype.kind not in "iu"
@@ -57,11 +53,7 @@ def evaluate_late(
     compare: tuple[ForecastName, ...],
     decision: Decision | None = None,
 ) -> tuple[B, Scores, np.ndarray]:
-    """Turn the stream into events, ask(i) at time i and tell(i) at time i + delay, and scan over them.
-
-    Returns:
-        The last belief, the scores, and which rows were taken in (N,).
-    """
+    """Scan over events ask(i) at time i, tell(i) at i + delay: belief, scores, which rows were taken in."""
     length = len(delays)
     when = np.concatenate([np.arange(length), np.arange(length) + delays])
     kind = np.repeat([0, 1], length)

@@ -13,17 +13,7 @@ __all__ = ["require_same"]
 
 
 def require_same(saved: Json, other: Json, path: str, file: str, static: bool = False) -> None:
-    """Refuse a learner whose structure differs from the saved one's.
-
-    Arguments:
-        saved, other: the structures of both, as `encode` gives them.
-        path: the place of the structures, for the message.
-        file: the name of the file.
-        static: whether numbers here are part of the structure.
-
-    Raises:
-        FormatError: the structures differ; the message names the innermost place.
-    """
+    """Refuse a learner whose structure differs from the saved one's, and name the innermost place."""
     if _outline(saved, static) == _outline(other, static):
         return
     if not isinstance(saved, dict) or not isinstance(other, dict):
@@ -43,10 +33,7 @@ def _refuse(saved: Json, other: Json, path: str, file: str) -> NoReturn:
 
 
 def _outline(code: Json, static: bool = False) -> Json:
-    """The structure alone, in which numbers that are leaves of the tree count as equal.
-
-    Numbers that are `static` do not.
-    """
+    """The structure alone, in which numbers that are leaves of the tree, not `static`, count as equal."""
     if isinstance(code, list):
         return [_outline(child, static) for child in code]
     if not isinstance(code, dict):

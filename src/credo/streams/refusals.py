@@ -47,19 +47,7 @@ def _labels(ys: PyTree, length: int) -> np.ndarray:
 def count_refusals(
     xs: PyTree, ys: PyTree, weights: ArrayLike | None, ok: np.ndarray, scores: Scores
 ) -> dict[Reason, int]:
-    """How many rows were refused, by reason. A row without a target is missing, and not refused.
-
-    Arguments:
-        xs, ys, weights: the stream, with a leading axis N.
-        ok: which rows were taken in (N,).
-        scores: the scores of the stream.
-
-    Example:
-        >>> one, ok = np.ones(3), np.array([True, False, False])
-        >>> scores = Scores(one, one, one, one, None, None, {}, one, ok)
-        >>> count_refusals(np.array([1.0, np.inf, 1.0]), np.array([1.0, 1.0, np.nan]), None, ok, scores)
-        {'inputs': 1}
-    """
+    """How many rows were refused, by reason. A row without a target is missing, and not refused."""
     length = len(ok)
     missing = _rows(ys, length, np.isnan)
     reasons: dict[Reason, np.ndarray] = {
@@ -84,16 +72,7 @@ def count_refusals(
 
 
 def sentence(refused: Mapping[Reason, int], length: int) -> str:
-    """How many of the rows were refused, and why.
-
-    Arguments:
-        refused: how many rows were refused, by reason.
-        length: how many rows there were.
-
-    Example:
-        >>> sentence({"inputs": 2}, 100)
-        '2 of 100 rows were refused and not learned from: 2 with inputs that are not finite.'
-    """
+    """How many of the rows were refused, and why."""
     total = sum(refused.values())
     why = "; ".join(f"{count:,} with {_WORDS[reason]}" for reason, count in refused.items())
     was = "row was" if length == 1 else "rows were"

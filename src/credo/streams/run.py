@@ -31,11 +31,7 @@ At: TypeAlias = Callable[[Learner[B], PyTree], Learner[B]]
 
 
 def require_settings(at: object, settings: PyTree) -> None:
-    """Refuse settings without a function that uses them, and the reverse.
-
-    Raises:
-        CredoError: `at` is not a function, or one of the two is missing.
-    """
+    """Refuse settings without a function that uses them, and the reverse."""
     if at is not None and not callable(at):
         raise CredoError(f"at must be a function of (learner, settings of a step); got {at!r}.", field="at")
     if (at is None) != (settings is None):
@@ -46,11 +42,7 @@ def require_settings(at: object, settings: PyTree) -> None:
 
 
 def at_step(learner: Learner[B], at: At[B] | None, setting: PyTree) -> Learner[B]:
-    """The learner of one step.
-
-    Raises:
-        CredoError: `at` returned something else, or a learner of another structure.
-    """
+    """The learner of one step, which must have the structure of the given one."""
     if at is None:
         return learner
     present = at(learner, setting)
@@ -59,11 +51,7 @@ def at_step(learner: Learner[B], at: At[B] | None, setting: PyTree) -> Learner[B
 
 
 def leading(**trees: PyTree) -> int:
-    """The common length of the leading axis of every array of the named trees, where None is skipped.
-
-    Raises:
-        CredoError: there is a scalar, or lengths differ; the message names the array.
-    """
+    """The common length of the leading axis of every array of the named trees, where None is skipped."""
     sizes: dict[str, int] = {}
     for name, tree in trees.items():
         require_numbers(name, tree)

@@ -46,19 +46,7 @@ class Clocked(Protocol):
 
 @record
 class Outcome:
-    """The forecast of one row with its observation. The fields are those of `Scores`.
-
-    Attributes:
-        mean, sd: the predictive mean and standard deviation; None for a classifier, and where there is none.
-        log_prob: log p(y | x, past), in nats.
-        pit: P(Y <= y | x, past); None for a classifier, and where there is no distribution function.
-        probs: the class probabilities (C,) of a classifier, or None.
-        others: log p(y | x, past) by the other forecast methods, by their names.
-        loss, action: what the decision cost, and the decision; None where none is taken.
-        quantiles: the predictive quantiles (L,); None for a classifier, and where no levels are asked for.
-        compared: the class probabilities (C,), or mean and standard deviation (2,), by the other forecast
-            methods, by their names.
-    """
+    """The forecast of one row with its observation; fields as in `Scores`, None where they do not apply."""
 
     mean: Array | None
     sd: Array | None
@@ -83,17 +71,7 @@ def forecast_outcome(
     decision: Decision | None = None,
     levels: ArrayLike | None = None,
 ) -> Outcome:
-    """Forecast one row and score the forecast.
-
-    Arguments:
-        learner, belief: the learner and its *predicted* belief.
-        x, y: one row of inputs and its observation, which may be NaN.
-        method: the forecast method; None for the learner's own.
-        compare: further methods whose log p(y), and probabilities or moments, are reported.
-        key: the key of Monte Carlo forecasts and decisions.
-        decision: the decision to take from the forecast, where there is one.
-        levels: the probabilities of the quantiles to give (L,), where y is a number.
-    """
+    """Forecast one row from the *predicted* belief and score the forecast; the observation may be NaN."""
 
     def salted(salt: int) -> Array | None:
         if key is None:

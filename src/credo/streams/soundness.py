@@ -30,17 +30,8 @@ def require_sound(learner: Learner[Any], belief: PyTree, file: str) -> None:
 
     Its records, sizes and dtypes must be those that `learner.init` gives, its numbers finite, and its
     variances, weights and counts possible ones. Beliefs that were computed together by `jax.vmap` are known
-    by the shape of their clock `t`.
-
-    Arguments:
-        learner: the learner.
-        belief: the belief.
-        file: the name of the file, for the message.
-
-    Raises:
-        FormatError: the belief does not fit; the message names the field.
-
-    Cost: one abstract evaluation of `init`, and P^3 / 3 for a covariance that is kept as a matrix.
+    by the shape of their clock `t`. Cost: one abstract evaluation of `init`, and P^3 / 3 for a covariance
+    that is kept as a matrix.
     """
     try:
         _require_whole(belief)

@@ -34,14 +34,7 @@ Parts: TypeAlias = tuple[Array, tuple[Array, ...]]
 
 @dataclass(frozen=True)
 class WordLayout:
-    """Where each leaf of a tree stands among the words.
-
-    Attributes:
-        treedef: the structure of the tree.
-        shapes, dtypes: those of its leaves.
-        places: the first word of each leaf, or -1 for an array that stays as it is.
-        size: the number of words.
-    """
+    """Where each leaf of a tree stands among the words; -1 is an array that stays as it is."""
 
     treedef: Any
     shapes: tuple[tuple[int, ...], ...]
@@ -142,12 +135,7 @@ def _from_words(words: Array, dtype: np.dtype) -> Array:
 
 
 class WordWriter:
-    """Writes the leaves of trees of one layout as words, in NumPy.
-
-    Attributes:
-        words: the words that are written next.
-        views: the place of each leaf among them; for a leaf of less than a word, an array beside them.
-    """
+    """Writes the leaves of trees of one layout as words, in NumPy; `views` are their places among them."""
 
     def __init__(self, layout: WordLayout) -> None:
         self.words = np.zeros(layout.size, np.uint32)
@@ -174,11 +162,7 @@ class WordWriter:
 
 
 class WordReader:
-    """Reads trees of one layout from words, in NumPy, with plain numbers in place of scalars.
-
-    Attributes:
-        places, size: those of the layout.
-    """
+    """Reads trees of one layout from words, in NumPy, with plain numbers in place of scalars."""
 
     def __init__(self, layout: WordLayout) -> None:
         self._treedef, self.places, self.size = layout.treedef, layout.places, layout.size
@@ -225,11 +209,7 @@ def _slow_kind(leaf: ArrayLike) -> object:
 
 
 def shape_of(leaf: ArrayLike) -> jax.ShapeDtypeStruct:
-    """The shape and JAX's dtype of a leaf of a row.
-
-    Raises:
-        CredoError: it holds no numbers.
-    """
+    """The shape and JAX's dtype of a leaf of a row."""
     array = np.asarray(leaf)
     if array.dtype.kind not in "biuf":
         raise CredoError(f"x and y must hold numbers; got dtype {array.dtype}.")

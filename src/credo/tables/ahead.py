@@ -16,18 +16,9 @@ T = TypeVar("T")
 def read_ahead(
     items: Iterable[T], prepare: Callable[[T], T] = lambda item: item, depth: int = 2
 ) -> Iterator[T]:
-    """The items in their order, of which a thread has a few ready.
+    """The items in their order, of which a thread has at most `depth` ready, after `prepare`.
 
     What reading raises is raised here, after the items before it. Waiting for an item can be interrupted.
-
-    Arguments:
-        items: what is read.
-        prepare: a function of each item, which the thread calls.
-        depth: the most items that are ready and not yet taken.
-
-    Example:
-        >>> list(read_ahead(range(4), lambda number: number * number))
-        [0, 1, 4, 9]
     """
     ready: queue.SimpleQueue[tuple[T | None, BaseException | None, bool]] = queue.SimpleQueue()
     room = threading.Semaphore(depth)

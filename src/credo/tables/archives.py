@@ -12,38 +12,19 @@ __all__ = ["is_archive", "member_name", "open_member"]
 
 
 def is_archive(path: str) -> bool:
-    """Whether a path is that of an existing file named .zip.
-
-    Example:
-        >>> is_archive("prices.csv")
-        False
-    """
+    """Whether a path is that of an existing file named .zip."""
     return path.lower().endswith(".zip") and os.path.isfile(path)
 
 
 def member_name(path: str) -> str:
-    """The name of the only file in a zip archive.
-
-    Raises:
-        DataError: the archive cannot be read, or does not hold exactly one file.
-    """
+    """The name of the only file in a zip archive."""
     stream, name = open_member(path)
     stream.close()
     return name
 
 
 def open_member(path: str) -> tuple[IO[bytes], str]:
-    """Open the only file in a zip archive. What macOS adds beside it, and folders, do not count.
-
-    Arguments:
-        path: the path of the archive.
-
-    Returns:
-        The bytes of the file, and its name.
-
-    Raises:
-        DataError: the archive cannot be read, or does not hold exactly one file.
-    """
+    """Open the only file in a zip archive, beside folders and what macOS adds: its bytes and its name."""
     try:
         archive = zipfile.ZipFile(path)
     except zipfile.BadZipFile:

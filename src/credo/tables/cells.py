@@ -54,12 +54,7 @@ _ORNAMENTS = str.maketrans("", "", ", $€£¥₹%")
 
 
 def is_missing(cell: object) -> bool:
-    """Whether a cell is None, not a number, pandas' NA or NaT, or text that spells a missing value.
-
-    Example:
-        >>> [is_missing(cell) for cell in (None, float("nan"), " n/a ", "-", 0, "0")]
-        [True, True, True, True, False, False]
-    """
+    """Whether a cell is None, not a number, pandas' NA or NaT, or text that spells a missing value."""
     if isinstance(cell, str):
         return cell in MISSING or cell.strip().lower() in MISSING
     if cell is None or type(cell).__name__ in ("NAType", "NaTType"):
@@ -73,12 +68,7 @@ def is_missing(cell: object) -> bool:
 
 
 def to_list(cells: Cells) -> list[object]:
-    """Cells as a list of Python objects, datetime64 as datetime (timedelta64 as seconds).
-
-    Example:
-        >>> to_list(np.array([1, 2]))
-        [1, 2]
-    """
+    """Cells as a list of Python objects, datetime64 as datetime (timedelta64 as seconds)."""
     if isinstance(cells, np.ndarray):
         if cells.dtype.kind == "M":
             return list(cells.astype("datetime64[us]").tolist())
@@ -89,15 +79,10 @@ def to_list(cells: Cells) -> list[object]:
 
 
 def to_numbers(cells: Cells) -> tuple[np.ndarray, np.ndarray]:
-    """Read cells as numbers: as Python's float reads them, and with a currency sign, a percent sign or commas
-    between thousands, which are left out.
+    """Cells as numbers (n,) in float64, and which of them hold something that is no number (n,).
 
-    Arguments:
-        cells: n raw cells.
-
-    Returns:
-        The numbers, (n,) float64, NaN where a cell is missing, infinite, larger than `LARGEST` or not a
-        number; and (n,) bool, True where a cell holds something that is not a number.
+    They are read as by Python's float, without a currency sign, a percent sign or commas between thousands. A
+    number is NaN where a cell is missing, infinite, larger than `LARGEST` or not a number.
 
     Example:
         >>> to_numbers(["$5.20", "-1,234.5", "45 %"])[0].tolist()
@@ -131,18 +116,7 @@ def to_numbers(cells: Cells) -> tuple[np.ndarray, np.ndarray]:
 
 
 def to_number_columns(columns: Sequence[Cells]) -> np.ndarray | None:
-    """The numbers of several columns at once, which costs much less than one after the other.
-
-    Arguments:
-        columns: K columns of n raw cells.
-
-    Returns:
-        The numbers (n, K) as `to_numbers` reads them; None where a cell is missing or is no number.
-
-    Example:
-        >>> to_number_columns([["1", "2"], [3.0, 4.5]]).tolist()
-        [[1.0, 3.0], [2.0, 4.5]]
-    """
+    """The numbers (n, K) of several columns at once, at much less cost; None where a cell is not a number."""
     if any(isinstance(cells, np.ndarray) and cells.dtype.kind not in "fiub" for cells in columns):
         return None
     for cells in columns:
@@ -205,12 +179,7 @@ def _decorated(text: str) -> float | None:
 
 
 def is_decorated(cell: object) -> bool:
-    """Whether a cell is a number with a currency sign, a percent sign or commas between thousands.
-
-    Example:
-        >>> [is_decorated(cell) for cell in ("$5.20", "1,000", "5.20", "1,5", 3)]
-        [True, True, False, False, False]
-    """
+    """Whether a cell is a number with a currency sign, a percent sign or commas between thousands."""
     if not isinstance(cell, str):
         return False
     try:
@@ -221,12 +190,7 @@ def is_decorated(cell: object) -> bool:
 
 
 def is_count(values: np.ndarray) -> np.ndarray:
-    """Which numbers are counts: whole, and at least 0.
-
-    Example:
-        >>> is_count(np.array([0.0, 3.0, 2.5, -1.0])).tolist()
-        [True, True, False, False]
-    """
+    """Which numbers are counts: whole, and at least 0."""
     counts: np.ndarray = (values >= 0) & (values == np.floor(values))
     return counts
 
@@ -237,12 +201,7 @@ def _bounded(values: np.ndarray) -> np.ndarray:
 
 
 def truth(cell: object) -> bool | None:
-    """Read a truth value (true/false, yes/no, t/f, y/n, 0/1), or None where the cell is something else.
-
-    Example:
-        >>> truth("Yes"), truth(False), truth("maybe")
-        (True, False, None)
-    """
+    """Read a truth value (true/false, yes/no, t/f, y/n, 0/1), or None where the cell is something else."""
     if isinstance(cell, (bool, np.bool_)):
         return bool(cell)
     if isinstance(cell, (int, float)) and cell in (0, 1):
@@ -251,12 +210,7 @@ def truth(cell: object) -> bool | None:
 
 
 def cell_text(cell: object) -> str:
-    """A cell as the name of a category: text stripped of blanks, 1.0 as 1, anything else as Python spells it.
-
-    Example:
-        >>> cell_text(" a "), cell_text(1.0), cell_text(True)
-        ('a', '1', 'True')
-    """
+    """A cell as the name of a category: text stripped, 1.0 as 1, anything else as Python spells it."""
     if isinstance(cell, str):
         return cell.strip()
     if isinstance(cell, bytes):
@@ -267,12 +221,7 @@ def cell_text(cell: object) -> str:
 
 
 def label_text(cell: object, whole: bool) -> str:
-    """A target cell as the name of a class. Where classes are whole numbers, "1", "1.0" and 1 are the same.
-
-    Example:
-        >>> label_text("1.0", True), label_text("1.0", False)
-        ('1', '1.0')
-    """
+    """A target cell as a class name. Where classes are whole numbers, "1", "1.0" and 1 are the same."""
     if whole:
         number = _number(cell)
         if number is not None and math.isfinite(number) and number.is_integer():

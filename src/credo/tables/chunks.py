@@ -94,14 +94,10 @@ class Chunk:
 
 
 class ChunkSize:
-    """How many rows to read next: few at first, and more where there have been many.
+    """How many rows to read next: `rows` at first, and up to `most` where there have been many.
 
     Whole columns are cheaper than cells, and small chunks show progress. What is computed from the rows must
     not depend on how they are cut; the cuts depend on nothing but the number of rows.
-
-    Arguments:
-        rows: the rows of the first chunks.
-        most: the most rows of a chunk, which may change until chunks have grown so long; None for `rows`.
 
     Example:
         >>> size = ChunkSize(100, 1000)
@@ -125,19 +121,7 @@ class ChunkSize:
 
 
 class DriftWatch:
-    """Distinguish a few bad rows from a table whose columns have changed permanently.
-
-    Reading stops where more than half of the last 50 rows are bad, once 20 rows were read. The size of the
-    chunks does not matter.
-
-    Example:
-        >>> watch = DriftWatch("d.csv", "do not fit")
-        >>> watch.good(100)
-        >>> for line in range(102, 140):
-        ...     watch.bad(line)
-        Traceback (most recent call last):
-        credo.core.errors.DataError: d.csv changes at line 102: 26 of the 50 rows up to line 127 do not fit.
-    """
+    """Tell a few bad rows from a table that has changed for good: over half of 20 to 50 recent rows bad."""
 
     WINDOW = 50
     LEAST = 20
@@ -152,11 +136,7 @@ class DriftWatch:
         self._recent = (self._recent + [0] * min(rows, self.WINDOW))[-self.WINDOW :]
 
     def bad(self, line: int) -> None:
-        """Note a bad row.
-
-        Raises:
-            DataError: more than half of the recent rows are bad.
-        """
+        """Note a bad row; refuse where more than half of the recent ones are."""
         self._recent = [*self._recent, line][-self.WINDOW :]
         wrong = [at for at in self._recent if at]
         if len(self._recent) >= self.LEAST and 2 * len(wrong) > len(self._recent):

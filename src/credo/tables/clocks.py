@@ -17,18 +17,10 @@ _SPAN = 60.0
 
 
 def read_times(column: ColumnSpec, cells: Cells, x: np.ndarray, at: int) -> tuple[np.ndarray, np.ndarray]:
-    """Read the cells of a datetime column, and fill the features of its cycles.
+    """The seconds since a datetime column's origin (n,), NaN where missing, and which cells are no times.
 
+    It fills the features `x` (n, D) of the cycles, behind the place `at`, which is that of the time itself.
     A cycle with the phase u in turns is two features, sin(2 pi u) and cos(2 pi u).
-
-    Arguments:
-        column: the column.
-        cells: its n raw cells.
-        x: the features (n, D), which are changed.
-        at: the place of the column's first feature, which is left to the standardised time.
-
-    Returns:
-        The seconds since the column's origin (n,), NaN where missing; and which cells are no times (n,).
     """
     seconds, clock, wrong = to_times(cells)
     days = clock / _DAY
@@ -48,17 +40,10 @@ def _turns(days: np.ndarray, cycle: Cycle) -> np.ndarray:
 
 
 def find_cycles(clock: np.ndarray) -> tuple[Cycle, ...]:
-    """The cycles of a column that some times of it show.
+    """The cycles that times by the clock (n,), in seconds since 1970, show; NaN where missing.
 
     The hour is left out where all times are at the same time of the day, as dates are, and the weekday where
     all are on the same day of the week. The day of the year is a cycle where the times span 60 days.
-
-    Arguments:
-        clock: times by the clock, in seconds since 1970 (n,); NaN where missing.
-
-    Example:
-        >>> find_cycles(86400.0 * np.arange(100)), find_cycles(3600.0 * np.arange(48))
-        (('weekday', 'yearday'), ('hour', 'weekday'))
     """
     days = clock[~np.isnan(clock)] / _DAY
     cycles: list[Cycle] = []

@@ -25,45 +25,17 @@ _SIGN = 1 << 31
 
 
 def slot_of(text: str, slots: int) -> int:
-    """The slot of a category.
-
-    Arguments:
-        text: the category.
-        slots: S, how many slots there are.
-
-    Example:
-        >>> slot_of("Oslo", 16), slot_of("Bergen", 16)
-        (12, 6)
-    """
+    """The slot of a category among a number of slots."""
     return zlib.crc32(text.encode("utf-8", "surrogatepass")) % slots
 
 
 def find_words(text: str) -> list[str]:
-    """The words of a text, in small letters.
-
-    Example:
-        >>> find_words("It's 5 o'clock!")
-        ['it', 's', '5', 'o', 'clock']
-    """
+    """The words of a text, in small letters."""
     return _WORD.findall(text.lower())
 
 
 def hash_words(column: ColumnSpec, cells: Cells, x: np.ndarray, at: int) -> np.ndarray:
-    """Fill the features of a text column, and find its missing cells (n,).
-
-    Arguments:
-        column: the column.
-        cells: its n raw cells.
-        x: the features (n, D), which are changed.
-        at: the place of the column's first feature.
-
-    Example:
-        >>> x = np.zeros((2, 4), np.float32)
-        >>> hash_words(ColumnSpec("title", "text", slots=4), ["a b a", None], x, 0).tolist()
-        [False, True]
-        >>> x[0].round(2).tolist() == [0.0, np.float32(0.58), 0.0, np.float32(-1.15)]
-        True
-    """
+    """Fill the features of a text column in `x` (n, D) from `at` on, and find its missing cells (n,)."""
     cells = to_list(cells)
     lost = np.array([is_missing(cell) for cell in cells], bool)
     bags = [[] if gone else find_words(cell_text(cell)) for cell, gone in zip(cells, lost, strict=True)]

@@ -39,15 +39,10 @@ def infer_column(
     notes: list[str],
     still: list[tuple[str, float]],
 ) -> ColumnSpec | Dropped:
-    """The meaning of a column, or why it is left out.
+    """The meaning of a column by its first cells, or why it is left out.
 
-    Arguments:
-        name: its name.
-        cells: its first cells.
-        forced: whether it holds categories whatever its cells are.
-        max_categories: see `credo.tables.infer_schema`.
-        notes: sentences about columns, to which those about this one are added.
-        still: columns that are constant so far with their value, to which this one is added if it is one.
+    Where `forced`, it holds categories. Sentences about it are added to `notes`, and to `still` its value if
+    it has been constant so far.
     """
     present = [cell for cell in cells if not is_missing(cell)]
     missing = len(present) < len(cells)

@@ -17,18 +17,7 @@ _LONGEST = csv.field_size_limit()
 
 
 class LineColumns(Mapping[str, Cells]):
-    """The columns of some lines, which are split into cells only where cells are asked for.
-
-    Arguments:
-        lines: the lines, for which `is_plain` holds.
-        names: the names of the columns.
-        delimiter: the character between two cells.
-
-    Example:
-        >>> columns = LineColumns(["1,x\\n", "2,y\\n"], ["a", "b"], ",")
-        >>> columns["b"], columns.numbers(["a"]).tolist(), columns.numbers(["a", "b"])
-        (('x', 'y'), [[1.0], [2.0]], None)
-    """
+    """The columns of some plain lines, which are split into cells only where cells are asked for."""
 
     def __init__(self, lines: Sequence[str], names: Sequence[str], delimiter: str) -> None:
         self.lines, self.names, self.delimiter = lines, list(names), delimiter
@@ -68,14 +57,7 @@ class LineColumns(Mapping[str, Cells]):
         return repr(dict(self))
 
     def numbers(self, names: Sequence[str]) -> np.ndarray | None:
-        """Columns as numbers, as Python's float reads them.
-
-        Arguments:
-            names: K names of columns; others are left out.
-
-        Returns:
-            (n, K) float64, or None where a cell is no number, or there is none.
-        """
+        """The columns of these names that exist, as numbers (n, K); None where a cell is no number."""
         wanted = tuple(names)
         if self._numbers is None or self._numbers[0] != wanted:
             self._numbers = wanted, self._read(wanted)
@@ -93,20 +75,7 @@ class LineColumns(Mapping[str, Cells]):
 
 
 def is_plain(lines: Sequence[str], header: Sequence[str], delimiter: str) -> bool:
-    """Whether each line is one row of as many cells as the header, and none is the header again.
-
-    Arguments:
-        lines: the lines.
-        header: the names of the columns as they were read.
-        delimiter: the character between two cells.
-
-    Returns:
-        False also where that takes a closer look.
-
-    Example:
-        >>> is_plain(["1,x\\n", "2,y\\n"], ["a", "b"], ","), is_plain(["1,x\\n", '2,"y"\\n'], ["a", "b"], ",")
-        (True, False)
-    """
+    """Whether, at a glance, each line is one row of as many cells as the header, and none is that again."""
     if len(header) < 2 or delimiter not in _DELIMITERS:
         return False
     text = "".join(lines)

@@ -31,27 +31,14 @@ class Pipe(io.RawIOBase):
     """The bytes of a pipe, handed on in whole lines.
 
     At first it is patient, so that enough rows for a schema come together: a chunk ends only where at least
-    `least` rows have come and `patience` is over. Then it is prompt: a chunk ends where no line is waiting.
-
-    Arguments:
-        file: the number of the open file.
-        name: its name in messages.
-        patience: how long to gather the first lines, in seconds.
-        least: the number of lines below which gathering goes on.
+    `least` rows have come and `patience` (seconds) is over. Then it is prompt: a chunk ends where no line is
+    waiting.
 
     Attributes:
         on_wait: a function that is called about twice a second while nothing comes.
         taken, given: how many lines were taken by the reader, and handed to it.
         patient: whether first lines are being gathered.
         slow: whether the gathering of first lines was cut short.
-
-    Example:
-        >>> read, write = os.pipe()
-        >>> _ = os.write(write, b"a,b\\n1,2\\n3")
-        >>> os.close(write)
-        >>> pipe = Pipe(read, "a pipe")
-        >>> pipe.read1(100), pipe.read1(100), pipe.read1(100)
-        (b'a,b\\n1,2\\n', b'3', b'')
     """
 
     def __init__(self, file: int, name: str, *, patience: float = 5.0, least: int = 20) -> None:
@@ -156,18 +143,7 @@ class Pipe(io.RawIOBase):
 
 
 class LiveText(io.TextIOWrapper):
-    """The text of a pipe, whose lines are counted.
-
-    Example:
-        >>> read, write = os.pipe()
-        >>> _ = os.write(write, b"a\\n1\\n")
-        >>> os.close(write)
-        >>> pipe = Pipe(read, "a pipe")
-        >>> text = LiveText(io.BufferedReader(pipe))
-        >>> text.pipe = pipe
-        >>> list(text), pipe.taken
-        (['a\\n', '1\\n'], 2)
-    """
+    """The text of a pipe, whose lines are counted."""
 
     pipe: Pipe
 
@@ -179,16 +155,7 @@ class LiveText(io.TextIOWrapper):
 
 
 def until_idle(items: Iterable[T], text: io.TextIOWrapper) -> Iterator[T]:
-    """The items, up to the first one after which a pipe has no further line to give.
-
-    Arguments:
-        items: what is read from the text.
-        text: the text; all items come unless it is that of a pipe.
-
-    Example:
-        >>> list(until_idle(["a", "b"], io.TextIOWrapper(io.BytesIO())))
-        ['a', 'b']
-    """
+    """The items read from a text, up to the first one after which a pipe has no further line to give."""
     return _until_idle(items, text.pipe) if isinstance(text, LiveText) else iter(items)
 
 
@@ -200,20 +167,12 @@ def _until_idle(items: Iterable[T], pipe: Pipe) -> Iterator[T]:
 
 
 def is_prompt(text: io.TextIOWrapper) -> bool:
-    """Whether the text is that of a pipe whose rows come as they are.
-
-    >>> is_prompt(io.TextIOWrapper(io.BytesIO()))
-    False
-    """
+    """Whether the text is that of a pipe whose rows come as they are."""
     return isinstance(text, LiveText) and not text.pipe.patient
 
 
 def open_pipe(path: str) -> Pipe | None:
-    """The pipe, where a path ("-" for standard input) is one, and not a file that can be read twice.
-
-    Example:
-        >>> open_pipe("prices.csv")
-    """
+    """The pipe, where a path ("-" for standard input) is one, and not a file that can be read twice."""
     try:
         if path == "-":
             file = sys.stdin.fileno()

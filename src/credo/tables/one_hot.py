@@ -12,16 +12,7 @@ __all__ = ["one_hot"]
 
 
 def one_hot(column: ColumnSpec, cells: Cells, x: np.ndarray, at: int) -> tuple[np.ndarray, np.ndarray]:
-    """Fill a boolean or categorical column's features, and find its missing and unknown cells, (n,) each.
-
-    Where the column has slots for hashed cells, none is unknown.
-
-    Arguments:
-        column: the column.
-        cells: its n raw cells.
-        x: the features (n, D), which are changed.
-        at: the place of the column's first feature.
-    """
+    """Fill a boolean or categorical column's features in `x`; which cells are missing, and unknown (n,)."""
     cells = to_list(cells)
     if column.kind == "boolean":
         signs = {True: 1, False: -1, None: 0}

@@ -61,17 +61,7 @@ _MAGIC = (
 
 
 class ByteStream(io.RawIOBase):
-    """The bytes of one source. Every failure to read them is a `DataError` that names the source.
-
-    Arguments:
-        stream: what to read from (binary or text).
-        name: its name in messages.
-        text: whether NUL bytes are refused.
-
-    Example:
-        >>> ByteStream(io.BytesIO(b"a,b"), "data.csv").read()
-        b'a,b'
-    """
+    """The bytes of one source; each failure to read them, or NUL in a text, is a `DataError` naming it."""
 
     def __init__(self, stream: Any, name: str, *, text: bool = False) -> None:
         self.stream = stream
@@ -154,22 +144,7 @@ class ByteStream(io.RawIOBase):
 
 
 def format_of_name(path: str, wanted: Format | None) -> tuple[Format | None, bool]:
-    """Find the format of a file by its suffix.
-
-    Arguments:
-        path: the file's path, or the name of the file in a zip archive.
-        wanted: a format that goes before the suffix, or None.
-
-    Returns:
-        The format, or None where the content must decide, and whether the suffix promises gzip.
-
-    Raises:
-        DataError: the suffix is not known and no format was asked for.
-
-    Example:
-        >>> format_of_name("prices.csv.gz", None)
-        ('csv', True)
-    """
+    """The format that is wanted, or that of the suffix (None: the content decides); and if it is gzip."""
     suffix, gz = Path(path).suffix.lower(), False
     if suffix == ".gz":
         gz, suffix = True, Path(Path(path).stem).suffix.lower()
@@ -188,21 +163,7 @@ def format_of_name(path: str, wanted: Format | None) -> tuple[Format | None, boo
 
 
 def open_bytes(source: Source) -> ByteStream:
-    """Open a path, "-" (standard input) or a stream that is open already.
-
-    Arguments:
-        source: a path, "-", or a readable binary or text stream.
-
-    Returns:
-        The bytes, with gzip data already unpacked.
-
-    Raises:
-        DataError: there is no such file, or it is a directory, cannot be read, or is empty.
-
-    Example:
-        >>> open_bytes(io.BytesIO(b"a,b")).head()
-        b'a,b'
-    """
+    """Open a path, "-" (standard input) or a stream that is open already, and unpack gzip."""
     if isinstance(source, str) and source == "-":
         raw = ByteStream(getattr(sys.stdin, "buffer", sys.stdin), "standard input")
     elif isinstance(source, (str, os.PathLike)):
@@ -256,23 +217,7 @@ def _open_path(path: str) -> io.FileIO:
 
 
 def sniff(head: bytes, name: str, promised: Format | None) -> Format:
-    """Find out what a source holds, and compare that with the format its name or the caller promised.
-
-    Arguments:
-        head: the first bytes.
-        name: the name of the source in messages.
-        promised: a format, or None where nothing was promised.
-
-    Returns:
-        One of "csv", "tsv", "jsonl" and "parquet".
-
-    Raises:
-        DataError: the source holds something else.
-
-    Example:
-        >>> sniff(b'{"a": 1}', "standard input", None)
-        'jsonl'
-    """
+    """What the first bytes of a source hold, where that agrees with the format that was promised."""
     claim = f"{name} should be {promised}" if promised else f"{name} should be csv, tsv or jsonl"
     if head[:4] == b"PAR1":
         if promised not in (None, "parquet"):

@@ -20,15 +20,7 @@ __all__ = ["csv_chunks", "guess_delimiter", "jsonl_chunks", "unique_names"]
 
 
 def unique_names(cells: Sequence[object], name: str) -> list[str]:
-    """Make column names of header cells: stripped, an empty one called column_K, the same name twice refused.
-
-    Raises:
-        DataError: two columns have the same name.
-
-    Example:
-        >>> unique_names(["a ", ""], "data.csv")
-        ['a', 'column_2']
-    """
+    """Make column names of header cells: stripped, an empty one called column_K, the same twice refused."""
     names = [str(cell).strip() or f"column_{place}" for place, cell in enumerate(cells, 1)]
     for place, column in enumerate(names, 1):
         first = names.index(column) + 1
@@ -41,12 +33,7 @@ def unique_names(cells: Sequence[object], name: str) -> list[str]:
 
 
 def guess_delimiter(line: str) -> str:
-    """The delimiter that occurs most often in a header outside quotation marks: comma, semicolon, tab or bar.
-
-    Example:
-        >>> guess_delimiter('a;"b,c,d";e')
-        ';'
-    """
+    """The delimiter most frequent in a header outside quotation marks: comma, semicolon, tab or bar."""
     bare = "".join(line.split('"')[::2])
     return max(",;\t|", key=bare.count)
 
@@ -56,19 +43,8 @@ def csv_chunks(
 ) -> Iterator[Chunk]:
     """Read CSV text in chunks; the first line names the columns, and blank lines are skipped.
 
-    Arguments:
-        text: the text, opened with newline="".
-        name: its name in messages.
-        delimiter: one character, or None to guess it from the header.
-        size: how many rows each chunk has.
-        strict: whether a bad row raises instead of being reported.
-
-    Returns:
-        An iterator over chunks.
-
-    Raises:
-        DataError: there is no usable header, the header is repeated, the columns change permanently, or the
-            text is broken.
+    A delimiter of None is guessed from the header. Where `strict`, a bad row raises instead of being
+    reported.
     """
     lines = iter(text)
     before, first = 0, ""
@@ -192,20 +168,7 @@ def _is_number(cell: str) -> bool:
 
 
 def jsonl_chunks(text: io.TextIOWrapper, name: str, size: ChunkSize, strict: bool) -> Iterator[Chunk]:
-    """Read JSON lines in chunks; the keys of the first chunk are the columns, and an absent one is missing.
-
-    Arguments:
-        text: the text.
-        name: its name in messages.
-        size: how many rows each chunk has.
-        strict: whether a bad row raises instead of being reported.
-
-    Returns:
-        An iterator over chunks; keys that come later are counted in `Chunk.ignored`.
-
-    Raises:
-        DataError: the first line is not a JSON object, the last one is cut off, or most recent lines are bad.
-    """
+    """Read JSON lines in chunks; the keys of the first chunk are the columns, later ones are ignored."""
     watch = DriftWatch(name, "are not JSON objects with the keys met so far")
     numbered = _numbered(text, name)
     names: dict[str, None] = {}

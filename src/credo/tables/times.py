@@ -20,14 +20,10 @@ _LENGTHS = (10, 16, 19, 23, 26)
 
 
 def to_times(cells: Cells) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Read cells as ISO 8601 dates or timestamps.
+    """Read cells as ISO 8601 dates or timestamps, where a time without a zone is UTC.
 
-    Arguments:
-        cells: n raw cells: text, datetime, date or datetime64. A time without a zone is read as UTC.
-
-    Returns:
-        (n,) float64 seconds since 1970 in UTC, (n,) float64 seconds since 1970 by the clock as written (both
-        NaN where missing or unreadable), and (n,) bool, True where a cell holds something that is not a time.
+    Results (n,): the seconds since 1970 in UTC, and those by the clock as written (both NaN where missing or
+    unreadable), in float64; and which cells hold something that is not a time.
 
     Example:
         >>> to_times(["1970-01-02", "", "1970-01-01T01:00:00+01:00", "soon"])[:2]
@@ -70,10 +66,9 @@ def _moment(cell: object) -> dt.datetime | None:
 
 
 def _usual(cells: Sequence[object]) -> tuple[np.ndarray, np.ndarray] | None:
-    """The times of cells that are all missing or spelled alike, such as 2024-05-01T12:30:00+02:00.
+    """The times (n,), in UTC and as written, of cells all missing or like 2024-05-01T12:30:00+02:00.
 
-    Returns:
-        The seconds in UTC and by the clock as written (n,); None where cells must be read one by one.
+    None where the cells must be read one by one.
     """
     try:
         present = [place for place, cell in enumerate(cells) if cell not in MISSING]

@@ -43,24 +43,11 @@ def thin(
     capacity: int,
     key: Key | None,
 ) -> tuple[Array, T, Array]:
-    """Keep at most `capacity` of M hypotheses.
+    """Keep at most `capacity` of M hypotheses: log weights of sum one, the beliefs, the probability dropped.
 
-    Arguments:
-        overflow: "drop" keeps the heaviest; "resample" draws among the light ones so that every weight is
-            right on average (Fearnhead & Liu 2007); "merge" folds the lightest into the one of the nearest
-            run length, by moments (for only one hypothesis too many).
-        log_weights: the log weights (M,), which sum to one.
-        beliefs: the beliefs, with a leading axis M.
-        run_length: the run lengths (M,).
-        urgent: which hypotheses must be kept as long as there is room (M,).
-        capacity: how many hypotheses to keep.
-        key: the key for "resample".
-
-    Returns:
-        Log weights (M,) of sum one, -inf where dropped; the beliefs; the probability that was dropped.
-
-    Raises:
-        CredoError: "resample" lacks a key, or "merge" would have to fold more than one.
+    "drop" keeps the heaviest; "resample" draws among the light ones so that every weight is right on average
+    (Fearnhead & Liu 2007); "merge" folds the lightest into the one of the nearest run length, by moments,
+    where only one is too many. Those that are `urgent` (M,) are kept as long as there is room.
     """
     crowd = _Crowd(log_weights, run_length, urgent, capacity)
     if overflow == "merge":

@@ -44,11 +44,7 @@ class _Verdict(NamedTuple):
 
 @record
 class Changepoints(Wrapper[Hypotheses[B], B], Generic[B]):
-    """What run lengths and sets of changepoints share. Use `RunLength` or `ChangeTimes`.
-
-    Raises:
-        CredoError: a number is out of range, or `overflow` or `conditional_prior` is not allowed.
-    """
+    """What run lengths and sets of changepoints share. Use `RunLength` or `ChangeTimes`."""
 
     hazard: HazardLike = 0.01
     capacity: int = static_field(default=10)

@@ -31,24 +31,11 @@ class Successors(ABC):
     def groups(self, belief: Hypotheses[B], births: int, alive: Array, ending: Array) -> Array:
         """The log weights that the parents bring into each successor (births, M); -inf for no parent.
 
-        Arguments:
-            belief: the hypotheses before the step (M,).
-            births: how many segments may begin.
-            alive: their log weights (M,), -inf where the slot is free.
-            ending: the log weights of hypotheses that end now (M,).
+        `alive` are those of the hypotheses (M,), -inf where a slot is free; `ending`, of those that end now.
         """
 
     def parents(self, belief: Hypotheses[B], groups: Array, likeliest: Array) -> B:
-        """The belief before the change, of each successor: the mixture of its parents, by moments.
-
-        Arguments:
-            belief: the hypotheses before the step.
-            groups: what `groups` gave (births, M).
-            likeliest: the parent with the likeliest past, of each successor (births,).
-
-        Returns:
-            A belief with a leading axis of births.
-        """
+        """The belief before the change, of each successor: the mixture of its parents, by moments."""
         return jax.vmap(lambda weights: collapse(weights, belief.beliefs))(groups)
 
 

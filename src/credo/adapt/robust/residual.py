@@ -25,11 +25,8 @@ __all__ = ["Residual", "WhiteNormal", "log_peak", "white_log_prob"]
 class Residual:
     """What a belief leaves unexplained of an observation, in units of the noise.
 
-    Attributes:
-        error: y - yhat (C,), in the units of y.
-        gap: g = A' (y - yhat) (C,), with A A' = inv(R).
-        spread: V = A' H P H' A (C, C): the belief's own uncertainty.
-        root: A (C, C).
+    `error` is y - yhat (C,) in the units of y, `gap` is g = A' (y - yhat) (C,) with A A' = inv(R), and
+    `spread` is V = A' H P H' A (C, C): the belief's own uncertainty. `root` is A.
     """
 
     error: Array
@@ -53,10 +50,7 @@ class Residual:
         return self.distance + jnp.trace(self.spread)
 
     def predicted(self, level: ArrayLike = 1.0) -> Array:
-        """The share of the squared residual that noise of covariance level R explains.
-
-        It is level g' inv(V + level I) g.
-        """
+        """The share level g' inv(V + level I) g of the squared residual, explained by noise level R."""
         total = self.spread + level * jnp.eye(self.size, dtype=self.gap.dtype)
         share: Array = (self.gap @ solve(total, self.gap)) * level
         return share

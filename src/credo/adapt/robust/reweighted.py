@@ -33,12 +33,10 @@ __all__ = ["RobustLearner", "Trust"]
 
 @record
 class Trust:
-    """How much of the noise precision an observation keeps.
+    """How much of the noise precision an observation keeps: with a weight w >= 0 the noise is R / w.
 
-    Attributes:
-        weight: w, at least 0: the effective noise is R / w.
-        root: B (C, C) where a method chooses a whole precision B B' in units of the noise; `weight` is then
-            tr(B B') / C, for the report.
+    `root` is B (C, C) where a method chooses a whole precision B B' in units of the noise; `weight` is then
+    tr(B B') / C, for the report.
     """
 
     weight: Array
@@ -46,15 +44,10 @@ class Trust:
 
 
 class RobustLearner(Wrapper[B, B], Generic[B]):
-    """The base of the robust learners: the loop around `learner`.
+    """The base of the robust learners: a loop of `iterations` updates of `learner`, and as many Jacobians.
 
     A subclass is a record with a field `learner`. It writes `_weigh` and `_evidence`, and may write
-    `predictive`. Beliefs, dynamics and draws are those of `learner`.
-
-    Raises:
-        CredoError: the likelihood is not a `Normal`, or there is fewer than 1 iteration.
-
-    Cost: `iterations` updates of `learner`, and as many Jacobians.
+    `predictive`. Beliefs, dynamics and draws are those of `learner`; its likelihood must be a `Normal`.
     """
 
     learner: OutputLearner[B]
@@ -67,12 +60,9 @@ class RobustLearner(Wrapper[B, B], Generic[B]):
 
     @abstractmethod
     def _weigh(self, residual: Residual, last: Trust | None) -> Trust:
-        """How far to trust the observation.
+        """How far to trust the observation, by the residual of the belief before the update.
 
-        Arguments:
-            residual: the residual of the belief before the update where `last` is None, and of the trial
-                later.
-            last: the trust with which the trial update was made.
+        Where the trust of the `last` trial update is given, the residual is that of the trial.
         """
 
     @abstractmethod

@@ -43,11 +43,6 @@ EvidenceKind: TypeAlias = Literal["predictive", "bound"]
 class TailedNormal(LikelihoodBase):
     """y ~ t(df, eta, level R): normal noise of covariance R whose level is random.
 
-    Arguments:
-        normal: the `Normal` that holds R.
-        df: the degrees of freedom, above 0.
-        level: the factor of R, above 0.
-
     Its predictive for eta ~ N(eta, cov) is t(df, eta, cov + level R), which is exact for cov = 0.
 
     Example:
@@ -77,7 +72,6 @@ class TailedNormal(LikelihoodBase):
         return self.plugin(eta).var.reshape(eta.shape)
 
     def sample(self, eta: Array, key: Array) -> Array:
-        """One draw."""
         return self.plugin(eta).sample(key)
 
     def cdf(self, eta: Array, y: Array) -> Array:
@@ -101,11 +95,7 @@ class TailedNormal(LikelihoodBase):
 
 
 class TailedLearner(RobustLearner[B], Generic[B]):
-    """A robust learner whose noise is t(df, level R): evidence and forecast.
-
-    Raises:
-        CredoError: there is no such kind of evidence.
-    """
+    """A robust learner whose noise is t(df, level R): evidence and forecast."""
 
     evidence: EvidenceKind = "predictive"
 

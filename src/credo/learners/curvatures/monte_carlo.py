@@ -217,15 +217,11 @@ class MonteCarloHessian(MonteCarlo):
 
 @dataclass(frozen=True)
 class MeanHessian:
-    """The mean gradient and Hessian over the draws, in the three forms that a covariance may ask for.
+    """The mean gradient and Hessian over M draws, in the three forms that a covariance may ask for.
 
-    Attributes:
-        curvature: how to measure.
-        slope: the gradient of the log-likelihood as a function of the parameters (P,).
-        draws, etas: the draws (M, P) and the model's outputs at them (M, C).
-        mean, cov: the belief that the draws come from.
-        key: the key of probes and directions.
-        iteration: the number of the inner iteration, from 0.
+    `slope` is the gradient of the log-likelihood as a function of the parameters (P,). The draws (M, P), with
+    the model's outputs `etas` (M, C), come from the belief of `mean` and `cov`; the `key` is of probes and
+    directions.
     """
 
     curvature: MonteCarloHessian

@@ -20,19 +20,7 @@ _HALVINGS = (1, 2, 3, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24)
 
 @record
 class Objective:
-    """The weighted log-likelihood of one observation as a function of the outputs eta.
-
-    Attributes:
-        likelihood: p(y | eta).
-        y: the observation.
-        weight: its weight: one number, or for a joint model one number a row (B,).
-
-    Example:
-        >>> import credo
-        >>> objective = Objective(credo.Bernoulli(), jnp.asarray(1.0), jnp.asarray(2.0))
-        >>> round(float(objective.log_prob(jnp.zeros(1))), 3)
-        -1.386
-    """
+    """The weighted log-likelihood of one observation (or joint rows) as a function of the outputs eta."""
 
     likelihood: LikelihoodBase
     y: PyTree
@@ -53,14 +41,8 @@ class Objective:
         model by log p(y | eta + M w) - log p(y | eta) - w' M w / 2. That is above 0 where log p is quadratic.
         Where log p bends, as for a classifier that is sure and wrong, or a scale whose logarithm is an
         output, it may be far below 0: the step then leads to parameters that both the prior and the
-        observation contradict. Of the shares 1/2, 1/4, ... the best one is taken.
-
-        Arguments:
-            eta: the outputs (C,) before the step.
-            root, residual, inner: A, e and M = J S J' of the local model.
-
-        Returns:
-            A number in [0, 1], which is exactly 1 where the whole step does no harm.
+        observation contradict. Of the shares 1/2, 1/4, ... the best one is taken. `root`, `residual` and
+        `inner` are A, e and M = J S J' of the local model.
         """
         weights = kalman_weights(root, residual, inner)
         move = inner @ weights

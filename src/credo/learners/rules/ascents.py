@@ -37,14 +37,10 @@ Chart: TypeAlias = Literal["natural", "moment"]
 
 @dataclass(frozen=True)
 class Ascent:
-    """One step of plain gradient ascent.
+    """One step of plain gradient ascent, with slope u (P,), factor B (k, P) and diagonal d (P,).
 
     Attributes:
-        slope: u (P,).
-        factor: B (k, P).
-        diagonal: d (P,), or None for 0.
         prior: the covariance inv(L0) of the ELBO's prior, or None where E has no such term.
-        rate: the learning rate.
         parameters: "natural" (L mu, -L / 2), "moment" (mu, S), or None for the family's own: natural, or
             (mu, y, W) for a low-rank precision, which has no other.
         retraction: "safe" stays positive definite for any rate; "exact" takes the step unchanged, and gives

@@ -66,13 +66,7 @@ class Batch:
 
 @singledispatch
 def iterate_batch(rule: Rule, batch: Batch) -> tuple[Array, Covariance]:
-    """The mean (P,) and covariance after one iteration of a rule over a whole data set.
-
-    A rule of your own registers its iteration: `iterate_batch.register(MyRule, function)`.
-
-    Raises:
-        CredoError: the rule has no such iteration.
-    """
+    """The mean (P,) and covariance after one iteration over all data; rules of your own `register` here."""
     name = type(rule).__name__
     raise CredoError(
         f"the rule {name} has no iteration over a whole data set: register one with "

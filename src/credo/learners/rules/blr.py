@@ -91,7 +91,6 @@ class BLRRule(Rule):
         require_choice("retraction", self.retraction, RETRACTIONS)
 
     def update(self, mean: Array, cov: Covariance, measure: Measure, t: Array) -> Step:
-        """One measurement update."""
         rate = rate_at(self.learning_rate, t, mean.dtype, 1.0)
         first = measure(mean, cov, 0)
         inner = cov.push(first.rows)

@@ -59,7 +59,6 @@ class BONGRule(Rule):
         require_integer("iterations", self.iterations, 1)
 
     def update(self, mean: Array, cov: Covariance, measure: Measure, t: Array) -> Step:
-        """One measurement update."""
         first = local = measure(mean, cov, 0)
         by_kept = self.gain == "kept" and cov.forgets
         if self.iterations == 1 and local.diagonal is None and not by_kept:

@@ -23,13 +23,8 @@ __all__ = ["StackedCovariance", "StackedIterate", "WhitenedIterate"]
 class StackedCovariance(Readable):
     """The covariance S = inv(inv(S0) + C' C), held as S0 with the rows C (n, P). Nothing is forgotten.
 
-    Products use the Woodbury identity with K = C S0 and G = C S0 C', and cost n P and n^2 beyond those of S0.
-
-    Attributes:
-        base: S0.
-        rows: C (n, P); rows of zeros add nothing.
-        cross: K (n, P).
-        inner: G (n, n).
+    Products use the Woodbury identity with `cross` K = C S0 (n, P) and `inner` G = C S0 C' (n, n), and cost
+    n P and n^2 beyond those of S0. Rows of zeros add nothing.
     """
 
     base: Readable
@@ -39,7 +34,6 @@ class StackedCovariance(Readable):
 
     @property
     def size(self) -> int:
-        """The number P of parameters."""
         return self.base.size
 
     def _chol(self) -> Array:
@@ -129,13 +123,7 @@ class StackedIterate(Iterate):
 
 @record
 class WhitenedIterate(Iterate):
-    """L = W0^-T (I + N) W0^-1 for a prior S0 = W0 W0', by the matrix N (P, P). Cost: P^3 a step.
-
-    Attributes:
-        prior: W0.
-        matrix: N.
-        current: the covariance S of the iterate, in its family's own form.
-    """
+    """L = W0^-T (I + N) W0^-1 for a prior S0 = W0 W0', by N (P, P). Cost: P^3 a step."""
 
     prior: Array
     matrix: Array
@@ -174,7 +162,6 @@ class WhitenedIterate(Iterate):
         return self.current
 
     def finish(self) -> FullCovariance:
-        """The covariance, in its family's own form."""
         return self.current
 
 

@@ -37,11 +37,7 @@ __all__ = ["BlendedIterate", "Iterate", "blend_precisions", "start_iterate"]
 
 
 class Iterate(ABC):
-    """A belief on the way from a prior N(mu0, inv(L0)) to a posterior.
-
-    Attributes:
-        whole: whether `cov` forgets nothing and multiplies at once, so that the mean is S d.
-    """
+    """A belief between a prior N(mu0, inv(L0)) and a posterior; `whole` where the mean is S d."""
 
     whole: ClassVar[bool] = False
 

@@ -27,18 +27,8 @@ def ascend_factors(
 ) -> tuple[Array, Array]:
     """The step to y + a diag(T) / 2 and W + a W T, with T = S (B' B + diag(d) + L0 - L) S.
 
-    Without a prior, L0 - L is left out.
-
-    Arguments:
-        base, factor: y (P,) and W (R, P).
-        rows: B (k, P).
-        diagonal: d (P,), or None.
-        prior: y and W of L0, or None.
-        rate: a.
-        retraction: how y stays positive.
-        tied: whether y is one number for all parameters; its gradient is then the sum of theirs.
-
-    Cost: P (R^2 + R k).
+    `prior` is y and W of L0; without it, L0 - L is left out. Where `tied`, y is one number for all
+    parameters, whose gradient is the sum of theirs. Cost: P (R^2 + R k).
     """
     eye = jnp.eye(factor.shape[0], dtype=base.dtype)
     var = 1.0 / base

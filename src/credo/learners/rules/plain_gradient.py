@@ -80,7 +80,6 @@ class BBBRule(Rule):
         _check(self)
 
     def update(self, mean: Array, cov: Covariance, measure: Measure, t: Array) -> Step:
-        """One measurement update."""
         rate = rate_at(self.learning_rate, t, mean.dtype, jnp.inf)
         first = measure(mean, cov, 0)
         inner = cov.push(first.rows)

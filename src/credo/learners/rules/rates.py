@@ -39,11 +39,7 @@ Rate: TypeAlias = ArrayLike | Schedule | Callable[[Array], ArrayLike]
 
 
 def as_rate(field: str, value: Rate, high: float | None = None) -> ArrayLike | Schedule:
-    """The rate as a number above 0 (and at most `high`), or as a schedule made from a function.
-
-    Raises:
-        CredoError: the number is out of range.
-    """
+    """The rate as a number above 0 (and at most `high`), or as a schedule made from a function."""
     if callable(value):
         return value if isinstance(value, Schedule) else Schedule(value)
     require_positive(field, value)
@@ -55,8 +51,7 @@ def as_rate(field: str, value: Rate, high: float | None = None) -> ArrayLike | S
 def rate_at(rate: Rate, t: Array, dtype: DTypeLike, high: float | None = None) -> Array:
     """The rate at the belief's time t (1 at the first observation), as a scalar of this dtype.
 
-    With `high`, a rate outside [0, high] becomes NaN, and the update is then rejected. This happens for
-    schedules and for traced numbers, which cannot be checked earlier.
+    With `high`, a rate outside [0, high], of a schedule or traced, becomes NaN, and the update is rejected.
     """
     value = rate(jnp.maximum(t - 1, 0)) if callable(rate) else rate
     scalar = jnp.asarray(value).astype(dtype)

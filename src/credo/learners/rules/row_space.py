@@ -32,7 +32,6 @@ class RowSpace:
     """Rows J (n, P) around a prior covariance S0 = inv(diag(y) + W' W). Groups not yet filled are zero.
 
     Attributes:
-        prior: S0.
         spread: W / y (R, P).
         inverse: inv(I + W y^-1 W') (R, R).
         rows: J, as I groups of k rows.

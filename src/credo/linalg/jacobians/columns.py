@@ -26,12 +26,7 @@ def cut(array: Array, ranges: Ranges) -> Array:
 
 
 def join(parts: Sequence[Array], places: Sequence[Ranges]) -> Array:
-    """The array (..., P) of which `cut` gives the parts at their places.
-
-    Example:
-        >>> join([jnp.asarray([1.0, 4.0]), jnp.asarray([2.0, 3.0])], [((0, 1), (3, 4)), ((1, 3),)]).tolist()
-        [1.0, 2.0, 3.0, 4.0]
-    """
+    """The array (..., P) of which `cut` gives the parts at their places."""
     pieces: list[tuple[int, Array]] = []
     for part, ranges in zip(parts, places, strict=True):
         done = 0
@@ -58,17 +53,7 @@ def whole_layers(rows: Rows, ranges: Ranges) -> tuple[int, ...] | None:
 
 
 def columns(rows: Rows, ranges: Ranges) -> Rows:
-    """Some columns of rows: outer products where they are whole layers of such, and otherwise an array.
-
-    Arguments:
-        rows: J (k, P).
-        ranges: which columns.
-
-    Example:
-        >>> rows = OuterRows((jnp.ones((1, 3)), jnp.ones((1, 2))), (jnp.ones((1, 2, 4)), jnp.ones((1, 2, 1))))
-        >>> columns(rows, ((12, 14),)).shape, type(columns(rows, ((0, 3),))).__name__
-        ((2, 2), 'DenseRows')
-    """
+    """Some columns of rows J (k, P): outer products where they are whole layers of such, or an array."""
     layers = whole_layers(rows, ranges)
     if layers and isinstance(rows, OuterRows):
         inputs, deltas = rows.inputs, rows.deltas

@@ -15,15 +15,7 @@ __all__ = ["DenseRows", "as_rows", "leading"]
 
 @record
 class DenseRows(Rows):
-    """Rows J (k, P), kept as an array.
-
-    Attributes:
-        array: J (k, P).
-
-    Example:
-        >>> DenseRows(jnp.ones((2, 3))).squares()
-        Array([2., 2., 2.], dtype=float32)
-    """
+    """Rows J (k, P), kept as an array."""
 
     array: Array
 
@@ -122,18 +114,10 @@ class DenseRows(Rows):
 
 
 def leading(base: Array, rows: Array, rank: int, whitened: bool) -> tuple[Array, Array]:
-    """The precision diag(y) + B' B as y' (P,) and R leading rows (R, P), with its diagonal kept exactly.
+    """diag(y) + B' B as y' (P,) and R leading rows (R, P), with its diagonal kept exactly. Cost: P n^2.
 
-    The rows are rotated by the eigenvectors of their small Gram matrix, so no division takes place.
-
-    Arguments:
-        base: y (P,).
-        rows: B (n, P).
-        rank: R.
-        whitened: whether the leading directions are those of B y^-1/2 instead of B.
-
-    Returns:
-        y' and the leading rows. Cost: P n^2.
+    The rows are rotated by the eigenvectors of their small Gram matrix, so no division takes place; where
+    `whitened`, those of B y^-1/2 lead instead of those of B.
     """
     metric_rows = scale_rows(rows, jax.lax.rsqrt(base)) if whitened else rows
     _, vectors = eigh(metric_rows @ metric_rows.T)

@@ -15,11 +15,7 @@ __all__ = ["Centred", "Left", "centre", "enter", "leave", "left_scale", "left_wh
 
 @record
 class Centred:
-    """The matrix L = diag(d) - u v' (k, k), whose products with n columns cost k n instead of k^2 n.
-
-    Attributes:
-        diagonal, column, weights: d, u and v (k,).
-    """
+    """The matrix L = diag(d) - u v' (k, k), whose products with n columns cost k n instead of k^2 n."""
 
     diagonal: Array
     column: Array

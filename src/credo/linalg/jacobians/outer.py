@@ -34,11 +34,6 @@ class OuterRows(Rows):
             is output c, which stands for diagonal matrices (G, K, K). The parameters (P,) are the layers'
             matrices (n, m) one after the other.
         left: L (k, G K), so that the rows are L times those products; None for the identity.
-
-    Example:
-        >>> rows = OuterRows((jnp.ones((1, 3)),), (jnp.ones((1, 2, 4)),))
-        >>> rows.shape, rows.dense().shape, rows.pull(jnp.ones(2)).shape
-        ((2, 12), (2, 12), (12,))
     """
 
     inputs: tuple[Array, ...]
@@ -76,19 +71,13 @@ class OuterRows(Rows):
         return replace(self, left=enter(matrix, self.left))
 
     def combine(self, coefficients: Array) -> OuterRows:
-        """One row a group: the combination of its rows with coefficients (G K,). Cost: G K times the widths.
-
-        It is for products themselves, without a factor on the left.
-        """
+        """The rows of each group combined with coefficients (G K,); for products without a `left`."""
         assert self.left is None
         weights = coefficients.reshape(1, *self.deltas[0].shape[:2])
         return replace(self, deltas=tuple(arms(weights, d)[0][:, None, :] for d in self.deltas))
 
     def centre(self, weights: Array) -> OuterRows:
-        """The rows minus their mean under the weights v (k,), which sum to 1: (I - 1 v') J. Cost: k.
-
-        It is for products themselves, without a factor on the left.
-        """
+        """(I - 1 v') J for weights v (k,) that sum to 1, at a cost of k; for products without a `left`."""
         assert self.left is None
         return replace(self, left=centre(weights))
 
@@ -163,12 +152,7 @@ class OuterRows(Rows):
         return leave(total.reshape(matrix.shape[0], -1), self.left)
 
     def gram(self, weight: Array | None = None, other: Rows | None = None) -> Array:
-        """J diag(w) H' (k, l) with rows H of the same layers, by default J itself. Cost: G^2 P / m.
-
-        Arguments:
-            weight: w (P,), or None for 1.
-            other: H (l, P).
-        """
+        """J diag(w) H' (k, l) with rows H of the same layers, by default J itself. Cost: G^2 P / m."""
         second = self if other is None else other
         assert isinstance(second, OuterRows)
         weights = [None] * len(self.inputs) if weight is None else self._blocks(weight)

@@ -44,17 +44,7 @@ class Crossed(ABC):
 
 
 class Rows(Crossed):
-    """Rows J (k, P) of a Jacobian.
-
-    A class that implements this protocol is a record, so that rows can be stacked and sliced as trees.
-
-    Example:
-        >>> from credo.linalg.jacobians import as_rows
-        >>> rows = as_rows(jnp.asarray([[1.0, 2.0], [0.0, 1.0]]))
-        >>> rows.push(jnp.ones(2)), rows.pull(jnp.ones(2)), rows.gram()
-        (Array([3., 1.], dtype=float32), Array([1., 3.], dtype=float32), Array([[5., 2.],
-               [2., 1.]], dtype=float32))
-    """
+    """Rows J (k, P) of a Jacobian, as a record, so that they can be stacked and sliced as trees."""
 
     @property
     @abstractmethod
@@ -69,10 +59,7 @@ class Rows(Crossed):
     @property
     @abstractmethod
     def compact(self) -> bool:
-        """Whether products of rows with rows cost far less than the rows themselves.
-
-        Where they do, an inner loop should work in the space of the rows.
-        """
+        """Whether products of rows cost far less than rows, so that loops should work in their space."""
 
     @abstractmethod
     def push(self, vector: Array) -> Array:
@@ -118,10 +105,9 @@ class Rows(Crossed):
 
     @abstractmethod
     def leading(self, base: Array, factor: Array, rank: int, whitened: bool) -> tuple[Array, Array]:
-        """The precision diag(y) + W' W + J' J as y' (P,) and R leading rows W' (R, P).
+        """diag(y) + W' W + J' J as y' (P,) and R leading rows W' (R, P), with its diagonal kept exactly.
 
-        The diagonal of the precision is exact. The leading rows are those of [W; J], or of [W; J] y^-1/2
-        where `whitened`.
+        The leading rows are those of [W; J], or of [W; J] y^-1/2 where `whitened`.
         """
 
     def assimilate(
@@ -130,14 +116,7 @@ class Rows(Crossed):
         """Kalman's update of S = inv(diag(y) + W' W) with gradient J' e and Hessian -J' A A' J.
 
         The mean moves by S J' inv(I + A A' J S J') e, and the precision becomes what `leading` keeps of
-        diag(y) + W' W + J' A A' J.
-
-        Arguments:
-            base, factor: y (P,) and W (R, P).
-            residual: e (k,).
-            root: A (k, m), or the diagonal (k,) of a diagonal A.
-            rank: how many rows are kept.
-            whitened: as for `leading`.
+        diag(y) + W' W + J' A A' J; the root A is (k, m), or (k,) where it is diagonal.
         """
         cross, inner = self.couple_ridge(base, factor)
         shift = cross.pull(kalman_weights(root, residual, inner))
@@ -146,9 +125,8 @@ class Rows(Crossed):
     def assimilate_diagonal(self, var: Array, residual: Array, root: Array) -> tuple[Array, Array, Array]:
         """Kalman's update of S = diag(v) with gradient J' e and Hessian -J' A A' J.
 
-        Returns:
-            How far the mean moves (P,), J S J' (k, k) before the update, and v (P,) after it, of which the
-            precision 1/v has grown by the diagonal of J' A A' J.
+        It gives how far the mean moves (P,), J S J' (k, k) before the update, and v (P,) after it, whose
+        inverse has grown by the diagonal of J' A A' J.
         """
         cross, inner = self.couple_diagonal(var)
         shift = cross.pull(kalman_weights(root, residual, inner))

@@ -19,12 +19,10 @@ ROUNDS = 3
 def leading_frame(gram: Array, rank: int) -> Array:
     """Orthonormal rows (R, n) along the leading eigenvectors of a positive semi-definite G (n, n).
 
-    Small matrices are decomposed. Of large ones, a space of 2 R directions is multiplied by G a few times
-    (subspace iteration; Halko, Martinsson & Tropp 2011), from the R first axes and fixed random directions:
-    in a stream the first axes are the directions kept so far, and the answer is near them. Directions whose
-    eigenvalues differ little are not told apart, and any of them is then as good as another.
-
-    Cost: n^3, or n^2 R for large matrices.
+    Small matrices are decomposed, at n^3. Of large ones, a space of 2 R directions is multiplied by G a few
+    times, at n^2 R (subspace iteration; Halko, Martinsson & Tropp 2011), from the R first axes and fixed
+    random directions: in a stream the first axes are the directions kept so far, and the answer is near
+    them. Directions whose eigenvalues differ little are not told apart; any of them is then as good.
     """
     size = gram.shape[0]
     if size <= LARGE_GRAM or size < 4 * rank:

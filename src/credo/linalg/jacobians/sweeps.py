@@ -46,13 +46,7 @@ half the time of its reduction.
 
 @record
 class LayerProducts:
-    """Small products of W (R, P) and of the products J (n, P) of outer rows with a diagonal metric D.
-
-    Attributes:
-        own: W D W' (R, R).
-        mutual: W D J' (R, n).
-        gram: J D J' (n, n).
-    """
+    """W D W' (R, R), W D J' (R, n) and J D J' (n, n) of W (R, P) and J (n, P), for a diagonal metric D."""
 
     own: Array
     mutual: Array
@@ -85,13 +79,7 @@ class Block:
 def measure(
     base: Array, factor: Array, layers: Layers, metrics: tuple[bool, ...]
 ) -> tuple[LayerProducts, ...]:
-    """The small products in some metrics: D = 1 / y where an entry is True, and D = I where it is False.
-
-    Arguments:
-        base, factor: y (P,) and W (R, P).
-        layers: the layers of the rows.
-        metrics: the metrics; each is computed in the same pass.
-    """
+    """The small products in several metrics in one pass: D = 1 / y for True, and D = I for False."""
     rank, dtype = factor.shape[0], factor.dtype
     groups, each = layers[0][1].shape[:2]
     own = jnp.zeros((rank, rank), dtype)
@@ -138,18 +126,10 @@ def measure(
 def turn(
     base: Array, factor: Array, layers: Layers, on_factor: Array, on_rows: Array, rank: int, move: bool
 ) -> tuple[Array, Array, Array]:
-    """New rows Z = T W + C J, of which the first are kept, and the others are added to the diagonal.
+    """New rows Z = T W + C J, for T (r, R) and C (r, n); the first `rank` are kept.
 
-    Arguments:
-        base, factor: y (P,) and W (R, P).
-        layers: the layers of the products J (n, P).
-        on_factor, on_rows: T (r, R) and C (r, n).
-        rank: how many rows are kept.
-        move: whether the last row is divided by y and handed back, instead of being added.
-
-    Returns:
-        y plus the squares of the rows that are not kept (P,), the kept rows, and the last row divided by y
-        (or zero).
+    Results: y plus the squares of the rows that are not kept (P,), the kept rows, and zero; or, where `move`,
+    the last row divided by y, which is then not added.
     """
     count = on_factor.shape[0] - move
     shape = layers[0][1].shape[:2]
@@ -176,13 +156,7 @@ def turn(
 def by_layer(
     layers: Layers, parts: Callable[[Array, int], tuple[Array, ...]], vector: Array
 ) -> tuple[Array, ...]:
-    """Vectors (P,) that are worked out layer by layer, from a layer's part of a vector, a matrix (n, m).
-
-    Arguments:
-        layers: the layers.
-        parts: from a layer's part (n, m) of `vector` and the layer's number, its parts (n, m) of the results.
-        vector: (P,).
-    """
+    """Vectors (P,) worked out layer by layer: `parts(part, layer)` of a vector's part, a matrix (n, m)."""
 
     def matrices(vector: Array) -> list[tuple[Array, ...]]:
         start, found = 0, []

@@ -57,14 +57,7 @@ class Outer(Protocol):
 
 @record
 class OuterCross(Crossed):
-    """J S (k, P) for outer rows J, as (J - c W) diag(v).
-
-    Attributes:
-        rows: J.
-        var: v (P,).
-        along: c (k, R), or None where S is diagonal.
-        factor: W (R, P), or None.
-    """
+    """J S (k, P) for outer rows J, as (J - c W) diag(v) with c (k, R); no c and W where S is diagonal."""
 
     rows: Crossed
     var: Array
@@ -106,10 +99,7 @@ def _ridge(found: LayerProducts, left: Left) -> tuple[Array, Array]:
 
 
 def leading(base: Array, factor: Array, rows: Outer, rank: int, whitened: bool) -> tuple[Array, Array]:
-    """The diagonal and the R rows that are kept of diag(y) + W' W + B' B for outer rows B (k, P).
-
-    The result is that of `credo.linalg.jacobians.dense.leading`, with an exact diagonal. Cost: P R min(R, k).
-    """
+    """`leading` of `dense`, for outer rows, with an exact diagonal too. Cost: P R min(R, k)."""
     (found,) = measure(base, factor, rows.layers, (whitened,))
     new_base, kept, _ = _forget(base, factor, rows, found, rank, None)
     return new_base, kept
@@ -118,10 +108,7 @@ def leading(base: Array, factor: Array, rows: Outer, rank: int, whitened: bool) 
 def assimilate(
     base: Array, factor: Array, rows: Outer, residual: Array, root: Array, rank: int, whitened: bool
 ) -> Assimilated:
-    """Kalman's update for outer rows J, gradient J' e and Hessian -J' A A' J; see `Rows.assimilate`.
-
-    `couple_ridge`, the move of the mean, and `leading` share their passes.
-    """
+    """`Rows.assimilate` for outer rows, where `couple_ridge`, which moves the mean, shares its passes."""
     found = measure(base, factor, rows.layers, (True,) if whitened else (True, False))
     along, inner = _ridge(found[0], rows.left)
     weights = kalman_weights(root, residual, inner)
@@ -164,10 +151,7 @@ def _forget(
 
 
 def _range(top: Array, many: int) -> Array:
-    """An orthonormal basis (n, R) of what the first R axes have outside the rows of `top` (r, n).
-
-    It is that of the columns of (I - T' T)[:, :R]; zero where they are dependent.
-    """
+    """An orthonormal basis (n, R) of the columns of (I - T' T)[:, :R], T = `top`; zero where dependent."""
     size = top.shape[1]
     outside = jnp.eye(size, many, dtype=top.dtype) - top.T @ top[:, :many]
     values, vectors = eigh(symmetric(outside.T @ outside))

@@ -1,0 +1,27 @@
+"""What was refused is told in words."""
+
+from __future__ import annotations
+
+import numpy as np
+
+import credo
+from credo.metrics import Scores
+from credo.streams.annotations import misfit
+from credo.streams.refusals import count_refusals, sentence
+
+
+def test_rows_are_counted_by_the_reason_of_their_refusal() -> None:
+    one, ok = np.ones(3), np.array([True, False, False])
+    scores = Scores(one, one, one, one, None, None, {}, one, ok)
+    xs, ys = np.array([1.0, np.inf, 1.0]), np.array([1.0, 1.0, np.nan])
+    assert count_refusals(xs, ys, None, ok, scores) == {"inputs": 1}
+
+
+def test_refusals_are_told_in_a_sentence() -> None:
+    words = "2 of 100 rows were refused and not learned from: 2 with inputs that are not finite."
+    assert sentence({"inputs": 2}, 100) == words
+
+
+def test_a_value_that_does_not_fit_its_field_is_told_the_type() -> None:
+    assert misfit(credo.Categorical, "classes", "three") == "int"
+    assert misfit(credo.Categorical, "classes", 3) == ""
