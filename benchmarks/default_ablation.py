@@ -9,8 +9,8 @@ from typing import Any
 
 import jax
 
-from credo.sessions import assembly, defaults
-from credo.sessions.members import Member, members_of
+from credo.recipes import assembly, defaults
+from credo.recipes.members import Member, members_of
 
 __all__ = ["VARIATIONS", "varied"]
 

@@ -11,8 +11,8 @@ from default_scores import FIRST, LEVELS, Scores, class_scores, number_scores
 from default_streams import Stream
 
 from credo.metrics import Scores as RowScores
+from credo.recipes.defaults import SCHEMA_ROWS
 from credo.sessions import Session
-from credo.sessions.defaults import SCHEMA_ROWS
 from credo.sessions.forecasts import Forecasts
 from credo.sessions.tally import Tally
 

@@ -26,7 +26,7 @@ import hypothesis
 import jax
 import pytest
 
-from credo.sessions import defaults
+from credo.recipes import defaults
 
 ROOT = Path(__file__).resolve().parent.parent
 

@@ -10,9 +10,9 @@ import pytest
 from tests.cli.conftest import Command, write
 
 from credo.cli import bank_plot, bank_report
+from credo.recipes.architecture import Network
+from credo.recipes.members import LINEAR, Member, members_of
 from credo.sessions import ChangeTally, Session, Steps
-from credo.sessions.architecture import Network
-from credo.sessions.members import LINEAR, Member, members_of
 
 pytestmark = pytest.mark.bank
 
@@ -23,7 +23,7 @@ MEMBERS = (Member(LINEAR, 0.0, 1.0), Member(LINEAR, 1e-2, 16.0))
 def test_a_bank_is_explained_in_words_in_metrics_and_in_the_report(
     credo: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("credo.sessions.assembly.members_of", lambda *_: MEMBERS)
+    monkeypatch.setattr("credo.recipes.assembly.members_of", lambda *_: MEMBERS)
     rng = np.random.default_rng(0)
     x = rng.normal(size=(80, 7))
     heads = [f"c{place}" for place in range(7)]

@@ -144,7 +144,7 @@ def test_an_error_after_the_state_was_saved_keeps_it(
     credo: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Checkpoints, "tick", Checkpoints.save)
-    monkeypatch.setattr("credo.sessions.defaults.SCHEMA_ROWS", 50)
+    monkeypatch.setattr("credo.recipes.defaults.SCHEMA_ROWS", 50)
     path = numbers(tmp_path / "t.csv", 250)
     with path.open("a") as file:
         file.write("x,y,z,w\n" * 80)

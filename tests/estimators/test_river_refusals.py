@@ -14,7 +14,7 @@ import pytest
 
 from credo.core.errors import CredoError
 from credo.estimators import RiverClassifier, RiverRegressor
-from credo.sessions import defaults
+from credo.recipes import defaults
 
 ROW: dict[Any, Any] = {"a": 1.0, "b": True, "c": "red"}
 FRAME = pd.DataFrame([ROW])

@@ -30,9 +30,9 @@ from river.datasets import ImageSegments, Phishing, TrumpApproval
 
 from credo.core.errors import CredoError
 from credo.estimators import RiverClassifier, RiverRegressor
-from credo.estimators.slot_prior import Extent, begin
-from credo.sessions.resolution import resolve
-from credo.sessions.settings import Options
+from credo.recipes.resolution import resolve
+from credo.recipes.settings import Options
+from credo.recipes.slot_prior import Extent, begin
 
 Row = dict[Any, Any]
 Estimator = RiverClassifier | RiverRegressor

@@ -10,7 +10,8 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from tests.estimators.test_sklearn_checks import expected
 
 import credo
-from credo.sessions import Member, Network, assembly
+from credo.recipes import assembly
+from credo.sessions import Member, Network
 
 pytestmark = pytest.mark.bank
 

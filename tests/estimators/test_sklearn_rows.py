@@ -39,7 +39,9 @@ def labels(y: np.ndarray) -> np.ndarray:
 def same(one: OnlineEstimator, other: OnlineEstimator) -> None:
     """Two estimators have the same state, bit by bit."""
     trainers = one._trainer, other._trainer
-    parts = [jax.tree.leaves((t.belief, t.inputs.arrays(), t.scaler.arrays(), t.waiting)) for t in trainers]
+    parts = [
+        jax.tree.leaves((t.belief, t.inputs.arrays(), t.scaler.arrays(), t.early.arrays())) for t in trainers
+    ]
     for mine, theirs in zip(*parts, strict=True):
         np.testing.assert_array_equal(mine, theirs)
     assert one.n_seen_ == other.n_seen_

@@ -17,7 +17,7 @@ import pytest
 from sklearn.base import clone
 
 import credo
-from credo.sessions import assembly
+from credo.recipes import assembly
 
 X = np.random.default_rng(0).normal(size=(40, 3))
 Y = 5.0 + X @ [1.0, -2.0, 0.5]

@@ -10,8 +10,9 @@ from sklearn.utils.estimator_checks import estimator_checks_generator
 from tests.estimators.test_sklearn_checks import FAILURES
 
 import credo
-from credo.sessions import TaskName, assembly
-from credo.sessions.members import members_of
+from credo.recipes import assembly
+from credo.recipes.members import members_of
+from credo.sessions import TaskName
 
 pytestmark = pytest.mark.bank
 

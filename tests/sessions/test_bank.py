@@ -13,8 +13,9 @@ import pytest
 
 import credo
 from credo.core.errors import CredoError
-from credo.sessions import Member, Network, Options, Session, assembly, resolve
-from credo.sessions.members import members_of
+from credo.recipes import assembly
+from credo.recipes.members import members_of
+from credo.sessions import Member, Network, Options, Session, resolve
 
 pytestmark = pytest.mark.bank
 

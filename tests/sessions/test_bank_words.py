@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 import credo
+from credo.recipes.architecture import Network
+from credo.recipes.members import LINEAR, Member
 from credo.sessions import ChangeTally, Steps, Tally, bank_words
-from credo.sessions.architecture import Network
 from credo.sessions.bank_summary import latest_weights
 from credo.sessions.bank_words import Widths
 from credo.sessions.effects import contrasts, linear_effects
-from credo.sessions.members import LINEAR, Member
 
 HIDDEN = Network("mlp", (20,))
 MEMBERS = (

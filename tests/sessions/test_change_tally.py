@@ -5,8 +5,8 @@ from __future__ import annotations
 import jax
 import numpy as np
 
+from credo.live.change_steps import join
 from credo.sessions import ChangeTally, Steps
-from credo.sessions.change_steps import join
 from credo.sessions.change_tally import ALARMS, BINS, LONGEST
 
 

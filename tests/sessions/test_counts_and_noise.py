@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from credo.core.errors import CredoError, DataError
+from credo.live.targets import count_baseline
 from credo.sessions import Options, Session, resolve
-from credo.sessions.targets import count_baseline
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(400, 2))

@@ -10,7 +10,7 @@ from credo.core.errors import CredoError
 from credo.core.trees import ravel
 from credo.linalg.jacobians import OuterRows
 from credo.models import OrientedEdges
-from credo.sessions.image_members import image_bank, image_members_of
+from credo.recipes.image_members import image_bank, image_members_of
 from credo.streams.scoring import score_chunk
 
 

@@ -9,9 +9,9 @@ import pytest
 
 import credo
 from credo.core.errors import CredoError, DataError, FormatError
+from credo.live.intake import chunks_of
 from credo.metrics import Scores, summarize
 from credo.sessions import Block, Images, Session, Tally, open_dataset
-from credo.sessions.intake import chunks_of
 
 RNG = np.random.default_rng(0)
 

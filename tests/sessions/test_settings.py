@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from credo.core.errors import CredoError, FormatError
+from credo.recipes.resolution import require_memory
 from credo.sessions import Drift, Network, Options, Posterior, Settings, resolve
-from credo.sessions.resolution import require_memory
 
 
 @pytest.mark.parametrize(

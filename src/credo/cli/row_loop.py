@@ -13,10 +13,10 @@ from credo.cli.interrupt import Interruptible
 from credo.cli.progress import Watch, note
 from credo.cli.request import Request
 from credo.core.errors import DataError
+from credo.live.intake import segments
+from credo.recipes.defaults import SCHEMA_ROWS
 from credo.sessions import Block, Forecasts, Images, RowSource, Session
 from credo.sessions.cutting import last_line
-from credo.sessions.defaults import SCHEMA_ROWS
-from credo.sessions.intake import segments
 from credo.tables import Chunk
 from credo.tables.live import Pipe
 

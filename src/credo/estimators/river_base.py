@@ -12,19 +12,19 @@ import numpy as np
 
 from credo.core.errors import CredoError, require_nonnegative
 from credo.core.turns import Turns, in_turn
-from credo.estimators.feature_slots import Arrival, FeatureSlots
-from credo.estimators.feature_values import FeatureName
-from credo.estimators.live_learner import LiveLearner
 from credo.estimators.river_report import report
 from credo.estimators.river_storage import read, write
-from credo.estimators.slot_prior import Extent, require_room
-from credo.sessions.resolution import resolve
-from credo.sessions.settings import Options, TaskName
+from credo.live.feature_slots import Arrival, FeatureSlots
+from credo.live.feature_values import FeatureName
+from credo.live.live_learner import LiveLearner
+from credo.recipes.resolution import resolve
+from credo.recipes.settings import Options, TaskName
+from credo.recipes.slot_prior import Extent, require_room
 
 if TYPE_CHECKING:
-    from credo.sessions.architecture import Network
-    from credo.sessions.drift import Drift
-    from credo.sessions.posterior import Posterior
+    from credo.recipes.architecture import Network
+    from credo.recipes.drift import Drift
+    from credo.recipes.posterior import Posterior
 
 __all__ = ["Cells", "Frame", "RiverEstimator"]
 

@@ -10,7 +10,6 @@ from river import base
 
 from credo.core.errors import CredoError
 from credo.core.turns import in_turn
-from credo.estimators.feature_values import absent
 from credo.estimators.river_base import (
     Frame,
     RiverEstimator,
@@ -20,10 +19,11 @@ from credo.estimators.river_base import (
     observations,
     weight_of,
 )
-from credo.sessions.architecture import Network
-from credo.sessions.drift import Drift
-from credo.sessions.posterior import Posterior
-from credo.sessions.settings import BudgetName, MethodName
+from credo.live.feature_values import absent
+from credo.recipes.architecture import Network
+from credo.recipes.drift import Drift
+from credo.recipes.posterior import Posterior
+from credo.recipes.settings import BudgetName, MethodName
 from credo.tables.infer import MOST_CLASSES
 
 if TYPE_CHECKING:

@@ -13,7 +13,6 @@ from river import base
 
 from credo.core.errors import CredoError
 from credo.core.turns import in_turn
-from credo.estimators.feature_values import origin_of
 from credo.estimators.river_base import (
     Frame,
     RiverEstimator,
@@ -25,10 +24,11 @@ from credo.estimators.river_base import (
 )
 from credo.estimators.river_distribution import RiverForecast
 from credo.likelihoods import Normal
-from credo.sessions.architecture import Network
-from credo.sessions.drift import Drift
-from credo.sessions.posterior import Posterior
-from credo.sessions.settings import BudgetName, MethodName, NoiseVar
+from credo.live.feature_values import origin_of
+from credo.recipes.architecture import Network
+from credo.recipes.drift import Drift
+from credo.recipes.posterior import Posterior
+from credo.recipes.settings import BudgetName, MethodName, NoiseVar
 
 if TYPE_CHECKING:
     from credo.core.names import CurvatureName

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from credo.estimators.feature_slots import FeatureSlots
-from credo.estimators.feature_values import absent
-from credo.estimators.live_learner import LiveLearner
+from credo.live.feature_slots import FeatureSlots
+from credo.live.feature_values import absent
+from credo.live.live_learner import LiveLearner
 
 __all__ = ["report"]
 

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from credo.core.errors import CredoError, FormatError
-from credo.estimators.feature_slots import FeatureSlots, Slot
-from credo.estimators.live_learner import LiveLearner
-from credo.estimators.slot_prior import Extent
-from credo.sessions.settings import Settings
+from credo.live.feature_slots import FeatureSlots, Slot
+from credo.live.live_learner import LiveLearner
+from credo.recipes.settings import Settings
+from credo.recipes.slot_prior import Extent
 from credo.streams import checkpoint
 
 __all__ = ["SavedEstimator", "read", "write"]

@@ -20,11 +20,11 @@ from credo.estimators.sklearn_inputs import Matrix, Table, numeric_schema, table
 from credo.estimators.sklearn_reading import UNREAD, read, read_weights
 from credo.learners import Learner
 from credo.learners.base import require_learner
+from credo.live.passes import parameter_count
+from credo.live.tiles import Ask
+from credo.live.trainer import Trainer
+from credo.recipes.defaults import CLIP
 from credo.sessions import Options, TaskName, resolve
-from credo.sessions.defaults import CLIP
-from credo.sessions.passes import parameter_count
-from credo.sessions.tiles import Ask
-from credo.sessions.trainer import Trainer
 
 __all__ = ["OnlineEstimator"]
 

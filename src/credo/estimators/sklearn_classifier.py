@@ -17,7 +17,8 @@ from credo.core.types import PyTree
 from credo.estimators.sklearn_base import OnlineEstimator
 from credo.learners import Learner
 from credo.likelihoods import PredictiveRows
-from credo.sessions import BudgetName, Drift, MethodName, Network, Posterior, tiles
+from credo.live import tiles
+from credo.sessions import BudgetName, Drift, MethodName, Network, Posterior
 
 __all__ = ["OnlineClassifier"]
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from credo.core.errors import DataError
-from credo.sessions.defaults import SCHEMA_ROWS
+from credo.recipes.defaults import SCHEMA_ROWS
 from credo.tables import Chunk, ColumnSpec, Dropped, Encoder, Schema, TargetSpec
 from credo.tables.cells import Cells, cell_text, to_list, to_numbers
 from credo.tables.infer_column import infer_column

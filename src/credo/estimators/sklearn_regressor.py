@@ -18,8 +18,9 @@ from credo.estimators.sklearn_base import OnlineEstimator
 from credo.learners import Learner
 from credo.likelihoods import PredictiveRows
 from credo.likelihoods.rescaled import FARTHEST, Rescaled
-from credo.sessions import BudgetName, Drift, MethodName, Network, Posterior, tiles
-from credo.sessions.settings import NoiseVar
+from credo.live import tiles
+from credo.recipes.settings import NoiseVar
+from credo.sessions import BudgetName, Drift, MethodName, Network, Posterior
 
 __all__ = ["OnlineRegressor"]
 

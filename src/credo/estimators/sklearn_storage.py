@@ -10,8 +10,8 @@ import numpy as np
 
 from credo.core.errors import CredoError, FormatError
 from credo.learners import Learner
-from credo.sessions import trainer_storage
-from credo.sessions.trainer import Trainer
+from credo.live import trainer_storage
+from credo.live.trainer import Trainer
 from credo.streams import checkpoint
 
 __all__ = ["read", "write"]

@@ -4,30 +4,25 @@ A `Session` takes a stream of rows through an encoder, online scaling, a learner
 is forecast before it is learned from. `Session.from_rows` starts one from a DataFrame or a list of dicts;
 `open_file` and `open_dataset` give rows that need not fit in memory. A `Trainer` learns without scoring,
 from rows with weights; the estimators stand on it. All choices have defaults
-(`credo.sessions.defaults`). `Options` hold what a user chooses, and `Settings` what is resolved from it.
+(`credo.recipes.defaults`). `Options` hold what a user chooses, and `Settings` what is resolved from it.
 
 Settings with numbers are records, `Network`, `Posterior` and `Drift`, which are also written as text:
 
     mlp:50,50    low-rank:10    run-length:0.005,5
 """
 
-from credo.sessions.architecture import Network, NetworkKind
-from credo.sessions.auto import Auto, auto
-from credo.sessions.change_steps import Steps
-from credo.sessions.change_tally import ChangeSummary, ChangeTally
-from credo.sessions.cutting import after_line
-from credo.sessions.drift import Drift, DriftKind
-from credo.sessions.encoding import Block, Encoding, ImageEncoding, Images, TableEncoding
-from credo.sessions.forecasts import Forecasts
-from credo.sessions.image_members import ImageMember
-from credo.sessions.intake import Rows
-from credo.sessions.members import Breadth, Member
-from credo.sessions.places import Progress
-from credo.sessions.posterior import Posterior, PosteriorKind
-from credo.sessions.resolution import resolve
-from credo.sessions.row_sources import ColumnOptions, RowSource, open_dataset, open_file
-from credo.sessions.session import Session
-from credo.sessions.settings import (
+from credo.live.change_steps import Steps
+from credo.live.encoding import Block, Encoding, ImageEncoding, Images, TableEncoding
+from credo.live.intake import Rows
+from credo.live.trainer import Trainer
+from credo.recipes.architecture import Network, NetworkKind
+from credo.recipes.auto import Auto, auto
+from credo.recipes.drift import Drift, DriftKind
+from credo.recipes.image_members import ImageMember
+from credo.recipes.members import Breadth, Member
+from credo.recipes.posterior import Posterior, PosteriorKind
+from credo.recipes.resolution import resolve
+from credo.recipes.settings import (
     METHODS,
     BudgetName,
     MethodName,
@@ -36,8 +31,13 @@ from credo.sessions.settings import (
     Settings,
     TaskName,
 )
+from credo.sessions.change_tally import ChangeSummary, ChangeTally
+from credo.sessions.cutting import after_line
+from credo.sessions.forecasts import Forecasts
+from credo.sessions.places import Progress
+from credo.sessions.row_sources import ColumnOptions, RowSource, open_dataset, open_file
+from credo.sessions.session import Session
 from credo.sessions.tally import Tally
-from credo.sessions.trainer import Trainer
 
 __all__ = [
     "METHODS",

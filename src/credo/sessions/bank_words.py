@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from credo.sessions.image_members import ImageMember
-from credo.sessions.members import Member
+from credo.recipes.image_members import ImageMember
+from credo.recipes.members import Member
 
 __all__ = [
     "AnyMember",
@@ -63,7 +63,7 @@ def walk_shares(members: Sequence[AnyMember], weights: np.ndarray) -> dict[float
         weights: their weights (K,).
 
     Example:
-        >>> from credo.sessions.members import LINEAR
+        >>> from credo.recipes.members import LINEAR
         >>> members = [Member(LINEAR), Member(LINEAR, 1e-2), Member(LINEAR, 1e-2, clip=8.0)]
         >>> walk_shares(members, np.array([0.5, 0.25, 0.25]))
         {0.0: 0.5, 0.01: 0.5}

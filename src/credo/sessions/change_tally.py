@@ -12,9 +12,9 @@ from typing import TypedDict
 
 import numpy as np
 
-from credo.sessions import defaults
-from credo.sessions.change_steps import Steps
-from credo.sessions.drift import Drift, DriftKind
+from credo.live.change_steps import Steps
+from credo.recipes import defaults
+from credo.recipes.drift import Drift, DriftKind
 
 __all__ = ["ChangeSummary", "ChangeTally"]
 

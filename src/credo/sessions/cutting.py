@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 
 import numpy as np
 
-from credo.sessions.encoding import Images
+from credo.live.encoding import Images
 from credo.tables import Chunk
 
 __all__ = ["after_line", "at_most", "last_line"]

@@ -16,7 +16,7 @@ from credo.core.groups import pick
 from credo.core.types import Array
 from credo.covariances import Covariance
 from credo.linalg.jacobians import DenseRows
-from credo.sessions.members import Member
+from credo.recipes.members import Member
 
 __all__ = ["Effects", "contrasts", "linear_effects", "linear_places"]
 

@@ -11,11 +11,11 @@ import numpy as np
 
 from credo.core.names import ForecastName
 from credo.core.types import Array
+from credo.live.encoding import Block
+from credo.live.passes import forecast_rows, judge_rows, pad
+from credo.live.targets import SCALER
 from credo.metrics import Scores
-from credo.sessions.assembly import Belief, SessionLearner
-from credo.sessions.encoding import Block
-from credo.sessions.passes import forecast_rows, judge_rows, pad
-from credo.sessions.targets import SCALER
+from credo.recipes.assembly import Belief, SessionLearner
 from credo.streams.scoring import Outcome
 from credo.tables import Moments, ScaledTarget
 

@@ -5,13 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from credo.core.names import ForecastName
-from credo.sessions.assembly import Belief, SessionLearner
-from credo.sessions.encoding import Block
-from credo.sessions.forecasts import judge
-from credo.sessions.passes import of_classes
-from credo.sessions.settings import TaskName
-from credo.sessions.tally import Tally
-from credo.sessions.targets import (
+from credo.live.encoding import Block
+from credo.live.passes import of_classes
+from credo.live.targets import (
     SCALER,
     count_baseline,
     mid_pit,
@@ -19,6 +15,10 @@ from credo.sessions.targets import (
     own_units,
     standardise,
 )
+from credo.recipes.assembly import Belief, SessionLearner
+from credo.recipes.settings import TaskName
+from credo.sessions.forecasts import judge
+from credo.sessions.tally import Tally
 from credo.tables import Moments
 
 __all__ = ["add_held_out"]

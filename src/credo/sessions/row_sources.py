@@ -9,10 +9,10 @@ import numpy as np
 
 from credo.core.errors import CredoError, DataError
 from credo.datasets import Dataset, load, splits
-from credo.sessions import defaults
+from credo.live.encoding import Encoding, ImageEncoding, Images, TableEncoding
+from credo.recipes import defaults
+from credo.recipes.settings import TaskName
 from credo.sessions.cutting import after_line, at_most
-from credo.sessions.encoding import Encoding, ImageEncoding, Images, TableEncoding
-from credo.sessions.settings import TaskName
 from credo.tables import Chunk, Schema, TableSource, infer_schema, open_table
 from credo.tables.ahead import read_ahead
 from credo.tables.chunks import ChunkSize

@@ -9,34 +9,26 @@ import numpy as np
 from credo.core.names import CurvatureName
 from credo.core.turns import in_turn
 from credo.learners import Info
-from credo.sessions import passes, room
-from credo.sessions.architecture import Network
-from credo.sessions.assembly import Belief, build
-from credo.sessions.change_steps import Steps, collect, join
-from credo.sessions.defaults import TABLE_CHUNK
-from credo.sessions.drift import Drift
-from credo.sessions.encoding import Block, Encoding, TableEncoding
+from credo.live import passes
+from credo.live.change_steps import Steps, collect, join
+from credo.live.encoding import Block, Encoding, TableEncoding
+from credo.live.intake import Rows, blocks_of, first_chunks, segments
+from credo.live.runner import EncodedRows, Part
+from credo.live.targets import WARMUP, count_baseline, judged_numbers, mid_pit
+from credo.recipes.architecture import Network
+from credo.recipes.assembly import Belief
+from credo.recipes.defaults import TABLE_CHUNK
+from credo.recipes.drift import Drift
+from credo.recipes.posterior import Posterior
+from credo.recipes.resolution import resolve
+from credo.recipes.settings import BudgetName, MethodName, NoiseVar, Options, TaskName
 from credo.sessions.forecasts import Columns, Forecasts, forecast_blocks, in_columns, in_units, inverse
 from credo.sessions.held_out import add_held_out
-from credo.sessions.intake import Rows, blocks_of, first_chunks, segments
-from credo.sessions.posterior import Posterior
-from credo.sessions.resolution import resolve
 from credo.sessions.session_state import SessionState
-from credo.sessions.settings import BudgetName, MethodName, NoiseVar, Options, TaskName
 from credo.sessions.tally import Tally
-from credo.sessions.targets import (
-    SCALER,
-    WARMUP,
-    count_baseline,
-    judged_numbers,
-    log_rate,
-    mid_pit,
-    standardise,
-    trust,
-)
 from credo.streams import to_scores
 from credo.streams.scoring import Outcome
-from credo.tables import Moments, ScaledTarget, infer_schema
+from credo.tables import infer_schema
 
 __all__ = ["Session"]
 
@@ -151,7 +143,9 @@ class Session(SessionState):
         Raises:
             DataError: a column is missing.
         """
-        return join([self._learn(block, None)[0] for block in blocks_of(rows, self.encoding, learn=True)])
+        return join(
+            [self._learn_block(block, None)[0] for block in blocks_of(rows, self.encoding, learn=True)]
+        )
 
     @in_turn
     def forecast_then_learn(
@@ -183,12 +177,12 @@ class Session(SessionState):
         steps: list[Steps | None] = []
         for block in segments(rows, self.encoding):
             known, probabilities = block.labelled, np.asarray(levels, np.float32)
-            one = self._learn(block, probabilities) if known else (None, self.predict(block, levels))
+            one = self._learn_block(block, probabilities) if known else (None, self.predict(block, levels))
             steps.append(one[0])
             forecasts.append(one[1])
         return [one for one in forecasts if len(one.lines)], join(steps)
 
-    def _learn(self, block: Block, levels: np.ndarray | None) -> tuple[Steps | None, Forecasts]:
+    def _learn_block(self, block: Block, levels: np.ndarray | None) -> tuple[Steps | None, Forecasts]:
         """Learn a block. Quantiles are given with the forecasts where there are levels."""
         self.rows_read += block.read
         self.rows_used += len(block.y)
@@ -196,11 +190,10 @@ class Session(SessionState):
         self.unseen.update(block.unseen)
         if not len(block):
             return None, Forecasts(block.lines)
-        learn = self._learn_numbers if self.regression else self._learn_classes
+        asked = levels if self.regression and levels is not None and len(levels) else None
         parts: list[tuple[Columns, Steps | None]] = []
-        for start, stop in passes.cuts(len(block), self.chunk, room.starts(self, block.y)):
-            room.widen(self, 0 if self.regression else int(block.y[start]) + 1)
-            parts.append(learn(block.x[start:stop], block.y[start:stop], levels))
+        for part in self._parts(block.x, block.y, levels=asked):
+            parts.append((self._score(part, block.y[part.rows]), part.info.extras))
         self.tally.mark(self.rows_used, *(float(number) for number in passes.spread(self.belief)))
         steps = None if self.changes is None else join([steps for _, steps in parts])
         if self.changes is not None and steps is not None:
@@ -208,107 +201,41 @@ class Session(SessionState):
         classes = () if self.regression else self.encoding.classes
         return steps, in_columns(block.lines, classes, [columns for columns, _ in parts], block.y)
 
-    def _learn_classes(
-        self, x: np.ndarray, y: np.ndarray, levels: np.ndarray | None
-    ) -> tuple[Columns, Steps | None]:
-        outcome, info = self._score(x, y.astype(np.int32))
-        scores = passes.of_classes(to_scores(outcome, info, y), self.known)
-        self.tally.add(scores, *self.tally.class_baseline(y))
-        return (scores.probs, None, None, None), info.extras
-
-    def _learn_numbers(
-        self, x: np.ndarray, y: np.ndarray, levels: np.ndarray | None
-    ) -> tuple[Columns, Steps | None]:
-        before = self.scaler
-        self.scaler, scaling = SCALER.encode(before, y)
-        if self.settings.task == "count":
-            return self._learn_counts(x, y, int(before.count[0]), scaling, levels)
-        asked = levels if levels is not None and len(levels) else None
-        if before.count[0] < WARMUP:
-            self.early.keep(x, y)
-        elif len(self.early.y) and scaling.known[0]:
-            self._learn_early(before, asked)
-        exact = standardise(y, scaling)
-        outcome, info = self._score(
-            x,
-            scaling.z.astype(np.float32),
-            targets=exact,
-            weights=scaling.known * trust(exact),
-            levels=asked,
-        )
-        self.tally.add(*judged_numbers(outcome, info, y, scaling, before.count[0], not self.members))
-        return (None, *inverse(outcome, scaling)), info.extras
-
-    def _learn_early(self, moments: Moments, levels: np.ndarray | None) -> None:
-        """Learn the rows that said in which units the targets are; their forecasts are not scored."""
-        x, y = self.early.take()
-        scaling = SCALER.encode(moments, y, learn=False)[1]
-        z, target = scaling.z.astype(np.float32), standardise(y, scaling)
-        weights = scaling.known * trust(target)
-        for start, stop in passes.cuts(len(x), self.chunk, []):
-            part = slice(start, stop)
-            self.belief, _, _ = self._pass(
-                self.belief, x[part], z[part], levels, targets=target[part], weights=weights[part]
-            )
-
-    def _learn_counts(
-        self, x: np.ndarray, y: np.ndarray, before: int, scaling: ScaledTarget, levels: np.ndarray | None
-    ) -> tuple[Columns, Steps | None]:
-        """Learn counts, once the first ones have said where the log rate begins."""
-        warm = before >= WARMUP
-        if before == WARMUP:
-            self.learner, self.belief = build(self.settings, self.encoding.shape, 0, start=log_rate(scaling))
-        outcome, info = self._score(
-            x,
-            y.astype(np.float32),
-            weights=np.full(len(y), warm, np.float32),
-            levels=levels if levels is not None and len(levels) else None,
-        )
+    def _score(self, part: Part, y: np.ndarray) -> Columns:
+        """Score what was forecast of rows with these targets; the forecasts in the target's own units."""
+        outcome, info, scaling = part.outcome, part.info, part.scaling
+        if scaling is None:
+            scores = passes.of_classes(to_scores(outcome, info, y), self.classes)
+            self.tally.add(scores, *self.tally.class_baseline(y))
+            return scores.probs, None, None, None
+        if not self.counts:
+            self.tally.add(*judged_numbers(outcome, info, y, scaling, part.before, not self.members))
+            return None, *inverse(outcome, scaling)
+        warm = part.before >= WARMUP
         if warm:
-            base = count_baseline(y, scaling.location, scaling.scale, before + np.arange(len(y)))
+            base = count_baseline(y, scaling.location, scaling.scale, part.before + np.arange(len(y)))
             self.tally.add(mid_pit(to_scores(outcome, info, y)), *base)
-        return (None, *in_units(outcome, warm)), info.extras
+        return None, *in_units(outcome, warm)
 
-    def _score(
-        self, x: np.ndarray, y: np.ndarray, levels: np.ndarray | None = None, **rows: np.ndarray | None
-    ) -> tuple[Outcome, Info]:
-        """Forecast, score and learn n rows; the arguments are those of `learn_rows`."""
-
-        def learn(belief: Belief, start: int) -> tuple[Belief, Outcome, Info]:
-            rest = {name: None if column is None else column[start:] for name, column in rows.items()}
-            return self._pass(belief, x[start:], y[start:], levels, **rest)
-
-        self.belief, outcome, info = self.recovery.learn(learn, self.belief, self._prior, len(x))
-        self.rows_refused += len(x) - int(info.ok.sum())
-        return outcome, info
-
-    def _pass(
-        self,
-        belief: Belief,
-        x: np.ndarray,
-        y: np.ndarray,
-        levels: np.ndarray | None,
-        **rows: np.ndarray | None,
-    ) -> tuple[Belief, Outcome, Info]:
+    def _pass(self, belief: Belief, columns: EncodedRows) -> tuple[Belief, Outcome, Info]:
         return passes.learn_rows(
             self.learner,
             belief,
-            x,
-            y,
+            columns.x,
+            columns.y,
             self.chunk,
+            targets=columns.targets,
+            weights=columns.weights,
             compare=self.compare,
             key=self.key,
             collect=None if self.changes is None else collect,
-            levels=levels,
-            **rows,
+            levels=columns.levels,
         )
 
-    def _prior(self) -> Belief:
-        encoding = self.encoding
-        if self.settings.task == "count":
-            start = log_rate(SCALER.encode(self.scaler, np.zeros(1), learn=False)[1])
-            return build(self.settings, encoding.shape, 0, start=start)[1]
-        return build(self.settings, encoding.shape, len(encoding.classes), encoding.first)[1]
+    def _make_room(self, classes: int) -> None:
+        if self.classes and classes > self.classes:
+            self.tally.widen(classes)
+        super()._make_room(classes)
 
     @in_turn
     def predict(self, rows: Rows, levels: Sequence[float] = ()) -> Forecasts:
@@ -322,9 +249,9 @@ class Session(SessionState):
             DataError: a column is missing.
         """
         blocks = list(blocks_of(rows, self.encoding, learn=False, need_target=False))
-        room.widen(self, len(self.encoding.classes))
+        self._make_room(len(self.encoding.classes))
         classes = () if self.regression else self.encoding.classes
-        moments = None if self.settings.task == "count" else self.scaler
+        moments = None if self.counts else self.scaler
         return forecast_blocks(self.learner, self.belief, blocks, self.chunk, classes, moments, levels)
 
     @in_turn
@@ -338,7 +265,7 @@ class Session(SessionState):
         Returns:
             The scores.
         """
-        room.widen(self, len(self.encoding.classes))
+        self._make_room(len(self.encoding.classes))
         tally = Tally(self.settings.task, len(self.encoding.classes)) if tally is None else tally
         for block in blocks_of(rows, self.encoding, learn=False):
             add_held_out(

@@ -7,45 +7,37 @@ from collections import Counter
 from pathlib import Path
 from typing import Self
 
-import jax
-
 from credo.core.names import ForecastName
 from credo.core.turns import Turns, in_turn
-from credo.sessions import passes, room, storage
-from credo.sessions.assembly import build, members
+from credo.live import passes
+from credo.live.encoding import Encoding
+from credo.live.runner import Runner
+from credo.recipes.assembly import members
+from credo.recipes.defaults import TABLE_CHUNK
+from credo.recipes.settings import Settings
+from credo.sessions import room, storage
 from credo.sessions.change_tally import ChangeTally
-from credo.sessions.defaults import TABLE_CHUNK
-from credo.sessions.early import Early
-from credo.sessions.encoding import Encoding
 from credo.sessions.places import Progress
-from credo.sessions.recovery import Recovery
-from credo.sessions.settings import Settings
 from credo.sessions.tally import Tally
-from credo.sessions.targets import SCALER
 
 __all__ = ["SessionState"]
 
 
-class SessionState:
+class SessionState(Runner):
     """The state of a `Session`, whose docstring names its arguments and attributes."""
 
     def __init__(self, settings: Settings, encoding: Encoding, chunk: int = TABLE_CHUNK) -> None:
-        self._turns = Turns()
-        self.settings, self.encoding, self.chunk = settings, encoding, chunk
-        self.learner, self.belief = build(settings, encoding.shape, len(encoding.classes), encoding.first)
+        super().__init__(settings, encoding.shape, len(encoding.classes), encoding.first, chunk=chunk)
+        self.settings: Settings = settings
+        self._turns, self.encoding = Turns(), encoding
         room.limit(settings, encoding)
-        self.key = jax.random.key(settings.seed) if settings.draws else None
         self.tally = Tally(settings.task, len(encoding.classes))
         self.members = members(settings, encoding.shape, len(encoding.classes), encoding.first)
         self.changes = ChangeTally.of(settings.drift, [str(member) for member in self.members])
-        self.scaler = SCALER.initial()
         self.rows_read: int = 0
         self.rows_used: int = 0
-        self.rows_refused: int = 0
         self.missing: Counter[str] = Counter()
         self.unseen: Counter[str] = Counter()
-        self.early = Early()
-        self.recovery = Recovery()
         self.progress = Progress()
         self.places: list[Progress] = []
 
@@ -68,11 +60,6 @@ class SessionState:
     def largest(self) -> int:
         """The number of parameters of the largest member of a bank, or of the learner."""
         return passes.largest_member(self.belief)
-
-    @property
-    def known(self) -> int | None:
-        """How many classes the learner knows; None for a regression."""
-        return None if self.regression else len(self.tally.counts)
 
     @property
     def compare(self) -> tuple[ForecastName, ...]:
@@ -122,6 +109,7 @@ class SessionState:
         session = cls(state.settings, state.encoding, chunk)
         for name in storage.NAMES:
             setattr(session, name, getattr(state, name))
+        session.classes = 0 if session.regression else len(session.tally.counts)
         counters = state.counters
         session.rows_read, session.rows_used = counters.read, counters.used
         session.rows_refused = counters.refused

@@ -11,13 +11,13 @@ from typing import NamedTuple
 import numpy as np
 
 from credo.core.errors import FormatError
-from credo.sessions.assembly import Belief, SessionLearner, members
+from credo.live.early import Early
+from credo.live.encoding import Encoding, restore
+from credo.live.recovery import Recovery
+from credo.recipes.assembly import Belief, SessionLearner, members
+from credo.recipes.settings import Settings
 from credo.sessions.change_tally import ChangeTally
-from credo.sessions.early import Early
-from credo.sessions.encoding import Encoding, restore
 from credo.sessions.places import Progress
-from credo.sessions.recovery import Recovery
-from credo.sessions.settings import Settings
 from credo.sessions.tally import Tally
 from credo.sessions.wholeness import whole
 from credo.streams import checkpoint

@@ -25,7 +25,7 @@ from credo.metrics import (
     ece_of,
     row_losses,
 )
-from credo.sessions.settings import TaskName
+from credo.recipes.settings import TaskName
 
 __all__ = ["ColumnName", "Tally"]
 

@@ -12,10 +12,10 @@ import jax
 import numpy as np
 
 from credo.core.errors import CredoError, FormatError
-from credo.sessions.assembly import build, members
+from credo.live.encoding import TableEncoding
+from credo.recipes.assembly import build, members
+from credo.recipes.growth import slots
 from credo.sessions.change_tally import ChangeTally
-from credo.sessions.encoding import TableEncoding
-from credo.sessions.growth import slots
 from credo.sessions.tally import Tally
 from credo.streams.annotations import misfit
 from credo.streams.soundness import layout_of

@@ -45,6 +45,10 @@ class ScaledTarget:
     scale: np.ndarray
     known: np.ndarray
 
+    def part(self, rows: slice) -> ScaledTarget:
+        """Some of the rows."""
+        return ScaledTarget(self.z[rows], self.location[rows], self.scale[rows], self.known[rows])
+
     def inverse(self, mean: np.ndarray, sd: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Turn predictions for these rows, (n,) mean and sd, back into the target's own units."""
         return self.location + self.scale * np.asarray(mean, np.float64), self.scale * np.asarray(

@@ -9,9 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
-from credo.sessions.architecture import Network
-from credo.sessions.defaults import COUNT_PRIOR
-from credo.sessions.settings import TaskName
+from credo.recipes.architecture import Network
+from credo.recipes.defaults import COUNT_PRIOR
+from credo.recipes.settings import TaskName
 
 __all__ = ["Breadth", "Member", "members_of"]
 

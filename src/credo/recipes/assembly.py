@@ -48,15 +48,15 @@ from credo.likelihoods import (
 from credo.likelihoods.base import LikelihoodBase
 from credo.models import Model
 from credo.particles import liu_west
-from credo.sessions import defaults
-from credo.sessions.auto import bank_of, learned_noise
-from credo.sessions.drift import Drift
-from credo.sessions.growth import slots
-from credo.sessions.image_members import ImageMember, image_bank, image_members_of
-from credo.sessions.members import Breadth, Member, members_of
-from credo.sessions.networks import first_parameters, network, outputs_of, prior_variances
-from credo.sessions.posterior import Posterior
-from credo.sessions.settings import MethodName, Settings
+from credo.recipes import defaults
+from credo.recipes.auto import bank_of, learned_noise
+from credo.recipes.drift import Drift
+from credo.recipes.growth import slots
+from credo.recipes.image_members import ImageMember, image_bank, image_members_of
+from credo.recipes.members import Breadth, Member, members_of
+from credo.recipes.networks import first_parameters, network, outputs_of, prior_variances
+from credo.recipes.posterior import Posterior
+from credo.recipes.settings import MethodName, Settings
 
 if TYPE_CHECKING:
     from credo.adapt import Bank, Hypotheses, Resettable

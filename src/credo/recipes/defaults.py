@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from credo.sessions.settings import TaskName
+from credo.recipes.settings import TaskName
 
 __all__ = [
     "ALARM",

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from credo.core.errors import CredoError
-from credo.estimators.feature_values import (
+from credo.live.feature_values import (
     FARTHEST,
     FeatureKind,
     FeatureName,

@@ -12,10 +12,10 @@ from credo.core.errors import CredoError
 from credo.core.types import PyTree
 from credo.models import CNN, MLP, Linear, RandomFeatures
 from credo.models.networks import BlendedMLP
-from credo.sessions import defaults
-from credo.sessions.architecture import Network
-from credo.sessions.growth import slots
-from credo.sessions.settings import NoiseVar, TaskName
+from credo.recipes import defaults
+from credo.recipes.architecture import Network
+from credo.recipes.growth import slots
+from credo.recipes.settings import NoiseVar, TaskName
 
 __all__ = ["Net", "count_parameters", "first_parameters", "network", "outputs_of", "prior_variances"]
 

@@ -17,11 +17,11 @@ from credo.covariances import LowRank
 from credo.learners import RecursiveLearner
 from credo.likelihoods.base import LikelihoodBase
 from credo.models import MLP, Linear, Model, OrientedEdges
-from credo.sessions import defaults
-from credo.sessions.architecture import Network
-from credo.sessions.auto import Auto
-from credo.sessions.members import Breadth
-from credo.sessions.settings import TaskName
+from credo.recipes import defaults
+from credo.recipes.architecture import Network
+from credo.recipes.auto import Auto
+from credo.recipes.members import Breadth
+from credo.recipes.settings import TaskName
 
 __all__ = ["IMAGE_MEMBERS", "MORE_MEMBERS", "ImageMember", "image_bank", "image_members_of"]
 

@@ -9,9 +9,10 @@ import jax
 import numpy as np
 
 from credo.learners import Learner
-from credo.sessions.recovery import Recovery
-from credo.sessions.settings import Settings
-from credo.sessions.trainer import Trainer
+from credo.live.early import Early
+from credo.live.recovery import Recovery
+from credo.live.trainer import Trainer
+from credo.recipes.settings import Settings
 from credo.tables import EncoderState, Moments, Schema
 
 __all__ = ["arrays", "restore", "summary"]
@@ -31,7 +32,7 @@ def summary(trainer: Trainer) -> dict[str, Any]:
         "seed": trainer.seed,
         "units": trainer.units,
         "seen": trainer.seen,
-        "refused": trainer.refused,
+        "refused": trainer.rows_refused,
         "log_evidence": trainer.log_evidence,
         "changes": list(trainer.changes),
         "recovery": trainer.recovery.to_dict(),
@@ -47,7 +48,7 @@ def arrays(trainer: Trainer) -> dict[str, np.ndarray]:
     parts: dict[str, dict[str, np.ndarray]] = {
         "inputs": trainer.inputs.arrays(),
         "scaler": trainer.scaler.arrays(),
-        "waiting": dict(zip("xyw", trainer.waiting, strict=True)),
+        "waiting": trainer.early.arrays(),
         "prior": {},
     }
     if trainer.settings is None:
@@ -84,9 +85,8 @@ def restore(
     trainer.belief = belief
     trainer.inputs = EncoderState.from_arrays(parts["inputs"])
     trainer.scaler = Moments.from_arrays(parts["scaler"])
-    x, y, weights = (parts["waiting"][name] for name in "xyw")
-    trainer.waiting = (np.asarray(x, np.float32), np.asarray(y, float), np.asarray(weights, float))
-    trainer.units, trainer.seen, trainer.refused = saved["units"], saved["seen"], saved["refused"]
+    trainer.early = Early.from_arrays(parts["waiting"])
+    trainer.units, trainer.seen, trainer.rows_refused = saved["units"], saved["seen"], saved["refused"]
     trainer.log_evidence, trainer.changes = saved["log_evidence"], tuple(saved["changes"])
     trainer.recovery = Recovery.from_dict(saved["recovery"], saved["seen"])
     return trainer

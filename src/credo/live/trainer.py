@@ -11,23 +11,23 @@ import numpy as np
 
 from credo.adapt import Hypotheses, Resettable
 from credo.core.errors import DataError
-from credo.core.types import Array, PyTree
+from credo.core.types import PyTree
 from credo.learners import Info, Learner
-from credo.sessions import tiles
-from credo.sessions.assembly import Belief, build
-from credo.sessions.change_steps import collect
-from credo.sessions.passes import pad
-from credo.sessions.recovery import Recovery
-from credo.sessions.settings import Settings
-from credo.sessions.targets import SCALER, WARMUP, standardise, trust
-from credo.sessions.tiles import CHUNK, Ask
-from credo.tables import Chunk, Encoder, EncoderState, Moments, ScaledTarget, Schema
+from credo.live import tiles
+from credo.live.change_steps import collect
+from credo.live.passes import pad
+from credo.live.recovery import Recovery
+from credo.live.runner import EncodedRows, Part, Runner
+from credo.live.tiles import CHUNK, Ask
+from credo.recipes.assembly import Belief
+from credo.recipes.settings import Settings
+from credo.tables import Chunk, Encoder, EncoderState, Moments, Schema
 from credo.tables.column_moments import known_spread
 
 __all__ = ["Trainer"]
 
 
-class Trainer:
+class Trainer(Runner):
     """What learns from the rows of a table without scoring them: a learner with all scaling around it.
 
     A `Session` scores each row before it learns from it. A trainer leaves that out, takes weights, and can
@@ -44,12 +44,11 @@ class Trainer:
 
     Attributes:
         belief: the belief so far.
-        units: whether the units of the targets are known. They are after a batch, and after `WARMUP` targets
-            that differ. Until then targets wait, and are learned at once when the units are known.
+        units: whether the units of the targets are known; they are after a batch.
         seen: how many rows there were, those that wait among them.
         log_evidence: the sum of the log evidences of rows, times their weights, in the target's own units.
         changes: the rows, from 1, at which a change was reported.
-        refused: how many rows were refused, since the belief would not have been finite.
+        rows_refused: how many rows were refused, since the belief would not have been finite.
 
     Raises:
         DataError: the learner takes rows of another number of inputs.
@@ -79,30 +78,23 @@ class Trainer:
         prior: Any = None,
         seed: int | None = None,
     ) -> None:
-        self.encoder, self.classes = Encoder(schema, clip=clip), classes
-        self.settings, self.seed = settings, seed
+        self.encoder, self.seed = Encoder(schema, clip=clip), seed
         self.features = schema.features
-        self._prior = prior
-        if learner is None:
-            assert settings is not None
-            learner, prior = build(settings, (len(self.features),), classes)
-        self.learner: Learner[Any] = learner
-        self.belief: Belief = prior
         if settings is None:
             self.features = tuple(one for column in schema.columns for one in column.features)
+        shape = (len(self.features),)
+        super().__init__(settings, shape, classes, chunk=CHUNK, learner=learner, prior=prior)
+        self.key = None if seed is None else jax.random.key(seed)
+        if settings is None:
             self._require_fit()
         self.inputs = self.encoder.initial()
-        self.scaler = SCALER.initial()
-        self.units = classes > 0
-        self.waiting = (np.zeros((0, len(self.features)), np.float32), np.zeros(0), np.zeros(0))
-        self.seen, self.refused, self.log_evidence = 0, 0, 0.0
+        self.seen, self.log_evidence = 0, 0.0
         self.changes: tuple[int, ...] = ()
-        self.recovery = Recovery()
 
     def copy(self) -> Trainer:
         """A trainer that goes on from here, of which this one sees nothing."""
         other = copy.copy(self)
-        recovery = self.recovery
+        recovery, other.early = self.recovery, self.early.copy()
         other.recovery = Recovery(recovery.rows, recovery.streak, recovery.seen)
         return other
 
@@ -144,74 +136,35 @@ class Trainer:
             some = None if weights is None else weights[part]
             after, x = self._encode(chunk, online, some)
             before = self.seen, self.log_evidence, self.changes
-            if self.classes:
-                self._learn_rows(x, y[part].astype(np.int32), some, self.seen)
-            else:
-                self._learn_numbers(x, y[part], some, online)
+            for learned in self._parts(x, y[part], some, online=online):
+                self._count(learned)
+                if learned.info.extras is not None:
+                    alarms = np.flatnonzero(learned.info.extras.alarm)
+                    self.changes += tuple((self.seen + learned.rows.start + 1 + alarms).tolist())
             self.inputs = after
             self.seen += len(x)
             if again:
                 self.seen, self.log_evidence, self.changes = before
 
-    def _learn_numbers(self, x: np.ndarray, y: np.ndarray, weights: np.ndarray | None, online: bool) -> None:
-        before = self.scaler
-        self.scaler, scaling = SCALER.encode(before, y, learn=online, weights=weights)
-        first = 0
-        if not self.units:
-            first = int(np.argmax(scaling.known)) if scaling.known.any() else len(y)
-            early = min(first, max(0, WARMUP - int(before.rows)))
-            rows = (x[:early], y[:early], np.ones(early) if weights is None else weights[:early])
-            (x0, y0, w0), (x1, y1, w1) = self.waiting, rows
-            self.waiting = (np.concatenate([x0, x1]), np.concatenate([y0, y1]), np.concatenate([w0, w1]))
-            if first == len(y):
-                return
-            some = None if weights is None else weights[:first]
-            moments = SCALER.encode(before, y[:first], weights=some)[0] if first else before
-            self._learn_waiting(moments)
-        rest = _trusted(y, scaling, weights)[first:]
-        self._learn_rows(x[first:], scaling.z[first:], rest, self.seen + first, scaling.scale[first:])
+    def _count(self, part: Part) -> None:
+        """Add the evidence of rows, in the target's own units."""
+        evidence = np.asarray(part.info.log_evidence, float)
+        evidence = evidence if part.scaling is None else evidence - np.log(part.scaling.scale)
+        evidence = evidence if part.weights is None else part.weights * evidence
+        self.log_evidence += float(np.sum(evidence[np.asarray(part.info.ok)]))
 
-    def _learn_waiting(self, moments: Moments) -> None:
-        """Learn the rows that say in which units the targets are."""
-        x, y, weights = self.waiting
-        self.waiting, self.units = (x[:0], y[:0], weights[:0]), True
-        scaling = SCALER.encode(moments, y, learn=False)[1]
-        self._learn_rows(x, scaling.z, _trusted(y, scaling, weights), 0, scaling.scale)
+    _learned_late = _count
 
-    def _learn_rows(
-        self,
-        x: np.ndarray,
-        y: np.ndarray,
-        weights: np.ndarray | None,
-        before: int,
-        scale: np.ndarray | None = None,
-    ) -> None:
-        """Learn encoded rows, of which the first is row `before` + 1."""
-        weights = np.ones(len(x)) if weights is None else weights
-        y = y if self.classes else y.astype(np.float32)
-        for start in range(0, len(x), CHUNK):
-            part = slice(start, start + CHUNK)
-            info = self._learn_chunk(x[part], y[part], weights[part].astype(np.float32))
-            evidence = np.asarray(info.log_evidence, float)
-            evidence = evidence if scale is None else evidence - np.log(scale[part])
-            used = np.asarray(info.ok)
-            self.log_evidence += float(np.sum((weights[part] * evidence)[used]))
-            self.refused += int((~used).sum())
-            if info.extras is not None:
-                rows = before + start + 1 + np.flatnonzero(info.extras.alarm)
-                self.changes += tuple(rows.tolist())
-
-    def _learn_chunk(self, x: np.ndarray, y: np.ndarray, weights: np.ndarray) -> Info:
-        reports = collect if isinstance(self.belief, Hypotheses | Resettable) else None
-
-        def learn(belief: Belief, start: int) -> tuple[Belief, None, Info]:
-            count = len(x) - start
-            rows = pad(x[start:], CHUNK), pad(y[start:], CHUNK), pad(weights[start:], CHUNK)
-            belief, info = tiles.learn_chunk(self.learner, belief, *rows, np.int32(count), self._key, reports)
-            return belief, None, jax.tree.map(lambda leaf: np.asarray(leaf)[:count], info)
-
-        self.belief, _, info = self.recovery.learn(learn, self.belief, lambda: self.prior, len(x))
-        return info
+    def _pass(self, belief: Belief, columns: EncodedRows) -> tuple[Belief, None, Info]:
+        reports = collect if isinstance(belief, Hypotheses | Resettable) else None
+        count = len(columns.x)
+        weights = np.ones(count, np.float32) if columns.weights is None else columns.weights
+        x, y = pad(columns.x, CHUNK), pad(columns.y, CHUNK)
+        weights = pad(np.asarray(weights, np.float32), CHUNK)
+        belief, info = tiles.learn_chunk(
+            self.learner, belief, x, y, weights, np.int32(count), self.key, reports
+        )
+        return belief, None, jax.tree.map(lambda leaf: np.asarray(leaf)[:count], info)
 
     def forecast(
         self, rows: Iterable[Chunk], ask: Ask, y: np.ndarray | None = None, levels: tuple[float, ...] = (0.5,)
@@ -231,7 +184,6 @@ class Trainer:
             DataError: a cell is not of the kind of its column.
         """
         answers: list[PyTree] = []
-        present = self._present()
         probabilities = np.asarray(levels, np.float32)
         for chunk, part in self._chunks(rows):
             x = self._encode(chunk, False, None)[1]
@@ -241,7 +193,7 @@ class Trainer:
                 some, one = x[start : start + CHUNK], own[start : start + CHUNK]
                 count = np.int32(len(some))
                 columns = pad(some, CHUNK), pad(one, CHUNK), probabilities
-                answer = tiles.forecast_tiles(self.learner, present, *columns, count, ask)
+                answer = tiles.forecast_tiles(self.learner, self.belief, *columns, count, ask)
                 answers.append(jax.tree.map(lambda leaf, count=count: np.asarray(leaf)[:count], answer))
         return jax.tree.map(lambda *parts: np.concatenate(parts), *answers)
 
@@ -250,25 +202,6 @@ class Trainer:
         """The mean and the spread of the targets so far, which are 0 and 1 of the standardised target."""
         location, spread = self.scaler.mean()[0], self.scaler.sd()[0]
         return float(location), float(spread) if known_spread(location, spread) else 1.0
-
-    @property
-    def prior(self) -> Any:
-        """The belief before any row."""
-        if self.settings is None:
-            return self._prior
-        return build(self.settings, (len(self.features),), self.classes)[1]
-
-    @property
-    def _key(self) -> Array | None:
-        return None if self.seed is None else jax.random.key(self.seed)
-
-    def _present(self) -> Belief:
-        """The belief, with the rows that still wait where their units can be guessed."""
-        if self.units or not known_spread(self.scaler.mean(), self.scaler.sd())[0]:
-            return self.belief
-        guess = self.copy()
-        guess._learn_waiting(self.scaler)
-        return guess.belief
 
     def _chunks(self, rows: Iterable[Chunk]) -> Iterator[tuple[Chunk, slice]]:
         start = 0
@@ -288,7 +221,7 @@ class Trainer:
         row = np.zeros(len(self.features), np.float32)
         y = np.int32(0) if self.classes else np.float32(0)
         try:
-            jax.eval_shape(lambda: self.learner.step(self.belief, row, y, key=self._key))
+            jax.eval_shape(lambda: self.learner.step(self.belief, row, y, key=self.key))
         except Exception as error:
             first = str(error).strip().splitlines()[0][:200] if str(error).strip() else type(error).__name__
             raise DataError(
@@ -296,9 +229,3 @@ class Trainer:
                 f"{', ...' if len(row) > 10 else ''}); with such a row it says: {first.rstrip('.')}.",
                 field="learner",
             ) from error
-
-
-def _trusted(y: np.ndarray, scaling: ScaledTarget, weights: np.ndarray | None) -> np.ndarray:
-    """The weights of rows, less where their targets are far from all others."""
-    share = trust(standardise(y, scaling))
-    return share if weights is None else weights * share

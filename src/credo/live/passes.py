@@ -19,7 +19,7 @@ from credo.core.types import Array
 from credo.core.verbs import verb
 from credo.learners import Info
 from credo.metrics import Scores
-from credo.sessions.assembly import Belief, SessionLearner
+from credo.recipes.assembly import Belief, SessionLearner
 from credo.streams.scoring import Outcome, forecast_outcome, score_chunk
 
 __all__ = [

@@ -18,20 +18,20 @@ from credo.adapt import Each, Standardised
 from credo.core.records import replace
 from credo.core.types import PyTree
 from credo.models import RandomFeatures
-from credo.sessions import defaults
-from credo.sessions.assembly import members, plain_learner
-from credo.sessions.auto import Auto
-from credo.sessions.image_members import ImageMember
-from credo.sessions.networks import (
+from credo.recipes import defaults
+from credo.recipes.assembly import members, plain_learner
+from credo.recipes.auto import Auto
+from credo.recipes.image_members import ImageMember
+from credo.recipes.networks import (
     count_parameters,
     first_parameters,
     network,
     outputs_of,
     prior_variances,
 )
-from credo.sessions.posterior import Posterior
-from credo.sessions.resolution import require_memory
-from credo.sessions.settings import Settings
+from credo.recipes.posterior import Posterior
+from credo.recipes.resolution import require_memory
+from credo.recipes.settings import Settings
 
 __all__ = ["Beginning", "Extent", "begin", "require_room"]
 

@@ -10,8 +10,8 @@ import numpy as np
 from narwhals.typing import IntoFrame
 
 from credo.core.errors import DataError
-from credo.sessions import defaults
-from credo.sessions.encoding import Block, Encoding, Images
+from credo.live.encoding import Block, Encoding, Images
+from credo.recipes import defaults
 from credo.tables import Chunk, from_frame
 
 __all__ = ["Rows", "blocks_of", "chunks_of", "first_chunks", "segments"]

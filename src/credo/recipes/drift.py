@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Literal, NamedTuple, TypeAlias, get_args
 
 from credo.core.errors import CredoError
-from credo.sessions.language import choose, split
+from credo.recipes.language import choose, split
 
 __all__ = ["Drift", "DriftKind"]
 

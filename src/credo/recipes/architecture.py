@@ -7,7 +7,7 @@ from typing import Literal, TypeAlias, get_args
 
 from credo.core.errors import CredoError, require_integer
 from credo.core.integers import read_integer
-from credo.sessions.language import choose, split
+from credo.recipes.language import choose, split
 
 __all__ = ["Network", "NetworkKind"]
 

@@ -12,7 +12,7 @@ from credo.learners import Info
 from credo.likelihoods.contaminated import WIDTH
 from credo.likelihoods.rescaled import FARTHEST
 from credo.metrics import Scores
-from credo.sessions.defaults import OUTLIERS
+from credo.recipes.defaults import OUTLIERS
 from credo.streams import to_scores
 from credo.streams.scoring import Outcome
 from credo.tables import ScaledTarget, TargetScaler

@@ -8,9 +8,9 @@ from typing import Literal, TypeAlias, TypedDict, TypeVar, get_args
 
 from credo.core.errors import FormatError
 from credo.core.names import CURVATURES, RULES, CurvatureName, RuleName
-from credo.sessions.architecture import Network
-from credo.sessions.drift import Drift
-from credo.sessions.posterior import Posterior
+from credo.recipes.architecture import Network
+from credo.recipes.drift import Drift
+from credo.recipes.posterior import Posterior
 from credo.tables.schema import TASKS, Task
 
 __all__ = [
@@ -116,7 +116,7 @@ class Settings:
         method: one of `METHODS`.
         curvature: how a row's information is measured.
         drift: how the world may change.
-        prior_var: the scale of the prior variances (see `credo.sessions.defaults.prior_scale`).
+        prior_var: the scale of the prior variances (see `credo.recipes.defaults.prior_scale`).
         noise_var: the noise variance in units of the target's variance; None learns it, and "input"
             learns one that follows the inputs (regression).
         learning_rate: the learning rate, for the methods that have one.

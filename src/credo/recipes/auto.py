@@ -16,11 +16,11 @@ from credo.learners import RecursiveLearner
 from credo.likelihoods import Bernoulli, Categorical, HeteroscedasticNormal, Normal, Poisson
 from credo.likelihoods.base import LikelihoodBase
 from credo.models import Clipped, Model
-from credo.sessions import defaults
-from credo.sessions.architecture import Network
-from credo.sessions.members import Breadth, Member, members_of
-from credo.sessions.networks import count_parameters, first_parameters, network, prior_variances
-from credo.sessions.settings import TaskName
+from credo.recipes import defaults
+from credo.recipes.architecture import Network
+from credo.recipes.members import Breadth, Member, members_of
+from credo.recipes.networks import count_parameters, first_parameters, network, prior_variances
+from credo.recipes.settings import TaskName
 
 __all__ = ["Auto", "auto", "bank_of", "learned_noise"]
 

@@ -8,13 +8,13 @@ from typing import TypeVar, get_args
 from credo.core.errors import CredoError, require_choice, require_integer, require_positive
 from credo.core.integers import LARGEST_SEED
 from credo.core.names import CURVATURES, RULES, CurvatureName
-from credo.sessions import defaults
-from credo.sessions.architecture import Network
-from credo.sessions.drift import Drift
-from credo.sessions.members import members_of
-from credo.sessions.networks import count_parameters, outputs_of
-from credo.sessions.posterior import Posterior
-from credo.sessions.settings import METHODS, BudgetName, MethodName, NoiseVar, Options, Settings, TaskName
+from credo.recipes import defaults
+from credo.recipes.architecture import Network
+from credo.recipes.drift import Drift
+from credo.recipes.members import members_of
+from credo.recipes.networks import count_parameters, outputs_of
+from credo.recipes.posterior import Posterior
+from credo.recipes.settings import METHODS, BudgetName, MethodName, NoiseVar, Options, Settings, TaskName
 
 __all__ = ["require_memory", "resolve"]
 
@@ -310,7 +310,7 @@ def require_memory(
         method: the method, whose optimiser may keep further numbers.
 
     Raises:
-        CredoError: more than `credo.sessions.defaults.MEMORY_LIMIT` bytes would be needed.
+        CredoError: more than `credo.recipes.defaults.MEMORY_LIMIT` bytes would be needed.
 
     Example:
         >>> require_memory(Posterior("full"), 1000, Drift())

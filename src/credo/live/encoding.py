@@ -9,8 +9,8 @@ from typing import Literal, Protocol, TypedDict
 import numpy as np
 
 from credo.core.errors import DataError, FormatError
-from credo.sessions import defaults
-from credo.sessions.settings import TaskName
+from credo.recipes import defaults
+from credo.recipes.settings import TaskName
 from credo.tables import BadRow, Chunk, Encoder, EncoderState, Schema
 from credo.tables.infer import MOST_CLASSES
 from credo.tables.schema import TASKS

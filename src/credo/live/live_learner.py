@@ -14,9 +14,9 @@ import numpy as np
 from credo.adapt import Standardised
 from credo.core.records import replace
 from credo.core.types import Array, ArrayLike, PyTree
-from credo.estimators.slot_prior import Extent, begin, require_room
 from credo.learners import Info
 from credo.likelihoods import Predictive
+from credo.recipes.slot_prior import Extent, begin, require_room
 from credo.streams import Pack, Port, pack
 
 __all__ = ["Answer", "LiveLearner", "class_probabilities", "expected_value", "law_and_moments"]

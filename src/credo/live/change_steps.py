@@ -11,7 +11,7 @@ import numpy as np
 from credo.adapt import Bank, Changes, Hypotheses, Resettable
 from credo.core.records import record
 from credo.learners import Info
-from credo.sessions.assembly import Belief
+from credo.recipes.assembly import Belief
 
 __all__ = ["Steps", "collect", "join"]
 

@@ -1,0 +1,282 @@
+"""Encoded rows on their way into a learner: they wait for units, and are learned or refused, in order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+
+from credo.adapt import Bank
+from credo.beliefs import embed
+from credo.core.records import replace
+from credo.core.types import Array
+from credo.learners import Info, Learner
+from credo.live.early import Early
+from credo.live.passes import arrivals, cuts
+from credo.live.recovery import Recovery
+from credo.live.targets import SCALER, WARMUP, log_rate, standardise, trust
+from credo.recipes.assembly import Belief, build
+from credo.recipes.growth import slots
+from credo.recipes.settings import Settings
+from credo.streams.scoring import Outcome
+from credo.tables import Moments, ScaledTarget
+from credo.tables.column_moments import known_spread
+
+__all__ = ["EncodedRows", "Part", "Runner"]
+
+
+class EncodedRows(NamedTuple):
+    """Encoded rows, as a compiled pass takes them.
+
+    Attributes:
+        x: the inputs (n, ...), float32.
+        y: what is learned (n,): class numbers, counts, or standardised and clipped numbers.
+        targets: what forecasts are judged by (n,), where that is not y.
+        weights: the weights (n,), or None for 1.
+        levels: the probabilities of the quantiles that are asked for, or None.
+    """
+
+    x: np.ndarray
+    y: np.ndarray
+    targets: np.ndarray | None = None
+    weights: np.ndarray | None = None
+    levels: np.ndarray | None = None
+
+    def since(self, start: int) -> EncodedRows:
+        """The rows from one of them on."""
+        targets = None if self.targets is None else self.targets[start:]
+        weights = None if self.weights is None else self.weights[start:]
+        return EncodedRows(self.x[start:], self.y[start:], targets, weights, self.levels)
+
+
+class Part(NamedTuple):
+    """What came of consecutive rows that were learned together.
+
+    Attributes:
+        rows: which of the rows that were passed they are.
+        outcome: their forecasts, where the pass makes any.
+        info: what was learned.
+        scaling: how their targets were standardised; None for classes.
+        before: how many targets there were before them.
+        weights: the weights with which they were learned (n,), or None for 1.
+    """
+
+    rows: slice
+    outcome: Any
+    info: Info
+    scaling: ScaledTarget | None = None
+    before: int = 0
+    weights: np.ndarray | None = None
+
+
+class Runner:
+    """A learner, its belief, and what rows need before they get there.
+
+    A target that is a number is standardised by those before it. The first `WARMUP` targets, or more where
+    they are all the same, say in which units the others are. Until then rows pass with the weight 0, and the
+    first of them wait. They are learned, in their order, right after the row that makes the units known. A
+    row whose belief would not be finite leaves the belief as it was, and after many such rows the learner
+    begins again (`Recovery`). Results do not depend on how rows are grouped into calls.
+
+    Arguments:
+        settings: how to learn; None for a learner built elsewhere.
+        shape: the shape of one row of inputs.
+        classes: how many classes there are, 0 for numbers and counts.
+        first: how many classes the first rows showed, where new ones get room; 0 where they are fixed.
+        chunk: the number of rows in a compiled call.
+        learner, prior: a learner built elsewhere, and its prior belief.
+    """
+
+    def __init__(
+        self,
+        settings: Settings | None,
+        shape: tuple[int, ...],
+        classes: int,
+        first: int = 0,
+        *,
+        chunk: int,
+        learner: Learner[Any] | None = None,
+        prior: Any = None,
+    ) -> None:
+        self.settings, self.chunk = settings, chunk
+        self.shape, self.classes, self.first, self._own_prior = shape, classes, first, prior
+        if learner is None:
+            assert settings is not None
+            learner, prior = build(settings, shape, classes, first)
+        self.learner: Learner[Any] = learner
+        self.belief: Belief = prior
+        self.scaler = SCALER.initial()
+        self.early = Early()
+        self.units = classes > 0
+        draws = settings is not None and settings.draws
+        self.key: Array | None = jax.random.key(settings.seed) if settings is not None and draws else None
+        self.recovery = Recovery()
+        self.rows_refused: int = 0
+
+    @property
+    def counts(self) -> bool:
+        """Whether targets are counts."""
+        return self.settings is not None and self.settings.task == "count"
+
+    @property
+    def prior(self) -> Any:
+        """The belief before any row."""
+        if self.settings is None:
+            return self._own_prior
+        start = log_rate(SCALER.encode(self.scaler, np.zeros(1), learn=False)[1]) if self.counts else None
+        return build(self.settings, self.shape, self.classes, self.first, start)[1]
+
+    def _pass(self, belief: Belief, columns: EncodedRows) -> tuple[Belief, Any, Info]:
+        """Learn rows by a compiled program: the belief after them, their forecasts and infos."""
+        raise NotImplementedError
+
+    def _make_room(self, classes: int) -> None:
+        """Make room for so many classes, where there are fewer: a new class begins at the prior."""
+        before = self.classes
+        if classes <= before or self.settings is None:
+            return
+        self.classes = classes
+        self.learner, fresh = build(self.settings, self.shape, classes, self.first)
+        if slots(self.first, before) == slots(self.first, classes):
+            return
+        self.belief = embed(self.belief, fresh)
+        if isinstance(self.belief, Bank) and isinstance(fresh, Bank) and self.settings.model.banked:
+            # a member that fails begins again from the first weights of the wider network
+            self.belief = replace(self.belief, priors=fresh.priors)
+
+    def _parts(
+        self,
+        x: np.ndarray,
+        y: np.ndarray,
+        weights: np.ndarray | None = None,
+        *,
+        online: bool = True,
+        levels: np.ndarray | None = None,
+    ) -> Iterator[Part]:
+        """Learn rows, in order.
+
+        Arguments:
+            x: the inputs (n, ...).
+            y: the targets (n,), numbers or class numbers.
+            weights: the weights (n,), above 0; None for 1.
+            online: whether each target is standardised by those before it; otherwise by those so far.
+            levels: the probabilities of the quantiles that are asked for, or None.
+        """
+        starts = arrivals(y, self.classes) if self.classes else []
+        for start, stop in cuts(len(x), self.chunk, starts):
+            some = None if weights is None else weights[start:stop]
+            rows = x[start:stop], y[start:stop], some
+            if self.classes:
+                self._make_room(int(y[start]) + 1)
+                labels = rows[1].astype(np.int32)
+                yield self._learn_rows(start, EncodedRows(rows[0], labels, None, some, levels))
+            elif self.counts:
+                yield from self._count_parts(start, rows, levels)
+            else:
+                yield from self._number_parts(start, rows, online, levels)
+
+    def _number_parts(
+        self,
+        start: int,
+        rows: tuple[np.ndarray, np.ndarray, np.ndarray | None],
+        online: bool,
+        levels: np.ndarray | None,
+    ) -> Iterator[Part]:
+        x, y, weights = rows
+        self._learn_early(self.scaler)  # a file of an earlier version may hold rows that are due
+        before = self.scaler
+        self.scaler, scaling = SCALER.encode(before, y, learn=online, weights=weights)
+        first = 0 if self.units else _first_known(scaling)
+        if first:
+            early = slice(0, first)
+            some = None if weights is None else weights[early]
+            own, waiting = np.ones(first) if some is None else some, max(0, WARMUP - len(self.early.y))
+            self.early.keep(x[early][:waiting], y[early][:waiting], own[:waiting])
+            yield self._learn_numbers(start, rows, early, scaling, np.zeros(first), before, levels)
+            known = SCALER.encode(before, y[early], weights=some)[0] if first < len(y) else self.scaler
+            self._learn_early(known)
+        if first < len(y):
+            rest = slice(first, len(y))
+            own = np.ones(len(y) - first) if weights is None else weights[rest]
+            yield self._learn_numbers(start, rows, rest, scaling, own, before, levels)
+
+    def _learn_numbers(
+        self,
+        start: int,
+        rows: tuple[np.ndarray, np.ndarray, np.ndarray | None],
+        which: slice,
+        scaling: ScaledTarget,
+        weights: np.ndarray,
+        before: Moments,
+        levels: np.ndarray | None,
+    ) -> Part:
+        part = scaling.part(which)
+        columns = standardised(rows[0][which], rows[1][which], part, weights, levels)
+        return self._learn_rows(start + which.start, columns, part, int(before.count[0]) + which.start)
+
+    def _learn_early(self, moments: Moments) -> None:
+        """Learn the rows that waited, once they have said in which units the targets are."""
+        self.units = self.units or _units_known(moments)
+        if not self.units or not len(self.early.y):
+            return
+        x, y, weights = self.early.take()
+        scaling = SCALER.encode(moments, y, learn=False)[1]
+        for start, stop in cuts(len(x), self.chunk, []):
+            rows = slice(start, stop)
+            part = scaling.part(rows)
+            columns = standardised(x[rows], y[rows], part, weights[rows])
+            self.belief, _, info = self._pass(self.belief, columns)
+            self._learned_late(Part(rows, None, info, part, 0, columns.weights))
+
+    def _learned_late(self, part: Part) -> None:
+        """Note what was learned of rows that waited."""
+
+    def _count_parts(
+        self,
+        start: int,
+        rows: tuple[np.ndarray, np.ndarray, np.ndarray | None],
+        levels: np.ndarray | None,
+    ) -> Iterator[Part]:
+        """Learn counts, once the first ones have said where the log rate begins."""
+        x, y, _ = rows
+        for begin, stop in cuts(len(y), len(y), [WARMUP - int(self.scaler.count[0])]):
+            part, before = slice(begin, stop), int(self.scaler.count[0])
+            self.scaler, scaling = SCALER.encode(self.scaler, y[part])
+            if before == WARMUP:
+                assert self.settings is not None
+                self.learner, self.belief = build(self.settings, self.shape, 0, start=log_rate(scaling))
+            warm = np.full(stop - begin, before >= WARMUP, np.float32)
+            columns = EncodedRows(x[part], y[part].astype(np.float32), None, warm, levels)
+            yield self._learn_rows(start + begin, columns, scaling, before)
+
+    def _learn_rows(
+        self, start: int, columns: EncodedRows, scaling: ScaledTarget | None = None, before: int = 0
+    ) -> Part:
+        def learn(belief: Belief, first: int) -> tuple[Belief, Outcome, Info]:
+            return self._pass(belief, columns.since(first))
+
+        size = len(columns.x)
+        self.belief, outcome, info = self.recovery.learn(learn, self.belief, lambda: self.prior, size)
+        self.rows_refused += size - int(np.sum(info.ok))
+        return Part(slice(start, start + size), outcome, info, scaling, before, columns.weights)
+
+
+def standardised(
+    x: np.ndarray, y: np.ndarray, scaling: ScaledTarget, weights: np.ndarray, levels: np.ndarray | None = None
+) -> EncodedRows:
+    """Rows of numbers as they are learned: clipped, and with less weight where they are far off."""
+    exact = standardise(y, scaling)
+    share = (weights * trust(exact)).astype(np.float32)
+    return EncodedRows(x, scaling.z.astype(np.float32), exact, share, levels)
+
+
+def _units_known(moments: Moments) -> bool:
+    """Whether enough targets, with some spread, were seen to say what the units are."""
+    return bool(moments.count[0] >= WARMUP and known_spread(moments.mean(), moments.sd())[0])
+
+
+def _first_known(scaling: ScaledTarget) -> int:
+    """How many rows there are up to the one that makes the units known; all of them where none does."""
+    return int(np.argmax(scaling.known)) if scaling.known.any() else len(scaling.known)
