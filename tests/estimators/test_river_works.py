@@ -30,9 +30,10 @@ from river.datasets import ImageSegments, Phishing, TrumpApproval
 
 from credo.core.errors import CredoError
 from credo.estimators import RiverClassifier, RiverRegressor
+from credo.recipes.assembly import build
+from credo.recipes.networks import Origin
 from credo.recipes.resolution import resolve
 from credo.recipes.settings import Options
-from credo.recipes.slot_prior import Extent, begin
 
 Row = dict[Any, Any]
 Estimator = RiverClassifier | RiverRegressor
@@ -345,22 +346,13 @@ def test_a_drift_reports_its_alarms() -> None:
 @pytest.mark.parametrize("name", ["linear", "mlp:3", "features:6"])
 def test_the_prior_of_a_feature_is_the_same_among_any_number_of_inputs(name: str) -> None:
     settings = resolve(Options(model=name), "regression", (8,), 0)
-    narrow, wide = (begin(Extent(settings, 8, 3, True), inputs, 0) for inputs in (8, 32))
-    for part in ("params", "var"):
-        pairs = zip(*(jax.tree.leaves(each.arguments[part]) for each in (narrow, wide)), strict=True)
-        for few, many in pairs:
-            corner = np.asarray(many)[tuple(slice(size) for size in np.shape(few))]
-            np.testing.assert_allclose(few, corner, rtol=1e-6)
+    narrow, wide = (build(settings, (inputs,), 0, origin=Origin(8, 3)) for inputs in (8, 32))
     if name == "linear":
-        np.testing.assert_allclose(
-            np.asarray(wide.arguments["var"][0]["w"]), settings.prior_var / 3, rtol=1e-6
-        )
-    row = np.r_[1.0, -2.0, np.full(30, np.nan)].astype(np.float32)
-    means = []
-    for each, inputs in ((narrow, 8), (wide, 32)):
-        belief = each.learner.init(**each.arguments)
-        means.append(float(each.learner.forecast(each.learner.predict(belief), row[:inputs]).mean))
-    assert means[0] == pytest.approx(means[1], rel=1e-5)
+        np.testing.assert_allclose(wide[1].var[1:], settings.prior_var / 3, rtol=1e-6)
+    row = np.r_[1.0, -2.0, np.zeros(30)].astype(np.float32)
+    forecasts = [one.forecast(prior, row[:inputs]) for (one, prior), inputs in ((narrow, 8), (wide, 32))]
+    assert float(forecasts[0].mean) == pytest.approx(float(forecasts[1].mean), rel=1e-5)
+    assert float(forecasts[0].sd) == pytest.approx(float(forecasts[1].sd), rel=1e-5)
 
 
 def test_truth_values_are_signs_and_texts_are_ones_that_pass_unscaled() -> None:

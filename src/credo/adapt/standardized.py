@@ -87,6 +87,7 @@ class Standardized(Wrapper[Scaling[B], B], Generic[B]):
         clip: the largest size of a standardised number, above 0. Forecasts and evidence use the target as it
             is; the learner inside learns it clipped.
         warmup: how many targets say in which units they are, at least 2.
+        target_clip: the largest size of a standardised target; None for `clip`.
 
     Raises:
         CredoError: a number is outside its range, or (later) a row has another number of inputs.
@@ -124,10 +125,13 @@ class Standardized(Wrapper[Scaling[B], B], Generic[B]):
     targets: bool = static_field(default=False)
     clip: ArrayLike = 8.0
     warmup: int = static_field(default=10)
+    target_clip: ArrayLike | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
         require_positive("clip", self.clip)
+        if self.target_clip is not None:
+            require_positive("target_clip", self.target_clip)
         require_integer("warmup", self.warmup, 2)
 
     @property
@@ -257,7 +261,7 @@ class Standardized(Wrapper[Scaling[B], B], Generic[B]):
             belief.target,
             belief.waiting,
             (row, y, weight, key),
-            self.clip,
+            self.clip if self.target_clip is None else self.target_clip,
         )
         new = replace(
             belief, belief=scaled.belief, inputs=inputs, target=scaled.target, waiting=scaled.waiting

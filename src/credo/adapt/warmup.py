@@ -140,9 +140,7 @@ def learn_scaled(
         one_y = jnp.where(old, early[place], jnp.where(begin, exact, clipped))
         own_weight = jnp.where(begin, share, share * near)
         one_weight = jnp.where(old, kept.weight[place], jnp.where(ready | begin, own_weight, 0.0))
-        inner = jax.lax.cond(
-            old & (number > 1), lambda b: _alike(learner.time_update(b, None), b), lambda b: b, inner
-        )
+        inner = jax.lax.cond(old, lambda b: _alike(learner.time_update(b, None), b), lambda b: b, inner)
         learned, info = learner.measurement_update(inner, one_x, one_y, one_weight, key)
         inner = select(~begin | (ready & ~cut), _alike(learned, inner), inner)
         first = jnp.where(begin, info.log_evidence.astype(last.first.dtype), last.first)

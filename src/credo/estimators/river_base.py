@@ -16,10 +16,10 @@ from credo.estimators.river_report import report
 from credo.estimators.river_storage import read, write
 from credo.live.feature_slots import Arrival, FeatureSlots
 from credo.live.feature_values import FeatureName
-from credo.live.live_learner import LiveLearner
-from credo.recipes.resolution import resolve
+from credo.live.live_learner import Extent, LiveLearner, require_room_for
+from credo.recipes.networks import Origin
+from credo.recipes.resolution import input_clip, resolve
 from credo.recipes.settings import Options, TaskName
-from credo.recipes.slot_prior import Extent, require_room
 
 if TYPE_CHECKING:
     from credo.recipes.architecture import Network
@@ -92,7 +92,8 @@ class RiverEstimator:
     def _extent(self, slots: FeatureSlots, classes: int, features: int) -> Extent:
         options = Options(**{name: getattr(self, name, None) for name in OPTIONS})
         settings = resolve(options, self._task, (slots.room,), min(classes, 2))
-        return Extent(settings, slots.room, max(1, features), bool(self.scale))
+        inputs = max(1, features)
+        return Extent(settings, Origin(inputs, inputs), bool(self.scale), input_clip(settings))
 
     def _made_for(
         self, slots: FeatureSlots, arrivals: list[Arrival], classes: int, coming: int = 0
@@ -114,10 +115,10 @@ class RiverEstimator:
             first = [arrival for arrival in arrivals if arrival.row == 0]
             features = len({arrival.name for arrival in first})
             extent = self._extent(slots.including(first), classes, features)
-            require_room(extent, after.room, max(classes, coming))
+            require_room_for(extent, after.room, max(classes, coming))
             live = LiveLearner(extent, after.room, classes, after.scaled)
         elif after is not slots or max(classes, coming) != live.classes:
-            require_room(live.extent, after.room, max(classes, coming))
+            require_room_for(live.extent, after.room, max(classes, coming))
             live.grow(after.room, classes, after.scaled)
         return after, live
 

@@ -10,9 +10,10 @@ from typing import Any, NamedTuple
 
 from credo.core.errors import CredoError, FormatError
 from credo.live.feature_slots import FeatureSlots, Slot
-from credo.live.live_learner import LiveLearner
+from credo.live.live_learner import Extent, LiveLearner
+from credo.recipes import defaults
+from credo.recipes.networks import Origin
 from credo.recipes.settings import Settings
-from credo.recipes.slot_prior import Extent
 from credo.streams import checkpoint
 
 __all__ = ["SavedEstimator", "read", "write"]
@@ -62,7 +63,7 @@ def write(
         "slots": [list(slot) for slot in slots.slots],
         "origins": list(slots.origins),
         "settings": extent.settings.to_dict(),
-        "extent": [extent.narrow, extent.features, extent.scale],
+        "extent": [*extent.origin, extent.scale, extent.clip],
         "classes": live.classes,
         "counts": [live.rows, live.refused, live.alarms],
         "latest": list(live.latest),
@@ -88,9 +89,12 @@ def read(path: str | os.PathLike[str], kind: str) -> SavedEstimator:
     if meta.get("river") != FORMAT or meta["parameters"].get("kind") != kind:
         raise FormatError(f"{path} does not hold a {kind} of this version of credo.")
     try:
-        narrow, features, scale = meta["extent"]
+        inputs, features, scale, *rest = meta["extent"]
+        settings = Settings.from_dict(meta["settings"])
+        # earlier versions had one clip for all regressions
+        clip = rest[0] if rest else 8.0 if settings.task == "regression" else defaults.CLIP
         slots = FeatureSlots([Slot(*one) for one in meta["slots"]], meta["origins"], scale)
-        extent = Extent(Settings.from_dict(meta["settings"]), narrow, features, scale)
+        extent = Extent(settings, Origin(inputs, features), scale, clip)
         live = LiveLearner(extent, slots.room, meta["classes"], slots.scaled)
         live.rows, live.refused, live.alarms = meta["counts"]
         live.latest = deque(meta["latest"], maxlen=live.latest.maxlen)

@@ -24,6 +24,7 @@ from credo.live.passes import parameter_count
 from credo.live.tiles import Ask
 from credo.live.trainer import Trainer
 from credo.recipes.defaults import CLIP
+from credo.recipes.resolution import input_clip
 from credo.sessions import Options, TaskName, resolve
 
 __all__ = ["OnlineEstimator"]
@@ -182,7 +183,8 @@ class OnlineEstimator(BaseEstimator):  # type: ignore[misc]
         options = Options(**{name: given[name] for name in names if name in given}, seed=seed)
         task: TaskName = "classification" if classes else "regression"
         settings = resolve(options, task, (schema.width,), classes)
-        return Trainer(schema, CLIP, classes, settings, seed=seed if settings.draws else None)
+        clip = input_clip(settings)
+        return Trainer(schema, clip, classes, settings, seed=seed if settings.draws else None)
 
     def _ask(self, X: Any, ask: Ask, y: np.ndarray | None = None, levels: tuple[float, ...] = (0.5,)) -> Any:
         """What the trainer answers about rows."""

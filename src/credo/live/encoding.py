@@ -141,7 +141,7 @@ class TableEncoding:
     Arguments:
         schema: what the columns mean.
         state: the running statistics; by default those of no rows.
-        clip: the largest size of a standardised number.
+        clip: the largest size of a standardised number; None leaves it to the session.
 
     Attributes:
         admit: whether there may be so many classes, asked where a row that is learned from has a new one.
@@ -154,11 +154,9 @@ class TableEncoding:
         ((3, 2), 'regression')
     """
 
-    def __init__(
-        self, schema: Schema, state: EncoderState | None = None, clip: float = defaults.CLIP
-    ) -> None:
-        self.schema = schema
-        self.encoder = Encoder(schema, clip=clip)
+    def __init__(self, schema: Schema, state: EncoderState | None = None, clip: float | None = None) -> None:
+        self.schema, self.clip = schema, clip
+        self.encoder = Encoder(schema, clip=clip or defaults.CLIP)
         self.state = self.encoder.initial() if state is None else state
         self.task: TaskName = schema.target.task
         self.classes, self.target = schema.target.classes, schema.target.name
@@ -188,6 +186,11 @@ class TableEncoding:
         if report.labels:
             new = {label: int(report.lines[y == self._extend(label)][0]) for label in report.labels}
         return Block(x, y, report.lines, report.read, report.bad, report.missing, report.unseen, new)
+
+    def limit(self, clip: float) -> None:
+        """Clip standardised numbers so, unless it was said before."""
+        if self.clip is None:
+            self.clip, self.encoder = clip, Encoder(self.schema, clip=clip)
 
     def observed(self, rows: Chunk | Images) -> np.ndarray:
         """Which rows have a target that can be learned from, of the classes so far (n,)."""

@@ -5,27 +5,62 @@ from __future__ import annotations
 import functools
 from collections import deque
 from collections.abc import Callable
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from credo.adapt import Standardised
+from credo.adapt import Standardized
+from credo.beliefs import embed
 from credo.core.records import replace
 from credo.core.types import Array, ArrayLike, PyTree
 from credo.learners import Info
 from credo.likelihoods import Predictive
-from credo.recipes.slot_prior import Extent, begin, require_room
+from credo.recipes.assembly import build
+from credo.recipes.networks import Origin, outputs_of
+from credo.recipes.room import require_room
+from credo.recipes.settings import Settings
 from credo.streams import Pack, Port, pack
 
-__all__ = ["Answer", "LiveLearner", "class_probabilities", "expected_value", "law_and_moments"]
+__all__ = [
+    "Answer",
+    "Extent",
+    "LiveLearner",
+    "class_probabilities",
+    "expected_value",
+    "law_and_moments",
+    "require_room_for",
+]
 
 CHUNK = 512
 """The rows of a compiled call of many rows; fewer cost as many as there are."""
 
 REMEMBERED = 10
 """The latest alarms that are remembered."""
+
+FIRST_CLASSES = 2
+"""The number of classes for which there is one output; further classes get outputs of their own."""
+
+TARGET_CLIP = 8.0
+"""The largest size of a standardised target that is learned."""
+
+
+class Extent(NamedTuple):
+    """What a learner is for.
+
+    Attributes:
+        settings: how it learns.
+        origin: the inputs that it begins with.
+        scale: whether inputs are standardised.
+        clip: the largest size of a standardised input.
+    """
+
+    settings: Settings
+    origin: Origin
+    scale: bool
+    clip: float
+
 
 Answer: TypeAlias = Callable[[Predictive], PyTree]
 """What a forecast is asked for."""
@@ -47,10 +82,19 @@ def law_and_moments(predictive: Predictive) -> tuple[Predictive, Array, Array]:
 
 
 @functools.lru_cache(maxsize=32)
+def _inside(extent: Extent, inputs: int, classes: int) -> tuple[Standardized[Any], Any]:
+    """The learner, and the prior belief of the one inside; estimators of one kind share both."""
+    settings = extent.settings
+    inner, prior = build(settings, (inputs,), classes, FIRST_CLASSES if classes else 0, None, extent.origin)
+    regression = settings.task == "regression"
+    return Standardized(inner, extent.scale, regression, extent.clip, target_clip=TARGET_CLIP), prior
+
+
+@functools.lru_cache(maxsize=32)
 def _first_belief(extent: Extent, inputs: int, classes: int, scaled: tuple[bool, ...]) -> Any:
     """The belief before any row, which the learners of one kind share."""
-    learner, arguments = begin(extent, inputs, classes)
-    return learner.init(scaled=np.asarray(scaled), **arguments)
+    learner, prior = _inside(extent, inputs, classes)
+    return learner.wrap(prior, inputs, np.asarray(scaled))
 
 
 class LiveLearner:
@@ -71,7 +115,7 @@ class LiveLearner:
     """
 
     def __init__(self, extent: Extent, inputs: int, classes: int, scaled: np.ndarray) -> None:
-        require_room(extent, inputs, classes)
+        require_room_for(extent, inputs, classes)
         self.extent, self.inputs, self.classes = extent, inputs, classes
         self.rows, self.refused, self.alarms = 0, 0, 0
         self.latest: deque[int] = deque(maxlen=REMEMBERED)
@@ -84,9 +128,9 @@ class LiveLearner:
         self._leaves: list[np.ndarray] | None = None
 
     @property
-    def learner(self) -> Standardised[Any]:
+    def learner(self) -> Standardized[Any]:
         """The learner."""
-        return begin(self.extent, self.inputs, self.classes).learner
+        return _inside(self.extent, self.inputs, self.classes)[0]
 
     @property
     def belief(self) -> Any:
@@ -126,11 +170,10 @@ class LiveLearner:
         wanted = tuple(map(bool, scaled))
         if (inputs, classes, wanted) == (self.inputs, self.classes, self._scaled):
             return
-        require_room(self.extent, inputs, classes)
+        require_room_for(self.extent, inputs, classes)
         belief = self.belief
-        learner, arguments = begin(self.extent, inputs, classes)
-        if inputs != self.inputs or _outputs_differ(self.extent, inputs, self.classes, classes):
-            belief = learner.widen(belief, scaled=np.asarray(wanted), **arguments)
+        if inputs != self.inputs or _outputs_differ(self.extent, self.classes, classes):
+            belief = embed(belief, _first_belief(self.extent, inputs, classes, wanted))
         if belief.inputs is not None:
             belief = replace(belief, inputs=belief.inputs.choose(np.asarray(wanted)))
         self.inputs, self.classes, self._scaled = inputs, classes, wanted
@@ -237,13 +280,17 @@ class LiveLearner:
         return state
 
 
-def _outputs_differ(extent: Extent, inputs: int, before: int, after: int) -> bool:
+def _outputs_differ(extent: Extent, before: int, after: int) -> bool:
     """Whether the outputs of a network differ between two numbers of classes."""
-    shapes = [
-        [jnp.shape(leaf) for leaf in jax.tree.leaves(begin(extent, inputs, classes).arguments["params"])]
-        for classes in (before, after)
-    ]
-    return shapes[0] != shapes[1]
+    first = FIRST_CLASSES if before else 0
+    one, other = (outputs_of(extent.settings.task, classes, first) for classes in (before, after))
+    return one != other
+
+
+def require_room_for(extent: Extent, inputs: int, classes: int) -> None:
+    """Refuse more inputs or classes than fit in memory, by a CredoError."""
+    first = FIRST_CLASSES if classes else 0
+    require_room(extent.settings, (inputs,), classes, first, extent.origin)
 
 
 def _plain(leaf: Array) -> np.ndarray:
@@ -269,7 +316,7 @@ def _padded(rows: np.ndarray) -> np.ndarray:
 
 @functools.partial(jax.jit, donate_argnums=(1,))
 def _learn_chunk(
-    learner: Standardised[Any], belief: Any, xs: Array, ys: Array, count: Array, key: Array | None
+    learner: Standardized[Any], belief: Any, xs: Array, ys: Array, count: Array, key: Array | None
 ) -> tuple[Any, Array, Info | None]:
     """Learn the first `count` rows; how many were not refused, and what was reported of each."""
 
@@ -295,7 +342,7 @@ def _learn_chunk(
 
 @functools.partial(jax.jit, static_argnums=(4,))
 def _forecast_chunk(
-    learner: Standardised[Any], belief: Any, xs: Array, count: Array, answer: Answer
+    learner: Standardized[Any], belief: Any, xs: Array, count: Array, answer: Answer
 ) -> Array:
     """The answers for the first `count` rows."""
     predicted = learner.predict(belief)

@@ -54,14 +54,14 @@ from credo.recipes.drift import Drift
 from credo.recipes.growth import slots
 from credo.recipes.image_members import ImageMember, image_bank, image_members_of
 from credo.recipes.members import Breadth, Member, members_of
-from credo.recipes.networks import first_parameters, network, outputs_of, prior_variances
+from credo.recipes.networks import Origin, first_parameters, network, outputs_of, prior_variances
 from credo.recipes.posterior import Posterior
 from credo.recipes.settings import MethodName, Settings
 
 if TYPE_CHECKING:
     from credo.adapt import Bank, Hypotheses, Resettable
 
-__all__ = ["Belief", "SessionLearner", "build", "members", "plain_learner"]
+__all__ = ["Belief", "SessionLearner", "build", "members"]
 
 B = TypeVar("B", Gaussian, Point)
 
@@ -86,7 +86,12 @@ _Curvature: TypeAlias = (
 
 
 def build(
-    settings: Settings, shape: tuple[int, ...], classes: int, first: int = 0, start: float | None = None
+    settings: Settings,
+    shape: tuple[int, ...],
+    classes: int,
+    first: int = 0,
+    start: float | None = None,
+    origin: Origin | None = None,
 ) -> tuple[SessionLearner, Belief]:
     """The learner and its prior belief.
 
@@ -96,36 +101,43 @@ def build(
         classes: the number of classes, 0 for a regression.
         first: how many classes the first rows showed, where new ones get room; 0 where they are fixed.
         start: the prior mean of the last layer's biases; None for 0.
+        origin: the inputs at the beginning, where more have come; None where there are as many.
     """
+    if origin == (math.prod(shape),) * 2:
+        origin = None
     # the seed is an argument of the compiled programs, so that another seed compiles none anew
     plain, seed = dataclasses.replace(settings, seed=0), np.uint32(settings.seed)
     if settings.model.banked:
-        pair: tuple[SessionLearner, Belief] = _bank(plain, shape, classes, first, start, seed)
+        pair: tuple[SessionLearner, Belief] = _bank(plain, shape, classes, first, start, origin, seed)
         return pair
-    learner = _learner(settings, _model(settings, shape, classes, first))
-    return learner, _prior(plain, shape, slots(first, classes), first, start, seed)
+    learner = _learner(settings, _model(settings, shape, classes, first, origin))
+    return learner, _prior(plain, shape, slots(first, classes), first, start, origin, seed)
 
 
-def plain_learner(settings: Settings, shape: tuple[int, ...], classes: int, first: int = 0) -> SessionLearner:
-    """The learner of `build`, without its prior belief. The arguments are those of `build`."""
-    if settings.model.banked:
-        return _bank_learner(settings, shape, classes, first, None)
-    return _learner(settings, _model(settings, shape, classes, first))
-
-
-@functools.partial(jax.jit, static_argnums=(0, 1, 2, 3, 4))
+@functools.partial(jax.jit, static_argnums=(0, 1, 2, 3, 4, 5))
 def _bank(
-    settings: Settings, shape: tuple[int, ...], classes: int, first: int, start: float | None, seed: Any
+    settings: Settings,
+    shape: tuple[int, ...],
+    classes: int,
+    first: int,
+    start: float | None,
+    origin: Origin | None,
+    seed: Any,
 ) -> tuple[SessionLearner, Belief]:
     """The bank of a setting and its prior belief, by one compiled program."""
     settings = dataclasses.replace(settings, seed=seed)
-    learner = _bank_learner(settings, shape, classes, first, start)
+    learner = _bank_learner(settings, shape, classes, first, start, origin)
     belief: Belief = learner.init()
     return learner, belief
 
 
 def _bank_learner(
-    settings: Settings, shape: tuple[int, ...], classes: int, first: int, start: float | None
+    settings: Settings,
+    shape: tuple[int, ...],
+    classes: int,
+    first: int,
+    start: float | None,
+    origin: Origin | None,
 ) -> SessionLearner:
     """The bank of a setting."""
 
@@ -140,10 +152,9 @@ def _bank_learner(
             learned_noise(member) if settings.task == "regression" else _likelihood(settings, classes, first)
         )
 
+    inputs = math.prod(shape) if origin is None else origin.inputs
     return bank_of(
-        members_of(
-            settings.task, math.prod(shape), outputs_of(settings.task, first or classes), _breadth(settings)
-        ),
+        members_of(settings.task, inputs, outputs_of(settings.task, first or classes), _breadth(settings)),
         likelihood,
         shape,
         outputs,
@@ -151,6 +162,7 @@ def _bank_learner(
         task=settings.task,
         least=outputs_of(settings.task, first or classes),
         start=start,
+        origin=origin,
     )
 
 
@@ -175,22 +187,32 @@ def members(
     )
 
 
-def _model(settings: Settings, shape: tuple[int, ...], classes: int, first: int) -> Model:
+def _model(
+    settings: Settings, shape: tuple[int, ...], classes: int, first: int, origin: Origin | None
+) -> Model:
     outputs = outputs_of(settings.task, classes, first, settings.noise_var)
-    net = network(settings.model, outputs, shape, settings.seed)
+    features = None if origin is None else origin.features
+    net = network(settings.model, outputs, shape, settings.seed, features=features)
     return Model(net, _likelihood(settings, classes, first))
 
 
-@functools.partial(jax.jit, static_argnums=(0, 1, 2, 3))
+@functools.partial(jax.jit, static_argnums=(0, 1, 2, 3, 5))
 def _prior(
-    settings: Settings, shape: tuple[int, ...], classes: int, first: int, start: float | None, seed: Any
+    settings: Settings,
+    shape: tuple[int, ...],
+    classes: int,
+    first: int,
+    start: float | None,
+    origin: Origin | None,
+    seed: Any,
 ) -> Belief:
     """The prior belief, by one compiled program in place of some twenty small ones."""
     settings = dataclasses.replace(settings, seed=seed)
     outputs = outputs_of(settings.task, classes, first, settings.noise_var)
-    net = network(settings.model, outputs, shape, settings.seed)
-    params = first_parameters(net, shape, settings.seed, start)
-    learner = _learner(settings, _model(settings, shape, classes, first))
+    features = None if origin is None else origin.features
+    net = network(settings.model, outputs, shape, settings.seed, features=features)
+    params = first_parameters(net, shape, settings.seed, start, features)
+    learner = _learner(settings, _model(settings, shape, classes, first, origin))
     details: dict[str, Any]
     if settings.posterior is None:
         label = np.int32(0) if settings.task == "classification" else np.float32(0)
@@ -199,7 +221,9 @@ def _prior(
         images = len(shape) > 1
         draws = {} if settings.posterior.particles is None else {"key": settings.seed}
         details = draws | {
-            "var": settings.prior_var if images else prior_variances(net, params, settings.prior_var)
+            "var": settings.prior_var
+            if images
+            else prior_variances(net, params, settings.prior_var, features)
         }
     belief: Belief = learner.init(params, **details)
     return belief

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -19,7 +20,7 @@ from credo.models import Clipped, Model
 from credo.recipes import defaults
 from credo.recipes.architecture import Network
 from credo.recipes.members import Breadth, Member, members_of
-from credo.recipes.networks import count_parameters, first_parameters, network, prior_variances
+from credo.recipes.networks import Origin, count_parameters, first_parameters, network, prior_variances
 from credo.recipes.settings import TaskName
 
 __all__ = ["Auto", "auto", "bank_of", "learned_noise"]
@@ -124,6 +125,7 @@ def bank_of(
     task: TaskName,
     least: int | None = None,
     start: float | None = None,
+    origin: Origin | None = None,
 ) -> Auto:
     """The bank of some members.
 
@@ -136,7 +138,9 @@ def bank_of(
         task: what is predicted, which decides by how much forecasts may be scaled.
         least: the number of outputs that decides what is kept of the covariances, where more may come.
         start: the prior mean of the last layer's biases; None for 0.
+        origin: the inputs at the beginning, where more have come; None where there are as many.
     """
+    origin = origin or Origin(math.prod(shape), math.prod(shape))
     least = outputs if least is None else least
     learners, begins, spreads = [], [], []
     drawn: dict[tuple[Network, bool], Any] = {}
@@ -144,22 +148,22 @@ def bank_of(
     sharpness = defaults.SHARPNESS if task == "classification" else ()
     for member in members:
         law, own = likelihood(member), member.noise == "input"
-        net = network(member.network, outputs + own, shape, seed, member.activation)
+        net = network(member.network, outputs + own, shape, seed, member.activation, origin.features)
         kind = (member.network, own)  # networks of a kind begin alike, whatever their non-linearity
         if kind not in drawn:
-            drawn[kind] = first_parameters(net, shape, seed, start)
+            drawn[kind] = first_parameters(net, shape, seed, start, origin.features)
         params = drawn[kind]
         model = Model(Clipped(net, member.clip), law)
         # a walk also where its variance is 0, so that all members of a network share one program
         walk = PriorBound(RandomWalk(member.walk))
-        family = _family(count_parameters(member.network, least + own, shape), least + own)
+        family = _family(count_parameters(member.network, least + own, (origin.inputs,)), least + own)
         inner = RecursiveLearner(model, family, dynamics=walk)
         calibrated = Calibrated(inner, scales, () if own else tails, defaults.SCALE_SWITCHING, sharpness)
         if task == "regression":
             calibrated = replace(calibrated, outliers=defaults.OUTLIERS, caution=float(member.cautious))
         learners.append(calibrated)
         begins.append(params)
-        spreads.append(prior_variances(net, params, member.prior_var))
+        spreads.append(prior_variances(net, params, member.prior_var, origin.features))
     return Auto(learners, defaults.SWITCHING, begin=Each(tuple(begins)), spread=Each(tuple(spreads)))
 
 

@@ -12,6 +12,7 @@ from credo.recipes.settings import TaskName
 
 __all__ = [
     "ALARM",
+    "BANK_CLIP",
     "BANK_RANK",
     "CLIP",
     "COUNT_PRIOR",
@@ -104,6 +105,9 @@ have variance 1)."""
 
 COUNT_PRIOR = 0.5
 """The scale of the prior variances of the log rate of counts, about the log of the mean of the first ones."""
+
+BANK_CLIP = 8.0
+"""The largest size of a standardised feature before a bank of regressions, whose members clip it anew."""
 
 CLIP = 3.0
 """The largest size of a standardised feature of a table.

@@ -1,14 +1,15 @@
-"""The networks of sessions: built from settings, with the parameters that they begin with."""
+"""The networks of recipes: built from settings, with the parameters that they begin with."""
 
 from __future__ import annotations
 
 import math
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import jax
 import numpy as np
 
 from credo.core.errors import CredoError
+from credo.core.records import replace
 from credo.core.types import PyTree
 from credo.models import CNN, MLP, Linear, RandomFeatures
 from credo.models.networks import BlendedMLP
@@ -17,10 +18,32 @@ from credo.recipes.architecture import Network
 from credo.recipes.growth import slots
 from credo.recipes.settings import NoiseVar, TaskName
 
-__all__ = ["Net", "count_parameters", "first_parameters", "network", "outputs_of", "prior_variances"]
+__all__ = [
+    "Net",
+    "Origin",
+    "count_parameters",
+    "first_parameters",
+    "network",
+    "outputs_of",
+    "prior_variances",
+]
 
 Net: TypeAlias = Linear | MLP | CNN | RandomFeatures
 """The networks of sessions."""
+
+
+class Origin(NamedTuple):
+    """The inputs that a learner begins with, where more may come.
+
+    Attributes:
+        inputs: by how many of them members and covariances are chosen.
+        features: by how many of them prior variances are divided. So a belief that was widened is one that
+            was wide from the start.
+    """
+
+    inputs: int
+    features: int
+
 
 Bend: TypeAlias = Literal["elu", "tanh"]
 """The non-linearities of the members of a bank, which share one program."""
@@ -29,7 +52,12 @@ _BLEND: tuple[Bend, Bend] = ("elu", "tanh")
 
 
 def network(
-    model: Network, outputs: int, shape: tuple[int, ...], seed: int = 0, activation: Bend | None = None
+    model: Network,
+    outputs: int,
+    shape: tuple[int, ...],
+    seed: int = 0,
+    activation: Bend | None = None,
+    features: int | None = None,
 ) -> Net:
     """The network of a setting.
 
@@ -39,6 +67,7 @@ def network(
         shape: the shape of one row of inputs.
         seed: the seed of random features.
         activation: the non-linearity of a perceptron that is a member of a bank; None for a single learner.
+        features: how many inputs there were at first, where more have come; None where there are as many.
 
     Raises:
         CredoError: a cnn is asked for, and the rows are not images; or the setting is a bank of networks.
@@ -47,8 +76,12 @@ def network(
     if model.banked:
         raise CredoError(f"`model={str(model)!r}` is several networks.", field="model")
     if model.kind == "features":
-        inputs = math.prod(shape)
-        return RandomFeatures.draw(seed, inputs, model.widths[0], np.float32(math.sqrt(inputs)), outputs)
+        inputs, waves = math.prod(shape), model.widths[0]
+        length = np.float32(math.sqrt(features or inputs))
+        drawn = RandomFeatures.draw(seed, inputs, waves, length, outputs)
+        # the waves of an input are drawn from its place alone, whatever the number of inputs
+        columns = jax.random.normal(jax.random.key(seed), (inputs, waves), drawn.phases.dtype)
+        return replace(drawn, frequencies=columns.T)
     if model.kind == "cnn":
         if not images:
             raise CredoError(
@@ -86,7 +119,13 @@ def count_parameters(model: Network, outputs: int, shape: tuple[int, ...]) -> in
     return sum(int(np.prod(leaf.shape)) for leaf in jax.tree.leaves(params))
 
 
-def first_parameters(net: Net, shape: tuple[int, ...], seed: int = 0, start: float | None = None) -> Any:
+def first_parameters(
+    net: Net,
+    shape: tuple[int, ...],
+    seed: int = 0,
+    start: float | None = None,
+    features: int | None = None,
+) -> Any:
     """The parameters that a network begins with, the mean of its prior.
 
     Arguments:
@@ -94,6 +133,7 @@ def first_parameters(net: Net, shape: tuple[int, ...], seed: int = 0, start: flo
         shape: the shape of one row of inputs.
         seed: the seed of the initial weights.
         start: what the biases of the outputs begin with; None for 0.
+        features: the fan-in of the first layer, where more inputs have come since; None for their number.
     """
     if isinstance(net, RandomFeatures):
         weights = net.init()
@@ -101,9 +141,19 @@ def first_parameters(net: Net, shape: tuple[int, ...], seed: int = 0, start: flo
     params = net.init(jax.random.key(seed), shape)
     if start is not None:
         params[-1]["b"] = params[-1]["b"] + start
-    return params
+    if features in (None, math.prod(shape)):
+        return params
+    # row j of the first layer is drawn from the place of its numbers alone, whatever the number of rows
+    ratio = math.prod(shape) / features
+    return [params[0] | {"w": params[0]["w"] * np.float32(math.sqrt(ratio))}, *params[1:]]
 
 
-def prior_variances(net: Net, params: PyTree, scale: float) -> PyTree:
-    """The prior variances of the parameters of a network for tables."""
-    return scale if isinstance(net, RandomFeatures) else net.prior_var(params, scale)
+def prior_variances(net: Net, params: PyTree, scale: float, features: int | None = None) -> PyTree:
+    """The prior variances of the parameters of a network for tables; `features` as in `first_parameters`."""
+    if isinstance(net, RandomFeatures):
+        return scale
+    var = net.prior_var(params, scale)
+    inputs = len(params[0]["w"])
+    if features in (None, inputs):
+        return var
+    return [var[0] | {"w": var[0]["w"] * (inputs / features)}, *var[1:]]

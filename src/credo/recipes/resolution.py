@@ -16,7 +16,7 @@ from credo.recipes.networks import count_parameters, outputs_of
 from credo.recipes.posterior import Posterior
 from credo.recipes.settings import METHODS, BudgetName, MethodName, NoiseVar, Options, Settings, TaskName
 
-__all__ = ["require_memory", "resolve"]
+__all__ = ["input_clip", "require_memory", "resolve"]
 
 _RATED = tuple(method for method in METHODS if method in defaults.LEARNING_RATE)
 _ITERATED = tuple(method for method in METHODS if method in defaults.ITERATIONS)
@@ -285,6 +285,12 @@ def _require_wrapping(drift: Drift, method: MethodName) -> None:
             f"`drift={drift.kind!r}` does not fit `method={method!r}`, which keeps no uncertainty; use "
             f"`method={RULES[0]!r}`, {_either(RULES[1:])}, or `drift='run-length'`."
         )
+
+
+def input_clip(settings: Settings) -> float:
+    """The largest size of a standardised number that a learner is given; members of a bank clip it anew."""
+    wide = settings.model.banked and settings.task == "regression"
+    return defaults.BANK_CLIP if wide else defaults.CLIP
 
 
 def require_memory(

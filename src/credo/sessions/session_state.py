@@ -10,12 +10,14 @@ from typing import Self
 from credo.core.names import ForecastName
 from credo.core.turns import Turns, in_turn
 from credo.live import passes
-from credo.live.encoding import Encoding
+from credo.live.encoding import Encoding, TableEncoding
 from credo.live.runner import Runner
 from credo.recipes.assembly import members
 from credo.recipes.defaults import TABLE_CHUNK
+from credo.recipes.resolution import input_clip
+from credo.recipes.room import fits
 from credo.recipes.settings import Settings
-from credo.sessions import room, storage
+from credo.sessions import storage
 from credo.sessions.change_tally import ChangeTally
 from credo.sessions.places import Progress
 from credo.sessions.tally import Tally
@@ -30,7 +32,10 @@ class SessionState(Runner):
         super().__init__(settings, encoding.shape, len(encoding.classes), encoding.first, chunk=chunk)
         self.settings: Settings = settings
         self._turns, self.encoding = Turns(), encoding
-        room.limit(settings, encoding)
+        if isinstance(encoding, TableEncoding):
+            encoding.limit(input_clip(settings))
+            if encoding.first:
+                encoding.admit = lambda classes: fits(settings, encoding.shape, classes, encoding.first)
         self.tally = Tally(settings.task, len(encoding.classes))
         self.members = members(settings, encoding.shape, len(encoding.classes), encoding.first)
         self.changes = ChangeTally.of(settings.drift, [str(member) for member in self.members])

@@ -1,0 +1,65 @@
+"""Whether a learner of so many inputs and classes fits in memory."""
+
+from __future__ import annotations
+
+from credo.core.errors import CredoError
+from credo.recipes import defaults
+from credo.recipes.assembly import members
+from credo.recipes.growth import slots
+from credo.recipes.image_members import ImageMember
+from credo.recipes.networks import Origin, count_parameters, outputs_of
+from credo.recipes.posterior import Posterior
+from credo.recipes.resolution import require_memory
+from credo.recipes.settings import Settings
+from credo.tables.infer import MOST_CLASSES
+
+__all__ = ["fits", "require_room"]
+
+
+def require_room(
+    settings: Settings, shape: tuple[int, ...], classes: int, first: int = 0, origin: Origin | None = None
+) -> None:
+    """Refuse more inputs or classes than fit in memory.
+
+    Arguments:
+        settings, shape, classes, first, origin: as for `build`.
+
+    Raises:
+        CredoError: they do not fit.
+    """
+    outputs = outputs_of(settings.task, classes, first, settings.noise_var)
+    begun = shape if origin is None else (origin.inputs,)
+    bank = members(settings, begun, classes, first)
+    if not bank:
+        size = count_parameters(settings.model, outputs, shape)
+        require_memory(
+            settings.posterior, size, settings.drift, model=settings.model, outputs=outputs,
+            method=settings.method,
+        )  # fmt: skip
+        return
+    start = outputs_of(settings.task, first or classes, first)
+    for net in {member.network for member in bank}:
+        size = count_parameters(net, outputs, shape)
+        whole = start * count_parameters(net, start, begun) ** 2 <= defaults.FULL_COST
+        few = any(isinstance(member, ImageMember) for member in bank) or not whole
+        posterior = Posterior("low-rank", defaults.BANK_RANK) if few else Posterior("full")
+        require_memory(posterior, size, settings.drift, model=net, outputs=outputs)
+
+
+def fits(
+    settings: Settings, shape: tuple[int, ...], classes: int, first: int = 0, origin: Origin | None = None
+) -> bool:
+    """Whether one more class fits: there are 1,000 at most, and as many as memory holds.
+
+    Arguments:
+        settings, shape, classes, first, origin: as for `build`.
+    """
+    if classes > MOST_CLASSES:
+        return False
+    if slots(first, classes) == slots(first, classes - 1):
+        return True
+    try:
+        require_room(settings, shape, classes, first, origin)
+    except CredoError:
+        return False
+    return True
