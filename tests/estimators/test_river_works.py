@@ -28,6 +28,7 @@ from river import (
 )
 from river.datasets import ImageSegments, Phishing, TrumpApproval
 
+from credo.beliefs import Gaussian
 from credo.core.errors import CredoError
 from credo.estimators import RiverClassifier, RiverRegressor
 from credo.recipes.assembly import build
@@ -348,6 +349,7 @@ def test_the_prior_of_a_feature_is_the_same_among_any_number_of_inputs(name: str
     settings = resolve(Options(model=name), "regression", (8,), 0)
     narrow, wide = (build(settings, (inputs,), 0, origin=Origin(8, 3)) for inputs in (8, 32))
     if name == "linear":
+        assert isinstance(wide[1], Gaussian)
         np.testing.assert_allclose(wide[1].var[1:], settings.prior_var / 3, rtol=1e-6)
     row = np.r_[1.0, -2.0, np.zeros(30)].astype(np.float32)
     forecasts = [one.forecast(prior, row[:inputs]) for (one, prior), inputs in ((narrow, 8), (wide, 32))]

@@ -40,7 +40,8 @@ def same(one: OnlineEstimator, other: OnlineEstimator) -> None:
     """Two estimators have the same state, bit by bit."""
     trainers = one._trainer, other._trainer
     parts = [
-        jax.tree.leaves((t.belief, t.inputs.arrays(), t.scaler.arrays(), t.early.arrays())) for t in trainers
+        jax.tree.leaves((t.belief, t.table.state.arrays(), t.scaler.arrays(), t.early.arrays()))
+        for t in trainers
     ]
     for mine, theirs in zip(*parts, strict=True):
         np.testing.assert_array_equal(mine, theirs)

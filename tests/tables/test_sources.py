@@ -91,15 +91,16 @@ def test_json_lines_with_drifting_keys(tmp_path: Path) -> None:
     source = open_table(path, chunk_rows=2)
     chunks = list(source)
     assert source.columns == ("a", "b", "c")
-    assert [cell for chunk in chunks for cell in chunk.columns["a"]] == [1, None, 2, 3]
-    assert [cell for chunk in chunks for cell in chunk.columns["c"]] == [None] * 4
-    assert sum(chunk.ignored.get("late", 0) for chunk in chunks) == 1
+    assert [cell for chunk in chunks for cell in chunk.columns["a"]] == [1, None, 2, 3, None]
+    assert [cell for chunk in chunks for cell in chunk.columns["c"]] == [None] * 5
+    late = [cell for chunk in chunks for cell in chunk.columns.get("late", ())]
+    assert [cell for cell in late if cell is not None] == [1, 2]
+    assert not any(chunk.ignored for chunk in chunks)
     assert all(chunk.loose for chunk in chunks)
     assert [str(row) for chunk in chunks for row in chunk.bad] == [
         "line 4 is not JSON (Expecting value)",
         "line 5 holds an array where an object is due",
         "line 6 holds an object without keys",
-        "line 8 has none of the keys met so far",
     ]
 
 

@@ -20,6 +20,7 @@ from credo.cli.resuming import find_start, resume
 from credo.cli.row_loop import require_good, stream, waiting_for_rows
 from credo.cli.run_summary import Results
 from credo.core.errors import CredoError, DataError
+from credo.live.encoding import TableEncoding
 from credo.sessions import ColumnOptions, RowSource, Session, Tally, open_dataset, open_file
 from credo.tables.live import Pipe, open_pipe
 
@@ -88,6 +89,8 @@ def _run(
     for sentence in sentences:
         note(sentence, request.run.quiet)
     session.recovery.notify = lambda sentence: note(f"credo: {in_flags(sentence)}")
+    if isinstance(session.encoding, TableEncoding):
+        session.encoding.notify = lambda sentence: note(f"credo: {sentence}", request.run.quiet)
     clock, rows_before, read_before = time.monotonic(), session.rows_used, session.rows_read
     scored_before = None if earlier is None else session.tally.snapshot()
     with (

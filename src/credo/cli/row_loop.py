@@ -87,7 +87,7 @@ def stream(
 
 def _blocks(session: Session, rows: Chunk | Images, forecasts: ForecastFile) -> Iterator[Block]:
     if forecasts.out is None:
-        yield session.encoding.encode(rows, learn=True)
+        yield from session.encoding.learned(rows)
     else:
         yield from segments(rows, session.encoding)
 

@@ -6,6 +6,7 @@ import inspect
 import os
 from pathlib import Path
 from typing import Any, Self
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -28,6 +29,10 @@ from credo.recipes.resolution import input_clip
 from credo.sessions import Options, TaskName, resolve
 
 __all__ = ["OnlineEstimator"]
+
+
+_TURNS: WeakKeyDictionary[OnlineEstimator, Turns] = WeakKeyDictionary()
+"""The turns of each estimator, whose own attributes are its parameters and what it has learned."""
 
 
 class OnlineEstimator(BaseEstimator):  # type: ignore[misc]
@@ -66,8 +71,7 @@ class OnlineEstimator(BaseEstimator):  # type: ignore[misc]
     @property
     def _turns(self) -> Turns:
         """The turns of the calls that learn. A forecast needs none: it reads a state that never changes."""
-        turns: Turns = self.__dict__.setdefault("_lock", Turns())
-        return turns
+        return _TURNS.setdefault(self, Turns())
 
     @property
     def _fitted(self) -> Trainer:
@@ -137,6 +141,7 @@ class OnlineEstimator(BaseEstimator):  # type: ignore[misc]
         rows, y, weights = work._read_labelled(X, y, sample_weight, reset=True)
         targets = work._encode_targets(y, None, online=False)
         trainer = work._begin(rows)
+        trainer.take_columns(rows.chunks(trainer.encoder))
         trainer.standardise(rows.chunks(trainer.encoder), targets, weights)
         for turn in range(passes):
             chunks = rows.chunks(trainer.encoder)

@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Literal, Protocol, TypedDict
 
 import numpy as np
 
 from credo.core.errors import DataError, FormatError
+from credo.live.growing import GrowingEncoder
 from credo.recipes import defaults
-from credo.recipes.settings import TaskName
+from credo.recipes.assembly import members
+from credo.recipes.image_members import ImageMember
+from credo.recipes.members import Member
+from credo.recipes.networks import Origin
+from credo.recipes.settings import Settings, TaskName
 from credo.tables import BadRow, Chunk, Encoder, EncoderState, Schema
+from credo.tables.cells import is_missing, to_list
 from credo.tables.infer import MOST_CLASSES
 from credo.tables.schema import TASKS
 
-__all__ = ["Block", "Encoding", "ImageEncoding", "Images", "TableEncoding", "restore"]
+__all__ = ["Block", "Encoding", "ImageEncoding", "Images", "TableEncoding", "members_at", "restore"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -99,6 +105,7 @@ class Encoding(Protocol):
         classes: the class labels; empty for a regression.
         first: how many classes the first rows showed, where later rows may bring new ones; 0 where they are
             fixed.
+        origin: the inputs of the first rows, where more may come; None where none may.
         shape: the shape of one row of inputs.
         features: the names of the inputs, where they have names.
         target: the name of the target.
@@ -111,15 +118,30 @@ class Encoding(Protocol):
     """
 
     task: TaskName
-    classes: tuple[str, ...]
     first: int
-    shape: tuple[int, ...]
-    features: tuple[str, ...]
     target: str
-    sentences: tuple[str, ...]
+
+    @property
+    def classes(self) -> tuple[str, ...]: ...
+
+    @property
+    def shape(self) -> tuple[int, ...]: ...
+
+    @property
+    def origin(self) -> Origin | None: ...
+
+    @property
+    def features(self) -> tuple[str, ...]: ...
+
+    @property
+    def sentences(self) -> tuple[str, ...]: ...
 
     def encode(self, rows: Chunk | Images, *, learn: bool, need_target: bool = True) -> Block:
         """Encode rows. `learn` takes them into the running statistics."""
+        ...
+
+    def learned(self, rows: Chunk | Images) -> Iterator[Block]:
+        """Blocks to learn from, in order; `encode` each before the next is asked for."""
         ...
 
     def observed(self, rows: Chunk | Images) -> np.ndarray:
@@ -135,8 +157,8 @@ class Encoding(Protocol):
         ...
 
 
-class TableEncoding:
-    """Rows of a table, encoded by a schema, each standardised online by the rows before it.
+class TableEncoding(GrowingEncoder):
+    """Rows of a table, encoded by a schema that grows, each standardised online by the rows before it.
 
     Arguments:
         schema: what the columns mean.
@@ -155,19 +177,48 @@ class TableEncoding:
     """
 
     def __init__(self, schema: Schema, state: EncoderState | None = None, clip: float | None = None) -> None:
-        self.schema, self.clip = schema, clip
-        self.encoder = Encoder(schema, clip=clip or defaults.CLIP)
-        self.state = self.encoder.initial() if state is None else state
+        super().__init__(schema, clip or defaults.CLIP, state)
+        self.clip = clip
         self.task: TaskName = schema.target.task
-        self.classes, self.target = schema.target.classes, schema.target.name
-        self.first = schema.target.first
+        self.target, self.first = schema.target.name, schema.target.first
         self.admit: Callable[[int], bool] = lambda classes: classes <= MOST_CLASSES
-        self.shape: tuple[int, ...] = (schema.width,)
-        self.features = schema.features
-        self.sentences = schema.sentences
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        return self.schema.target.classes
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return (self.schema.width,)
+
+    @property
+    def origin(self) -> Origin | None:
+        return Origin(self.schema.first_width, self.schema.first_width)
+
+    @property
+    def features(self) -> tuple[str, ...]:
+        return self.schema.features
+
+    @property
+    def sentences(self) -> tuple[str, ...]:
+        return self.schema.sentences
+
+    def learned(self, rows: Chunk | Images) -> Iterator[Block]:
+        """The blocks of a chunk, cut where columns come; learn each before the next is asked for.
+
+        Raises:
+            DataError: the rows are images, or lack a column.
+        """
+        if not isinstance(rows, Chunk):
+            yield self.encode(rows, learn=True)
+            return
+        cells = rows.columns.get(self.target)
+        counts = None if cells is None else np.array([not is_missing(cell) for cell in to_list(cells)], bool)
+        for piece in self.pieces(rows, counts):
+            yield self.encode(piece, learn=True)
 
     def encode(self, rows: Chunk | Images, *, learn: bool, need_target: bool = True) -> Block:
-        """Encode a chunk.
+        """Encode a chunk by the columns that are known.
 
         Raises:
             DataError: the rows are images, or lack a column.
@@ -200,9 +251,7 @@ class TableEncoding:
     def _extend(self, label: str) -> int:
         """Take in a new class, and return its number."""
         target = dataclasses.replace(self.schema.target, classes=(*self.classes, label))
-        self.schema = dataclasses.replace(self.schema, target=target)
-        self.encoder = Encoder(self.schema, clip=self.encoder.clip)
-        self.classes = target.classes
+        self.become(dataclasses.replace(self.schema, target=target))
         return len(self.classes) - 1
 
     def to_dict(self) -> SavedTable:
@@ -237,6 +286,7 @@ class ImageEncoding:
         self.task: TaskName = task
         self.shape, self.classes, self.first = tuple(shape), tuple(classes), 0
         self.features: tuple[str, ...] = ()
+        self.origin: Origin | None = None
         size = " x ".join(map(str, shape))
         self.sentences: tuple[str, ...] = (
             f"images of {size} pixels in {len(classes)} classes: classification",
@@ -253,6 +303,10 @@ class ImageEncoding:
             raise DataError(f"the model was saved for images of shape {self.shape}; this data is {actual}.")
         return Block(2.0 * rows.x, rows.y, rows.lines, len(rows))
 
+    def learned(self, rows: Chunk | Images) -> Iterator[Block]:
+        """The images, in one block."""
+        yield self.encode(rows, learn=True)
+
     def observed(self, rows: Chunk | Images) -> np.ndarray:
         """Which images have a label: all of them (n,)."""
         return np.ones(len(rows), bool)
@@ -264,6 +318,12 @@ class ImageEncoding:
     def arrays(self) -> dict[str, np.ndarray]:
         """No arrays, since images need no statistics."""
         return {}
+
+
+def members_at(settings: Settings, encoding: Encoding) -> tuple[Member | ImageMember, ...]:
+    """The members of the bank of a setting, for rows of an encoding; none for a single learner."""
+    shape = encoding.shape if encoding.origin is None else (encoding.origin.inputs,)
+    return members(settings, shape, len(encoding.classes), encoding.first)
 
 
 def restore(

@@ -85,7 +85,10 @@ def blocks_of(rows: Rows, encoding: Encoding, *, learn: bool, need_target: bool 
         yield rows
         return
     for chunk in chunks_of(rows):
-        yield encoding.encode(chunk, learn=learn, need_target=need_target)
+        if learn:
+            yield from encoding.learned(chunk)
+        else:
+            yield encoding.encode(chunk, learn=False, need_target=need_target)
 
 
 def segments(rows: Rows, encoding: Encoding) -> Iterator[Block]:
@@ -111,11 +114,13 @@ def segments(rows: Rows, encoding: Encoding) -> Iterator[Block]:
         ends = [*(np.flatnonzero(np.diff(blank)) + 1).tolist(), len(chunk)]
         for start, stop in zip([0, *ends], ends, strict=False):
             some = chunk.part(start, stop)
-            learned = encoding.encode(some, learn=True)
-            yield learned
+            lines = []
+            for learned in encoding.learned(some):
+                lines += learned.lines.tolist()
+                yield learned
             if len(some) and blank[start]:
                 forecast = encoding.encode(some, learn=False, need_target=False)
-                yield _without(forecast, learned.lines)
+                yield _without(forecast, np.array(lines, int))
 
 
 def _without(block: Block, lines: np.ndarray) -> Block:

@@ -19,9 +19,10 @@ from credo.live.recovery import Recovery
 from credo.live.targets import SCALER, WARMUP, log_rate, standardise, trust
 from credo.recipes.assembly import Belief, build
 from credo.recipes.growth import slots
+from credo.recipes.networks import Origin, with_waves
 from credo.recipes.settings import Settings
 from credo.streams.scoring import Outcome
-from credo.tables import Moments, ScaledTarget
+from credo.tables import Moments, ScaledTarget, Schema
 from credo.tables.column_moments import known_spread
 
 __all__ = ["EncodedRows", "Part", "Runner"]
@@ -85,6 +86,7 @@ class Runner:
         shape: the shape of one row of inputs.
         classes: how many classes there are, 0 for numbers and counts.
         first: how many classes the first rows showed, where new ones get room; 0 where they are fixed.
+        origin: the inputs of the first rows, where more may come; None where none may.
         chunk: the number of rows in a compiled call.
         learner, prior: a learner built elsewhere, and its prior belief.
     """
@@ -95,6 +97,7 @@ class Runner:
         shape: tuple[int, ...],
         classes: int,
         first: int = 0,
+        origin: Origin | None = None,
         *,
         chunk: int,
         learner: Learner[Any] | None = None,
@@ -102,9 +105,9 @@ class Runner:
     ) -> None:
         self.settings, self.chunk = settings, chunk
         self.shape, self.classes, self.first, self._own_prior = shape, classes, first, prior
+        self.origin, self._late = origin, 0
         if learner is None:
-            assert settings is not None
-            learner, prior = build(settings, shape, classes, first)
+            learner, prior = self._build()
         self.learner: Learner[Any] = learner
         self.belief: Belief = prior
         self.scaler = SCALER.initial()
@@ -126,7 +129,12 @@ class Runner:
         if self.settings is None:
             return self._own_prior
         start = log_rate(SCALER.encode(self.scaler, np.zeros(1), learn=False)[1]) if self.counts else None
-        return build(self.settings, self.shape, self.classes, self.first, start)[1]
+        return self._build(start)[1]
+
+    def _build(self, start: float | None = None) -> tuple[Learner[Any], Any]:
+        """The learner of the inputs and classes so far, and its prior."""
+        assert self.settings is not None
+        return build(self.settings, self.shape, self.classes, self.first, start, self.origin)
 
     def _pass(self, belief: Belief, columns: EncodedRows) -> tuple[Belief, Any, Info]:
         """Learn rows by a compiled program: the belief after them, their forecasts and infos."""
@@ -138,13 +146,27 @@ class Runner:
         if classes <= before or self.settings is None:
             return
         self.classes = classes
-        self.learner, fresh = build(self.settings, self.shape, classes, self.first)
+        learner, fresh = self._build()
+        self.learner = with_waves(learner, self.learner)
         if slots(self.first, before) == slots(self.first, classes):
             return
         self.belief = embed(self.belief, fresh)
         if isinstance(self.belief, Bank) and isinstance(fresh, Bank) and self.settings.model.banked:
             # a member that fails begins again from the first weights of the wider network
             self.belief = replace(self.belief, priors=fresh.priors)
+
+    def _follow(self, schema: Schema) -> None:
+        """Make room for the columns that have come, whose parameters begin at the prior."""
+        if len(schema.late) == self._late:
+            return
+        gaps, self._late = schema.late_gaps(self._late), len(schema.late)
+        more, self.shape = schema.width - self.shape[0], (schema.width,)
+        if more:
+            learner, fresh = self._build()
+            self.learner, self.belief = with_waves(learner, self.learner), embed(self.belief, fresh)
+        if len(self.early.y):
+            self.early.x = np.pad(self.early.x, ((0, 0), (0, more)))
+            self.early.x[:, gaps] = 1.0
 
     def _parts(
         self,
@@ -245,8 +267,8 @@ class Runner:
             part, before = slice(begin, stop), int(self.scaler.count[0])
             self.scaler, scaling = SCALER.encode(self.scaler, y[part])
             if before == WARMUP:
-                assert self.settings is not None
-                self.learner, self.belief = build(self.settings, self.shape, 0, start=log_rate(scaling))
+                learner, self.belief = self._build(log_rate(scaling))
+                self.learner = with_waves(learner, self.learner)
             warm = np.full(stop - begin, before >= WARMUP, np.float32)
             columns = EncodedRows(x[part], y[part].astype(np.float32), None, warm, levels)
             yield self._learn_rows(start + begin, columns, scaling, before)

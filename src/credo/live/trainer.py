@@ -15,11 +15,14 @@ from credo.core.types import PyTree
 from credo.learners import Info, Learner
 from credo.live import tiles
 from credo.live.change_steps import collect
+from credo.live.growing import GrowingEncoder
 from credo.live.passes import pad
 from credo.live.recovery import Recovery
 from credo.live.runner import EncodedRows, Part, Runner
 from credo.live.tiles import CHUNK, Ask
 from credo.recipes.assembly import Belief
+from credo.recipes.networks import Origin
+from credo.recipes.room import inputs_fit
 from credo.recipes.settings import Settings
 from credo.tables import Chunk, Encoder, EncoderState, Moments, Schema
 from credo.tables.column_moments import known_spread
@@ -78,23 +81,47 @@ class Trainer(Runner):
         prior: Any = None,
         seed: int | None = None,
     ) -> None:
-        self.encoder, self.seed = Encoder(schema, clip=clip), seed
-        self.features = schema.features
-        if settings is None:
-            self.features = tuple(one for column in schema.columns for one in column.features)
+        self.table, self.seed, self._built = GrowingEncoder(schema, clip), seed, settings is not None
+        origin = Origin(schema.first_width, schema.first_width) if self._built else None
         shape = (len(self.features),)
-        super().__init__(settings, shape, classes, chunk=CHUNK, learner=learner, prior=prior)
+        super().__init__(settings, shape, classes, 0, origin, chunk=CHUNK, learner=learner, prior=prior)
+        self._late = len(schema.late)
+        self.table.admit_width = self._admits
         self.key = None if seed is None else jax.random.key(seed)
         if settings is None:
             self._require_fit()
-        self.inputs = self.encoder.initial()
         self.seen, self.log_evidence = 0, 0.0
         self.changes: tuple[int, ...] = ()
+
+    @property
+    def encoder(self) -> Encoder:
+        """What turns cells into numbers."""
+        return self.table.encoder
+
+    @property
+    def features(self) -> tuple[str, ...]:
+        """The names of the inputs."""
+        schema = self.table.schema
+        if self._built:
+            return schema.features
+        return tuple(one for column in schema.columns for one in column.features)
+
+    def take_columns(self, rows: Iterable[Chunk]) -> None:
+        """Take in all columns that some rows have values for, before any of these is learned.
+
+        Arguments:
+            rows: the rows, in chunks.
+        """
+        if any(column.only is not None for column in self.table.schema.dropped):
+            for chunk in rows:
+                self.table.wake_all(chunk)
+            self._follow(self.table.schema)
 
     def copy(self) -> Trainer:
         """A trainer that goes on from here, of which this one sees nothing."""
         other = copy.copy(self)
-        recovery, other.early = self.recovery, self.early.copy()
+        recovery, other.early, other.table = self.recovery, self.early.copy(), self.table.copy()
+        other.table.admit_width = other._admits
         other.recovery = Recovery(recovery.rows, recovery.streak, recovery.seen)
         return other
 
@@ -106,8 +133,8 @@ class Trainer(Runner):
             y: their targets (n,), numbers or class numbers.
             weights: their weights (n,), above 0; None for 1.
         """
-        numbers = [self.encoder.prepare(chunk).numbers for chunk in rows]
-        self.inputs = EncoderState(Moments.of(np.concatenate(numbers), weights))
+        numbers = [self.encoder.complete(chunk).numbers for chunk in rows]
+        self.table.state = EncoderState(Moments.of(np.concatenate(numbers), weights))
         if not self.classes:
             self.scaler, self.units = Moments.of(np.asarray(y, float)[:, None], weights), True
 
@@ -132,7 +159,8 @@ class Trainer(Runner):
         Raises:
             DataError: a cell is not of the kind of its column; nothing can be learned from its chunk.
         """
-        for chunk, part in self._chunks(rows):
+        for chunk, part in self._chunks(rows, grow=True):
+            self._follow(self.table.schema)
             some = None if weights is None else weights[part]
             after, x = self._encode(chunk, online, some)
             before = self.seen, self.log_evidence, self.changes
@@ -141,7 +169,7 @@ class Trainer(Runner):
                 if learned.info.extras is not None:
                     alarms = np.flatnonzero(learned.info.extras.alarm)
                     self.changes += tuple((self.seen + learned.rows.start + 1 + alarms).tolist())
-            self.inputs = after
+            self.table.state = after
             self.seen += len(x)
             if again:
                 self.seen, self.log_evidence, self.changes = before
@@ -185,7 +213,7 @@ class Trainer(Runner):
         """
         answers: list[PyTree] = []
         probabilities = np.asarray(levels, np.float32)
-        for chunk, part in self._chunks(rows):
+        for chunk, part in self._chunks(rows, grow=False):
             x = self._encode(chunk, False, None)[1]
             own = np.zeros(len(x)) if y is None else y[part]
             own = own.astype(np.int32 if self.classes else np.float32)
@@ -203,15 +231,21 @@ class Trainer(Runner):
         location, spread = self.scaler.mean()[0], self.scaler.sd()[0]
         return float(location), float(spread) if known_spread(location, spread) else 1.0
 
-    def _chunks(self, rows: Iterable[Chunk]) -> Iterator[tuple[Chunk, slice]]:
+    def _chunks(self, rows: Iterable[Chunk], *, grow: bool) -> Iterator[tuple[Chunk, slice]]:
         start = 0
         for chunk in rows:
-            yield chunk, slice(start, start + len(chunk))
-            start += len(chunk)
+            for piece in self.table.pieces(chunk) if grow else (chunk,):
+                yield piece, slice(start, start + len(piece))
+                start += len(piece)
+
+    def _admits(self, width: int) -> bool:
+        """Whether there may be so many features."""
+        settings = self.settings
+        return settings is not None and inputs_fit(settings, (width,), self.classes, 0, self.origin)
 
     def _encode(self, chunk: Chunk, online: bool, weights: np.ndarray | None) -> tuple[Any, np.ndarray]:
         after, x, _, report = self.encoder.encode(
-            self.inputs, chunk, online, need_target=False, weights=weights
+            self.table.state, chunk, online, need_target=False, weights=weights
         )
         if report.bad:
             raise DataError(f"{report.bad[0]}.")

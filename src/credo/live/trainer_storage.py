@@ -25,7 +25,7 @@ def summary(trainer: Trainer) -> dict[str, Any]:
         trainer: the trainer.
     """
     return {
-        "schema": trainer.encoder.schema.to_dict(),
+        "schema": trainer.table.schema.to_dict(),
         "clip": trainer.encoder.clip,
         "classes": trainer.classes,
         "settings": None if trainer.settings is None else trainer.settings.to_dict(),
@@ -46,7 +46,7 @@ def arrays(trainer: Trainer) -> dict[str, np.ndarray]:
         trainer: the trainer.
     """
     parts: dict[str, dict[str, np.ndarray]] = {
-        "inputs": trainer.inputs.arrays(),
+        "inputs": trainer.table.state.arrays(),
         "scaler": trainer.scaler.arrays(),
         "waiting": trainer.early.arrays(),
         "prior": {},
@@ -83,7 +83,7 @@ def restore(
         schema, saved["clip"], saved["classes"], settings, learner=learner, prior=prior, seed=saved["seed"]
     )
     trainer.belief = belief
-    trainer.inputs = EncoderState.from_arrays(parts["inputs"])
+    trainer.table.state = EncoderState.from_arrays(parts["inputs"])
     trainer.scaler = Moments.from_arrays(parts["scaler"])
     trainer.early = Early.from_arrays(parts["waiting"])
     trainer.units, trainer.seen, trainer.rows_refused = saved["units"], saved["seen"], saved["refused"]

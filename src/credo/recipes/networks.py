@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias, TypeVar
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from credo.core.errors import CredoError
@@ -26,10 +27,14 @@ __all__ = [
     "network",
     "outputs_of",
     "prior_variances",
+    "with_waves",
 ]
 
 Net: TypeAlias = Linear | MLP | CNN | RandomFeatures
 """The networks of sessions."""
+
+
+T = TypeVar("T")
 
 
 class Origin(NamedTuple):
@@ -94,6 +99,24 @@ def network(
     if activation is not None:
         return BlendedMLP(outputs, model.widths, *_BLEND, share=float(_BLEND.index(activation)))
     return MLP(outputs, model.widths, defaults.activation(images))
+
+
+def with_waves(learner: T, former: T) -> T:
+    """A learner whose random waves are those of a former one, as far as it had inputs."""
+
+    def waves(node: object) -> bool:
+        return isinstance(node, RandomFeatures)
+
+    olds = iter([node for node in jax.tree.leaves(former, is_leaf=waves) if waves(node)])
+
+    def kept(new: Any) -> Any:
+        if not waves(new):
+            return new
+        old = next(olds).frequencies
+        return replace(new, frequencies=jnp.asarray(new.frequencies).at[..., : old.shape[-1]].set(old))
+
+    whole: T = jax.tree.map(kept, learner, is_leaf=waves)
+    return whole
 
 
 def outputs_of(task: TaskName, classes: int, first: int = 0, noise_var: NoiseVar = None) -> int:

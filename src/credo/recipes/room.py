@@ -13,7 +13,7 @@ from credo.recipes.resolution import require_memory
 from credo.recipes.settings import Settings
 from credo.tables.infer import MOST_CLASSES
 
-__all__ = ["fits", "require_room"]
+__all__ = ["fits", "inputs_fit", "require_room"]
 
 
 def require_room(
@@ -56,8 +56,18 @@ def fits(
     """
     if classes > MOST_CLASSES:
         return False
-    if slots(first, classes) == slots(first, classes - 1):
-        return True
+    same = slots(first, classes) == slots(first, classes - 1)
+    return same or inputs_fit(settings, shape, classes, first, origin)
+
+
+def inputs_fit(
+    settings: Settings, shape: tuple[int, ...], classes: int, first: int = 0, origin: Origin | None = None
+) -> bool:
+    """Whether so many inputs fit in memory.
+
+    Arguments:
+        settings, shape, classes, first, origin: as for `build`.
+    """
     try:
         require_room(settings, shape, classes, first, origin)
     except CredoError:

@@ -203,9 +203,8 @@ def _encoding(data: Dataset, columns: ColumnOptions) -> TableEncoding | ImageEnc
         drop=columns.drop,
         categorical=columns.categorical,
     )
-    encoding = TableEncoding(schema)
-    encoding.sentences = (f"{data.task} of {target!r}", *encoding.sentences[1:])
-    return encoding
+    goal = dataclasses.replace(schema.target, why=f"{data.task} of {target!r}")
+    return TableEncoding(dataclasses.replace(schema, target=goal))
 
 
 def _target_name(data: Dataset) -> str:

@@ -188,6 +188,7 @@ class Session(SessionState):
         self.rows_used += len(block.y)
         self.missing.update(block.missing)
         self.unseen.update(block.unseen)
+        self._keep_up()
         if not len(block):
             return None, Forecasts(block.lines)
         asked = levels if self.regression and levels is not None and len(levels) else None
@@ -232,6 +233,11 @@ class Session(SessionState):
             levels=columns.levels,
         )
 
+    def _keep_up(self) -> None:
+        """Make room for the columns that the encoding has taken in."""
+        if isinstance(self.encoding, TableEncoding):
+            self._follow(self.encoding.schema)
+
     def _make_room(self, classes: int) -> None:
         if self.classes and classes > self.classes:
             self.tally.widen(classes)
@@ -249,6 +255,7 @@ class Session(SessionState):
             DataError: a column is missing.
         """
         blocks = list(blocks_of(rows, self.encoding, learn=False, need_target=False))
+        self._keep_up()
         self._make_room(len(self.encoding.classes))
         classes = () if self.regression else self.encoding.classes
         moments = None if self.counts else self.scaler
@@ -265,6 +272,7 @@ class Session(SessionState):
         Returns:
             The scores.
         """
+        self._keep_up()
         self._make_room(len(self.encoding.classes))
         tally = Tally(self.settings.task, len(self.encoding.classes)) if tally is None else tally
         for block in blocks_of(rows, self.encoding, learn=False):

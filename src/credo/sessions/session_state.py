@@ -10,12 +10,11 @@ from typing import Self
 from credo.core.names import ForecastName
 from credo.core.turns import Turns, in_turn
 from credo.live import passes
-from credo.live.encoding import Encoding, TableEncoding
+from credo.live.encoding import Encoding, TableEncoding, members_at
 from credo.live.runner import Runner
-from credo.recipes.assembly import members
 from credo.recipes.defaults import TABLE_CHUNK
 from credo.recipes.resolution import input_clip
-from credo.recipes.room import fits
+from credo.recipes.room import fits, inputs_fit
 from credo.recipes.settings import Settings
 from credo.sessions import storage
 from credo.sessions.change_tally import ChangeTally
@@ -29,15 +28,20 @@ class SessionState(Runner):
     """The state of a `Session`, whose docstring names its arguments and attributes."""
 
     def __init__(self, settings: Settings, encoding: Encoding, chunk: int = TABLE_CHUNK) -> None:
-        super().__init__(settings, encoding.shape, len(encoding.classes), encoding.first, chunk=chunk)
+        shape, classes, first = encoding.shape, len(encoding.classes), encoding.first
+        super().__init__(settings, shape, classes, first, encoding.origin, chunk=chunk)
         self.settings: Settings = settings
         self._turns, self.encoding = Turns(), encoding
         if isinstance(encoding, TableEncoding):
             encoding.limit(input_clip(settings))
             if encoding.first:
-                encoding.admit = lambda classes: fits(settings, encoding.shape, classes, encoding.first)
+                encoding.admit = lambda classes: fits(
+                    settings, encoding.shape, classes, encoding.first, encoding.origin
+                )
+            self._late = len(encoding.schema.late)
+            encoding.admit_width = self._admits
         self.tally = Tally(settings.task, len(encoding.classes))
-        self.members = members(settings, encoding.shape, len(encoding.classes), encoding.first)
+        self.members = members_at(settings, encoding)
         self.changes = ChangeTally.of(settings.drift, [str(member) for member in self.members])
         self.rows_read: int = 0
         self.rows_used: int = 0
@@ -45,6 +49,11 @@ class SessionState(Runner):
         self.unseen: Counter[str] = Counter()
         self.progress = Progress()
         self.places: list[Progress] = []
+
+    def _admits(self, width: int) -> bool:
+        """Whether there may be so many features."""
+        classes = len(self.encoding.classes)
+        return inputs_fit(self.settings, (width,), classes, self.encoding.first, self.encoding.origin)
 
     @property
     def uncertain(self) -> bool:

@@ -12,9 +12,9 @@ import numpy as np
 
 from credo.core.errors import FormatError
 from credo.live.early import Early
-from credo.live.encoding import Encoding, restore
+from credo.live.encoding import Encoding, members_at, restore
 from credo.live.recovery import Recovery
-from credo.recipes.assembly import Belief, SessionLearner, members
+from credo.recipes.assembly import Belief, SessionLearner
 from credo.recipes.settings import Settings
 from credo.sessions.change_tally import ChangeTally
 from credo.sessions.places import Progress
@@ -112,7 +112,7 @@ def read(path: str | os.PathLike[str]) -> State:
     settings = Settings.from_dict(meta["settings"])
     counts = meta["counters"]
     encoding = restore(meta["encoding"], arrays["encoding"])
-    bank = members(settings, encoding.shape, len(encoding.classes), encoding.first)
+    bank = members_at(settings, encoding)
     return State(
         settings,
         encoding,

@@ -12,8 +12,8 @@ import jax
 import numpy as np
 
 from credo.core.errors import CredoError, FormatError
-from credo.live.encoding import TableEncoding
-from credo.recipes.assembly import build, members
+from credo.live.encoding import TableEncoding, members_at
+from credo.recipes.assembly import build
 from credo.recipes.growth import slots
 from credo.sessions.change_tally import ChangeTally
 from credo.sessions.tally import Tally
@@ -80,15 +80,16 @@ def _require_whole(state: State) -> None:
             _refuse(f"settings.{name}", f"must be finite and above 0; got {var!r}")
     if isinstance(encoding, TableEncoding):
         _require_types(encoding.schema.target, "encoding.schema.target")
-        for number, column in enumerate(encoding.schema.columns):
+        columns = (*encoding.schema.columns, *encoding.schema.late)
+        for number, column in enumerate(columns):
             _require_types(column, f"encoding.schema.columns.{number}")
         if not (encoding.encoder.clip > 0 and np.isfinite(encoding.encoder.clip)):
             _refuse("encoding.clip", f"must be finite and above 0; got {encoding.encoder.clip!r}")
-        width = sum(one.kind in ("numeric", "datetime") for one in encoding.schema.columns)
+        width = sum(one.kind in ("numeric", "datetime") for one in columns)
         _require_moments(encoding.state.moments, "encoding", width)
     _require_moments(state.scaler, "scaler", 1)
     _require_like(state.tally.arrays(), Tally(settings.task, len(encoding.classes)).arrays(), "tally")
-    bank = members(settings, encoding.shape, len(encoding.classes), encoding.first)
+    bank = members_at(settings, encoding)
     fresh = ChangeTally.of(settings.drift, [str(member) for member in bank])
     if state.changes is not None and fresh is not None:
         _require_like(state.changes.arrays(), fresh.arrays(), "changes")
@@ -152,7 +153,9 @@ def _require_fitting(state: State) -> None:
     """Refuse a learner that was not built by the settings for the columns and classes of the encoding."""
     encoding, belief, learner = state.encoding, state.belief, state.learner
     like = jax.eval_shape(
-        lambda: build(state.settings, encoding.shape, len(encoding.classes), encoding.first)[1]
+        lambda: build(
+            state.settings, encoding.shape, len(encoding.classes), encoding.first, None, encoding.origin
+        )[1]
     )
     ours, theirs = layout_of(belief), layout_of(like)
     if ours is None or theirs is None or ours.shapes != theirs.shapes:

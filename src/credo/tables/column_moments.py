@@ -52,7 +52,7 @@ class ColumnMoments:
             ones; its mean and its variance.
         restarts: how often the moments began again.
         events: how many far entries came, each after an ordinary one and unlike the one before it.
-        last_far: the latest of these; infinite where there was none.
+        last_far: the latest of these; NaN where there was none.
 
     Example:
         >>> column = ColumnMoments()
@@ -74,7 +74,7 @@ class ColumnMoments:
         streak: tuple[float, float, float] = (0.0, 0.0, 0.0),
         restarts: int = 0,
         events: int = 0,
-        last_far: float = math.inf,
+        last_far: float = math.nan,
     ) -> None:
         self.count, self.centre, self.s1, self.s2 = count, centre, s1, s2
         self.total: float = count if total is None else total
@@ -167,7 +167,7 @@ class ColumnMoments:
     def state(self) -> list[float | None]:
         """The state as JSON data, from which `restore` goes on bit by bit."""
         centre = None if math.isnan(self.centre) else self.centre
-        last = None if math.isinf(self.last_far) else self.last_far
+        last = None if math.isnan(self.last_far) else self.last_far
         sums = (self.count, centre, self.s1, self.s2, self.total)
         return [*sums, *self.streak, self.restarts, self.events, last]
 
@@ -182,7 +182,7 @@ class ColumnMoments:
         if len(numbers) != 10 or numbers[0] < 0 or not numbers[3] >= 0 or not numbers[4] >= 0:
             raise FormatError(f"saved moments must be a count, a centre, sums and a streak; got {state!r}.")
         count, centre, s1, s2, total, length, about, around, restarts, events = numbers
-        streak, last = (length, about, around), math.inf if math.isnan(last) else last
+        streak = length, about, around
         return cls(int(count), centre, s1, s2, total, streak, int(restarts), int(events), last)
 
 

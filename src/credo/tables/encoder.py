@@ -107,7 +107,7 @@ class Encoder:
                 f"the encoder's state must be for {len(self._scaled)} numeric columns; it is for "
                 f"{state.moments.count.size}."
             )
-        rows = self.prepare(chunk)
+        rows = self.complete(chunk)
         count, x, numbers = len(rows), rows.x.copy(), rows.numbers
         why: dict[int, str] = {}
         y, unknown = self._targets(rows, need_target, why)
@@ -148,6 +148,17 @@ class Encoder:
             DataError: the chunk lacks a column of the schema.
         """
         return self._preparation.prepare(chunk)
+
+    def complete(self, chunk: Chunk) -> Prepared:
+        """Read all cells of a chunk, those of late columns among them.
+
+        Arguments:
+            chunk: raw or prepared rows.
+
+        Raises:
+            DataError: the chunk lacks a column of the schema.
+        """
+        return self._preparation.complete(chunk)
 
     def prepare_numbers(self, numbers: np.ndarray) -> Prepared:
         """Read rows that are numbers, for a schema of numeric columns only.

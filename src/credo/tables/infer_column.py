@@ -13,7 +13,7 @@ from credo.tables.remarks import decorated_numbers
 from credo.tables.schema import ColumnSpec, Dropped
 from credo.tables.times import to_times
 
-__all__ = ["ENOUGH", "PARSED", "infer_column"]
+__all__ = ["ENOUGH", "PARSED", "infer_column", "late_column"]
 
 PARSED = 0.95
 """The least share of the cells of a column that must be of a kind for the column to be of that kind."""
@@ -27,6 +27,9 @@ SEVERAL = 2.5
 WORD_SLOTS, FREQUENT, CATEGORY_SLOTS = 64, 40, 16
 """How many features the words of a text share; and in a column of very many categories, how many have a
 feature each, and how many features the others share."""
+
+LATE_SLOTS = 16
+"""How many features the categories of a column share that comes after the first rows."""
 
 _ID_NAMES = ("id", "index", "idx", "row", "rowid", "row_id", "rownum", "no", "nr", "key", "uuid")
 
@@ -48,7 +51,7 @@ def infer_column(
     missing = len(present) < len(cells)
     first = f"the first {len(cells)} rows"
     if not present:
-        return Dropped(name, f"it has no values in {first}")
+        return Dropped(name, f"it has no values in {first}", "")
     column = None if forced else _other_than_category(name, present, missing, len(cells), notes, still)
     if column is not None:
         return column
@@ -64,6 +67,29 @@ def infer_column(
         f"each, and the others are hashed into {CATEGORY_SLOTS}"
     )
     return ColumnSpec(name, "categorical", _ranked(texts, some), missing, slots=CATEGORY_SLOTS)
+
+
+def late_column(name: str, cell: object, only: str = "") -> ColumnSpec | None:
+    """The meaning of a column by its first value, which came after the first rows; None for nested values.
+
+    Arguments:
+        name: the name of the column.
+        cell: that value.
+        only: the text that the column has held in all rows before, or an empty text.
+    """
+    if isinstance(cell, (dict, list, tuple, set)):
+        return None
+    if isinstance(cell, (bool, np.bool_)):
+        return ColumnSpec(name, "boolean", has_missing=True)
+    numbers, wrong = to_numbers([cell])
+    if not only and not wrong[0]:
+        return None if np.isnan(numbers[0]) else ColumnSpec(name, "numeric", has_missing=True)
+    times, _, wrong = to_times([cell])
+    if not only and not wrong[0]:
+        return ColumnSpec(name, "datetime", (), True, float(times[0]))
+    if not only and _is_text({cell_text(cell)}):
+        return ColumnSpec(name, "text", has_missing=True, slots=WORD_SLOTS)
+    return ColumnSpec(name, "categorical", (only,) if only else (), True, slots=LATE_SLOTS)
 
 
 def _is_text(texts: Collection[str]) -> bool:
@@ -101,7 +127,8 @@ def _other_than_category(
         return ColumnSpec(name, "datetime", (), missing, origin, cycles=find_cycles(clock[~wrong_times]))
     texts = {cell_text(cell) for cell in present}
     if len(texts) == 1:
-        return Dropped(name, f"it is always {next(iter(texts))[:40]!r} in {first}")
+        only = next(iter(texts))
+        return Dropped(name, f"it is always {only[:40]!r} in {first}", only)
     if all(truth(cell) is not None for cell in present) and len({truth(cell) for cell in present}) == 2:
         return ColumnSpec(name, "boolean", has_missing=missing)
     if not _is_text(texts) and len(present) >= ENOUGH and len(texts) > 0.9 * len(present):
@@ -123,7 +150,7 @@ def _numeric(
 ) -> ColumnSpec | Dropped:
     usable = numbers[~np.isnan(numbers)]
     if not usable.size:
-        return Dropped(name, f"it has no finite numbers in {first}")
+        return Dropped(name, f"it has no finite numbers in {first}", "")
     whole = bool((usable == np.floor(usable)).all())
     alone = len(np.unique(usable)) == len(usable) == len(numbers)
     plain = name.strip().lower()

@@ -45,7 +45,7 @@ class Moments:
             weight 1.
         streaks: of each column (D, 6) float64: the length of the streak of entries that do not fit, above 0
             for far ones and below for close ones, its mean and variance, how often the moments began again,
-            how many far entries came alone, and the latest of these (infinite where there was none); None
+            how many far entries came alone, and the latest of these (NaN where there was none); None
             where there was nothing of the kind.
 
     Example:
@@ -67,6 +67,15 @@ class Moments:
         """The moments of no rows of `width` columns."""
         zero = np.zeros(width)
         return Moments(np.array(0), np.zeros(width, np.int64), np.full(width, np.nan), zero, zero)
+
+    def widened(self, columns: int) -> Moments:
+        """The moments with some more columns, of which nothing was seen."""
+        more = Moments.empty(columns)
+        sums = ((self.count, more.count), (self.centre, more.centre), (self.s1, more.s1), (self.s2, more.s2))
+        count, centre, s1, s2 = (np.concatenate(pair) for pair in sums)
+        weight = None if self.weight is None else np.concatenate([self.weight, np.zeros(columns)])
+        streaks = None if self.streaks is None else np.concatenate([self.streaks, more._streaks])
+        return Moments(self.rows, count, centre, s1, s2, weight, streaks)
 
     def mean(self) -> np.ndarray:
         """The means, (D,) float64, 0 where nothing was seen."""
@@ -109,7 +118,7 @@ class Moments:
 
     @property
     def _streaks(self) -> np.ndarray:
-        blank = np.tile([0.0, 0.0, 0.0, 0.0, 0.0, np.inf], (len(self.count), 1))
+        blank = np.tile([0.0, 0.0, 0.0, 0.0, 0.0, np.nan], (len(self.count), 1))
         return blank if self.streaks is None else self.streaks
 
     def column(self, place: int) -> ColumnMoments:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -21,7 +21,7 @@ __all__ = ["Preparation", "Prepared", "cells_of"]
 
 @dataclass(frozen=True)
 class Prepared(Chunk):
-    """A chunk of n rows whose cells are read. Of its columns, only the target's is left.
+    """A chunk of n rows whose cells are read. Of its columns, the target's and late ones are left.
 
     Arguments:
         x: the features (n, D) float32, in which those of numbers and times are still 0.
@@ -72,19 +72,20 @@ class Preparation:
 
     def __init__(self, schema: Schema) -> None:
         self.schema, self.width = schema, schema.width
-        self._layout: list[tuple[ColumnSpec, int, int]] = []
-        at = 0
-        for column in schema.columns:
-            self._layout.append((column, at, len(column.features)))
-            at += len(column.features)
-        scaled = [(column, at) for column, at, _ in self._layout if column.kind in ("numeric", "datetime")]
+        self._first_width = schema.first_width
+        self._first, self._late = _layout(schema.columns, 0), _layout(schema.late, self._first_width)
+        scaled = [(column, at) for column, at in (*self._first, *self._late) if column.kind in _SCALED]
         self.scaled = [column.name for column, _ in scaled]
         self.places = [at for _, at in scaled]
-        self._clean = [place for place, (column, _) in enumerate(scaled) if column.kind == "numeric"]
+        self._first_scaled = sum(column.kind in _SCALED for column, _ in self._first)
+        first = list(enumerate(scaled))[: self._first_scaled]
+        self._clean = [place for place, (column, _) in first if column.kind == "numeric"]
         self._numeric = [self.scaled[place] for place in self._clean]
+        never = {column.name for column in schema.dropped if column.only is None}
+        self._read = {column.name for column in schema.columns} | never | {schema.target.name}
 
     def prepare(self, chunk: Chunk) -> Prepared:
-        """Read the cells of a chunk.
+        """Read the cells of a chunk, but for those of late columns.
 
         Raises:
             DataError: the chunk lacks a column of the schema.
@@ -93,56 +94,36 @@ class Preparation:
         """
         if isinstance(chunk, Prepared):
             return chunk
-        count = len(chunk)
-        x = np.zeros((count, self.width), np.float32)
-        numbers = np.empty((count, len(self.scaled)))
-        missing: dict[str, np.ndarray] = {}
-        unseen: dict[str, np.ndarray] = {}
-        why: dict[int, str] = {}
-        clean, targets = self._read_clean(chunk)
+        clean, columns = self._read_clean(chunk)
+        columns |= {name: chunk.columns[name] for name in chunk.columns if name not in self._read}
+        rest = (chunk.lines, chunk.bad, chunk.unit, chunk.loose, chunk.ignored)
+        blank = np.zeros((len(chunk), self._first_width), np.float32)
+        rows = Prepared(columns, *rest, blank, np.empty((len(chunk), self._first_scaled)))
         if clean is not None:
-            numbers[:, self._clean] = clean
-        whole = clean is not None and not np.isnan(clean).any()
-        place = 0
-        for column, at, width in self._layout:
-            scaled = column.kind in ("numeric", "datetime")
-            place += scaled
-            if clean is not None and column.kind == "numeric":
-                if whole:
-                    continue
-                lost = np.isnan(numbers[:, place - 1])
-            elif scaled:
-                cells = cells_of(chunk, column.name)
-                values, wrong = (
-                    to_numbers(cells) if column.kind == "numeric" else read_times(column, cells, x, at)
-                )
-                numbers[:, place - 1] = values
-                lost = np.isnan(values)
-                for row in np.flatnonzero(wrong).tolist():
-                    shown = cell_text(cells[row])[:40]
-                    why.setdefault(row, f"holds {shown!r} in the {column.kind} column {column.name!r}")
-            elif column.kind == "text":
-                lost = hash_words(column, cells_of(chunk, column.name), x, at)
-            else:
-                lost, other = one_hot(column, cells_of(chunk, column.name), x, at)
-                if other.any():
-                    unseen[column.name] = other
-            if lost.any():
-                missing[column.name] = lost
-                x[lost, at + width - 1 if column.has_missing else -1] = 1.0
-        return Prepared(
-            targets,
-            chunk.lines,
-            chunk.bad,
-            chunk.unit,
-            chunk.loose,
-            chunk.ignored,
-            x,
-            numbers,
-            missing,
-            unseen,
-            why,
+            rows.numbers[:, self._clean] = clean
+        _read_cells(rows, self._first, chunk, clean)
+        return rows
+
+    def complete(self, chunk: Chunk) -> Prepared:
+        """Read the cells of a chunk, those of late columns among them.
+
+        Raises:
+            DataError: the chunk lacks a column of the schema.
+        """
+        rows = self.prepare(chunk)
+        if not self.schema.room:
+            return rows
+        late = len(self.scaled) - self._first_scaled
+        whole = replace(
+            rows,
+            x=np.pad(rows.x, ((0, 0), (0, self.width - self._first_width))),
+            numbers=np.pad(rows.numbers, ((0, 0), (0, late))),
+            missing=dict(rows.missing),
+            unseen=dict(rows.unseen),
+            why=dict(rows.why),
         )
+        _read_cells(whole, self._late, replace(whole, loose=True), None, self._first_scaled)
+        return whole
 
     def prepare_numbers(self, numbers: np.ndarray) -> Prepared:
         """Read rows that are numbers, for a schema of numeric columns only.
@@ -152,7 +133,7 @@ class Preparation:
         """
         with np.errstate(invalid="ignore"):
             clean = np.where(np.abs(numbers) <= LARGEST, numbers, np.nan)
-        x = np.zeros((len(clean), self.width), np.float32)
+        x = np.zeros((len(clean), self._first_width), np.float32)
         lost = np.isnan(clean)
         if lost.any():
             x[lost.any(axis=1), -1] = 1.0  # the feature that all columns share
@@ -178,6 +159,60 @@ class Preparation:
     def _target_of(self, columns: Mapping[str, Cells]) -> dict[str, Cells]:
         name = self.schema.target.name
         return {name: columns[name]} if name in columns else {}
+
+
+_SCALED = ("numeric", "datetime")
+
+
+def _layout(columns: Sequence[ColumnSpec], start: int) -> list[tuple[ColumnSpec, int]]:
+    """Columns with the places of their first features."""
+    ends = np.cumsum([start, *(len(column.features) for column in columns)])
+    return list(zip(columns, ends.tolist(), strict=False))
+
+
+def _read_cells(
+    rows: Prepared,
+    layout: Sequence[tuple[ColumnSpec, int]],
+    chunk: Chunk,
+    clean: np.ndarray | None,
+    place: int = 0,
+) -> None:
+    """Read the cells of some columns into prepared rows.
+
+    Arguments:
+        rows: the rows, which are filled.
+        layout: the columns.
+        chunk: the raw cells.
+        clean: the numbers of numeric columns, where they were read before, which then stand in `rows`.
+        place: the place of the first of these columns that is standardised, among all such columns.
+    """
+    whole = clean is not None and not np.isnan(clean).any()
+    for column, at in layout:
+        x = rows.x
+        scaled = column.kind in _SCALED
+        place += scaled
+        if clean is not None and column.kind == "numeric":
+            if whole:
+                continue
+            lost = np.isnan(rows.numbers[:, place - 1])
+        elif scaled:
+            cells = cells_of(chunk, column.name)
+            numeric = column.kind == "numeric"
+            values, wrong = to_numbers(cells) if numeric else read_times(column, cells, x, at)
+            rows.numbers[:, place - 1] = values
+            lost = np.isnan(values)
+            for row in np.flatnonzero(wrong).tolist():
+                shown = cell_text(cells[row])[:40]
+                rows.why.setdefault(row, f"holds {shown!r} in the {column.kind} column {column.name!r}")
+        elif column.kind == "text":
+            lost = hash_words(column, cells_of(chunk, column.name), x, at)
+        else:
+            lost, other = one_hot(column, cells_of(chunk, column.name), x, at)
+            if other.any():
+                rows.unseen[column.name] = other
+        if lost.any():
+            rows.missing[column.name] = lost
+            x[lost, at + len(column.features) - 1 if column.has_missing else -1] = 1.0
 
 
 def cells_of(chunk: Chunk, name: str) -> Cells:

@@ -19,6 +19,10 @@ from credo.tables.live import LiveText, is_prompt, until_idle
 __all__ = ["csv_chunks", "guess_delimiter", "jsonl_chunks", "unique_names"]
 
 
+MOST_KEYS = 2000
+"""The most keys of JSON lines that become columns after the first chunk."""
+
+
 def unique_names(cells: Sequence[object], name: str) -> list[str]:
     """Make column names of header cells: stripped, an empty one called column_K, the same twice refused."""
     names = [str(cell).strip() or f"column_{place}" for place, cell in enumerate(cells, 1)]
@@ -168,7 +172,7 @@ def _is_number(cell: str) -> bool:
 
 
 def jsonl_chunks(text: io.TextIOWrapper, name: str, size: ChunkSize, strict: bool) -> Iterator[Chunk]:
-    """Read JSON lines in chunks; the keys of the first chunk are the columns, later ones are ignored."""
+    """Read JSON lines in chunks; the keys of the first chunk are the columns, and later ones join them."""
     watch = DriftWatch(name, "are not JSON objects with the keys met so far")
     numbered = _numbered(text, name)
     names: dict[str, None] = {}
@@ -197,7 +201,7 @@ def jsonl_chunks(text: io.TextIOWrapper, name: str, size: ChunkSize, strict: boo
             watch.good()
             records.append(record)
             at.append(line)
-            if opening or is_prompt(text):
+            if opening or is_prompt(text) or len(names) < MOST_KEYS:
                 names.update(dict.fromkeys(record))
             elif not names.keys() >= record.keys():
                 for key in record.keys() - names.keys():

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from itertools import accumulate
 from typing import Any, Literal, TypeAlias, get_args
 
 from credo.core.errors import FormatError
@@ -23,6 +24,12 @@ KINDS: tuple[Kind, ...] = get_args(Kind)
 TASKS: tuple[Task, ...] = get_args(Task)
 CYCLES: tuple[Cycle, ...] = get_args(Cycle)
 _VERSION = 1
+
+SHARED = "(a value is missing)"
+"""The feature of all columns that have no feature of their own for a missing cell."""
+
+_MORE = 8
+"""The least number of features that there is room for beside those of a column that comes late."""
 
 
 @dataclass(frozen=True)
@@ -78,6 +85,8 @@ class Dropped:
     Arguments:
         name: the name of the column.
         why: the reason, without a full stop.
+        only: where the column is learned from as soon as it has another value, the one it has had so far: an
+            empty text for none. None where it stays out.
 
     Example:
         >>> str(Dropped("id", "its values are all different"))
@@ -86,6 +95,7 @@ class Dropped:
 
     name: str
     why: str
+    only: str | None = None
 
     def __str__(self) -> str:
         return f"column {self.name!r} is left out: {self.why}"
@@ -138,6 +148,10 @@ class Schema:
         columns: the columns that are learned from, in the order of their features.
         dropped: the columns that are left out.
         notes: sentences that a reader may want to know, such as that a column is constant so far.
+        late: the columns whose first value came after the first rows, in the order in which they came. Each
+            has a feature of its own that says that its cell is missing.
+        room: the number of features that there is room for, where late columns came; 0 where none did. It
+            grows by several at a time, since each size of a row is compiled anew.
 
     Example:
         >>> schema = Schema(TargetSpec("y", "regression"), (ColumnSpec("a", "numeric"),))
@@ -151,12 +165,52 @@ class Schema:
     columns: tuple[ColumnSpec, ...]
     dropped: tuple[Dropped, ...] = ()
     notes: tuple[str, ...] = ()
+    late: tuple[ColumnSpec, ...] = ()
+    room: int = 0
 
     @property
     def features(self) -> tuple[str, ...]:
-        """The D feature names: each column's, then one that columns without a missing feature share."""
+        """The D feature names: each column's, one that columns without a missing feature share, those of late
+        columns, and places that are free."""
+        late = [feature for column in self.late for feature in column.features]
+        free = self.room - self.first_width - len(late)
+        return (*self.first_features, *late, *(f"(free {place})" for place in range(1, free + 1)))
+
+    @property
+    def first_features(self) -> tuple[str, ...]:
+        """The names of the features that the first rows showed."""
         own = tuple(feature for column in self.columns for feature in column.features)
-        return own if all(column.has_missing for column in self.columns) else (*own, "(a value is missing)")
+        return own if all(column.has_missing for column in self.columns) else (*own, SHARED)
+
+    @property
+    def first_width(self) -> int:
+        """How many features the first rows showed."""
+        return len(self.first_features)
+
+    def late_gaps(self, start: int) -> list[int]:
+        """The places of the features that say that a late column has no value, from column `start` on."""
+        ends = accumulate(len(column.features) for column in self.late)
+        return [self.first_width + end - 1 for end in ends][start:]
+
+    def including(self, columns: Sequence[ColumnSpec]) -> Schema:
+        """The schema with some more late columns.
+
+        Arguments:
+            columns: the columns.
+
+        Example:
+            >>> schema = Schema(TargetSpec("y", "regression"), (ColumnSpec("a", "numeric"),))
+            >>> wider = schema.including([ColumnSpec("b", "numeric", has_missing=True)])
+            >>> wider.features[:4], wider.width
+            (('a', '(a value is missing)', 'b', 'b=(missing)'), 12)
+        """
+        late = (*self.late, *columns)
+        needed = self.first_width + sum(len(column.features) for column in late)
+        had = self.room or self.first_width
+        room = had if needed <= had else needed + max(_MORE, needed // 4)
+        names = {column.name for column in columns}
+        dropped = tuple(column for column in self.dropped if column.name not in names)
+        return replace(self, late=late, room=room, dropped=dropped)
 
     @property
     def width(self) -> int:
@@ -187,14 +241,14 @@ class Schema:
         try:
             target = TargetSpec(**{**saved["target"], "classes": tuple(saved["target"]["classes"])})
             columns = tuple(ColumnSpec(**_tuples(one)) for one in saved["columns"])
-            schema = Schema(
-                target, columns, tuple(Dropped(**one) for one in saved["dropped"]), tuple(saved["notes"])
-            )
+            dropped = tuple(Dropped(**one) for one in saved["dropped"])
+            late = tuple(ColumnSpec(**_tuples(one)) for one in saved.get("late", ()))
+            schema = Schema(target, columns, dropped, tuple(saved["notes"]), late, saved.get("room", 0))
         except (KeyError, TypeError) as error:
             raise FormatError(f"a saved schema must hold what to_dict writes; {error}.") from None
-        wrong: list[str] = [column.kind for column in columns if column.kind not in KINDS]
+        wrong: list[str] = [column.kind for column in (*columns, *late) if column.kind not in KINDS]
         wrong += [target.task] if target.task not in TASKS else []
-        wrong += [cycle for column in columns for cycle in column.cycles if cycle not in CYCLES]
+        wrong += [cycle for column in (*columns, *late) for cycle in column.cycles if cycle not in CYCLES]
         if wrong:
             allowed = ", ".join((*KINDS, *TASKS, *CYCLES))
             raise FormatError(f"a saved schema must hold kinds {allowed}; got {wrong[0]!r}.")

@@ -1,0 +1,144 @@
+"""An encoder of table rows that takes in columns as they come, and what it has learned about them."""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+from collections.abc import Callable, Iterator
+
+import numpy as np
+
+from credo.tables import Chunk, Dropped, Encoder, EncoderState, Schema
+from credo.tables.cells import Cells, cell_text, is_missing, to_list
+from credo.tables.infer_column import late_column
+
+__all__ = ["MOST_LATE", "GrowingEncoder"]
+
+MOST_LATE = 1000
+"""The most columns that may come after the first rows; others are left out."""
+
+
+class GrowingEncoder:
+    """An encoder, its running statistics, and the columns that have come since the first rows.
+
+    A column without a value in the first rows, one that held a single text there, and one that they did not
+    have at all, is learned from when a row that is learned from first has another value there. That value
+    says what the column holds. Results do not depend on how rows are grouped into calls.
+
+    Arguments:
+        schema: what the columns mean.
+        clip: the largest size of a standardised number.
+        state: the running statistics; None for those of no rows.
+
+    Attributes:
+        schema, encoder, state: as they are now.
+        admit_width: whether there may be so many features, asked where a column comes.
+        notify: what a sentence about a column that came is given to.
+
+    Example:
+        >>> from credo.tables import TargetSpec
+        >>> first = Schema(TargetSpec("y", "regression"), (ColumnSpec("a", "numeric"),))
+        >>> rows = GrowingEncoder(first, 3.0)
+        >>> chunk = Chunk({"a": [1.0, 2.0, 3.0], "b": [None, "x", None]}, np.arange(1, 4))
+        >>> [len(piece) for piece in rows.pieces(chunk)], [column.name for column in rows.schema.late]
+        ([1, 2], ['b'])
+    """
+
+    def __init__(self, schema: Schema, clip: float, state: EncoderState | None = None) -> None:
+        self.schema, self.encoder = schema, Encoder(schema, clip=clip)
+        self.state = self.encoder.initial() if state is None else state
+        self.admit_width: Callable[[int], bool] = lambda width: True
+        self.notify: Callable[[str], None] = lambda sentence: None
+
+    def copy(self) -> GrowingEncoder:
+        """An encoder that goes on from here, of which this one sees nothing."""
+        return copy.copy(self)
+
+    def become(self, schema: Schema) -> None:
+        """Go on with another schema, whose columns are these and perhaps more."""
+        self.schema, self.encoder = schema, Encoder(schema, clip=self.encoder.clip)
+        fresh = self.encoder.initial().moments.count.size - self.state.moments.count.size
+        if fresh:
+            self.state = EncoderState(self.state.moments.widened(fresh))
+
+    def pieces(self, chunk: Chunk, counts: np.ndarray | None = None) -> Iterator[Chunk]:
+        """The rows of a chunk, cut where columns come. Encode each piece before the next is asked for.
+
+        Arguments:
+            chunk: the rows, raw or prepared.
+            counts: which of them are learned from (n,); None for all.
+        """
+        while True:
+            found = self._first_waking(chunk, counts)
+            if found is None:
+                yield chunk
+                return
+            row, cells = found
+            if row:
+                yield chunk.part(0, row)
+                chunk = chunk.part(row, len(chunk))
+                counts = None if counts is None else counts[row:]
+            self._wake(cells)
+
+    def wake_all(self, chunk: Chunk) -> None:
+        """Take in all columns that a chunk has values for, without encoding it."""
+        for _ in self.pieces(chunk):
+            pass
+
+    def _first_waking(self, chunk: Chunk, counts: np.ndarray | None) -> tuple[int, dict[str, object]] | None:
+        """The first row with a value in a column that is not learned from yet, and such values by name."""
+        schema = self.schema
+        only = {column.name: column.only for column in schema.dropped}
+        known = {column.name for column in (*schema.columns, *schema.late)} | {schema.target.name}
+        rows: dict[str, int] = {}
+        for name in chunk.columns:
+            if name not in known and only.get(name, "") is not None:
+                row = _first_value(chunk.columns[name], only.get(name) or "", counts)
+                if row is not None:
+                    rows[name] = row
+        if not rows:
+            return None
+        first = min(rows.values())
+        names = sorted(name for name, row in rows.items() if row == first)
+        return first, {name: to_list(chunk.columns[name])[first] for name in names}
+
+    def _wake(self, cells: dict[str, object]) -> None:
+        """Take in columns by their first values; where there is no room for one, it stays out for good."""
+        only = {column.name: column.only or "" for column in self.schema.dropped}
+        for name, cell in cells.items():
+            column = late_column(name, cell, only.get(name, ""))
+            if column is None:
+                self._leave_out(name, "its first value is nested, or no finite number")
+                continue
+            schema = self.schema.including([column])
+            if len(schema.late) > MOST_LATE or not self.admit_width(schema.width):
+                self._leave_out(name, "it came after the first rows, and there is no room for it")
+                continue
+            self.become(schema)
+            self.notify(f"column {name!r} has come, {_KINDS[column.kind]}: it is learned from now on")
+
+    def _leave_out(self, name: str, why: str) -> None:
+        kept = tuple(column for column in self.schema.dropped if column.name != name)
+        self.become(dataclasses.replace(self.schema, dropped=(*kept, Dropped(name, why))))
+        self.notify(str(Dropped(name, why)))
+
+
+_KINDS = {
+    "numeric": "with numbers",
+    "boolean": "with truth values",
+    "datetime": "with times",
+    "text": "with texts",
+    "categorical": "with categories",
+}
+
+
+def _first_value(cells: Cells, only: str, counts: np.ndarray | None) -> int | None:
+    """The first row that counts and has a value other than `only`; None where there is none."""
+    if isinstance(cells, np.ndarray) and cells.dtype.kind == "f" and np.isnan(cells).all():
+        return None
+    for row, cell in enumerate(to_list(cells)):
+        if cell is None or (counts is not None and not counts[row]):
+            continue
+        if not is_missing(cell) and (not only or cell_text(cell) != only):
+            return row
+    return None
