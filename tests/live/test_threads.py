@@ -92,7 +92,7 @@ def test_an_estimator_of_river_loses_no_row_and_forecasts_the_row_that_it_is_ask
         for place in range(200 + number, count, THREADS):
             model.learn_one(features(data[place]), data[place]["y"])
             # the forecasts of two threads differ by 40, and neither ever gets the other's
-            assert sign * float(model.predict_one({"a": 10.0 * sign, "b": 0.0})) > 10.0
+            assert sign * float(model.predict_one({"a": 10.0 * sign, "b": 0.0})) > 4.0
 
     in_threads(work)
     assert model.n_seen == count

@@ -47,8 +47,8 @@ class GrowingEncoder:
     def __init__(self, schema: Schema, clip: float, state: EncoderState | None = None) -> None:
         self.schema, self.encoder = schema, Encoder(schema, clip=clip)
         self.state = self.encoder.initial() if state is None else state
-        self.admit_width: Callable[[int], bool] = lambda width: True
-        self.notify: Callable[[str], None] = lambda sentence: None
+        self.admit_width: Callable[[int], bool] = _any_width
+        self.notify: Callable[[str], None] = _quiet
 
     def copy(self) -> GrowingEncoder:
         """An encoder that goes on from here, of which this one sees nothing."""
@@ -130,6 +130,14 @@ _KINDS = {
     "text": "with texts",
     "categorical": "with categories",
 }
+
+
+def _any_width(width: int) -> bool:
+    return True
+
+
+def _quiet(sentence: str) -> None:
+    pass
 
 
 def _first_value(cells: Cells, only: str, counts: np.ndarray | None) -> int | None:
