@@ -36,7 +36,7 @@ class GrowingEncoder:
         notify: what a sentence about a column that came is given to.
 
     Example:
-        >>> from credo.tables import TargetSpec
+        >>> from credo.tables import ColumnSpec, TargetSpec
         >>> first = Schema(TargetSpec("y", "regression"), (ColumnSpec("a", "numeric"),))
         >>> rows = GrowingEncoder(first, 3.0)
         >>> chunk = Chunk({"a": [1.0, 2.0, 3.0], "b": [None, "x", None]}, np.arange(1, 4))
