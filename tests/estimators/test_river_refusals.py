@@ -32,7 +32,7 @@ def learned(estimator: Any, targets: list[Any]) -> Any:
         (lambda e: e.learn_one({"a": "text"}, 1.0), "feature 'a' holds numbers; got the text 'text'."),
         (lambda e: e.predict_one({"a": "text"}), "feature 'a' holds numbers; got the text 'text'."),
         (lambda e: e.learn_one({"b": 3.0}, 1.0), "feature 'b' holds truth values; got 3.0."),
-        (lambda e: e.learn_one({"n": 1.0, "d": datetime.date(2026, 1, 1)}, 1.0), "'d' must hold numbers"),
+        (lambda e: e.learn_one({"n": 1.0, "d": datetime.time(12)}, 1.0), "'d' must hold numbers"),
         (lambda e: e.learn_one([1.0], 1.0), "x must be a dict of features; got list."),
         (lambda e: e.learn_one({"n": 1.0}, math.inf), "y must be a finite number"),
         (lambda e: e.learn_one({"n": 1.0}, math.nan), "y must be a finite number"),

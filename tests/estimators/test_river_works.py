@@ -177,11 +177,11 @@ REFUSALS: dict[str, tuple[Callable[[Any], object], str]] = {
     ),
     "list": (
         lambda m: m.learn_one({"z": [1]}, m.target),
-        "feature 'z' must hold numbers, truth values or texts",
+        "feature 'z' must hold numbers, truth values, times or texts; got list",
     ),
-    "date": (
-        lambda m: m.learn_many(pd.DataFrame({"day": np.array(["2026-01-01"], "M8[ns]")}), [m.target]),
-        "feature 'day' must hold numbers, truth values or texts; got datetime",
+    "span": (
+        lambda m: m.learn_many(pd.DataFrame({"day": np.array([1], "m8[s]")}), [m.target]),
+        "feature 'day' must hold numbers, truth values, times or texts; got timedelta",
     ),
     "no dict": (lambda m: m.learn_one([1.0], m.target), "x must be a dict of features; got list"),
     "no dict to forecast": (lambda m: m.predict_one(None), "x must be a dict of features; got NoneType"),
@@ -259,7 +259,7 @@ def test_numbers_pass_as_they_come_without_scaling() -> None:
     learned(model, [({"a": 5.0, "b": 1}, True), ({"a": 7.0}, False)])
     assert model._live is not None
     seen = model._live.inputs_of(model._slots.row({"a": 7.0, "b": None}))
-    assert seen[:2].tolist() == [7.0, 0.0]
+    assert seen[:3].tolist() == [1.0, 7.0, 0.0]
     pipeline: Any = feature_extraction.BagOfWords() | RiverClassifier("linear", scale=False)
     for text, label in [("a fine day", True), ("a grim day", False)] * 20:
         pipeline.learn_one(text, label)
@@ -325,7 +325,7 @@ def test_texts_beyond_sixteen_share_one_input() -> None:
     for at in range(60):
         model.learn_one({"word": f"w{at % 20:02}"}, at % 20 < 8)
     texts = [str(slot) for slot in model._slots.slots]
-    assert texts == [f"word=w{at:02}" for at in range(16)] + ["word=(other)"]
+    assert texts == ["(a value is missing)", *[f"word=w{at:02}" for at in range(16)], "word=(other)"]
     assert model.predict_one({"word": "w03"}) is True
     others = [model.predict_proba_one({"word": word})[True] for word in ("w16", "w19", "never met")]
     assert len(set(others)) == 1
@@ -363,5 +363,32 @@ def test_truth_values_are_signs_and_texts_are_ones_that_pass_unscaled() -> None:
     learned(model, [({"a": 1.0, "flag": at % 3 == 0, "word": "xy"[at % 2]}, at > 4) for at in range(9)])
     assert model._live is not None
     rows: list[Row] = [{"flag": True, "word": "x"}, {"flag": 0}, {"word": "z"}]
-    seen = [model._live.inputs_of(model._slots.row(row))[1:4].tolist() for row in rows]
+    seen = [model._live.inputs_of(model._slots.row(row))[2:5].tolist() for row in rows]
     assert seen == [[1.0, 1.0, 0.0], [-1.0, 0.0, 0.0], [0.0, 0.0, 0.0]]
+
+
+@pytest.mark.parametrize("size", [1, 7, 40])
+def test_times_and_texts_of_several_words_are_learned_from(size: int) -> None:
+    """A time has an input for itself and four for its cycles, a text of several words sixteen."""
+    days = pd.date_range("2026-01-01 06:00", periods=80, freq="9h")
+    words = ["a warm day", "a cold day", "rain and wind"]
+    rows = [({"day": day, "said": words[at % 3]}, float(day.hour + at % 3)) for at, day in enumerate(days)]
+    loop, batches = learned(RiverRegressor("linear"), rows), RiverRegressor("linear")
+    for batch in frames(rows, size):
+        batches.learn_many(*batch)
+    assert bits(loop) == bits(batches)
+    assert loop._slots.kinds == {"day": "time", "said": "words"}
+    errors = [abs(loop.predict_one(row) - target) for row, target in rows[40:]]
+    assert np.mean(errors) < 0.5 * np.std([target for _, target in rows])
+    with pytest.raises(CredoError, match="feature 'day' holds times; got the text 'noon'"):
+        loop.learn_one({"day": "noon"}, 1.0)
+
+
+def test_a_missing_value_has_an_input_of_its_own() -> None:
+    model = RiverClassifier("linear")
+    for at in range(60):
+        model.learn_one({"a": float(RNG.normal())} | ({"b": 1.0} if at % 2 == 0 else {}), at % 2 == 0)
+    assert model.predict_one({"a": 0.0}) is False
+    assert model.predict_one({"a": 0.0, "b": 1.0}) is True
+    assert "(a value is missing)" in model.debug_one({"a": 0.0})
+    assert "(a value is missing)" not in model.debug_one({"a": 0.0, "b": 1.0})

@@ -1,4 +1,4 @@
-"""A session and an estimator of scikit-learn forecast alike, and grouping rows into calls changes no bit."""
+"""Sessions and the estimators forecast alike, and grouping rows into calls changes no bit."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 
 import credo
+from credo.estimators import RiverClassifier, RiverRegressor
 from credo.sessions import Session
 
 COUNT, FIRST = 90, 30
@@ -68,6 +69,14 @@ def vanishing(rng: np.random.Generator) -> Rows:
     return [{**row, "b": row["b"] if place < 50 else None} for place, row in enumerate(numbers(rng))]
 
 
+def counts(rng: np.random.Generator) -> Rows:
+    return [{**row, "y": float(rng.poisson(np.exp(0.5 + 0.4 * row["a"])))} for row in numbers(rng)]
+
+
+def sides(rng: np.random.Generator) -> Rows:
+    return [{**row, "y": "lr"[int(row["a"] > 0)]} for row in numbers(rng)]
+
+
 def classes(rng: np.random.Generator) -> Rows:
     return [{**row, "y": "lmh"[int(np.digitize(row["a"], [-0.5, 0.5]))]} for row in numbers(rng)]
 
@@ -87,6 +96,8 @@ WORLDS: list[Callable[[np.random.Generator], Rows]] = [
     text,
     waking,
     vanishing,
+    counts,
+    sides,
     classes,
     truths,
 ]
@@ -120,6 +131,21 @@ def in_estimator(rows: Rows, sizes: list[int]) -> Any:
     return model
 
 
+def in_river(rows: Rows, sizes: list[int]) -> Any:
+    river: Any = RiverRegressor if isinstance(rows[0]["y"], float) else RiverClassifier
+    model = river("linear", drift="none")
+    start = 0
+    for size in sizes:
+        frame = pd.DataFrame(rows[start : start + size])
+        y = frame.pop("y").to_numpy()
+        if size == 1:
+            model.learn_one(frame.to_dict("records")[0], y[0])
+        else:
+            model.learn_many(frame, y)
+        start += size
+    return model
+
+
 GROUPS = [[FIRST, COUNT - FIRST], [FIRST, *[1] * (COUNT - FIRST)], [FIRST, 7, 19, COUNT - FIRST - 26]]
 
 
@@ -144,3 +170,28 @@ def test_one_forecast_and_one_state(make: Callable[[np.random.Generator], Rows])
         for other in others:
             for mine, theirs in zip(whole, other, strict=True):
                 np.testing.assert_array_equal(mine, theirs)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [make for make in WORLDS if make not in (classes, categories)],
+    ids=lambda make: make.__name__,
+)
+def test_river_forecasts_what_a_session_does(make: Callable[[np.random.Generator], Rows]) -> None:
+    """Not where features or classes come late: River's prior is that of the first row."""
+    rows = world(make)
+    asked = [{name: cell for name, cell in row.items() if name != "y"} for row in rows[-5:]]
+    expected = in_session(rows, GROUPS[0]).predict(asked)
+    models = [in_river(rows, sizes) for sizes in GROUPS]
+    if expected.mean is not None and expected.sd is not None:
+        answers = [models[0].predict_one(row, with_dist=True) for row in asked]
+        np.testing.assert_allclose([one.mean for one in answers], expected.mean, rtol=1e-5, atol=1e-5)
+        np.testing.assert_allclose([one.sd for one in answers], expected.sd, rtol=1e-4, atol=1e-6)
+    else:
+        assert expected.probs is not None
+        probs = [[models[0].predict_proba_one(row)[label] for label in "lr"] for row in asked]
+        np.testing.assert_allclose(probs, expected.probs, atol=1e-5)
+    whole, by_row, groups = [jax.tree.leaves(model._live.belief) for model in models]
+    for mine, alone, together in zip(whole, by_row, groups, strict=True):
+        np.testing.assert_array_equal(mine, together)
+        np.testing.assert_allclose(alone, mine, rtol=1e-4, atol=1e-6)  # another program, of one row

@@ -89,10 +89,10 @@ class RiverEstimator:
         """The number of classes that there must be room for; 0 for a regression."""
         return 0
 
-    def _extent(self, slots: FeatureSlots, classes: int, features: int) -> Extent:
+    def _extent(self, slots: FeatureSlots, classes: int) -> Extent:
         options = Options(**{name: getattr(self, name, None) for name in OPTIONS})
         settings = resolve(options, self._task, (slots.room,), min(classes, 2))
-        inputs = max(1, features)
+        inputs = max(1, len(slots.slots))
         return Extent(settings, Origin(inputs, inputs), bool(self.scale), input_clip(settings))
 
     def _made_for(
@@ -113,8 +113,7 @@ class RiverEstimator:
         live = self._live
         if live is None:
             first = [arrival for arrival in arrivals if arrival.row == 0]
-            features = len({arrival.name for arrival in first})
-            extent = self._extent(slots.including(first), classes, features)
+            extent = self._extent(slots.including(first), classes)
             require_room_for(extent, after.room, max(classes, coming))
             live = LiveLearner(extent, after.room, classes, after.scaled)
         elif after is not slots or max(classes, coming) != live.classes:
@@ -261,7 +260,7 @@ def columns_of(frame: Frame) -> dict[FeatureName, np.ndarray]:
     except (AttributeError, TypeError):
         raise CredoError(f"X must be a data frame; got {type(frame).__name__}.", field="X") from None
     for name, cells in columns.items():
-        if cells.dtype.kind in "mM":  # as Python's own times, which are refused; of nanoseconds, it has none
+        if cells.dtype.kind in "mM":  # as Python's own times; of nanoseconds, it has none
             columns[name] = cells.astype(f"{cells.dtype.kind}8[us]").astype(object)
     return columns
 

@@ -39,8 +39,10 @@ class RiverClassifier(RiverEstimator, base.MiniBatchClassifier):
     """A classifier that River can use: credo's learners behind `learn_one` and `predict_proba_one`.
 
     Features and classes may appear and vanish at any time. A feature that is absent, None or NaN is missing:
-    it says nothing, and stays as it is known. Numbers are standardised by the rows before. Truth values are
-    -1 and 1. A text has an input for each of its first 16 values, and one for all others.
+    it says nothing, and one input says that a feature of the first row is missing. Numbers are standardised
+    by the rows before. Truth values are -1 and 1. A text has an input for each of its first 16 values, and
+    one for all others; a text of several words has 16 for its hashed words. A time (a `date`, a `datetime`,
+    or a text that is one, such as "2024-05-01 12:30") has an input for itself and four for its cycles.
 
     Arguments:
         model, posterior, method, curvature, drift, prior_var, learning_rate, iterations, seed, budget: as

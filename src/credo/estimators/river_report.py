@@ -36,11 +36,11 @@ def report(slots: FeatureSlots, live: LiveLearner | None, x: Mapping[Any, object
     seen = live.inputs_of(row)
     table = [("feature", "value", "input")]
     for place, slot in enumerate(slots.slots):
-        if slot.kind == "text" and seen[place] == 0.0:
+        if slot.kind in ("text", "words", "gap") and seen[place] == 0.0:
             continue
         value = x.get(slot.name)
         shown = "missing" if absent(value) else _short(value)
-        table.append((_short(str(slot)), shown, f"{seen[place]:+.3f}"))
+        table.append((_short(str(slot)), "" if slot.kind == "gap" else shown, f"{seen[place]:+.3f}"))
     unknown = [(_short(str(name)), _short(x[name]), "not met") for name in x if name not in slots.kinds]
     table += unknown
     widths = [max(len(cells[column]) for cells in table) for column in range(3)]

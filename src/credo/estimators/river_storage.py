@@ -62,6 +62,7 @@ def write(
         "parameters": dict(parameters),
         "slots": [list(slot) for slot in slots.slots],
         "origins": list(slots.origins),
+        "first": slots.first,
         "settings": extent.settings.to_dict(),
         "extent": [*extent.origin, extent.scale, extent.clip],
         "classes": live.classes,
@@ -93,7 +94,9 @@ def read(path: str | os.PathLike[str], kind: str) -> SavedEstimator:
         settings = Settings.from_dict(meta["settings"])
         # earlier versions had one clip for all regressions
         clip = rest[0] if rest else 8.0 if settings.task == "regression" else defaults.CLIP
-        slots = FeatureSlots([Slot(*one) for one in meta["slots"]], meta["origins"], scale)
+        slots = FeatureSlots(
+            [Slot(*one) for one in meta["slots"]], meta["origins"], scale, meta.get("first", 0)
+        )
         extent = Extent(settings, Origin(inputs, features), scale, clip)
         live = LiveLearner(extent, slots.room, meta["classes"], slots.scaled)
         live.rows, live.refused, live.alarms = meta["counts"]

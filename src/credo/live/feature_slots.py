@@ -1,17 +1,19 @@
 """Features that come and go: which of a learner's inputs stands for which feature of a row.
 
-A row is a dict of numbers, truth values and texts, in which a feature may be absent. A feature gets an input,
-its slot, when it first has a value. New features of one row take slots in sorted order, so that the order of
-a dict's keys changes nothing. A number has one slot, and so has a truth value, as -1 and 1. A text has one
-slot for each of its values, and one for all the others once there are `MOST_VALUES`.
+A row is a dict of numbers, truth values, times and texts, in which a feature may be absent. A feature gets an
+input, its slot, when it first has a value. New features of one row take slots in sorted order, so that the
+order of a dict's keys changes nothing. A number has one slot, and so has a truth value, as -1 and 1. A text
+has one slot for each of its values, and one for all the others once there are `MOST_VALUES`; where it has
+several words it has those of its hashed words. A time has one for itself and those of its cycles. The first
+slot of all is 1 where a row lacks a feature of the first row, and 0 otherwise.
 """
 
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from operator import itemgetter, sub
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -24,9 +26,13 @@ from credo.live.feature_values import (
     kind_of,
     number_of,
     origin_of,
+    parts_of,
+    read_features,
     sign_of,
     text_of,
+    time_of,
 )
+from credo.tables.schema import SHARED
 
 __all__ = ["MOST_VALUES", "Arrival", "FeatureSlots", "Slot"]
 
@@ -42,18 +48,23 @@ class Slot(NamedTuple):
 
     Attributes:
         name: the feature.
-        kind: what it holds.
-        value: the value of a text; None for a number, a truth value, and for all other values of a text.
+        kind: what it holds, or "gap" for the slot that says that a value is missing.
+        value: the value of a text, None for all others that it may have; the cycle of a time, or the number
+            of hashed words; None for what has one slot.
     """
 
     name: FeatureName
-    kind: FeatureKind
+    kind: FeatureKind | Literal["gap"]
     value: str | None = None
 
     def __str__(self) -> str:
-        if self.kind != "text":
-            return str(self.name)
-        return f"{self.name}={'(other)' if self.value is None else self.value}"
+        if self.kind == "text":
+            return f"{self.name}={'(other)' if self.value is None else self.value}"
+        return str(self.name) if self.value is None else f"{self.name}: {self.value}"
+
+
+GAP = Slot(SHARED, "gap")
+"""The slot that is 1 where a row lacks a feature of the first row."""
 
 
 class Arrival(NamedTuple):
@@ -62,7 +73,7 @@ class Arrival(NamedTuple):
     Attributes:
         row: the row that has it.
         name, kind: the feature, and what it holds.
-        value: the number, 0 for truth values; or the text.
+        value: the number, 0 for truth values and words; the text; or the time, in seconds since 1970.
     """
 
     row: int
@@ -84,35 +95,46 @@ class FeatureSlots:
         slots: what each slot stands for, in order.
         kinds: what each feature holds.
         plain: whether all features are numbers.
-        origins: the first value of each number, from which its values are counted, so that single precision
-            can hold them; 0 for other slots.
+        origins: the first value of each number and time, from which its values are counted, so that single
+            precision can hold them; 0 for other slots.
         centred: whether numbers are counted from their first value; if not, they pass as they come.
+        first: how many slots there were after the first row that had a feature; 0 in files of earlier
+            versions, whose slots have none for what is missing.
 
     Example:
         >>> met = FeatureSlots().including(FeatureSlots().arrivals({"b": 2.5, "a": True, "c": "x"}))
         >>> [str(slot) for slot in met.slots], met.room
-        (['a', 'b', 'c=x'], 8)
+        (['(a value is missing)', 'a', 'b', 'c=x'], 9)
         >>> met.row({"c": "x", "b": 3.0, "new": 1.0}).tolist()
-        [nan, 0.5, 1.0, nan, nan, nan, nan, nan]
+        [1.0, nan, 0.5, 1.0, nan, nan, nan, nan, nan]
     """
 
     def __init__(
-        self, slots: Iterable[Slot] = (), origins: Iterable[float] = (), centred: bool = True
+        self,
+        slots: Iterable[Slot] = (),
+        origins: Iterable[float] = (),
+        centred: bool = True,
+        first: int = 0,
     ) -> None:
-        self.slots = tuple(slots)
-        self.origins = tuple(origins)
-        self.centred = centred
-        self.kinds: dict[FeatureName, FeatureKind] = {slot.name: slot.kind for slot in self.slots}
-        self._places: dict[FeatureName, int] = {
-            slot.name: place for place, slot in enumerate(self.slots) if slot.kind != "text"
+        self.slots, self.origins = tuple(slots), tuple(origins)
+        self.centred, self.first = centred, first
+        self._lead = (0.0,) if first else ()
+        own = self.slots[len(self._lead) :]
+        self.kinds: dict[FeatureName, FeatureKind] = {
+            slot.name: slot.kind for slot in own if slot.kind != "gap"
         }
+        self._places: dict[FeatureName, int] = {}
+        for place, slot in enumerate(self.slots):
+            if slot.kind not in ("text", "gap"):
+                self._places.setdefault(slot.name, place)
         self._texts: dict[FeatureName, dict[str | None, int]] = {}
         for place, slot in enumerate(self.slots):
             if slot.kind == "text":
                 self._texts.setdefault(slot.name, {})[slot.value] = place
         self.plain = all(kind == "number" for kind in self.kinds.values())
-        names = [slot.name for slot in self.slots]
+        names = [slot.name for slot in own]
         self._cells = itemgetter(*names) if self.plain and len(names) > 1 else None
+        self._own_origins = self.origins[len(self._lead) :]
         self._numbers = struct.Struct(f"{len(self.slots)}f")
         self._row = np.full(self.room, np.nan, np.float32)
         self._values = np.full(self.room, np.nan)
@@ -121,17 +143,19 @@ class FeatureSlots:
 
     @property
     def room(self) -> int:
-        """The number of inputs of the learner: 8, 16, 32 and so on."""
+        """The number of inputs of the learner: 8, 16, 32 and so on, and one for what is missing."""
         room = FEW
-        while room < len(self.slots):
+        while room < len(self.slots) - len(self._lead):
             room *= 2
-        return room
+        return room + len(self._lead)
 
     @property
     def scaled(self) -> np.ndarray:
-        """Whether each input is to be standardised (room,): numbers are, and inputs that nothing has yet."""
+        """Whether each input is to be standardised (room,): numbers, times and free inputs are."""
         scaled = np.ones(self.room, bool)
-        scaled[: len(self.slots)] = [slot.kind == "number" for slot in self.slots]
+        scaled[: len(self.slots)] = [
+            slot.kind in ("number", "time") and slot.value is None for slot in self.slots
+        ]
         return scaled
 
     def knows(self, x: Mapping[Any, object]) -> bool:
@@ -165,10 +189,9 @@ class FeatureSlots:
                 if text not in self._texts.get(name, {}):
                     new.append(Arrival(row, name, kind, text))
             else:
-                read = number_of if kind == "number" else sign_of
-                number = read(name, value)
+                number = _READ[kind](name, value)
                 if name not in self.kinds:
-                    new.append(Arrival(row, name, kind, number if kind == "number" else 0.0))
+                    new.append(Arrival(row, name, kind, number if kind in ("number", "time") else 0.0))
         return new
 
     def including(self, arrivals: Iterable[Arrival]) -> FeatureSlots:
@@ -177,28 +200,27 @@ class FeatureSlots:
         Arguments:
             arrivals: what is new, in any order; a feature or a text may be among them several times.
         """
-        slots, origins = list(self.slots), list(self.origins)
+        slots, origins, first = list(self.slots), list(self.origins), self.first
         met = set(self.slots)
         counts = {name: len(values) for name, values in self._texts.items()}
-        for arrival in sorted(arrivals, key=Arrival.order):
-            slot = Slot(arrival.name, arrival.kind, arrival.value if isinstance(arrival.value, str) else None)
-            if slot in met:
-                continue
-            if arrival.kind == "text":
-                count = counts.get(arrival.name, 0)
-                if count >= MOST_VALUES:
-                    slot = Slot(arrival.name, "text")
-                    if slot in met:
-                        continue
-                counts[arrival.name] = count + 1
-            met.add(slot)
-            slots.append(slot)
-            counted = self.centred and arrival.kind == "number"
-            origins.append(origin_of(float(arrival.value)) if counted else 0.0)
-        return self if len(slots) == len(self.slots) else FeatureSlots(slots, origins, self.centred)
+        ordered = sorted(arrivals, key=Arrival.order)
+        beginning = ordered[0].row if ordered and not slots else None
+        if beginning is not None:
+            slots, origins = [GAP], [0.0]
+        for arrival in ordered:
+            new = [slot for slot in _slots_of(arrival, counts, met) if slot not in met]
+            if new:
+                met.update(new)
+                slots += new
+                counted = arrival.kind == "time" or (self.centred and arrival.kind == "number")
+                origin = origin_of(float(arrival.value)) if counted else 0.0
+                origins += [origin, *[0.0] * (len(new) - 1)]
+            if arrival.row == beginning:
+                first = len(slots)
+        return self if len(slots) == len(self.slots) else FeatureSlots(slots, origins, self.centred, first)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return FeatureSlots, (self.slots, self.origins, self.centred)
+        return FeatureSlots, (self.slots, self.origins, self.centred, self.first)
 
     def row(self, x: Mapping[Any, object]) -> np.ndarray:
         """A row of inputs (room,), float32: NaN where there is no value. Features not met are left out.
@@ -208,9 +230,13 @@ class FeatureSlots:
         """
         if type(x) is dict and self._cells is not None:
             try:
-                # one call each for the cells, their gaps and the row; whatever is out of the ordinary raises
-                self._numbers.pack_into(self._row.data, 0, *map(sub, self._cells(x), self.origins))
-                return self._row.copy()
+                # one call each for the cells, their gaps, what bounds them and the row; what is unusual
+                # raises, or has no finite sum or is far away
+                gaps = tuple(map(sub, self._cells(x), self._own_origins))
+                total = sum(gaps)
+                if total - total == 0.0 and min(gaps) >= -FARTHEST and max(gaps) <= FARTHEST:
+                    self._numbers.pack_into(self._row.data, 0, *self._lead, *gaps)
+                    return self._row.copy()
             except (KeyError, TypeError, ValueError, OverflowError, struct.error):
                 pass
         values = self._values
@@ -222,16 +248,21 @@ class FeatureSlots:
         for name, value in cells:
             if not absent(value) and name in self.kinds:
                 self._write(values, name, value)
-        return self._centred(values)
+        return self._finished(values)
 
-    def _centred(self, values: np.ndarray) -> np.ndarray:
+    def _finished(self, values: np.ndarray) -> np.ndarray:
+        """Values (..., room) as inputs: counted from their origins, and with the slot for what is missing."""
         gaps = values - self._origins
         gaps[~(np.abs(gaps) <= FARTHEST)] = np.nan
+        if self.first:
+            gaps[..., 0] = np.isnan(gaps[..., 1 : self.first]).any(axis=-1)
         return gaps.astype(np.float32)
 
     def _write(self, values: np.ndarray, name: FeatureName, value: object) -> None:
         kind = self.kinds[name]
-        if kind == "text":
+        if kind in ("time", "words"):
+            read_features(name, kind, [value], values[None], self._places[name])
+        elif kind == "text":
             places = self._texts[name]
             for place in places.values():
                 values[place] = 0.0
@@ -256,11 +287,13 @@ class FeatureSlots:
             kind = self.kinds.get(name)
             if kind == "number" and cells.dtype.kind in "fiub":
                 values[:, self._places[name]] = cells
+            elif kind in ("time", "words"):
+                read_features(name, kind, cells.tolist(), values, self._places[name])
             elif kind is not None:
                 for row, cell in zip(values, cells.tolist(), strict=True):
                     if not absent(cell):
                         self._write(row, name, cell)
-        return self._centred(values)
+        return self._finished(values)
 
     def column_arrivals(self, columns: Mapping[FeatureName, np.ndarray]) -> list[Arrival]:
         """What is new in rows, as if they came one by one; all values are checked.
@@ -286,6 +319,29 @@ class FeatureSlots:
                 new.extend(arrived)
                 slots = slots.including(arrived)
         return new
+
+
+_READ: dict[FeatureKind, Callable[[FeatureName, object], float]] = {
+    "number": number_of,
+    "boolean": sign_of,
+    "time": time_of,
+    "words": lambda name, value: 0.0,
+}
+
+
+def _slots_of(arrival: Arrival, counts: dict[FeatureName, int], met: Collection[Slot]) -> list[Slot]:
+    """The slots of a feature or of a value of a text; `counts` says how many values texts have."""
+    name, kind = arrival.name, arrival.kind
+    if kind in ("time", "words"):
+        return [Slot(name, kind, part) for part in parts_of(kind)]
+    if kind != "text":
+        return [Slot(name, kind)]
+    slot = Slot(name, kind, str(arrival.value))
+    if slot not in met:
+        if counts.get(name, 0) >= MOST_VALUES:
+            return [Slot(name, kind)]
+        counts[name] = counts.get(name, 0) + 1
+    return [slot]
 
 
 def _no_dict(x: object) -> CredoError:

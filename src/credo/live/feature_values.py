@@ -1,15 +1,22 @@
-"""The values of features: numbers, truth values and texts, and which of them a row lacks."""
+"""The values of features: numbers, truth values, times and texts, and which of them a row lacks."""
 
 from __future__ import annotations
 
+import datetime as dt
 import math
 import numbers
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from typing import Literal, TypeAlias
 
 import numpy as np
 
 from credo.core.errors import CredoError
+from credo.tables.cells import LARGEST
+from credo.tables.clocks import read_times
+from credo.tables.hashing import hash_words
+from credo.tables.infer_column import WORD_SLOTS, is_text
+from credo.tables.schema import ColumnSpec
+from credo.tables.times import to_times
 
 __all__ = [
     "FARTHEST",
@@ -19,12 +26,15 @@ __all__ = [
     "kind_of",
     "number_of",
     "origin_of",
+    "parts_of",
+    "read_features",
     "sign_of",
     "text_of",
+    "time_of",
 ]
 
-FARTHEST = float(np.finfo(np.float32).max)
-"""The largest size of a number; what is farther from its origin counts as missing."""
+FARTHEST = LARGEST
+"""How far a number may be from its origin; what is farther counts as missing."""
 
 OUTLYING = 1e15
 """The size above which a number counts as missing where numbers are standardised."""
@@ -32,8 +42,11 @@ OUTLYING = 1e15
 FeatureName: TypeAlias = Hashable
 """The name of a feature: any key of a dict."""
 
-FeatureKind: TypeAlias = Literal["number", "boolean", "text"]
-"""What a feature holds, decided by its first value."""
+FeatureKind: TypeAlias = Literal["number", "boolean", "text", "time", "words"]
+"""What a feature holds, decided by its first value: a text is a category, unless it has several words."""
+
+_TIMES = ColumnSpec("", "datetime")
+_WORDS = ColumnSpec("", "text", slots=WORD_SLOTS)
 
 
 def absent(value: object) -> bool:
@@ -56,17 +69,76 @@ def kind_of(name: FeatureName, value: object) -> FeatureKind:
     """What a feature holds, by its first value.
 
     Raises:
-        CredoError: it is no number, truth value or text.
+        CredoError: it is no number, truth value, time or text.
+
+    Example:
+        >>> [kind_of("a", value) for value in (1, True, "Oslo", "2024-05-01 12:30", "a text of words")]
+        ['number', 'boolean', 'text', 'time', 'words']
     """
-    if isinstance(value, str):
-        return "text"
     if isinstance(value, bool | np.bool_):
         return "boolean"
     if isinstance(value, numbers.Real):
         return "number"
+    if isinstance(value, str | dt.date | np.datetime64):
+        if _is_time(value):
+            return "time"
+        if isinstance(value, str):
+            return "words" if is_text([value]) else "text"
     raise CredoError(
-        f"feature {name!r} must hold numbers, truth values or texts; got {type(value).__name__}.", field="x"
+        f"feature {name!r} must hold numbers, truth values, times or texts; got {type(value).__name__}.",
+        field="x",
     )
+
+
+def parts_of(kind: FeatureKind) -> tuple[str | None, ...]:
+    """The inputs of a feature of times or words: None for the time itself, and what the others are."""
+    if kind == "time":
+        return None, *(name.replace(" ", "") for name in _TIMES.features[1:])
+    return tuple(name.removeprefix("=") for name in _WORDS.features)
+
+
+def read_features(
+    name: FeatureName, kind: FeatureKind, cells: Sequence[object], values: np.ndarray, place: int
+) -> None:
+    """Fill the inputs of a feature of times or words, NaN where it has no value.
+
+    Arguments:
+        name, kind: the feature.
+        cells: its values (n,).
+        values: the inputs (n, D), which are filled from `place` on. Times are in seconds since 1970.
+
+    Raises:
+        CredoError: a value is no time.
+    """
+    parts = slice(place, place + len(parts_of(kind)))
+    cells = [None if absent(cell) else cell for cell in cells]
+    if kind == "words":
+        lost = hash_words(_WORDS, [None if cell is None else text_of(cell) for cell in cells], values, place)
+    else:
+        seconds, wrong = read_times(_TIMES, cells, values, place)
+        if wrong.any():
+            time_of(name, cells[int(np.argmax(wrong))])
+        values[:, place] = seconds
+        lost = np.isnan(seconds)
+    values[lost, parts] = np.nan
+
+
+def time_of(name: FeatureName, value: object) -> float:
+    """A time in seconds since 1970; NaN for an empty text.
+
+    Raises:
+        CredoError: it is no time.
+    """
+    seconds, _, wrong = to_times([value])
+    if wrong[0]:
+        raise CredoError(f"feature {name!r} holds times; got {_shown(value)}.", field="x")
+    return float(seconds[0])
+
+
+def _is_time(value: object) -> bool:
+    """Whether a value is a time; a text of digits alone is none, although it may be read as a date."""
+    digits = isinstance(value, str) and value.strip().isdecimal()
+    return not digits and not math.isnan(to_times([value])[0][0])
 
 
 def number_of(name: FeatureName, value: object) -> float:

@@ -13,7 +13,7 @@ from credo.tables.remarks import decorated_numbers
 from credo.tables.schema import ColumnSpec, Dropped
 from credo.tables.times import to_times
 
-__all__ = ["ENOUGH", "PARSED", "infer_column", "late_column"]
+__all__ = ["ENOUGH", "PARSED", "WORD_SLOTS", "infer_column", "is_text", "late_column"]
 
 PARSED = 0.95
 """The least share of the cells of a column that must be of a kind for the column to be of that kind."""
@@ -56,9 +56,11 @@ def infer_column(
     if column is not None:
         return column
     texts = Counter(cell_text(cell) for cell in present)
-    if len(texts) <= max_categories:
+    words = not forced and is_text(texts)
+    unlike = len(present) >= ENOUGH and _nearly_all_unlike(texts, present)
+    if len(texts) <= max_categories and not (words and unlike):
         return ColumnSpec(name, "categorical", _ranked(texts, max_categories), missing)
-    if not forced and _is_text(texts):
+    if words:
         notes.append(f"column {name!r} is text: its words are hashed into {WORD_SLOTS} features")
         return ColumnSpec(name, "text", has_missing=missing, slots=WORD_SLOTS)
     some = min(FREQUENT, max_categories)
@@ -87,14 +89,18 @@ def late_column(name: str, cell: object, only: str = "") -> ColumnSpec | None:
     times, _, wrong = to_times([cell])
     if not only and not wrong[0]:
         return ColumnSpec(name, "datetime", (), True, float(times[0]))
-    if not only and _is_text({cell_text(cell)}):
+    if not only and is_text({cell_text(cell)}):
         return ColumnSpec(name, "text", has_missing=True, slots=WORD_SLOTS)
     return ColumnSpec(name, "categorical", (only,) if only else (), True, slots=LATE_SLOTS)
 
 
-def _is_text(texts: Collection[str]) -> bool:
+def is_text(texts: Collection[str]) -> bool:
     """Whether most of these are several words between blanks, which identifiers and addresses are not."""
     return sum(len(text.split()) for text in texts) >= SEVERAL * len(texts)
+
+
+def _nearly_all_unlike(texts: Collection[str], cells: Collection[object]) -> bool:
+    return len(texts) > 0.9 * len(cells)
 
 
 def _ranked(texts: Counter[str], most: int) -> tuple[str, ...]:
@@ -131,7 +137,7 @@ def _other_than_category(
         return Dropped(name, f"it is always {only[:40]!r} in {first}", only)
     if all(truth(cell) is not None for cell in present) and len({truth(cell) for cell in present}) == 2:
         return ColumnSpec(name, "boolean", has_missing=missing)
-    if not _is_text(texts) and len(present) >= ENOUGH and len(texts) > 0.9 * len(present):
+    if not is_text(texts) and len(present) >= ENOUGH and _nearly_all_unlike(texts, present):
         some = f", and {np.mean(~wrong):.0%} of them are numbers" if not wrong.all() else ""
         return Dropped(
             name, f"it is text that is nearly always different ({len(texts)} of {len(present)} values{some})"
