@@ -199,7 +199,7 @@ def test_saved_beliefs(refused: Refused, credo: Command, tmp_path: Path) -> None
     assert "column 'a' is not in the table" in refused("learn", other, "--resume", saved)
     data = saved.read_bytes()
     (tmp_path / "cut").write_bytes(data[: len(data) // 2])
-    assert "cut is not a saved learner, or is cut short" in refused("predict", "cut", path)
+    assert "cut is no saved learner, or is cut short" in refused("predict", "cut", path)
     (tmp_path / "bent").write_bytes(data[:-1] + bytes([data[-1] ^ 1]))
     assert "bent is damaged" in refused("predict", "bent", path)
     coin = library.BetaBernoulli()

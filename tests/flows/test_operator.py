@@ -216,7 +216,7 @@ def test_a_file_of_another_architecture_or_dimension_is_refused_in_a_sentence(tm
     with pytest.raises(DataError, match="no operator at"):
         load_operator(tmp_path / "none.flow")
     save_file({"a": jnp.ones(2).__array__()}, tmp_path / "other.flow")
-    with pytest.raises(FormatError, match="no operator that credo saved"):
+    with pytest.raises(FormatError, match="but no operator of credo"):
         load_operator(tmp_path / "other.flow")
     raw = path.read_bytes()
     path.write_bytes(raw[:-4] + bytes(4))

@@ -150,7 +150,7 @@ def test_damaged_files_are_refused(saved: Path) -> None:
             credo.load(saved)
     for size in (0, 5, 60, len(raw) - 3):
         saved.write_bytes(raw[:size])
-        with pytest.raises(FormatError, match="not a saved learner, or is cut short"):
+        with pytest.raises(FormatError, match="is no saved learner, or is cut short"):
             credo.load(saved)
     saved.write_bytes(raw)
     rewrite(
@@ -172,7 +172,7 @@ def test_missing_foreign_and_newer_files_are_refused(saved: Path, tmp_path: Path
     with pytest.raises(DataError, match="no saved learner at"):
         credo.load(tmp_path / "nothing.credo")
     save_file({"x": np.ones(2)}, tmp_path / "foreign.credo")
-    with pytest.raises(FormatError, match="is a safetensors file, but not one that credo saved"):
+    with pytest.raises(FormatError, match="is a safetensors file, but no saved learner of credo"):
         credo.load(tmp_path / "foreign.credo")
     rewrite(saved, lambda head: head.update(format=FORMAT + 1, credo="9.9"))
     with pytest.raises(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -14,15 +13,15 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 import pytest
-from safetensors.numpy import save as to_bytes
 
 import credo
 import credo.adapt
+from credo.core import archive
 from credo.core.errors import CredoError, FormatError
 from credo.core.records import REGISTRY
 from credo.models.adapters import _Equinox
 from credo.sessions import Session
-from credo.streams.checkpoint import _digest, _open
+from credo.streams.checkpoint import FORMAT
 from credo.streams.constraints import CONSTRAINTS
 
 Change = Callable[[Any, dict[str, np.ndarray]], object]
@@ -46,11 +45,9 @@ SESSIONS = Path(__file__).parent.parent / "sessions" / "data"
 
 def forge(path: Path, change: Change) -> Path:
     """Change a saved file, and sign it again."""
-    header, tensors = _open(path)
+    header, tensors = archive.read(path, "credo", FORMAT, "saved learner")
     change(header, tensors)
-    header["sha256"] = _digest(header, tensors)
-    path.write_bytes(to_bytes(tensors, metadata={"credo": json.dumps(header)}))
-    return path
+    return archive.write(path, "credo", header, tensors)
 
 
 def put(name: str, value: Any) -> Change:

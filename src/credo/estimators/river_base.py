@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol, Self, TypeAlias
 
 import numpy as np
 
+from credo.core.archive import refusing
 from credo.core.errors import CredoError, require_nonnegative
 from credo.core.turns import Turns, in_turn
 from credo.estimators.river_report import report
@@ -199,9 +200,10 @@ class RiverEstimator:
             FormatError: it is damaged, of another version, or does not hold an estimator of this class.
         """
         saved = read(path, cls.__name__)
-        estimator = cls(**saved.parameters)
-        estimator._slots, estimator._live = saved.slots, saved.live
-        estimator._take(saved.extras)
+        with refusing(path, "estimator"):
+            estimator = cls(**saved.parameters)
+            estimator._slots, estimator._live = saved.slots, saved.live
+            estimator._take(saved.extras)
         return estimator
 
     def _extras(self) -> dict[str, Any]:

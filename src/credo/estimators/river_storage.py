@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from credo.core.archive import refusing
 from credo.core.errors import CredoError, FormatError
 from credo.live.feature_slots import FeatureSlots, Slot
 from credo.live.live_learner import Extent, LiveLearner
@@ -87,9 +88,9 @@ def read(path: str | os.PathLike[str], kind: str) -> SavedEstimator:
     """
     saved = checkpoint.read(path)
     meta = saved.meta
-    if meta.get("river") != FORMAT or meta["parameters"].get("kind") != kind:
-        raise FormatError(f"{path} does not hold a {kind} of this version of credo.")
-    try:
+    with refusing(path, "estimator"):
+        if meta.get("river") != FORMAT or meta["parameters"].get("kind") != kind:
+            raise FormatError(f"{path} does not hold a {kind} of this version of credo.")
         inputs, features, scale, *rest = meta["extent"]
         settings = Settings.from_dict(meta["settings"])
         # earlier versions had one clip for all regressions
@@ -102,8 +103,6 @@ def read(path: str | os.PathLike[str], kind: str) -> SavedEstimator:
         live.rows, live.refused, live.alarms = meta["counts"]
         live.latest = deque(meta["latest"], maxlen=live.latest.maxlen)
         live.change = meta["change"]
-    except (KeyError, TypeError, ValueError) as error:
-        raise FormatError(f"{path} does not hold a {kind} of this version of credo: {error}.") from None
-    live.hold(saved.belief)
-    parameters = {name: value for name, value in meta["parameters"].items() if name != "kind"}
-    return SavedEstimator(parameters, slots, live, meta["extras"])
+        live.hold(saved.belief)
+        parameters = {name: value for name, value in meta["parameters"].items() if name != "kind"}
+        return SavedEstimator(parameters, slots, live, meta["extras"])

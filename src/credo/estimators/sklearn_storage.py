@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from credo.core.archive import refusing
 from credo.core.errors import CredoError, FormatError
 from credo.learners import Learner
 from credo.live import trainer_storage
@@ -68,9 +69,9 @@ def read(path: str | os.PathLike[str], kind: type[Any], learner: Learner[Any] | 
             "by another version of credo" if "estimator" in meta else "by a program that kept no estimator"
         )
         raise FormatError(f"{path} was saved {author}.")
-    if meta["kind"] != kind.__name__:
-        raise FormatError(f"{path} holds an {meta['kind']}; load it with credo.{meta['kind']}.load.")
-    try:
+    if meta.get("kind") != kind.__name__:
+        raise FormatError(f"{path} holds an {meta.get('kind')}; load it with credo.{meta.get('kind')}.load.")
+    with refusing(path, "estimator"):
         estimator = kind(**meta["parameters"])
         trainer = trainer_storage.restore(meta["trainer"], saved.arrays, saved.learner, saved.belief)
         if trainer.settings is None:
@@ -79,12 +80,10 @@ def read(path: str | os.PathLike[str], kind: type[Any], learner: Learner[Any] | 
         if meta["classes"] is not None:
             kept = meta["classes"]
             estimator.classes_ = np.array(kept["labels"], dtype=np.dtype(kept["dtype"]))
-    except (KeyError, TypeError, ValueError) as error:
-        raise FormatError(f"{path} cannot be used: {error!s}") from None
-    estimator.n_features_in_ = len(columns)
-    if meta["named"]:
-        estimator.feature_names_in_ = np.array(columns, dtype=object)
-    estimator._columns, estimator._mixed, estimator._trainer = columns, bool(meta["mixed"]), trainer
+        estimator.n_features_in_ = len(columns)
+        if meta["named"]:
+            estimator.feature_names_in_ = np.array(columns, dtype=object)
+        estimator._columns, estimator._mixed, estimator._trainer = columns, bool(meta["mixed"]), trainer
     return estimator
 
 

@@ -1,4 +1,4 @@
-"""Files of operators and of their training: safetensors with a JSON header, checksummed, without pickle.
+"""Files of operators and of their training, each a `credo.core.archive`.
 
 The arrays of a tree are stored under the names of their places. Reading fills a tree of the same structure,
 which the reader builds from the header, so that a file of another architecture is recognised and refused.
@@ -7,9 +7,7 @@ which the reader builds from the header, so that a file of another architecture 
 from __future__ import annotations
 
 import dataclasses
-import hashlib
 import importlib
-import json
 import os
 from collections.abc import Mapping
 from pathlib import Path
@@ -18,12 +16,10 @@ from typing import Any, TypeVar, cast
 import jax
 import jax.numpy as jnp
 import numpy as np
-from safetensors import SafetensorError, safe_open
-from safetensors.numpy import save as to_bytes
 
+from credo.core import archive
 from credo.core.errors import CredoError, DataError, FormatError
 from credo.core.extensions import missing
-from credo.core.files import write_atomically
 from credo.core.records import REGISTRY, find_record, record_name, replace
 from credo.core.types import PyTree
 from credo.flows.operator import FlowOperator
@@ -42,6 +38,9 @@ __all__ = [
 FORMAT = 1
 """The number of the file format."""
 
+MARK = "credo-flow"
+"""The mark of these files."""
+
 SHIPPED = Path(__file__).parent / "operators"
 """The folder of the operators that are shipped, each beside the settings of its training."""
 
@@ -51,10 +50,8 @@ T = TypeVar("T")
 
 def write_tree(path: Path, kind: str, header: Mapping[str, object], tree: PyTree) -> None:
     """Write a tree of arrays with a header of JSON data, completely or not at all."""
-    tensors = {place: np.asarray(leaf, order="C") for place, leaf in _leaves(tree)}
-    content: dict[str, object] = {"format": FORMAT, "kind": kind, **header}
-    content["sha256"] = _digest(content, tensors)
-    write_atomically(path, to_bytes(tensors, metadata={"credo-flow": json.dumps(content)}))
+    content = {"format": FORMAT, "kind": kind, **header}
+    archive.write(path, MARK, content, {place: np.asarray(leaf) for place, leaf in _leaves(tree)})
 
 
 def read_tree(path: Path, kind: str) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
@@ -62,24 +59,11 @@ def read_tree(path: Path, kind: str) -> tuple[dict[str, Any], dict[str, np.ndarr
     if not path.is_file():
         known = f"; those that credo ships are {', '.join(operator_names())}" if kind == "operator" else ""
         raise DataError(f"no {kind} at {path}{known}.")
-    try:
-        with safe_open(str(path), framework="numpy") as file:
-            metadata = file.metadata() or {}
-            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-        header = json.loads(metadata.get("credo-flow", "null"))
-    except PermissionError:
-        raise DataError(f"cannot read {path}: permission denied.") from None
-    except (SafetensorError, OSError, ValueError) as error:
-        raise FormatError(f"{path} is no {kind}, or is cut short: {error}.") from None
-    if not isinstance(header, dict) or header.get("kind") != kind:
-        held = f"a file of the kind {header['kind']!r}" if isinstance(header, dict) else "another file"
-        raise FormatError(f"{path} is no {kind} that credo saved, but {held}.")
-    if header.get("format") != FORMAT:
+    header, tensors = archive.read(path, MARK, FORMAT, kind)
+    if header.get("kind") != kind:
         raise FormatError(
-            f"{path} has format {header.get('format')}; this version reads {FORMAT}: upgrade credo."
+            f"{path} is no {kind} that credo saved, but a file of the kind {header.get('kind')!r}."
         )
-    if header.get("sha256") != _digest(header, tensors):
-        raise FormatError(f"{path} is damaged: its contents do not match its checksum.")
     return header, tensors
 
 
@@ -174,20 +158,18 @@ def load_operator(path: str | os.PathLike[str], dim: int | None = None) -> FlowO
     what = header.get("operator")
     if not isinstance(what, dict) or not isinstance(what.get("fields"), dict):
         raise FormatError(f"{place} cannot be read: it does not say what operator it holds.")
-    name = what.get("class")
+    name = str(what.get("class"))
     if name not in REGISTRY:
         importlib.import_module("credo.flows")
-    cls = find_record(str(name))
+    cls = find_record(name)
     if cls is None or not hasattr(cls, "transport"):
         raise FormatError(
             f"{place} holds an operator {name!r}, which this version of credo does not know"
             f"{missing('credo.records')}."
         )
-    try:
+    with archive.refusing(place, "operator"):
         blank = cast(FlowOperator, cls(**what["fields"]))
         like = jax.eval_shape(blank.start, jax.random.key(0))
-    except (TypeError, ValueError) as error:
-        raise FormatError(f"{place} cannot be used: {str(error).rstrip('.')}.") from None
     if dim is not None and blank.dim != dim:
         raise FormatError(f"{place} holds an operator of dimension {blank.dim}; {dim} is asked for.")
     single = jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(leaf.shape, jnp.float32), like)
@@ -203,12 +185,3 @@ def description(operator: FlowOperator) -> dict[str, object]:
 
 def _leaves(tree: PyTree) -> list[tuple[str, Any]]:
     return [(jax.tree_util.keystr(path), leaf) for path, leaf in jax.tree_util.tree_leaves_with_path(tree)]
-
-
-def _digest(header: Mapping[str, object], tensors: Mapping[str, np.ndarray]) -> str:
-    signed = {name: value for name, value in header.items() if name != "sha256"}
-    total = hashlib.sha256(json.dumps(signed, sort_keys=True).encode())
-    for name in sorted(tensors):
-        total.update(f"{name}:{tensors[name].dtype}:{tensors[name].shape};".encode())
-        total.update(np.ascontiguousarray(tensors[name]).tobytes())
-    return total.hexdigest()

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import jax
 import numpy as np
 
+from credo.core.archive import join, leaves_of, refill, split
 from credo.learners import Learner
 from credo.live.early import Early
 from credo.live.recovery import Recovery
@@ -45,16 +45,14 @@ def arrays(trainer: Trainer) -> dict[str, np.ndarray]:
     Arguments:
         trainer: the trainer.
     """
-    parts: dict[str, dict[str, np.ndarray]] = {
-        "inputs": trainer.table.state.arrays(),
-        "scaler": trainer.scaler.arrays(),
-        "waiting": trainer.early.arrays(),
-        "prior": {},
-    }
-    if trainer.settings is None:
-        leaves = jax.tree.leaves(trainer.prior)
-        parts["prior"] = {str(place): np.asarray(leaf) for place, leaf in enumerate(leaves)}
-    return {f"{part}/{name}": array for part, named in parts.items() for name, array in named.items()}
+    return join(
+        {
+            "inputs": trainer.table.state.arrays(),
+            "scaler": trainer.scaler.arrays(),
+            "waiting": trainer.early.arrays(),
+            "prior": {} if trainer.settings is not None else leaves_of(trainer.prior),
+        }
+    )
 
 
 def restore(
@@ -69,15 +67,9 @@ def restore(
     Raises:
         FormatError: something is missing, or of another kind.
     """
-    parts: dict[str, dict[str, np.ndarray]] = {part: {} for part in ("inputs", "scaler", "waiting", "prior")}
-    for name, array in named.items():
-        part, _, rest = name.partition("/")
-        parts[part][rest] = array
+    parts = split(named, ("inputs", "scaler", "waiting", "prior"))
     settings = None if saved["settings"] is None else Settings.from_dict(saved["settings"])
-    prior = None
-    if settings is None:
-        leaves = [jax.numpy.asarray(parts["prior"][str(place)]) for place in range(len(parts["prior"]))]
-        prior = jax.tree.unflatten(jax.tree.structure(belief), leaves)
+    prior = refill(belief, parts["prior"], "prior") if settings is None else None
     schema = Schema.from_dict(saved["schema"])
     trainer = Trainer(
         schema, saved["clip"], saved["classes"], settings, learner=learner, prior=prior, seed=saved["seed"]

@@ -19,6 +19,7 @@ from credo.recipes.settings import Settings
 from credo.sessions import storage
 from credo.sessions.change_tally import ChangeTally
 from credo.sessions.places import Progress
+from credo.sessions.snapshot import NAMES, Counters, State
 from credo.sessions.tally import Tally
 
 __all__ = ["SessionState"]
@@ -104,8 +105,8 @@ class SessionState(Runner):
             DataError: the file cannot be written.
         """
         counts = (self.rows_read, self.rows_used, self.rows_refused, self.missing, self.unseen)
-        state = {name: getattr(self, name) for name in storage.NAMES}
-        return storage.write(path, storage.State(counters=storage.Counters(*counts), **state))
+        state = {name: getattr(self, name) for name in NAMES}
+        return storage.write(path, State(counters=Counters(*counts), **state))
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], chunk: int = TABLE_CHUNK) -> Self:
@@ -121,7 +122,7 @@ class SessionState(Runner):
         """
         state = storage.read(path)
         session = cls(state.settings, state.encoding, chunk)
-        for name in storage.NAMES:
+        for name in NAMES:
             setattr(session, name, getattr(state, name))
         session.classes = 0 if session.regression else len(session.tally.counts)
         counters = state.counters

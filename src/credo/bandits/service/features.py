@@ -255,7 +255,8 @@ class FeatureEncoder:
             encoder._known[name] = _Number(int(place), moments)
             taken.add(int(place))
         encoder._used = int(saved["used"])
-        if taken != set(range(encoder._used)) or encoder._used > encoder.size:
+        places = list(range(len(taken)))  # as many as there are, however many the file claims
+        if sorted(taken) != places or len(taken) != encoder._used or encoder._used > encoder.size:
             raise FormatError(f"the places of a saved {what} must be 0 to {encoder._used - 1}.", field=what)
         return encoder
 

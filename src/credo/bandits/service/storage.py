@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from credo.bandits.agent import Agent, AgentBelief
@@ -20,6 +19,7 @@ from credo.bandits.service.inputs import Inputs
 from credo.bandits.service.programs import Programs
 from credo.bandits.service.starting import require_options
 from credo.bandits.service.window import Entry, Window
+from credo.core.archive import join, leaves_of, refill, refusing, split
 from credo.core.errors import FormatError
 from credo.core.names import ForecastName
 from credo.core.records import record
@@ -109,7 +109,7 @@ def write(path: str | os.PathLike[str], engine: Engine, prior: AgentBelief[Any] 
         if state.rows is not None:
             arrays["rows"] = state.rows
         if prior is not None:
-            arrays |= {f"prior/{n}": np.asarray(leaf) for n, leaf in enumerate(jax.tree.leaves(prior))}
+            arrays |= join({"prior": leaves_of(prior)})
         belief = engine.programs.unpack(state.words)
     return checkpoint.save(path, SavedAgent(engine.agent), belief, meta=meta, arrays=arrays)
 
@@ -132,15 +132,8 @@ def read(path: str | os.PathLike[str], agent: Agent | None, seed: int | None, cl
     if not isinstance(saved.learner, SavedAgent) or meta.get("bandit") != FORMAT:
         kind = "by another version of credo" if "bandit" in meta else "by a program that kept no bandit"
         raise FormatError(f"{path} was saved {kind}; only a bandit of this version can be loaded.")
-    try:
+    with refusing(path, "bandit"):
         return _rebuilt(saved.learner.agent, saved.belief, meta, saved.arrays, seed, clock)
-    except FormatError as error:
-        raise FormatError(f"{path} cannot be used: {error}", field=error.field) from None
-    except KeyError as error:
-        raise FormatError(f"{path} cannot be used: the bandit has no {error.args[0]!r}.") from None
-    except (TypeError, ValueError, AttributeError, IndexError, OverflowError) as error:
-        reason = str(error).rstrip(".")
-        raise FormatError(f"{path} cannot be used: the bandit is malformed ({reason}).") from None
 
 
 def _rebuilt(
@@ -182,25 +175,16 @@ def _number(value: Any) -> OnMissing:
 
 
 def _prior(belief: AgentBelief[Any], arrays: dict[str, np.ndarray]) -> AgentBelief[Any] | None:
-    leaves, structure = jax.tree.flatten(belief)
-    if "prior/0" not in arrays:
+    stored = split(arrays, ("prior",))["prior"]
+    if not stored:
         return None
-    if belief.scaler is not None and f"prior/{len(leaves) + 1}" in arrays:
+    if belief.scaler is not None and len(stored) > len(jax.tree.leaves(belief)) + 1:
         # of before version 0.2: behind the learner's belief lie mean, squares, count and clip of the contexts
         inner = len(jax.tree.leaves(belief.belief))
-        start = Scaler.start(belief.scaler.mean, arrays[f"prior/{inner + 3}"])
-        contexts = [np.asarray(leaf) for leaf in jax.tree.leaves(start)]
-        former = [arrays[f"prior/{number}"] for number in (*range(inner), inner + 4)]
-        stored = [*former[:inner], *contexts, former[inner]]
-    else:
-        stored = [arrays[f"prior/{number}"] for number in range(len(leaves))]
-    if any(np.shape(one) != np.shape(leaf) for one, leaf in zip(stored, leaves, strict=True)):
-        raise FormatError("prior must have the shapes of the belief.", field="prior")
-    pairs = zip(stored, leaves, strict=True)
-    prior: AgentBelief[Any] = jax.tree.unflatten(
-        structure, [jnp.asarray(one, leaf.dtype) for one, leaf in pairs]
-    )
-    return prior
+        contexts = leaves_of(Scaler.start(belief.scaler.mean, stored[str(inner + 3)])).values()
+        own = [stored[str(number)] for number in range(inner)]
+        stored = leaves_of([*own, *contexts, stored[str(inner + 4)]])
+    return refill(belief, stored, "prior")
 
 
 def _arms_json(arms: Arms) -> dict[str, Any]:

@@ -3,71 +3,32 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
-import os
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
+from collections.abc import Mapping
+from typing import Any, NoReturn
 
 import jax
 import numpy as np
 
-from credo.core.errors import CredoError, FormatError
+from credo.core.errors import FormatError
 from credo.live.encoding import TableEncoding, members_at
 from credo.recipes.assembly import build
 from credo.recipes.growth import slots
 from credo.sessions.change_tally import ChangeTally
+from credo.sessions.snapshot import State
 from credo.sessions.tally import Tally
 from credo.streams.annotations import misfit
 from credo.streams.soundness import layout_of
 from credo.tables import Moments
 
-if TYPE_CHECKING:
-    from credo.sessions.storage import State
-
-__all__ = ["whole"]
-
-StatePath: TypeAlias = "str | os.PathLike[str]"
-"""Where a session is saved."""
-
-Reader: TypeAlias = "Callable[[StatePath], State]"
-"""A function that reads the state of a session from a file."""
-
-
-def whole(read: Reader) -> Reader:
-    """A reader of sessions that refuses a file whose parts are malformed or do not fit together.
-
-    Arguments:
-        read: the reader, which may fail in any way on a malformed file.
-
-    Returns:
-        A reader that fails only by a `DataError` or a `FormatError`.
-    """
-
-    @functools.wraps(read)
-    def checked(path: StatePath) -> State:
-        try:
-            state = read(path)
-            _require_whole(state)
-        except CredoError as error:
-            reason = str(error)
-            if str(path) in reason:
-                raise
-            raise FormatError(f"{path} cannot be used: {reason}", field=error.field) from None
-        except KeyError as error:
-            raise FormatError(f"{path} cannot be used: the session has no {error.args[0]!r}.") from None
-        except (TypeError, ValueError, AttributeError, IndexError, OverflowError) as error:
-            reason = str(error).rstrip(".")
-            raise FormatError(f"{path} cannot be used: the session is malformed ({reason}).") from None
-        return state
-
-    return checked
+__all__ = ["require_fitting"]
 
 
 def _refuse(field: str, what: str) -> NoReturn:
     raise FormatError(f"{field} {what}.", field=field)
 
 
-def _require_whole(state: State) -> None:
+def require_fitting(state: State) -> None:
+    """Refuse a session whose parts are malformed, or do not fit together, by a `FormatError`."""
     encoding, settings = state.encoding, state.settings
     if encoding.task != settings.task:
         _refuse("settings.task", f"must be that of the encoding, {encoding.task!r}; got {settings.task!r}")
@@ -93,7 +54,7 @@ def _require_whole(state: State) -> None:
     fresh = ChangeTally.of(settings.drift, [str(member) for member in bank])
     if state.changes is not None and fresh is not None:
         _require_like(state.changes.arrays(), fresh.arrays(), "changes")
-    _require_fitting(state)
+    _require_network(state)
 
 
 def _require_types(record: Any, field: str) -> None:
@@ -149,7 +110,7 @@ def _require_like(arrays: Mapping[str, np.ndarray], fresh: Mapping[str, np.ndarr
             _refuse(f"{field}.sums", f"must be {scored} rows in blocks of {size}; got {len(arrays['sums'])}")
 
 
-def _require_fitting(state: State) -> None:
+def _require_network(state: State) -> None:
     """Refuse a learner that was not built by the settings for the columns and classes of the encoding."""
     encoding, belief, learner = state.encoding, state.belief, state.learner
     like = jax.eval_shape(

@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
 import credo
-from credo.sessions import Session, storage, wholeness
+from credo.core.archive import refusing
+from credo.sessions import Session, storage
+from credo.sessions.fitting import require_fitting
+from credo.sessions.snapshot import State
 
 ROWS = [{"a": float(i % 7), "b": "xy"[i % 2], "y": 2.0 * (i % 7) + (i % 3)} for i in range(40)]
 
 
 @pytest.fixture(scope="module")
-def state(tmp_path_factory: pytest.TempPathFactory) -> storage.State:
+def state(tmp_path_factory: pytest.TempPathFactory) -> State:
     """The state of a session that has learned forty rows."""
     session = Session.from_rows(ROWS, "y", model="linear")
     session.learn(ROWS)
@@ -34,8 +36,8 @@ def changed(record: Any, path: str, value: Callable[[Any], Any]) -> Any:
     return forged
 
 
-def test_a_session_is_whole(state: storage.State) -> None:
-    assert wholeness.whole(lambda path: state)(Path("x")) is state
+def test_a_session_is_whole(state: State) -> None:
+    require_fitting(state)
 
 
 @pytest.mark.parametrize(
@@ -55,10 +57,10 @@ def test_a_session_is_whole(state: storage.State) -> None:
     ],
 )
 def test_parts_that_cannot_be_are_refused(
-    state: storage.State, path: str, value: Callable[[Any], Any], field: str
+    state: State, path: str, value: Callable[[Any], Any], field: str
 ) -> None:
     forged = changed(state, path, value)
-    with pytest.raises(credo.FormatError) as caught:
-        wholeness.whole(lambda _: forged)(Path("forged.credo"))
+    with pytest.raises(credo.FormatError) as caught, refusing("forged.credo", "session"):
+        require_fitting(forged)
     assert caught.value.field == field, caught.value
     assert str(caught.value).startswith("forged.credo cannot be used: ")
