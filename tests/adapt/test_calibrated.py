@@ -260,8 +260,8 @@ def test_outliers_are_a_share_of_the_observations_and_are_passed_by(caution: flo
             likely = np.array([law.pdf(y) for law in candidates(INNER, belief, np.asarray(x))])
             far = 0.01 * stats.cauchy.pdf(y, 0, 10)
             total = 0.99 * weights @ likely + far
-            weight = 1 - caution * far / total * (1 - doubt**2)
-            doubt += 0.05 * (far / total - doubt)
+            weight = 1 - caution * far / total * (1 - min(doubt / 0.02, 1) ** 4)
+            doubt += 0.0025 * (far / total - doubt)
             logs.append(np.log(total))
             weights = weights * (0.99 * likely + far) ** weight
             weights /= weights.sum()

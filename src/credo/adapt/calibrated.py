@@ -27,8 +27,11 @@ from credo.likelihoods.contaminated import outlier_log_density, with_outliers
 
 __all__ = ["Calibrated", "Calibration"]
 
-DOUBT = 0.05
+DOUBT = 0.0025
 """The share of the latest observation in the running share of outliers."""
+
+MANY = 0.02
+"""The running share from which outliers belong to the world, and are learned."""
 
 
 @record
@@ -79,10 +82,11 @@ class Calibrated(Wrapper[Calibration[B], B], Generic[B]):
     observation, however absurd, moves the weights far, neither here nor in a bank around. Where o is the
     probability that y is an outlier, the belief inside and the weights learn with the
 
-        weight (1 - caution o (1 - d^2)),
+        weight (1 - caution o (1 - min(d / .02, 1)^4)),
 
-    where d is the running share of outliers among the latest twenty observations or so. One that is absurd is
-    passed by; if many follow one another, the world has changed, and the belief inside learns after all.
+    where d is the running share of outliers among the latest four hundred observations or so. One that is
+    absurd is passed by; where nine follow one another, or one in fifty is one for long, the world has
+    changed, and the belief inside learns after all.
 
     Arguments:
         learner: any learner. One without a variance of its outputs has one forecast for all scales.
@@ -213,7 +217,8 @@ class Calibrated(Wrapper[Calibration[B], B], Generic[B]):
         new = belief
         if self.outliers is not None and belief.doubt is not None:
             evidence, total, outlier = self._with_outliers(y, logs, evidence, log_evidence)
-            passed = as_like(self.caution, logs) * outlier * (1.0 - belief.doubt**2)
+            few = 1.0 - jnp.minimum(belief.doubt / MANY, 1.0) ** 4
+            passed = as_like(self.caution, logs) * outlier * few
             share = as_like(weight, passed) * (1.0 - passed)
             new = replace(belief, doubt=belief.doubt + DOUBT * (outlier - belief.doubt))
             log_evidence = total

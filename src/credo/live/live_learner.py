@@ -17,6 +17,7 @@ from credo.core.records import replace
 from credo.core.types import Array, ArrayLike, PyTree
 from credo.learners import Info
 from credo.likelihoods import Predictive
+from credo.live.tiles import each_row
 from credo.recipes.assembly import build
 from credo.recipes.networks import Origin, outputs_of
 from credo.recipes.room import require_room
@@ -159,13 +160,9 @@ class LiveLearner:
         self._port = self._laws = None
 
     def grow(self, inputs: int, classes: int, scaled: np.ndarray) -> None:
-        """Make room for further inputs and classes, which begin at their prior.
+        """Make room for further inputs and classes, which begin at their prior; none may become fewer.
 
-        Arguments:
-            inputs, classes, scaled: as for the class; none of them smaller than now.
-
-        Raises:
-            CredoError: there is no room for them; nothing is changed.
+        A CredoError says where there is no room for them; nothing is changed then.
         """
         wanted = tuple(map(bool, scaled))
         if (inputs, classes, wanted) == (self.inputs, self.classes, self._scaled):
@@ -206,11 +203,7 @@ class LiveLearner:
         return port.forecast()
 
     def learn_rows(self, xs: np.ndarray, ys: np.ndarray) -> None:
-        """Learn rows in order, as `step` does one by one.
-
-        Arguments:
-            xs, ys: the rows (n, inputs) and (n,).
-        """
+        """Learn rows (n, inputs) and (n,) in order, as `step` does one by one."""
         live = self._live
         belief, learner, settings = live.belief, live.learner, self.extent.settings
         key = jax.random.key(settings.seed) if settings.draws else None
@@ -351,10 +344,4 @@ def _forecast_chunk(
         with jax.default_matmul_precision("highest"):
             return jnp.asarray(answer(learner.forecast(predicted, xs[row])))
 
-    kind = jax.eval_shape(ask, jnp.int32(0))
-    blank = jnp.zeros((len(xs), *kind.shape), kind.dtype)
-    most = jnp.minimum(count, len(xs))
-    result: Array = jax.lax.fori_loop(
-        jnp.int32(0), most, lambda row, answers: answers.at[row].set(ask(row)), blank
-    )
-    return result
+    return each_row(ask, len(xs), jnp.minimum(count, len(xs)))

@@ -18,6 +18,7 @@ from credo.core.names import ForecastName
 from credo.core.types import Array
 from credo.core.verbs import verb
 from credo.learners import Info
+from credo.live.tiles import each_row
 from credo.metrics import Scores
 from credo.recipes.assembly import Belief, SessionLearner
 from credo.streams.scoring import Outcome, forecast_outcome, score_chunk
@@ -148,25 +149,22 @@ def forecast_rows(
         learner, belief: the learner that forecasts, and its belief.
         xs: the rows (N, ...).
         count: how many of them are real, which come first.
-        levels: the probabilities of the quantiles (L,) of a regression; None for classes.
+        levels: the probabilities of the quantiles (L,) of a regression, which may be none; None for classes.
 
     Returns:
-        Class probabilities (N, C); or mean (N,), standard deviation (N,) and quantiles (N, L).
+        Class probabilities (N, C); or mean (N,), standard deviation (N,) and, where asked for, quantiles
+        (N, L).
     """
 
     def one(row: Array) -> tuple[Array, ...]:
         predictive = learner.forecast(belief, jnp.asarray(xs)[row])
         if levels is None:
             return (predictive.probs,)
+        if not len(levels):
+            return predictive.mean, predictive.sd
         return predictive.mean, predictive.sd, predictive.quantile(levels)
 
-    def write(row: Array, answers: tuple[Array, ...]) -> tuple[Array, ...]:
-        return tuple(rows.at[row].set(answer) for rows, answer in zip(answers, one(row), strict=True))
-
-    kinds = jax.eval_shape(one, jnp.zeros((), jnp.int32))
-    blank = tuple(jnp.zeros((len(xs), *kind.shape), kind.dtype) for kind in kinds)
-    answers: tuple[Array, ...] = jax.lax.fori_loop(0, jnp.asarray(count, jnp.int32), write, blank)
-    return answers
+    return each_row(one, len(xs), count)
 
 
 @verb(static=("compare",))

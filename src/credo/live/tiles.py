@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from credo.core.records import replace
-from credo.core.types import Array, PyTree
+from credo.core.types import Array, ArrayLike, PyTree
 from credo.core.verbs import verb
 from credo.learners import Info, Learner
 from credo.likelihoods import Predictive
@@ -19,6 +19,7 @@ __all__ = [
     "CHUNK",
     "TILE",
     "Ask",
+    "each_row",
     "forecast_tiles",
     "learn_chunk",
     "log_prob",
@@ -29,6 +30,7 @@ __all__ = [
 ]
 
 B = TypeVar("B")
+T = TypeVar("T")
 
 CHUNK, TILE = 256, 16
 """The most rows of a compiled call, and the rows of a tile. Forecasts are computed a whole tile at a time:
@@ -62,6 +64,19 @@ def log_prob(predictive: Predictive, y: Array, levels: Array) -> PyTree:
 def whole(predictive: Predictive, y: Array, levels: Array) -> PyTree:
     """The forecast itself."""
     return predictive
+
+
+def each_row(answer: Callable[[Array], T], rows: int, count: ArrayLike) -> T:
+    """The answers to the first `count` row numbers, with a leading axis of all `rows`: a row costs a row."""
+
+    def write(row: Array, answers: T) -> T:
+        written: T = jax.tree.map(lambda whole, one: whole.at[row].set(one), answers, answer(row))
+        return written
+
+    kinds = jax.eval_shape(answer, jnp.zeros((), jnp.int32))
+    blank = jax.tree.map(lambda kind: jnp.zeros((rows, *kind.shape), kind.dtype), kinds)
+    answers: T = jax.lax.fori_loop(0, jnp.asarray(count, jnp.int32), write, blank)
+    return answers
 
 
 @verb(static=("collect",))

@@ -171,11 +171,7 @@ def _curvature(options: Options, method: MethodName) -> CurvatureName:
 
 
 def _either(words: tuple[str, ...]) -> str:
-    """Words with "or" before the last.
-
-    >>> _either(("blr", "bog", "bbb"))
-    'blr, bog or bbb'
-    """
+    """Words with "or" before the last."""
     return f"{', '.join(words[:-1])} or {words[-1]}"
 
 

@@ -79,8 +79,7 @@ def forecast_blocks(
         levels: the probabilities of the quantiles to give (regression).
     """
     lines = np.concatenate([np.zeros(0, int), *(block.lines for block in blocks)])
-    # the median stands in where no level is asked for: the compiler takes no empty axis
-    probabilities = None if classes else np.asarray(levels if len(levels) else (0.5,), np.float32)
+    probabilities = None if classes else np.asarray(levels, np.float32)
     parts: list[tuple[Array, ...]] = []
     sizes: list[int] = []
     for block in blocks:
@@ -96,11 +95,12 @@ def forecast_blocks(
     ]
     if classes:
         return Forecasts(lines, classes, columns[0][:, : len(classes)])
-    mean, sd, quantiles = columns
+    mean, sd, *rest = columns
+    quantiles = rest[0] if rest else None
     if moments is not None:
         mean, sd = SCALER.inverse(moments, mean, sd)
-        quantiles, _ = SCALER.inverse(moments, quantiles, quantiles)
-    return Forecasts(lines, (), None, mean, sd, quantiles if len(levels) else None)
+        quantiles = None if quantiles is None else SCALER.inverse(moments, quantiles, quantiles)[0]
+    return Forecasts(lines, (), None, mean, sd, quantiles)
 
 
 def inverse(outcome: Outcome, scaling: ScaledTarget) -> tuple[Column, Column, Column]:

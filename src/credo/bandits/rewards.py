@@ -1,0 +1,172 @@
+"""The learner of an agent's rewards: contexts and rewards in units of those before, and what is believed."""
+
+from __future__ import annotations
+
+from typing import Any, Generic, Literal, TypeAlias, TypeVar
+
+import jax
+import jax.numpy as jnp
+
+from credo.adapt.nested import floating
+from credo.bandits.designs import Design, expect_arms
+from credo.bandits.scaling import Scaler
+from credo.bandits.units import LearnedUnits, Row, learn_in_units
+from credo.core.errors import CredoError
+from credo.core.names import ForecastName
+from credo.core.records import record, replace, static_field
+from credo.core.trees import all_finite, select
+from credo.core.types import Array, ArrayLike, Key, PyTree
+from credo.learners import Info, Learner
+from credo.learners.base import Belief
+from credo.likelihoods import Expectation, Predictive, Rescaled, RescaledExpectation
+
+__all__ = ["AgentBelief", "Rewards", "UnitsName", "own_expectation"]
+
+B = TypeVar("B", bound=Belief)
+"""The kind of belief that the learner keeps."""
+
+UnitsName: TypeAlias = Literal["online"]
+"""How the units of rewards are found."""
+
+
+@record
+class AgentBelief(Generic[B]):
+    """What an agent believes.
+
+    Attributes:
+        belief: the belief of the learner, or the beliefs of the arms' learners.
+        scaler: the running moments of the contexts, where they are standardised.
+        t: how many steps have passed: the rewards that came, late or not.
+        units: what is known of the units of rewards, where they are learned in units of their own.
+
+    Example:
+        >>> import credo
+        >>> from credo import bandits
+        >>> agent = bandits.Agent(credo.BetaBernoulli(), arms=3, design="arms")
+        >>> int(agent.init().t)
+        0
+    """
+
+    belief: B
+    scaler: Scaler | None
+    t: Array
+    units: LearnedUnits | None = None
+
+
+@record
+class Rewards(Learner[AgentBelief[B]], Generic[B]):
+    """The agent's learner of rewards: its inputs are pairs (context, arm)."""
+
+    design: Learner[B]
+    arms: int = static_field()
+    clip: ArrayLike | None = None
+    units: UnitsName | None = static_field(default=None)
+
+    def init(
+        self, params: PyTree = None, *, var: PyTree = 1.0, context: PyTree = None, **others: PyTree
+    ) -> AgentBelief[B]:
+        scales, shape = self.clip is not None, getattr(context, "shape", None)
+        if (scales and not shape) or (self.units is not None and shape is None):
+            what = "contexts are scaled" if scales else "rewards have units"
+            raise CredoError(
+                f"context must be an example of a context, an array, where {what} online; got {context!r}.",
+                field="context",
+            )
+        inner = self.design.init(params, var=var, **others)
+        scaler = None if self.clip is None else replace(Scaler.start(context), clip=self.clip)
+        units = None if self.units is None else LearnedUnits.start(context, floating(inner))
+        return AgentBelief(inner, scaler, jnp.zeros((), jnp.int32), units)
+
+    def scaled(self, belief: AgentBelief[B], context: PyTree) -> PyTree:
+        """The context in units of those before it; NaN where it is not finite, so that it is not learned."""
+        if belief.scaler is None:
+            return context
+        return jnp.where(all_finite(context), belief.scaler.apply(context), jnp.nan)
+
+    def inputs_of(self, row: PyTree) -> PyTree:
+        parts = jax.tree.leaves(self.design, is_leaf=lambda node: isinstance(node, Design))
+        inside = next((part for part in parts if isinstance(part, Design)), self.design)
+        return inside.inputs_of(row)  # a wrapper around designs has none of its own
+
+    def time_update(self, belief: AgentBelief[B], dt: ArrayLike | None) -> AgentBelief[B]:
+        return replace(belief, belief=self.design.time_update(belief.belief, dt), t=belief.t + 1)
+
+    def predictive(
+        self,
+        belief: AgentBelief[B],
+        x: PyTree,
+        method: ForecastName | None,
+        samples: int | None,
+        key: Key | None,
+    ) -> Predictive:
+        inputs = (self.scaled(belief, x[0]), x[1])
+        return _own_units(belief, self.design.predictive(belief.belief, inputs, method, samples, key))
+
+    def scaled_predictive(self, belief: AgentBelief[B], x: PyTree, scale: ArrayLike) -> Predictive:
+        inputs = (self.scaled(belief, x[0]), x[1])
+        return _own_units(belief, self.design.scaled_predictive(belief.belief, inputs, scale))
+
+    def measurement_update(
+        self, belief: AgentBelief[B], x: PyTree, y: PyTree, weight: ArrayLike, key: Key | None
+    ) -> tuple[AgentBelief[B], Info]:
+        context, arm = x
+        scaler = None if belief.scaler is None else belief.scaler.observe(context)
+        inputs = self.scaled(belief, context)
+        exists = (arm >= 0) & (arm < self.arms)
+        reward = jnp.where(exists, jnp.asarray(y, jnp.result_type(float)), jnp.nan)
+        place = jnp.clip(arm, 0, self.arms - 1)
+        inner, units, info = self._learn(belief, inputs, place, reward, weight, key)
+        # A context that is not finite must not spoil the moments.
+        sound = info.ok & all_finite(scaler)
+        kept = None if belief.scaler is None else select(sound, scaler, belief.scaler)
+        return AgentBelief(inner, kept, belief.t, units), info
+
+    def _learn(
+        self,
+        belief: AgentBelief[B],
+        inputs: PyTree,
+        arm: Array,
+        reward: Array,
+        weight: ArrayLike,
+        key: Key | None,
+    ) -> tuple[B, LearnedUnits | None, Info]:
+        """The belief inside after a reward, the units, and what the update reported."""
+        if belief.units is None:
+            inner, info = self.design.measurement_update(belief.belief, (inputs, arm), reward, weight, key)
+            return inner, None, info
+        kind = belief.units.known.dtype
+        here = jnp.isfinite(reward) & all_finite(inputs)
+
+        def learn(inner: B, row: Row) -> tuple[B, Info]:
+            return self.design.measurement_update(inner, (row.inputs, row.arm), row.reward, row.weight, key)
+
+        share = jnp.where(here, weight, 0.0).astype(kind)
+        row = Row(inputs, arm, jnp.where(here, reward, jnp.nan).astype(kind), share)
+        inner, units, info = learn_in_units(learn, belief.belief, belief.units, row)
+        fresh = units.known[1] != belief.units.known[1]  # by which rewards that waited were learned
+        return inner, select(info.ok | fresh, units, belief.units), replace(info, ok=info.ok & here)
+
+    def draws(self, belief: AgentBelief[B], key: Key, shape: tuple[int, ...]) -> PyTree:
+        return self.design.draws(belief.belief, key, shape)
+
+    def expectation(self, belief: AgentBelief[B], x: PyTree) -> Expectation:
+        law = self.design.expectation(belief.belief, (self.scaled(belief, x[0]), x[1]))
+        return own_expectation(belief, law)
+
+    def expect_arms(self, belief: AgentBelief[B], context: PyTree) -> Expectation:
+        """The joint law of the expected rewards of all arms at the next step, in units in which they are
+        learned."""
+        later = self.time_update(belief, None)
+        return expect_arms(self.design, later.belief, self.scaled(belief, context))
+
+
+def _own_units(belief: AgentBelief[Any], predictive: Predictive) -> Predictive:
+    """A forecast of a reward in the reward's own units."""
+    units = belief.units
+    return predictive if units is None else Rescaled(predictive, units.location, units.scale)
+
+
+def own_expectation(belief: AgentBelief[Any], law: Expectation) -> Expectation:
+    """The law of expected rewards in the reward's own units."""
+    units = belief.units
+    return law if units is None else RescaledExpectation(law, units.location, units.scale)
