@@ -94,10 +94,12 @@ def _probs(stream: Stream, forecasts: Sequence[Forecasts]) -> np.ndarray:
 
 def _session(stream: Stream, options: Mapping[str, Any] | None) -> Session:
     rows = {name: cells[:SCHEMA_ROWS] for name, cells in stream.rows.items()}
-    session = Session.from_rows(rows, "y", **(options or {}))
-    if session.settings.task == stream.task or "task" in (options or {}):
+    given: dict[str, Any] = dict(options or {})
+    session = Session.from_rows(rows, "y", **given)
+    if session.settings.task == stream.task or "task" in given:
         return session
-    return Session.from_rows(rows, "y", **{**(options or {}), "task": stream.task})
+    given["task"] = stream.task
+    return Session.from_rows(rows, "y", **given)
 
 
 def _speed(stream: Stream, options: Mapping[str, Any] | None) -> float:

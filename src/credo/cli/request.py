@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -39,20 +40,7 @@ class Request:
     @property
     def options(self) -> Options:
         """What the flags say about the learner."""
-        flags = self.learner
-        return Options(
-            flags.model,
-            flags.posterior,
-            flags.method,
-            flags.curvature,
-            flags.drift,
-            flags.prior_var,
-            flags.noise_var,
-            flags.learning_rate,
-            flags.iterations,
-            flags.seed,
-            flags.budget,
-        )
+        return Options(**dataclasses.asdict(self.learner))
 
     @property
     def named(self) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -31,20 +32,7 @@ def resume(request: Request, path: Path) -> Session:
 
 def _choices(request: Request) -> dict[str, object]:
     """The flags that were given."""
-    options, columns = request.options, request.columns
-    learner: dict[str, object] = {
-        "budget": options.budget,
-        "model": options.model,
-        "posterior": options.posterior,
-        "method": options.method,
-        "curvature": options.curvature,
-        "drift": options.drift,
-        "prior_var": options.prior_var,
-        "noise_var": options.noise_var,
-        "learning_rate": options.learning_rate,
-        "iterations": options.iterations,
-        "seed": options.seed,
-    }
+    learner, columns = dataclasses.asdict(request.learner), request.columns
     table: dict[str, object] = {
         "target": columns.target,
         "task": columns.task,

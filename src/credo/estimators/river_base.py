@@ -32,19 +32,7 @@ __all__ = ["Cells", "Frame", "RiverEstimator"]
 Row: TypeAlias = Mapping[Any, object]
 """The features of one row, whose names are of any kind."""
 
-OPTIONS = (
-    "model",
-    "posterior",
-    "method",
-    "curvature",
-    "drift",
-    "prior_var",
-    "noise_var",
-    "learning_rate",
-    "iterations",
-    "seed",
-    "budget",
-)
+OPTIONS = tuple(Options.__dataclass_fields__)
 """The parameters of an estimator that are options of `credo learn`."""
 
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias, Unpack
 
 import numpy as np
 from river import base
 
 from credo.core.errors import CredoError
 from credo.core.turns import in_turn
+from credo.estimators.parameters import spelled_out
 from credo.estimators.river_base import (
     Frame,
     RiverEstimator,
@@ -21,13 +22,8 @@ from credo.estimators.river_base import (
 )
 from credo.live.feature_values import absent
 from credo.recipes.architecture import Network
-from credo.recipes.drift import Drift
-from credo.recipes.posterior import Posterior
-from credo.recipes.settings import BudgetName, MethodName
+from credo.recipes.settings import LearnerWords
 from credo.tables.infer import MOST_CLASSES
-
-if TYPE_CHECKING:
-    from credo.core.names import CurvatureName
 
 __all__ = ["RiverClassifier"]
 
@@ -70,31 +66,15 @@ class RiverClassifier(RiverEstimator, base.MiniBatchClassifier):
 
     _task = "classification"
 
+    @spelled_out(LearnerWords)
     def __init__(
         self,
         model: Network | str | None = "auto",
-        posterior: Posterior | str | None = None,
-        method: MethodName | None = None,
-        curvature: CurvatureName | None = None,
-        drift: Drift | str | None = None,
-        prior_var: float | None = None,
-        learning_rate: float | None = None,
-        iterations: int | None = None,
+        *,
         seed: int = 0,
-        budget: BudgetName | None = None,
         scale: bool = True,
+        **options: Unpack[LearnerWords],
     ) -> None:
-        self.model = model
-        self.posterior = posterior
-        self.method = method
-        self.curvature = curvature
-        self.drift = drift
-        self.prior_var = prior_var
-        self.learning_rate = learning_rate
-        self.iterations = iterations
-        self.seed = seed
-        self.budget = budget
-        self.scale = scale
         self._begin()
         self._labels: dict[Label, int] = {}
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import numbers
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Literal, overload
+from typing import Any, Literal, Unpack, overload
 
 import jax.numpy as jnp
 import numpy as np
@@ -13,6 +13,7 @@ from river import base
 
 from credo.core.errors import CredoError
 from credo.core.turns import in_turn
+from credo.estimators.parameters import spelled_out
 from credo.estimators.river_base import (
     Frame,
     RiverEstimator,
@@ -26,12 +27,7 @@ from credo.estimators.river_distribution import RiverForecast
 from credo.likelihoods import Normal
 from credo.live.feature_values import origin_of
 from credo.recipes.architecture import Network
-from credo.recipes.drift import Drift
-from credo.recipes.posterior import Posterior
-from credo.recipes.settings import BudgetName, MethodName, NoiseVar
-
-if TYPE_CHECKING:
-    from credo.core.names import CurvatureName
+from credo.recipes.settings import NumberWords
 
 __all__ = ["RiverRegressor"]
 
@@ -65,33 +61,15 @@ class RiverRegressor(RiverEstimator, base.MiniBatchRegressor):
 
     _task = "regression"
 
+    @spelled_out(NumberWords)
     def __init__(
         self,
         model: Network | str | None = "auto",
-        posterior: Posterior | str | None = None,
-        method: MethodName | None = None,
-        curvature: CurvatureName | None = None,
-        drift: Drift | str | None = None,
-        prior_var: float | None = None,
-        noise_var: NoiseVar = None,
-        learning_rate: float | None = None,
-        iterations: int | None = None,
+        *,
         seed: int = 0,
-        budget: BudgetName | None = None,
         scale: bool = True,
+        **options: Unpack[NumberWords],
     ) -> None:
-        self.model = model
-        self.posterior = posterior
-        self.method = method
-        self.curvature = curvature
-        self.drift = drift
-        self.prior_var = prior_var
-        self.noise_var = noise_var
-        self.learning_rate = learning_rate
-        self.iterations = iterations
-        self.seed = seed
-        self.budget = budget
-        self.scale = scale
         self._begin()
         self._origin: float | None = None
         """The first target, from which the others are counted, so that single precision can hold them."""

@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from credo.core.errors import CredoError, require_integer
 from credo.core.integers import LARGEST_SEED
 from credo.core.turns import Turns, in_turn
+from credo.core.types import PyTree
 from credo.estimators import sklearn_storage as storage
 from credo.estimators.sklearn_inputs import Matrix, Table, numeric_schema, table_schema
 from credo.estimators.sklearn_reading import UNREAD, read, read_weights
@@ -24,6 +25,7 @@ from credo.learners.base import require_learner
 from credo.live.passes import parameter_count
 from credo.live.tiles import Ask
 from credo.live.trainer import Trainer
+from credo.recipes.architecture import Network
 from credo.recipes.defaults import CLIP
 from credo.recipes.resolution import input_clip
 from credo.sessions import Options, TaskName, resolve
@@ -41,7 +43,11 @@ class OnlineEstimator(BaseEstimator):  # type: ignore[misc]
     A call that is refused changes nothing: it works on a copy, which takes the place of the state at the end.
     """
 
+    model: Network | str | None
     passes: int
+    random_state: Any
+    learner: Learner[Any] | None
+    params: PyTree
     _trainer: Trainer
     _columns: tuple[str, ...]
     _mixed: bool

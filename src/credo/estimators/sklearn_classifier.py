@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Self
+from typing import Any, Self, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -12,13 +12,14 @@ from sklearn.utils.multiclass import check_classification_targets, unique_labels
 from sklearn.utils.validation import check_is_fitted
 
 from credo.core.errors import DataError
-from credo.core.names import CurvatureName
 from credo.core.types import PyTree
+from credo.estimators.parameters import spelled_out
 from credo.estimators.sklearn_base import OnlineEstimator
 from credo.learners import Learner
 from credo.likelihoods import PredictiveRows
 from credo.live import tiles
-from credo.sessions import BudgetName, Drift, MethodName, Network, Posterior
+from credo.recipes.architecture import Network
+from credo.recipes.settings import LearnerWords
 
 __all__ = ["OnlineClassifier"]
 
@@ -64,35 +65,18 @@ class OnlineClassifier(ClassifierMixin, OnlineEstimator):  # type: ignore[misc]
     _numbers = False
     classes_: NDArray[Any]
 
+    @spelled_out(LearnerWords)
     def __init__(
         self,
         model: Network | str | None = "auto",
-        posterior: Posterior | str | None = None,
-        method: MethodName | None = None,
-        curvature: CurvatureName | None = None,
-        drift: Drift | str | None = None,
-        prior_var: float | None = None,
-        learning_rate: float | None = None,
-        iterations: int | None = None,
+        *,
         passes: int = 1,
         random_state: Any = None,
         learner: Learner[Any] | None = None,
         params: PyTree = None,
-        budget: BudgetName | None = None,
+        **options: Unpack[LearnerWords],
     ) -> None:
-        self.model = model
-        self.posterior = posterior
-        self.method = method
-        self.curvature = curvature
-        self.drift = drift
-        self.prior_var = prior_var
-        self.learning_rate = learning_rate
-        self.iterations = iterations
-        self.passes = passes
-        self.random_state = random_state
-        self.learner = learner
-        self.params = params
-        self.budget = budget
+        """The parameters become attributes of their names, and nothing else happens yet."""
 
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Learn rows from the prior on, standardised by all of them.

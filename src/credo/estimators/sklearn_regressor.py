@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Any, Self, Unpack
 
 import jax
 import jax.numpy as jnp
@@ -12,15 +12,15 @@ from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from credo.core.errors import CredoError
-from credo.core.names import CurvatureName
 from credo.core.types import PyTree
+from credo.estimators.parameters import spelled_out
 from credo.estimators.sklearn_base import OnlineEstimator
 from credo.learners import Learner
 from credo.likelihoods import PredictiveRows
 from credo.likelihoods.rescaled import FARTHEST, Rescaled
 from credo.live import tiles
-from credo.recipes.settings import NoiseVar
-from credo.sessions import BudgetName, Drift, MethodName, Network, Posterior
+from credo.recipes.architecture import Network
+from credo.recipes.settings import NumberWords
 
 __all__ = ["OnlineRegressor"]
 
@@ -60,37 +60,18 @@ class OnlineRegressor(RegressorMixin, OnlineEstimator):  # type: ignore[misc]
 
     _numbers = True
 
+    @spelled_out(NumberWords)
     def __init__(
         self,
         model: Network | str | None = "auto",
-        posterior: Posterior | str | None = None,
-        method: MethodName | None = None,
-        curvature: CurvatureName | None = None,
-        drift: Drift | str | None = None,
-        prior_var: float | None = None,
-        noise_var: NoiseVar = None,
-        learning_rate: float | None = None,
-        iterations: int | None = None,
+        *,
         passes: int = 1,
         random_state: Any = None,
         learner: Learner[Any] | None = None,
         params: PyTree = None,
-        budget: BudgetName | None = None,
+        **options: Unpack[NumberWords],
     ) -> None:
-        self.model = model
-        self.posterior = posterior
-        self.method = method
-        self.curvature = curvature
-        self.drift = drift
-        self.prior_var = prior_var
-        self.noise_var = noise_var
-        self.learning_rate = learning_rate
-        self.iterations = iterations
-        self.passes = passes
-        self.random_state = random_state
-        self.learner = learner
-        self.params = params
-        self.budget = budget
+        """The parameters become attributes of their names, and nothing else happens yet."""
 
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Learn rows from the prior on, standardised by all of them.

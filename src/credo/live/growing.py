@@ -11,6 +11,7 @@ import numpy as np
 from credo.tables import Chunk, Dropped, Encoder, EncoderState, Schema
 from credo.tables.cells import Cells, cell_text, is_missing, to_list
 from credo.tables.infer_column import late_column
+from credo.tables.schema import HOLDS
 
 __all__ = ["MOST_LATE", "GrowingEncoder"]
 
@@ -115,21 +116,12 @@ class GrowingEncoder:
                 self._leave_out(name, "it came after the first rows, and there is no room for it")
                 continue
             self.become(schema)
-            self.notify(f"column {name!r} has come, {_KINDS[column.kind]}: it is learned from now on")
+            self.notify(f"column {name!r} has come, with {HOLDS[column.kind]}: it is learned from now on")
 
     def _leave_out(self, name: str, why: str) -> None:
         kept = tuple(column for column in self.schema.dropped if column.name != name)
         self.become(dataclasses.replace(self.schema, dropped=(*kept, Dropped(name, why))))
         self.notify(str(Dropped(name, why)))
-
-
-_KINDS = {
-    "numeric": "with numbers",
-    "boolean": "with truth values",
-    "datetime": "with times",
-    "text": "with texts",
-    "categorical": "with categories",
-}
 
 
 def _any_width(width: int) -> bool:

@@ -17,8 +17,11 @@ __all__ = [
     "METHODS",
     "BaselineName",
     "BudgetName",
+    "LearnerWords",
     "MethodName",
     "NoiseVar",
+    "NumberWords",
+    "OptionWords",
     "Options",
     "SavedSettings",
     "Settings",
@@ -78,6 +81,32 @@ class Options:
     iterations: int | None = None
     seed: int | None = None
     budget: BudgetName | str | None = None
+
+
+class LearnerWords(TypedDict, total=False):
+    """The options of every learner as keyword arguments, but for the network and the seed; see `Options`."""
+
+    posterior: Posterior | str | None
+    method: MethodName | None
+    curvature: CurvatureName | None
+    drift: Drift | str | None
+    prior_var: float | None
+    learning_rate: float | None
+    iterations: int | None
+    budget: BudgetName | None
+
+
+class NumberWords(LearnerWords, total=False):
+    """The options of learners of numbers as keyword arguments."""
+
+    noise_var: NoiseVar
+
+
+class OptionWords(NumberWords, total=False):
+    """All options as keyword arguments."""
+
+    model: Network | str | None
+    seed: int | None
 
 
 class SavedSettings(TypedDict):

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Unpack
 
 import numpy as np
 
-from credo.core.names import CurvatureName
 from credo.core.turns import in_turn
 from credo.learners import Info
 from credo.live import passes
@@ -15,13 +15,10 @@ from credo.live.encoding import Block, Encoding, TableEncoding
 from credo.live.intake import Rows, blocks_of, first_chunks, segments
 from credo.live.runner import EncodedRows, Part
 from credo.live.targets import WARMUP, count_baseline, judged_numbers, mid_pit
-from credo.recipes.architecture import Network
 from credo.recipes.assembly import Belief
 from credo.recipes.defaults import TABLE_CHUNK
-from credo.recipes.drift import Drift
-from credo.recipes.posterior import Posterior
 from credo.recipes.resolution import resolve
-from credo.recipes.settings import BudgetName, MethodName, NoiseVar, Options, TaskName
+from credo.recipes.settings import Options, OptionWords, TaskName
 from credo.sessions.forecasts import Columns, Forecasts, forecast_blocks, in_columns, in_units, inverse
 from credo.sessions.held_out import add_held_out
 from credo.sessions.session_state import SessionState
@@ -95,18 +92,8 @@ class Session(SessionState):
         drop: Sequence[str] = (),
         categorical: Sequence[str] = (),
         ordered: bool = True,
-        model: Network | str | None = None,
-        posterior: Posterior | str | None = None,
-        method: MethodName | None = None,
-        curvature: CurvatureName | None = None,
-        drift: Drift | str | None = None,
-        prior_var: float | None = None,
-        noise_var: NoiseVar = None,
-        learning_rate: float | None = None,
-        iterations: int | None = None,
-        seed: int = 0,
-        budget: BudgetName | None = None,
         chunk: int = TABLE_CHUNK,
+        **options: Unpack[OptionWords],
     ) -> Session:
         """A session for a table, whose meaning is inferred from its first rows. Nothing is learned yet.
 
@@ -115,9 +102,9 @@ class Session(SessionState):
             target: the column to predict.
             task, classes, drop, categorical: see `credo.tables.infer_schema`.
             ordered: whether the rows are one stream, in which the past fades by default.
-            model, posterior, method, curvature, drift, prior_var, noise_var: see `Options`.
-            learning_rate, iterations, seed, budget: see `Options`.
             chunk: rows in a compiled call.
+            options: model, posterior, method, curvature, drift, prior_var, noise_var, learning_rate,
+                iterations, seed and budget; see `Options`.
 
         Raises:
             DataError: a column is missing, or there is nothing to learn.
@@ -126,9 +113,7 @@ class Session(SessionState):
         schema = infer_schema(
             first_chunks(rows), target, task=task, classes=classes, drop=drop, categorical=categorical
         )
-        learner = (model, posterior, method, curvature, drift, prior_var, noise_var)
-        options = Options(*learner, learning_rate, iterations, seed, budget)
-        return Session.create(TableEncoding(schema), options, ordered=ordered, chunk=chunk)
+        return Session.create(TableEncoding(schema), Options(**options), ordered=ordered, chunk=chunk)
 
     @in_turn
     def learn(self, rows: Rows) -> Steps | None:

@@ -14,6 +14,15 @@ __all__ = ["ColumnSpec", "Dropped", "Schema", "TargetSpec"]
 Kind: TypeAlias = Literal["numeric", "boolean", "categorical", "datetime", "text"]
 """The kind of the cells of a column."""
 
+HOLDS: Mapping[Kind, str] = {
+    "numeric": "numbers",
+    "boolean": "truth values",
+    "datetime": "times",
+    "text": "texts",
+    "categorical": "categories",
+}
+"""What a column of each kind holds, in words."""
+
 Cycle: TypeAlias = Literal["hour", "weekday", "yearday"]
 """What repeats by the clock and the calendar: every day, every week or every year."""
 

@@ -1,0 +1,46 @@
+"""Constructors of estimators: each option of `credo learn` is a parameter of theirs, by one declaration."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable
+from inspect import Parameter
+from typing import Any, ParamSpec
+
+__all__ = ["spelled_out"]
+
+P = ParamSpec("P")
+
+
+def spelled_out(words: type) -> Callable[[Callable[P, None]], Callable[P, None]]:
+    """A constructor whose `**options` are parameters of their own, and which keeps all parameters as given.
+
+    scikit-learn and River read the parameters of an estimator from the signature of its constructor, and
+    find their values in attributes of the same names. `words` is the `TypedDict` of the options. They are
+    None by default, and stand behind the first parameter.
+    """
+
+    def decorate(init: Callable[P, None]) -> Callable[P, None]:
+        instance, first, *own = inspect.signature(init).parameters.values()
+        kind, options = Parameter.POSITIONAL_OR_KEYWORD, words.__annotations__
+        named = [Parameter(name, kind, default=None, annotation=hint) for name, hint in options.items()]
+        rest = [one for one in own if one.kind is not Parameter.VAR_KEYWORD]
+        signature = inspect.Signature([instance, first, *named, *rest], return_annotation=None)
+
+        begin: Callable[..., None] = init
+
+        @functools.wraps(init)
+        def construct(*values: Any, **given: Any) -> None:
+            bound = signature.bind(*values, **given)
+            bound.apply_defaults()
+            estimator, *_ = bound.args
+            parameters = {name: bound.arguments[name] for name in bound.arguments if name != instance.name}
+            for name, value in parameters.items():
+                setattr(estimator, name, value)
+            begin(estimator, **parameters)
+
+        construct.__signature__ = signature  # type: ignore[attr-defined]
+        return construct
+
+    return decorate
