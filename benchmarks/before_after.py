@@ -17,6 +17,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+__all__ = ["HERE", "TURNS", "start", "turn"]
+
 HERE = Path(__file__).resolve().parent.parent
 TURNS = 15
 
@@ -131,15 +133,17 @@ def _worker(name: str) -> None:
         print(time.perf_counter() - started, flush=True)
 
 
-def _start(checkout: Path, name: str) -> subprocess.Popen[str]:
+def start(checkout: Path, script: str, name: str) -> subprocess.Popen[str]:
+    """The process of a case of a script, which works with the package of a checkout."""
     environment = {**os.environ, "PYTHONPATH": str(checkout.resolve() / "src"), "JAX_PLATFORMS": "cpu"}
-    command = [sys.executable, __file__, "--worker", name]
+    command = [sys.executable, script, "--worker", name]
     return subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment
     )
 
 
-def _turn(process: subprocess.Popen[str]) -> float:
+def turn(process: subprocess.Popen[str]) -> float:
+    """The seconds of one run of a case."""
     assert process.stdin is not None and process.stdout is not None
     process.stdin.write("go\n")
     process.stdin.flush()
@@ -155,10 +159,10 @@ def main() -> None:
         sys.exit("name the other checkout: python benchmarks/before_after.py FOLDER")
     print(f"{'case':40} {'before, ms':>11} {'after, ms':>11} {'after / before':>15}")
     for name in NAMES:
-        before, after = _start(Path(arguments[0]), name), _start(HERE, name)
+        before, after = (start(checkout, __file__, name) for checkout in (Path(arguments[0]), HERE))
         for process in (before, after):
-            _turn(process)
-        pairs = [(_turn(before), _turn(after)) for _ in range(TURNS)]
+            turn(process)
+        pairs = [(turn(before), turn(after)) for _ in range(TURNS)]
         old, new = (statistics.median(times) for times in zip(*pairs, strict=True))
         ratio = statistics.median(b / a for a, b in pairs)
         print(f"{name:40} {1e3 * old:11.1f} {1e3 * new:11.1f} {ratio:15.3f}", flush=True)

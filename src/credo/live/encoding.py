@@ -209,7 +209,7 @@ class TableEncoding(GrowingEncoder):
         Raises:
             DataError: the rows are images, or lack a column.
         """
-        if not isinstance(rows, Chunk):
+        if not isinstance(rows, Chunk) or not self.asleep(rows):
             yield self.encode(rows, learn=True)
             return
         cells = rows.columns.get(self.target)

@@ -10,6 +10,7 @@ slot of all is 1 where a row lacks a feature of the first row, and 0 otherwise.
 
 from __future__ import annotations
 
+import math
 import struct
 from collections.abc import Callable, Collection, Iterable, Mapping
 from operator import itemgetter, sub
@@ -231,10 +232,9 @@ class FeatureSlots:
         if type(x) is dict and self._cells is not None:
             try:
                 # one call each for the cells, their gaps, what bounds them and the row; what is unusual
-                # raises, or has no finite sum or is far away
+                # raises, or is farther away than that
                 gaps = tuple(map(sub, self._cells(x), self._own_origins))
-                total = sum(gaps)
-                if total - total == 0.0 and min(gaps) >= -FARTHEST and max(gaps) <= FARTHEST:
+                if math.hypot(*gaps) <= FARTHEST:
                     self._numbers.pack_into(self._row.data, 0, *self._lead, *gaps)
                     return self._row.copy()
             except (KeyError, TypeError, ValueError, OverflowError, struct.error):

@@ -46,10 +46,15 @@ class GrowingEncoder:
     """
 
     def __init__(self, schema: Schema, clip: float, state: EncoderState | None = None) -> None:
-        self.schema, self.encoder = schema, Encoder(schema, clip=clip)
+        self._take(schema, clip)
         self.state = self.encoder.initial() if state is None else state
         self.admit_width: Callable[[int], bool] = _any_width
         self.notify: Callable[[str], None] = _quiet
+
+    def _take(self, schema: Schema, clip: float) -> None:
+        self.schema, self.encoder = schema, Encoder(schema, clip=clip)
+        self._only = {column.name: column.only for column in schema.dropped}
+        self._known = {column.name for column in (*schema.columns, *schema.late)} | {schema.target.name}
 
     def copy(self) -> GrowingEncoder:
         """An encoder that goes on from here, of which this one sees nothing."""
@@ -57,7 +62,7 @@ class GrowingEncoder:
 
     def become(self, schema: Schema) -> None:
         """Go on with another schema, whose columns are these and perhaps more."""
-        self.schema, self.encoder = schema, Encoder(schema, clip=self.encoder.clip)
+        self._take(schema, self.encoder.clip)
         fresh = self.encoder.initial().moments.count.size - self.state.moments.count.size
         if fresh:
             self.state = EncoderState(self.state.moments.widened(fresh))
@@ -81,6 +86,12 @@ class GrowingEncoder:
                 counts = None if counts is None else counts[row:]
             self._wake(cells)
 
+    def asleep(self, chunk: Chunk) -> list[str]:
+        """The columns of a chunk that are not learned from yet, and will be once they have a value."""
+        return [
+            name for name in chunk.columns if name not in self._known and self._only.get(name, "") is not None
+        ]
+
     def wake_all(self, chunk: Chunk) -> None:
         """Take in all columns that a chunk has values for, without encoding it."""
         for _ in self.pieces(chunk):
@@ -88,15 +99,11 @@ class GrowingEncoder:
 
     def _first_waking(self, chunk: Chunk, counts: np.ndarray | None) -> tuple[int, dict[str, object]] | None:
         """The first row with a value in a column that is not learned from yet, and such values by name."""
-        schema = self.schema
-        only = {column.name: column.only for column in schema.dropped}
-        known = {column.name for column in (*schema.columns, *schema.late)} | {schema.target.name}
         rows: dict[str, int] = {}
-        for name in chunk.columns:
-            if name not in known and only.get(name, "") is not None:
-                row = _first_value(chunk.columns[name], only.get(name) or "", counts)
-                if row is not None:
-                    rows[name] = row
+        for name in self.asleep(chunk):
+            row = _first_value(chunk.columns[name], self._only.get(name) or "", counts)
+            if row is not None:
+                rows[name] = row
         if not rows:
             return None
         first = min(rows.values())
@@ -105,7 +112,7 @@ class GrowingEncoder:
 
     def _wake(self, cells: dict[str, object]) -> None:
         """Take in columns by their first values; where there is no room for one, it stays out for good."""
-        only = {column.name: column.only or "" for column in self.schema.dropped}
+        only = {name: text or "" for name, text in self._only.items()}
         for name, cell in cells.items():
             column = late_column(name, cell, only.get(name, ""))
             if column is None:

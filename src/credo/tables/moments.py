@@ -199,9 +199,11 @@ class Moments:
         if not len(x):
             return np.zeros(x.shape[1], bool)
         # the limit falls with the count, so that what no limit calls far is not far
-        far = (np.abs(x - means) > FAR * sds).any(axis=0) | ~np.isfinite(sds).all(axis=0)
-        streaks = self._streaks
-        odd: np.ndarray = far | (streaks[:, 0] != 0) | ((counts[0] <= EARLY) & (streaks[:, 3] == 0))
+        odd: np.ndarray = (np.abs(x - means) > FAR * sds).any(axis=0) | ~np.isfinite(sds[-1])
+        young = counts[0] <= EARLY
+        if self.streaks is not None:
+            young = (young & (self.streaks[:, 3] == 0)) | (self.streaks[:, 0] != 0)
+        odd |= young
         return odd
 
     def _centred(self) -> Moments:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import accumulate
@@ -177,7 +178,7 @@ class Schema:
     late: tuple[ColumnSpec, ...] = ()
     room: int = 0
 
-    @property
+    @functools.cached_property
     def features(self) -> tuple[str, ...]:
         """The D feature names: each column's, one that columns without a missing feature share, those of late
         columns, and places that are free."""
@@ -185,13 +186,13 @@ class Schema:
         free = self.room - self.first_width - len(late)
         return (*self.first_features, *late, *(f"(free {place})" for place in range(1, free + 1)))
 
-    @property
+    @functools.cached_property
     def first_features(self) -> tuple[str, ...]:
         """The names of the features that the first rows showed."""
         own = tuple(feature for column in self.columns for feature in column.features)
         return own if all(column.has_missing for column in self.columns) else (*own, SHARED)
 
-    @property
+    @functools.cached_property
     def first_width(self) -> int:
         """How many features the first rows showed."""
         return len(self.first_features)
@@ -221,7 +222,7 @@ class Schema:
         dropped = tuple(column for column in self.dropped if column.name not in names)
         return replace(self, late=late, room=room, dropped=dropped)
 
-    @property
+    @functools.cached_property
     def width(self) -> int:
         """D, the number of features."""
         return len(self.features)
