@@ -78,7 +78,7 @@ def test_a_guard_knows_the_constant_of_a_target_whatever_the_points_come_from() 
         return jnp.log(3.0) - 0.5 * (rows[:, 0] / 0.3) ** 2 - jnp.log(0.3 * jnp.sqrt(2 * jnp.pi))
 
     guard = Guard(threshold=0.9, move=None)
-    after = guard.mend(jax.random.key(3), points, equal, uniform, target)
+    after = guard.weigh_or_move(jax.random.key(3), points, equal, uniform, target)
     # the weights of uniform points have a mean square of 9.4
     assert abs(after.log_evidence - jnp.log(3.0)) < 4 * jnp.sqrt(8.4 / count)
     assert abs(jnp.std(after.values) - 0.3) < 0.03 and jnp.all(after.log_weights == equal)

@@ -61,12 +61,12 @@ def test_widths_noise_and_failures_are_said() -> None:
     sharp = bank_words.noise_words(MEMBERS, 0 * weights, Widths({1.0: 1.0}, sharpness={1.0: 0.3, 1.3: 0.7}))
     assert sharp == "logits that are 1.3 times as large have weight 70%"
     names = [str(member) for member in MEMBERS]
-    broken = bank_words.confessions(names, np.array([0, 2, 1, 0]), [1200, 1300, 1400])
+    broken = bank_words.failure_words(names, np.array([0, 2, 1, 0]), [1200, 1300, 1400])
     assert broken == (
         "linear (walk 0.01, prior 4) 2 times and mlp:20 tanh (walk 0.0001, prior 4) broke, first at row "
         "1,200: weighed out, and begun again from the prior"
     )
-    assert not bank_words.confessions(names, np.zeros(4), [])
+    assert not bank_words.failure_words(names, np.zeros(4), [])
 
 
 def test_a_tally_counts_which_member_failed_and_gives_the_weights_of_the_latest_rows() -> None:

@@ -34,10 +34,8 @@ B = TypeVar("B", bound=Belief)
 
 
 def with_models(learner: Learner[Any], change: Callable[[Model], Model]) -> Learner[Any]:
-    """The learner with another model in place of each of its own, however deep they lie.
-
-    Raises:
-        CredoError: there is no model in it.
+    """The learner with another model in place of each of its own, however deep they lie; a CredoError where
+    there is none.
     """
 
     def is_model(node: object) -> bool:
@@ -63,12 +61,7 @@ class Design(Learner[B], Generic[B]):
 
     @abstractmethod
     def expect_arms(self, belief: B, context: PyTree) -> Expectation:
-        """The joint law of the expected rewards of all K arms.
-
-        Arguments:
-            belief: the predicted belief.
-            context: the context.
-        """
+        """The joint law of the expected rewards of all K arms, by a predicted belief."""
 
 
 @record
@@ -180,11 +173,8 @@ class ActionsDesign(_Shared[B], Generic[B]):
 
 @record
 class ArmBeliefs(Generic[B]):
-    """The beliefs of the arms' learners.
-
-    Attributes:
-        beliefs: one belief, whose arrays have a leading axis K.
-        t: how many times `predict` has been called.
+    """The beliefs of the arms' learners, whose arrays have a leading axis K, and how many times `predict` has
+    been called.
     """
 
     beliefs: B
@@ -279,10 +269,8 @@ def _of_arm(belief: ArmBeliefs[B], arm: Array) -> B:
 
 
 def expect_arms(learner: Learner[Any], belief: Any, context: PyTree) -> Expectation:
-    """The joint law of the expected rewards of all arms, from a design or from a wrapper around designs.
-
-    Raises:
-        CredoError: the learner is neither.
+    """The joint law of the expected rewards of all arms, from a design or from a wrapper around designs; a
+    CredoError where the learner is neither.
     """
     if isinstance(learner, Design):
         return learner.expect_arms(belief, context)

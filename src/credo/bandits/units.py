@@ -36,11 +36,8 @@ class Row(NamedTuple):
 
 @record
 class FirstRewards:
-    """The first rewards, which wait until their units are known.
-
-    Attributes:
-        context: their contexts, leaves (W, ...).
-        rows: arm, reward and weight of each (W, 3); the weight is 0 where none waits.
+    """The first rewards, which wait until their units are known: their contexts, leaves (W, ...), and arm,
+    reward and weight of each (W, 3), the weight 0 where none waits.
     """
 
     context: PyTree
@@ -91,12 +88,8 @@ class LearnedUnits:
     The scale is the standard deviation of the first ten rewards (more, while all are alike), divided by
     `REWARD_SD`, and the location their mean. Then both stay, since an agent that improves must not move the
     zero of what it learned. They begin again where ten rewards in a row are far from all others, which are
-    other units for good (`credo.adapt.RunningMoments`).
-
-    Attributes:
-        moments: the running moments of the rewards.
-        known: the location and the scale (2,); the scale is 0 until they are known.
-        first: the first rewards.
+    other units for good (`credo.adapt.RunningMoments`). `known` holds both (2,); the scale is 0 until they
+    are known.
     """
 
     moments: RunningMoments
@@ -138,18 +131,12 @@ class LearnedUnits:
 def learn_in_units(
     learn: Callable[[Any, Row], tuple[Any, Info]], belief: Any, units: LearnedUnits, row: Row
 ) -> tuple[Any, LearnedUnits, Info]:
-    """Learn a reward in its units, or let it wait; where it makes the units known, learn all that waited.
+    """Learn a reward in its units, or let it wait; where it makes the units known, learn all that waited. The
+    result is the belief, the units, and what the last update reported, in the reward's own units; a reward
+    that waits reports no evidence.
 
-    Arguments:
-        learn: learns a reward in these units.
-        belief: what it learns with.
-        units: what is known of the units.
-        row: the reward. One beyond eight standard deviations is learned as eight, and with its full weight:
-            a reward that is rare and large is what an agent looks for.
-
-    Returns:
-        The belief, the units, and what the last update reported, in the reward's own units. A reward that
-        waits reports no evidence.
+    One beyond eight standard deviations is learned as eight, and with its full weight: a reward that is rare
+    and large is what an agent looks for.
     """
     after, now = units.observe(row)
     location, scale = after.location, after.scale

@@ -87,16 +87,9 @@ class RiverEstimator:
     def _made_for(
         self, slots: FeatureSlots, arrivals: list[Arrival], classes: int, coming: int = 0
     ) -> tuple[FeatureSlots, LiveLearner]:
-        """The slots with what is new, and a learner that has room for them and for the classes.
-
-        Arguments:
-            slots: the slots so far.
-            arrivals: what is new.
-            classes: the number of classes with the first row.
-            coming: the number of classes with the last row, for which there must be room, too.
-
-        Raises:
-            CredoError: there is no room, or a setting does not fit; nothing is changed.
+        """The slots with what is new, and a learner that has room for them, for the classes with the first
+        row, and for those that are `coming` with the last. A CredoError where there is none; nothing is
+        changed then.
         """
         after = slots.including(arrivals)
         live = self._live
@@ -210,11 +203,7 @@ class RiverEstimator:
 
 
 def weight_of(w: float) -> float:
-    """The weight of a row.
-
-    Raises:
-        CredoError: it is below 0, infinite, or no number.
-    """
+    """The weight of a row; a CredoError where it is below 0, infinite, or no number."""
     if type(w) is float and 0.0 <= w < math.inf:
         return w
     try:
@@ -226,11 +215,7 @@ def weight_of(w: float) -> float:
 
 
 def observations(y: Any, count: int) -> np.ndarray:
-    """The targets or labels of several rows (count,).
-
-    Raises:
-        CredoError: there are more or fewer of them.
-    """
+    """The targets or labels of several rows (count,); a CredoError where there are more or fewer of them."""
     values = np.asarray(y, None if hasattr(y, "dtype") else object)
     if values.shape != (count,):
         raise CredoError(
@@ -240,11 +225,7 @@ def observations(y: Any, count: int) -> np.ndarray:
 
 
 def columns_of(frame: Frame) -> dict[FeatureName, np.ndarray]:
-    """The columns of a data frame as arrays.
-
-    Raises:
-        CredoError: it is no data frame.
-    """
+    """The columns of a data frame as arrays; a CredoError where it is none."""
     try:
         columns = {name: np.asarray(frame[name].to_numpy()) for name in frame.columns}
     except (AttributeError, TypeError):

@@ -203,11 +203,7 @@ class RiverClassifier(RiverEstimator, base.MiniBatchClassifier):
 
 
 def plain_label(y: Any) -> Label:
-    """A label as Python has it.
-
-    Raises:
-        CredoError: it is missing, or cannot be a key of a dict.
-    """
+    """A label as Python has it; a CredoError where it is missing, or cannot be a key of a dict."""
     label: Label = y.item() if isinstance(y, np.generic) else y
     try:
         hash(label)
@@ -219,12 +215,8 @@ def plain_label(y: Any) -> Label:
 
 
 def labels_with(labels: Mapping[Label, int], new: list[Any]) -> dict[Label, int]:
-    """The numbers of labels, those of new ones included, in the order in which they come.
-
-    Both truth values are known once one is.
-
-    Raises:
-        CredoError: a label cannot be used, or there would be too many classes.
+    """The numbers of labels, those of new ones included, in the order in which they come. Both truth values
+    are known once one is. A CredoError where there would be too many.
     """
     after = dict(labels)
     for each in new:

@@ -177,11 +177,7 @@ MOST = 1e30
 
 
 def target_of(y: object) -> float:
-    """A target as a number.
-
-    Raises:
-        CredoError: it is no number, not finite, or too large.
-    """
+    """A target as a number; a CredoError where it is none, not finite, or too large."""
     if isinstance(y, numbers.Real | np.bool_):
         try:
             value = float(y)
@@ -193,11 +189,7 @@ def target_of(y: object) -> float:
 
 
 def targets_of(values: np.ndarray) -> np.ndarray:
-    """The targets of several rows (n,), float64.
-
-    Raises:
-        CredoError: as for `target_of`.
-    """
+    """The targets of several rows (n,), float64, as `target_of` reads each."""
     if values.dtype.kind not in "fiub":
         return np.array([target_of(value) for value in values.tolist()], float)
     targets = values.astype(float)

@@ -18,13 +18,8 @@ WIDEST = 30
 
 
 def report(slots: FeatureSlots, live: LiveLearner | None, x: Mapping[Any, object], forecast: str) -> str:
-    """What the estimator makes of a row, as a table.
-
-    Arguments:
-        slots: the slots of the features.
-        live: the learner; None before the first row.
-        x: the row.
-        forecast: the forecast in words.
+    """What the estimator makes of a row, as a table under the forecast in words; `live` is None before the
+    first row.
     """
     lines = [f"Forecast: {forecast}"]
     if live is None:

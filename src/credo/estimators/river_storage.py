@@ -24,13 +24,8 @@ FORMAT = 1
 
 
 class SavedEstimator(NamedTuple):
-    """The contents of a file.
-
-    Attributes:
-        parameters: the arguments of the class.
-        slots: the features.
-        live: the learner at work.
-        extras: what the class keeps beside these.
+    """The contents of a file: the arguments of the class, the slots, the learner, and what the class keeps
+    beside these.
     """
 
     parameters: dict[str, Any]
@@ -46,12 +41,7 @@ def write(
     live: LiveLearner,
     extras: Mapping[str, Any],
 ) -> Path:
-    """Write an estimator to a file.
-
-    Raises:
-        DataError: the file cannot be written.
-        CredoError: a feature's name is neither a text nor a number.
-    """
+    """Write an estimator to a file; a CredoError where a feature's name is neither a text nor a number."""
     for slot in slots.slots:
         if not isinstance(slot.name, str | int | float | bool):
             raise CredoError(

@@ -27,15 +27,7 @@ TARGET = TargetSpec("(target)", "regression")
 
 @dataclass(frozen=True)
 class Matrix:
-    """Rows of numbers.
-
-    Arguments:
-        numbers: (n, D) float64, dense or in scipy's CSR format; NaN where missing.
-
-    Example:
-        >>> len(Matrix(np.zeros((3, 2))))
-        3
-    """
+    """Rows of numbers (n, D) float64, dense or in scipy's CSR format; NaN where missing."""
 
     numbers: Any
 
@@ -55,16 +47,8 @@ class Matrix:
 
 @dataclass(frozen=True)
 class Table:
-    """Rows of cells of any kind.
-
-    Arguments:
-        columns: the cells of each column.
-        numeric: the names of the columns whose type says that they hold numbers.
-        count: the number of rows.
-
-    Example:
-        >>> len(Table({"a": ["x", "y"]}, (), 2))
-        2
+    """Rows of cells of any kind, by column, and the names of the columns whose type says that they hold
+    numbers.
     """
 
     columns: Mapping[str, Cells]
@@ -94,13 +78,7 @@ class Table:
 
 def read_table(rows: Any, *, mixed: bool | None) -> Table | None:
     """The columns of a DataFrame, a dict of columns or a list of dicts; None for rows of numbers alone.
-
-    Arguments:
-        rows: what the user passed.
-        mixed: whether the rows before them were a table; None where there are none.
-
-    Raises:
-        DataError: columns differ in length.
+    `mixed` says whether the rows before them were a table, None where there are none.
     """
     import narwhals as nw
 
@@ -122,15 +100,7 @@ def read_table(rows: Any, *, mixed: bool | None) -> Table | None:
 
 
 def by_name(rows: Any) -> bool:
-    """Whether rows are a dict of columns, or a list of dicts.
-
-    Arguments:
-        rows: what the user passed.
-
-    Example:
-        >>> by_name({"a": [1, 2]}), by_name([{"a": 1}, {"a": 2}]), by_name([[1], [2]])
-        (True, True, False)
-    """
+    """Whether rows are a dict of columns, or a list of dicts."""
     if isinstance(rows, Mapping):
         return not hasattr(rows, "tocsr")  # a sparse matrix may be a dict
     return isinstance(rows, list | tuple) and len(rows) > 0 and all(isinstance(row, Mapping) for row in rows)
@@ -146,30 +116,13 @@ def _of_columns(columns: Mapping[Any, Cells]) -> Table:
 
 
 def numeric_schema(names: Sequence[str]) -> Schema:
-    """The schema of columns of numbers. They share one feature that says that a value is missing.
-
-    Arguments:
-        names: the names of the columns.
-
-    Example:
-        >>> numeric_schema(["a", "b"]).features
-        ('a', 'b', '(a value is missing)')
-    """
+    """The schema of columns of numbers. They share one feature that says that a value is missing."""
     return Schema(TARGET, tuple(ColumnSpec(name, "numeric") for name in names))
 
 
 def table_schema(table: Table) -> Schema:
     """The schema of a table, as `credo learn` infers it from the first rows; no column of numbers is dropped.
-
-    Arguments:
-        table: the rows.
-
-    Raises:
-        DataError: no column is left to learn from.
-
-    Example:
-        >>> table_schema(Table({"a": ["x", "y", "x"], "b": [1.5, 2.0, 2.5]}, ("b",), 3)).features
-        ('a=x', 'a=y', 'a=(other)', 'b', '(a value is missing)')
+    A DataError where no column is left to learn from.
     """
     columns: list[ColumnSpec] = []
     dropped: list[Dropped] = []
@@ -189,16 +142,7 @@ def table_schema(table: Table) -> Schema:
 
 
 def text_cell(rows: Any, names: Sequence[str] | None) -> str | None:
-    """A sentence about the first text in rows that must be numbers; None where there is none.
-
-    Arguments:
-        rows: what the user passed.
-        names: the names of the columns, where they have names.
-
-    Example:
-        >>> text_cell([["1", 2.0], ["x", 3.0]], None)
-        "X must hold numbers; row 2 holds 'x' in column 'x0'."
-    """
+    """A sentence about the first text in rows that must be numbers; None where there is none."""
     try:
         cells = np.asarray(rows, dtype=object)
     except ValueError:

@@ -53,11 +53,7 @@ def read(estimator: Any, X: Any, y: Any, *, reset: bool, numbers: bool) -> tuple
 
 
 def read_weights(sample_weight: Any, count: int) -> np.ndarray:
-    """The weights of rows (n,), at least 0 and not all 0.
-
-    Raises:
-        DataError: a weight is negative, or all are 0.
-    """
+    """The weights of rows (n,); a DataError where one is negative, or all are 0."""
     if not np.asarray(sample_weight).any():
         raise DataError(
             f"sample_weight must be above 0 for some row; the weights of all {count} rows are zero.",

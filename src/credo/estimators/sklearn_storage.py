@@ -22,16 +22,7 @@ FORMAT = 1
 
 
 def write(path: str | os.PathLike[str], estimator: Any) -> Path:
-    """Write a fitted estimator to a file, completely or not at all.
-
-    Arguments:
-        path: the file.
-        estimator: an `OnlineClassifier` or `OnlineRegressor`.
-
-    Raises:
-        DataError: the file cannot be written.
-        CredoError: a class label or a parameter cannot be saved.
-    """
+    """Write a fitted estimator to a file; a CredoError where a class label or a parameter cannot be saved."""
     trainer: Trainer = estimator._trainer
     classes = getattr(estimator, "classes_", None)
     names = getattr(estimator, "feature_names_in_", None)

@@ -83,7 +83,7 @@ class Guard:
         require_interval("threshold", self.threshold, 0.0, 1.0)
         require_choice("resampling", self.resampling, get_args(Resampling))
 
-    def mend(
+    def weigh_or_move(
         self, key: Array, values: Array, log_weights: Array, log_density: Array, target: Target
     ) -> Weighed:
         """Particles with importance weights, or where these are uneven, particles brought to the target.

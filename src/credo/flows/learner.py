@@ -195,7 +195,7 @@ class FlowFilter(ParticleLearner):
             logs = belief.log_weights + target(values) - log_density
             log_evidence = jax.nn.logsumexp(jnp.where(jnp.isnan(logs), -jnp.inf, logs))
             return replace(belief, values=values, log_density=log_density), log_evidence
-        weighed = self.guard.mend(key, values, belief.log_weights, log_density, target)
+        weighed = self.guard.weigh_or_move(key, values, belief.log_weights, log_density, target)
         after = replace(belief, values=weighed.values, log_weights=weighed.log_weights)
         return replace(after, log_density=weighed.heights - weighed.log_evidence), weighed.log_evidence
 

@@ -45,12 +45,7 @@ class Steps:
 
 
 def collect(belief: Belief, info: Info) -> Steps:
-    """The steps of one row.
-
-    Arguments:
-        belief: the belief after the row.
-        info: what its update reported, which may be traced.
-    """
+    """The steps of one row, of the belief after it and the `Info` of its update, which may be traced."""
     zero = jnp.zeros((), jnp.int32)
     if isinstance(belief, Hypotheses):
         lengths, report = belief.segments.run_length, info.extras
@@ -73,14 +68,7 @@ def collect(belief: Belief, info: Info) -> Steps:
 
 
 def join(chunks: Sequence[Steps | None]) -> Steps | None:
-    """The steps of several chunks, one after the other.
-
-    Arguments:
-        chunks: the steps of the chunks; None for a chunk without any.
-
-    Returns:
-        All steps, or None where there are none.
-    """
+    """The steps of several chunks, one after the other; None where no chunk has any."""
     parts = [steps for steps in chunks if steps is not None]
     if not parts:
         return None

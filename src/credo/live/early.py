@@ -10,19 +10,8 @@ __all__ = ["Early"]
 
 
 class Early:
-    """Rows that wait to be learned from.
-
-    Attributes:
-        x: the encoded rows (n, ...), float32.
-        y: their targets (n,), in their own units.
-        weights: their weights (n,).
-
-    Example:
-        >>> early = Early()
-        >>> early.keep(np.zeros((2, 3), np.float32), np.array([1.0, 2.0]), np.ones(2))
-        >>> x, y, weights = early.take()
-        >>> x.shape, y.tolist(), len(early.y)
-        ((2, 3), [1.0, 2.0], 0)
+    """Rows that wait to be learned from: inputs `x` (n, ...), float32, targets `y` (n,) in their own units,
+    and weights (n,).
     """
 
     def __init__(self) -> None:

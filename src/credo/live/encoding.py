@@ -329,11 +329,7 @@ def members_at(settings: Settings, encoding: Encoding) -> tuple[Member | ImageMe
 def restore(
     saved: SavedTable | SavedImages, arrays: Mapping[str, np.ndarray]
 ) -> TableEncoding | ImageEncoding:
-    """The encoding that `to_dict` and `arrays` described.
-
-    Raises:
-        FormatError: it was saved by another version of credo.
-    """
+    """The encoding that `to_dict` and `arrays` described; a FormatError where another version wrote it."""
     if saved["kind"] == "table":
         state = EncoderState.from_arrays(arrays)
         return TableEncoding(Schema.from_dict(saved["schema"]), state, float(saved["clip"]))

@@ -45,13 +45,9 @@ FEW = 8
 
 
 class Slot(NamedTuple):
-    """What an input of the learner stands for.
-
-    Attributes:
-        name: the feature.
-        kind: what it holds, or "gap" for the slot that says that a value is missing.
-        value: the value of a text, None for all others that it may have; the cycle of a time, or the number
-            of hashed words; None for what has one slot.
+    """What an input of the learner stands for: a feature, what it holds ("gap": whether a value is missing),
+    and the value of a text, the cycle of a time or the number of hashed words; None for all others and for
+    what has one slot.
     """
 
     name: FeatureName
@@ -69,12 +65,8 @@ GAP = Slot(SHARED, "gap")
 
 
 class Arrival(NamedTuple):
-    """The first value of a feature, or a new value of a text.
-
-    Attributes:
-        row: the row that has it.
-        name, kind: the feature, and what it holds.
-        value: the number, 0 for truth values and words; the text; or the time, in seconds since 1970.
+    """The first value of a feature in a row, or a new value of a text: the number, 0 for truth values and
+    words; the text; or the time, in seconds since 1970.
     """
 
     row: int
@@ -160,25 +152,15 @@ class FeatureSlots:
         return scaled
 
     def knows(self, x: Mapping[Any, object]) -> bool:
-        """Whether all features of a row were met. New values of a text are not looked at.
-
-        Raises:
-            CredoError: the row is no dict.
-        """
+        """Whether all features of a row were met; new values of a text are not looked at."""
         try:
             return x.keys() <= self.kinds.keys()
         except AttributeError:
             raise _no_dict(x) from None
 
     def arrivals(self, x: Mapping[Any, object], row: int = 0) -> list[Arrival]:
-        """What is new in a row, all of whose values are checked.
-
-        Arguments:
-            x: the features of a row.
-            row: its number among several.
-
-        Raises:
-            CredoError: a feature holds something else than before, or what is no number, truth value or text.
+        """What is new in a row with this number among several. All of its values are checked, and a
+        CredoError refuses one that holds something else than before.
         """
         new = []
         for name, value in x.items():
@@ -196,10 +178,8 @@ class FeatureSlots:
         return new
 
     def including(self, arrivals: Iterable[Arrival]) -> FeatureSlots:
-        """The slots with those of new features and values; `self` where there are none.
-
-        Arguments:
-            arrivals: what is new, in any order; a feature or a text may be among them several times.
+        """The slots with those of arrivals, which come in any order and more than once; `self` where none is
+        new.
         """
         slots, origins, first = list(self.slots), list(self.origins), self.first
         met = set(self.slots)
@@ -224,11 +204,7 @@ class FeatureSlots:
         return FeatureSlots, (self.slots, self.origins, self.centred, self.first)
 
     def row(self, x: Mapping[Any, object]) -> np.ndarray:
-        """A row of inputs (room,), float32: NaN where there is no value. Features not met are left out.
-
-        Raises:
-            CredoError: a feature holds something else than before, or the row is no dict.
-        """
+        """A row of inputs (room,), float32: NaN where there is no value. Features not met are left out."""
         if type(x) is dict and self._cells is not None:
             try:
                 # one call each for the cells, their gaps, what bounds them and the row; what is unusual
@@ -273,15 +249,7 @@ class FeatureSlots:
             values[self._places[name]] = (number_of if kind == "number" else sign_of)(name, value)
 
     def rows(self, columns: Mapping[FeatureName, np.ndarray], count: int) -> np.ndarray:
-        """Rows of inputs (count, room), as `row` gives them one by one.
-
-        Arguments:
-            columns: the features of the rows, one array (count,) each.
-            count: the number of rows.
-
-        Raises:
-            CredoError: a feature holds something else than before.
-        """
+        """Rows of inputs (count, room) of columns (count,), as `row` gives them one by one."""
         values = np.full((count, self.room), np.nan)
         for name, cells in columns.items():
             kind = self.kinds.get(name)
@@ -296,14 +264,7 @@ class FeatureSlots:
         return self._finished(values)
 
     def column_arrivals(self, columns: Mapping[FeatureName, np.ndarray]) -> list[Arrival]:
-        """What is new in rows, as if they came one by one; all values are checked.
-
-        Arguments:
-            columns: the features of the rows, one array (n,) each.
-
-        Raises:
-            CredoError: a feature holds something else than before, or what is no number, truth value or text.
-        """
+        """What is new in the rows of columns (n,), as if they came one by one; all values are checked."""
         new: list[Arrival] = []
         for name, cells in columns.items():
             if cells.dtype.kind in "fiu" and self.kinds.get(name, "number") == "number":

@@ -50,12 +50,7 @@ _WORDS = ColumnSpec("", "text", slots=WORD_SLOTS)
 
 
 def absent(value: object) -> bool:
-    """Whether a cell has no value: None, NaN, or what pandas puts in its place.
-
-    Example:
-        >>> [absent(value) for value in (None, float("nan"), np.float32("nan"), 0.0, "", False)]
-        [True, True, True, False, False, False]
-    """
+    """Whether a cell has no value: None, NaN, or what pandas puts in its place."""
     if value is None:
         return True
     if isinstance(value, str):
@@ -100,15 +95,8 @@ def parts_of(kind: FeatureKind) -> tuple[str | None, ...]:
 def read_features(
     name: FeatureName, kind: FeatureKind, cells: Sequence[object], values: np.ndarray, place: int
 ) -> None:
-    """Fill the inputs of a feature of times or words, NaN where it has no value.
-
-    Arguments:
-        name, kind: the feature.
-        cells: its values (n,).
-        values: the inputs (n, D), which are filled from `place` on. Times are in seconds since 1970.
-
-    Raises:
-        CredoError: a value is no time.
+    """Fill the inputs (n, D) of a feature of times or words from `place` on, NaN where it has no value; times
+    are in seconds since 1970, and a CredoError refuses what is none.
     """
     parts = slice(place, place + len(parts_of(kind)))
     cells = [None if absent(cell) else cell for cell in cells]
@@ -124,11 +112,7 @@ def read_features(
 
 
 def time_of(name: FeatureName, value: object) -> float:
-    """A time in seconds since 1970; NaN for an empty text.
-
-    Raises:
-        CredoError: it is no time.
-    """
+    """A time in seconds since 1970; NaN for an empty text. A CredoError refuses what is no time."""
     seconds, _, wrong = to_times([value])
     if wrong[0]:
         raise CredoError(f"feature {name!r} holds times; got {_shown(value)}.", field="x")
@@ -142,11 +126,7 @@ def _is_time(value: object) -> bool:
 
 
 def number_of(name: FeatureName, value: object) -> float:
-    """A number; infinity where it is larger than any.
-
-    Raises:
-        CredoError: it is no number.
-    """
+    """A number; infinity where it is larger than any. A CredoError refuses what is no number."""
     if isinstance(value, np.bool_):
         return float(value)
     if not isinstance(value, numbers.Real):
@@ -158,20 +138,12 @@ def number_of(name: FeatureName, value: object) -> float:
 
 
 def origin_of(first: float) -> float:
-    """From where the numbers of a column are counted: the first of them, or 0 where it counts as missing.
-
-    Arguments:
-        first: the first number.
-    """
+    """From where the numbers of a column are counted: the first of them, or 0 where it counts as missing."""
     return first if abs(first) <= OUTLYING else 0.0
 
 
 def sign_of(name: FeatureName, value: object) -> float:
-    """1 for true, and -1 for false; 1 and 0 mean the same.
-
-    Raises:
-        CredoError: it is neither.
-    """
+    """1 for true and 1, -1 for false and 0; a CredoError refuses anything else."""
     if isinstance(value, numbers.Real | np.bool_) and value in (0, 1):
         return 1.0 if value else -1.0
     raise CredoError(f"feature {name!r} holds truth values; got {_shown(value)}.", field="x")

@@ -24,17 +24,8 @@ class GrowingEncoder:
 
     A column without a value in the first rows, one that held a single text there, and one that they did not
     have at all, is learned from when a row that is learned from first has another value there. That value
-    says what the column holds. Results do not depend on how rows are grouped into calls.
-
-    Arguments:
-        schema: what the columns mean.
-        clip: the largest size of a standardised number.
-        state: the running statistics; None for those of no rows.
-
-    Attributes:
-        schema, encoder, state: as they are now.
-        admit_width: whether there may be so many features, asked where a column comes.
-        notify: what a sentence about a column that came is given to.
+    says what the column holds. Results do not depend on how rows are grouped into calls. `admit_width` is
+    asked whether there may be so many features, and `notify` is given a sentence about each column that came.
 
     Example:
         >>> from credo.tables import ColumnSpec, TargetSpec
@@ -68,11 +59,8 @@ class GrowingEncoder:
             self.state = EncoderState(self.state.moments.widened(fresh))
 
     def pieces(self, chunk: Chunk, counts: np.ndarray | None = None) -> Iterator[Chunk]:
-        """The rows of a chunk, cut where columns come. Encode each piece before the next is asked for.
-
-        Arguments:
-            chunk: the rows, raw or prepared.
-            counts: which of them are learned from (n,); None for all.
+        """The rows of a chunk, cut where columns come in rows that count (n,). Encode each piece before the
+        next is asked for.
         """
         while True:
             found = self._first_waking(chunk, counts)

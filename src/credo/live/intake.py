@@ -31,17 +31,8 @@ _FRAME_ROWS = 1000
 
 
 def chunks_of(rows: Rows) -> Iterator[Chunk | Images]:
-    """The rows in pieces that an encoding understands. Rows without a line of their own are counted from 1.
-
-    Arguments:
-        rows: see `Rows`; a `Block` is not allowed.
-
-    Raises:
-        DataError: they are none of these, or columns differ in length.
-
-    Example:
-        >>> [len(chunk) for chunk in chunks_of([{"a": 1, "b": "x"}, {"a": 2}])]
-        [2]
+    """The rows in pieces that an encoding understands; those without a line of their own are counted from 1.
+    A DataError refuses what are no rows, and columns that differ in length.
     """
     if isinstance(rows, Chunk | Images):
         yield rows
@@ -57,11 +48,7 @@ def chunks_of(rows: Rows) -> Iterator[Chunk | Images]:
 
 
 def first_chunks(rows: Rows) -> list[Chunk]:
-    """The first rows of a table in pieces, from which a schema is inferred.
-
-    Raises:
-        DataError: they are not rows of a table.
-    """
+    """The first rows of a table in pieces, to infer a schema from; a DataError where there are none."""
     chunks: list[Chunk] = []
     for chunk in chunks_of(rows):
         if not isinstance(chunk, Chunk):
@@ -73,13 +60,8 @@ def first_chunks(rows: Rows) -> list[Chunk]:
 
 
 def blocks_of(rows: Rows, encoding: Encoding, *, learn: bool, need_target: bool = True) -> Iterator[Block]:
-    """Encoded rows.
-
-    Arguments:
-        rows: see `Rows`; a `Block` is returned unchanged.
-        encoding: how rows become arrays.
-        learn: whether the rows are taken into the running statistics of the encoding.
-        need_target: whether a row without a target is bad.
+    """Encoded rows, a `Block` unchanged. With `learn` the running statistics take them in, and with
+    `need_target` a row without a target is bad.
     """
     if isinstance(rows, Block):
         yield rows
@@ -94,14 +76,8 @@ def blocks_of(rows: Rows, encoding: Encoding, *, learn: bool, need_target: bool 
 def segments(rows: Rows, encoding: Encoding) -> Iterator[Block]:
     """Encoded rows to learn from, and between them blocks of rows without a usable target, to be forecast.
 
-    Rows without a target are encoded by the rows before them, and are not taken into the statistics. The
-    blocks to learn from, with their bad rows, are those of `blocks_of`, cut where such rows lie.
-
-    Arguments:
-        rows: see `Rows`; a `Block` is returned unchanged.
-        encoding: how rows become arrays.
-
-    Cost: that of `blocks_of`; rows without a target are encoded twice.
+    Rows without a target are encoded by the rows before them, twice, and are not taken into the statistics.
+    The blocks to learn from, with their bad rows, are those of `blocks_of`, cut where such rows lie.
     """
     if isinstance(rows, Block):
         yield rows

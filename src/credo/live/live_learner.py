@@ -19,8 +19,8 @@ from credo.learners import Info
 from credo.likelihoods import Predictive
 from credo.live.tiles import each_row
 from credo.recipes.assembly import build
+from credo.recipes.capacity import require_room
 from credo.recipes.networks import Origin, outputs_of
-from credo.recipes.room import require_room
 from credo.recipes.settings import Settings
 from credo.streams import Pack, Port, pack
 
@@ -48,13 +48,8 @@ TARGET_CLIP = 8.0
 
 
 class Extent(NamedTuple):
-    """What a learner is for.
-
-    Attributes:
-        settings: how it learns.
-        origin: the inputs that it begins with.
-        scale: whether inputs are standardised.
-        clip: the largest size of a standardised input.
+    """What a learner is for: how it learns, the inputs that it begins with, whether inputs are standardised,
+    and the largest size of a standardised input.
     """
 
     settings: Settings
@@ -99,20 +94,12 @@ def _first_belief(extent: Extent, inputs: int, classes: int, scaled: tuple[bool,
 
 
 class LiveLearner:
-    """A learner, its belief, and how far it has grown.
+    """A learner of rows (inputs,), of so many classes or 0 for a regression, its belief, and how far it has
+    grown.
 
-    Arguments:
-        extent: what it is for.
-        inputs: the number of inputs.
-        classes: the number of classes, 0 for a regression.
-        scaled: which inputs are standardised (inputs,).
-
-    Attributes:
-        rows: how many rows were learned from.
-        refused: how many rows would have given a belief that is not finite, and were left out.
-        alarms: how many changes were reported, where the drift reports any.
-        latest: the numbers of the rows of the latest alarms.
-        change: the probability that the latest row began a segment; None where the drift says none.
+    It counts the rows that were learned from, those that were refused since their belief would not be finite,
+    and the alarms, whose latest rows are `latest`. `change` is the probability that the latest row began a
+    segment; None where the drift says none.
     """
 
     def __init__(self, extent: Extent, inputs: int, classes: int, scaled: np.ndarray) -> None:

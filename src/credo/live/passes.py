@@ -38,11 +38,7 @@ __all__ = [
 
 
 def pad(rows: np.ndarray, length: int) -> np.ndarray:
-    """Repeat the last row, so that every compiled call sees the same shapes.
-
-    >>> pad(np.array([1, 2]), 4).tolist()
-    [1, 2, 2, 2]
-    """
+    """Repeat the last row, so that every compiled call sees the same shapes."""
     if len(rows) == length:
         return rows
     return np.concatenate([rows, np.repeat(rows[-1:], length - len(rows), axis=0)])
@@ -62,17 +58,8 @@ def learn_rows(
     collect: Callable[[Any, Info], Any] | None = None,
     levels: np.ndarray | None = None,
 ) -> tuple[Belief, Outcome, Info]:
-    """Forecast, score and learn N rows, padded to one chunk; the arguments are those of `score_chunk`.
-
-    Arguments:
-        learner, belief: the learner and the belief to start from.
-        xs, ys: the rows (N, ...) and (N,), with N at most a chunk.
-        chunk: the number of rows in a compiled call.
-        targets, weights: see `score_chunk` (N,).
-        compare, key, collect, levels: see `score_chunk`.
-
-    Returns:
-        The belief after the rows, and the outcomes and infos of the N rows, as NumPy arrays.
+    """Forecast, score and learn N rows, padded to one chunk: the belief after them, and the outcomes and
+    infos of the N rows as NumPy arrays. The arguments are those of `score_chunk`.
     """
     count = len(xs)
     belief, outcome, info = score_chunk(
@@ -93,15 +80,7 @@ def learn_rows(
 
 
 def arrivals(y: np.ndarray, known: int) -> list[int]:
-    """The rows that are the first of a new class.
-
-    Arguments:
-        y: class numbers (n,).
-        known: how many classes are known.
-
-    >>> arrivals(np.array([0, 1, 2, 2, 3]), 2)
-    [2, 4]
-    """
+    """The rows of class numbers (n,) that are the first of a class beyond those known."""
     if not (y >= known).any():
         return []
     numbers, rows = np.unique(y, return_index=True)
@@ -109,16 +88,7 @@ def arrivals(y: np.ndarray, known: int) -> list[int]:
 
 
 def cuts(rows: int, chunk: int, starts: Sequence[int]) -> list[tuple[int, int]]:
-    """Where to cut rows into chunks, which begin anew at some of them.
-
-    Arguments:
-        rows: the number of rows.
-        chunk: the most rows in a chunk.
-        starts: the rows with which a chunk begins, in order.
-
-    >>> cuts(10, 4, [5])
-    [(0, 4), (4, 5), (5, 9), (9, 10)]
-    """
+    """Where to cut rows into chunks, which begin anew at some of them; `starts` are in order."""
     ends = [0, *(row for row in starts if 0 < row < rows), rows]
     return [
         (start, min(start + chunk, stop))
@@ -128,11 +98,8 @@ def cuts(rows: int, chunk: int, starts: Sequence[int]) -> list[tuple[int, int]]:
 
 
 def of_classes(scores: Scores, known: int | None) -> Scores:
-    """Scores without the columns of classes that there is room for and that have not come.
-
-    Arguments:
-        scores: the scores.
-        known: how many classes have come; None for a regression.
+    """Scores without the columns of classes that there is room for and that have not come; all of a
+    regression.
     """
     if scores.probs is None or scores.probs.shape[1] == known:
         return scores
@@ -143,17 +110,10 @@ def of_classes(scores: Scores, known: int | None) -> Scores:
 def forecast_rows(
     learner: SessionLearner, belief: Belief, xs: np.ndarray, count: np.int32, levels: np.ndarray | None
 ) -> tuple[Array, ...]:
-    """Forecast the first rows of a chunk without learning from them, one by one: a row costs a row.
+    """Forecast the first `count` rows of a chunk (N, ...) without learning from them: a row costs a row.
 
-    Arguments:
-        learner, belief: the learner that forecasts, and its belief.
-        xs: the rows (N, ...).
-        count: how many of them are real, which come first.
-        levels: the probabilities of the quantiles (L,) of a regression, which may be none; None for classes.
-
-    Returns:
-        Class probabilities (N, C); or mean (N,), standard deviation (N,) and, where asked for, quantiles
-        (N, L).
+    The answers are class probabilities (N, C), where `levels` is None; or mean (N,), standard deviation (N,)
+    and, where there are levels (L,), quantiles (N, L).
     """
 
     def one(row: Array) -> tuple[Array, ...]:
@@ -171,12 +131,8 @@ def forecast_rows(
 def judge_rows(
     learner: SessionLearner, belief: Belief, xs: np.ndarray, ys: np.ndarray, compare: tuple[ForecastName, ...]
 ) -> Outcome:
-    """Forecast and score N rows without learning from them.
-
-    Arguments:
-        learner, belief: the learner that forecasts, and its belief.
-        xs, ys: the rows (N, ...) and (N,).
-        compare: further methods of forecasting whose log probability is reported.
+    """Forecast and score rows (N, ...) and (N,) without learning from them; `compare` names further methods
+    of forecasting whose log probability is reported.
     """
 
     def one(row: tuple[Array, Array]) -> Outcome:

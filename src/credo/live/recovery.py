@@ -37,12 +37,9 @@ class Recovery:
 
     A row is refused where its update would have given a belief that is not finite. The data of a session are
     finite, so that ten refusals in a row mean that the belief itself has run away, and would refuse for ever.
-
-    Attributes:
-        rows: the rows after which the belief began again from the prior.
-        streak: the number of refusals since the latest row that was learned.
-        seen: how many rows there were.
-        notify: what is done with the sentence about a fresh start; by default it is a warning.
+    `rows` are those after which the belief began again, `streak` the refusals since the latest row that was
+    learned, and `seen` the rows in all; `notify` is given the sentence about a fresh start, by default as a
+    warning.
 
     Example:
         >>> recovery = Recovery()
@@ -55,10 +52,8 @@ class Recovery:
         self.notify: Callable[[str], None] = _warn
 
     def broken(self, ok: np.ndarray) -> int | None:
-        """The first row at which there are ten refusals in a row, or None.
-
-        Arguments:
-            ok: which rows were learned (n,).
+        """The first row at which there are ten refusals in a row, where `ok` says which were learned (n,); or
+        None.
         """
         if ok.all():
             self.streak = 0
@@ -78,17 +73,9 @@ class Recovery:
         fresh: Callable[[], B],
         size: int,
     ) -> tuple[B, Outcomes, Info]:
-        """Learn a chunk of rows, with fresh starts where they are due. Results do not depend on the chunks.
-
-        Arguments:
-            learn: learn the rows of the chunk from a given one on: the belief, and the outcomes and infos,
-                with one entry a row.
-            belief: the belief before the chunk.
-            fresh: the prior.
-            size: the number of rows of the chunk.
-
-        Returns:
-            The belief after the chunk, and the outcomes and infos of its rows.
+        """Learn a chunk of `size` rows, with fresh starts from the prior where they are due: the belief after
+        it, and the outcomes and infos of its rows. `learn` takes a belief and the row to begin with. Results
+        do not depend on the chunks.
         """
         start, parts, before = 0, [], self.seen
         self.seen += size
@@ -128,14 +115,8 @@ class Recovery:
 
     @staticmethod
     def from_dict(saved: object, seen: int) -> Recovery:
-        """Restore what `to_dict` gave.
-
-        Arguments:
-            saved: the state, or None, as in files of earlier versions.
-            seen: how many rows there were, for those files.
-
-        Raises:
-            FormatError: the state is not what `to_dict` gave.
+        """Restore what `to_dict` gave; None, as in files of earlier versions, for `seen` rows without a
+        refusal.
         """
         if saved is None:
             return Recovery(seen=seen)

@@ -29,14 +29,9 @@ __all__ = ["EncodedRows", "Part", "Runner"]
 
 
 class EncodedRows(NamedTuple):
-    """Encoded rows, as a compiled pass takes them.
-
-    Attributes:
-        x: the inputs (n, ...), float32.
-        y: what is learned (n,): class numbers, counts, or standardised and clipped numbers.
-        targets: what forecasts are judged by (n,), where that is not y.
-        weights: the weights (n,), or None for 1.
-        levels: the probabilities of the quantiles that are asked for, or None.
+    """Encoded rows, as a compiled pass takes them: inputs (n, ...), float32; what is learned (n,), class
+    numbers, counts, or standardised and clipped numbers; what forecasts are judged by (n,), where that is not
+    y; weights (n,) or None for 1; and the probabilities of the quantiles that are asked for, or None.
     """
 
     x: np.ndarray
@@ -177,14 +172,8 @@ class Runner:
         online: bool = True,
         levels: np.ndarray | None = None,
     ) -> Iterator[Part]:
-        """Learn rows, in order.
-
-        Arguments:
-            x: the inputs (n, ...).
-            y: the targets (n,), numbers or class numbers.
-            weights: the weights (n,), above 0; None for 1.
-            online: whether each target is standardised by those before it; otherwise by those so far.
-            levels: the probabilities of the quantiles that are asked for, or None.
+        """Learn rows (n, ...), their targets or class numbers (n,) and weights (n,), above 0, in order. Each
+        target is standardised by those before it, or, where not `online`, by those so far.
         """
         starts = arrivals(y, self.classes) if self.classes else []
         for start, stop in cuts(len(x), self.chunk, starts):

@@ -38,48 +38,23 @@ SCALER = TargetScaler(warmup=WARMUP)
 
 
 def standardise(y: np.ndarray, scaling: ScaledTarget) -> np.ndarray:
-    """Targets in units of the spread of those before them, without clipping: what forecasts are judged by.
-
-    Those beyond `FARTHEST`, 1,000, are set to it, so that one absurd target costs a bounded score.
-
-    Arguments:
-        y: the targets in their own units (n,).
-        scaling: how they were standardised.
-
-    Returns:
-        The standardised targets (n,), float32.
+    """Targets (n,) in units of the spread of those before them, float32, without clipping: what forecasts are
+    judged by. Those beyond `FARTHEST`, 1,000, are set to it, so that one absurd target costs a bounded score.
     """
     away = (y - scaling.location) / scaling.scale
     return np.asarray(np.clip(away, -FARTHEST, FARTHEST), np.float32)
 
 
 def trust(targets: np.ndarray) -> np.ndarray:
-    """The weights with which targets are learned: 1, and (8 / z)^2 for those beyond 8 standard deviations.
-
-    Arguments:
-        targets: the standardised targets, not clipped (n,).
-
-    Example:
-        >>> trust(np.array([0.0, -16.0])).tolist()
-        [1.0, 0.25]
+    """The weights with which standardised targets (n,) are learned: 1, and (8 / z)^2 for those beyond 8
+    standard deviations.
     """
     return np.asarray((FAR / np.maximum(np.abs(targets), FAR)) ** 2, np.float32)
 
 
 def own_units(scores: Scores, location: np.ndarray, scale: np.ndarray) -> Scores:
-    """Scores of standardised targets in the target's own units.
-
-        mean' = location + scale * mean,  sd' = scale * sd,  log p' = log p - log(scale)
-
-    Arguments:
-        scores: the scores of n standardised targets.
-        location, scale: the location and scale of the targets before each row (n,).
-
-    Example:
-        >>> one = np.ones(1)
-        >>> scores = Scores(12 * one, one, one, -one, one / 2, None, {}, one, one > 0)
-        >>> own_units(scores, 10 * one, 2 * one).mean.tolist()
-        [12.0]
+    """Scores of n standardised targets in the target's own units, by the location and scale (n,) of the
+    targets before each: mean' = location + scale * mean, sd' = scale * sd, log p' = log p - log(scale).
     """
     shift = np.log(scale)
     return dataclasses.replace(
@@ -98,16 +73,8 @@ def own_units(scores: Scores, location: np.ndarray, scale: np.ndarray) -> Scores
 def number_baseline(
     y: np.ndarray, location: np.ndarray, scale: np.ndarray, count: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The normal with the mean and spread of the targets so far.
-
-        p(y) = N(y | location, scale^2 (1 + 1 / count))
-
-    Arguments:
-        y: the targets (n,).
-        location, scale, count: mean, standard deviation and number of the targets before each row (n,).
-
-    Returns:
-        Its log density (n,) and squared error (n,).
+    """The log density and squared error (n,) of the normal with the mean and spread of the targets before
+    each row, p(y) = N(y | location, scale^2 (1 + 1 / count)).
     """
     var = scale**2 * (1.0 + 1.0 / np.maximum(count, 1))
     gap2 = (y - location) ** 2
@@ -125,18 +92,12 @@ def _with_outliers(log_prob: np.ndarray, targets: np.ndarray) -> np.ndarray:
 def judged_numbers(
     outcome: Outcome, info: Info, y: np.ndarray, scaling: ScaledTarget, count: int, bounded: bool
 ) -> tuple[Scores, np.ndarray, np.ndarray]:
-    """The scores of consecutive rows, beside the baseline's; rows before the scale was known have none.
+    """The scores of consecutive rows in the target's own units, beside the baseline's log density and squared
+    error; rows before the scale was known have none.
 
-    Arguments:
-        outcome, info: what was forecast and learned, in standardised units.
-        y: the targets in their own units (n,).
-        scaling: how they were standardised.
-        count: how many targets there were before these.
-        bounded: whether forecasts are judged as if one target in a thousand were an outlier, which bounds
-            the score of a target that is absurd. The members of a bank do so themselves.
-
-    Returns:
-        The scores in the target's own units, and the baseline's log density and squared error.
+    `count` is how many targets there were before these. Where `bounded`, forecasts are judged as if one
+    target in a thousand were an outlier, which bounds the score of a target that is absurd; the members of a
+    bank do so themselves.
     """
     known = scaling.known
     location, scale = scaling.location[known], scaling.scale[known]
@@ -148,10 +109,8 @@ def judged_numbers(
 
 
 def log_rate(scaling: ScaledTarget) -> float:
-    """The log of the mean of the counts so far, and of one in ten where all were 0.
-
-    Arguments:
-        scaling: how counts are standardised, of which the first row says what came before.
+    """The log of the mean of the counts before the first row of a scaling, and of one in ten where all were
+    0.
     """
     return float(np.log(max(scaling.location[0], 1 / WARMUP)))
 
@@ -162,23 +121,11 @@ _log_gamma = np.vectorize(math.lgamma, otypes=[float])
 def count_baseline(
     y: np.ndarray, location: np.ndarray, scale: np.ndarray, count: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The negative binomial with the mean and spread of the counts so far; a Poisson where they vary less.
+    """The log probability and squared error (n,) of the negative binomial with the mean and spread of the
+    counts before each row; a Poisson where they vary less.
 
-        p(y) = NB(y | mean m, variance v),  r = m^2 / (v - m),  v = scale^2 (1 + 1 / count)
-
-    The mean m takes in half a count, so that after zeros alone another count is possible.
-
-    Arguments:
-        y: the counts (n,).
-        location, scale, count: mean, standard deviation and number of the counts before each row (n,).
-
-    Returns:
-        Its log probability (n,) and squared error (n,).
-
-    Example:
-        >>> one = np.ones(1)
-        >>> round(float(np.exp(count_baseline(0 * one, 2 * one, one, 1e9 * one)[0][0])), 4)  # a Poisson
-        0.1353
+    p(y) = NB(y | mean m, variance v), r = m^2 / (v - m), v = scale^2 (1 + 1 / count). The mean takes in half
+    a count, so that after zeros alone another count is possible.
     """
     m = (count * location + 0.5) / (count + 1.0)
     v = scale**2 * (1.0 + 1.0 / np.maximum(count, 1))
@@ -190,11 +137,7 @@ def count_baseline(
 
 
 def mid_pit(scores: Scores) -> Scores:
-    """Scores of counts with P(Y < y) + P(Y = y) / 2 in place of P(Y <= y), as calibration needs it.
-
-    Arguments:
-        scores: the scores of counts.
-    """
+    """Scores of counts with P(Y < y) + P(Y = y) / 2 in place of P(Y <= y), as calibration needs it."""
     if scores.pit is None:
         return scores
     return dataclasses.replace(scores, pit=np.clip(scores.pit - 0.5 * np.exp(scores.log_prob), 0.0, 1.0))

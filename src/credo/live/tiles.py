@@ -90,17 +90,11 @@ def learn_chunk(
     key: Array | None,
     collect: Callable[[Any, Info], PyTree] | None,
 ) -> tuple[B, Info]:
-    """Learn the first rows of a chunk, in order. The bits do not depend on how rows are cut into chunks.
+    """Learn the first `count` rows of a chunk (N, ...), (N,) and (N,), in order: the belief, and the infos of
+    the N rows.
 
-    Arguments:
-        learner, belief: the learner and the belief to start from.
-        xs, ys, weights: the rows (N, ...), (N,) and (N,).
-        count: how many of them are real, which come first.
-        key: the key of learners that draw.
-        collect: what takes the place of the `extras` of each `Info`: a function of the belief and the `Info`.
-
-    Returns:
-        The belief, and the infos of the N rows.
+    `collect` makes what takes the place of the `extras` of an `Info`, of the belief and the `Info`. The bits
+    do not depend on how rows are cut into chunks.
     """
 
     def one(belief: B, index: Array) -> tuple[B, Info]:
@@ -128,17 +122,11 @@ def forecast_tiles(
     count: np.int32,
     ask: Ask,
 ) -> PyTree:
-    """Forecast the first rows of a chunk, as many tiles as they take. The bits do not depend on their number.
+    """What is asked of the forecasts of the first `count` rows (N, ...) of a chunk, with a leading axis N, a
+    multiple of `TILE`; as many tiles are computed as they take.
 
-    Arguments:
-        learner, belief: the learner that forecasts, and its belief.
-        xs, ys: the rows (N, ...) and their own numbers (N,), with N a multiple of `TILE`.
-        levels: the probabilities of quantiles (L,).
-        count: how many rows are real, which come first.
-        ask: what is asked of each forecast.
-
-    Returns:
-        The answers, with a leading axis N.
+    `ys` (N,) are the rows' own numbers, and `levels` (L,) the probabilities of quantiles. The bits of a row
+    do not depend on their number.
     """
 
     def tile(index: Array) -> PyTree:

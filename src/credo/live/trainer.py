@@ -21,8 +21,8 @@ from credo.live.recovery import Recovery
 from credo.live.runner import EncodedRows, Part, Runner
 from credo.live.tiles import CHUNK, Ask
 from credo.recipes.assembly import Belief
+from credo.recipes.capacity import inputs_fit
 from credo.recipes.networks import Origin
-from credo.recipes.room import inputs_fit
 from credo.recipes.settings import Settings
 from credo.tables import Chunk, Encoder, EncoderState, Moments, Schema
 from credo.tables.column_moments import known_spread

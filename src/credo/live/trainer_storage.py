@@ -19,11 +19,7 @@ __all__ = ["arrays", "restore", "summary"]
 
 
 def summary(trainer: Trainer) -> dict[str, Any]:
-    """What is fixed, and the counts, as JSON data.
-
-    Arguments:
-        trainer: the trainer.
-    """
+    """What is fixed, and the counts, as JSON data."""
     return {
         "schema": trainer.table.schema.to_dict(),
         "clip": trainer.encoder.clip,
@@ -40,11 +36,7 @@ def summary(trainer: Trainer) -> dict[str, Any]:
 
 
 def arrays(trainer: Trainer) -> dict[str, np.ndarray]:
-    """The moments, the rows that wait, and the prior of a learner that was built elsewhere.
-
-    Arguments:
-        trainer: the trainer.
-    """
+    """The moments, the rows that wait, and the prior of a learner that was built elsewhere."""
     return join(
         {
             "inputs": trainer.table.state.arrays(),
@@ -58,15 +50,7 @@ def arrays(trainer: Trainer) -> dict[str, np.ndarray]:
 def restore(
     saved: Mapping[str, Any], named: Mapping[str, np.ndarray], learner: Learner[Any], belief: Any
 ) -> Trainer:
-    """The trainer of which `summary` and `arrays` were saved.
-
-    Arguments:
-        saved, named: what they gave.
-        learner, belief: the learner and the belief.
-
-    Raises:
-        FormatError: something is missing, or of another kind.
-    """
+    """The trainer of which `summary` and `arrays` were saved, with its learner and belief."""
     parts = split(named, ("inputs", "scaler", "waiting", "prior"))
     settings = None if saved["settings"] is None else Settings.from_dict(saved["settings"])
     prior = refill(belief, parts["prior"], "prior") if settings is None else None

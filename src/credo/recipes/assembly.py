@@ -93,15 +93,12 @@ def build(
     start: float | None = None,
     origin: Origin | None = None,
 ) -> tuple[SessionLearner, Belief]:
-    """The learner and its prior belief.
+    """The learner of resolved settings and its prior belief, for rows of a shape and so many classes, 0 for
+    numbers.
 
-    Arguments:
-        settings: resolved settings.
-        shape: the shape of one row of inputs.
-        classes: the number of classes, 0 for a regression.
-        first: how many classes the first rows showed, where new ones get room; 0 where they are fixed.
-        start: the prior mean of the last layer's biases; None for 0.
-        origin: the inputs at the beginning, where more have come; None where there are as many.
+    `first` is how many classes the first rows showed, where new ones get room (0 where they are fixed),
+    `start` the prior mean of the last layer's biases, and `origin` the inputs at the beginning, where more
+    have come.
     """
     if origin == (math.prod(shape),) * 2:
         origin = None
@@ -173,10 +170,8 @@ def _breadth(settings: Settings) -> Breadth:
 def members(
     settings: Settings, shape: tuple[int, ...], classes: int, first: int = 0
 ) -> tuple[Member | ImageMember, ...]:
-    """The members of the bank of a setting; none where the learner is a single one.
-
-    Arguments:
-        settings, shape, classes, first: as for `build`. The list is the same however many classes come.
+    """The members of the bank of a setting, the same however many classes come; none where the learner is a
+    single one.
     """
     if not settings.model.banked:
         return ()

@@ -127,18 +127,11 @@ def bank_of(
     start: float | None = None,
     origin: Origin | None = None,
 ) -> Auto:
-    """The bank of some members.
+    """The bank of some members with this likelihood, for rows of a shape.
 
-    Arguments:
-        members: the members.
-        likelihood: the likelihood of each.
-        shape: the shape of one row of inputs.
-        outputs: the number of outputs of the networks.
-        seed: the seed of the initial weights.
-        task: what is predicted, which decides by how much forecasts may be scaled.
-        least: the number of outputs that decides what is kept of the covariances, where more may come.
-        start: the prior mean of the last layer's biases; None for 0.
-        origin: the inputs at the beginning, where more have come; None where there are as many.
+    The task decides by how much forecasts may be scaled, and `least`, a number of outputs, what is kept of
+    the covariances where more may come. `seed`, `start` and `origin` are as for
+    `credo.recipes.assembly.build`.
     """
     origin = origin or Origin(math.prod(shape), math.prod(shape))
     least = outputs if least is None else least

@@ -168,14 +168,9 @@ def model(images: bool, fast: bool = False) -> str:
 
 
 def posterior(parameters: int, images: bool, cubic: bool) -> str:
-    """The family for a given number of parameters.
+    """The family for so many parameters; `cubic` says whether a row would cost the cube of that number.
 
     On seven regressions and five classifications rank 20 loses 0.01 nats a row to the full covariance.
-
-    Arguments:
-        parameters: the number of parameters.
-        images: whether rows are images.
-        cubic: whether a row would cost the cube of that number.
     """
     if parameters <= (FULL_MOVING_LIMIT if cubic else FULL_LIMIT):
         return "full"
@@ -202,10 +197,6 @@ def drift(images: bool, ordered: bool) -> str:
 
     Over fourteen streams this walk gains 0.022 nats a row on the former inflation of .001, and loses 0.026 at
     most; docs/explanation/changing-worlds.md has the table.
-
-    Arguments:
-        images: whether rows are images.
-        ordered: whether the rows are one stream.
     """
     return "none" if images or not ordered else "walk:1e-4"
 
@@ -213,13 +204,10 @@ def drift(images: bool, ordered: bool) -> str:
 def prior_scale(images: bool) -> float:
     """The scale of the prior variances: the variance itself for images, divided by the fan-in for tables.
 
-    For images .02 had the most log evidence of .003 to .1 (1,000 digits, relu: -1003 nats against -1109
-    at .01; 2,000 digits, elu: -1466 against -1487); .01 was taken for its lower linearised NLPD at the same
+    For images .02 had the most log evidence of .003 to .1 (1,000 digits, relu: -1003 nats against -1109 at
+    .01; 2,000 digits, elu: -1466 against -1487); .01 was taken for its lower linearised NLPD at the same
     error, which was read off test digits. Variances that fall with the fan-in were no better. For tables 4
     was better than 1 on each of twelve sets but one; 15 was better still on some, and diverged on another.
-
-    Arguments:
-        images: whether rows are images.
     """
     return 0.01 if images else 4.0
 
@@ -227,10 +215,7 @@ def prior_scale(images: bool) -> float:
 def activation(images: bool) -> Literal["relu", "elu"]:
     """The non-linearity of networks.
 
-    On digits elu had 107 nats more log evidence than relu after 1,000 rows and 128 after 2,000, in one
-    order of the digits each.
-
-    Arguments:
-        images: whether rows are images.
+    On digits elu had 107 nats more log evidence than relu after 1,000 rows and 128 after 2,000, in one order
+    of the digits each.
     """
     return "elu" if images else "relu"

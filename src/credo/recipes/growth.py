@@ -15,15 +15,8 @@ _AT_LEAST = 4
 
 
 def slots(first: int, classes: int) -> int:
-    """How many classes a network has room for.
-
-    Arguments:
-        first: how many classes the first rows showed; 0 where the classes are fixed.
-        classes: how many there are now.
-
-    Example:
-        >>> [slots(3, classes) for classes in (3, 4, 7, 8, 12)], slots(0, 5)
-        ([3, 7, 7, 11, 16], 5)
+    """How many classes a network has room for, of which the first rows showed `first`, 0 where they are
+    fixed.
     """
     room = first or classes
     while room < classes:

@@ -71,15 +71,9 @@ SHARPNESS = (1.2, 1.6)
 
 
 def image_members_of(breadth: Breadth = "default") -> tuple[ImageMember, ...]:
-    """The members of a bank for images.
-
-    Arguments:
-        breadth: "default", or "wide" for perceptrons of edges and of pixels besides. They take more time
-            than all the others, and edges are as good with a linear network for the first 8,000 digits.
-
-    Example:
-        >>> len(image_members_of()), len(image_members_of("wide"))
-        (2, 4)
+    """The members of a bank for images: "default", or "wide" with perceptrons of edges and of pixels besides.
+    These take more time than all the others, and edges are as good with a linear network for the first 8,000
+    digits.
     """
     return IMAGE_MEMBERS + MORE_MEMBERS if breadth == "wide" else IMAGE_MEMBERS
 
@@ -94,23 +88,8 @@ def image_bank(
     task: TaskName = "classification",
     start: float | None = None,
 ) -> Auto:
-    """The bank of some members, whose `init()` gives the first belief.
-
-    Arguments:
-        members: the members, see `image_members_of`.
-        likelihood: how outputs become labels or numbers.
-        shape: the shape of one image, (height, width) or (height, width, channels).
-        outputs: the number of outputs of the networks.
-        seed: the seed of the initial weights.
-        task: what is predicted, which decides by how much forecasts may be scaled.
-        start: the prior mean of the last layer's biases; None for 0.
-
-    Example:
-        >>> import credo, jax.numpy as jnp
-        >>> learner = image_bank(image_members_of(), credo.Categorical(10), (8, 8), 10, seed=0)
-        >>> belief, info = learner.step(learner.init(), jnp.ones((8, 8)), 3)
-        >>> bool(info.ok), belief.weights.shape
-        (True, (2,))
+    """The bank of some members for images (height, width) or (height, width, channels), whose `init()` gives
+    the first belief. The arguments are those of `credo.recipes.auto.bank_of`.
     """
     scales, tails = defaults.SCALES[task]
     sharpness = SHARPNESS if task == "classification" else ()

@@ -13,28 +13,13 @@ Name = TypeVar("Name", bound=str)
 
 
 def split(text: str) -> tuple[str, str]:
-    """Split NAME or NAME:REST. Capitals and underscores do not matter.
-
-    >>> split("low-rank:10"), split("Low_Rank")
-    (('low-rank', '10'), ('low-rank', ''))
-    """
+    """Split NAME or NAME:REST, "Low_Rank:10" as "low-rank", "10". Capitals and underscores do not matter."""
     name, _, rest = text.strip().lower().partition(":")
     return name.replace("_", "-"), rest
 
 
 def choose(setting: str, text: str, name: str, allowed: Sequence[Name], forms: str) -> Name:
-    """The name among those that the language has.
-
-    Arguments:
-        setting: the setting, such as "drift".
-        text: the text that was written.
-        name: the name in that text.
-        allowed: the allowed names.
-        forms: how they are written, for the message.
-
-    Raises:
-        CredoError: the language has no such name.
-    """
+    """The name in the text of a setting; a CredoError shows the `forms` where it is none of those allowed."""
     for choice in allowed:
         if choice == name:
             return choice

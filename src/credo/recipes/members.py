@@ -112,18 +112,7 @@ _WAVES = (Member(FEATURES, 0.0, 1.0, forgetting=0.99),)
 
 
 def members_of(task: TaskName, inputs: int, outputs: int, breadth: Breadth = "default") -> tuple[Member, ...]:
-    """The members of a bank.
-
-    Arguments:
-        task: what is predicted.
-        inputs: the number of inputs.
-        outputs: the number of outputs of the networks.
-        breadth: "default", or "wide" for more of each kind.
-
-    Example:
-        >>> [str(member.network) for member in members_of("classification", 60, 9)][-1]
-        'mlp:50'
-    """
+    """The members of a bank for a task and so many inputs and outputs; "wide" has more of each kind."""
     numbers, wide = task == "regression", breadth == "wide"
     deep: tuple[Member, ...] = _HIDDEN_NUMBERS if numbers else _HIDDEN_CLASSES
     if wide:

@@ -38,12 +38,9 @@ T = TypeVar("T")
 
 
 class Origin(NamedTuple):
-    """The inputs that a learner begins with, where more may come.
-
-    Attributes:
-        inputs: by how many of them members and covariances are chosen.
-        features: by how many of them prior variances are divided. So a belief that was widened is one that
-            was wide from the start.
+    """The inputs that a learner begins with, where more may come: by how many of them members and covariances
+    are chosen, and by how many prior variances are divided. So a belief that was widened is one that was wide
+    from the start.
     """
 
     inputs: int
@@ -64,18 +61,10 @@ def network(
     activation: Bend | None = None,
     features: int | None = None,
 ) -> Net:
-    """The network of a setting.
+    """The network of a setting with C outputs, for rows of a shape.
 
-    Arguments:
-        model: the setting.
-        outputs: the number C of outputs.
-        shape: the shape of one row of inputs.
-        seed: the seed of random features.
-        activation: the non-linearity of a perceptron that is a member of a bank; None for a single learner.
-        features: how many inputs there were at first, where more have come; None where there are as many.
-
-    Raises:
-        CredoError: a cnn is asked for, and the rows are not images; or the setting is a bank of networks.
+    `activation` is that of a perceptron in a bank, None for a single learner, and `features` how many inputs
+    there were at first, where more have come. A CredoError refuses a cnn for what are no images, and a bank.
     """
     images = len(shape) > 1
     if model.banked:
@@ -120,15 +109,9 @@ def with_waves(learner: T, former: T) -> T:
 
 
 def outputs_of(task: TaskName, classes: int, first: int = 0, noise_var: NoiseVar = None) -> int:
-    """How many outputs a model has: one for numbers and for two classes, else one a class.
-
-    Where the noise follows the inputs there are two, the mean and the log of the noise variance.
-
-    Arguments:
-        task: what is predicted.
-        classes: the number of classes.
-        first: how many classes the first rows showed, where new ones get room; 0 where they are fixed.
-        noise_var: the noise variance of a regression.
+    """How many outputs a model has: one for numbers and for two classes, else one a class, or as many as
+    there is room for where the first rows showed `first`. Where the noise follows the inputs there are two,
+    the mean and the log of the noise variance.
     """
     if task != "classification":
         return 2 if noise_var == "input" else 1
@@ -149,14 +132,8 @@ def first_parameters(
     start: float | None = None,
     features: int | None = None,
 ) -> Any:
-    """The parameters that a network begins with, the mean of its prior.
-
-    Arguments:
-        net: the network.
-        shape: the shape of one row of inputs.
-        seed: the seed of the initial weights.
-        start: what the biases of the outputs begin with; None for 0.
-        features: the fan-in of the first layer, where more inputs have come since; None for their number.
+    """The parameters that a network begins with, the mean of its prior. `start` is what the biases of the
+    outputs begin with, and `features` the fan-in of the first layer, where more inputs have come since.
     """
     if isinstance(net, RandomFeatures):
         weights = net.init()

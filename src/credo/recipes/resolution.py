@@ -298,24 +298,11 @@ def require_memory(
     outputs: int = 1,
     method: MethodName = "bong",
 ) -> None:
-    """Refuse a learner that would not fit in memory.
+    """Refuse a learner that would need more than `credo.recipes.defaults.MEMORY_LIMIT` bytes, by a
+    CredoError.
 
-    Counted are the numbers of each belief that the drift keeps, and beside it the Jacobian of a row, which
-    has C P numbers (a full covariance of P^2 is much larger).
-
-    Arguments:
-        posterior: the family; None keeps the parameters and the state of an optimiser.
-        size: the number P of parameters.
-        drift: the drift, since some drifts keep several beliefs.
-        model: the network, for the message.
-        outputs: the number C of outputs.
-        method: the method, whose optimiser may keep further numbers.
-
-    Raises:
-        CredoError: more than `credo.recipes.defaults.MEMORY_LIMIT` bytes would be needed.
-
-    Example:
-        >>> require_memory(Posterior("full"), 1000, Drift())
+    Counted are the numbers of each belief that the drift keeps, or of the state of an optimiser, and beside
+    them the Jacobian of a row, which has C P numbers (a full covariance of P^2 is much larger).
     """
     beliefs = {"run-length": 1 + int(drift.numbers[-1]) if drift.numbers else 1}
     copies = (beliefs | {"mixture": len(defaults.MIXTURE)}).get(drift.kind, 1)

@@ -71,10 +71,8 @@ class BankSummary(TypedDict):
 
 
 def latest_weights(tally: ChangeTally) -> tuple[np.ndarray, int]:
-    """The mean weights of the members over the latest quarter of the rows (K,), and how many rows those are.
-
-    Arguments:
-        tally: the weights of the members by blocks of rows, of which there is at least one.
+    """The mean weights of the members over the latest quarter of the rows (K,), of which there is at least
+    one, and how many rows those are.
     """
     blocks = max(1, len(tally.grid) // LATEST)
     rows = int(tally.counts[-blocks:].sum())
@@ -82,14 +80,7 @@ def latest_weights(tally: ChangeTally) -> tuple[np.ndarray, int]:
 
 
 def summarize_bank(session: SessionState) -> BankSummary | None:
-    """What the bank of a session has learned about its members.
-
-    Arguments:
-        session: the session.
-
-    Returns:
-        The summary, or None where the learner is no bank or there was no row.
-    """
+    """What the bank of a session has learned about its members; None where it is no bank, or has no row."""
     tally, belief, learner, members = session.changes, session.belief, session.learner, session.members
     if tally is None or not tally.rows or not isinstance(belief, Bank) or not isinstance(learner, Experts):
         return None
@@ -101,7 +92,7 @@ def summarize_bank(session: SessionState) -> BankSummary | None:
     widths = _widths(learner, belief)
     effects = linear_effects(belief, members, len(session.encoding.classes), SHOWN)
     first = words.leaders(members, now, mean)
-    broken = words.confessions(names, tally.failures, tally.alarms[:, 0].astype(int).tolist())
+    broken = words.failure_words(names, tally.failures, tally.alarms[:, 0].astype(int).tolist())
     moves = words.motion(members, recent, rows)
     wide, noise = words.width_words(widths), words.noise_words(members, now, widths)
     whole = [first, broken and _capital(broken), moves, wide, _capital(noise)]

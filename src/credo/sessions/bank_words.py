@@ -13,7 +13,7 @@ from credo.recipes.members import Member
 __all__ = [
     "AnyMember",
     "Widths",
-    "confessions",
+    "failure_words",
     "input_noise",
     "leaders",
     "motion",
@@ -32,17 +32,9 @@ FEW = 0.05
 
 @dataclass(frozen=True)
 class Widths:
-    """How wide forecasts are believed to be, weighted over all members of a bank.
-
-    Attributes:
-        scales: the weight of each factor of the computed variance.
-        tails: the weight of forecasts with heavier tails than the noise's own.
-        sharpness: the weight of each factor of the outputs, 1 where they are as members believe; empty for
-            numbers.
-
-    Example:
-        >>> width_words(Widths({0.0: 0.2, 0.1: 0.7, 1.0: 0.1}))
-        'Forecasts use 0.1 of the variance computed for the outputs (weight 70%)'
+    """How wide forecasts are believed to be, by weight over all members of a bank: each factor of the
+    computed variance, tails heavier than the noise's own, and each factor of the outputs of classes, 1 where
+    they are as members believe.
     """
 
     scales: Mapping[float, float]
@@ -56,18 +48,7 @@ def walk_of(member: AnyMember) -> float:
 
 
 def walk_shares(members: Sequence[AnyMember], weights: np.ndarray) -> dict[float, float]:
-    """The weight of each walk, from the slowest to the fastest.
-
-    Arguments:
-        members: the members of the bank.
-        weights: their weights (K,).
-
-    Example:
-        >>> from credo.recipes.members import LINEAR
-        >>> members = [Member(LINEAR), Member(LINEAR, 1e-2), Member(LINEAR, 1e-2, clip=8.0)]
-        >>> walk_shares(members, np.array([0.5, 0.25, 0.25]))
-        {0.0: 0.5, 0.01: 0.5}
-    """
+    """The weight of each walk of the members with weights (K,), from the slowest to the fastest."""
     shares = dict.fromkeys(sorted({walk_of(member) for member in members}), 0.0)
     for member, weight in zip(members, weights.tolist(), strict=True):
         shares[walk_of(member)] += weight
@@ -75,12 +56,7 @@ def walk_shares(members: Sequence[AnyMember], weights: np.ndarray) -> dict[float
 
 
 def leaders(members: Sequence[AnyMember], now: np.ndarray, mean: np.ndarray) -> str:
-    """Which member leads at the end, and which did over the whole stream.
-
-    Arguments:
-        members: the members of the bank.
-        now, mean: their weights at the end, and their mean over all rows (K,).
-    """
+    """Which member leads by the weights at the end (K,), and which by their means over all rows (K,)."""
     last, whole = int(np.argmax(now)), int(np.argmax(mean))
     name = _bracketed(str(members[last]))
     first = f"Of {len(members)} members, {name} leads with {_percent(now[last])} of the weight"
@@ -90,26 +66,17 @@ def leaders(members: Sequence[AnyMember], now: np.ndarray, mean: np.ndarray) -> 
 
 
 def _bracketed(name: str) -> str:
-    """The name of a member as it stands in a sentence.
-
-    >>> _bracketed("linear, static, prior 1")
-    'linear (static, prior 1)'
-    """
+    """The name of a member as it stands in a sentence: "linear (static, prior 1)"."""
     network, _, rest = name.partition(", ")
     return f"{network} ({rest})" if rest else network
 
 
 def motion(members: Sequence[AnyMember], weights: np.ndarray, rows: int) -> str | None:
-    """Whether the world moves; None where no member walks.
+    """Whether the world moves, by the mean weights (K,) over the latest rows; None where no member walks.
 
     It moves where most of the weight is on members that walk faster than another one with the same network.
     The slowest walk of a network is no evidence, where the bank has no member of that network that stands
     still.
-
-    Arguments:
-        members: the members of the bank.
-        weights: their mean weights over the latest rows (K,).
-        rows: how many rows those were.
     """
     slowest: dict[str, float] = {}
     for member in members:
@@ -156,24 +123,13 @@ def _part(scale: float) -> str:
 
 
 def input_noise(members: Sequence[AnyMember], weights: np.ndarray) -> float:
-    """The weight of the members whose noise follows the inputs.
-
-    Arguments:
-        members: the members of the bank.
-        weights: their weights (K,).
-    """
+    """The weight of the members whose noise follows the inputs."""
     own = [isinstance(member, Member) and member.noise == "input" for member in members]
     return float(weights[np.array(own, bool)].sum())
 
 
 def noise_words(members: Sequence[AnyMember], weights: np.ndarray, widths: Widths) -> str:
-    """What else is believed: heavy tails, noise that follows the inputs, and sharper classes; empty if none.
-
-    Arguments:
-        members: the members of the bank.
-        weights: their weights (K,).
-        widths: the weights of widths and tails.
-    """
+    """What else is believed: heavy tails, noise that follows the inputs, and sharper classes; or nothing."""
     follows = input_noise(members, weights)
     parts = []
     if widths.tails > FEW:
@@ -187,13 +143,9 @@ def noise_words(members: Sequence[AnyMember], weights: np.ndarray, widths: Width
     return "; ".join(parts)
 
 
-def confessions(names: Sequence[str], failures: np.ndarray, rows: Sequence[int]) -> str:
-    """Which members failed and began again from their priors; empty where none did.
-
-    Arguments:
-        names: what the members are called.
-        failures: how often each of them failed (K,).
-        rows: the rows at which a member failed, of which the first is named.
+def failure_words(names: Sequence[str], failures: np.ndarray, rows: Sequence[int]) -> str:
+    """Which members failed, how often (K,), at which row first, and began again from their priors; empty
+    where none did.
     """
     if not len(rows):
         return ""
@@ -206,11 +158,7 @@ def confessions(names: Sequence[str], failures: np.ndarray, rows: Sequence[int])
 
 
 def _percent(share: float) -> str:
-    """A share in percent, without digits that nobody reads.
-
-    >>> _percent(0.573), _percent(0.9996), _percent(1.0), _percent(0.0)
-    ('57%', '>99%', '100%', '0%')
-    """
+    """A share in percent, without digits that nobody reads: "57%", or ">99%"."""
     if 0.995 < share < 1.0 - 1e-6:
         return ">99%"
     return "<1%" if 0.0 < share < 0.005 else f"{share:.0%}"

@@ -14,11 +14,7 @@ __all__ = ["after_line", "at_most", "last_line"]
 
 
 def last_line(rows: Chunk | Images) -> int:
-    """The place of the last row of a chunk, good or bad; 0 where there is none.
-
-    >>> last_line(Chunk({"a": [1, 2]}, np.array([2, 3])))
-    3
-    """
+    """The place of the last row of a chunk, good or bad; 0 where there is none."""
     bad = [row.line for row in rows.bad] if isinstance(rows, Chunk) else []
     return max([*bad, *rows.lines[-1:].tolist()], default=0)
 
@@ -44,17 +40,7 @@ def after_line(chunks: Iterable[Chunk], line: int) -> Iterator[Chunk]:
 
 
 def at_most(chunks: Iterable[Chunk], count: int) -> Iterator[Chunk]:
-    """The chunks up to a number of rows.
-
-    Arguments:
-        chunks: the chunks of a source.
-        count: the largest number of rows; 0 for all.
-
-    Example:
-        >>> chunk = Chunk({"a": [1, 2, 3]}, np.array([2, 3, 4]))
-        >>> [some.lines.tolist() for some in at_most([chunk, chunk], 2)]
-        [[2, 3]]
-    """
+    """The chunks of a source up to a number of rows, 0 for all."""
     left = count
     for chunk in chunks:
         if not count:

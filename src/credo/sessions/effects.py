@@ -22,16 +22,8 @@ __all__ = ["Effects", "contrasts", "linear_effects", "linear_places"]
 
 
 class Effects(NamedTuple):
-    """The largest effects, mixed over the linear members.
-
-    Attributes:
-        places: the feature and the class of each of n effects (n, 2).
-        mean, sd: their means and standard deviations (n,).
-        weight: the share of the evidence that the linear members have, from 0 to 1.
-
-    Example:
-        >>> Effects(np.array([[2, 0]]), np.ones(1), np.ones(1), 0.4).places.tolist()
-        [[2, 0]]
+    """The largest effects, mixed over the linear members: the feature and the class of each (n, 2), means and
+    standard deviations (n,), and the share of the evidence that the linear members have.
     """
 
     places: np.ndarray
@@ -41,21 +33,9 @@ class Effects(NamedTuple):
 
 
 def contrasts(outputs: int, classes: int) -> np.ndarray:
-    """What is reported of the outputs: the one output, or each class against the mean of all classes.
-
-    Probabilities of several classes depend on the differences of their logits alone.
-
-    Arguments:
-        outputs: the number C of outputs, with one for each class or for each but the first; those beyond are
-            for classes that have not come.
-        classes: the number of classes, 0 for numbers.
-
-    Returns:
-        A matrix (classes, C), or (1, 1).
-
-    Example:
-        >>> contrasts(2, 2).tolist()
-        [[0.5, -0.5], [-0.5, 0.5]]
+    """What is reported of C outputs, as a matrix (classes, C) or (1, 1): the one output, or each class
+    against the mean of all, since probabilities depend on the differences of logits alone. Outputs beyond the
+    classes are for those that have not come.
     """
     if outputs == 1:
         return np.ones((1, 1))
@@ -64,11 +44,7 @@ def contrasts(outputs: int, classes: int) -> np.ndarray:
 
 
 def linear_places(members: Sequence[object]) -> list[int]:
-    """The places of the members that are linear in what they are given, and whose outputs are all means.
-
-    Arguments:
-        members: the members of a bank.
-    """
+    """The places of the members that are linear in what they are given, and whose outputs are all means."""
     return [
         k
         for k, member in enumerate(members)
@@ -77,20 +53,12 @@ def linear_places(members: Sequence[object]) -> list[int]:
 
 
 def linear_effects(bank: Bank[Any], members: Sequence[object], classes: int, most: int) -> Effects | None:
-    """The largest effects by the linear members of a bank.
+    """The `most` largest effects by the linear members of a bank, but for those of mean 0; None where no
+    member is linear in what it is given.
 
-        mean = sum_k w_k m_k,  var = sum_k w_k (v_k + (m_k - mean)^2),  w_k the weights among linear members
-
-    Arguments:
-        bank: the belief of the bank. The noise variance of a member is the unit of its variances.
-        members: its members.
-        classes: the number of classes, 0 for numbers.
-        most: how many effects to give, by the size of their means. Those of mean 0 are left out.
-
-    Returns:
-        The effects, or None where no member is linear in what it is given.
-
-    Cost: n P^2 for n effects by a member with a full covariance.
+    mean = sum_k w_k m_k, var = sum_k w_k (v_k + (m_k - mean)^2), with w_k the weights among linear members.
+    The noise variance of a member is the unit of its variances. Cost: n P^2 for n effects by a member with a
+    full covariance.
     """
     slots = linear_places(members)
     if not slots:

@@ -68,15 +68,8 @@ def forecast_blocks(
     moments: Moments | None,
     levels: Sequence[float],
 ) -> Forecasts:
-    """Forecast encoded rows.
-
-    Arguments:
-        learner, belief: the learner that forecasts, and its belief.
-        blocks: the rows.
-        chunk: the number of rows in a compiled call.
-        classes: the class labels; empty for a regression.
-        moments: the moments of the targets so far; None where targets are not standardised.
-        levels: the probabilities of the quantiles to give (regression).
+    """Forecast encoded rows, with class labels or, for numbers, the moments of the targets so far (None where
+    these are not standardised) and the probabilities of quantiles.
     """
     lines = np.concatenate([np.zeros(0, int), *(block.lines for block in blocks)])
     probabilities = None if classes else np.asarray(levels, np.float32)
@@ -104,13 +97,8 @@ def forecast_blocks(
 
 
 def inverse(outcome: Outcome, scaling: ScaledTarget) -> tuple[Column, Column, Column]:
-    """Mean, standard deviation and quantiles of standardised targets, in the target's own units.
-
-    They are NaN for the first rows, which are not scored, since there are no units yet.
-
-    Arguments:
-        outcome: the forecasts of n rows.
-        scaling: how their targets were standardised.
+    """Mean, standard deviation and quantiles of n standardised targets in the target's own units. They are
+    NaN for the first rows, which are not scored, since there are no units yet.
     """
     known = scaling.known
     mean, sd = scaling.inverse(np.asarray(outcome.mean), np.asarray(outcome.sd))
@@ -122,11 +110,8 @@ def inverse(outcome: Outcome, scaling: ScaledTarget) -> tuple[Column, Column, Co
 
 
 def in_units(outcome: Outcome, known: bool) -> tuple[Column, Column, Column]:
-    """Mean, standard deviation and quantiles of targets that are learned in their own units.
-
-    Arguments:
-        outcome: the forecasts of n rows.
-        known: whether the learner has begun; if not, all are NaN.
+    """Mean, standard deviation and quantiles of n targets that are learned in their own units; NaN until the
+    learner has begun.
     """
     mean, sd, quantiles = (
         None if column is None else np.where(known, np.asarray(column, float), np.nan)
@@ -138,12 +123,7 @@ def in_units(outcome: Outcome, known: bool) -> tuple[Column, Column, Column]:
 def in_columns(
     lines: np.ndarray, classes: tuple[str, ...], parts: Sequence[Columns], targets: np.ndarray
 ) -> Forecasts:
-    """The forecasts of several chunks, one after the other.
-
-    Arguments:
-        lines, classes, targets: see `Forecasts`.
-        parts: the columns of each chunk.
-    """
+    """The forecasts of several chunks, one after the other; the arguments are those of `Forecasts`."""
 
     def joined(parts: Sequence[Column]) -> Column:
         present = [part for part in parts if part is not None]
@@ -169,15 +149,8 @@ def judge(
     chunk: int,
     compare: tuple[ForecastName, ...],
 ) -> Scores:
-    """Score rows that are not learned from.
-
-    Arguments:
-        learner, belief: the learner that forecasts, and its belief.
-        x: inputs (n, ...), at most a chunk.
-        y: targets as they are reported (n,).
-        ys: targets as forecasts are judged (n,): class numbers, or standardised numbers.
-        chunk: the number of rows in a compiled call.
-        compare: further methods of forecasting whose log probability is reported.
+    """Score rows (n, ...), at most a chunk, that are not learned from, by their targets as they are reported
+    (n,) and as forecasts are judged (n,): class numbers, or standardised numbers.
     """
     outcome = judge_rows(learner, belief, pad(x, chunk), pad(ys, chunk), compare)
     real = jax.tree.map(lambda leaf: np.asarray(leaf)[: len(x)], outcome)

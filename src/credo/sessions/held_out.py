@@ -36,17 +36,10 @@ def add_held_out(
     chunk: int,
     compare: tuple[ForecastName, ...],
 ) -> None:
-    """Score the rows of a block, and add the scores to a tally.
+    """Score the rows of a block, and add the scores to a tally, which is changed in place.
 
-    Arguments:
-        tally: the scores to add to, which are changed in place.
-        block: the rows.
-        learner, belief: the learner that forecasts, and its belief.
-        task: what is predicted.
-        moments: the moments of the targets that were learned from (not for classes).
-        counts: how many rows of each class were learned from (classes,).
-        chunk: the number of rows in a compiled call.
-        compare: further methods of forecasting whose log probability is reported.
+    `moments` are those of the targets that were learned from, and `counts` (classes,) how many rows of each
+    class were.
     """
     for start in range(0, len(block), chunk):
         x, y = block.x[start : start + chunk], block.y[start : start + chunk]

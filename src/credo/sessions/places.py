@@ -57,20 +57,8 @@ class Progress:
 
 
 class Prefix:
-    """Digests of the beginnings of a file, each longer than the one before. The file is read only so far.
-
-    Arguments:
-        path: the file, which may be packed by gzip.
-
-    Example:
-        >>> from pathlib import Path
-        >>> from tempfile import mkdtemp
-        >>> path = Path(mkdtemp()) / "t.csv"
-        >>> _ = path.write_text("a\\n1\\n2\\n")
-        >>> before = Prefix(str(path)).upto(2)
-        >>> _ = path.write_text("a\\n1\\n3\\n4\\n")
-        >>> Prefix(str(path)).upto(2) == before, Prefix(str(path)).upto(3) == before
-        (True, False)
+    """Digests of the beginnings of a file, which gzip may have packed, each longer than the one before. The
+    file is read only so far.
     """
 
     def __init__(self, path: str) -> None:
@@ -81,10 +69,8 @@ class Prefix:
         self._rest = b""
 
     def upto(self, line: int) -> str:
-        """The digest of all lines up to one (of a Parquet file, rows), which must not be before the last.
-
-        Raises:
-            DataError: the file cannot be read.
+        """The digest of all lines up to one (of a Parquet file, rows), which must not be before the last; a
+        DataError where it cannot be read.
         """
         while self.line < line:
             block = self._rest or next(self._blocks, b"")
@@ -128,14 +114,8 @@ def _plain(cells: Cells) -> list[object]:
 
 
 class Found(NamedTuple):
-    """What a belief knows of a file.
-
-    Attributes:
-        place: the place up to which it has learned from this file, or None.
-        changed: whether it has learned from a file that begins alike, and then differs.
-
-    Example:
-        >>> Found(None, False).place
+    """What a belief knows of a file: the place up to which it has learned from it, or None, and whether it
+    has learned from a file that begins alike, and then differs.
     """
 
     place: Progress | None
@@ -143,19 +123,7 @@ class Found(NamedTuple):
 
 
 def find_place(path: str, places: Sequence[Progress]) -> Found:
-    """Find the place of a file by its rows.
-
-    Arguments:
-        path: the file.
-        places: the places of a session in the sources that it has learned from.
-
-    Raises:
-        DataError: the file cannot be read.
-
-    Example:
-        >>> find_place("new.csv", [])
-        Found(place=None, changed=False)
-    """
+    """Find the place of a file by its rows, among those of a session; a DataError where it cannot be read."""
     place, changed = None, False
     known = [one for one in places if one.digest]
     if known:

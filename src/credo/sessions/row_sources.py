@@ -183,11 +183,7 @@ def open_dataset(
 
 
 def order_of(shuffled: bool, seed: int) -> str:
-    """The order of the rows of a named data set, in words.
-
-    >>> order_of(True, 0), order_of(False, 0)
-    ('shuffled by seed 0', 'in their own order')
-    """
+    """The order of the rows of a named data set, in words."""
     return f"shuffled by seed {seed}" if shuffled else "in their own order"
 
 

@@ -12,9 +12,9 @@ from credo.core.turns import Turns, in_turn
 from credo.live import passes
 from credo.live.encoding import Encoding, TableEncoding, members_at
 from credo.live.runner import Runner
+from credo.recipes.capacity import fits, inputs_fit
 from credo.recipes.defaults import TABLE_CHUNK
 from credo.recipes.resolution import input_clip
-from credo.recipes.room import fits, inputs_fit
 from credo.recipes.settings import Settings
 from credo.sessions import storage
 from credo.sessions.change_tally import ChangeTally

@@ -28,11 +28,7 @@ FORMAT = 1
 
 
 def write(path: str | os.PathLike[str], state: State) -> Path:
-    """Write a session to a file, completely or not at all.
-
-    Raises:
-        DataError: the file cannot be written.
-    """
+    """Write a session to a file, completely or not at all; a DataError where it cannot be written."""
     counters = state.counters
     meta = {
         "session": FORMAT,

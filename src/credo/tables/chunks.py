@@ -98,12 +98,6 @@ class ChunkSize:
 
     Whole columns are cheaper than cells, and small chunks show progress. What is computed from the rows must
     not depend on how they are cut; the cuts depend on nothing but the number of rows.
-
-    Example:
-        >>> size = ChunkSize(100, 1000)
-        >>> sizes = [size.next() for _ in range(60)]
-        >>> sizes[19], sizes[20], sizes[30], sizes[-1]
-        (100, 200, 400, 1000)
     """
 
     def __init__(self, rows: int, most: int | None = None) -> None:

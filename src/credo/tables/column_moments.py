@@ -26,12 +26,7 @@ Number = TypeVar("Number", float, np.ndarray)
 
 
 def known_spread(mean: Number, sd: Number) -> Any:
-    """Whether a standard deviation is more than rounding error, so that division by it is safe.
-
-    Example:
-        >>> known_spread(np.array([0.0, 5.0]), np.array([1.0, 0.0])).tolist()
-        [True, False]
-    """
+    """Whether a standard deviation is more than rounding error, so that division by it is safe."""
     return sd > TINY * abs(mean)
 
 
@@ -107,11 +102,8 @@ class ColumnMoments:
         return min(max(away, -limit), limit) * near
 
     def observe(self, x: float, weight: float = 1.0) -> None:
-        """Take in an entry. One that is NaN, or larger than 1e123, changes nothing.
-
-        Arguments:
-            x: the entry.
-            weight: how often it counts.
+        """Take in an entry as often as its weight says. One that is NaN, or larger than 1e123, changes
+        nothing.
         """
         if not abs(x) <= LARGEST:
             return
@@ -173,11 +165,7 @@ class ColumnMoments:
 
     @classmethod
     def restore(cls, state: Sequence[float | None]) -> ColumnMoments:
-        """The column that `state` described.
-
-        Raises:
-            FormatError: the state is not what `state` gave.
-        """
+        """The column that `state` described; a FormatError where it is something else."""
         *numbers, last = [math.nan if number is None else float(number) for number in state] or [0.0]
         if len(numbers) != 10 or numbers[0] < 0 or not numbers[3] >= 0 or not numbers[4] >= 0:
             raise FormatError(f"saved moments must be a count, a centre, sums and a streak; got {state!r}.")
@@ -189,15 +177,8 @@ class ColumnMoments:
 def entry_by_entry(
     column: ColumnMoments, entries: np.ndarray, weights: np.ndarray | None
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Let a column take in entries in their order.
-
-    Arguments:
-        column: the column, which changes.
-        entries: the entries (n,), NaN where one is missing.
-        weights: their weights (n,), or None for 1.
-
-    Returns:
-        The mean, the standard deviation and the count before each entry (n,).
+    """Let a column take in entries (n,) in their order, NaN where one is missing: the mean, the standard
+    deviation and the count before each (n,).
     """
     means, sds, counts = np.empty(len(entries)), np.empty(len(entries)), np.empty(len(entries), np.int64)
     now = column.mean, column.sd, column.count

@@ -73,11 +73,7 @@ def infer_column(
 
 def late_column(name: str, cell: object, only: str = "") -> ColumnSpec | None:
     """The meaning of a column by its first value, which came after the first rows; None for nested values.
-
-    Arguments:
-        name: the name of the column.
-        cell: that value.
-        only: the text that the column has held in all rows before, or an empty text.
+    `only` is the text that the column has held in all rows before, or an empty text.
     """
     if isinstance(cell, (dict, list, tuple, set)):
         return None

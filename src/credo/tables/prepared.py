@@ -62,12 +62,7 @@ class Prepared(Chunk):
 class Preparation:
     """Reads the cells of chunks, column by column. It has no state, so that a thread may read ahead.
 
-    Arguments:
-        schema: what the columns mean.
-
-    Attributes:
-        scaled: the names of the columns that are standardised.
-        places: the places of their features.
+    `scaled` are the names of the columns that are standardised, and `places` those of their features.
     """
 
     def __init__(self, schema: Schema) -> None:
@@ -85,12 +80,8 @@ class Preparation:
         self._read = {column.name for column in schema.columns} | never | {schema.target.name}
 
     def prepare(self, chunk: Chunk) -> Prepared:
-        """Read the cells of a chunk, but for those of late columns.
-
-        Raises:
-            DataError: the chunk lacks a column of the schema.
-
-        Cost: the most of what encoding costs.
+        """Read the cells of a chunk, but for those of late columns: the most of what encoding costs. A
+        DataError where it lacks a column.
         """
         if isinstance(chunk, Prepared):
             return chunk
@@ -105,11 +96,7 @@ class Preparation:
         return rows
 
     def complete(self, chunk: Chunk) -> Prepared:
-        """Read the cells of a chunk, those of late columns among them.
-
-        Raises:
-            DataError: the chunk lacks a column of the schema.
-        """
+        """Read the cells of a chunk, late columns among them; a DataError where it lacks a column."""
         rows = self.prepare(chunk)
         if not self.schema.room:
             return rows
@@ -126,10 +113,8 @@ class Preparation:
         return whole
 
     def prepare_numbers(self, numbers: np.ndarray) -> Prepared:
-        """Read rows that are numbers, for a schema of numeric columns only.
-
-        Arguments:
-            numbers: the numbers (n, K) float64 in the order of the columns, NaN where missing.
+        """Read rows of numbers (n, K) float64 in the order of the columns, NaN where missing, for a schema of
+        numeric columns only.
         """
         with np.errstate(invalid="ignore"):
             clean = np.where(np.abs(numbers) <= LARGEST, numbers, np.nan)
@@ -177,14 +162,9 @@ def _read_cells(
     clean: np.ndarray | None,
     place: int = 0,
 ) -> None:
-    """Read the cells of some columns into prepared rows.
-
-    Arguments:
-        rows: the rows, which are filled.
-        layout: the columns.
-        chunk: the raw cells.
-        clean: the numbers of numeric columns, where they were read before, which then stand in `rows`.
-        place: the place of the first of these columns that is standardised, among all such columns.
+    """Read the cells of some columns into prepared rows. `clean` are the numbers of numeric columns that were
+    read before and stand in `rows`; `place` is that of the first of these columns among all that are
+    standardised.
     """
     whole = clean is not None and not np.isnan(clean).any()
     for column, at in layout:
@@ -216,11 +196,7 @@ def _read_cells(
 
 
 def cells_of(chunk: Chunk, name: str) -> Cells:
-    """The cells of a column of a chunk.
-
-    Raises:
-        DataError: the chunk has no such column, and must have it.
-    """
+    """The cells of a column of a chunk; a DataError where it has none, and must have it."""
     if name in chunk.columns:
         return chunk.columns[name]
     if chunk.loose:

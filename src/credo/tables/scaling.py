@@ -14,12 +14,7 @@ __all__ = ["ScaledTarget", "TargetScaler", "shrunk_clip"]
 
 
 def shrunk_clip(count: np.ndarray, clip: float) -> np.ndarray:
-    """The largest size of a standardised value after `count` rows: min(clip, sqrt(count)).
-
-    Example:
-        >>> shrunk_clip(np.array([0, 4, 10_000]), 8.0).tolist()
-        [0.0, 2.0, 8.0]
-    """
+    """The largest size of a standardised value after `count` rows: min(clip, sqrt(count))."""
     limit: np.ndarray = np.minimum(clip, np.sqrt(count))
     return limit
 

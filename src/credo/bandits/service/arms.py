@@ -17,15 +17,8 @@ __all__ = ["Arms"]
 class Arms:
     """Which arm stands in which slot. Nothing is mutated: every change gives new `Arms`.
 
-    Attributes:
-        slots: the name of the arm in each slot (K,), None where there is none.
-        former: the name of the arm that was last removed from each slot, None where none was.
-        forbidden: the names of the arms that must not be chosen.
-
-    Example:
-        >>> arms = Arms.of(["red", "blue"], 3).forbid("red")
-        >>> arms.names, arms.mask().tolist(), arms.slot("blue")
-        (('red', 'blue'), [False, True, False], 1)
+    `slots` (K,) and `former` (K,) are the names of the arms that stand, and that stood before, in each slot,
+    None for none; `forbidden` are those that must not be chosen.
     """
 
     slots: tuple[str | None, ...]
@@ -39,14 +32,8 @@ class Arms:
 
     @classmethod
     def of(cls, names: Iterable[str] | None, capacity: int) -> Arms:
-        """The first arms of an agent, in its first slots.
-
-        Arguments:
-            names: their names; None for "0" to "K-1".
-            capacity: K, the number of slots.
-
-        Raises:
-            CredoError: there are too many, or one is no text, or occurs twice.
+        """The first arms of an agent with K slots, by their names or as "0" to "K-1"; a CredoError where
+        there are too many, or one is no text, or occurs twice.
         """
         if isinstance(names, str):
             raise CredoError(f"arms must be a list of names; got {names!r}.", field="arms")
@@ -67,11 +54,7 @@ class Arms:
         return tuple(name for name in self.slots if name is not None)
 
     def slot(self, name: object) -> int:
-        """The slot of an arm.
-
-        Raises:
-            CredoError: there is no such arm.
-        """
+        """The slot of an arm; a CredoError where there is no such arm."""
         if isinstance(name, str) and name in self._where:
             return self._where[name]
         hint = suggest(str(name), self._where)
@@ -80,11 +63,7 @@ class Arms:
         raise CredoError(f"arm must be one of the arms, {known}; got {name!r}{tail}.", field="arm")
 
     def require_new(self, name: object) -> str:
-        """The name of a new arm.
-
-        Raises:
-            CredoError: it is no text, or there is such an arm.
-        """
+        """The name of a new arm; a CredoError where it is no text, or there is such an arm."""
         if not isinstance(name, str) or not name:
             raise CredoError(f"arms must have texts for names; got {name!r}.", field="arms")
         if name in self._where:
@@ -116,13 +95,8 @@ class Arms:
         return replace(self, forbidden=self.forbidden - {name})
 
     def mask(self, names: Iterable[str] | None = None) -> np.ndarray:
-        """Which slots may be chosen, (K,) bool.
-
-        Arguments:
-            names: the arms among which to choose; None for all.
-
-        Raises:
-            CredoError: there is no such arm, or none of them is allowed.
+        """Which slots may be chosen, (K,) bool, among the arms of these names; a CredoError where none is
+        allowed.
         """
         mask = np.zeros(len(self.slots), bool)
         if isinstance(names, str):

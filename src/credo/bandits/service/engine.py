@@ -36,13 +36,8 @@ OnMissing: TypeAlias = Literal["drop"] | float
 
 
 class State(NamedTuple):
-    """What a decision depends on, which is replaced as a whole and never changed.
-
-    Attributes:
-        words: the belief as words.
-        version: how often the belief has changed.
-        arms: the arms.
-        rows: the features of the arms by slot (K, e), or None.
+    """What a decision depends on, which is replaced as a whole and never changed: the belief as words, how
+    often it has changed, the arms, and their features by slot (K, e) or None.
     """
 
     words: Parts
@@ -54,16 +49,8 @@ class State(NamedTuple):
 class Engine:
     """Decides, learns and expires.
 
-    Arguments:
-        agent: the agent.
-        programs: its programs.
-        state: its belief and arms.
-        inputs: what makes inputs of contexts.
-        window: the decisions that are remembered.
-        on_missing: what becomes of decisions without a reward.
-        seed: the seed, with which its own ids begin.
-        clock: the time.
-        ledger: the log, or None.
+    `inputs` makes inputs of contexts, `window` remembers decisions, `on_missing` says what becomes of those
+    without a reward, and `seed` begins the ids; `ledger` is the log, or None.
     """
 
     def __init__(
@@ -179,11 +166,7 @@ class Engine:
             return [entry.decision for entry in entries if entry is not None]
 
     def _known(self, id: str | None) -> Entry | None:
-        """The decision of an id, if there is one.
-
-        Raises:
-            CredoError: the id is no text, or its decision has left the window.
-        """
+        """The decision of an id, if there is one; a CredoError where it has left the window."""
         if id is None:
             return None
         if not isinstance(id, str) or not id:
@@ -297,12 +280,7 @@ class Engine:
 
 
 class Service(NamedTuple):
-    """What a bandit is made of.
-
-    Attributes:
-        engine: what decides and learns.
-        prior: the belief before any reward, or None where it is not known.
-    """
+    """What a bandit is made of: what decides and learns, and the belief before any reward, if known."""
 
     engine: Engine
     prior: AgentBelief[Any] | None

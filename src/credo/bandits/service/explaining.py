@@ -22,13 +22,7 @@ __all__ = ["explain"]
 
 
 def explain(engine: Engine, entry: Entry, prior: AgentBelief[Any] | None) -> Explanation:
-    """The explanation of a decision.
-
-    Arguments:
-        engine: what decided.
-        entry: the decision.
-        prior: the belief before any reward, where it is known.
-    """
+    """The explanation of a remembered decision, beside the belief before any reward, where it is known."""
     decision, state = entry.decision, engine.state
     allowed = entry.arms.by_name(entry.numbers[3])
     greedy = max((name for name in allowed if allowed[name]), key=decision.mean.__getitem__)

@@ -80,14 +80,8 @@ class _Text:
 
 
 class FeatureEncoder:
-    """Encodes contexts by name, and learns names, values and moments as it goes.
-
-    Arguments:
-        features: the settings.
-        what: the word for a context in the sentences of errors.
-
-    Attributes:
-        size: the length of the vectors.
+    """Encodes contexts by name as vectors (slots,), and learns names, values and moments as it goes. `what`
+    is the word for a context in the sentences of errors.
 
     Example:
         >>> FeatureEncoder(Features(slots=4)).encode({"new": True}).tolist()
@@ -112,18 +106,11 @@ class FeatureEncoder:
         return tuple(names[slot] for slot in range(self._used))
 
     def encode(self, context: Mapping[str, object], learn: bool = True) -> np.ndarray:
-        """The vector of a context.
+        """The vector (slots,) of numbers, truth values, texts and lists of numbers by name.
 
-        Arguments:
-            context: numbers, truth values, texts and lists of numbers by name.
-            learn: whether names, values and moments are taken in; otherwise what is new counts as missing or
-                as another value.
-
-        Returns:
-            The vector (slots,).
-
-        Raises:
-            CredoError: a value is neither of these, or no place is left for a new name. Nothing is taken in.
+        With `learn`, names, values and moments are taken in; otherwise what is new counts as missing or as
+        another value. A CredoError, after which nothing is taken in, refuses other values and names without a
+        place.
         """
         cells = self._cells(context)
         if learn:
@@ -234,11 +221,7 @@ class FeatureEncoder:
 
     @classmethod
     def restore(cls, saved: Encoding, what: str = "context") -> FeatureEncoder:
-        """The encoder that `to_dict` described.
-
-        Raises:
-            FormatError: the places are not those of an encoder.
-        """
+        """The encoder that `to_dict` described; a FormatError where its places cannot be."""
         encoder = cls(Features(**saved["settings"]), what)
         taken = {0}
         for name, (place, *parts) in saved["known"].items():

@@ -17,15 +17,7 @@ __all__ = ["Inputs", "as_features"]
 
 
 def as_features(field: str, value: int | Features | None) -> Features:
-    """The settings of an encoder: a number stands for that many places, None for the defaults.
-
-    Raises:
-        CredoError: it is neither.
-
-    Example:
-        >>> as_features("features", 8).slots
-        8
-    """
+    """The settings of an encoder: a number stands for that many places, None for the defaults."""
     if value is None or isinstance(value, Features):
         return value or Features()
     require_integer(field, value, 2)
@@ -35,24 +27,11 @@ def as_features(field: str, value: int | Features | None) -> Features:
 class Inputs:
     """Contexts and features of arms, as the inputs of an agent of one design.
 
-    A context by name becomes a vector (d,); a number or an array stays as it is; None is no context. With
-    the design "actions", an arm with features has the row (context, features), or with `products` the row
-    (context, features, context x features). Arms without features have the rows of the context, which then
-    is an array (number of arms, d) in the order of the arms.
-
-    Arguments:
-        design: the design of the agent.
-        contexts: the encoder of contexts.
-        actions: the encoder of the features of arms; None where arms have none.
-        products: whether rows have products of context and features.
-
-    Attributes:
-        shape: the shape of a context; None before the first one.
-
-    Example:
-        >>> inputs = Inputs("arms", FeatureEncoder(Features(slots=3)), None, False)
-        >>> inputs.of(inputs.context({"age": 31}), Arms.of(None, 2), None).shape
-        (3,)
+    A context by name becomes a vector (d,); a number or an array stays as it is; None is no context. With the
+    design "actions", an arm with features has the row (context, features), or with `products` the row
+    (context, features, context x features). Arms without features have the rows of the context, which then is
+    an array (number of arms, d) in the order of the arms. `shape` is that of a context, None before the first
+    one.
     """
 
     def __init__(
@@ -72,15 +51,8 @@ class Inputs:
         return context + own + (context * own if self.products else 0)
 
     def context(self, value: Any, learn: bool = True) -> np.ndarray | None:
-        """A context as an array, or None.
-
-        Arguments:
-            value: a mapping, a number, an array, or None.
-            learn: whether the encoder takes it in.
-
-        Raises:
-            CredoError: it holds no numbers, is not finite, or has another shape than those before. Nothing
-                is taken in.
+        """A context as an array, or None. A CredoError, after which nothing is taken in, refuses what holds
+        no numbers, is not finite, or has another shape than those before.
         """
         if value is None:
             array = None
@@ -106,15 +78,8 @@ class Inputs:
             raise CredoError(f"context must have {words[0]}, as before; got {words[1]}.", field="context")
 
     def of(self, context: np.ndarray | None, arms: Arms, rows: np.ndarray | None) -> np.ndarray | None:
-        """The inputs of the agent.
-
-        Arguments:
-            context: what `context` gave.
-            arms: the arms.
-            rows: the features of the arms by slot (K, e), or None.
-
-        Raises:
-            CredoError: the design is "actions", and there is not one row for each arm.
+        """The inputs of the agent, for a context and the features of the arms by slot (K, e), or None. A
+        CredoError where the design is "actions", and there is not one row for each arm.
         """
         if self.design != "actions":
             return context if context is None else context.astype(self._kind)
@@ -137,10 +102,8 @@ class Inputs:
         return np.concatenate(parts, axis=1).astype(self._kind)
 
     def features(self, name: str, value: Any) -> np.ndarray | None:
-        """The features of an arm as a vector, or None where arms have none.
-
-        Raises:
-            CredoError: arms have features and this one has none, or the other way round.
+        """The features of an arm as a vector, or None where arms have none; a CredoError where this arm
+        differs from the others in that.
         """
         if self.actions is None:
             if value is not None:

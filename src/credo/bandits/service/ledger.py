@@ -14,21 +14,8 @@ __all__ = ["Ledger"]
 
 
 class Ledger:
-    """Appends JSON lines to a file, each in one write that is flushed.
-
-    Arguments:
-        path: the file, which is begun where it is missing.
-
-    Raises:
-        DataError: the file cannot be written.
-
-    Example:
-        >>> import tempfile
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     ledger = Ledger(Path(folder, "log.jsonl"))
-        ...     ledger.reward("0-1", 1.0, 12.5, imputed=False)
-        ...     Path(folder, "log.jsonl").read_text()
-        '{"kind": "reward", "id": "0-1", "value": 1.0, "time": 12.5}\\n'
+    """Appends JSON lines to a file, which is begun where it is missing, each in one write that is flushed; a
+    DataError where it cannot be written.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:

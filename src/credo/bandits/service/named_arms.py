@@ -121,11 +121,7 @@ def _add(
 
 
 def _free_slot(engine: Engine, arms: Arms, prior: AgentBelief[Any] | None, inherit: str | None) -> int:
-    """The slot of a new arm.
-
-    Raises:
-        CredoError: there is none.
-    """
+    """The slot of a new arm; a CredoError where there is none."""
     design, waiting = engine.agent.design, engine.window.waiting
     free = [slot for slot, name in enumerate(arms.slots) if name is None]
     if inherit is not None:

@@ -41,11 +41,8 @@ _DECISION, _UPDATE = 0, 1
 
 
 class Answer(NamedTuple):
-    """What a decision gives.
-
-    Attributes:
-        slot: the slot of the chosen arm.
-        numbers: pmf, mean and sd of the slots, and whether they were allowed (4, K).
+    """What a decision gives: the slot of the chosen arm; and pmf, mean and sd of the slots, and whether they
+    were allowed (4, K).
     """
 
     slot: int
@@ -185,20 +182,8 @@ def _updater(form: _Form, row: WordLayout) -> tuple[Callable[..., Any], Callable
 class Programs:
     """What a bandit asks its agent, for contexts of one shape.
 
-    Arguments:
-        agent: the agent.
-        belief: a belief of it.
-        seed: the seed of all keys: decision n draws by fold_in(fold_in(key, 0), n), and update n by
-            fold_in(fold_in(key, 1), n).
-
-    Example:
-        >>> import credo
-        >>> from credo import bandits
-        >>> agent = bandits.Agent(credo.BetaBernoulli(), arms=2, design="arms")
-        >>> programs = Programs(agent, agent.init(), seed=0)
-        >>> state = programs.pack(agent.init())
-        >>> programs.decide(state, None, np.array([True, False]), 0).numbers[0].tolist()
-        [1.0, 0.0]
+    Decision n draws by fold_in(fold_in(key, 0), n), and update n by fold_in(fold_in(key, 1), n), with the key
+    of the seed.
     """
 
     def __init__(self, agent: Agent, belief: AgentBelief[Any], seed: int) -> None:
@@ -212,11 +197,7 @@ class Programs:
         self._tell: Any = None
 
     def pack(self, belief: AgentBelief[Any]) -> Parts:
-        """A belief as words.
-
-        Raises:
-            CredoError: it is not one of this agent.
-        """
+        """A belief as words; a CredoError where it is not one of this agent."""
         arrays = jax.tree.map(jnp.asarray, belief)
         if WordLayout.of(arrays) != self._form.state:
             raise CredoError("belief must have the structure, shapes and dtypes of the bandit's own.")
@@ -229,11 +210,7 @@ class Programs:
         return belief
 
     def require_fit(self, x: np.ndarray | None) -> None:
-        """Refuse contexts that the agent cannot take, by one abstract decision.
-
-        Raises:
-            CredoError: the model failed.
-        """
+        """Refuse contexts that the agent cannot take, by one abstract decision."""
         self._asking(x)
 
     def decide(self, state: Parts, x: np.ndarray | None, allowed: np.ndarray, number: int) -> Answer:
@@ -331,12 +308,7 @@ def _padded(words: Sequence[np.ndarray]) -> np.ndarray:
 
 
 def with_prior_arm(belief: AgentBelief[Any], prior: AgentBelief[Any], slot: int) -> AgentBelief[Any]:
-    """The belief of agents with one learner an arm, with the arm of a slot as it was at first.
-
-    Arguments:
-        belief, prior: the belief now, and before any reward.
-        slot: the slot of the arm.
-    """
+    """The belief of agents with one learner an arm, with the arm of a slot as it was before any reward."""
     inner, first = belief.belief, prior.belief
     assert isinstance(inner, ArmBeliefs) and isinstance(first, ArmBeliefs)
     reset = jax.tree.map(lambda now, then: now.at[slot].set(then[slot]), inner.beliefs, first.beliefs)

@@ -24,11 +24,7 @@ __all__ = ["require_options", "start"]
 
 
 def require_options(agent: Agent, window: int, timeout: float | None, on_missing: OnMissing) -> None:
-    """Refuse options of a bandit that cannot be.
-
-    Raises:
-        CredoError: one is not allowed; the sentence names it.
-    """
+    """Refuse options of a bandit that cannot be, by a CredoError that names the option."""
     if not isinstance(agent, Agent):
         raise CredoError(f"agent must be a bandits.Agent; got {agent!r}.", field="agent")
     require_integer("window", window, 1)
@@ -55,11 +51,8 @@ def start(
     seed: int,
     clock: Clock,
 ) -> Service:
-    """The parts of a new bandit. The arguments are those of `Bandit`.
-
-    Arguments:
-        encoders: features, arm_features and products.
-        window: window, timeout and on_missing.
+    """The parts of a new bandit. The arguments are those of `Bandit`; three encoders and three of the window
+    come together.
     """
     require_options(agent, *window)
     require_integer("seed", seed, 0)
@@ -96,14 +89,9 @@ def start(
 def _first_belief(
     agent: Agent, params: PyTree, var: PyTree, options: Mapping[str, PyTree] | None, size: int, seed: int
 ) -> AgentBelief[Any]:
-    """The belief before any reward.
-
-    Arguments:
-        agent: the agent.
-        params, var, options: the arguments of its `init`. With None for params, a model that is a network
-            of credo starts from parameters of its own.
-        size: the length of the inputs, where contexts come by name.
-        seed: the seed of such parameters.
+    """The belief before any reward, by the arguments of the agent's `init`. With None for params, a model
+    that is a network of credo starts from parameters of its own, for inputs of length `size` where contexts
+    come by name.
     """
     if params is None:
         models = _models(agent.learner)

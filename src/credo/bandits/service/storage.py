@@ -79,12 +79,7 @@ class SavedAgent(Learner[AgentBelief[Any]]):
 
 
 def write(path: str | os.PathLike[str], engine: Engine, prior: AgentBelief[Any] | None) -> Path:
-    """Write a bandit to a file, completely or not at all.
-
-    Raises:
-        DataError: the file cannot be written.
-        CredoError: something in the agent cannot be saved.
-    """
+    """Write a bandit to a file; a CredoError where something in the agent cannot be saved."""
     with engine.writing, engine.books:
         state, window = engine.state, engine.window
         casts: list[Arms] = []

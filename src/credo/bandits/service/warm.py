@@ -20,16 +20,7 @@ LogWeights: TypeAlias = Literal["none", "propensity"]
 
 
 def warm_start(engine: Engine, log: Log, weights: LogWeights) -> int:
-    """Learn from a log, row by row, in one program.
-
-    Arguments:
-        engine: what learns.
-        log: the log.
-        weights: how its rows count.
-
-    Returns:
-        How many rows were learned.
-    """
+    """Learn from a weighted log, row by row, in one program: how many rows were learned."""
     require_choice("weights", weights, get_args(LogWeights))
     if not isinstance(log, Log):
         raise CredoError(f"log must be a bandits.Log, such as Log.read(path); got {log!r}.", field="log")

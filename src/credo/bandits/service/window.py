@@ -14,19 +14,10 @@ __all__ = ["Entry", "Window"]
 
 
 class Entry:
-    """A remembered decision.
-
-    Attributes:
-        id: its id.
-        number: its number, by which its key was made.
-        slot: the slot of the chosen arm.
-        arms: the arms as they were.
-        x: the inputs of the agent, or None.
-        numbers: pmf, mean and sd of the slots, and whether they were allowed (4, K).
-        version: how often the belief had changed.
-        time: when it was made.
-        expires: when its window ends, or None.
-        status: what became of its reward; None while it waits.
+    """A remembered decision: its id; its number, by which its key was made; the slot of the chosen arm; the
+    arms as they were; the inputs of the agent, or None; pmf, mean and sd of the slots, and whether they were
+    allowed (4, K); how often the belief had changed; when it was made, and when its window ends; and what
+    became of its reward, None while it waits.
     """
 
     __slots__ = ("arms", "expires", "id", "number", "numbers", "slot", "status", "time", "version", "x")
@@ -65,15 +56,8 @@ class Entry:
 class Window:
     """The latest decisions by their ids, at most `size` of them, each for at most `timeout` seconds.
 
-    The ids of as many decisions again, which have left the window, are remembered alone.
-
-    Arguments:
-        size: how many decisions are remembered.
-        timeout: for how many seconds, or None.
-        arms: the number of slots.
-
-    Attributes:
-        waiting: how many decisions wait for a reward, by the slot of their arm.
+    The ids of as many decisions again, which have left the window, are remembered alone. `waiting` counts the
+    decisions that wait for a reward, by the slot of their arm.
     """
 
     def __init__(self, size: int, timeout: float | None, arms: int) -> None:
@@ -138,11 +122,8 @@ class Window:
         return len(self._entries) + room > self.size or (expires is not None and expires <= now)
 
     def leave(self, now: float, room: int = 0) -> list[Entry]:
-        """Take out the decisions whose window is over, and return those that have had no reward.
-
-        Arguments:
-            now: the time.
-            room: for how many new decisions there must be room.
+        """Take out the decisions whose window is over, so that there is `room` for new ones, and return those
+        that have had no reward.
         """
         lost = []
         while self.over(now, room):

@@ -19,14 +19,7 @@ __all__ = ["fits", "inputs_fit", "require_room"]
 def require_room(
     settings: Settings, shape: tuple[int, ...], classes: int, first: int = 0, origin: Origin | None = None
 ) -> None:
-    """Refuse more inputs or classes than fit in memory.
-
-    Arguments:
-        settings, shape, classes, first, origin: as for `build`.
-
-    Raises:
-        CredoError: they do not fit.
-    """
+    """Refuse more inputs or classes than fit in memory, by a CredoError; the arguments are `build`'s."""
     outputs = outputs_of(settings.task, classes, first, settings.noise_var)
     begun = shape if origin is None else (origin.inputs,)
     bank = members(settings, begun, classes, first)
@@ -49,11 +42,7 @@ def require_room(
 def fits(
     settings: Settings, shape: tuple[int, ...], classes: int, first: int = 0, origin: Origin | None = None
 ) -> bool:
-    """Whether one more class fits: there are 1,000 at most, and as many as memory holds.
-
-    Arguments:
-        settings, shape, classes, first, origin: as for `build`.
-    """
+    """Whether one more class fits: there are 1,000 at most, and as many as memory holds."""
     if classes > MOST_CLASSES:
         return False
     same = slots(first, classes) == slots(first, classes - 1)
@@ -63,11 +52,7 @@ def fits(
 def inputs_fit(
     settings: Settings, shape: tuple[int, ...], classes: int, first: int = 0, origin: Origin | None = None
 ) -> bool:
-    """Whether so many inputs fit in memory.
-
-    Arguments:
-        settings, shape, classes, first, origin: as for `build`.
-    """
+    """Whether so many inputs fit in memory."""
     try:
         require_room(settings, shape, classes, first, origin)
     except CredoError:
