@@ -166,15 +166,13 @@ class Moments:
             centre = np.where(np.isnan(centre), first, centre)
         away = np.where(here, x - centre, 0.0)
         heavy = away if weights is None else away * weights
-        count = np.cumsum(np.vstack([self.count, here]), axis=0)
-        total = count
+        count = total = _sums(self.count, here)
         if weights is not None or self.weight is not None:
-            total = np.cumsum(np.vstack([self.total, here if weights is None else here * weights]), axis=0)
+            total = _sums(self.total.astype(np.float64), here if weights is None else here * weights)
         with np.errstate(
             over="ignore", invalid="ignore"
         ):  # of columns with far entries, which are done again
-            s1 = np.cumsum(np.vstack([self.s1, heavy]), axis=0)
-            s2 = np.cumsum(np.vstack([self.s2, heavy * away]), axis=0)
+            s1, s2 = _sums(self.s1, heavy), _sums(self.s2, heavy * away)
             means, sds = _mean(total[:-1], centre, s1[:-1]), _sd(count[:-1], total[:-1], s1[:-1], s2[:-1])
             odd = self._odd(x, means, sds, count[:-1])
         last = (count[-1], np.array(centre), s1[-1], s2[-1], total[-1])
@@ -249,6 +247,13 @@ class Moments:
                 + "."
             )
         return Moments(loaded.pop("rows"), **loaded)
+
+
+def _sums(before: np.ndarray, entries: np.ndarray) -> np.ndarray:
+    """The sums (n + 1, D) of what was before (D,) and the first 0 to n of the entries (n, D)."""
+    sums = np.empty((len(entries) + 1, len(before)), before.dtype)
+    sums[0], sums[1:] = before, entries
+    return np.cumsum(sums, axis=0)
 
 
 def _some(total: np.ndarray) -> np.ndarray:
