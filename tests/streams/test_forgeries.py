@@ -16,6 +16,7 @@ import pytest
 
 import credo
 import credo.adapt
+import credo.bandits  # whose records have constraints, too
 from credo.core import archive
 from credo.core.errors import CredoError, FormatError
 from credo.core.records import REGISTRY

@@ -46,7 +46,7 @@ def require_fitting(state: State) -> None:
             _require_types(column, f"encoding.schema.columns.{number}")
         if not (encoding.encoder.clip > 0 and np.isfinite(encoding.encoder.clip)):
             _refuse("encoding.clip", f"must be finite and above 0; got {encoding.encoder.clip!r}")
-        width = sum(one.kind in ("numeric", "datetime") for one in columns)
+        width = sum(one.scaled for one in columns)
         _require_moments(encoding.state.moments, "encoding", width)
     _require_moments(state.scaler, "scaler", 1)
     _require_like(state.tally.arrays(), Tally(settings.task, len(encoding.classes)).arrays(), "tally")

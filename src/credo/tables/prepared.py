@@ -69,10 +69,10 @@ class Preparation:
         self.schema, self.width = schema, schema.width
         self._first_width = schema.first_width
         self._first, self._late = _layout(schema.columns, 0), _layout(schema.late, self._first_width)
-        scaled = [(column, at) for column, at in (*self._first, *self._late) if column.kind in _SCALED]
+        scaled = [(column, at) for column, at in (*self._first, *self._late) if column.scaled]
         self.scaled = [column.name for column, _ in scaled]
         self.places = [at for _, at in scaled]
-        self._first_scaled = sum(column.kind in _SCALED for column, _ in self._first)
+        self._first_scaled = sum(column.scaled for column, _ in self._first)
         first = list(enumerate(scaled))[: self._first_scaled]
         self._clean = [place for place, (column, _) in first if column.kind == "numeric"]
         self._numeric = [self.scaled[place] for place in self._clean]
@@ -146,9 +146,6 @@ class Preparation:
         return {name: columns[name]} if name in columns else {}
 
 
-_SCALED = ("numeric", "datetime")
-
-
 def _layout(columns: Sequence[ColumnSpec], start: int) -> list[tuple[ColumnSpec, int]]:
     """Columns with the places of their first features."""
     ends = np.cumsum([start, *(len(column.features) for column in columns)])
@@ -169,7 +166,7 @@ def _read_cells(
     whole = clean is not None and not np.isnan(clean).any()
     for column, at in layout:
         x = rows.x
-        scaled = column.kind in _SCALED
+        scaled = column.scaled
         place += scaled
         if clean is not None and column.kind == "numeric":
             if whole:

@@ -71,6 +71,11 @@ class ColumnSpec:
     cycles: tuple[Cycle, ...] = ("hour", "weekday")
 
     @property
+    def scaled(self) -> bool:
+        """Whether its first feature is a number that is standardised."""
+        return self.kind in ("numeric", "datetime")
+
+    @property
     def features(self) -> tuple[str, ...]:
         """The names of the features that this column becomes."""
         hashed = [f"(hash {slot})" for slot in range(1, self.slots + 1)]
