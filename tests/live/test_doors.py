@@ -11,7 +11,10 @@ import pandas as pd
 import pytest
 
 import credo
+from credo.bandits import Features
+from credo.bandits.service.features import FeatureEncoder
 from credo.estimators import RiverClassifier, RiverRegressor
+from credo.live.intake import blocks_of
 from credo.sessions import Session
 
 COUNT, FIRST = 90, 30
@@ -195,3 +198,24 @@ def test_river_forecasts_what_a_session_does(make: Callable[[np.random.Generator
     for mine, alone, together in zip(whole, by_row, groups, strict=True):
         np.testing.assert_array_equal(mine, together)
         np.testing.assert_allclose(alone, mine, rtol=1e-4, atol=1e-6)  # another program, of one row
+
+
+@pytest.mark.parametrize(
+    "make", [numbers, gaps, outliers, units, waking, vanishing], ids=lambda make: make.__name__
+)
+def test_a_bandit_standardises_contexts_as_a_session_does(
+    make: Callable[[np.random.Generator], Rows],
+) -> None:
+    rows = world(make)
+    session, encoder = in_session(rows, GROUPS[0]), FeatureEncoder(Features(slots=8))
+    contexts = [{name: cell for name, cell in row.items() if name != "y"} for row in rows]
+    for context in contexts:
+        encoder.encode({name: cell for name, cell in context.items() if cell is not None})
+    places = {name: place for place, name in enumerate(encoder.names)}
+    block = next(blocks_of(contexts[-8:], session.encoding, learn=False, need_target=False))
+    for context, row in zip(contexts[-8:], block.x, strict=True):
+        vector = encoder.encode({k: v for k, v in context.items() if v is not None}, learn=False)
+        own = dict(zip(session.encoding.features, row.tolist(), strict=True))
+        for name in context:
+            assert own[name] == pytest.approx(vector[places[name]], abs=1e-6)
+        assert own["(a value is missing)"] == vector[places["missing"]]
