@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from credo.bandits import EpsilonGreedy
-from credo.cli.bandit_named_agents import policy_of
+from credo.bandits.named_agents import policy_of
 from credo.cli.class_plot import select_classes
-from credo.cli.forecast_table import as_csv, as_json_lines, heads
 from credo.cli.progress import duration
 from credo.cli.request import slug
-from credo.cli.run_summary import number
+from credo.sessions.forecast_table import as_csv, as_json_lines, heads
+from credo.sessions.run_summary import number
 
 
 def test_the_columns_of_forecasts_depend_on_what_is_forecast() -> None:

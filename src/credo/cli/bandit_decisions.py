@@ -16,8 +16,8 @@ import numpy as np
 
 from credo.bandits import Bandit
 from credo.bandits.logs.json_lines import json_line
+from credo.bandits.named_agents import BanditProblem, policy_of, prepare
 from credo.cli import locking
-from credo.cli.bandit_named_agents import BanditProblem, policy_of, prepare
 from credo.cli.interrupt import Interruptible
 from credo.cli.output import require_writable_file
 from credo.cli.progress import note

@@ -11,8 +11,8 @@ from rich.table import Table
 
 from credo import bandits
 from credo.bandits.logs.contexts import features_of
+from credo.bandits.named_agents import BanditProblem, policy_of, prepare
 from credo.cli.bandit_evaluation import read_log_with_notes
-from credo.cli.bandit_named_agents import BanditProblem, policy_of, prepare
 from credo.cli.progress import note
 from credo.core.errors import DataError, require_integer
 

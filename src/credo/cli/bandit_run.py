@@ -11,8 +11,8 @@ import jax
 import numpy as np
 
 from credo import bandits, datasets
+from credo.bandits.named_agents import BanditProblem, PreparedAgent, policy_of, prepare
 from credo.cli import bandit_report, output
-from credo.cli.bandit_named_agents import BanditProblem, PreparedAgent, policy_of, prepare
 from credo.cli.progress import note
 from credo.core.errors import CredoError, require_integer, require_positive
 

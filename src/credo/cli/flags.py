@@ -251,7 +251,7 @@ _FLAGS = {
 _FLAGS |= {
     name: f"--{name.replace('_', '-')}"
     for name in (
-        *("policy", "seeds", "steps", "delay", "divisor", "arms", "window", "timeout", "on_missing"),
+        *("agent", "policy", "seeds", "steps", "delay", "divisor", "arms", "window", "timeout", "on_missing"),
         *("estimator", "interval", "level", "clip", "reward_range", "format"),
     )
 }

@@ -12,7 +12,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO
 
-from credo.cli.forecast_table import (
+from credo.cli.output import require_writable_file
+from credo.core.errors import DataError
+from credo.sessions import Forecasts, Session
+from credo.sessions.forecast_table import (
     TableFormat,
     as_csv,
     as_json_lines,
@@ -21,9 +24,6 @@ from credo.cli.forecast_table import (
     rows_as_text,
     write_parquet,
 )
-from credo.cli.output import require_writable_file
-from credo.core.errors import DataError
-from credo.sessions import Forecasts, Session
 
 __all__ = ["QUANTILES", "ForecastFile"]
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from typing import NamedTuple
 
-from credo.cli.run_summary import RowCounts, Summary
+from credo.sessions.run_summary import RowCounts, Summary
 
 __all__ = ["Grid", "Line", "Picture", "Section", "document", "page"]
 

@@ -18,10 +18,10 @@ from credo.cli.progress import note
 from credo.cli.request import Request
 from credo.cli.resuming import find_start, resume
 from credo.cli.row_loop import require_good, stream, waiting_for_rows
-from credo.cli.run_summary import Results
 from credo.core.errors import CredoError, DataError
 from credo.live.encoding import TableEncoding
 from credo.sessions import ColumnOptions, RowSource, Session, Tally, open_dataset, open_file
+from credo.sessions.run_summary import Results
 from credo.tables.live import Pipe, open_pipe
 
 __all__ = ["learn_from"]

@@ -7,7 +7,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from credo.cli.flags import in_flags
-from credo.cli.forecast_table import (
+from credo.cli.output import require_writable_file
+from credo.cli.progress import note
+from credo.core.errors import CredoError, DataError
+from credo.core.files import write_atomically
+from credo.sessions import Forecasts, Session, TableEncoding
+from credo.sessions.forecast_table import (
     SUFFIXES,
     as_csv,
     format_of,
@@ -15,11 +20,6 @@ from credo.cli.forecast_table import (
     rows_as_text,
     write_parquet,
 )
-from credo.cli.output import require_writable_file
-from credo.cli.progress import note
-from credo.core.errors import CredoError, DataError
-from credo.core.files import write_atomically
-from credo.sessions import Forecasts, Session, TableEncoding
 from credo.tables import BadRow, open_table
 from credo.tables.live import open_pipe
 

@@ -12,8 +12,9 @@ from rich.table import Table
 
 from credo import plots as drawing
 from credo.cli import bank_plot, bank_report, class_plot, drift_plot, html_report, score_plots
-from credo.cli.run_summary import Results, Summary, number, summarize_run
+from credo.cli.flags import in_flags
 from credo.core.files import json_bytes, write_atomically
+from credo.sessions.run_summary import Results, Summary, number, summarize_run
 
 __all__ = ["show", "write"]
 
@@ -104,9 +105,16 @@ def _rarest(contents: Summary) -> str | None:
     )
 
 
+def _summary(results: Results) -> Summary:
+    """The summary of a run in the words of the command line."""
+    contents = summarize_run(results)
+    contents["verdict"] = in_flags(contents["verdict"])
+    return contents
+
+
 def show(results: Results) -> None:
     """Print the table to standard output."""
-    console, contents = Console(highlight=False), summarize_run(results)
+    console, contents = Console(highlight=False), _summary(results)
     parts = [
         f"{results.source}:",
         f"{results.rows:,} rows in {results.seconds:.1f} s ({results.rows_per_second:,.0f} rows/s)",
@@ -142,7 +150,7 @@ def show(results: Results) -> None:
 
 def write(folder: Path, results: Results, *, plots: bool) -> list[str]:
     """Write metrics.json and, unless the run was cut short, plots and the report; the hints to show."""
-    contents = summarize_run(results)
+    contents = _summary(results)
     write_atomically(folder / "metrics.json", json_bytes(contents))
     if not plots:
         return []

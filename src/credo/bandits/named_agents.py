@@ -1,4 +1,4 @@
-"""The agents and policies that the command line knows by name."""
+"""Agents and policies by name, as the command line asks for them."""
 
 from __future__ import annotations
 
@@ -98,12 +98,12 @@ def policy_of(text: str | None) -> Policy | None:
 
 def prepare(name: str, problem: BanditProblem, policy: Policy | None) -> PreparedAgent:
     """An agent by its name, with the given policy or its own, that fits the problem."""
-    require_choice("--agent", name, _AGENTS)
+    require_choice("agent", name, _AGENTS)
     if name == "beta":
         return _of_chances(problem, policy)
     if problem.inputs is None:
         if name == "network":
-            raise CredoError("--agent network needs contexts, and there are none here.")
+            raise CredoError("agent network needs contexts, and there are none here.", field="agent")
         return (
             _of_means(problem, policy)
             if name == "linear" or not problem.binary
@@ -129,7 +129,7 @@ def _of_chances(problem: BanditProblem, policy: Policy | None) -> PreparedAgent:
         what = (
             "its arms are new at every step" if problem.design == "actions" else "here they have other values"
         )
-        raise CredoError(f"--agent beta is for rewards of 0 and 1 from the same arms; {what}.")
+        raise CredoError(f"agent beta is for rewards of 0 and 1 from the same arms; {what}.", field="agent")
     agent = Agent(BetaBernoulli(), problem.arms, "arms", policy or Thompson())
     return PreparedAgent(agent, None, 1.0, "a Beta distribution of the chance of each arm")
 

@@ -220,7 +220,7 @@ def verdict(results: Results) -> str:
     gain = base - ours
     if not gain > -DIVERGED:
         rate = results.session.settings.learning_rate
-        advice = "" if rate is None else f"; try a --learning-rate below {rate:g}"
+        advice = "" if rate is None else f"; try a `learning_rate` below {rate:g}"
         return f"the learner has diverged: its NLPD is {number(ours)} nats a row{advice}"
     verb = "beats" if gain > LEVEL else "loses to" if gain < -LEVEL else "draws level with"
     by = f" by {abs(gain):.3f} nats a row" if abs(gain) > LEVEL else ""

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from credo.cli import progress
-from credo.cli.run_summary import verdict
 from credo.sessions import ColumnOptions, Tally, open_file
+from credo.sessions.run_summary import verdict
 
 
 def judged(nlpd: float, base_nlpd: float, loss: float, base_loss: float) -> str:
