@@ -33,6 +33,15 @@ def test_links_lead_somewhere(page: Path) -> None:
 
 
 @pytest.mark.parametrize("page", pages(), ids=lambda page: page.name)
+def test_files_that_a_page_names_are_there(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    whole = re.findall(r"`((?:src|tests|papers|benchmarks|docs)/[\w/.-]+)`", text)
+    inner = re.findall(r"`((?:" + "|".join(_ROOMS) + r")/[\w/]+\.py)`", text)
+    named = [*whole, *(f"src/credo/{path}" for path in inner)]
+    assert [path for path in named if not (ROOT / path).exists()] == []
+
+
+@pytest.mark.parametrize("page", pages(), ids=lambda page: page.name)
 def test_names_on_a_page_are_public(page: Path) -> None:
     names = set(re.findall(r"\bcredo\.([A-Za-z_]\w*)", page.read_text(encoding="utf-8")))
     absent = names - set(dir(credo)) - set(_ROOMS)
