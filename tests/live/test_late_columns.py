@@ -136,3 +136,28 @@ def test_the_first_value_says_what_a_column_holds() -> None:
     assert all(column.has_missing for column in growing.schema.late)
     again = Schema.from_dict(growing.schema.to_dict())
     assert again == growing.schema
+
+
+@pytest.mark.parametrize("sizes", [(200,), (1,) * 200, (130, 5, 65)], ids=len)
+def test_other_units_are_said_once(sizes: tuple[int, ...]) -> None:
+    """From row 140 on a column comes in thousandths, and from row 160 on the target does."""
+    rng = np.random.default_rng(0)
+    table = [
+        {
+            "a": float(a) * (1e3 if i >= 140 else 1.0),
+            "b": float(b),
+            "y": float(a) * (1e3 if i >= 160 else 1.0),
+        }
+        for i, (a, b) in enumerate(5.0 + rng.normal(size=(200, 2)))
+    ]
+    session, news = Session.from_rows(table[:50], "y", model="linear"), list[str]()
+    assert isinstance(session.encoding, GrowingEncoder)
+    session.encoding.notify = news.append
+    start = 0
+    for size in sizes:
+        session.learn(table[start : start + size])
+        start += size
+    assert news == [
+        "the numbers of column 'a' are unlike all before, ten in a row: they are standardised anew",
+        "the numbers of the target 'y' are unlike all before, ten in a row: they are standardised anew",
+    ]

@@ -232,7 +232,7 @@ class TableEncoding(GrowingEncoder):
             self.state, rows, learn, need_target=need_target, admit=admit
         )
         if learn:
-            self.state = after
+            self.go_on(after)
         new: dict[str, int] = {}
         if report.labels:
             new = {label: int(report.lines[y == self._extend(label)][0]) for label in report.labels}

@@ -13,7 +13,10 @@ from credo.tables.cells import Cells, cell_text, is_missing, to_list
 from credo.tables.infer_column import late_column
 from credo.tables.schema import HOLDS
 
-__all__ = ["MOST_LATE", "GrowingEncoder"]
+__all__ = ["MOST_LATE", "OTHER_UNITS", "GrowingEncoder"]
+
+OTHER_UNITS = "the numbers of {} are unlike all before, ten in a row: they are standardised anew"
+"""What is said where the moments of numbers begin again."""
 
 MOST_LATE = 1000
 """The most columns that may come after the first rows; others are left out."""
@@ -73,6 +76,13 @@ class GrowingEncoder:
                 chunk = chunk.part(row, len(chunk))
                 counts = None if counts is None else counts[row:]
             self._wake(cells)
+
+    def go_on(self, after: EncoderState) -> None:
+        """Go on with the running statistics after some rows, and say which columns came in other units."""
+        begun = after.moments.begun_again(self.state.moments)
+        for place in np.flatnonzero(begun).tolist():
+            self.notify(OTHER_UNITS.format(f"column {self.encoder.scaled[place]!r}"))
+        self.state = after
 
     def asleep(self, chunk: Chunk) -> list[str]:
         """The columns of a chunk that are not learned from yet, and will be once they have a value."""

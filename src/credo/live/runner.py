@@ -199,6 +199,8 @@ class Runner:
         self._learn_early(self.scaler)  # a file of an earlier version may hold rows that are due
         before = self.scaler
         self.scaler, scaling = SCALER.encode(before, y, learn=online, weights=weights)
+        if self.scaler.begun_again(before).any():
+            self._other_units()
         first = 0 if self.units else _first_known(scaling)
         if first:
             early = slice(0, first)
@@ -240,6 +242,9 @@ class Runner:
             columns = standardised(x[rows], y[rows], part, weights[rows])
             self.belief, _, info = self._pass(self.belief, columns)
             self._learned_late(Part(rows, None, info, part, 0, columns.weights))
+
+    def _other_units(self) -> None:
+        """Note that targets came in other units."""
 
     def _learned_late(self, part: Part) -> None:
         """Note what was learned of rows that waited."""

@@ -169,7 +169,7 @@ class Trainer(Runner):
                 if learned.info.extras is not None:
                     alarms = np.flatnonzero(learned.info.extras.alarm)
                     self.changes += tuple((self.seen + learned.rows.start + 1 + alarms).tolist())
-            self.table.state = after
+            self.table.go_on(after)
             self.seen += len(x)
             if again:
                 self.seen, self.log_evidence, self.changes = before

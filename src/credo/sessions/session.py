@@ -12,6 +12,7 @@ from credo.learners import Info
 from credo.live import passes
 from credo.live.change_steps import Steps, collect, join
 from credo.live.encoding import Block, Encoding, TableEncoding
+from credo.live.growing import OTHER_UNITS
 from credo.live.intake import Rows, blocks_of, first_chunks, segments
 from credo.live.runner import EncodedRows, Part
 from credo.live.targets import WARMUP, count_baseline, judged_numbers, mid_pit
@@ -114,6 +115,10 @@ class Session(SessionState):
             first_chunks(rows), target, task=task, classes=classes, drop=drop, categorical=categorical
         )
         return Session.create(TableEncoding(schema), Options(**options), ordered=ordered, chunk=chunk)
+
+    def _other_units(self) -> None:
+        if isinstance(self.encoding, TableEncoding):
+            self.encoding.notify(OTHER_UNITS.format(f"the target {self.encoding.target!r}"))
 
     @in_turn
     def learn(self, rows: Rows) -> Steps | None:

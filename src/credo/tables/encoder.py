@@ -67,6 +67,11 @@ class Encoder:
         """D, the number of features."""
         return self._preparation.width
 
+    @property
+    def scaled(self) -> list[str]:
+        """The names of the columns that are standardised, in the order of their moments."""
+        return self._scaled
+
     def initial(self) -> EncoderState:
         """The state before any row."""
         return EncoderState(Moments.empty(len(self._scaled)))

@@ -121,6 +121,12 @@ class Moments:
         blank = np.tile([0.0, 0.0, 0.0, 0.0, 0.0, np.nan], (len(self.count), 1))
         return blank if self.streaks is None else self.streaks
 
+    def begun_again(self, before: Moments) -> np.ndarray:
+        """Which columns began again since these moments before (D,): their entries are of other units."""
+        if self.streaks is None or self.streaks is before.streaks:
+            return np.zeros(len(self.count), bool)
+        return np.asarray(self.restarts > before.restarts)
+
     def column(self, place: int) -> ColumnMoments:
         """The moments of one column, to be continued entry by entry."""
         length, about, around, restarts, events, last = self._streaks[place].tolist()
