@@ -30,9 +30,10 @@ def test_each_option_is_a_parameter_of_each_estimator(kind: type, words: type) -
     known = inspect.signature(kind).parameters
     assert set(words.__annotations__) < set(known)
     assert next(iter(known)) == "model"
+    assert known["drift"].annotation == "Drift | str | None"
     given = {name: object() for name in known}
     estimator = kind(**given)
     assert {name: getattr(estimator, name) for name in known} == given
     assert getattr(kind("linear", "full"), "posterior", None) == "full"
-    with pytest.raises(TypeError, match="unexpected keyword argument 'colour'"):
+    with pytest.raises(TypeError, match=rf"{kind.__name__}\(\) got an unexpected keyword argument 'colour'"):
         kind(colour="red")

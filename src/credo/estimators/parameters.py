@@ -24,7 +24,8 @@ def spelled_out(words: type) -> Callable[[Callable[P, None]], Callable[P, None]]
     def decorate(init: Callable[P, None]) -> Callable[P, None]:
         instance, first, *own = inspect.signature(init).parameters.values()
         kind, options = Parameter.POSITIONAL_OR_KEYWORD, words.__annotations__
-        named = [Parameter(name, kind, default=None, annotation=hint) for name, hint in options.items()]
+        hints = {name: getattr(hint, "__forward_arg__", hint) for name, hint in options.items()}
+        named = [Parameter(name, kind, default=None, annotation=hint) for name, hint in hints.items()]
         rest = [one for one in own if one.kind is not Parameter.VAR_KEYWORD]
         signature = inspect.Signature([instance, first, *named, *rest], return_annotation=None)
 
@@ -32,7 +33,10 @@ def spelled_out(words: type) -> Callable[[Callable[P, None]], Callable[P, None]]
 
         @functools.wraps(init)
         def construct(*values: Any, **given: Any) -> None:
-            bound = signature.bind(*values, **given)
+            try:
+                bound = signature.bind(*values, **given)
+            except TypeError as error:
+                raise TypeError(f"{type(values[0]).__name__}() {error}") from None
             bound.apply_defaults()
             estimator, *_ = bound.args
             parameters = {name: bound.arguments[name] for name in bound.arguments if name != instance.name}
