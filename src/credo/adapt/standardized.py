@@ -14,7 +14,7 @@ from credo.adapt.nested import Around, B, floating
 from credo.adapt.priors import moved
 from credo.adapt.questions import Answer, Question
 from credo.adapt.running_moments import RunningMoments, farthest
-from credo.adapt.warmup import Waiting, learn_scaled
+from credo.adapt.warmup import Plan, Target, Waiting, learn_scaled, planned, target_of
 from credo.adapt.wrapper import Proposal, Wrapper
 from credo.core.errors import CredoError, require_integer, require_positive
 from credo.core.records import record, replace, static_field
@@ -250,19 +250,15 @@ class Standardized(Wrapper[Scaling[B], B], Generic[B]):
         self, belief: Scaling[B], x: PyTree, y: PyTree, weight: ArrayLike, key: Key | None
     ) -> Proposal[Scaling[B]]:
         """Standardise the row, let the learner inside learn it, and take it into the moments."""
-        row, inputs = call_fenced(self._take, (replace(belief, belief=None), x))
+        scaling = replace(belief, belief=None)
         if belief.target is None or belief.waiting is None:
+            row, inputs = call_fenced(self._take, (scaling, x))
             learned, info = self.learner.measurement_update(belief.belief, row, y, weight, key)
             new = replace(belief, belief=learned, inputs=inputs)
             return Proposal(new, info.log_evidence, info.ok, info.extras)
-        scaled = learn_scaled(
-            self.learner,
-            belief.belief,
-            belief.target,
-            belief.waiting,
-            (row, y, weight, key),
-            self.clip if self.target_clip is None else self.target_clip,
-        )
+        target = target_of(belief.target, y, weight)
+        row, inputs, plan = call_fenced(self._plan, (scaling, x, target))
+        scaled = learn_scaled(self.learner, belief.belief, belief.target, row, target, plan, key)
         new = replace(
             belief, belief=scaled.belief, inputs=inputs, target=scaled.target, waiting=scaled.waiting
         )
@@ -275,10 +271,19 @@ class Standardized(Wrapper[Scaling[B], B], Generic[B]):
             as_like(x, inputs.values)
         )
 
+    def _plan(
+        self, belief: Scaling[Any], x: PyTree, target: Target
+    ) -> tuple[PyTree, RunningMoments | None, Plan]:
+        """What `_take` gives, and what to do with the row."""
+        assert belief.target is not None and belief.waiting is not None
+        row, inputs = self._take(belief, x)
+        clip = self.clip if self.target_clip is None else self.target_clip
+        return row, inputs, planned(belief.target, belief.waiting, row, target, clip)
+
     def settle(self, used: Array, new: Scaling[B], old: Scaling[B]) -> Scaling[B]:
         # The learner inside has given its own belief back, bit by bit, where the row is refused: to choose
         # once more would copy it.
-        own = call_fenced(select, (used, replace(new, belief=None), replace(old, belief=None)))
+        own = select(used, replace(new, belief=None), replace(old, belief=None))
         return replace(own, belief=new.belief)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Generic, NamedTuple, TypeAlias
+from typing import Any, Generic, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -15,13 +15,9 @@ from credo.core.records import record
 from credo.core.trees import as_like, select
 from credo.core.types import Array, ArrayLike, DTypeLike, Key, PyTree
 from credo.learners import Info, Learner
-from credo.learners.acceptance import call_fenced
 from credo.likelihoods.rescaled import FARTHEST
 
-__all__ = ["Scaled", "Waiting", "learn_scaled"]
-
-Row: TypeAlias = tuple[Array, PyTree, ArrayLike, Key | None]
-"""The standardised inputs of a row, its target in its own units, its weight, and the key of the stream."""
+__all__ = ["Plan", "Scaled", "Target", "Waiting", "learn_scaled", "planned", "target_of"]
 
 
 @record
@@ -83,6 +79,23 @@ class Scaled(NamedTuple):
     extras: PyTree
 
 
+class Plan(NamedTuple):
+    """The moments after a row, the rows that wait with it, what is to be learned of it, and whether those
+    that waited are learned with it.
+    """
+
+    after: RunningMoments
+    kept: Waiting
+    ready: Array
+    flush: Array
+    cut: Array
+    exact: Array
+    clipped: Array
+    near: Array
+    early: Array
+    trips: Array
+
+
 class _Trip(NamedTuple, Generic[B]):
     """What one trip of the loop hands to the next."""
 
@@ -93,13 +106,29 @@ class _Trip(NamedTuple, Generic[B]):
     info: Info
 
 
+class Target(NamedTuple):
+    """The target of a row in its own units and its weight, two numbers of the dtype of its moments."""
+
+    value: Array
+    weight: Array
+
+
+def target_of(moments: RunningMoments, y: PyTree, weight: ArrayLike) -> Target:
+    """The target of a row; a CredoError where it or the weight is not one number."""
+    if jnp.size(y) != 1 or jnp.size(weight) != 1 or not jax.tree_util.all_leaves([y]):
+        raise CredoError("Standardized scales one number a step: y and weight must be numbers.", field="y")
+    value, share = (as_like(number, moments.values).reshape(()) for number in (y, weight))
+    return Target(value, share)
+
+
 def learn_scaled(
     learner: Learner[B],
     belief: B,
-    target: RunningMoments,
-    waiting: Waiting,
-    row: Row,
-    clip: ArrayLike,
+    before: RunningMoments,
+    x: Array,
+    target: Target,
+    plan: Plan,
+    key: Key | None,
 ) -> Scaled:
     """Score a row, and learn it or let it wait; where it makes the units known, learn all that waited.
 
@@ -111,26 +140,15 @@ def learn_scaled(
 
     Arguments:
         learner, belief: the learner of standardised rows, and its belief.
-        target: the moments of the targets before this one.
-        waiting: the rows that wait.
-        row: the row.
-        clip: the largest size of a standardised target that is learned.
-
-    Raises:
-        CredoError: the target or the weight is not one number.
+        before: the moments of the targets before this one.
+        x: the standardised inputs of the row.
+        target: its target.
+        plan: what is to be done with it.
+        key: the key of the stream.
     """
-    x, y, weight, key = row
-    if jnp.size(y) != 1 or jnp.size(weight) != 1 or not jax.tree_util.all_leaves([y]):
-        raise CredoError("Standardized scales one number a step: y and weight must be numbers.", field="y")
-    if jnp.shape(x) != (waiting.rows.shape[1] - 2,):
-        raise CredoError(
-            f"x must have the shape {(waiting.rows.shape[1] - 2,)}; got {jnp.shape(x)}.", field="x"
-        )
-    x = as_like(x, waiting.rows)
-    value, share = as_like(y, target.values).reshape(()), as_like(weight, target.values).reshape(())
-    rows = waiting.rows.shape[0]
-    after, kept, plan = call_fenced(_plan, (target, waiting, x, value, share, clip))
-    ready, flush, cut, exact, clipped, near, early, trips = plan
+    after, kept, ready, flush, cut, exact, clipped, near, early, trips = plan
+    value, share = target
+    rows = kept.rows.shape[0]
 
     def trip(last: _Trip[B]) -> _Trip[B]:
         number, inner, begin = last.number, last.belief, last.number == 0
@@ -158,44 +176,37 @@ def learn_scaled(
         return (last.number < trips) & (~flush | (last.number == 0) | last.first_ok)
 
     end = jax.lax.while_loop(more, trip, start)
-    evidence = jnp.where(end.first_ok, end.first, end.info.log_evidence) - jnp.log(target.scale)
+    evidence = jnp.where(end.first_ok, end.first, end.info.log_evidence) - jnp.log(before.scale)
     ok = jnp.where(ready, end.info.ok, end.first_ok)
     later = Waiting(jnp.where(flush, 0.0, kept.rows))
     return Scaled(end.belief, after, later, evidence, ok, end.info.extras)
 
 
-class _Plan(NamedTuple):
-    """What is to be learned of a row, and whether those that waited are learned with it."""
-
-    ready: Array
-    flush: Array
-    cut: Array
-    exact: Array
-    clipped: Array
-    near: Array
-    early: Array
-    trips: Array
-
-
-def _plan(
-    target: RunningMoments, waiting: Waiting, x: Array, value: Array, share: Array, clip: ArrayLike
-) -> tuple[RunningMoments, Waiting, _Plan]:
-    """The moments after a row, the rows that wait with it, and what to do now."""
+def planned(before: RunningMoments, waiting: Waiting, x: Array, target: Target, clip: ArrayLike) -> Plan:
+    """What to do with a row, whose standardised inputs are x (D,); a CredoError where it has another number
+    of inputs than those that wait. `clip` is the largest size of a standardised target that is learned.
+    """
+    if jnp.shape(x) != (waiting.rows.shape[1] - 2,):
+        raise CredoError(
+            f"x must have the shape {(waiting.rows.shape[1] - 2,)}; got {jnp.shape(x)}.", field="x"
+        )
+    x = as_like(x, waiting.rows)
+    value, share = target
     most, rows = farthest(value.dtype), waiting.rows.shape[0]
     value = jnp.where(jnp.abs(value) > most, jnp.inf, value)
-    after = target.observe(value)
-    ready = target.fixed | _known(target, rows)
+    after = before.observe(value)
+    ready = before.fixed | _known(before, rows)
     kept = select(ready, waiting, waiting.keep(x, value, share))
     flush = ~ready & (share > 0) & _known(after, rows)
-    away = jnp.clip(target.gap(value) / target.scale, -FARTHEST, FARTHEST)
+    away = jnp.clip(before.gap(value) / before.scale, -FARTHEST, FARTHEST)
     exact = jnp.where(jnp.isinf(value), value, away)
-    limit = target.limit(clip)
+    limit = before.limit(clip)
     cut = (jnp.abs(exact) > jnp.minimum(limit, FAR)) & jnp.isfinite(exact)
     clipped = jnp.where(cut, jnp.sign(exact) * limit, exact)
     near = (FAR / jnp.maximum(jnp.abs(exact), FAR)) ** 2
     early = jnp.clip(after.gap(kept.y) / after.scale, -after.limit(clip), after.limit(clip))
     trips = jnp.where(ready, 1 + cut.astype(jnp.int32), jnp.where(flush, 1 + kept.filled, 2))
-    return after, kept, _Plan(ready, flush, cut, exact, clipped, near, early, trips)
+    return Plan(after, kept, ready, flush, cut, exact, clipped, near, early, trips)
 
 
 def _known(moments: RunningMoments, warmup: int) -> Array:

@@ -138,9 +138,9 @@ class FeatureSlots:
     def room(self) -> int:
         """The number of inputs of the learner: 8, 16, 32 and so on, and one for what is missing."""
         room = FEW
-        while room < len(self.slots) - len(self._lead):
+        while room < len(self.slots):
             room *= 2
-        return room + len(self._lead)
+        return room
 
     @property
     def scaled(self) -> np.ndarray:

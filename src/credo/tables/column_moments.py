@@ -21,6 +21,8 @@ LARGEST = 1e123
 """A larger entry is no number of anything: its square leaves double precision."""
 
 
+_NO_STREAK = (0.0, 0.0, 0.0)
+
 Number = TypeVar("Number", float, np.ndarray)
 """A number, or an array of numbers."""
 
@@ -94,20 +96,40 @@ class ColumnMoments:
 
         Beyond a hundred standard deviations the size falls again, and comes near to 0.
         """
+        return self._z(x, clip, self.mean, self.sd)
+
+    def take(self, x: float, clip: float) -> float:
+        """The `z` of an entry, which is then taken in."""
         mean, sd = self.mean, self.sd
+        z = self._z(x, clip, mean, sd)
+        self._observe(x, 1.0, mean, sd)
+        return z
+
+    def observe(self, x: float, weight: float = 1.0) -> None:
+        """Take in an entry as often as its weight says. One that is NaN, or larger than 1e123, changes
+        nothing.
+        """
+        self._observe(x, weight, self.mean, self.sd)
+
+    def _z(self, x: float, clip: float, mean: float, sd: float) -> float:
         if not known_spread(mean, sd):
             return 0.0
         limit, away = min(clip, math.sqrt(self.count)), (x - mean) / sd
         near = 1.0 if abs(away) <= ABSURD else (ABSURD / away) ** 2
         return min(max(away, -limit), limit) * near
 
-    def observe(self, x: float, weight: float = 1.0) -> None:
-        """Take in an entry as often as its weight says. One that is NaN, or larger than 1e123, changes
-        nothing.
-        """
+    def _observe(self, x: float, weight: float, mean: float, sd: float) -> None:
         if not abs(x) <= LARGEST:
             return
-        count, mean, sd = self.count, self.mean, self.sd
+        if self.count > EARLY and abs(x - mean) <= FAR * sd:
+            self.streak = _NO_STREAK
+            self._add(x, weight)
+        else:
+            self._observe_unusual(x, weight, mean, sd)
+
+    def _observe_unusual(self, x: float, weight: float, mean: float, sd: float) -> None:
+        """Take in an entry that may be far from the others, or too close to those before it."""
+        count = self.count
         gap, (length, about, around) = x - mean, self.streak
         far = known_spread(mean, sd) and abs(gap) > far_from(self.total) * sd
         early = count <= EARLY and not self.restarts
@@ -130,12 +152,16 @@ class ColumnMoments:
             most = FAR * self.events * sd
             x = mean + min(max(gap, -most), most)
         else:
-            self.streak = (-size, about, around) if early else (0.0, 0.0, 0.0)
+            self.streak = (-size, about, around) if early else _NO_STREAK
         if count == 0:
             self.centre = x
+        self._add(x, weight)
+
+    def _add(self, x: float, weight: float) -> None:
+        """Add an entry to the sums."""
         away = x - self.centre
         heavy = away * weight
-        self.count, self.total = count + 1, self.total + weight
+        self.count, self.total = self.count + 1, self.total + weight
         self.s1 += heavy
         self.s2 += heavy * away
 
@@ -153,7 +179,7 @@ class ColumnMoments:
             self.s2 += size * (around + away * away)
         else:
             return False
-        self.streak, self.events = (0.0, 0.0, 0.0), 0
+        self.streak, self.events = _NO_STREAK, 0
         return True
 
     def state(self) -> list[float | None]:

@@ -127,9 +127,8 @@ class FeatureEncoder:
             elif isinstance(value, bool) or not self.features.standardise:
                 vector[entry.slot] = 2.0 * value - 1.0 if isinstance(value, bool) else value
             else:
-                vector[entry.slot] = entry.moments.z(value, self.features.clip)
-                if learn:
-                    entry.moments.observe(value)
+                scale = entry.moments.take if learn else entry.moments.z
+                vector[entry.slot] = scale(value, self.features.clip)
         vector[0] = float(found < len(self._known))
         return vector
 
