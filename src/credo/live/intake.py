@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
+from operator import itemgetter
 from typing import TypeAlias
 
 import numpy as np
@@ -117,9 +118,23 @@ def _columns(columns: Mapping[str, Sequence[object] | np.ndarray]) -> Chunk:
 
 def _records(rows: Sequence[Mapping[str, object]]) -> Chunk:
     """The columns of rows given as dicts, where a cell whose key is absent is missing."""
-    for number, row in enumerate(rows, 1):
-        if not isinstance(row, Mapping):
-            raise DataError(f"every row must be a dict of cells by column; row {number} is {row!r:.40}.")
-    names = list(dict.fromkeys(name for row in rows for name in row))
-    columns = {name: [row.get(name) for row in rows] for name in names}
+    if not all(issubclass(kind, Mapping) for kind in set(map(type, rows))):
+        number, row = next((n, row) for n, row in enumerate(rows, 1) if not isinstance(row, Mapping))
+        raise DataError(f"every row must be a dict of cells by column; row {number} is {row!r:.40}.")
+    columns = _alike(rows)
+    if columns is None:
+        names = list(dict.fromkeys(name for row in rows for name in row))
+        columns = {name: [row.get(name) for row in rows] for name in names}
     return Chunk(columns, np.arange(1, len(rows) + 1), unit="row", loose=True)
+
+
+def _alike(rows: Sequence[Mapping[str, object]]) -> dict[str, list[object]] | None:
+    """The columns of plain dicts that have the same keys, as most have; None for other rows."""
+    names = list(rows[0])
+    if len(names) < 2 or set(map(type, rows)) != {dict} or set(map(len, rows)) != {len(names)}:
+        return None
+    try:
+        cells = zip(*map(itemgetter(*names), rows), strict=True)
+    except KeyError:
+        return None
+    return {name: list(column) for name, column in zip(names, cells, strict=True)}
