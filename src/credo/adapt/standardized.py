@@ -276,13 +276,12 @@ class Standardized(Wrapper[Scaling[B], B], Generic[B]):
     ) -> tuple[PyTree, RunningMoments | None, Plan]:
         """What `_take` gives, and what to do with the row."""
         assert belief.target is not None and belief.waiting is not None
-        row, inputs = self._take(belief, x)
-        clip = self.clip if self.target_clip is None else self.target_clip
+        (row, inputs), clip = self._take(belief, x), self.target_clip
+        clip = self.clip if clip is None else clip
         return row, inputs, planned(belief.target, belief.waiting, row, target, clip)
 
     def settle(self, used: Array, new: Scaling[B], old: Scaling[B]) -> Scaling[B]:
-        # The learner inside has given its own belief back, bit by bit, where the row is refused: to choose
-        # once more would copy it.
+        # The learner inside has given its belief back where the row is refused: another choice would copy it.
         own = select(used, replace(new, belief=None), replace(old, belief=None))
         return replace(own, belief=new.belief)
 

@@ -26,6 +26,7 @@ __all__ = [
     "Form",
     "Last",
     "Program",
+    "blank_words",
     "forecaster",
     "packer",
     "stepper",
@@ -80,11 +81,12 @@ class Form:
 
     def blank(self, row: WordLayout) -> tuple[PyTree, ...]:
         """The shapes of the arguments of a program."""
-        state, others = _blank(self.state)
-        return _blank(self.setting), state, others, _blank(row)[0]
+        state, others = blank_words(self.state)
+        return blank_words(self.setting), state, others, blank_words(row)[0]
 
 
-def _blank(layout: WordLayout) -> Any:
+def blank_words(layout: WordLayout) -> Any:
+    """The shapes of a tree as words."""
     leaves = zip(layout.shapes, layout.dtypes, layout.places, strict=True)
     others = tuple(jax.ShapeDtypeStruct(shape, dtype) for shape, dtype, place in leaves if place < 0)
     return jax.ShapeDtypeStruct((layout.size,), np.uint32), others

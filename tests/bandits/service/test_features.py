@@ -59,11 +59,40 @@ def test_lists_of_numbers_take_a_place_each() -> None:
     assert encoder.encode({"picture": [0.0, 1.0], "zip": 123, "n": 1}).tolist()[3:5] == [0.0, 1.0]
 
 
+def test_a_name_without_a_place_shares_one_that_its_hash_chooses() -> None:
+    encoder = FeatureEncoder(Features(slots=4, standardise=False))
+    encoder.encode({"a": 1.0, "b": True, "c": 3.0})
+    names = [f"new {number}" for number in range(200)]
+    with pytest.warns(UserWarning, match="more names in context than the 4 places, and 'new 0' shares one"):
+        alone = np.stack([encoder.encode({name: 2.0}) for name in names])
+    assert alone[:, 0].all() and ((alone[:, 1:] != 0).sum(axis=1) == 1).all()
+    assert set((alone[:, 1:] != 0).argmax(axis=1).tolist()) == {0, 1, 2}
+    together = encoder.encode({"a": 1.0, "b": True, "c": 3.0, names[0]: 2.0, names[1]: 2.0})
+    np.testing.assert_array_equal(together[1:], [1.0, 1.0, 3.0] + alone[0, 1:] + alone[1, 1:])
+    assert encoder.names == ("missing", "a", "b", "c")
+    places = [encoder.encode({"text": value})[1:].argmax() for value in "abcdefgh"]
+    assert len(set(places)) > 1 and places[0] == encoder.encode({"text": "a"})[1:].argmax()
+
+
+def test_shared_numbers_are_standardised_and_saved() -> None:
+    encoder = FeatureEncoder(Features(slots=2))
+    encoder.encode({"a": 0.0})
+    with pytest.warns(UserWarning, match="shares one"):
+        own = [encoder.encode({"a": None, "new": value})[1] for value in (10.0, 20.0, 30.0, 100.0)]
+    np.testing.assert_allclose(own, [0.0, 0.0, np.sqrt(2.0) * 1.5 / 1.5, np.sqrt(3.0)], atol=1e-12)
+    again = FeatureEncoder.restore(encoder.to_dict())
+    assert again.encode({"new": 50.0}).tolist() == encoder.encode({"new": 50.0}).tolist()
+    assert again.to_dict() == encoder.to_dict()
+    broken = encoder.to_dict()
+    broken["shared"] = {"2": broken["shared"]["1"]}
+    with pytest.raises(credo.FormatError, match="shared places"):
+        FeatureEncoder.restore(broken)
+
+
 @pytest.mark.parametrize(
     ("context", "words"),
     [
         ({"age": "old"}, "must have a number for 'age', as before; got 'old'"),
-        ({"age": 1.0, "b": 1.0, "c": "x"}, "'b', 'c', which need 3 places, and 2 of 4 are left"),
         ({"age": float("-inf")}, "context must be finite"),
         ({"b": 1.0, "deep": {"c": 1.0}}, "got a dict for 'deep'"),
         ({"b": 1.0, "table": [[1.0]]}, "got a list for 'table'"),

@@ -30,7 +30,8 @@ def test_every_decision_and_reward_is_a_line_of_a_log(tmp_path: pathlib.Path) ->
     assert not bandit.reward("no", 1.0)
     lines = [json.loads(line) for line in path.read_text().splitlines()]
     assert [line["kind"] for line in lines].count("reward") == 3
-    assert lines[0] == {
+    assert lines[0] == {"kind": "arm", "change": "forbid", "arm": "c"}
+    assert lines[1] == {
         "kind": "decision",
         "id": "0-0",
         "time": 0.0,
@@ -40,9 +41,12 @@ def test_every_decision_and_reward_is_a_line_of_a_log(tmp_path: pathlib.Path) ->
         "propensity": decisions[0].propensity,
         "pmf": {name: decisions[0].pmf[name] for name in "ab"},
         "version": 0,
+        "number": 0,
+        "mean": decisions[0].mean,
+        "sd": decisions[0].sd,
     }
     assert lines[-1] == {"kind": "reward", "id": "0-4", "value": 1.0, "time": 4.0}
-    assert lines[3] == {"kind": "reward", "id": "0-0", "value": 0.5, "time": 3.0, "imputed": True}
+    assert lines[4] == {"kind": "reward", "id": "0-0", "value": 0.5, "time": 3.0, "imputed": True}
     log = bandits.Log.read(path)
     assert log.propensities.tolist() == [one.propensity for one in decisions]
     np.testing.assert_array_equal(log.rewards, [0.5, 0.5, np.nan, np.nan, 1.0])
@@ -121,7 +125,7 @@ def test_a_log_that_does_not_fit_is_refused() -> None:
     for log, words in [
         (_single("grey", XS[:1]), "chose 'grey': add this arm"),
         (_log(np.full(40, np.nan)), "must have a row with a reward"),
-        (_single("blue", {"a": XS[:1]}), "need 4 places"),
+        (_single("blue", {"a": XS[:1], "b": np.array([np.inf])}), "context must be finite"),
     ]:
         with pytest.raises(credo.CredoError, match=words):
             bandit.warm_start(log)

@@ -56,8 +56,9 @@ class RewardLine(NamedTuple):
     time: float | None = None
 
 
-def parse_line(line: Mapping[str, Any], where: str) -> DecisionLine | RewardLine:
-    """Read one of our lines, of the kind "decision", "reward" or "row" (a decision with its reward).
+def parse_line(line: Mapping[str, Any], where: str) -> DecisionLine | RewardLine | None:
+    """Read one of our lines, of the kind "decision", "reward" or "row" (a decision with its reward); None
+    where it says how a bandit's arms changed or what it was taught.
 
     A `DataError` says that a decision has no propensity; another error, such as a `KeyError`, that the line
     is broken.
@@ -65,6 +66,8 @@ def parse_line(line: Mapping[str, Any], where: str) -> DecisionLine | RewardLine
     kind, time = line["kind"], seconds(line.get("time"))
     if kind == "reward":
         return RewardLine(str(line["id"]), number_or_nan(line["value"]), time)
+    if kind in ("arm", "taught"):
+        return None
     if kind not in ("decision", "row"):
         raise ValueError(f"kind must be decision, reward or row; got {kind!r}")
     pmf = line.get("pmf")

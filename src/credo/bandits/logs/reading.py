@@ -77,7 +77,7 @@ def _from_lines(
             continue
         if isinstance(parsed, RewardLine):
             rewards.append(parsed)
-        else:
+        elif parsed is not None:
             decisions.append(parsed)
     if not decisions:
         why = f"; the first line that could not be read is {first}" if first else ""

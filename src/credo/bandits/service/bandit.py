@@ -16,11 +16,12 @@ from credo.bandits.service import explaining, storage, warm
 from credo.bandits.service.decision import Counts, Decision, Explanation, RewardStatus
 from credo.bandits.service.engine import Clock, OnMissing, Service
 from credo.bandits.service.features import Features
-from credo.bandits.service.ledger import Ledger
 from credo.bandits.service.named_arms import NamedArms
+from credo.bandits.service.replay import attach
 from credo.bandits.service.starting import start
 from credo.core.errors import CredoError, require_integer
 from credo.core.types import Array, PyTree
+from credo.live.journal import Mark
 
 __all__ = ["Bandit"]
 
@@ -54,12 +55,15 @@ class Bandit(NamedArms):
         on_missing: what becomes of a decision that leaves the window without a reward: "drop", or the reward
             that is learned instead.
         seed: the seed of all keys, with which ids begin.
-        log: a file to which a JSON line is appended for every decision and reward (see `Log.read`).
+        log: a file to which a JSON line is appended for every decision and reward (see `Log.read`), before it
+            counts: what a call returned from is in the file, even if the process is killed then.
+        replay: whether what the log already holds was done by a bandit with these arguments, and is done
+            again, as after a crash before the first `save`. If not, ids begin behind those in the log.
         clock: a function that tells the time in seconds.
 
     Raises:
         CredoError: a value is not allowed, or the agent cannot start; the sentence names it.
-        DataError: the log cannot be written.
+        DataError: the log cannot be written, or is of another bandit.
 
     Cost: a decision or a reward is one call of a compiled program. The first of each compiles it.
 
@@ -92,6 +96,7 @@ class Bandit(NamedArms):
         on_missing: OnMissing = "drop",
         seed: int = 0,
         log: str | os.PathLike[str] | None = None,
+        replay: bool = False,
         clock: Clock = time.time,
     ) -> None:
         service = start(
@@ -107,13 +112,13 @@ class Bandit(NamedArms):
             clock=clock,
         )
         super().__init__(service)
-        self._engine.ledger = None if log is None else Ledger(log)
+        attach(service, log, None, replay=replay)
 
     @classmethod
-    def _of(cls, service: Service, log: str | os.PathLike[str] | None) -> Bandit:
+    def _of(cls, service: Service, log: str | os.PathLike[str] | None, mark: Mark | None = None) -> Bandit:
         bandit = cls.__new__(cls)
         NamedArms.__init__(bandit, service)
-        bandit._engine.ledger = None if log is None else Ledger(log)
+        attach(service, log, mark, replay=mark is not None)
         return bandit
 
     @property
@@ -298,6 +303,9 @@ class Bandit(NamedArms):
     ) -> Bandit:
         """Read a bandit back. Its next decision is the one that it would have taken, bit by bit.
 
+        Where the log is the one that it wrote when it was saved, everything that the log has since then is
+        done again: a bandit whose process was killed goes on with all that it had answered.
+
         Arguments:
             path: a file written by `save`.
             agent: an agent of the same structure, which lends its functions; one without functions of your
@@ -307,12 +315,13 @@ class Bandit(NamedArms):
             clock: the clock.
 
         Raises:
-            DataError: there is no such file.
+            DataError: there is no such file, or the log cannot be one of this bandit.
             FormatError: it is damaged, or does not hold a bandit.
         """
         if seed is not None:
             require_integer("seed", seed, 0)
-        return cls._of(storage.read(path, agent, seed, clock), log)
+        service, mark = storage.read(path, agent, seed, clock)
+        return cls._of(service, log, mark if seed is None else None)
 
     def fork(self, seed: int, *, log: str | os.PathLike[str] | None = None) -> Bandit:
         """A copy that explores in ways of its own, with ids of its own.

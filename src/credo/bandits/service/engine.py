@@ -69,7 +69,7 @@ class Engine:
         self.window, self.seed = window, seed
         self.on_missing: OnMissing = on_missing
         self.clock, self.ledger = clock, ledger
-        self.count = 0
+        self.count, self.first_id = 0, 0
         self.latest = -math.inf
         self.tally: Counter[str] = Counter()
         self.writing, self.books = threading.RLock(), threading.RLock()
@@ -92,6 +92,7 @@ class Engine:
                 None,
             )
             other.count, other.latest, other.tally = self.count, self.latest, self.tally.copy()
+            other.first_id = self.first_id
             return other
 
     def now(self, now: float | None = None) -> float:
@@ -198,19 +199,50 @@ class Engine:
         context: Any,
     ) -> Entry:
         """Put a decision into the log and into the window."""
-        window = self.window
-        expires = None if window.timeout is None else now + window.timeout
         name = id or self._own_id(number)
-        entry = Entry(name, number, answer.slot, state.arms, x, answer.numbers, state.version, now, expires)
+        # what the agent says of a slot without an arm is of no use, and the log has no name for it
+        named = [slot is not None for slot in state.arms.slots]
+        numbers = answer.numbers if all(named) else np.where(named, answer.numbers, 0.0)
+        entry = self._entry(name, number, answer.slot, x, numbers, state, now)
         if self.ledger is not None:
             self.ledger.decision(entry, context)
-        window.add(entry)
-        self.tally["decisions"] += 1
+        self._remember(entry)
         return entry
+
+    def remember(
+        self,
+        id: str,
+        number: int,
+        slot: int,
+        x: np.ndarray | None,
+        numbers: np.ndarray,
+        version: int,
+        now: float,
+    ) -> None:
+        """Remember a decision that was taken before, by a belief that had changed `version` times."""
+        self._remember(self._entry(id, number, slot, x, numbers, self.state._replace(version=version), now))
+
+    def _entry(
+        self,
+        id: str,
+        number: int,
+        slot: int,
+        x: np.ndarray | None,
+        numbers: np.ndarray,
+        state: State,
+        now: float,
+    ) -> Entry:
+        timeout = self.window.timeout
+        expires = None if timeout is None else now + timeout
+        return Entry(id, number, slot, state.arms, x, numbers, state.version, now, expires)
+
+    def _remember(self, entry: Entry) -> None:
+        self.window.add(entry)
+        self.tally["decisions"] += 1
 
     def _own_id(self, number: int) -> str:
         """An id that no remembered decision has."""
-        name = f"{self.seed}-{number}"
+        name = f"{self.seed}-{self.first_id + number}"
         while self.window.get(name) is not None or self.window.has_left(name):
             name += "+"
         return name
@@ -235,7 +267,7 @@ class Engine:
                 else:
                     learn[id] = entry, float(value)
                 answers.append(answer)
-            self._learn(list(learn.values()), now, imputed=False)
+            self.learn(list(learn.values()), now, imputed=False)
             with self.books:
                 self.tally.update(answer.value for answer in answers if answer is not None)
                 return [
@@ -254,10 +286,10 @@ class Engine:
                 if self.on_missing == "drop":
                     self.tally["dropped"] += len(lost)
             if self.on_missing != "drop":
-                self._learn([(entry, float(self.on_missing)) for entry in lost], now, imputed=True)
+                self.learn([(entry, float(self.on_missing)) for entry in lost], now, imputed=True)
         return len(lost)
 
-    def _learn(self, pairs: Sequence[tuple[Entry, float]], now: float, *, imputed: bool) -> None:
+    def learn(self, pairs: Sequence[tuple[Entry, float]], now: float, *, imputed: bool) -> None:
         """Learn rewards, the log first. The lock `writing` is held."""
         if not pairs:
             return
@@ -268,8 +300,7 @@ class Engine:
         ]
         learned = self.programs.learn(state.words, rows)
         if self.ledger is not None:
-            for entry, value in pairs:
-                self.ledger.reward(entry.id, value, now, imputed=imputed)
+            self.ledger.rewards(pairs, now, imputed=imputed)
         with self.books:
             self.state = state._replace(words=learned.belief, version=state.version + len(pairs))
             for (entry, _), ok in zip(pairs, learned.ok, strict=True):

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import warnings
+import zlib
 from collections.abc import Iterator, Mapping
 from typing import Any, TypeAlias
 
@@ -31,7 +33,8 @@ class Features:
     (`credo.tables.Moments`). A truth value is 1 or -1. A text takes two: one for its
     value, and one for other values; each further value takes one more, until `categories` of them or the
     places are used up. A list of numbers takes one a number. What is missing (None, NaN, or left out) is 0,
-    and the first place is 1 where anything that was seen before is missing.
+    and the first place is 1 where anything that was seen before is missing. A name for which no place is left
+    shares one, which a hash of it chooses (of name and value for a text), and a warning says so once.
 
     Arguments:
         slots: how many places the vector has.
@@ -92,6 +95,7 @@ class FeatureEncoder:
         self.features, self.what, self.size = features, what, features.slots
         self._known: dict[str, _Number | _Text] = {}
         self._used = 1
+        self._shared: dict[int, ColumnMoments] = {}  # of the numbers that share a place
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -109,8 +113,7 @@ class FeatureEncoder:
         """The vector (slots,) of numbers, truth values, texts and lists of numbers by name.
 
         With `learn`, names, values and moments are taken in; otherwise what is new counts as missing or as
-        another value. A CredoError, after which nothing is taken in, refuses other values and names without a
-        place.
+        another value. A CredoError, after which nothing is taken in, refuses other values.
         """
         cells = self._cells(context)
         if learn:
@@ -119,6 +122,8 @@ class FeatureEncoder:
         found = 0
         for name, value in cells.items():
             entry = self._known.get(name)
+            if value is not None and entry is None and not self._has_room(value):
+                self._share(vector, name, value, learn)
             if value is None or entry is None:
                 continue
             found += 1
@@ -180,18 +185,10 @@ class FeatureEncoder:
             )
 
     def _admit(self, cells: Mapping[str, Any]) -> None:
-        """Give places to what is new, or to nothing of it."""
-        fresh = {name: value for name, value in cells.items() if value is not None}
-        fresh = {name: value for name, value in fresh.items() if name not in self._known}
-        need = sum(2 if isinstance(value, str) else 1 for value in fresh.values())
-        if self._used + need > self.size:
-            names = ", ".join(map(repr, list(fresh)[:5]))
-            raise CredoError(
-                f"{self.what} has the new names {names}, which need {need} places, and "
-                f"{self.size - self._used} of {self.size} are left: set more slots in `features`.",
-                field=self.what,
-            )
-        for name, value in fresh.items():
+        """Give places to what is new, as long as there are some."""
+        for name, value in cells.items():
+            if value is None or name in self._known or not self._has_room(value):
+                continue
             if isinstance(value, str):
                 self._known[name] = _Text(self._used, {value: self._used + 1})
                 self._used += 2
@@ -207,6 +204,28 @@ class FeatureEncoder:
                 entry.slots[_text(value)] = self._used
                 self._used += 1
 
+    def _has_room(self, value: object) -> bool:
+        """Whether a new name with this value has a place of its own."""
+        return self._used + (2 if isinstance(value, str) else 1) <= self.size
+
+    def _share(self, vector: np.ndarray, name: str, value: bool | float | str, learn: bool) -> None:
+        """Add a value without a place of its own to that of others."""
+        label = f"{name}={value}" if isinstance(value, str) else name
+        place = 1 + zlib.crc32(label.encode()) % (self.size - 1)
+        if not self._shared and learn:
+            warnings.warn(
+                f"there are more names in {self.what} than the {self.size} places, and {name!r} shares one "
+                "with others; set more slots.",
+                stacklevel=2,
+            )
+        moments = self._shared.setdefault(place, ColumnMoments()) if learn else self._shared.get(place)
+        if isinstance(value, str):
+            vector[place] += 1.0
+        elif isinstance(value, bool) or not self.features.standardise:
+            vector[place] += 2.0 * value - 1.0 if isinstance(value, bool) else value
+        elif moments is not None:
+            vector[place] += (moments.take if learn else moments.z)(value, self.features.clip)
+
     def to_dict(self) -> Encoding:
         """The state, as JSON data, from which `restore` goes on bit by bit."""
         known: dict[str, list[Any]] = {}
@@ -216,7 +235,9 @@ class FeatureEncoder:
             else:
                 known[name] = [entry.other, entry.slots]
         settings = {name: getattr(self.features, name) for name in Features.__dataclass_fields__}
-        return {"settings": settings, "used": self._used, "known": known}
+        shared = {str(place): moments.state() for place, moments in self._shared.items()}
+        own = {"settings": settings, "used": self._used, "known": known}
+        return own | {"shared": shared} if shared else own
 
     @classmethod
     def restore(cls, saved: Encoding, what: str = "context") -> FeatureEncoder:
@@ -236,6 +257,10 @@ class FeatureEncoder:
                 moments = ColumnMoments.restore(parts[0])
             encoder._known[name] = _Number(int(place), moments)
             taken.add(int(place))
+        for shared, state in saved.get("shared", {}).items():
+            if not 0 < int(shared) < encoder.size:
+                raise FormatError(f"the shared places of a saved {what} must be 1 to {encoder.size - 1}.")
+            encoder._shared[int(shared)] = ColumnMoments.restore(state)
         encoder._used = int(saved["used"])
         places = list(range(len(taken)))  # as many as there are, however many the file claims
         if sorted(taken) != places or len(taken) != encoder._used or encoder._used > encoder.size:

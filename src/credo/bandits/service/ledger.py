@@ -1,72 +1,72 @@
-"""The log of a running bandit: one JSON line for every decision and every reward, written at once."""
+"""The log of a running bandit: a JSON line for everything that it answers for, written before it counts."""
 
 from __future__ import annotations
 
+import json
 import os
-from pathlib import Path
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from credo.bandits.logs.json_lines import json_line
 from credo.bandits.service.window import Entry
-from credo.core.errors import DataError
+from credo.live.journal import Journal, Mark
 
 __all__ = ["Ledger"]
 
 
-class Ledger:
-    """Appends JSON lines to a file, which is begun where it is missing, each in one write that is flushed; a
-    DataError where it cannot be written.
-    """
+class Ledger(Journal):
+    """The lines of a bandit in a `Journal`, from which `replay` brings it back."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        self.path = Path(path)
-        try:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            self._file = open(self.path, "ab", buffering=0)  # noqa: SIM115  # open as long as the bandit
-            if self._file.tell() and not self._ends_with_a_line():
-                self._file.write(b"\n")
-        except OSError as error:
-            raise self._refusal(error) from None
+        super().__init__(path, "log")
 
-    def _ends_with_a_line(self) -> bool:
-        """Whether the file was left at the end of a line, rather than by a crash within one."""
-        with open(self.path, "rb") as file:
-            file.seek(-1, os.SEEK_END)
-            return file.read(1) == b"\n"
-
-    def _refusal(self, error: OSError) -> DataError:
-        return DataError(f"cannot write the log {self.path}: {error.strerror or error}.", field="log")
-
-    def _write(self, line: dict[str, Any]) -> None:
-        try:
-            self._file.write(json_line(line))
-        except OSError as error:
-            raise self._refusal(error) from None
+    def _write(self, lines: Iterable[Mapping[str, Any]]) -> None:
+        self.append([json_line(line).rstrip(b"\n") for line in lines])
 
     def decision(self, entry: Entry, context: Any) -> None:
         """Write a decision, with the context as the caller passed it."""
-        pmf = entry.arms.by_name(entry.numbers[0])
-        may = entry.arms.by_name(entry.numbers[3])
+        pmf, mean, sd, may = map(entry.arms.by_name, entry.numbers)
         allowed = {name: p for name, p in pmf.items() if may[name]}
+        line = {
+            "kind": "decision",
+            "id": entry.id,
+            "time": entry.time,
+            "context": context,
+            "arms": list(allowed),
+            "arm": entry.arm,
+            "propensity": pmf[entry.arm],
+            "pmf": allowed,
+            "version": entry.version,
+            "number": entry.number,
+            "mean": mean,
+            "sd": sd,
+        }
+        self._write([line])
+
+    def rewards(self, pairs: Sequence[tuple[Entry, float]], time: float, *, imputed: bool) -> None:
+        """Write rewards, or the default rewards of decisions that had none."""
+        more = {"imputed": True} if imputed else {}
         self._write(
-            {
-                "kind": "decision",
-                "id": entry.id,
-                "time": entry.time,
-                "context": context,
-                "arms": list(allowed),
-                "arm": entry.arm,
-                "propensity": pmf[entry.arm],
-                "pmf": allowed,
-                "version": entry.version,
-            }
+            {"kind": "reward", "id": entry.id, "value": value, "time": time} | more for entry, value in pairs
         )
 
-    def reward(self, id: str, value: float, time: float, *, imputed: bool) -> None:
-        """Write a reward, or the default reward of a decision that had none."""
-        line = {"kind": "reward", "id": id, "value": value, "time": time}
-        self._write(line | {"imputed": True} if imputed else line)
+    def change(self, change: str, name: str, details: Mapping[str, Any]) -> None:
+        """Write what became of an arm: "add", "remove", "forbid" or "allow"."""
+        self._write([{"kind": "arm", "change": change, "arm": name, **details}])
 
-    def close(self) -> None:
-        """Close the file."""
-        self._file.close()
+    def taught(self, rows: Iterable[tuple[Any, str, float, float]]) -> None:
+        """Write what was learned of another log: context, arm, reward and weight of each row."""
+        self._write(
+            {"kind": "taught", "context": context, "arm": arm, "value": reward, "weight": weight}
+            for context, arm, reward, weight in rows
+        )
+
+    def events(self, mark: Mark | None) -> Iterator[dict[str, Any]]:
+        """What was written after a place, without lines that a crash cut, or that are no JSON objects."""
+        for line in self.since(mark):
+            try:
+                event = json.loads(line)
+            except ValueError:
+                continue
+            if isinstance(event, dict):
+                yield event

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from credo.bandits.agent import AgentBelief
 from credo.bandits.service.arms import Arms
-from credo.bandits.service.engine import Engine, Service
+from credo.bandits.service.engine import Engine, Service, State
 from credo.bandits.service.programs import with_prior_arm
 from credo.core.errors import CredoError
 
-__all__ = ["NamedArms"]
+__all__ = ["NamedArms", "apply"]
 
 
 class NamedArms:
@@ -61,7 +61,7 @@ class NamedArms:
         Raises:
             CredoError: there is such an arm, no slot is free, or features are missing; nothing changes.
         """
-        _add(self._engine, self._prior, name, features, inherit)
+        apply(self._engine, self._prior, "add", name, features, inherit)
 
     def remove_arm(self, name: str) -> None:
         """Remove an arm. Rewards of its decisions are still learned, and then its slot is free.
@@ -69,7 +69,7 @@ class NamedArms:
         Raises:
             CredoError: there is no such arm.
         """
-        _change(self._engine, lambda arms: arms.remove(name))
+        apply(self._engine, self._prior, "remove", name)
 
     def forbid(self, name: str) -> None:
         """Let an arm be chosen no more. It is remembered, and its rewards are learned.
@@ -77,7 +77,7 @@ class NamedArms:
         Raises:
             CredoError: there is no such arm.
         """
-        _change(self._engine, lambda arms: arms.forbid(name))
+        apply(self._engine, self._prior, "forbid", name)
 
     def allow(self, name: str) -> None:
         """Let an arm be chosen again.
@@ -85,39 +85,55 @@ class NamedArms:
         Raises:
             CredoError: there is no such arm.
         """
-        _change(self._engine, lambda arms: arms.allow(name))
+        apply(self._engine, self._prior, "allow", name)
 
 
-def _change(engine: Engine, how: Callable[[Arms], Arms]) -> None:
-    """Replace the arms of a bandit."""
+def apply(
+    engine: Engine,
+    prior: AgentBelief[Any] | None,
+    change: str,
+    name: str,
+    features: Mapping[str, object] | None = None,
+    inherit: str | None = None,
+) -> None:
+    """Add, remove, forbid or allow an arm, and write it into the log. The arguments are those of `add_arm`,
+    and the belief before any reward.
+    """
     with engine.writing, engine.books:
-        engine.state = engine.state._replace(arms=how(engine.state.arms))
+        state, details = engine.state, {"features": features, "inherit": inherit}
+        if change == "add":
+            new = _added(engine, prior, name, features, inherit)
+        else:
+            changes = {"remove": state.arms.remove, "forbid": state.arms.forbid, "allow": state.arms.allow}
+            new = state._replace(arms=changes[change](name))
+        if engine.ledger is not None:
+            engine.ledger.change(
+                change, name, {key: told for key, told in details.items() if told is not None}
+            )
+        engine.state = new
 
 
-def _add(
+def _added(
     engine: Engine,
     prior: AgentBelief[Any] | None,
     name: str,
     features: Mapping[str, object] | None,
     inherit: str | None,
-) -> None:
-    """Add an arm. The arguments are those of `add_arm`, and the belief before any reward."""
-    with engine.writing, engine.books:
-        state = engine.state
-        arms = state.arms
-        arms.require_new(name)
-        slot = _free_slot(engine, arms, prior, inherit)
-        row = engine.inputs.features(name, features)
-        rows = state.rows
-        if rows is not None and row is not None:
-            rows = rows.copy()
-            rows[slot] = row
-        words, version = state.words, state.version
-        fresh = inherit is None and arms.former[slot] is not None
-        if fresh and engine.agent.design == "arms" and prior is not None:
-            words = engine.programs.pack(with_prior_arm(engine.programs.unpack(words), prior, slot))
-            version += 1
-        engine.state = state._replace(words=words, version=version, arms=arms.put(name, slot), rows=rows)
+) -> State:
+    """The state with another arm."""
+    state = engine.state
+    arms, words, version, rows = state.arms, state.words, state.version, state.rows
+    arms.require_new(name)
+    slot = _free_slot(engine, arms, prior, inherit)
+    row = engine.inputs.features(name, features)
+    if rows is not None and row is not None:
+        rows = rows.copy()
+        rows[slot] = row
+    fresh = inherit is None and arms.former[slot] is not None
+    if fresh and engine.agent.design == "arms" and prior is not None:
+        words = engine.programs.pack(with_prior_arm(engine.programs.unpack(words), prior, slot))
+        version += 1
+    return state._replace(words=words, version=version, arms=arms.put(name, slot), rows=rows)
 
 
 def _free_slot(engine: Engine, arms: Arms, prior: AgentBelief[Any] | None, inherit: str | None) -> int:

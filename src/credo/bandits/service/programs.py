@@ -21,15 +21,13 @@ from credo.bandits.designs import ArmBeliefs
 from credo.core.errors import CredoError
 from credo.core.records import replace
 from credo.core.types import Array
+from credo.streams.programs import NEVER, blank_words, packer, unpacker
 from credo.streams.words import Parts, WordLayout, WordReader, WordWriter
 
 __all__ = ["Answer", "Learned", "Programs", "Row", "with_prior_arm"]
 
 Row: TypeAlias = tuple[np.ndarray | None, int, float, float, int]
 """What an update needs: the context, the slot of the arm, the reward, its weight, and the update's number."""
-
-_NEVER = 2**62
-"""More words than any array has."""
 
 _LENGTHS = (16, 256)
 """How many decisions or updates one call of a program may hold."""
@@ -97,32 +95,12 @@ class _Form:
 
     def blank(self) -> tuple[Parts, Parts]:
         """The shapes of an agent and of its belief as words."""
-        return _blank(self.setting), _blank(self.state)
-
-
-def _blank(layout: WordLayout) -> Any:
-    leaves = zip(layout.shapes, layout.dtypes, layout.places, strict=True)
-    others = tuple(jax.ShapeDtypeStruct(shape, dtype) for shape, dtype, place in leaves if place < 0)
-    return jax.ShapeDtypeStruct((layout.size,), np.uint32), others
+        return blank_words(self.setting), blank_words(self.state)
 
 
 def _blank_tree(layout: WordLayout) -> Any:
     leaves = [jax.ShapeDtypeStruct(*leaf) for leaf in zip(layout.shapes, layout.dtypes, strict=True)]
     return jax.tree.unflatten(layout.treedef, leaves)
-
-
-@functools.lru_cache(maxsize=256)
-def _packer(layout: WordLayout) -> Callable[[Any], Parts]:
-    """From a tree to words."""
-    packer: Callable[[Any], Parts] = jax.jit(layout.pack)
-    return packer
-
-
-@functools.lru_cache(maxsize=256)
-def _unpacker(layout: WordLayout) -> Callable[[Parts], Any]:
-    """From words to the tree."""
-    unpacker: Callable[[Parts], Any] = jax.jit(layout.unpack)
-    return unpacker
 
 
 @functools.lru_cache(maxsize=256)
@@ -138,7 +116,7 @@ def _decider(form: _Form, row: WordLayout) -> tuple[Callable[..., Any], Callable
             f"{str(error).splitlines()[0].rstrip('.')}.",
             field="context",
         ) from error
-    layout = WordLayout.of(choice, large=_NEVER)
+    layout = WordLayout.of(choice, large=NEVER)
 
     def one(setting: Parts, state: Parts, words: Array) -> Array:
         return layout.pack(form.choice(setting, state, row.unpack((words, ()))))[0]
@@ -160,7 +138,7 @@ def _updater(form: _Form, row: WordLayout) -> tuple[Callable[..., Any], Callable
     belief, report = jax.eval_shape(form.learn, *form.blank(), _blank_tree(row))
     if WordLayout.of(belief) != form.state:
         raise CredoError("belief must keep its structure, shapes and dtypes in an update of the agent.")
-    layout = WordLayout.of(report, large=_NEVER)
+    layout = WordLayout.of(report, large=NEVER)
 
     def one(setting: Parts, state: Parts, words: Array) -> tuple[Parts, Array]:
         belief, report = form.learn(setting, state, row.unpack((words, ())))
@@ -190,7 +168,7 @@ class Programs:
         key = jax.random.key(seed)
         setting, start = jax.tree.map(jnp.asarray, ((agent, jax.random.key_data(key)), belief))
         self._form = _Form(WordLayout.of(setting), WordLayout.of(start), jax.random.key_impl(key))
-        self._setting = _packer(self._form.setting)(setting)
+        self._setting = packer(self._form.setting)(setting)
         self._float = np.dtype(jnp.result_type(float))
         self._arms = agent.arms
         self._ask: Any = None
@@ -201,21 +179,26 @@ class Programs:
         arrays = jax.tree.map(jnp.asarray, belief)
         if WordLayout.of(arrays) != self._form.state:
             raise CredoError("belief must have the structure, shapes and dtypes of the bandit's own.")
-        words: Parts = _packer(self._form.state)(arrays)
+        words: Parts = packer(self._form.state)(arrays)
         return words
 
     def unpack(self, state: Parts) -> AgentBelief[Any]:
         """The belief again, bit by bit."""
-        belief: AgentBelief[Any] = _unpacker(self._form.state)(state)
+        belief: AgentBelief[Any] = unpacker(self._form.state)(state)
         return belief
 
     def require_fit(self, x: np.ndarray | None) -> None:
         """Refuse contexts that the agent cannot take, by one abstract decision."""
         self._asking(x)
 
+    def answer_dtype(self, x: np.ndarray | None) -> np.dtype:
+        """The dtype of the numbers of an answer."""
+        dtype: np.dtype = self._asking(x)[4].dtypes[1]
+        return dtype
+
     def decide(self, state: Parts, x: np.ndarray | None, allowed: np.ndarray, number: int) -> Answer:
         """The choice of decision `number`."""
-        one, _, write, read = self._asking(x)
+        one, _, write, read, _ = self._asking(x)
         slot, numbers = read(np.asarray(one(self._setting, state, write(_leaves(x, allowed, number)))))
         return Answer(slot, numbers.copy())
 
@@ -223,7 +206,7 @@ class Programs:
         self, state: Parts, xs: Sequence[np.ndarray | None], allowed: np.ndarray, first: int
     ) -> list[Answer]:
         """The choices of the decisions from number `first` on, all by one belief."""
-        _, many, write, read = self._asking(xs[0])
+        _, many, write, read, _ = self._asking(xs[0])
         choices: list[Answer] = []
         for block in _blocks(xs):
             start = first + len(choices)
@@ -253,16 +236,16 @@ class Programs:
     def _asking(self, x: np.ndarray | None) -> Any:
         if self._ask is None:
             row = (_spec(x, self._float), jax.ShapeDtypeStruct((self._arms,), bool), _number())
-            layout = WordLayout.of(row, large=_NEVER)
+            layout = WordLayout.of(row, large=NEVER)
             one, many, answer = _decider(self._form, layout)
-            self._ask = one, many, _Writer(layout), WordReader(answer)
+            self._ask = one, many, _Writer(layout), WordReader(answer), answer
         return self._ask
 
     def _telling(self, x: np.ndarray | None) -> Any:
         if self._tell is None:
             real = jax.ShapeDtypeStruct((), self._float)
             row = (_spec(x, self._float), jax.ShapeDtypeStruct((), np.int32), real, real, _number())
-            layout = WordLayout.of(row, large=_NEVER)
+            layout = WordLayout.of(row, large=NEVER)
             one, many, answer = _updater(self._form, layout)
             self._tell = one, many, _Writer(layout), WordReader(answer)
         return self._tell

@@ -26,6 +26,7 @@ from credo.core.records import record
 from credo.core.types import ArrayLike, Key, PyTree
 from credo.learners import Info, Learner
 from credo.likelihoods import Expectation, Predictive
+from credo.live.journal import Mark
 from credo.streams import checkpoint
 
 __all__ = ["SavedAgent", "read", "write"]
@@ -90,6 +91,8 @@ def write(path: str | os.PathLike[str], engine: Engine, prior: AgentBelief[Any] 
             "bandit": FORMAT,
             "seed": engine.seed,
             "count": engine.count,
+            "first_id": engine.first_id,
+            "log": None if engine.ledger is None else engine.ledger.mark(),
             "version": state.version,
             "latest": engine.latest if np.isfinite(engine.latest) else None,
             "tally": dict(engine.tally),
@@ -109,8 +112,10 @@ def write(path: str | os.PathLike[str], engine: Engine, prior: AgentBelief[Any] 
     return checkpoint.save(path, SavedAgent(engine.agent), belief, meta=meta, arrays=arrays)
 
 
-def read(path: str | os.PathLike[str], agent: Agent | None, seed: int | None, clock: Clock) -> Service:
-    """Read a bandit back.
+def read(
+    path: str | os.PathLike[str], agent: Agent | None, seed: int | None, clock: Clock
+) -> tuple[Service, Mark | None]:
+    """Read a bandit back, with the place of its log where it was saved.
 
     Arguments:
         path: a file that `write` wrote.
@@ -128,7 +133,9 @@ def read(path: str | os.PathLike[str], agent: Agent | None, seed: int | None, cl
         kind = "by another version of credo" if "bandit" in meta else "by a program that kept no bandit"
         raise FormatError(f"{path} was saved {kind}; only a bandit of this version can be loaded.")
     with refusing(path, "bandit"):
-        return _rebuilt(saved.learner.agent, saved.belief, meta, saved.arrays, seed, clock)
+        service = _rebuilt(saved.learner.agent, saved.belief, meta, saved.arrays, seed, clock)
+        mark = meta.get("log")
+        return service, None if mark is None else Mark(at=_whole(mark["at"]), digest=str(mark["digest"]))
 
 
 def _rebuilt(
@@ -153,7 +160,7 @@ def _rebuilt(
         raise FormatError("rows must be the features of the arms, one row a slot.", field="rows")
     state = State(programs.pack(belief), _whole(meta["version"]), arms, rows)
     engine = Engine(agent, programs, state, inputs, window, _number(on_missing), number, clock, None)
-    engine.count = _whole(meta["count"])
+    engine.count, engine.first_id = _whole(meta["count"]), _whole(meta.get("first_id", 0))
     engine.latest = -np.inf if meta["latest"] is None else float(meta["latest"])
     engine.tally = Counter({str(name): _whole(count) for name, count in meta["tally"].items()})
     return Service(engine, _prior(belief, arrays))

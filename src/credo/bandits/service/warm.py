@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal, TypeAlias, get_args
 
 import numpy as np
@@ -13,7 +14,7 @@ from credo.bandits.service.programs import Row
 from credo.core.errors import CredoError, require_choice
 from credo.core.types import PyTree
 
-__all__ = ["LogWeights", "warm_start"]
+__all__ = ["LogWeights", "teach", "warm_start"]
 
 LogWeights: TypeAlias = Literal["none", "propensity"]
 """How the rows of a log count: alike, or by 1 / propensity, which on average is made 1."""
@@ -39,26 +40,42 @@ def warm_start(engine: Engine, log: Log, weights: LogWeights) -> int:
         if weights == "propensity":
             weight = 1.0 / log.propensities[rows]
             weight /= weight.mean()
+        names = state.arms.names
+        return teach(
+            engine,
+            [
+                (
+                    _in_order(log, row_of(log.contexts, int(row)), names),
+                    log.arms[log.chosen[row]],
+                    float(log.rewards[row]),
+                    float(share),
+                )
+                for row, share in zip(rows, weight, strict=True)
+            ],
+        )
+
+
+def teach(engine: Engine, rows: Sequence[tuple[PyTree, str, float, float]]) -> int:
+    """Learn rows of context, arm, reward and weight in one program: how many were learned. A CredoError says
+    that a context cannot be used; nothing changes.
+    """
+    with engine.writing, engine.books:
+        state = engine.state
         before, shape = engine.inputs.contexts.copy(), engine.inputs.shape
         steps: list[Row] = []
         try:
-            for step, row in enumerate(rows):
-                slot = state.arms.slot(log.arms[log.chosen[row]])
-                x = _input(engine, _in_order(log, row_of(log.contexts, int(row)), state.arms.names))
-                reward = float(log.rewards[row])
-                steps.append((x, slot, reward, float(weight[step]), state.version + step))
+            for step, (context, arm, reward, weight) in enumerate(rows):
+                x = engine.inputs.of(engine.admit(context), state.arms, state.rows)
+                steps.append((x, state.arms.slot(arm), reward, weight, state.version + step))
+            learned = engine.programs.learn(state.words, steps)
+            if engine.ledger is not None:
+                engine.ledger.taught(rows)
         except CredoError:
             engine.inputs.contexts, engine.inputs.shape = before, shape
             raise
-        learned = engine.programs.learn(state.words, steps)
         engine.state = state._replace(words=learned.belief, version=state.version + len(steps))
         engine.tally["refused"] += learned.ok.count(False)
         return learned.ok.count(True)
-
-
-def _input(engine: Engine, context: PyTree) -> np.ndarray | None:
-    state = engine.state
-    return engine.inputs.of(engine.admit(context), state.arms, state.rows)
 
 
 def _in_order(log: Log, context: PyTree, names: tuple[str, ...]) -> PyTree:

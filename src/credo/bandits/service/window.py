@@ -108,6 +108,12 @@ class Window:
         entry.status = status
         self.waiting[entry.slot] -= 1
 
+    def drop(self, entry: Entry) -> None:
+        """Let a decision leave, if it has not left."""
+        if self._entries.pop(entry.id, None) is not None:
+            self.waiting[entry.slot] -= entry.status is None
+            self.forget((entry.id,))
+
     def forget(self, ids: tuple[str, ...]) -> None:
         """Remember of some decisions that they have left the window."""
         self._gone.update(dict.fromkeys(ids))
