@@ -9,7 +9,7 @@ from __future__ import annotations
 import difflib
 import sys
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
     import numpy as np
@@ -77,13 +77,18 @@ def suggest(value: str, allowed: Iterable[str]) -> str:
     return f"did you mean {close[0]!r}?" if close else ""
 
 
-def require_choice(field: str, value: object, allowed: Iterable[str]) -> None:
-    """Refuse a name that is not one of the allowed ones, and suggest the closest."""
+Name = TypeVar("Name", bound=str)
+
+
+def require_choice(field: str, value: object, allowed: Iterable[Name]) -> Name:
+    """The name that was chosen; one that is not allowed is refused, and the closest suggested."""
     names = list(allowed)
-    if value not in names:
-        hint = suggest(str(value), names)
-        tail = f" ({hint})" if hint else ""
-        raise CredoError(f"{field} must be one of {', '.join(names)}; got {value!r}{tail}.", field=field)
+    for name in names:
+        if name == value:
+            return name
+    hint = suggest(str(value), names)
+    tail = f" ({hint})" if hint else ""
+    raise CredoError(f"{field} must be one of {', '.join(names)}; got {value!r}{tail}.", field=field)
 
 
 def _concrete(value: object) -> np.ndarray | None:
