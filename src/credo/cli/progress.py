@@ -78,7 +78,7 @@ class Watch:
 
     def _line(self, count: int, tally: Tally, bad: int, now: float) -> str:
         rate = count / max(now - self.started, 1e-9)
-        word = "error" if tally.task == "classification" else "RMSE"
+        word = "error" if tally.kind.classed else "RMSE"
         rows = f"{count:,}/{self.total:,} rows" if self.total else f"{count:,} rows"
         parts = [rows, f"{rate:,.0f} rows/s"]
         if tally.scored:

@@ -9,8 +9,8 @@ from pathlib import Path
 from credo.cli.flags import DataFlags, LearnerFlags, RunFlags
 from credo.core.errors import DataError, require_choice, suggest
 from credo.datasets import names
-from credo.sessions import ColumnOptions, Options, TaskName
-from credo.tables.schema import TASKS
+from credo.sessions import ColumnOptions, Options
+from credo.tables.tasks import TARGET_KINDS
 
 __all__ = ["Request", "is_named", "slug"]
 
@@ -30,7 +30,7 @@ class Request:
         data = self.data
         return ColumnOptions(
             data.target,
-            _task(data.task),
+            None if data.task is None else require_choice("task", data.task, TARGET_KINDS),
             _words(data.classes) or None,
             _words(data.drop),
             _words(data.categorical),
@@ -56,13 +56,6 @@ class Request:
     def output_name(self) -> str:
         """The name of the output folder, where none is given."""
         return self.source if self.named else slug(self.source)
-
-
-def _task(text: str | None) -> TaskName | None:
-    if text is None:
-        return None
-    require_choice("task", text, TASKS)
-    return next(task for task in TASKS if task == text)
 
 
 def _words(text: str | None) -> list[str]:

@@ -35,7 +35,7 @@ BLUE, ORANGE, GREY, SKY = (COMPACT_PALETTE[name] for name in ("blue", "orange", 
 
 def draw(tally: Tally, *, target: str, baseline: str, ordered: bool, uncertain: bool) -> dict[str, Picture]:
     """All plots that apply, by file name without suffix; if `ordered`, with the last value as a baseline."""
-    numbers = tally.task != "classification"
+    numbers = not tally.kind.classed
     pictures: dict[str, Picture] = {}
     target = shortened(target, LONGEST)
     if tally.scored:

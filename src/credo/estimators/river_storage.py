@@ -84,7 +84,7 @@ def read(path: str | os.PathLike[str], kind: str) -> SavedEstimator:
         inputs, features, scale, *rest = meta["extent"]
         settings = Settings.from_dict(meta["settings"])
         # earlier versions had one clip for all regressions
-        clip = rest[0] if rest else 8.0 if settings.task == "regression" else defaults.CLIP
+        clip = rest[0] if rest else 8.0 if settings.target.standardised else defaults.CLIP
         slots = FeatureSlots(
             [Slot(*one) for one in meta["slots"]], meta["origins"], scale, meta.get("first", 0)
         )

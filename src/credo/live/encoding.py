@@ -15,11 +15,11 @@ from credo.recipes.assembly import members
 from credo.recipes.image_members import ImageMember
 from credo.recipes.members import Member
 from credo.recipes.networks import Origin
-from credo.recipes.settings import Settings, TaskName
+from credo.recipes.settings import Settings, TaskName, one_of
 from credo.tables import BadRow, Chunk, Encoder, EncoderState, Schema
 from credo.tables.cells import is_missing, to_list
 from credo.tables.infer import MOST_CLASSES
-from credo.tables.schema import TASKS
+from credo.tables.tasks import TARGET_KINDS
 
 __all__ = ["Block", "Encoding", "ImageEncoding", "Images", "TableEncoding", "members_at", "restore"]
 
@@ -334,12 +334,6 @@ def restore(
         state = EncoderState.from_arrays(arrays)
         return TableEncoding(Schema.from_dict(saved["schema"]), state, float(saved["clip"]))
     if saved["kind"] == "images":
-        return ImageEncoding(tuple(saved["shape"]), tuple(saved["classes"]), _task(saved["task"]))
+        task = one_of(saved, "task", TARGET_KINDS)
+        return ImageEncoding(tuple(saved["shape"]), tuple(saved["classes"]), task)
     raise FormatError(f"the saved encoding is of another version of credo; got kind {saved['kind']!r}.")
-
-
-def _task(name: str) -> TaskName:
-    for task in TASKS:
-        if task == name:
-            return task
-    raise FormatError(f"the saved task is of another version of credo; got {name!r}.")

@@ -18,6 +18,7 @@ from credo.recipes import defaults
 from credo.recipes.architecture import Network
 from credo.recipes.growth import slots
 from credo.recipes.settings import NoiseVar, TaskName
+from credo.tables.tasks import TARGET_KINDS
 
 __all__ = [
     "Net",
@@ -113,7 +114,7 @@ def outputs_of(task: TaskName, classes: int, first: int = 0, noise_var: NoiseVar
     there is room for where the first rows showed `first`. Where the noise follows the inputs there are two,
     the mean and the log of the noise variance.
     """
-    if task != "classification":
+    if not TARGET_KINDS[task].classed:
         return 2 if noise_var == "input" else 1
     room = slots(first, classes)
     return room - 1 if 2 in (first, room) else room

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Literal, TypeAlias, TypedDict, TypeVar, get_args
 
 from credo.core.errors import FormatError
@@ -11,7 +11,7 @@ from credo.core.names import CURVATURES, RULES, CurvatureName, RuleName
 from credo.recipes.architecture import Network
 from credo.recipes.drift import Drift
 from credo.recipes.posterior import Posterior
-from credo.tables.schema import TASKS, Task
+from credo.tables.tasks import TARGET_KINDS, TargetKind, Task
 
 __all__ = [
     "METHODS",
@@ -26,6 +26,7 @@ __all__ = [
     "SavedSettings",
     "Settings",
     "TaskName",
+    "one_of",
 ]
 
 TaskName: TypeAlias = Task
@@ -138,7 +139,7 @@ class Settings:
     """How a session learns. Every choice is resolved, so that the same settings give the same learner.
 
     Attributes:
-        task: "classification", "regression" or "count".
+        task: what is predicted.
         model: the network, or a bank of them.
         posterior: what is kept of the covariance; None for gradient methods, and for a bank, whose members
             have their own.
@@ -172,6 +173,11 @@ class Settings:
     learning_rate: float | None
     seed: int
     iterations: int | None = None
+
+    @property
+    def target(self) -> TargetKind:
+        """What the targets are."""
+        return TARGET_KINDS[self.task]
 
     @property
     def uncertain(self) -> bool:
@@ -235,11 +241,11 @@ class Settings:
         if prior_var is None or seed is None:
             raise FormatError("the saved settings are of another version of credo: a number is absent.")
         return Settings(
-            _one_of(saved, "task", TASKS),
+            one_of(saved, "task", TARGET_KINDS),
             Network.parse(_text(saved, "model")),
             None if posterior == "none" else Posterior.parse(posterior),
-            _one_of(saved, "method", METHODS),
-            _one_of(saved, "curvature", CURVATURES),
+            one_of(saved, "method", METHODS),
+            one_of(saved, "curvature", CURVATURES),
             Drift.parse(_text(saved, "drift")),
             prior_var,
             "input" if saved["noise_var"] == "input" else _number(saved, "noise_var"),
@@ -252,7 +258,8 @@ class Settings:
 Name = TypeVar("Name", bound=str)
 
 
-def _one_of(saved: Mapping[str, object], name: str, allowed: tuple[Name, ...]) -> Name:
+def one_of(saved: Mapping[str, object], name: str, allowed: Iterable[Name]) -> Name:
+    """A saved name, one of those allowed; a FormatError where another version wrote it."""
     for choice in allowed:
         if choice == saved[name]:
             return choice

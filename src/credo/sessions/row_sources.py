@@ -195,7 +195,7 @@ def _encoding(data: Dataset, columns: ColumnOptions) -> TableEncoding | ImageEnc
         next(_table_chunks(data, iter([slice(0, len(data))]))),
         target,
         task=data.task,
-        classes=data.class_names if data.task == "classification" else None,
+        classes=data.class_names or None,
         drop=columns.drop,
         categorical=columns.categorical,
     )
@@ -233,7 +233,7 @@ def _image_chunks(data: Dataset, slices: Iterator[slice], after: int) -> Iterato
 def _table_chunks(data: Dataset, slices: Iterator[slice], after: int = 0) -> Iterator[Chunk]:
     names = data.feature_names or tuple(f"x{i}" for i in range(data.x.shape[1]))
     target = _target_name(data)
-    labels = data.y if data.task == "regression" else np.asarray(data.class_names, object)[data.y]
+    labels = np.asarray(data.class_names, object)[data.y] if data.class_names else data.y
     for rows in slices:
         columns = {name: data.x[rows, i] for i, name in enumerate(names)} | {target: labels[rows]}
         yield Chunk(columns, np.arange(rows.start + 1, rows.stop + 1) + after, unit="row")

@@ -224,7 +224,7 @@ def verdict(results: Results) -> str:
         return f"the learner has diverged: its NLPD is {number(ours)} nats a row{advice}"
     verb = "beats" if gain > LEVEL else "loses to" if gain < -LEVEL else "draws level with"
     by = f" by {abs(gain):.3f} nats a row" if abs(gain) > LEVEL else ""
-    word = "error" if tally.task == "classification" else "RMSE"
+    word = "error" if tally.kind.classed else "RMSE"
     loss, floor = tally.latest("loss"), tally.latest("base_loss")
     against = (gain > LEVEL and loss > floor) or (gain < -LEVEL and loss < floor)
     mark = ", although its" if against else "; its"

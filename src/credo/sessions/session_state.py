@@ -64,7 +64,7 @@ class SessionState(Runner):
     @property
     def regression(self) -> bool:
         """Whether numbers are predicted."""
-        return self.settings.task != "classification"
+        return not self.settings.target.classed
 
     @property
     def size(self) -> int:

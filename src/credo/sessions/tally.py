@@ -26,6 +26,7 @@ from credo.metrics import (
     row_losses,
 )
 from credo.recipes.settings import TaskName
+from credo.tables.tasks import TARGET_KINDS
 
 __all__ = ["ColumnName", "Tally"]
 
@@ -51,10 +52,11 @@ class Tally:
     """Scores of a stream so far.
 
     Arguments:
-        task: "classification", "regression" or "count".
+        task: what is predicted.
         classes: the number of classes.
 
     Attributes:
+        kind: what is scored.
         scored: how many rows were scored.
         size: rows in a block.
         sums: the sums of each block (blocks, 8), in the order of `ColumnName`.
@@ -81,10 +83,11 @@ class Tally:
 
     def __init__(self, task: TaskName, classes: int = 0) -> None:
         self.task: TaskName = task
+        self.kind = TARGET_KINDS[task]
         self.scored = 0
         self.size = 1
         self.sums = np.zeros((0, len(_COLUMNS)))
-        self.bins = np.zeros((BINS if task == "classification" else LEVELS, 3))
+        self.bins = np.zeros((BINS if self.kind.classed else LEVELS, 3))
         self.counts = np.zeros(classes)
         self.by_class = ClassTable(classes)
         self.last = np.full(1, np.nan)
@@ -146,7 +149,7 @@ class Tally:
             last_loss = np.where(np.isnan(before), y - mean, y - before) ** 2
             self.bins += count_bins(central(scores.pit), np.ones(n), len(self.bins))
             self.pits[0] += count_bins(scores.pit, np.ones(n), LEVELS)[:, 0]
-            if unscaled is not None and self.task == "regression":
+            if unscaled is not None and self.kind.standardised:
                 pit = np.asarray(ndtr((y - unscaled[:, 0]) / unscaled[:, 1]), float)
                 self.unscaled += count_bins(central(pit), np.ones(n), LEVELS)
                 self.pits[1] += count_bins(pit, np.ones(n), LEVELS)[:, 0]
@@ -211,7 +214,7 @@ class Tally:
         return mean**0.5 if self._squared(name) else mean
 
     def _squared(self, name: ColumnName) -> bool:
-        return self.task != "classification" and name.endswith("loss")
+        return not self.kind.classed and name.endswith("loss")
 
     def metrics(self, uncertain: bool = False) -> dict[str, float]:
         """Our metrics by name.
@@ -220,13 +223,13 @@ class Tally:
             uncertain: whether the forecasts were linearised ones, so that plug-in ones are reported beside
                 them.
         """
-        words = ("error", "brier") if self.task == "classification" else ("rmse", "mae")
+        words = ("error", "brier") if self.kind.classed else ("rmse", "mae")
         table = {"nlpd": self.latest("nlpd"), words[0]: self.latest("loss"), words[1]: self.latest("extra")}
         if uncertain:
             table["nlpd_plugin"] = self.latest("compared")
         elif self.unscaled.any():
             table["nlpd_unscaled"] = self.latest("compared")
-        if self.scored and self.task == "classification":
+        if self.scored and self.kind.classed:
             table["ece"] = ece_of(self.bins)
             if self.unscaled.any():
                 table["ece_unscaled"] = ece_of(self.unscaled)
@@ -242,7 +245,7 @@ class Tally:
 
     def baseline(self) -> dict[str, float]:
         """The baseline's metrics by name: running class frequencies, or the running mean and spread."""
-        word = "error" if self.task == "classification" else "rmse"
+        word = "error" if self.kind.classed else "rmse"
         return {"nlpd": self.latest("base_nlpd"), word: self.latest("base_loss")}
 
     def snapshot(self) -> Tally:
@@ -287,7 +290,7 @@ class Tally:
         """Restore what `arrays` gave.
 
         Arguments:
-            task: "classification", "regression" or "count".
+            task: what is predicted.
             arrays: the saved arrays by name.
         """
         tally = Tally(task)

@@ -8,7 +8,7 @@ import numpy as np
 
 from credo.core.errors import DataError, FormatError
 from credo.core.outlying import ABSURD
-from credo.tables.cells import Cells, cell_text, is_count, is_missing, label_text, to_list, to_numbers
+from credo.tables.cells import Cells, cell_text, is_missing, label_text, to_list, to_numbers
 from credo.tables.chunks import BadRow, Chunk
 from credo.tables.column_moments import known_spread
 from credo.tables.encoded import EncodeReport, EncoderState
@@ -239,12 +239,12 @@ class Encoder:
             cells: Cells = [None] * len(chunk)
         else:
             cells = cells_of(chunk, target.name)
-        if target.task != "classification":
+        if not target.kind.classed:
             values, wrong = to_numbers(cells)
-            if need and target.task == "count":
-                for row in np.flatnonzero(~np.isnan(values) & ~is_count(values)).tolist():
-                    why[row] = f"holds {values[row]:g} in the target {target.name!r}, which is no count"
             if need:
+                for row in target.kind.refused(values):
+                    what = target.kind.name
+                    why[row] = f"holds {values[row]:g} in the target {target.name!r}, which is no {what}"
                 for row in np.flatnonzero(np.isnan(values)).tolist():
                     text = cell_text(cells[row])[:40]
                     shown = f"holds {text!r} in the target {target.name!r}, which is no number"

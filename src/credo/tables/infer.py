@@ -8,11 +8,12 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from credo.core.errors import DataError, require_choice, require_integer, suggest
-from credo.tables.cells import cell_text, is_count, is_missing, label_text, to_list, to_numbers
+from credo.tables.cells import cell_text, is_missing, label_text, to_list, to_numbers
 from credo.tables.chunks import Chunk
 from credo.tables.infer_column import ENOUGH, PARSED, infer_column
 from credo.tables.remarks import constant_columns, decorated_numbers
-from credo.tables.schema import TASKS, ColumnSpec, Dropped, Schema, TargetSpec, Task
+from credo.tables.schema import ColumnSpec, Dropped, Schema, TargetSpec
+from credo.tables.tasks import TARGET_KINDS, Task
 
 __all__ = ["infer_schema"]
 
@@ -46,7 +47,7 @@ def infer_schema(
     Arguments:
         chunks: the first chunk or chunks, as `TableSource.peek` gives them.
         target: the column that is predicted.
-        task: "classification", "regression" or "count"; None infers one of the first two.
+        task: one of `credo.tables.tasks.TARGET_KINDS`; None infers classification or regression.
         classes: all class labels, where the first rows may not show them all; implies classification.
         drop: columns to leave out.
         categorical: columns to treat as categorical whatever they hold.
@@ -70,7 +71,7 @@ def infer_schema(
     """
     chunks = [chunks] if isinstance(chunks, Chunk) else list(chunks)
     if task is not None:
-        require_choice("task", task, TASKS)
+        require_choice("task", task, TARGET_KINDS)
     require_integer("max_categories", max_categories, 1)
     names = chunks[-1].names if chunks else ()
     rows = sum(map(len, chunks))
@@ -86,7 +87,7 @@ def infer_schema(
     goal = _infer_target(target, joined[target], task, classes)
     columns: list[ColumnSpec] = []
     dropped = [Dropped(name, "as asked") for name in dict.fromkeys(drop)]
-    notes = decorated_numbers(f"target {target!r}", joined[target], goal.task != "classification", rows)
+    notes = decorated_numbers(f"target {target!r}", joined[target], not goal.kind.classed, rows)
     still: list[tuple[str, float]] = []
     for name in names:
         if name == target or name in drop:
@@ -129,27 +130,28 @@ def _infer_target(
     present = [cell for cell in cells if not is_missing(cell)]
     if classes is not None:
         return _from_classes(name, present, task, classes)
+    kind = None if task is None else TARGET_KINDS[task]
     values, wrong = to_numbers(present)
     flags = all(isinstance(cell, (bool, np.bool_)) for cell in present)
     share = np.mean(~wrong) if present and not flags else 0.0
     usable = values[~np.isnan(values)]
     # a few labels beside text are labels, and many different numbers are not
     many = len(np.unique(usable)) > 20 or bool((usable != np.floor(usable)).any())
-    numeric = bool(share >= PARSED or (share > 0.5 and many and task != "classification"))
+    numeric = bool(share >= PARSED or (share > 0.5 and many and (kind is None or not kind.classed)))
     if not present or (numeric and not usable.size):
         raise DataError(
             f"target {name!r} is missing in all of the first {len(cells)} rows; name another target."
         )
-    if task in ("regression", "count") and not numeric and not flags:
+    if kind is not None and not kind.classed and not numeric and not flags:
         example = next(cell for cell, bad in zip(present, wrong, strict=True) if bad)
         raise DataError(
             f"target {name!r} holds text such as {cell_text(example)[:40]!r}, which {task} cannot "
             "predict; task must be classification, or name another target."
         )
-    if task == "count" and np.mean(is_count(usable)) < PARSED:
+    if kind is not None and kind.allowed is not None and np.mean(kind.allowed(usable)) < PARSED:
         raise DataError(
-            f"target {name!r} holds numbers such as {usable[~is_count(usable)][0]:g}, which are no counts "
-            "(whole numbers from 0); task must be regression, or name another target."
+            f"target {name!r} holds numbers such as {usable[~kind.allowed(usable)][0]:g}, which are no "
+            f"{kind.name}s ({kind.meaning}); task must be regression, or name another target."
         )
     whole = bool(numeric and (usable == np.floor(usable)).all())
     labels = _labels(present, wrong if numeric else None, whole)
@@ -163,14 +165,19 @@ def _infer_target(
     several = f"target {name!r} has {count} distinct values ({shown})"
     few = count <= 2 or (count <= 20 and count <= 0.05 * len(cells))
     if task is None:
-        task = "classification" if not numeric or (whole and few) else "regression"
-        if task == "classification":
+        classed = not numeric or (whole and few)
+        task = "classification" if classed else "regression"
+        if classed:
             why = f"{several}: classification" + (
                 "; `task='regression'` to override" if numeric or flags else ""
             )
         elif whole:
             why = f"{several} in {len(cells)} rows: regression; `task='classification'` to override"
-            why += ", `task='count'` where they are counts" if is_count(usable).all() else ""
+            why += "".join(
+                f", `task={other!r}` where they are {one.name}s"
+                for other, one in TARGET_KINDS.items()
+                if one.whole and not one.refused(usable)
+            )
         else:
             why = f"target {name!r} holds numbers: regression; `task='classification'` to override"
     else:
@@ -181,7 +188,7 @@ def _infer_target(
             f"; {int(wrong.sum())} of the first {len(cells)} rows hold text there, such as "
             f"{cell_text(text)[:40]!r}, and are skipped"
         )
-    if task != "classification":
+    if not TARGET_KINDS[task].classed:
         return TargetSpec(name, task, why=why)
     if count > MOST_CLASSES:
         raise DataError(
@@ -198,7 +205,7 @@ def _infer_target(
         raise DataError(
             f"target {name!r} holds a different text in each of {count} rows, so there is no class to learn."
         )
-    return TargetSpec(name, "classification", tuple(labels), whole, why, len(labels))
+    return TargetSpec(name, task, tuple(labels), whole, why, len(labels))
 
 
 def _labels(present: list[object], wrong: np.ndarray | None, whole: bool) -> list[str]:
@@ -213,7 +220,7 @@ def _labels(present: list[object], wrong: np.ndarray | None, whole: bool) -> lis
 
 
 def _from_classes(name: str, present: list[object], task: Task | None, classes: Sequence[str]) -> TargetSpec:
-    if task not in (None, "classification"):
+    if task is not None and not TARGET_KINDS[task].classed:
         raise DataError(f"classes must not be given with task {task}.")
     if isinstance(classes, str):
         raise DataError(f"classes must be a list of labels; got the text {classes!r}.")

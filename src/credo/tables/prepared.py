@@ -132,7 +132,7 @@ class Preparation:
             some = [cells_of(chunk, name) for name in self._numeric]
             return to_number_columns(some) if some else None, self._target_of(columns)
         target = self.schema.target
-        number = target.task != "classification" and target.name in columns
+        number = not target.kind.classed and target.name in columns
         values = columns.numbers([*self._numeric, target.name] if number else self._numeric)
         if values is None:
             return None, self._target_of(columns)

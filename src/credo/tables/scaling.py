@@ -40,7 +40,7 @@ class ScaledTarget:
     scale: np.ndarray
     known: np.ndarray
 
-    def part(self, rows: slice) -> ScaledTarget:
+    def part(self, rows: slice | np.ndarray) -> ScaledTarget:
         """Some of the rows."""
         return ScaledTarget(self.z[rows], self.location[rows], self.scale[rows], self.known[rows])
 

@@ -9,6 +9,7 @@ from itertools import accumulate
 from typing import Any, Literal, TypeAlias, get_args
 
 from credo.core.errors import FormatError
+from credo.tables.tasks import TARGET_KINDS, TargetKind, Task
 
 __all__ = ["ColumnSpec", "Dropped", "Schema", "TargetSpec"]
 
@@ -27,11 +28,7 @@ HOLDS: Mapping[Kind, str] = {
 Cycle: TypeAlias = Literal["hour", "weekday", "yearday"]
 """What repeats by the clock and the calendar: every day, every week or every year."""
 
-Task: TypeAlias = Literal["classification", "regression", "count"]
-"""What is predicted: classes, numbers, or counts, which are whole numbers from 0."""
-
 KINDS: tuple[Kind, ...] = get_args(Kind)
-TASKS: tuple[Task, ...] = get_args(Task)
 CYCLES: tuple[Cycle, ...] = get_args(Cycle)
 _VERSION = 1
 
@@ -122,7 +119,7 @@ class TargetSpec:
 
     Arguments:
         name: the name of the column.
-        task: "classification", "regression" or "count".
+        task: what is predicted, one of `credo.tables.tasks.TARGET_KINDS`.
         classes: the class labels, in the order of their numbers; empty for numbers.
         whole: whether the labels are whole numbers, so that "1", "1.0" and 1 are one label.
         why: a sentence that says what was inferred, and from what.
@@ -140,6 +137,11 @@ class TargetSpec:
     whole: bool = False
     why: str = ""
     first: int = 0
+
+    @property
+    def kind(self) -> TargetKind:
+        """What its values are."""
+        return TARGET_KINDS[self.task]
 
     def admits(self, label: str) -> bool:
         """Whether a label may become a class: where all classes so far are numbers, it must be one.
@@ -262,10 +264,10 @@ class Schema:
         except (KeyError, TypeError) as error:
             raise FormatError(f"a saved schema must hold what to_dict writes; {error}.") from None
         wrong: list[str] = [column.kind for column in (*columns, *late) if column.kind not in KINDS]
-        wrong += [target.task] if target.task not in TASKS else []
+        wrong += [target.task] if target.task not in TARGET_KINDS else []
         wrong += [cycle for column in (*columns, *late) for cycle in column.cycles if cycle not in CYCLES]
         if wrong:
-            allowed = ", ".join((*KINDS, *TASKS, *CYCLES))
+            allowed = ", ".join((*KINDS, *TARGET_KINDS, *CYCLES))
             raise FormatError(f"a saved schema must hold kinds {allowed}; got {wrong[0]!r}.")
         return schema
 

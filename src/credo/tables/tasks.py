@@ -1,0 +1,60 @@
+"""The tasks, and what their targets are; `credo.recipes.tasks` says how they are learned."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+import numpy as np
+
+from credo.tables.cells import is_count
+
+__all__ = ["TARGET_KINDS", "TargetKind", "Task"]
+
+Task: TypeAlias = Literal["classification", "regression", "count"]
+"""What is predicted: classes, numbers, or counts, which are whole numbers from 0."""
+
+
+@dataclass(frozen=True)
+class TargetKind:
+    """What the targets of a task are.
+
+    Attributes:
+        unit: as what they are learned: the numbers of their classes, numbers in units of the spread of those
+            before them, or numbers as they come.
+        allowed: which of some numbers (n,) may be targets; None where all may.
+        name, meaning: what such a number is called, and what it is, where another one is refused.
+        whole: whether they are whole numbers, of which each has a probability.
+    """
+
+    unit: Literal["class", "spread", "own"]
+    allowed: Callable[[np.ndarray], np.ndarray] | None = None
+    name: str = "number"
+    meaning: str = ""
+    whole: bool = False
+
+    @property
+    def classed(self) -> bool:
+        """Whether targets are classes."""
+        return self.unit == "class"
+
+    @property
+    def standardised(self) -> bool:
+        """Whether targets are standardised."""
+        return self.unit == "spread"
+
+    def refused(self, values: np.ndarray) -> list[int]:
+        """The places of the numbers that may not be targets; NaN stands for no number."""
+        if self.allowed is None:
+            return []
+        refused: list[int] = np.flatnonzero(~np.isnan(values) & ~self.allowed(values)).tolist()
+        return refused
+
+
+TARGET_KINDS: Mapping[Task, TargetKind] = {
+    "classification": TargetKind("class"),
+    "regression": TargetKind("spread"),
+    "count": TargetKind("own", is_count, "count", "whole numbers from 0", whole=True),
+}
+"""What the targets of each task are."""
