@@ -6,11 +6,13 @@ import dataclasses
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
+from unittest.mock import patch
 
 import jax
 
 from credo.recipes import assembly, defaults
 from credo.recipes.members import Member, members_of
+from credo.recipes.tasks import RECIPES
 
 __all__ = ["VARIATIONS", "varied"]
 
@@ -38,17 +40,17 @@ MEMBERS: dict[str, Change] = {
 """Variations of the members."""
 
 SETTINGS: dict[str, dict[str, Any]] = {
-    "no scales (1 only)": {
-        "SCALES": {task: ((1.0,), tails) for task, (_, tails) in defaults.SCALES.items()},
-        "SHARPNESS": (),
-    },
+    "no scales (1 only)": {"SHARPNESS": ()},
     "no sharpness": {"SHARPNESS": ()},
-    "no tails": {"SCALES": {task: (scales, ()) for task, (scales, _) in defaults.SCALES.items()}},
+    "no tails": {},
     "no switching between members": {"SWITCHING": 0.0},
     "one rate of switching (.001)": {"SWITCHING": 1e-3},
     "low rank in place of full": {"FULL_COST": 0},
 }
 """Variations of the settings that all members share."""
+
+TASKS: dict[str, dict[str, Any]] = {"no scales (1 only)": {"scales": (1.0,)}, "no tails": {"tails": ()}}
+"""Variations of the recipes of all tasks."""
 
 VARIATIONS = (*MEMBERS, *SETTINGS)
 """The names of the variations."""
@@ -70,6 +72,7 @@ def varied(name: str) -> Iterator[None]:
     name_of = members_of.__name__
     saved = {key: getattr(defaults, key) for key in SETTINGS.get(name, {})}
     change = MEMBERS.get(name, _same)
+    recipes = {task: dataclasses.replace(recipe, **TASKS.get(name, {})) for task, recipe in RECIPES.items()}
 
     def members(*arguments: Any) -> tuple[Member, ...]:
         changed = [change(member) for member in members_of(*arguments)]
@@ -80,7 +83,8 @@ def varied(name: str) -> Iterator[None]:
     for key, value in SETTINGS.get(name, {}).items():
         setattr(defaults, key, value)
     try:
-        yield
+        with patch.dict(RECIPES, recipes):
+            yield
     finally:
         setattr(assembly, name_of, members_of)
         for key, value in saved.items():

@@ -37,19 +37,11 @@ from credo.learners import (
     MonteCarloHessian,
     RecursiveLearner,
 )
-from credo.likelihoods import (
-    Bernoulli,
-    Categorical,
-    HeteroscedasticNormal,
-    Normal,
-    OpenCategorical,
-    Poisson,
-)
 from credo.likelihoods.base import LikelihoodBase
 from credo.models import Model
 from credo.particles import liu_west
 from credo.recipes import defaults
-from credo.recipes.auto import bank_of, learned_noise
+from credo.recipes.auto import bank_of
 from credo.recipes.drift import Drift
 from credo.recipes.growth import slots
 from credo.recipes.image_members import ImageMember, image_bank, image_members_of
@@ -57,6 +49,7 @@ from credo.recipes.members import Breadth, Member, members_of
 from credo.recipes.networks import Origin, first_parameters, network, outputs_of, prior_variances
 from credo.recipes.posterior import Posterior
 from credo.recipes.settings import MethodName, Settings
+from credo.recipes.tasks import RECIPES, Noise
 
 if TYPE_CHECKING:
     from credo.adapt import Bank, Hypotheses, Resettable
@@ -122,45 +115,17 @@ def _bank(
     seed: Any,
 ) -> tuple[SessionLearner, Belief]:
     """The bank of a setting and its prior belief, by one compiled program."""
-    settings = dataclasses.replace(settings, seed=seed)
-    learner = _bank_learner(settings, shape, classes, first, start, origin)
+    task, breadth = settings.task, _breadth(settings)
+    if len(shape) > 1:
+        pictures, outputs = image_members_of(breadth), outputs_of(task, classes, first)
+        law = _likelihood(settings, classes, first)
+        learner = image_bank(pictures, law, shape, outputs, seed, task=task, start=start)
+    else:
+        inputs = math.prod(shape) if origin is None else origin.inputs
+        some = members_of(task, inputs, outputs_of(task, first or classes), breadth)
+        learner = bank_of(some, shape, classes, seed, task=task, first=first, start=start, origin=origin)
     belief: Belief = learner.init()
     return learner, belief
-
-
-def _bank_learner(
-    settings: Settings,
-    shape: tuple[int, ...],
-    classes: int,
-    first: int,
-    start: float | None,
-    origin: Origin | None,
-) -> SessionLearner:
-    """The bank of a setting."""
-
-    outputs = outputs_of(settings.task, classes, first)
-    if len(shape) > 1:
-        pictures = image_members_of(_breadth(settings))
-        law = _likelihood(settings, classes, first)
-        return image_bank(pictures, law, shape, outputs, settings.seed, task=settings.task, start=start)
-
-    def likelihood(member: Member) -> LikelihoodBase:
-        return (
-            learned_noise(member) if settings.task == "regression" else _likelihood(settings, classes, first)
-        )
-
-    inputs = math.prod(shape) if origin is None else origin.inputs
-    return bank_of(
-        members_of(settings.task, inputs, outputs_of(settings.task, first or classes), _breadth(settings)),
-        likelihood,
-        shape,
-        outputs,
-        settings.seed,
-        task=settings.task,
-        least=outputs_of(settings.task, first or classes),
-        start=start,
-        origin=origin,
-    )
 
 
 def _breadth(settings: Settings) -> Breadth:
@@ -210,7 +175,7 @@ def _prior(
     learner = _learner(settings, _model(settings, shape, classes, first, origin))
     details: dict[str, Any]
     if settings.posterior is None:
-        label = np.int32(0) if settings.task == "classification" else np.float32(0)
+        label = np.int32(0) if settings.target.classed else np.float32(0)
         details = {"example": (np.zeros(shape, np.float32), label)}
     else:
         images = len(shape) > 1
@@ -292,23 +257,18 @@ def _rule(settings: Settings) -> BONGRule | BLRRule | BOGRule | BBBRule:
     return BOGRule(rate, parameters)
 
 
-def _likelihood(
-    settings: Settings, classes: int, first: int
-) -> Bernoulli | Categorical | OpenCategorical | Normal | HeteroscedasticNormal | Poisson:
-    if settings.task == "classification" and classes > first > 0:
-        return OpenCategorical(slots(first, classes), classes, reference=first == 2)
-    if settings.task == "classification":
-        return Bernoulli() if classes == 2 else Categorical(classes)
-    if settings.task == "count":
-        return Poisson("secant")
-    if settings.noise_var == "input":
-        return HeteroscedasticNormal()
+def _likelihood(settings: Settings, classes: int, first: int) -> LikelihoodBase:
+    return RECIPES[settings.task].likelihood(_noise(settings), classes, first)
+
+
+def _noise(settings: Settings) -> Noise:
+    """The noise variance of a single learner."""
     if settings.noise_var is not None:
-        return Normal(settings.noise_var)
+        return settings.noise_var
     particles = settings.posterior is not None and settings.posterior.particles is not None
     if not settings.uncertain or settings.curvature != "lin-hess" or particles:
-        return Normal(defaults.FIXED_NOISE)
-    return Normal(InverseGamma(*defaults.NOISE))
+        return defaults.FIXED_NOISE
+    return InverseGamma(*defaults.NOISE)
 
 
 def _dynamics(drift: Drift) -> Dynamics:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from credo.adapt import Calibrated, Each, Experts
@@ -14,16 +14,16 @@ from credo.core.types import PyTree
 from credo.covariances import Full, LowRank
 from credo.dynamics import PriorBound, RandomWalk
 from credo.learners import RecursiveLearner
-from credo.likelihoods import Bernoulli, Categorical, HeteroscedasticNormal, Normal, Poisson
-from credo.likelihoods.base import LikelihoodBase
 from credo.models import Clipped, Model
-from credo.recipes import defaults
+from credo.recipes import defaults, networks
 from credo.recipes.architecture import Network
 from credo.recipes.members import Breadth, Member, members_of
-from credo.recipes.networks import Origin, count_parameters, first_parameters, network, prior_variances
+from credo.recipes.networks import Origin, outputs_of
 from credo.recipes.settings import TaskName
+from credo.recipes.tasks import RECIPES, Noise
+from credo.tables.tasks import TARGET_KINDS
 
-__all__ = ["Auto", "auto", "bank_of", "learned_noise"]
+__all__ = ["Auto", "auto", "bank_of"]
 
 
 @record
@@ -71,7 +71,8 @@ def auto(
 
     Arguments:
         inputs: the number of inputs, numbers with mean 0 and variance 1.
-        task: "regression" (targets with mean 0 and variance 1), "classification" (labels from 0) or "count".
+        task: one of `credo.tables.tasks.TARGET_KINDS`; "regression" takes targets with mean 0 and variance 1,
+            and "classification" labels from 0.
         classes: the number of classes.
         breadth: "default", or "wide" for more members.
         seed: the seed of the initial weights and of the random waves.
@@ -93,70 +94,60 @@ def auto(
     """
     require_integer("inputs", inputs, 1)
     require_integer("classes", classes, 2)
-    require_choice("task", task, ("classification", "regression", "count"))
+    require_choice("task", task, TARGET_KINDS)
     require_choice("breadth", breadth, ("default", "wide"))
-    outputs = 1 if task != "classification" or classes == 2 else classes
-
-    def likelihood(member: Member) -> LikelihoodBase:
-        if task == "classification":
-            return Bernoulli() if classes == 2 else Categorical(classes)
-        return Poisson("secant") if task == "count" else learned_noise(member)
-
-    return bank_of(
-        members_of(task, inputs, outputs, breadth), likelihood, (inputs,), outputs, seed, task=task
-    )
+    members = members_of(task, inputs, outputs_of(task, classes), breadth)
+    return bank_of(members, (inputs,), classes, seed, task=task)
 
 
-def learned_noise(member: Member) -> Normal | HeteroscedasticNormal:
-    """A normal likelihood that learns its variance: one number that is forgotten, or one by the inputs."""
+def _learned_noise(member: Member) -> Noise:
+    """The noise variance that a member learns: one number that is forgotten, or one by the inputs."""
     if member.noise == "input":
-        return HeteroscedasticNormal()
+        return "input"
     shape, scale, _ = defaults.NOISE
-    return Normal(InverseGamma(shape, scale, member.forgetting))
+    return InverseGamma(shape, scale, member.forgetting)
 
 
 def bank_of(
     members: Sequence[Member],
-    likelihood: Callable[[Member], LikelihoodBase],
     shape: tuple[int, ...],
-    outputs: int,
+    classes: int,
     seed: int,
     *,
     task: TaskName,
-    least: int | None = None,
+    first: int = 0,
     start: float | None = None,
     origin: Origin | None = None,
 ) -> Auto:
-    """The bank of some members with this likelihood, for rows of a shape.
+    """The bank of some members for a task; the other arguments are those of `credo.recipes.assembly.build`.
 
-    The task decides by how much forecasts may be scaled, and `least`, a number of outputs, what is kept of
-    the covariances where more may come. `seed`, `start` and `origin` are as for
-    `credo.recipes.assembly.build`.
+    What is kept of the covariances depends on the classes that the first rows showed, where more may come.
     """
     origin = origin or Origin(math.prod(shape), math.prod(shape))
-    least = outputs if least is None else least
+    outputs, least = outputs_of(task, classes, first), outputs_of(task, first or classes)
     learners, begins, spreads = [], [], []
     drawn: dict[tuple[Network, bool], Any] = {}
-    scales, tails = defaults.SCALES[task]
-    sharpness = defaults.SHARPNESS if task == "classification" else ()
+    recipe, kind = RECIPES[task], TARGET_KINDS[task]
+    sharpness = defaults.SHARPNESS if kind.classed else ()
     for member in members:
-        law, own = likelihood(member), member.noise == "input"
-        net = network(member.network, outputs + own, shape, seed, member.activation, origin.features)
-        kind = (member.network, own)  # networks of a kind begin alike, whatever their non-linearity
-        if kind not in drawn:
-            drawn[kind] = first_parameters(net, shape, seed, start, origin.features)
-        params = drawn[kind]
+        law, own = recipe.likelihood(_learned_noise(member), classes, first), member.noise == "input"
+        net = networks.network(member.network, outputs + own, shape, seed, member.activation, origin.features)
+        alike = (member.network, own)  # networks of a kind begin alike, whatever their non-linearity
+        if alike not in drawn:
+            drawn[alike] = networks.first_parameters(net, shape, seed, start, origin.features)
+        params = drawn[alike]
         model = Model(Clipped(net, member.clip), law)
         # a walk also where its variance is 0, so that all members of a network share one program
         walk = PriorBound(RandomWalk(member.walk))
-        family = _family(count_parameters(member.network, least + own, (origin.inputs,)), least + own)
-        inner = RecursiveLearner(model, family, dynamics=walk)
-        calibrated = Calibrated(inner, scales, () if own else tails, defaults.SCALE_SWITCHING, sharpness)
-        if task == "regression":
+        size = networks.count_parameters(member.network, least + own, (origin.inputs,))
+        inner = RecursiveLearner(model, _family(size, least + own), dynamics=walk)
+        tails = () if own else recipe.tails
+        calibrated = Calibrated(inner, recipe.scales, tails, defaults.SCALE_SWITCHING, sharpness)
+        if kind.standardised:
             calibrated = replace(calibrated, outliers=defaults.OUTLIERS, caution=float(member.cautious))
         learners.append(calibrated)
         begins.append(params)
-        spreads.append(prior_variances(net, params, member.prior_var, origin.features))
+        spreads.append(networks.prior_variances(net, params, member.prior_var, origin.features))
     return Auto(learners, defaults.SWITCHING, begin=Each(tuple(begins)), spread=Each(tuple(spreads)))
 
 

@@ -1,4 +1,5 @@
-"""The defaults, in one place: one setting for all data sets of a kind.
+"""The defaults, in one place: one setting for all data sets of a kind. `credo.recipes.tasks` has those that
+are different for each task.
 
 The numbers were chosen by the prequential score on public data sets, with one number for all of them and
 never one for each.
@@ -8,14 +9,11 @@ from __future__ import annotations
 
 from typing import Literal
 
-from credo.recipes.settings import TaskName
-
 __all__ = [
     "ALARM",
     "BANK_CLIP",
     "BANK_RANK",
     "CLIP",
-    "COUNT_PRIOR",
     "FIXED_NOISE",
     "FULL_COST",
     "FULL_LIMIT",
@@ -32,7 +30,6 @@ __all__ = [
     "OUTLIERS",
     "REPLAYED",
     "SAMPLES",
-    "SCALES",
     "SCALE_SWITCHING",
     "SCHEMA_ROWS",
     "SHARPNESS",
@@ -78,14 +75,6 @@ FULL_COST, BANK_RANK = 300_000, 20
 SWITCHING = (1e-4, 1e-3, 1e-2)
 """How probable it is that another member of a bank takes over before a row: rates that are weighed, too."""
 
-SCALES: dict[TaskName, tuple[tuple[float, ...], tuple[float, ...]]] = {
-    "classification": ((0.0, 0.3), ()),
-    "regression": ((0.0, 1.0), (2.5, 5.0)),
-    "count": ((0.0, 0.3, 1.0), ()),
-}
-"""By how much the members of a bank may scale the variance of their outputs, and the degrees of freedom of
-heavier tails that they may have."""
-
 SHARPNESS = (1.4, 2.0)
 """How much more sharply than their mean the members of a bank may forecast classes: a mean that is on its way
 from the prior is too cautious."""
@@ -102,9 +91,6 @@ NOISE = (1.5, 0.5, 0.99)
 FIXED_NOISE = 0.3
 """The noise variance of gradient methods, and with curvatures other than lin-hess, which learn none (targets
 have variance 1)."""
-
-COUNT_PRIOR = 0.5
-"""The scale of the prior variances of the log rate of counts, about the log of the mean of the first ones."""
 
 BANK_CLIP = 8.0
 """The largest size of a standardised feature before a bank of regressions, whose members clip it anew."""

@@ -22,6 +22,8 @@ from credo.recipes.architecture import Network
 from credo.recipes.auto import Auto
 from credo.recipes.members import Breadth
 from credo.recipes.settings import TaskName
+from credo.recipes.tasks import RECIPES
+from credo.tables.tasks import TARGET_KINDS
 
 __all__ = ["IMAGE_MEMBERS", "MORE_MEMBERS", "ImageMember", "image_bank", "image_members_of"]
 
@@ -91,15 +93,15 @@ def image_bank(
     """The bank of some members for images (height, width) or (height, width, channels), whose `init()` gives
     the first belief. The arguments are those of `credo.recipes.auto.bank_of`.
     """
-    scales, tails = defaults.SCALES[task]
-    sharpness = SHARPNESS if task == "classification" else ()
+    recipe = RECIPES[task]
+    sharpness = SHARPNESS if TARGET_KINDS[task].classed else ()
     learners, begins = [], []
     for member in members:
         widths = member.network.widths
         net = MLP(outputs, widths, defaults.activation(images=True)) if widths else Linear(outputs)
         seen = OrientedEdges(net) if member.sight == "edges" else net
         inner = RecursiveLearner(Model(seen, likelihood), LowRank(member.rank))
-        learners.append(Calibrated(inner, scales, tails, defaults.SCALE_SWITCHING, sharpness))
+        learners.append(Calibrated(inner, recipe.scales, recipe.tails, defaults.SCALE_SWITCHING, sharpness))
         params = seen.init(jax.random.key(seed), shape)
         if start is not None:
             params[-1]["b"] = params[-1]["b"] + start

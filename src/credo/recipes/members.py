@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
 from credo.recipes.architecture import Network
-from credo.recipes.defaults import COUNT_PRIOR
 from credo.recipes.settings import TaskName
+from credo.recipes.tasks import RECIPES
 
 __all__ = ["Breadth", "Member", "members_of"]
 
@@ -113,7 +113,8 @@ _WAVES = (Member(FEATURES, 0.0, 1.0, forgetting=0.99),)
 
 def members_of(task: TaskName, inputs: int, outputs: int, breadth: Breadth = "default") -> tuple[Member, ...]:
     """The members of a bank for a task and so many inputs and outputs; "wide" has more of each kind."""
-    numbers, wide = task == "regression", breadth == "wide"
+    recipe, wide = RECIPES[task], breadth == "wide"
+    numbers = not recipe.noiseless
     deep: tuple[Member, ...] = _HIDDEN_NUMBERS if numbers else _HIDDEN_CLASSES
     if wide:
         deep += _WIDE_NUMBERS if numbers else _WIDE_CLASSES
@@ -122,7 +123,6 @@ def members_of(task: TaskName, inputs: int, outputs: int, breadth: Breadth = "de
     members += tuple(replace(member, network=hidden) for member in deep)
     if wide and outputs == 1 and inputs <= MOST_INPUTS:
         members += _WAVES
-    if task == "count":
-        # the mean of a count is exp(eta), which a wide eta carries away
-        members = tuple(dict.fromkeys(replace(member, prior_var=COUNT_PRIOR) for member in members))
-    return members
+    if recipe.prior_var is None:
+        return members
+    return tuple(dict.fromkeys(replace(member, prior_var=recipe.prior_var) for member in members))

@@ -15,6 +15,7 @@ from credo.recipes.members import members_of
 from credo.recipes.networks import count_parameters, outputs_of
 from credo.recipes.posterior import Posterior
 from credo.recipes.settings import METHODS, BudgetName, MethodName, NoiseVar, Options, Settings, TaskName
+from credo.recipes.tasks import RECIPES
 
 __all__ = ["input_clip", "require_memory", "resolve"]
 
@@ -26,8 +27,6 @@ _OPTIMIZER_NUMBERS: dict[MethodName, int] = {"sgd": 2, "momentum": 3, "adam": 4,
 
 _EXTREME = (1e-18, 1e18)
 """The least and the largest variance."""
-
-Name = TypeVar("Name", bound=str)
 
 
 def resolve(
@@ -68,7 +67,8 @@ def resolve(
     wanted = _chosen(options.posterior)
     wanted = None if wanted is None else Posterior.parse(wanted)
     noise_var = _noise_var(options, task)
-    if noise_var is None and task == "regression" and wanted is not None and wanted.kind == "particles":
+    particles = wanted is not None and wanted.kind == "particles"
+    if noise_var is None and particles and not RECIPES[task].noiseless:
         noise_var = "input"  # particles learn the noise as a function among the parameters
     outputs = outputs_of(task, classes, noise_var=noise_var)
     size = count_parameters(model, outputs, shape)
@@ -146,22 +146,14 @@ def _chosen(option: Setting | str | None) -> Setting | str | None:
     return None if option == "auto" else option
 
 
-def _member(field: str, value: str, allowed: tuple[Name, ...]) -> Name:
-    for name in allowed:
-        if name == value:
-            return name
-    require_choice(field, value, allowed)
-    raise AssertionError("unreachable: the choice above was refused")
-
-
 def _method(options: Options) -> MethodName:
-    return _member("method", options.method or "bong", METHODS)
+    return require_choice("method", options.method or "bong", METHODS)
 
 
 def _curvature(options: Options, method: MethodName) -> CurvatureName:
     if options.curvature is None:
         return "lin-hess"
-    curvature: CurvatureName = _member("curvature", options.curvature, CURVATURES)
+    curvature: CurvatureName = require_choice("curvature", options.curvature, CURVATURES)
     if method not in RULES:
         raise CredoError(
             f"`curvature={curvature!r}` does not fit `method={method!r}`, which follows gradients only; use "
@@ -238,7 +230,7 @@ def _posterior(
 
 def _prior_var(options: Options, images: bool, task: TaskName) -> float:
     if options.prior_var is None:
-        return defaults.COUNT_PRIOR if task == "count" else defaults.prior_scale(images)
+        return RECIPES[task].prior_var or defaults.prior_scale(images)
     _require_variance("prior_var", options.prior_var)
     return float(options.prior_var)
 
@@ -258,10 +250,10 @@ def _noise_var(options: Options, task: TaskName) -> NoiseVar:
         raise CredoError(f"noise_var must be a number above 0, or input; got {choice!r}.", field="noise_var")
     if not isinstance(choice, str):
         _require_variance("noise_var", choice)
-    if task != "regression":
-        what = "classified" if task == "classification" else "counted, and its noise is that of a Poisson"
+    noiseless = RECIPES[task].noiseless
+    if noiseless:
         raise CredoError(
-            f"noise_var is for regression; this target is {what} (`task='regression'` to override).",
+            f"noise_var is for regression; this target is {noiseless} (`task='regression'` to override).",
             field="noise_var",
         )
     return "input" if isinstance(choice, str) else choice
@@ -285,7 +277,7 @@ def _require_wrapping(drift: Drift, method: MethodName) -> None:
 
 def input_clip(settings: Settings) -> float:
     """The largest size of a standardised number that a learner is given; members of a bank clip it anew."""
-    wide = settings.model.banked and settings.task == "regression"
+    wide = settings.model.banked and not RECIPES[settings.task].noiseless
     return defaults.BANK_CLIP if wide else defaults.CLIP
 
 

@@ -1,0 +1,69 @@
+"""How each task is learned: its likelihood, and the numbers of its learners that are its own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+import numpy as np
+
+from credo.beliefs import InverseGamma
+from credo.likelihoods import Bernoulli, Categorical, HeteroscedasticNormal, Normal, OpenCategorical, Poisson
+from credo.likelihoods.base import LikelihoodBase
+from credo.recipes.growth import slots
+from credo.tables.tasks import Task
+
+__all__ = ["RECIPES", "Noise", "TaskRecipe"]
+
+Noise: TypeAlias = float | Literal["input"] | InverseGamma
+"""The noise variance of numbers: one that is known, that follows the inputs, or what is believed of it."""
+
+
+@dataclass(frozen=True)
+class TaskRecipe:
+    """How a task is learned.
+
+    Attributes:
+        likelihood: the likelihood for a noise variance, so many classes, and those that the first rows showed
+            (0 where they are fixed).
+        scales: by how much the members of a bank may scale the variance of their outputs.
+        tails: the degrees of freedom of heavier tails that they may have.
+        noiseless: what a target is that has no noise variance; empty where it has one.
+        prior_var: the scale of the prior variances; None for that of all learners.
+        start: the output that forecasts a mean, where targets are learned in their own units.
+        effect: what an effect is a change of, where {} is the target.
+    """
+
+    likelihood: Callable[[Noise, int, int], LikelihoodBase]
+    scales: tuple[float, ...]
+    tails: tuple[float, ...] = ()
+    noiseless: str = ""
+    prior_var: float | None = None
+    start: Callable[[float], float] = float
+    effect: str = "{}"
+
+
+def _of_classes(_: Noise, classes: int, first: int) -> LikelihoodBase:
+    if classes > first > 0:
+        return OpenCategorical(slots(first, classes), classes, reference=first == 2)
+    return Bernoulli() if classes == 2 else Categorical(classes)
+
+
+def _of_numbers(noise: Noise, *_: int) -> LikelihoodBase:
+    return HeteroscedasticNormal() if isinstance(noise, str) else Normal(noise)
+
+
+RECIPES: Mapping[Task, TaskRecipe] = {
+    "classification": TaskRecipe(_of_classes, scales=(0.0, 0.3), noiseless="classified"),
+    "regression": TaskRecipe(_of_numbers, scales=(0.0, 1.0), tails=(2.5, 5.0)),
+    "count": TaskRecipe(
+        lambda *_: Poisson("secant"),
+        scales=(0.0, 0.3, 1.0),
+        noiseless="counted, and its noise is that of a Poisson",
+        prior_var=0.5,  # the mean is exp(eta), which a wide eta carries away
+        start=lambda mean: float(np.log(max(mean, 0.1))),  # one in ten where the first counts were 0
+        effect="the log of the mean of {}",
+    ),
+}
+"""The recipe of each task."""
