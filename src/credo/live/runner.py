@@ -16,11 +16,12 @@ from credo.learners import Info, Learner
 from credo.live.early import Early
 from credo.live.passes import arrivals, cuts
 from credo.live.recovery import Recovery
-from credo.live.targets import SCALER, WARMUP, log_rate, standardise, trust
+from credo.live.targets import SCALER, WARMUP, standardise, trust
 from credo.recipes.assembly import Belief, build
 from credo.recipes.growth import slots
 from credo.recipes.networks import Origin, with_waves
 from credo.recipes.settings import Settings
+from credo.recipes.tasks import RECIPES
 from credo.streams.scoring import Outcome
 from credo.tables import Moments, ScaledTarget, Schema
 from credo.tables.column_moments import known_spread
@@ -114,21 +115,22 @@ class Runner:
         self.rows_refused: int = 0
 
     @property
-    def counts(self) -> bool:
-        """Whether targets are counts."""
-        return self.settings is not None and self.settings.task == "count"
+    def own_units(self) -> bool:
+        """Whether targets are learned in their own units, as counts are."""
+        return self.settings is not None and self.settings.target.unit == "own"
 
     @property
     def prior(self) -> Any:
         """The belief before any row."""
         if self.settings is None:
             return self._own_prior
-        start = log_rate(SCALER.encode(self.scaler, np.zeros(1), learn=False)[1]) if self.counts else None
-        return self._build(start)[1]
+        scaling = SCALER.encode(self.scaler, np.zeros(1), learn=False)[1] if self.own_units else None
+        return self._build(scaling)[1]
 
-    def _build(self, start: float | None = None) -> tuple[Learner[Any], Any]:
-        """The learner of the inputs and classes so far, and its prior."""
+    def _build(self, scaling: ScaledTarget | None = None) -> tuple[Learner[Any], Any]:
+        """The learner of the inputs and classes so far, and its prior, about the mean before a scaling."""
         assert self.settings is not None
+        start = None if scaling is None else RECIPES[self.settings.task].start(float(scaling.location[0]))
         return build(self.settings, self.shape, self.classes, self.first, start, self.origin)
 
     def _pass(self, belief: Belief, columns: EncodedRows) -> tuple[Belief, Any, Info]:
@@ -183,8 +185,8 @@ class Runner:
                 self._make_room(int(y[start]) + 1)
                 labels = rows[1].astype(np.int32)
                 yield self._learn_rows(start, EncodedRows(rows[0], labels, None, some, levels))
-            elif self.counts:
-                yield from self._count_parts(start, rows, levels)
+            elif self.own_units:
+                yield from self._own_parts(start, rows[0], rows[1], levels)
             else:
                 yield from self._number_parts(start, rows, online, levels)
 
@@ -249,19 +251,15 @@ class Runner:
     def _learned_late(self, part: Part) -> None:
         """Note what was learned of rows that waited."""
 
-    def _count_parts(
-        self,
-        start: int,
-        rows: tuple[np.ndarray, np.ndarray, np.ndarray | None],
-        levels: np.ndarray | None,
+    def _own_parts(
+        self, start: int, x: np.ndarray, y: np.ndarray, levels: np.ndarray | None
     ) -> Iterator[Part]:
-        """Learn counts, once the first ones have said where the log rate begins."""
-        x, y, _ = rows
+        """Learn targets in their own units, once the first ones have said where their mean begins."""
         for begin, stop in cuts(len(y), len(y), [WARMUP - int(self.scaler.count[0])]):
             part, before = slice(begin, stop), int(self.scaler.count[0])
             self.scaler, scaling = SCALER.encode(self.scaler, y[part])
             if before == WARMUP:
-                learner, self.belief = self._build(log_rate(scaling))
+                learner, self.belief = self._build(scaling)
                 self.learner = with_waves(learner, self.learner)
             warm = np.full(stop - begin, before >= WARMUP, np.float32)
             columns = EncodedRows(x[part], y[part].astype(np.float32), None, warm, levels)

@@ -8,26 +8,21 @@ import math
 import numpy as np
 
 from credo.core.outlying import FAR
-from credo.learners import Info
 from credo.likelihoods.contaminated import WIDTH
 from credo.likelihoods.rescaled import FARTHEST
 from credo.metrics import Scores
 from credo.recipes.defaults import OUTLIERS
-from credo.streams import to_scores
-from credo.streams.scoring import Outcome
 from credo.tables import ScaledTarget, TargetScaler
+from credo.tables.tasks import TargetKind
 
 __all__ = [
     "SCALER",
     "WARMUP",
+    "beside_baseline",
     "count_baseline",
-    "judged_numbers",
-    "log_rate",
-    "mid_pit",
-    "number_baseline",
-    "own_units",
     "standardise",
     "trust",
+    "with_outliers",
 ]
 
 WARMUP = 10
@@ -52,7 +47,7 @@ def trust(targets: np.ndarray) -> np.ndarray:
     return np.asarray((FAR / np.maximum(np.abs(targets), FAR)) ** 2, np.float32)
 
 
-def own_units(scores: Scores, location: np.ndarray, scale: np.ndarray) -> Scores:
+def _own_units(scores: Scores, location: np.ndarray, scale: np.ndarray) -> Scores:
     """Scores of n standardised targets in the target's own units, by the location and scale (n,) of the
     targets before each: mean' = location + scale * mean, sd' = scale * sd, log p' = log p - log(scale).
     """
@@ -70,7 +65,7 @@ def own_units(scores: Scores, location: np.ndarray, scale: np.ndarray) -> Scores
     )
 
 
-def number_baseline(
+def _number_baseline(
     y: np.ndarray, location: np.ndarray, scale: np.ndarray, count: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """The log density and squared error (n,) of the normal with the mean and spread of the targets before
@@ -81,38 +76,27 @@ def number_baseline(
     return -0.5 * (gap2 / var + np.log(2 * np.pi * var)), gap2
 
 
-def _with_outliers(log_prob: np.ndarray, targets: np.ndarray) -> np.ndarray:
-    """The log density where a target in a thousand is an outlier, as in `Contaminated`."""
+def with_outliers(scores: Scores, targets: np.ndarray) -> Scores:
+    """Scores of standardised targets (n,) as if one in a thousand were an outlier, as in `Contaminated`: the
+    score of a target that is absurd is then bounded.
+    """
     other = np.log(OUTLIERS) - np.log1p((targets.astype(float) / WIDTH) ** 2) - np.log(np.pi * WIDTH)
     with np.errstate(invalid="ignore"):  # a learner that has run away forecasts NaN
-        mixture: np.ndarray = np.logaddexp(np.log1p(-OUTLIERS) + np.asarray(log_prob, float), other)
-    return mixture
+        mixture = np.logaddexp(np.log1p(-OUTLIERS) + np.asarray(scores.log_prob, float), other)
+    return dataclasses.replace(scores, log_prob=mixture)
 
 
-def judged_numbers(
-    outcome: Outcome, info: Info, y: np.ndarray, scaling: ScaledTarget, count: int, bounded: bool
+def beside_baseline(
+    scores: Scores, scaling: ScaledTarget, count: np.ndarray, kind: TargetKind
 ) -> tuple[Scores, np.ndarray, np.ndarray]:
-    """The scores of consecutive rows in the target's own units, beside the baseline's log density and squared
-    error; rows before the scale was known have none.
-
-    `count` is how many targets there were before these. Where `bounded`, forecasts are judged as if one
-    target in a thousand were an outlier, which bounds the score of a target that is absurd; the members of a
-    bank do so themselves.
+    """Scores of numbers in the target's own units, beside the baseline's log probability and squared error
+    (n,). `count` is how many targets there were before each (n,).
     """
-    known = scaling.known
-    location, scale = scaling.location[known], scaling.scale[known]
-    own = to_scores(outcome, info, y, known)
-    if bounded:
-        own = dataclasses.replace(own, log_prob=_with_outliers(own.log_prob, standardise(y, scaling)[known]))
-    own = own_units(own, location, scale)
-    return own, *number_baseline(own.y, location, scale, (count + np.arange(len(y)))[known])
-
-
-def log_rate(scaling: ScaledTarget) -> float:
-    """The log of the mean of the counts before the first row of a scaling, and of one in ten where all were
-    0.
-    """
-    return float(np.log(max(scaling.location[0], 1 / WARMUP)))
+    y, location, scale = scores.y, scaling.location, scaling.scale
+    scores = _own_units(scores, location, scale) if kind.standardised else scores
+    if kind.whole:
+        return _mid_pit(scores), *count_baseline(y, location, scale, count)
+    return scores, *_number_baseline(y, location, scale, count)
 
 
 _log_gamma = np.vectorize(math.lgamma, otypes=[float])
@@ -136,7 +120,7 @@ def count_baseline(
     return np.where(wide, ratio, poisson) - _log_gamma(y + 1.0), (y - location) ** 2
 
 
-def mid_pit(scores: Scores) -> Scores:
+def _mid_pit(scores: Scores) -> Scores:
     """Scores of counts with P(Y < y) + P(Y = y) / 2 in place of P(Y <= y), as calibration needs it."""
     if scores.pit is None:
         return scores

@@ -9,6 +9,7 @@ import numpy as np
 
 from credo.adapt import Bank, Calibrated, Calibration, Experts
 from credo.core.groups import pick
+from credo.recipes.tasks import RECIPES
 from credo.sessions import bank_words as words
 from credo.sessions.bank_words import Widths
 from credo.sessions.change_tally import ChangeTally
@@ -159,10 +160,8 @@ def _numbers(values: object) -> list[float]:
 def _unit(session: SessionState) -> str:
     """What an effect is a change of."""
     target, classes = session.encoding.target, session.encoding.classes
-    if session.settings.task == "count":
-        return f"the log of the mean of {target}"
     if session.regression:
-        return target
+        return RECIPES[session.settings.task].effect.format(target)
     if len(classes) == 2:
         return f"the log odds of {classes[1]!r} against {classes[0]!r}"
     return "the logit of a class above the mean of all classes"
@@ -171,7 +170,7 @@ def _unit(session: SessionState) -> str:
 def _named(session: SessionState, effects: Effects) -> list[Effect]:
     """The largest effects by the names of features and classes, in the target's own units."""
     scale = 1.0
-    if session.settings.task == "regression":
+    if session.settings.target.standardised:
         sd = float(session.scaler.sd()[0])
         scale = sd if sd > 0 else 1.0
     features, classes = session.encoding.features, session.encoding.classes

@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Sequence
 from typing import NamedTuple, TypeAlias
 
-import jax
 import numpy as np
 
-from credo.core.names import ForecastName
 from credo.core.types import Array
 from credo.live.encoding import Block
-from credo.live.passes import forecast_rows, judge_rows, pad
+from credo.live.passes import forecast_rows, pad
 from credo.live.targets import SCALER
-from credo.metrics import Scores
 from credo.recipes.assembly import Belief, SessionLearner
 from credo.streams.scoring import Outcome
 from credo.tables import Moments, ScaledTarget
 
-__all__ = ["Columns", "Forecasts", "forecast_blocks", "in_columns", "in_units", "inverse", "judge"]
+__all__ = ["Columns", "Forecasts", "forecast_blocks", "in_columns", "inverse"]
 
 Column: TypeAlias = np.ndarray | None
 """The numbers of n rows, or None where there are none."""
@@ -98,7 +94,7 @@ def forecast_blocks(
 
 def inverse(outcome: Outcome, scaling: ScaledTarget) -> tuple[Column, Column, Column]:
     """Mean, standard deviation and quantiles of n standardised targets in the target's own units. They are
-    NaN for the first rows, which are not scored, since there are no units yet.
+    NaN for the first rows, which are not scored, since nothing is known yet.
     """
     known = scaling.known
     mean, sd = scaling.inverse(np.asarray(outcome.mean), np.asarray(outcome.sd))
@@ -107,17 +103,6 @@ def inverse(outcome: Outcome, scaling: ScaledTarget) -> tuple[Column, Column, Co
         location, scale = scaling.location[:, None], scaling.scale[:, None]
         quantiles = np.where(known[:, None], location + scale * np.asarray(outcome.quantiles, float), np.nan)
     return np.where(known, mean, np.nan), np.where(known, sd, np.nan), quantiles
-
-
-def in_units(outcome: Outcome, known: bool) -> tuple[Column, Column, Column]:
-    """Mean, standard deviation and quantiles of n targets that are learned in their own units; NaN until the
-    learner has begun.
-    """
-    mean, sd, quantiles = (
-        None if column is None else np.where(known, np.asarray(column, float), np.nan)
-        for column in (outcome.mean, outcome.sd, outcome.quantiles)
-    )
-    return mean, sd, quantiles
 
 
 def in_columns(
@@ -138,22 +123,3 @@ def in_columns(
 def _wide(probs: Column, classes: int) -> Column:
     """Probabilities with a column for every class; those of a class that had not come are 0."""
     return None if probs is None else np.pad(probs, ((0, 0), (0, classes - probs.shape[1])))
-
-
-def judge(
-    learner: SessionLearner,
-    belief: Belief,
-    x: np.ndarray,
-    y: np.ndarray,
-    ys: np.ndarray,
-    chunk: int,
-    compare: tuple[ForecastName, ...],
-) -> Scores:
-    """Score rows (n, ...), at most a chunk, that are not learned from, by their targets as they are reported
-    (n,) and as forecasts are judged (n,): class numbers, or standardised numbers.
-    """
-    outcome = judge_rows(learner, belief, pad(x, chunk), pad(ys, chunk), compare)
-    real = jax.tree.map(lambda leaf: np.asarray(leaf)[: len(x)], outcome)
-    fields = (real.mean, real.sd, real.log_prob, real.pit, real.probs, real.others)
-    scores = Scores(y, *fields, real.log_prob, np.ones(len(x), bool))
-    return dataclasses.replace(scores, compared=real.compared)

@@ -15,18 +15,18 @@ from credo.live.encoding import Block, Encoding, TableEncoding
 from credo.live.growing import OTHER_UNITS
 from credo.live.intake import Rows, blocks_of, first_chunks, segments
 from credo.live.runner import EncodedRows, Part
-from credo.live.targets import WARMUP, count_baseline, judged_numbers, mid_pit
+from credo.live.targets import WARMUP, beside_baseline, standardise, with_outliers
 from credo.recipes.assembly import Belief
 from credo.recipes.defaults import TABLE_CHUNK
 from credo.recipes.resolution import resolve
 from credo.recipes.settings import Options, OptionWords, TaskName
-from credo.sessions.forecasts import Columns, Forecasts, forecast_blocks, in_columns, in_units, inverse
+from credo.sessions.forecasts import Columns, Forecasts, forecast_blocks, in_columns, inverse
 from credo.sessions.held_out import add_held_out
 from credo.sessions.session_state import SessionState
 from credo.sessions.tally import Tally
 from credo.streams import to_scores
 from credo.streams.scoring import Outcome
-from credo.tables import infer_schema
+from credo.tables import ScaledTarget, infer_schema
 
 __all__ = ["Session"]
 
@@ -199,14 +199,15 @@ class Session(SessionState):
             scores = passes.of_classes(to_scores(outcome, info, y), self.classes)
             self.tally.add(scores, *self.tally.class_baseline(y))
             return scores.probs, None, None, None
-        if not self.counts:
-            self.tally.add(*judged_numbers(outcome, info, y, scaling, part.before, not self.members))
-            return None, *inverse(outcome, scaling)
-        warm = part.before >= WARMUP
-        if warm:
-            base = count_baseline(y, scaling.location, scaling.scale, part.before + np.arange(len(y)))
-            self.tally.add(mid_pit(to_scores(outcome, info, y)), *base)
-        return None, *in_units(outcome, warm)
+        kind, units, count = self.settings.target, scaling, part.before + np.arange(len(y))
+        if not kind.standardised:  # they are forecast as they come
+            units = ScaledTarget(y, np.zeros(len(y)), np.ones(len(y)), np.full(len(y), part.before >= WARMUP))
+        known = units.known
+        scores = to_scores(outcome, info, y, known)
+        if kind.standardised and not self.members:  # those of a bank know of outliers themselves
+            scores = with_outliers(scores, standardise(y, scaling)[known])
+        self.tally.add(*beside_baseline(scores, scaling.part(known), count[known], kind))
+        return None, *inverse(outcome, units)
 
     def _pass(self, belief: Belief, columns: EncodedRows) -> tuple[Belief, Outcome, Info]:
         return passes.learn_rows(
@@ -248,7 +249,7 @@ class Session(SessionState):
         self._keep_up()
         self._make_room(len(self.encoding.classes))
         classes = () if self.regression else self.encoding.classes
-        moments = None if self.counts else self.scaler
+        moments = None if self.own_units else self.scaler
         return forecast_blocks(self.learner, self.belief, blocks, self.chunk, classes, moments, levels)
 
     @in_turn
@@ -266,15 +267,5 @@ class Session(SessionState):
         self._make_room(len(self.encoding.classes))
         tally = Tally(self.settings.task, len(self.encoding.classes)) if tally is None else tally
         for block in blocks_of(rows, self.encoding, learn=False):
-            add_held_out(
-                tally,
-                block,
-                self.learner,
-                self.belief,
-                task=self.settings.task,
-                moments=self.scaler,
-                counts=self.tally.counts,
-                chunk=self.chunk,
-                compare=self.compare,
-            )
+            add_held_out(self, tally, block)
         return tally
