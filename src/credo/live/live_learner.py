@@ -82,7 +82,7 @@ def _inside(extent: Extent, inputs: int, classes: int) -> tuple[Standardized[Any
     """The learner, and the prior belief of the one inside; estimators of one kind share both."""
     settings = extent.settings
     inner, prior = build(settings, (inputs,), classes, FIRST_CLASSES if classes else 0, None, extent.origin)
-    regression = settings.task == "regression"
+    regression = settings.target.standardised
     return Standardized(inner, extent.scale, regression, extent.clip, target_clip=TARGET_CLIP), prior
 
 
