@@ -173,11 +173,7 @@ def _infer_target(
             )
         elif whole:
             why = f"{several} in {len(cells)} rows: regression; `task='classification'` to override"
-            why += "".join(
-                f", `task={other!r}` where they are {one.name}s"
-                for other, one in TARGET_KINDS.items()
-                if one.whole and not one.refused(usable)
-            )
+            why += _other_tasks(usable)
         else:
             why = f"target {name!r} holds numbers: regression; `task='classification'` to override"
     else:
@@ -206,6 +202,14 @@ def _infer_target(
             f"target {name!r} holds a different text in each of {count} rows, so there is no class to learn."
         )
     return TargetSpec(name, task, tuple(labels), whole, why, len(labels))
+
+
+def _other_tasks(numbers: np.ndarray) -> str:
+    """The tasks of whole numbers whose targets these may be, in words."""
+    fitting = {
+        task: kind.name for task, kind in TARGET_KINDS.items() if kind.whole and not kind.refused(numbers)
+    }
+    return "".join(f", `task={task!r}` where they are {name}s" for task, name in fitting.items())
 
 
 def _labels(present: list[object], wrong: np.ndarray | None, whole: bool) -> list[str]:
