@@ -17,12 +17,12 @@ from credo.core.records import replace
 from credo.core.types import Array, ArrayLike, PyTree
 from credo.learners import Info
 from credo.likelihoods import Predictive
-from credo.live.tiles import each_row
 from credo.recipes.assembly import build
 from credo.recipes.capacity import require_room
 from credo.recipes.networks import Origin, outputs_of
 from credo.recipes.settings import Settings
 from credo.streams import Pack, Port, pack
+from credo.streams.first_rows import each_row, first_rows
 
 __all__ = [
     "Answer",
@@ -304,20 +304,12 @@ def _learn_chunk(
         result: tuple[Any, Info] = learner.step(belief, xs[row], ys[row], key=key)
         return result
 
-    kind = jax.eval_shape(learn, belief, jnp.int32(0))[1]
-    reported = kind.extras is not None
-    blank = jax.tree.map(lambda leaf: jnp.zeros((CHUNK, *leaf.shape), leaf.dtype), kind) if reported else None
+    def one(carry: tuple[Any, Array], row: Array) -> tuple[tuple[Any, Array], Info | None]:
+        belief, info = learn(carry[0], row)
+        return (belief, carry[1] + info.ok.astype(jnp.int32)), None if info.extras is None else info
 
-    def trip(row: Array, carry: tuple[Any, Array, Info | None]) -> tuple[Any, Array, Info | None]:
-        belief, ok, reports = carry
-        belief, info = learn(belief, row)
-        if reports is not None:
-            reports = jax.tree.map(lambda whole, leaf: whole.at[row].set(leaf), reports, info)
-        return belief, ok + info.ok.astype(jnp.int32), reports
-
-    start = (belief, jnp.zeros((), jnp.int32), blank)
-    end: tuple[Any, Array, Info | None] = jax.lax.fori_loop(jnp.int32(0), count, trip, start)
-    return end
+    (belief, ok), reports = first_rows(one, (belief, jnp.zeros((), jnp.int32)), CHUNK, count)
+    return belief, ok, reports
 
 
 @functools.partial(jax.jit, static_argnums=(4,))

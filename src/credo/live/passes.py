@@ -18,9 +18,9 @@ from credo.core.names import ForecastName
 from credo.core.types import Array
 from credo.core.verbs import verb
 from credo.learners import Info
-from credo.live.tiles import each_row
 from credo.metrics import Scores
 from credo.recipes.assembly import Belief, SessionLearner
+from credo.streams.first_rows import each_row
 from credo.streams.scoring import Outcome, forecast_outcome, score_chunk
 
 __all__ = [

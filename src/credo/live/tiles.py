@@ -10,16 +10,16 @@ import jax.numpy as jnp
 import numpy as np
 
 from credo.core.records import replace
-from credo.core.types import Array, ArrayLike, PyTree
+from credo.core.types import Array, PyTree
 from credo.core.verbs import verb
 from credo.learners import Info, Learner
 from credo.likelihoods import Predictive
+from credo.streams.first_rows import each_row, first_rows
 
 __all__ = [
     "CHUNK",
     "TILE",
     "Ask",
-    "each_row",
     "forecast_tiles",
     "learn_chunk",
     "log_prob",
@@ -30,7 +30,6 @@ __all__ = [
 ]
 
 B = TypeVar("B")
-T = TypeVar("T")
 
 CHUNK, TILE = 256, 16
 """The most rows of a compiled call, and the rows of a tile. Forecasts are computed a whole tile at a time:
@@ -66,19 +65,6 @@ def whole(predictive: Predictive, y: Array, levels: Array) -> PyTree:
     return predictive
 
 
-def each_row(answer: Callable[[Array], T], rows: int, count: ArrayLike) -> T:
-    """The answers to the first `count` row numbers, with a leading axis of all `rows`: a row costs a row."""
-
-    def write(row: Array, answers: T) -> T:
-        written: T = jax.tree.map(lambda whole, one: whole.at[row].set(one), answers, answer(row))
-        return written
-
-    kinds = jax.eval_shape(answer, jnp.zeros((), jnp.int32))
-    blank = jax.tree.map(lambda kind: jnp.zeros((rows, *kind.shape), kind.dtype), kinds)
-    answers: T = jax.lax.fori_loop(0, jnp.asarray(count, jnp.int32), write, blank)
-    return answers
-
-
 @verb(static=("collect",))
 def learn_chunk(
     learner: Learner[B],
@@ -102,14 +88,7 @@ def learn_chunk(
         new, info = learner.step(belief, x, y, weight=weight, key=key)
         return new, replace(info, extras=None if collect is None else collect(new, info))
 
-    def write(index: Array, state: tuple[B, Info]) -> tuple[B, Info]:
-        belief, info = one(state[0], index)
-        return belief, jax.tree.map(lambda rows, row: rows.at[index].set(row), state[1], info)
-
-    shapes = jax.eval_shape(one, belief, jnp.zeros((), jnp.int32))[1]
-    blank = jax.tree.map(lambda row: jnp.zeros((len(xs), *row.shape), row.dtype), shapes)
-    state: tuple[B, Info] = jax.lax.fori_loop(0, jnp.asarray(count, jnp.int32), write, (belief, blank))
-    return state
+    return first_rows(one, belief, len(xs), count)
 
 
 @verb(static=("ask",))
@@ -133,14 +112,6 @@ def forecast_tiles(
         part = (jax.lax.dynamic_slice_in_dim(jnp.asarray(rows), index * TILE, TILE) for rows in (xs, ys))
         return jax.vmap(lambda x, y: ask(learner.forecast(belief, x), y, jnp.asarray(levels)))(*part)
 
-    def write(index: Array, answers: PyTree) -> PyTree:
-        return jax.tree.map(
-            lambda rows, part: jax.lax.dynamic_update_slice_in_dim(rows, part, index * TILE, 0),
-            answers,
-            tile(index),
-        )
-
-    shapes = jax.eval_shape(tile, jnp.zeros((), jnp.int32))
-    blank = jax.tree.map(lambda part: jnp.zeros((len(xs), *part.shape[1:]), part.dtype), shapes)
     tiles = (jnp.asarray(count, jnp.int32) + (TILE - 1)) // TILE
-    return jax.lax.fori_loop(0, tiles, write, blank)
+    answers = each_row(tile, len(xs) // TILE, tiles)
+    return jax.tree.map(lambda rows: rows.reshape(len(xs), *rows.shape[2:]), answers)

@@ -23,6 +23,7 @@ from credo.likelihoods import Predictive
 from credo.metrics import Scores
 from credo.streams.columns import Columns
 from credo.streams.decisions import Decision
+from credo.streams.first_rows import first_rows
 from credo.streams.run import At, at_step
 
 __all__ = ["Outcome", "forecast_outcome", "score_chunk", "to_scores"]
@@ -219,14 +220,8 @@ def score_chunk(
         row: Row = jax.tree.map(lambda leaf: jnp.asarray(leaf)[index], rows)
         return row
 
-    def write(index: Array, state: tuple[B, list[Array]]) -> tuple[B, list[Array]]:
-        belief, report = body(state[0], pick(index))
-        return belief, [kept.at[index].set(new) for kept, new in zip(state[1], report, strict=True)]
-
     length = jnp.shape(jax.tree.leaves(rows)[0])[0]
-    shapes = jax.eval_shape(body, belief, pick(jnp.zeros((), jnp.int32)))[1]
-    blank = [jnp.zeros((length, *one.shape), one.dtype) for one in shapes]
-    last, arrays = jax.lax.fori_loop(0, jnp.asarray(count, jnp.int32), write, (belief, blank))
+    last, arrays = first_rows(lambda belief, index: body(belief, pick(index)), belief, length, count)
     return last, *found[-1].part(arrays)
 
 

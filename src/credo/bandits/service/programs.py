@@ -21,6 +21,7 @@ from credo.bandits.designs import ArmBeliefs
 from credo.core.errors import CredoError
 from credo.core.records import replace
 from credo.core.types import Array
+from credo.streams.first_rows import each_row, first_rows
 from credo.streams.programs import NEVER, blank_words, packer, unpacker
 from credo.streams.words import Parts, WordLayout, WordReader, WordWriter
 
@@ -122,12 +123,7 @@ def _decider(form: _Form, row: WordLayout) -> tuple[Callable[..., Any], Callable
         return layout.pack(form.choice(setting, state, row.unpack((words, ()))))[0]
 
     def many(setting: Parts, state: Parts, rows: Array, count: Array) -> Array:
-        def body(place: Array, choices: Array) -> Array:
-            return choices.at[place].set(one(setting, state, rows[place]))
-
-        blank = jnp.zeros((rows.shape[0], layout.size), jnp.uint32)
-        choices: Array = jax.lax.fori_loop(0, count, body, blank)
-        return choices
+        return each_row(lambda place: one(setting, state, rows[place]), rows.shape[0], count)
 
     return jax.jit(one), jax.jit(many), layout
 
@@ -145,14 +141,7 @@ def _updater(form: _Form, row: WordLayout) -> tuple[Callable[..., Any], Callable
         return form.state.pack(belief), layout.pack(report)[0]
 
     def many(setting: Parts, state: Parts, rows: Array, count: Array) -> tuple[Parts, Array]:
-        def body(place: Array, carry: tuple[Parts, Array]) -> tuple[Parts, Array]:
-            state, reports = carry
-            state, report = one(setting, state, rows[place])
-            return state, reports.at[place].set(report)
-
-        blank = jnp.zeros((rows.shape[0], layout.size), jnp.uint32)
-        last: tuple[Parts, Array] = jax.lax.fori_loop(0, count, body, (state, blank))
-        return last
+        return first_rows(lambda state, place: one(setting, state, rows[place]), state, rows.shape[0], count)
 
     return jax.jit(one), jax.jit(many), layout
 
