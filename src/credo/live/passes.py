@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import itertools
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -18,10 +19,12 @@ from credo.core.names import ForecastName
 from credo.core.types import Array
 from credo.core.verbs import verb
 from credo.learners import Info
+from credo.live.packed import Form, PackedBelief
 from credo.metrics import Scores
 from credo.recipes.assembly import Belief, SessionLearner
 from credo.streams.first_rows import each_row
 from credo.streams.scoring import Outcome, forecast_outcome, score_chunk
+from credo.streams.words import Parts
 
 __all__ = [
     "arrivals",
@@ -45,8 +48,7 @@ def pad(rows: np.ndarray, length: int) -> np.ndarray:
 
 
 def learn_rows(
-    learner: SessionLearner,
-    belief: Belief,
+    packed: PackedBelief,
     xs: np.ndarray,
     ys: np.ndarray,
     chunk: int,
@@ -57,26 +59,57 @@ def learn_rows(
     key: Array | None = None,
     collect: Callable[[Any, Info], Any] | None = None,
     levels: np.ndarray | None = None,
-) -> tuple[Belief, Outcome, Info]:
+) -> tuple[PackedBelief, Outcome, Info]:
     """Forecast, score and learn N rows, padded to one chunk: the belief after them, and the outcomes and
     infos of the N rows as NumPy arrays. The arguments are those of `score_chunk`.
     """
     count = len(xs)
-    belief, outcome, info = score_chunk(
-        learner,
-        belief,
+    state, outcome, info = _score_words(
+        packed.form,
+        packed.setting,
+        packed.state,
         pad(xs, chunk),
         pad(ys, chunk),
-        targets=None if targets is None else pad(targets, chunk),
-        count=np.int32(count),
-        weights=None if weights is None else pad(weights, chunk),
+        None if targets is None else pad(targets, chunk),
+        np.int32(count),
+        None if weights is None else pad(weights, chunk),
+        key,
+        levels,
+        compare,
+        collect,
+    )
+    outcome, info = jax.tree.map(lambda leaf: np.asarray(leaf)[:count], (outcome, info))
+    return packed.after(state), outcome, info
+
+
+@verb(static=("form", "compare", "collect"))
+def _score_words(
+    form: Form,
+    setting: Parts,
+    state: Parts,
+    xs: np.ndarray,
+    ys: np.ndarray,
+    targets: np.ndarray | None,
+    count: np.int32,
+    weights: np.ndarray | None,
+    key: Array | None,
+    levels: np.ndarray | None,
+    compare: tuple[ForecastName, ...],
+    collect: Callable[[Any, Info], Any] | None,
+) -> tuple[Parts, Outcome, Info]:
+    belief, outcome, info = score_chunk(
+        *form.open(setting, state),
+        xs,
+        ys,
+        targets=targets,
+        count=count,
+        weights=weights,
         compare=compare,
         key=key,
         collect=collect,
         levels=levels,
     )
-    outcome, info = jax.tree.map(lambda leaf: np.asarray(leaf)[:count], (outcome, info))
-    return belief, outcome, info
+    return form.state.pack(belief), outcome, info
 
 
 def arrivals(y: np.ndarray, known: int) -> list[int]:
@@ -106,15 +139,17 @@ def of_classes(scores: Scores, known: int | None) -> Scores:
     return dataclasses.replace(scores, probs=scores.probs[:, :known])
 
 
-@verb
+@verb(static=("form",))
 def forecast_rows(
-    learner: SessionLearner, belief: Belief, xs: np.ndarray, count: np.int32, levels: np.ndarray | None
+    form: Form, setting: Parts, state: Parts, xs: np.ndarray, count: np.int32, levels: np.ndarray | None
 ) -> tuple[Array, ...]:
-    """Forecast the first `count` rows of a chunk (N, ...) without learning from them: a row costs a row.
+    """Forecast the first `count` rows of a chunk (N, ...) without learning from them, by a belief and its
+    learner as words: a row costs a row.
 
     The answers are class probabilities (N, C), where `levels` is None; or mean (N,), standard deviation (N,)
     and, where there are levels (L,), quantiles (N, L).
     """
+    learner, belief = form.open(setting, state)
 
     def one(row: Array) -> tuple[Array, ...]:
         predictive = learner.forecast(belief, jnp.asarray(xs)[row])
@@ -143,10 +178,15 @@ def judge_rows(
     return rows
 
 
-@jax.jit
-def spread(belief: Belief) -> tuple[Array, Array]:
+def spread(packed: PackedBelief) -> tuple[float, float]:
     """The norm of the mean parameters, and the mean posterior standard deviation (NaN for a point)."""
-    mean, var = _moments(belief)
+    norm, sd = _spread(packed.form, packed.state)
+    return float(norm), float(sd)
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def _spread(form: Form, state: Parts) -> tuple[Array, Array]:
+    mean, var = _moments(form.state.unpack(state))
     return jnp.linalg.norm(mean), jnp.mean(jnp.sqrt(var))
 
 

@@ -14,6 +14,7 @@ from credo.core.records import replace
 from credo.core.types import Array
 from credo.learners import Info, Learner
 from credo.live.early import Early
+from credo.live.packed import PackedBelief, PlainBelief
 from credo.live.passes import arrivals, cuts
 from credo.live.recovery import Recovery
 from credo.live.targets import SCALER, WARMUP, standardise, trust
@@ -105,7 +106,8 @@ class Runner:
         if learner is None:
             learner, prior = self._build()
         self.learner: Learner[Any] = learner
-        self.belief: Belief = prior
+        # one reference, so that another thread sees the belief of one row or of another
+        self._now: PackedBelief | PlainBelief = PlainBelief(prior)
         self.scaler = SCALER.initial()
         self.early = Early()
         self.units = classes > 0
@@ -113,6 +115,30 @@ class Runner:
         self.key: Array | None = jax.random.key(settings.seed) if settings is not None and draws else None
         self.recovery = Recovery()
         self.rows_refused: int = 0
+
+    @property
+    def belief(self) -> Belief:
+        """The belief after the latest row."""
+        return self._now.tree
+
+    @belief.setter
+    def belief(self, belief: Belief) -> None:
+        self._now = PlainBelief(belief)
+
+    @property
+    def packed(self) -> PackedBelief:
+        """The belief as compiled programs take it."""
+        now = self._now
+        if not isinstance(now, PackedBelief) or now.learner is not self.learner:
+            self._now = now = PackedBelief.of(self.learner, now.tree)
+        return now
+
+    @packed.setter
+    def packed(self, packed: PackedBelief) -> None:
+        self._now = packed
+
+    def __getstate__(self) -> dict[str, Any]:
+        return self.__dict__ | {"_now": PlainBelief(self.belief)}
 
     @property
     def own_units(self) -> bool:
@@ -133,7 +159,7 @@ class Runner:
         start = None if scaling is None else RECIPES[self.settings.task].start(float(scaling.location[0]))
         return build(self.settings, self.shape, self.classes, self.first, start, self.origin)
 
-    def _pass(self, belief: Belief, columns: EncodedRows) -> tuple[Belief, Any, Info]:
+    def _pass(self, packed: PackedBelief, columns: EncodedRows) -> tuple[PackedBelief, Any, Info]:
         """Learn rows by a compiled program: the belief after them, their forecasts and infos."""
         raise NotImplementedError
 
@@ -242,7 +268,7 @@ class Runner:
             rows = slice(start, stop)
             part = scaling.part(rows)
             columns = standardised(x[rows], y[rows], part, weights[rows])
-            self.belief, _, info = self._pass(self.belief, columns)
+            self.packed, _, info = self._pass(self.packed, columns)
             self._learned_late(Part(rows, None, info, part, 0, columns.weights))
 
     def _other_units(self) -> None:
@@ -268,11 +294,14 @@ class Runner:
     def _learn_rows(
         self, start: int, columns: EncodedRows, scaling: ScaledTarget | None = None, before: int = 0
     ) -> Part:
-        def learn(belief: Belief, first: int) -> tuple[Belief, Outcome, Info]:
-            return self._pass(belief, columns.since(first))
+        def learn(packed: PackedBelief, first: int) -> tuple[PackedBelief, Outcome, Info]:
+            return self._pass(packed, columns.since(first))
+
+        def fresh() -> PackedBelief:
+            return PackedBelief.of(self.learner, self.prior)
 
         size = len(columns.x)
-        self.belief, outcome, info = self.recovery.learn(learn, self.belief, lambda: self.prior, size)
+        self.packed, outcome, info = self.recovery.learn(learn, self.packed, fresh, size)
         self.rows_refused += size - int(np.sum(info.ok))
         return Part(slice(start, start + size), outcome, info, scaling, before, columns.weights)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, TypeAlias
 
 import jax
 import jax.numpy as jnp
@@ -12,9 +12,11 @@ import numpy as np
 from credo.core.records import replace
 from credo.core.types import Array, PyTree
 from credo.core.verbs import verb
-from credo.learners import Info, Learner
+from credo.learners import Info
 from credo.likelihoods import Predictive
+from credo.live.packed import Form
 from credo.streams.first_rows import each_row, first_rows
+from credo.streams.words import Parts
 
 __all__ = [
     "CHUNK",
@@ -28,8 +30,6 @@ __all__ = [
     "quantiles",
     "whole",
 ]
-
-B = TypeVar("B")
 
 CHUNK, TILE = 256, 16
 """The most rows of a compiled call, and the rows of a tile. Forecasts are computed a whole tile at a time:
@@ -65,36 +65,40 @@ def whole(predictive: Predictive, y: Array, levels: Array) -> PyTree:
     return predictive
 
 
-@verb(static=("collect",))
+@verb(static=("form", "collect"))
 def learn_chunk(
-    learner: Learner[B],
-    belief: B,
+    form: Form,
+    setting: Parts,
+    state: Parts,
     xs: np.ndarray,
     ys: np.ndarray,
     weights: np.ndarray,
     count: np.int32,
     key: Array | None,
     collect: Callable[[Any, Info], PyTree] | None,
-) -> tuple[B, Info]:
-    """Learn the first `count` rows of a chunk (N, ...), (N,) and (N,), in order: the belief, and the infos of
-    the N rows.
+) -> tuple[Parts, Info]:
+    """Learn the first `count` rows of a chunk (N, ...), (N,) and (N,), in order, by a belief and its learner
+    as words: the belief, and the infos of the N rows.
 
     `collect` makes what takes the place of the `extras` of an `Info`, of the belief and the `Info`. The bits
     do not depend on how rows are cut into chunks.
     """
+    learner, start = form.open(setting, state)
 
-    def one(belief: B, index: Array) -> tuple[B, Info]:
+    def one(belief: Any, index: Array) -> tuple[Any, Info]:
         x, y, weight = (jnp.asarray(rows)[index] for rows in (xs, ys, weights))
         new, info = learner.step(belief, x, y, weight=weight, key=key)
         return new, replace(info, extras=None if collect is None else collect(new, info))
 
-    return first_rows(one, belief, len(xs), count)
+    belief, info = first_rows(one, start, len(xs), count)
+    return form.state.pack(belief), info
 
 
-@verb(static=("ask",))
+@verb(static=("form", "ask"))
 def forecast_tiles(
-    learner: Learner[B],
-    belief: B,
+    form: Form,
+    setting: Parts,
+    state: Parts,
     xs: np.ndarray,
     ys: np.ndarray,
     levels: np.ndarray,
@@ -107,6 +111,7 @@ def forecast_tiles(
     `ys` (N,) are the rows' own numbers, and `levels` (L,) the probabilities of quantiles. The bits of a row
     do not depend on their number.
     """
+    learner, belief = form.open(setting, state)
 
     def tile(index: Array) -> PyTree:
         part = (jax.lax.dynamic_slice_in_dim(jnp.asarray(rows), index * TILE, TILE) for rows in (xs, ys))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -16,11 +15,11 @@ from credo.learners import Info, Learner
 from credo.live import tiles
 from credo.live.change_steps import collect
 from credo.live.growing import GrowingEncoder
+from credo.live.packed import PackedBelief
 from credo.live.passes import pad
 from credo.live.recovery import Recovery
 from credo.live.runner import EncodedRows, Part, Runner
 from credo.live.tiles import CHUNK, Ask
-from credo.recipes.assembly import Belief
 from credo.recipes.capacity import inputs_fit
 from credo.recipes.networks import Origin
 from credo.recipes.settings import Settings
@@ -119,7 +118,8 @@ class Trainer(Runner):
 
     def copy(self) -> Trainer:
         """A trainer that goes on from here, of which this one sees nothing."""
-        other = copy.copy(self)
+        other = object.__new__(type(self))
+        other.__dict__.update(self.__dict__)
         recovery, other.early, other.table = self.recovery, self.early.copy(), self.table.copy()
         other.table.admit_width = other._admits
         other.recovery = Recovery(recovery.rows, recovery.streak, recovery.seen)
@@ -183,16 +183,16 @@ class Trainer(Runner):
 
     _learned_late = _count
 
-    def _pass(self, belief: Belief, columns: EncodedRows) -> tuple[Belief, None, Info]:
-        reports = collect if isinstance(belief, Hypotheses | Resettable) else None
+    def _pass(self, packed: PackedBelief, columns: EncodedRows) -> tuple[PackedBelief, None, Info]:
+        reports = collect if issubclass(packed.form.kind, Hypotheses | Resettable) else None
         count = len(columns.x)
         weights = np.ones(count, np.float32) if columns.weights is None else columns.weights
         x, y = pad(columns.x, CHUNK), pad(columns.y, CHUNK)
         weights = pad(np.asarray(weights, np.float32), CHUNK)
-        belief, info = tiles.learn_chunk(
-            self.learner, belief, x, y, weights, np.int32(count), self.key, reports
+        state, info = tiles.learn_chunk(
+            packed.form, packed.setting, packed.state, x, y, weights, np.int32(count), self.key, reports
         )
-        return belief, None, jax.tree.map(lambda leaf: np.asarray(leaf)[:count], info)
+        return packed.after(state), None, jax.tree.map(lambda leaf: np.asarray(leaf)[:count], info)
 
     def forecast(
         self, rows: Iterable[Chunk], ask: Ask, y: np.ndarray | None = None, levels: tuple[float, ...] = (0.5,)
@@ -212,6 +212,7 @@ class Trainer(Runner):
             DataError: a cell is not of the kind of its column.
         """
         answers: list[PyTree] = []
+        packed = self.packed
         probabilities = np.asarray(levels, np.float32)
         for chunk, part in self._chunks(rows, grow=False):
             x = self._encode(chunk, False, None)[1]
@@ -221,7 +222,8 @@ class Trainer(Runner):
                 some, one = x[start : start + CHUNK], own[start : start + CHUNK]
                 count = np.int32(len(some))
                 columns = pad(some, CHUNK), pad(one, CHUNK), probabilities
-                answer = tiles.forecast_tiles(self.learner, self.belief, *columns, count, ask)
+                words = packed.form, packed.setting, packed.state
+                answer = tiles.forecast_tiles(*words, *columns, count, ask)
                 answers.append(jax.tree.map(lambda leaf, count=count: np.asarray(leaf)[:count], answer))
         return jax.tree.map(lambda *parts: np.concatenate(parts), *answers)
 

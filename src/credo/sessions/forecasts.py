@@ -9,9 +9,9 @@ import numpy as np
 
 from credo.core.types import Array
 from credo.live.encoding import Block
+from credo.live.packed import PackedBelief
 from credo.live.passes import forecast_rows, pad
 from credo.live.targets import SCALER
-from credo.recipes.assembly import Belief, SessionLearner
 from credo.streams.scoring import Outcome
 from credo.tables import Moments, ScaledTarget
 
@@ -56,8 +56,7 @@ class Forecasts(NamedTuple):
 
 
 def forecast_blocks(
-    learner: SessionLearner,
-    belief: Belief,
+    packed: PackedBelief,
     blocks: Sequence[Block],
     chunk: int,
     classes: tuple[str, ...],
@@ -74,7 +73,8 @@ def forecast_blocks(
     for block in blocks:
         for start in range(0, len(block), chunk):
             x = block.x[start : start + chunk]
-            parts.append(forecast_rows(learner, belief, pad(x, chunk), np.int32(len(x)), probabilities))
+            rows = pad(x, chunk), np.int32(len(x)), probabilities
+            parts.append(forecast_rows(packed.form, packed.setting, packed.state, *rows))
             sizes.append(len(x))
     if not parts:
         return Forecasts(lines, classes)

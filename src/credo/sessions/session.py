@@ -14,9 +14,9 @@ from credo.live.change_steps import Steps, collect, join
 from credo.live.encoding import Block, Encoding, TableEncoding
 from credo.live.growing import OTHER_UNITS
 from credo.live.intake import Rows, blocks_of, first_chunks, segments
+from credo.live.packed import PackedBelief
 from credo.live.runner import EncodedRows, Part
 from credo.live.targets import WARMUP, beside_baseline, standardise, with_outliers
-from credo.recipes.assembly import Belief
 from credo.recipes.defaults import TABLE_CHUNK
 from credo.recipes.resolution import resolve
 from credo.recipes.settings import Options, OptionWords, TaskName
@@ -185,7 +185,7 @@ class Session(SessionState):
         parts: list[tuple[Columns, Steps | None]] = []
         for part in self._parts(block.x, block.y, levels=asked):
             parts.append((self._score(part, block.y[part.rows]), part.info.extras))
-        self.tally.mark(self.rows_used, *(float(number) for number in passes.spread(self.belief)))
+        self.tally.mark(self.rows_used, *passes.spread(self.packed))
         steps = None if self.changes is None else join([steps for _, steps in parts])
         if self.changes is not None and steps is not None:
             self.changes.add(steps)
@@ -209,10 +209,9 @@ class Session(SessionState):
         self.tally.add(*beside_baseline(scores, scaling.part(known), count[known], kind))
         return None, *inverse(outcome, units)
 
-    def _pass(self, belief: Belief, columns: EncodedRows) -> tuple[Belief, Outcome, Info]:
+    def _pass(self, packed: PackedBelief, columns: EncodedRows) -> tuple[PackedBelief, Outcome, Info]:
         return passes.learn_rows(
-            self.learner,
-            belief,
+            packed,
             columns.x,
             columns.y,
             self.chunk,
@@ -250,7 +249,7 @@ class Session(SessionState):
         self._make_room(len(self.encoding.classes))
         classes = () if self.regression else self.encoding.classes
         moments = None if self.own_units else self.scaler
-        return forecast_blocks(self.learner, self.belief, blocks, self.chunk, classes, moments, levels)
+        return forecast_blocks(self.packed, blocks, self.chunk, classes, moments, levels)
 
     @in_turn
     def test(self, rows: Rows, tally: Tally | None = None) -> Tally:

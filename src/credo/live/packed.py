@@ -1,0 +1,73 @@
+"""A learner and its belief as words, which compiled programs take and give back at the cost of few arrays."""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from credo.learners import Learner
+from credo.recipes.assembly import Belief
+from credo.streams.programs import packer, unpacker
+from credo.streams.words import Parts, WordLayout
+
+__all__ = ["Form", "PackedBelief", "PlainBelief"]
+
+
+@dataclass(frozen=True, eq=False)
+class Form:
+    """What programs depend on beside numbers: the layouts of a learner and of its belief, and the class of
+    the belief. There is one for each, so that it is known by its identity.
+    """
+
+    setting: WordLayout
+    state: WordLayout
+    kind: type
+
+    def open(self, setting: Parts, state: Parts) -> tuple[Learner[Any], Belief]:
+        """The learner and the belief, in a compiled program."""
+        learner: Learner[Any] = self.setting.unpack(setting)
+        belief: Belief = self.state.unpack(state)
+        return learner, belief
+
+
+@functools.lru_cache(maxsize=256)
+def _form(setting: WordLayout, state: WordLayout, kind: type) -> Form:
+    return Form(setting, state, kind)
+
+
+class PlainBelief(NamedTuple):
+    """A belief that is not packed yet."""
+
+    tree: Belief
+
+
+class PackedBelief:
+    """A belief as words, and those of its learner.
+
+    A bank has some 150 arrays, and a call with so many takes as long as two rows of its arithmetic.
+    """
+
+    def __init__(self, learner: Learner[Any], form: Form, setting: Parts, state: Parts) -> None:
+        self.learner, self.form, self.setting, self.state = learner, form, setting, state
+
+    @staticmethod
+    def of(learner: Learner[Any], belief: Belief) -> PackedBelief:
+        """The words of a belief of a learner."""
+        setting, start = jax.tree.map(jnp.asarray, (learner, belief))
+        kind: type = type(belief)
+        form = _form(WordLayout.of(setting), WordLayout.of(start), kind)
+        return PackedBelief(learner, form, packer(form.setting)(setting), packer(form.state)(start))
+
+    def after(self, state: Parts) -> PackedBelief:
+        """What the learner believes after some rows."""
+        return PackedBelief(self.learner, self.form, self.setting, state)
+
+    @functools.cached_property
+    def tree(self) -> Belief:
+        """The belief again, bit by bit."""
+        belief: Belief = unpacker(self.form.state)(self.state)
+        return belief
