@@ -6,7 +6,7 @@ from typing import Any
 
 import credo
 from credo.adapt.banks import banks
-from credo.adapt.chosen_function import ChosenFunction
+from credo.adapt.questions import ChosenFunction
 from credo.core.groups import Groups
 
 

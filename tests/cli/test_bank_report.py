@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from tests.cli.conftest import Command, write
 
-from credo.cli import bank_plot, bank_report
+from credo.cli import bank_report
 from credo.recipes.architecture import Network
 from credo.recipes.members import LINEAR, Member, members_of
 from credo.sessions import ChangeTally, Session, Steps
@@ -62,9 +62,9 @@ def test_a_legend_names_those_members_that_matter() -> None:
     probs[:, 3] = 1.0 - 0.01 * (len(members) - 1)
     zeros = np.zeros(300)
     tally.add(Steps(probs, np.tile(np.arange(len(members)), (300, 1)), zeros, zeros > 0, zeros))
-    named, rest = bank_plot.legend_entries(tally, members)
+    named, rest = bank_report.legend_entries(tally, members)
     assert named == [3] and rest == len(members) - 1
-    assert "one hue a network" in bank_plot.draw(tally, members).caption.lower()
+    assert "one hue a network" in bank_report.draw(tally, members).caption.lower()
 
 
 def test_effects_of_members_without_weight_are_said_to_say_nothing() -> None:

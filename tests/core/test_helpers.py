@@ -18,10 +18,9 @@ from credo.core.files import json_bytes, write_atomically
 from credo.core.groups import Groups, each, in_order, pick, places_by_kind
 from credo.core.inputs import require_narrow, shapes_of
 from credo.core.integers import read_integer
-from credo.core.leaf_names import fits, leaf_names
 from credo.core.outlying import inliers
 from credo.core.records import find_record, record_name
-from credo.core.trees import ravel
+from credo.core.trees import fits, leaf_names, ravel
 
 
 def test_a_leaf_is_a_corner_of_a_wider_one() -> None:

@@ -11,7 +11,7 @@ import pytest
 
 import credo
 from credo.covariances import DiagonalCovariance, LowRankCovariance
-from credo.covariances.projections import project
+from credo.covariances.low_rank import project
 from credo.learners.rules import Ascent, ascend
 from credo.learners.rules.retraction import retract
 from credo.linalg.jacobians import as_rows

@@ -11,8 +11,7 @@ import pytest
 from tests.covariances.reference import close
 
 from credo.covariances import LowRank
-from credo.covariances.low_rank import random_factor
-from credo.covariances.projections import PROJECTIONS, project
+from credo.covariances.low_rank import PROJECTIONS, project, random_factor
 from credo.learners.rules.retraction import retract, retract_matrix
 
 P, N, RANK = 8, 5, 2

@@ -14,9 +14,9 @@ import credo
 from credo.core.errors import CredoError, DataError, FormatError
 from credo.core.types import Array
 from credo.flows import Operator, load_operator, save_operator
-from credo.flows.discrete import log_det_of_stack, log_det_of_update
-from credo.flows.draws import standard
+from credo.flows.densities import standard
 from credo.flows.features import moved_inputs
+from credo.flows.fields import log_det_of_stack, log_det_of_update
 from credo.flows.frames import posterior_frame
 from credo.flows.operator import Map
 

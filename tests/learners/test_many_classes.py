@@ -12,8 +12,8 @@ import pytest
 import credo
 from credo.learners.curvatures import linearized
 from credo.linalg.jacobians import OuterRows
-from credo.linalg.jacobians.subspaces import leading_frame
-from credo.linalg.roots import spread_root
+from credo.linalg.jacobians.woodbury import leading_frame
+from credo.linalg.matrices import spread_root
 from credo.models import model as models
 
 CLASSES = 40

@@ -7,7 +7,7 @@ import pytest
 
 import credo
 from credo.learners.curvatures.overshoot import Objective
-from credo.learners.outputs import OutputLearner
+from credo.learners.functions import OutputLearner
 from credo.likelihoods.contaminated import outlier_log_density
 from credo.likelihoods.secant import secant_root
 from credo.linalg.jacobians import OuterRows

@@ -10,8 +10,7 @@ import scipy.stats as st
 
 from credo.learners.conjugate import NegativeBinomialPredictive
 from credo.likelihoods import StudentTPredictive
-from credo.likelihoods.gamma_ratio import log_gamma_ratio
-from credo.likelihoods.quantiles import student_cdf
+from credo.likelihoods.quantiles import log_gamma_ratio, student_cdf
 
 
 def test_the_ratio_is_that_of_scipy() -> None:

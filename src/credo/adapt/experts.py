@@ -1,4 +1,7 @@
-"""Mixtures of experts: learners side by side, one of which is right at a time."""
+"""Mixtures of experts: learners side by side, one of which is right at a time.
+
+How the right one changes is said by one rate, a matrix, or several rates that are weighed.
+"""
 
 from __future__ import annotations
 
@@ -9,12 +12,10 @@ import jax
 import jax.numpy as jnp
 
 from credo.adapt.banks import banks, first_beliefs
-from credo.adapt.chosen_function import ChosenFunction
 from credo.adapt.log_weights import log_sum, normalized
 from credo.adapt.moments import collapse
 from credo.adapt.nested import B, Mixture, floating, renewed
-from credo.adapt.questions import Answer, Question, weighted
-from credo.adapt.switching import log_transition, share
+from credo.adapt.questions import Answer, ChosenFunction, Question, weighted
 from credo.adapt.wrapper import Proposal, Proposing
 from credo.core.errors import CredoError, require_interval, require_positive
 from credo.core.groups import Groups, choose, each, in_order
@@ -26,6 +27,37 @@ from credo.learners import Learner
 from credo.likelihoods import Predictive
 
 __all__ = ["Bank", "Experts"]
+
+
+def log_transition(switching: ArrayLike, like: Array) -> Array:
+    """log M (K, K), M[j, k] that k takes over from j; one probability is shared equally by the others."""
+    size = like.shape[-1]
+    rate = as_like(switching, like)
+    if rate.ndim == 2:
+        if rate.shape != (size, size):
+            raise CredoError(f"switching must be a number or ({size}, {size}); got shape {rate.shape}.")
+        return jnp.log(rate)
+    eye = jnp.eye(size, dtype=like.dtype)
+    if size == 1:
+        return jnp.log(eye)
+    return jnp.log((1.0 - rate) * eye + rate * (1.0 - eye) / (size - 1))
+
+
+def share(rates: Array, log_joint: Array) -> Array:
+    """The joint log weights (R, K) of R rates and K learners after one step of each rate's fixed share.
+
+    w_rk <- (1 - s_r) w_rk + s_r (sum_j w_rj - w_rk) / (K - 1), of which every rate keeps its sum. A rate of 0
+    leaves its own bit by bit.
+    """
+    size = log_joint.shape[1]
+    if size == 1:
+        return log_joint
+    enter = rates[:, None] / (size - 1)
+    top = jnp.max(log_joint, axis=1, keepdims=True)
+    top = jnp.where(top > -jnp.inf, top, 0.0)
+    weights = jnp.exp(log_joint - top)
+    moved = (1.0 - size * enter) * weights + enter * jnp.sum(weights, axis=1, keepdims=True)
+    return jnp.where(enter > 0, top + jnp.log(jnp.maximum(moved, 0.0)), log_joint)
 
 
 @record

@@ -3,9 +3,8 @@
 An `Agent` is a learner of rewards, a design (how arms share the learner) and a policy (how an arm is chosen).
 """
 
-from credo.bandits.agent import Agent, AgentBelief
+from credo.bandits.agent import Agent, AgentBelief, Choice
 from credo.bandits.best import probability_best
-from credo.bandits.choice import Choice
 from credo.bandits.default import DefaultAgent, default_agent
 from credo.bandits.designs import ActionsDesign, ArmsDesign, OutputsDesign
 from credo.bandits.environments import (

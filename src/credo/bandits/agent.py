@@ -1,4 +1,4 @@
-"""An agent: a learner of rewards, how arms share it, and the policy that chooses."""
+"""An agent: a learner of rewards, how arms share it, and the policy that chooses; and what it decided."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
 
-from credo.bandits.choice import Choice
 from credo.bandits.designs import DesignName, design_of
 from credo.bandits.policies import Policy, Thompson
 from credo.bandits.rewards import AgentBelief, Rewards, UnitsName, own_expectation
@@ -24,7 +23,35 @@ from credo.learners.acceptance import call_fenced
 from credo.learners.base import require_learner
 from credo.likelihoods import Expectation
 
-__all__ = ["Agent", "AgentBelief", "UnitsName"]
+__all__ = ["Agent", "AgentBelief", "Choice", "UnitsName"]
+
+
+@record
+class Choice:
+    """A decision, with all that must be kept on record of it.
+
+    Attributes:
+        arm: the number of the chosen arm, from 0.
+        propensity: the probability with which it was chosen, which is exact: the arm is drawn from `pmf`.
+        pmf: the probability of every arm (K,), which sums to 1.
+        mean: the expected reward of every arm (K,), in units of the reward.
+        sd: the standard deviation of the expected reward of every arm (K,), without the noise.
+
+    Example:
+        >>> import credo
+        >>> from credo import bandits
+        >>> agent = bandits.Agent(credo.BetaBernoulli(), arms=3, design="arms")
+        >>> choice = agent.decide(agent.init(), None, key=0)
+        >>> round(float(choice.propensity), 4), choice.mean.tolist()
+        (0.3333, [0.5, 0.5, 0.5])
+    """
+
+    arm: Array
+    propensity: Array
+    pmf: Array
+    mean: Array
+    sd: Array
+
 
 ScaleName: TypeAlias = Literal["online"]
 """How inputs are scaled."""

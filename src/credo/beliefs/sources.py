@@ -12,7 +12,7 @@ from credo.core.records import record, static_field
 from credo.core.trees import Unravel, ravel
 from credo.core.types import Array, PyTree
 from credo.covariances import Covariance
-from credo.covariances.density import log_normal
+from credo.covariances.divergence import log_normal
 
 __all__ = ["FunctionSource", "NormalSource", "Source", "ValuesSource"]
 

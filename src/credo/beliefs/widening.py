@@ -20,8 +20,8 @@ from credo.beliefs.particles import Particles
 from credo.beliefs.sources import NormalSource, Source
 from credo.core.corners import at_corner, corners, put, put_corners
 from credo.core.errors import CredoError
-from credo.core.leaf_names import leaf_names
 from credo.core.records import replace
+from credo.core.trees import leaf_names
 from credo.core.types import Array, PyTree
 from credo.covariances import Covariance, widen_covariance
 

@@ -267,6 +267,6 @@ def replay(
     """
     require_integer("--seed", seed, 0, LARGEST_SEED)
     with starting():
-        from credo.cli.bandit_replay import Replay, replay_log
+        from credo.cli.bandit_run import Replay, replay_log
 
     return replay_log(Replay(source_of(log), agent, policy, seeds, seed, format))

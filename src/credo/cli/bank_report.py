@@ -1,11 +1,18 @@
-"""What the report says of a bank: its members, and the effect of each feature."""
+"""What the report says of a bank: its members, and the effect of each feature, which is drawn, too."""
 
 from __future__ import annotations
 
-from credo.cli.html_report import Grid, Line, Section
-from credo.sessions.bank_summary import BankSummary, Effect
+from collections.abc import Sequence
 
-__all__ = ["meaning", "parts", "shown"]
+import numpy as np
+
+from credo.cli.html_report import Grid, Line, Picture, Section
+from credo.plots import COMPACT_PALETTE, compact_figure, count_rows, shortened
+from credo.sessions import ChangeTally
+from credo.sessions.bank_summary import BankSummary, Effect
+from credo.sessions.bank_words import AnyMember, walk_of
+
+__all__ = ["draw", "draw_effects", "legend_entries", "meaning", "parts", "shown"]
 
 SMALL = 0.01
 """The weight from which on linear members have a part in the forecasts that is worth a look."""
@@ -76,3 +83,114 @@ def parts(bank: BankSummary) -> list[Section]:
         grid = Grid(("effect", "standard deviation"), effects)
         sections.append(Section("Effects of the columns", [meaning(bank), _trust(bank)], grid, "feature"))
     return sections
+
+
+MAPS = ("Blues", "Oranges", "Greens", "Purples")
+"""The colours of each network, from light for members that stand still to dark for those that walk fast."""
+
+NAMED, OFTEN, ONCE = 8, 0.015, 0.3
+"""The most members that the legend names; a named one has this mean weight, or this weight in some block."""
+
+LONGEST = 30
+
+
+def draw(changes: ChangeTally, members: Sequence[AnyMember]) -> Picture:
+    """The weight of each member after each row, one above the other."""
+    share = changes.grid / np.maximum(changes.counts, 1)[:, None]
+    edges = np.minimum(changes.size * np.arange(len(share) + 1), changes.rows) + 0.5
+    names, (named, others) = changes.experts, legend_entries(changes, members)
+    rest = 1.0 - share[:, named].sum(axis=1)
+    colours = _colours(members, named)
+    with compact_figure() as drawing:
+        drawing.figure.set_size_inches(7.2, 5.4)
+        axes, floor = drawing.panels[0], np.zeros(len(share))
+        for k in named:
+            top = floor + share[:, k]
+            axes.stairs(top, edges, baseline=floor, fill=True, color=colours[k], label=names[k])
+            floor = top
+        if rest.max() > 1e-3:
+            label = f"the {others} others" if others > 1 else "the other one"
+            axes.stairs(np.ones(len(share)), edges, baseline=floor, fill=True, color="#dddddd", label=label)
+        axes.set_ylim(0, 1)
+        axes.set_xlim(edges[0], edges[-1])
+        axes.set_xlabel("rows")
+        axes.set_ylabel("weight of each member")
+        axes.grid(False)
+        count_rows(axes)
+        drawing.figure.legend(loc="outside lower center", ncols=2, fontsize=8.5, reverse=True)
+    darker = ", darker for members whose weights walk faster" if any(map(walk_of, members)) else ""
+    how = "." if changes.size == 1 else f" (the mean of each block of {changes.size:,} rows)."
+    return Picture(
+        drawing.png,
+        f"Members: how much each is believed after each row. One hue a network{darker}{how}",
+    )
+
+
+def legend_entries(changes: ChangeTally, members: Sequence[AnyMember]) -> tuple[list[int], int]:
+    """The members that the legend names, in the order of drawing, and how many others there are."""
+    mean = changes.grid.sum(axis=0) / max(changes.rows, 1)
+    most = (changes.grid / np.maximum(changes.counts, 1)[:, None]).max(axis=0)
+    ranked = [k for k in np.argsort(-mean, kind="stable") if mean[k] > OFTEN or most[k] > ONCE][:NAMED]
+    named = [k for k in _order(members) if k in ranked]
+    return named, len(mean) - len(named)
+
+
+def _order(members: Sequence[AnyMember]) -> list[int]:
+    """The members, those with one network side by side, from the slowest to the fastest."""
+    networks = list(dict.fromkeys(str(member.network) for member in members))
+
+    def rank(place: int) -> tuple[int, float]:
+        member = members[place]
+        return networks.index(str(member.network)), walk_of(member)
+
+    return sorted(range(len(members)), key=rank)
+
+
+def _colours(members: Sequence[AnyMember], named: Sequence[int]) -> dict[int, tuple[float, ...]]:
+    """The colour of each of the named members."""
+    from matplotlib import colormaps
+
+    networks = list(dict.fromkeys(str(member.network) for member in members))
+    walks = sorted({walk_of(member) for member in members})
+    colours: dict[int, tuple[float, ...]] = {}
+    for number, network in enumerate(networks):
+        own = [k for k in named if str(members[k].network) == network]
+        shades = np.linspace(0.3, 0.95, len(own))
+        if len(own) == 1:
+            shades = np.array([0.3 + 0.65 * walks.index(walk_of(members[own[0]])) / max(len(walks) - 1, 1)])
+        palette = colormaps[MAPS[number % len(MAPS)]]
+        colours |= {k: palette(shade) for k, shade in zip(own, shades.tolist(), strict=True)}
+    return colours
+
+
+def draw_effects(bank: BankSummary) -> Picture:
+    """The largest effects, with bars of two standard deviations to each side."""
+    effects = bank["effects"][::-1]
+    mean = np.array([effect["mean"] for effect in effects])
+    sd = np.array([effect["sd"] for effect in effects])
+    places = np.arange(len(effects))
+    sure = np.abs(mean) > 2 * sd
+    with compact_figure() as drawing:
+        drawing.figure.set_size_inches(7.2, 1.3 + 0.27 * max(len(effects), 4))
+        axes = drawing.panels[0]
+        axes.axvline(0.0, color=COMPACT_PALETTE["grey"], linewidth=1.0)
+        for which, colour in ((sure, COMPACT_PALETTE["blue"]), (~sure, COMPACT_PALETTE["grey"])):
+            axes.errorbar(
+                mean[which],
+                places[which],
+                xerr=2 * sd[which],
+                fmt="o",
+                color=colour,
+                markersize=5,
+                elinewidth=1.6,
+                capsize=3,
+            )
+        axes.set_yticks(places, [shortened(shown(effect), LONGEST) for effect in effects], fontsize=9)
+        axes.set_ylim(-0.7, len(effects) - 0.3)
+        axes.set_xlabel(f"effect on {shortened(bank['effects_of'], 60)}")
+        axes.grid(visible=False, axis="y")
+    return Picture(
+        drawing.png,
+        f"Effects by the linear members, which have {bank['linear_weight']:.0%} of the weight, plus and "
+        "minus two standard deviations; in grey where that reaches zero.",
+    )

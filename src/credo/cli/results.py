@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.table import Table
 
 from credo import plots as drawing
-from credo.cli import bank_plot, bank_report, class_plot, drift_plot, html_report, score_plots
+from credo.cli import bank_report, class_plot, drift_plot, html_report, score_plots
 from credo.cli.flags import in_flags
 from credo.core.files import json_bytes, write_atomically
 from credo.sessions.run_summary import Results, Summary, number, summarize_run
@@ -176,9 +176,9 @@ def _draw(results: Results, contents: Summary) -> dict[str, html_report.Picture]
     if session.tally.scored and not session.regression:
         pictures["classes"] = class_plot.draw(session.tally, session.encoding.classes)
     if "bank" in contents and session.changes is not None:
-        pictures["weights"] = bank_plot.draw(session.changes, session.members)
+        pictures["weights"] = bank_report.draw(session.changes, session.members)
         if contents["bank"]["effects"]:
-            pictures["effects"] = bank_plot.draw_effects(contents["bank"])
+            pictures["effects"] = bank_report.draw_effects(contents["bank"])
     elif session.changes is not None and session.changes.rows:
         pictures["drift"] = drift_plot.draw(session.changes)
     return pictures

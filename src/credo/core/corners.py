@@ -15,8 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from credo.core.errors import CredoError
-from credo.core.leaf_names import leaf_names
-from credo.core.trees import Unravel
+from credo.core.trees import Unravel, leaf_names
 from credo.core.types import Array, PyTree
 
 __all__ = ["at_corner", "beside", "corners", "put", "put_corners", "require_alike"]

@@ -1,8 +1,9 @@
-"""Parameter trees as flat vectors and back, and choosing between whole trees."""
+"""Parameter trees as flat vectors and back, choosing between whole trees, and the names of leaves."""
 
 from __future__ import annotations
 
 import math
+from fnmatch import fnmatchcase
 from typing import Any, TypeVar
 
 import jax
@@ -14,7 +15,7 @@ from credo.core.inputs import require_numbers
 from credo.core.records import record, static_field
 from credo.core.types import ArrayLike, DTypeLike, PyTree
 
-__all__ = ["Unravel", "all_finite", "as_like", "ravel", "select", "spread"]
+__all__ = ["Unravel", "all_finite", "as_like", "fits", "leaf_names", "ravel", "select", "spread"]
 
 T = TypeVar("T")
 
@@ -125,3 +126,14 @@ def select(accept: jax.Array, new: T, old: T) -> T:
 def as_like(value: ArrayLike, like: jax.Array) -> jax.Array:
     """Cast a hyper-parameter to the dtype of the array it meets, so that a belief keeps its dtype."""
     return jnp.asarray(value).astype(like.dtype)
+
+
+def leaf_names(tree: PyTree) -> list[str]:
+    """The path of each leaf: keys and positions joined by dots, such as "2.w"."""
+    leaves = jax.tree_util.tree_leaves_with_path(tree)
+    return [jax.tree_util.keystr(path, simple=True, separator=".") for path, _ in leaves]
+
+
+def fits(path: str, name: str) -> bool:
+    """Whether a name means the leaf at a path: its path, the path of a part that holds it, or a pattern."""
+    return fnmatchcase(path, name) or fnmatchcase(path, f"{name}.*")

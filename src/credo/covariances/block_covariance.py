@@ -11,10 +11,9 @@ from credo.core.records import record, static_field
 from credo.core.types import Array
 from credo.covariances.extra_roles import Collapsible, Invertible, collapse_mixture, inverse_of
 from credo.covariances.roles import Covariance, Readable
-from credo.linalg.gains import attenuate, kalman_weights
 from credo.linalg.jacobians import Crossed, DenseRows, Rows, as_rows
 from credo.linalg.jacobians.columns import Ranges, columns, cut, join, whole_layers
-from credo.linalg.matrices import cholesky, solve_lower, symmetric
+from credo.linalg.matrices import attenuate, cholesky, kalman_weights, solve_lower, symmetric
 
 __all__ = ["BlockCovariance", "BlockCrossed", "Keep"]
 

@@ -8,9 +8,8 @@ from collections.abc import Mapping
 import jax
 
 from credo.core.errors import CredoError, require_choice, suggest
-from credo.core.leaf_names import fits, leaf_names
 from credo.core.records import record, static_field
-from credo.core.trees import Unravel
+from credo.core.trees import Unravel, fits, leaf_names
 from credo.core.types import Array
 from credo.covariances.block_covariance import BlockCovariance, Keep
 from credo.covariances.family import Family

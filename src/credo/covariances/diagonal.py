@@ -13,9 +13,8 @@ from credo.core.types import Array
 from credo.covariances.extra_roles import Collapsible, Invertible
 from credo.covariances.family import Family
 from credo.covariances.roles import Covariance, HessianForms, M
-from credo.linalg.gains import kalman_weights
 from credo.linalg.jacobians import Crossed, Rows, as_rows
-from credo.linalg.matrices import scale_rows
+from credo.linalg.matrices import kalman_weights, scale_rows
 
 __all__ = ["Diagonal", "DiagonalCovariance"]
 

@@ -15,13 +15,14 @@ from credo.covariances.extra_roles import Collapsible, Invertible
 from credo.covariances.family import Family
 from credo.covariances.full_steps import narrowed, vouched
 from credo.covariances.roles import Covariance, Readable
-from credo.linalg.gains import attenuate, kalman_weights
 from credo.linalg.jacobians import DenseRows, Rows, as_rows
 from credo.linalg.matrices import (
+    attenuate,
     cholesky,
     crossed,
     framed,
     identity,
+    kalman_weights,
     log_det,
     psd_root,
     raised,

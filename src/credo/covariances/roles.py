@@ -22,9 +22,8 @@ import jax
 import jax.numpy as jnp
 
 from credo.core.types import Array
-from credo.linalg.gains import kalman_weights
 from credo.linalg.jacobians import Crossed, DenseRows, Rows, as_rows
-from credo.linalg.matrices import log_det
+from credo.linalg.matrices import kalman_weights, log_det
 
 __all__ = [
     "Covariance",

@@ -6,8 +6,7 @@ of dt.
 """
 
 from credo.dynamics.base import Dynamics, Static
-from credo.dynamics.bound import PriorBound
-from credo.dynamics.inflation import Inflation, ShrinkPerturb
+from credo.dynamics.inflation import Inflation, PriorBound, ShrinkPerturb
 from credo.dynamics.linear import Decay, LinearGaussian, OrnsteinUhlenbeck, RandomWalk
 from credo.dynamics.transition import Transition
 

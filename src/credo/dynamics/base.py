@@ -12,7 +12,7 @@ from credo.core.records import record
 from credo.core.trees import Unravel
 from credo.core.types import Array, ArrayLike
 from credo.covariances import Covariance, Diagonal
-from credo.covariances.density import log_normal
+from credo.covariances.divergence import log_normal
 
 __all__ = ["Dynamics", "Static"]
 

@@ -11,7 +11,7 @@ from credo.covariances import Family
 from credo.dynamics import Dynamics
 from credo.ekf.transform import Rate
 from credo.learners import BONGRule, Info, LinearizedEmpiricalFisher, RecursiveLearner
-from credo.learners.rules.rates import Schedule, rate_at
+from credo.learners.rules.base import Schedule, rate_at
 from credo.models import Model
 
 __all__ = ["FisherLearner", "fisher_learner"]

@@ -10,12 +10,12 @@ from credo.flows.densities import KernelDensity, NormalDensity, SetDensity, Tran
 from credo.flows.guard import Guard
 from credo.flows.history import History
 from credo.flows.learner import FlowFilter, pfbr
+from credo.flows.objective import validate
 from credo.flows.operator import FlowMap, FlowOperator, Operator
 from credo.flows.simulated import SimulatedTasks, StaticTasks
 from credo.flows.storage import load_operator, operator_names, save_operator
 from credo.flows.tasks import LinearGaussianTasks, Stage, Tasks
 from credo.flows.train import Plan, Training, train
-from credo.flows.validation import validate
 
 __all__ = [
     "FlowFilter",

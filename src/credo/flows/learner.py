@@ -15,8 +15,14 @@ from credo.core.names import ForecastName
 from credo.core.records import record, replace, static_field
 from credo.core.types import Array, ArrayLike, Key, PyTree
 from credo.dynamics import Dynamics, Static
-from credo.flows.densities import KernelDensity, NormalDensity, SetDensity, TransitionDensity
-from credo.flows.draws import MatchedSource, matched_move
+from credo.flows.densities import (
+    KernelDensity,
+    MatchedSource,
+    NormalDensity,
+    SetDensity,
+    TransitionDensity,
+    matched_move,
+)
 from credo.flows.guard import Guard
 from credo.flows.operator import FlowOperator
 from credo.likelihoods import MixturePredictive, Predictive

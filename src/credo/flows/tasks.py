@@ -18,8 +18,7 @@ import jax.numpy as jnp
 from credo.core.errors import CredoError, require_integer
 from credo.core.records import record, static_field
 from credo.core.types import Array, ArrayLike, PyTree
-from credo.flows.densities import NormalDensity, SetDensity
-from credo.flows.draws import standard
+from credo.flows.densities import NormalDensity, SetDensity, standard
 from credo.linalg.matrices import cholesky, psd_root, solve_lower, symmetric
 from credo.particles.density import normal_log_density
 

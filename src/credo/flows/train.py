@@ -27,11 +27,10 @@ from credo.core.records import record, replace, static_field
 from credo.core.trees import all_finite, select
 from credo.core.types import Array, Key, PyTree
 from credo.flows.history import History, digest, read_training, write_training
-from credo.flows.objective import Loss, stage_loss
+from credo.flows.objective import Loss, stage_loss, validate
 from credo.flows.operator import FlowOperator
 from credo.flows.storage import description, save_operator
 from credo.flows.tasks import Stage, Tasks
-from credo.flows.validation import validate
 
 __all__ = ["Plan", "Progress", "Training", "train"]
 

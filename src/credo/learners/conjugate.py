@@ -18,7 +18,7 @@ from credo.core.types import Array, ArrayLike, Key, PyTree
 from credo.core.verbs import verb
 from credo.learners.base import Info, Learner, accept, usable
 from credo.likelihoods import Bernoulli, Categorical, ConjugateExpectation, Expectation, Predictive
-from credo.likelihoods.gamma_ratio import log_gamma_ratio
+from credo.likelihoods.quantiles import log_gamma_ratio
 
 __all__ = ["BetaBernoulli", "DirichletCategorical", "GammaPoisson", "NegativeBinomialPredictive"]
 

@@ -20,12 +20,10 @@ from credo.dynamics import Dynamics, Static, Transition
 from credo.learners.acceptance import legible
 from credo.learners.base import Info, accept, clean, usable
 from credo.learners.curvatures import Local
-from credo.learners.functions import SampledFunction
-from credo.learners.outputs import OutputLearner
+from credo.learners.functions import OutputLearner, SampledFunction
 from credo.likelihoods import DrawnExpectation, Expectation, Predictive, PredictiveRows, Rows
-from credo.linalg.gains import kalman_weights
 from credo.linalg.jacobians import DenseRows
-from credo.linalg.matrices import column_sums, solve
+from credo.linalg.matrices import column_sums, kalman_weights, solve
 from credo.models.model import Model, as_model
 from credo.models.partial import start
 

@@ -1,16 +1,21 @@
-"""Functions drawn from a belief."""
+"""Functions drawn from a belief, and learners that say how uncertain the outputs of their model are."""
 
 from __future__ import annotations
 
+from abc import abstractmethod
+from typing import TypeVar
+
 import jax
 
-from credo.core.records import record, static_field
+from credo.core.records import record, replace, static_field
 from credo.core.trees import Unravel
-from credo.core.types import Array, PyTree
+from credo.core.types import Array, ArrayLike, PyTree
+from credo.learners.base import Learner
+from credo.likelihoods import Predictive, PredictiveRows
 from credo.likelihoods.elliptical import drop_one
 from credo.models.model import Model
 
-__all__ = ["SampledFunction"]
+__all__ = ["OutputLearner", "SampledFunction"]
 
 
 @record
@@ -40,3 +45,24 @@ class SampledFunction:
             base, move = jax.jvp(outputs, (self.mean,), (self.step,))
             eta = base + move
         return drop_one(self.model.likelihood.mean(eta))
+
+
+B = TypeVar("B")
+
+
+class OutputLearner(Learner[B]):
+    """A learner of a model, which knows the mean and covariance of the outputs eta at a row x."""
+
+    model: Model
+
+    @abstractmethod
+    def output_moments(self, belief: B, x: PyTree) -> tuple[Array, Array]:
+        """The mean (C,) and covariance (C, C) of the model's outputs under the predicted belief."""
+
+    def scaled_predictive(self, belief: B, x: PyTree, scale: ArrayLike) -> Predictive:
+        """The linearised forecast of outputs N(eta, scale cov); a `vmap` over scales computes both once."""
+        if self.model.batched:
+            single: OutputLearner[B] = replace(self, model=self.model.each)
+            return PredictiveRows(jax.vmap(lambda row: single.scaled_predictive(belief, row, scale))(x))
+        eta, cov = self.output_moments(belief, x)
+        return self.model.likelihood.scaled(eta, cov, scale, getattr(belief, "noise", None))

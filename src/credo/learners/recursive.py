@@ -19,8 +19,7 @@ from credo.dynamics import Dynamics, Static
 from credo.learners.acceptance import legible
 from credo.learners.base import Info, accept, clean, usable
 from credo.learners.curvatures import Curvature, LinearizedGaussNewton, Local, Site
-from credo.learners.functions import SampledFunction
-from credo.learners.outputs import OutputLearner
+from credo.learners.functions import OutputLearner, SampledFunction
 from credo.learners.rules import BONGRule, Rule
 from credo.likelihoods import Expectation, LatentExpectation, Predictive, PredictiveRows, Rows
 from credo.likelihoods.base import LikelihoodBase

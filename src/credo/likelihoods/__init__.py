@@ -11,7 +11,7 @@ are expectations, the laws of E[y | theta, x], in which the noise of y has no pa
 """
 
 from credo.likelihoods.base import Likelihood, LikelihoodBase
-from credo.likelihoods.categorical import Categorical
+from credo.likelihoods.categorical import Categorical, OpenCategorical
 from credo.likelihoods.contaminated import Contaminated
 from credo.likelihoods.elliptical import NormalPredictive, StudentTPredictive
 from credo.likelihoods.expectation import (
@@ -24,12 +24,14 @@ from credo.likelihoods.heteroscedastic import HeteroscedasticNormal
 from credo.likelihoods.joint import Rows
 from credo.likelihoods.mixture import MixturePredictive
 from credo.likelihoods.normal import Normal
-from credo.likelihoods.open import OpenCategorical
 from credo.likelihoods.predictive import Predictive, PredictiveRows
 from credo.likelihoods.rescaled import Rescaled, RescaledExpectation
 from credo.likelihoods.scalar import Bernoulli, Poisson, StudentT
-from credo.likelihoods.weighted import WeightedPredictive
-from credo.likelihoods.weighted_expectation import IndependentExpectation, WeightedExpectation
+from credo.likelihoods.weighted_expectation import (
+    IndependentExpectation,
+    WeightedExpectation,
+    WeightedPredictive,
+)
 
 __all__ = [
     "Bernoulli",

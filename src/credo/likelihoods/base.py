@@ -15,8 +15,7 @@ from credo.core.records import record, static_field
 from credo.core.types import Array, ArrayLike, DTypeLike, PyTree
 from credo.likelihoods.mixture import MixturePredictive, integration_nodes
 from credo.likelihoods.predictive import Predictive
-from credo.linalg.matrices import psd_root
-from credo.linalg.roots import spread_root
+from credo.linalg.matrices import psd_root, spread_root
 
 __all__ = ["Likelihood", "LikelihoodBase"]
 

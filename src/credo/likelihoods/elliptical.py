@@ -15,9 +15,8 @@ from credo.core.errors import CredoError
 from credo.core.records import record
 from credo.core.types import Array, ArrayLike, PyTree
 from credo.core.verbs import verb
-from credo.likelihoods.gamma_ratio import log_gamma_ratio
 from credo.likelihoods.predictive import Predictive
-from credo.likelihoods.quantiles import bisect, student_cdf
+from credo.likelihoods.quantiles import bisect, log_gamma_ratio, student_cdf
 from credo.linalg.matrices import cholesky, solve_lower
 
 __all__ = ["NormalPredictive", "StudentTPredictive", "drop_one", "only_observed", "vector"]

@@ -14,9 +14,8 @@ import jax.numpy as jnp
 
 from credo.core.errors import CredoError, require_integer, suggest
 from credo.core.keys import as_key
-from credo.core.leaf_names import fits, leaf_names
 from credo.core.records import record
-from credo.core.trees import ravel
+from credo.core.trees import fits, leaf_names, ravel
 from credo.core.types import Array, ArrayLike, Key, PyTree
 from credo.models.model import Apply, Model
 

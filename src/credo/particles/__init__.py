@@ -34,13 +34,12 @@ from credo.particles.learned import (
 from credo.particles.mirror_descent import MirrorDescent
 from credo.particles.moves import KernelDraw, Metropolis, Move
 from credo.particles.one_pass import one_pass_smc
-from credo.particles.probability_flow import FokkerPlanckLearner, fokker_planck
 from credo.particles.proposals import BootstrapProposal, Proposal
 from credo.particles.resampling import effective_size, optimal_resample, resample
 from credo.particles.smoothing import SmoothDensity, smooth
-from credo.particles.stein import SteinLearner, svgd
 from credo.particles.stochastic_variational import PriorShare, WholeStream, svi
 from credo.particles.tempering import TemperedFilter, tempered_smc
+from credo.particles.transport import FokkerPlanckLearner, SteinLearner, fokker_planck, svgd
 from credo.particles.variational import NonparametricVariational
 
 __all__ = [

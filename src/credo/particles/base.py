@@ -20,8 +20,7 @@ from credo.core.types import Array, ArrayLike, Key, PyTree
 from credo.covariances import Covariance, Diagonal, Full
 from credo.dynamics import Dynamics, Static
 from credo.learners.acceptance import Info, accept, clean, legible, usable
-from credo.learners.functions import SampledFunction
-from credo.learners.outputs import OutputLearner
+from credo.learners.functions import OutputLearner, SampledFunction
 from credo.likelihoods import (
     DrawnExpectation,
     Expectation,

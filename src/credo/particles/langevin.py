@@ -10,7 +10,7 @@ from credo.core.errors import CredoError, require_integer, require_positive
 from credo.core.records import record, static_field
 from credo.core.types import Array, ArrayLike, PyTree
 from credo.dynamics import Dynamics, Static
-from credo.learners.rules.rates import Rate, Schedule, as_rate, rate_at
+from credo.learners.rules.base import Rate, Schedule, as_rate, rate_at
 from credo.linalg.matrices import eigh, solve_lower, symmetric
 from credo.models.model import Model
 from credo.particles.base import ParticleLearner

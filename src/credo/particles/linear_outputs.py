@@ -9,8 +9,7 @@ from credo.beliefs import Particles
 from credo.core.records import record, replace
 from credo.core.types import Array, PyTree
 from credo.learners.curvatures import Local
-from credo.linalg.gains import attenuate, bend
-from credo.linalg.matrices import cholesky, column_sums, psd_root, solve, solve_lower
+from credo.linalg.matrices import attenuate, bend, cholesky, column_sums, psd_root, solve, solve_lower
 from credo.particles.base import ParticleLearner
 from credo.particles.conditioning import Conditioned, Evidence, condition_on
 from credo.particles.density import grain, moments, sound_root

@@ -11,7 +11,7 @@ from credo.core.records import record, replace, static_field
 from credo.core.trees import as_like
 from credo.core.types import Array, ArrayLike, PyTree
 from credo.dynamics import Dynamics, Static
-from credo.learners.rules.rates import Rate, as_rate, rate_at
+from credo.learners.rules.base import Rate, as_rate, rate_at
 from credo.models.model import Model
 from credo.particles.base import ParticleLearner
 from credo.particles.resampling import effective_size, resample

@@ -14,7 +14,7 @@ from credo.dynamics import Dynamics, Static
 from credo.learners.curvatures import Curvature, Local, MonteCarloHessian, Site
 from credo.learners.methods.four_rules import blr
 from credo.learners.recursive import RecursiveLearner
-from credo.learners.rules.rates import Rate, as_rate, rate_at
+from credo.learners.rules.base import Rate, as_rate, rate_at
 from credo.models.model import Model
 
 __all__ = ["PriorShare", "WholeStream", "svi"]

@@ -14,7 +14,7 @@ from credo.core.errors import CredoError, require_integer, require_positive
 from credo.core.records import record, static_field
 from credo.core.types import Array, ArrayLike, PyTree
 from credo.dynamics import Dynamics, Static
-from credo.learners.rules.rates import Rate, as_rate, rate_at
+from credo.learners.rules.base import Rate, as_rate, rate_at
 from credo.models.model import Model
 from credo.particles.base import ParticleLearner
 from credo.particles.density import grain

@@ -12,8 +12,7 @@ from scipy.optimize import minimize
 from tests.bandits.evaluation.worlds import VALUE, World, fixed_log, learning_logs
 
 from credo.bandits import EstimatorName, IntervalName, Log, confidence_sequence, evaluate
-from credo.bandits.evaluation.empirical_likelihood import likelihood_interval
-from credo.bandits.evaluation.intervals import bernstein_interval
+from credo.bandits.evaluation.intervals import bernstein_interval, likelihood_interval
 
 RUNS = 200
 FEWEST = 181

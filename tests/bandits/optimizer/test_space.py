@@ -13,9 +13,8 @@ from hypothesis import strategies as st
 
 import credo
 from credo import bandits
-from credo.bandits.optimizer.box_ascent import ascend_in_box
-from credo.bandits.optimizer.even_points import even_points
-from credo.bandits.optimizer.maximizer import maximize
+from credo.bandits.optimizer.maximizer import ascend_in_box, maximize
+from credo.bandits.optimizer.space import even_points
 
 BOUNDS = {
     "rate": (1e-4, 1e-1, "log"),

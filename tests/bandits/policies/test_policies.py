@@ -27,8 +27,8 @@ from credo.bandits import (
     TopTwo,
     Uniform,
 )
+from credo.bandits.policies.guarded import nearest_between
 from credo.bandits.policies.information import information_ratio
-from credo.bandits.policies.probability_bounds import nearest_between
 from credo.likelihoods import LatentExpectation
 
 MEAN = jnp.array([0.0, 0.4, 0.5, 0.1])

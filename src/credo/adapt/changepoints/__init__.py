@@ -7,12 +7,10 @@ with the run length r and the hazard H (Adams & MacKay 2007). `RunLength` merges
 hypotheses into one, and `ChangeTimes` keeps them apart.
 """
 
-from credo.adapt.changepoints.change_times import ChangeTimes
 from credo.adapt.changepoints.hazards import ConstantHazard, Hazard, HazardFunction, LearnedHazard
-from credo.adapt.changepoints.history import alarms, segmentation
-from credo.adapt.changepoints.hypotheses import Changes, Hypotheses, Segments
+from credo.adapt.changepoints.hypotheses import Changes, Hypotheses, Segments, alarms, segmentation
 from credo.adapt.changepoints.position import Continuous, LocalPolynomial, Piece
-from credo.adapt.changepoints.run_length import RunLength
+from credo.adapt.changepoints.run_length import ChangeTimes, RunLength
 
 __all__ = [
     "ChangeTimes",

@@ -1,22 +1,27 @@
-"""Noise with a new level for every observation: `GammaWeight` and `StudentTNoise`."""
+"""Noise with a level or a covariance of its own for every observation."""
 
 from __future__ import annotations
 
 from typing import Generic
 
 import jax.numpy as jnp
+import numpy as np
+from jax.core import Tracer
 
 from credo.adapt.nested import B
 from credo.adapt.robust.residual import Residual
 from credo.adapt.robust.reweighted import Trust
 from credo.adapt.robust.tailed import EvidenceKind, TailedLearner
-from credo.core.errors import require_positive
+from credo.beliefs import InverseGamma
+from credo.core.errors import CredoError, require_positive
 from credo.core.records import record, static_field
 from credo.core.trees import as_like
 from credo.core.types import Array, ArrayLike
-from credo.learners.outputs import OutputLearner
+from credo.learners.functions import OutputLearner
+from credo.likelihoods import Normal
+from credo.linalg.matrices import cholesky, log_det, solve, solve_lower
 
-__all__ = ["GammaWeight", "StudentTNoise"]
+__all__ = ["GammaWeight", "InverseWishartNoise", "StudentTNoise"]
 
 
 def gamma_trust(residual: Residual, last: Trust | None, shape: Array, rate: Array) -> Trust:
@@ -137,3 +142,90 @@ class StudentTNoise(TailedLearner[B], Generic[B]):
     def _weigh(self, residual: Residual, last: Trust | None) -> Trust:
         half = 0.5 * as_like(self.df, residual.gap)
         return gamma_trust(residual, last, half, half)
+
+
+@record
+class InverseWishartNoise(TailedLearner[B], Generic[B]):
+    """Noise with its own covariance for every observation, inverse-Wishart around R.
+
+    Agamennoni, Nieto & Nebot 2012 (IEEE Transactions on Signal Processing 60(10)): R_t ~ IW(df R, df), in the
+    parametrisation where E[inv(R_t)] = inv(R). With S = E[(y - H theta)(y - H theta)'] under the posterior,
+
+        R_t <- (df R + S) / (df + 1),    update with noise R_t.
+
+    The noise grows only along the residual. Across it, where the observation agrees with the belief, the
+    observation counts in full. The first S is e e' times e' inv(H P H' + R) e / e' inv(R) e, the share that
+    noise explains under the predictive. With one output it is `StudentTNoise`.
+
+    Arguments:
+        learner: a recursive, ensemble or particle learner with a `Normal` likelihood of known variance R.
+        df: the degrees of freedom, above C - 1 for C outputs; as they grow, the result approaches the learner
+            inside. Where C is known only with the data, a smaller number gives `ok=False`.
+        iterations: how many updates an observation takes, at least 1.
+        evidence: what is reported as `log_evidence`, "predictive" or "bound"; see
+            `credo.adapt.robust.tailed`.
+
+    `forecast` is t(k, yhat, H P H' + R df / k) with k = df - C + 1, and `extras.weight` is
+    tr(R inv(R_t)) / C.
+
+    Raises:
+        CredoError: the learner, `df`, `iterations` or `evidence` is not allowed.
+
+    Cost: `iterations` updates of `learner`, and C^3. This is a variational approximation: evidence and
+        forecast are
+    exact where the belief is certain (H P H' = 0) and approximate elsewhere.
+
+    Example:
+        >>> import credo, jax.numpy as jnp
+        >>> from credo.adapt import InverseWishartNoise
+        >>> model = credo.Model(lambda w, x: w, credo.Normal(jnp.ones(2)))
+        >>> learner = InverseWishartNoise(credo.extended_kalman(model), df=4.0)
+        >>> belief, _ = learner.step(learner.init(jnp.zeros(2)), None, jnp.array([1e4, 0.0]))
+        >>> bool(belief.var[0] > 0.99), bool(belief.var[1] < 0.5)
+        (True, True)
+    """
+
+    learner: OutputLearner[B]
+    df: ArrayLike = 4.0
+    iterations: int = static_field(default=2)
+    evidence: EvidenceKind = static_field(default="predictive")
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require_positive("df", self.df)
+        normal = self.learner.model.likelihood
+        assert isinstance(normal, Normal) and not isinstance(normal.var, InverseGamma)
+        shape = np.shape(normal.var)
+        if shape and not isinstance(self.df, Tracer) and np.any(np.asarray(self.df) <= shape[0] - 1):
+            raise CredoError(
+                f"df must be above C - 1 = {shape[0] - 1} for {shape[0]} outputs; got {self.df}."
+            )
+
+    def _tail(self, size: int, like: Array) -> tuple[Array, Array]:
+        df = as_like(self.df, like)
+        left = df - (size - 1)
+        return left, df / left
+
+    def _log_tail(self, gap: Array, spread: Array) -> Array:
+        base = jnp.eye(gap.shape[0], dtype=gap.dtype) + spread / as_like(self.df, gap)
+        along = gap @ solve(base, gap) / as_like(self.df, gap)
+        return log_det(base) + jnp.log1p(along)
+
+    def _weigh(self, residual: Residual, last: Trust | None) -> Trust:
+        # inv((df I + V + g g') / (df + 1)) = B B' by B = sqrt(df + 1) inv(L)' (I - u u' / (q (q + 1))), where
+        # L L' = df I + V, u = inv(L) g and q^2 = 1 + u' u: the large number g g' is never added to I.
+        df = as_like(self.df, residual.gap)
+        eye = jnp.eye(residual.size, dtype=residual.gap.dtype)
+        gap, base = residual.gap, df * eye
+        if last is None:
+            apart = residual.distance > 0
+            share = residual.predicted() / jnp.where(apart, residual.distance, 1.0)
+            gap = jnp.sqrt(jnp.where(apart, share, 1.0)) * gap
+        else:
+            base = base + residual.spread
+        lower = cholesky(base)
+        unit = solve_lower(lower, gap)
+        long = jnp.sqrt(1.0 + unit @ unit)
+        bend = eye - jnp.outer(unit / long, unit / (long + 1.0))
+        root = jnp.sqrt(df + 1.0) * solve_lower(lower, bend, transpose=True)
+        return Trust(jnp.sum(root**2) / residual.size, root)

@@ -23,7 +23,7 @@ from credo.core.records import record, replace
 from credo.core.types import Array, ArrayLike, Key, PyTree
 from credo.learners import Info
 from credo.learners.base import clean, sound, usable
-from credo.learners.outputs import OutputLearner
+from credo.learners.functions import OutputLearner
 from credo.likelihoods import Normal
 from credo.likelihoods.base import LikelihoodBase
 from credo.models import Model

@@ -28,7 +28,7 @@ from credo.core.names import ForecastName
 from credo.core.records import record
 from credo.core.trees import as_like
 from credo.core.types import Array, ArrayLike, Key, PyTree
-from credo.learners.outputs import OutputLearner
+from credo.learners.functions import OutputLearner
 from credo.likelihoods import MixturePredictive, Normal, NormalPredictive, Predictive, StudentTPredictive
 from credo.likelihoods.base import LikelihoodBase
 from credo.linalg.matrices import solve

@@ -5,7 +5,6 @@ the reward r_t of this arm alone. The pseudo-regret of the step is max_a E[r | x
 the allowed arms.
 """
 
-from credo.bandits.environments.action_features import Products, ProductsState
 from credo.bandits.environments.base import (
     ConstantArm,
     Context,
@@ -16,13 +15,11 @@ from credo.bandits.environments.base import (
 )
 from credo.bandits.environments.catalogue import AnyEnvironment, environment_names, load
 from credo.bandits.environments.changing import ArmsByChance, ArmsByPlan, MaskedState
-from credo.bandits.environments.classification import Classification
 from credo.bandits.environments.context_free import BernoulliArms, GaussianArms
-from credo.bandits.environments.contextual import ContextualArms, ContextualState
-from credo.bandits.environments.known_rewards import KnownRewards
+from credo.bandits.environments.contextual import ContextualArms, ContextualState, Products, ProductsState
 from credo.bandits.environments.logged import LogColumns, LoggedReplay
 from credo.bandits.environments.motion import Drift, Jumps, Motion, Still
-from credo.bandits.environments.rows import RowsState
+from credo.bandits.environments.rows import Classification, KnownRewards, RowsState
 from credo.bandits.environments.wheel import Wheel
 from credo.bandits.environments.wrapped import Intercept, RewardUnit
 

@@ -1,4 +1,4 @@
-"""What an environment is: the world of a bandit, as pure functions of a state and a key."""
+"""What an environment is: the world of a bandit, as pure functions of a state and a key; and its noise."""
 
 from __future__ import annotations
 
@@ -10,9 +10,11 @@ import jax.numpy as jnp
 
 from credo.core.keys import as_key
 from credo.core.records import record
+from credo.core.trees import as_like
 from credo.core.types import Array, ArrayLike, Key, PyTree
+from credo.linalg.matrices import rounded
 
-__all__ = ["ConstantArm", "Context", "ContextDesign", "Environment", "arm_key", "every_arm"]
+__all__ = ["ConstantArm", "Context", "ContextDesign", "Environment", "add_noise", "arm_key", "every_arm"]
 
 S = TypeVar("S")
 """The kind of state that an environment keeps."""
@@ -240,3 +242,17 @@ def arm_key(key: Key, arm: ArrayLike) -> Array:
         False
     """
     return jax.random.fold_in(as_key(key), arm)
+
+
+BEYOND = 100.0
+"""No normal draw is larger, which a compiler does not know."""
+
+
+def add_noise(key: Array, values: Array, sd: ArrayLike) -> Array:
+    """A draw from N(values, sd^2), of the shape of `values`.
+
+    The product of `sd` and the draw is rounded before it is added, see `credo.linalg.matrices.rounded`.
+    """
+    normal = jax.random.normal(key, values.shape, values.dtype)
+    never = (normal > jnp.asarray(BEYOND, normal.dtype)).astype(jnp.int32)
+    return values + rounded(as_like(sd, values) * normal, -never)

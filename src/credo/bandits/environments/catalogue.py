@@ -11,13 +11,11 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from credo import datasets
-from credo.bandits.environments.action_features import Products
 from credo.bandits.environments.base import Environment
-from credo.bandits.environments.classification import Classification
 from credo.bandits.environments.context_free import BernoulliArms, GaussianArms
-from credo.bandits.environments.contextual import ContextualArms
-from credo.bandits.environments.known_rewards import KnownRewards
+from credo.bandits.environments.contextual import ContextualArms, Products
 from credo.bandits.environments.motion import Drift, Jumps
+from credo.bandits.environments.rows import Classification, KnownRewards
 from credo.bandits.environments.wheel import Wheel
 from credo.bandits.environments.wrapped import Intercept, RewardUnit
 from credo.core.errors import CredoError, DataError, suggest

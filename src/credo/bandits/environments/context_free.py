@@ -8,9 +8,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from credo.bandits.environments.base import Context, Environment, arm_key, every_arm
+from credo.bandits.environments.base import Context, Environment, add_noise, arm_key, every_arm
 from credo.bandits.environments.motion import Motion, Still, require_motion
-from credo.bandits.environments.noise import add_noise
 from credo.core.errors import (
     CredoError,
     require_integer,

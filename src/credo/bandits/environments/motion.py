@@ -8,7 +8,7 @@ from collections.abc import Callable
 import jax
 import jax.numpy as jnp
 
-from credo.bandits.environments.noise import add_noise
+from credo.bandits.environments.base import add_noise
 from credo.core.errors import CredoError, require_interval, require_nonnegative
 from credo.core.records import record, static_field
 from credo.core.trees import as_like

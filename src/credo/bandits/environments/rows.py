@@ -1,4 +1,7 @@
-"""What environments on rows of data share: the order of the rows, and the step from one to the next."""
+"""Environments whose steps are rows of data: what they share, rewards that are known, and classifications.
+
+In a classification the arms are the classes, and the right one earns 1.
+"""
 
 from __future__ import annotations
 
@@ -9,16 +12,15 @@ import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
 
-from credo.bandits.environments.base import ConstantArm, Context, Environment, arm_key, every_arm
-from credo.bandits.environments.noise import add_noise
-from credo.core.errors import CredoError, require_nonnegative
+from credo.bandits.environments.base import ConstantArm, Context, Environment, add_noise, arm_key, every_arm
+from credo.core.errors import CredoError, require_integer, require_nonnegative
 from credo.core.inputs import require_numbers, shapes_of
 from credo.core.keys import as_key
-from credo.core.records import record
+from credo.core.records import record, static_field
 from credo.core.trees import as_like
 from credo.core.types import Array, ArrayLike, Key, PyTree
 
-__all__ = ["KnownMeans", "RowEnvironment", "RowsState", "require_finite", "require_rows"]
+__all__ = ["Classification", "KnownRewards", "RowEnvironment", "RowsState", "require_rows"]
 
 
 @record
@@ -134,3 +136,142 @@ def require_finite(field: str, values: ArrayLike) -> None:
         raise CredoError(
             f"{field} must be finite; row {int(np.argwhere(bad)[0][0])} (counted from 0) is not.", field=field
         )
+
+
+@record
+class KnownRewards(KnownMeans):
+    """Rows of data with the reward of every arm, of which an agent sees the chosen one.
+
+    Arguments:
+        x: the contexts, a pytree of arrays (N, ...) without gaps, or None for none.
+        rewards: the rewards of all arms (N, K), finite.
+        arms: the number K of arms; by default the number of columns of `rewards`.
+        noise_var: the variance of Gaussian noise on the rewards, or None for none.
+        shuffle: whether every run has the rows in an order of its own, drawn from its key.
+
+    Raises:
+        CredoError: `rewards` has no arms or is not finite, or x does not have one finite row for each of it.
+
+    Cost: a step reads one row. The data are held once, whatever the number of runs.
+
+    Example:
+        >>> world = KnownRewards(None, jnp.array([[0.0, 2.0], [1.0, 2.0]]), shuffle=False)
+        >>> always = world.best_constant()
+        >>> int(always.arm), float(always.reward), float(world.regret(world.start(0), 0))
+        (1, 2.0, 2.0)
+    """
+
+    x: PyTree
+    rewards: ArrayLike
+    arms: int = static_field(default=0)
+    noise_var: ArrayLike | None = None
+    shuffle: bool = static_field(default=True)
+
+    def __post_init__(self) -> None:
+        self._check_noise()
+        try:
+            rewards = jnp.asarray(self.rewards)
+        except (TypeError, ValueError):
+            raise CredoError("rewards must be an array (N, K) of numbers.", field="rewards") from None
+        if rewards.ndim != 2 or rewards.shape[1] not in ([self.arms] if self.arms else range(1, 2**31)):
+            raise CredoError(
+                f"rewards must have the shape (N, {self.arms or 'K'}), a column for each arm; got "
+                f"{rewards.shape}.",
+                field="rewards",
+            )
+        if not jnp.issubdtype(rewards.dtype, jnp.floating):
+            rewards = rewards.astype(jnp.result_type(float))
+        require_finite("rewards", rewards)
+        object.__setattr__(self, "x", require_rows(self.x, len(rewards), "rewards"))
+        object.__setattr__(self, "rewards", rewards)
+        object.__setattr__(self, "arms", rewards.shape[1])
+
+    @property
+    def size(self) -> int:
+        """The number N of rows."""
+        return jnp.shape(self.rewards)[0]
+
+    def payoffs(self, row: Array) -> Array:
+        """The rewards of the row (K,)."""
+        return jnp.asarray(self.rewards)[row]
+
+    def constant_means(self) -> Array:
+        """The mean of every column (K,)."""
+        return jnp.mean(jnp.asarray(self.rewards), axis=0)
+
+
+@record
+class Classification(KnownMeans):
+    """Rows of a classification: the arm that is the row's class earns 1, every other arm 0.
+
+    Only the reward of the chosen arm is seen, so a mistake does not tell which class was right.
+
+    Arguments:
+        x: the inputs, a pytree of arrays (N, ...) without gaps.
+        labels: the classes (N,), whole numbers from 0.
+        arms: the number K of classes; by default one more than the highest label.
+        noise_var: the variance of Gaussian noise on the rewards, or None for none.
+        shuffle: whether every run has the rows in an order of its own, drawn from its key.
+
+    Raises:
+        CredoError: a label is no class, or x does not have one finite row for each label.
+
+    Cost: a step reads one row. The data are held once, whatever the number of runs.
+
+    Example:
+        >>> world = Classification(np.eye(3), [0, 1, 2])
+        >>> state = world.start(0)
+        >>> label = int(jnp.argmax(world.context(state).x))
+        >>> float(world.reward(state, label, 0)), float(world.regret(state, (label + 1) % 3))
+        (1.0, 1.0)
+    """
+
+    x: PyTree
+    labels: ArrayLike
+    arms: int = static_field(default=0)
+    noise_var: ArrayLike | None = None
+    shuffle: bool = static_field(default=True)
+
+    def __post_init__(self) -> None:
+        self._check_noise()
+        labels = np.asarray(self.labels)
+        if labels.ndim != 1 or labels.dtype.kind not in "iu":
+            raise CredoError(
+                f"labels must be whole numbers of shape (N,); got shape {labels.shape} and dtype "
+                f"{labels.dtype}.",
+                field="labels",
+            )
+        x = require_rows(self.x, len(labels), "labels")
+        arms = self.arms or int(labels.max()) + 1
+        require_integer("arms", arms, 1)
+        if labels.min() < 0 or labels.max() >= arms:
+            raise CredoError(
+                f"labels must be in 0..{arms - 1}; got {labels.min()} to {labels.max()}.", field="labels"
+            )
+        object.__setattr__(self, "x", x)
+        object.__setattr__(self, "labels", jnp.asarray(labels, jnp.int32))
+        object.__setattr__(self, "arms", arms)
+
+    @property
+    def size(self) -> int:
+        """The number N of rows."""
+        return jnp.shape(self.labels)[0]
+
+    def payoffs(self, row: Array) -> Array:
+        """1 for the class of the row and 0 for the others, (K,)."""
+        return self._one_hot(jnp.asarray(self.labels)[row])
+
+    def constant_means(self) -> Array:
+        """The share of every class in the rows (K,)."""
+        counts = jnp.bincount(jnp.asarray(self.labels), length=self.arms)
+        return counts.astype(self._dtype) / jnp.asarray(self.size, self._dtype)
+
+    def _one_hot(self, label: Array) -> Array:
+        hot: Array = jax.nn.one_hot(label, self.arms, dtype=self._dtype)
+        return hot
+
+    @property
+    def _dtype(self) -> jnp.dtype:
+        """The dtype of rewards: that of the first floating-point inputs."""
+        kinds = [leaf.dtype for leaf in jax.tree.leaves(self.x) if jnp.issubdtype(leaf.dtype, jnp.floating)]
+        return kinds[0] if kinds else jnp.result_type(float)

@@ -5,8 +5,7 @@ from __future__ import annotations
 import jax
 import jax.numpy as jnp
 
-from credo.bandits.environments.base import ConstantArm, Context, Environment, arm_key, every_arm
-from credo.bandits.environments.noise import add_noise
+from credo.bandits.environments.base import ConstantArm, Context, Environment, add_noise, arm_key, every_arm
 from credo.core.errors import require_interval, require_nonnegative
 from credo.core.keys import as_key
 from credo.core.records import record

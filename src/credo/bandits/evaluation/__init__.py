@@ -1,12 +1,10 @@
 """Off-policy evaluation: what a policy would have earned, from the log of another."""
 
-from credo.bandits.evaluation.agent_policy import AgentPolicy
-from credo.bandits.evaluation.comparison import compare
 from credo.bandits.evaluation.confidence_sequences import Bounds, confidence_sequence
 from credo.bandits.evaluation.estimate import INTERVALS, Comparison, Estimate, IntervalName
-from credo.bandits.evaluation.evaluate_policy import evaluate
+from credo.bandits.evaluation.evaluate_policy import compare, evaluate
 from credo.bandits.evaluation.regression import arm_values
-from credo.bandits.evaluation.target_policies import RowPolicy, Target, TargetPolicy, target_pmfs
+from credo.bandits.evaluation.target_policies import AgentPolicy, RowPolicy, Target, TargetPolicy, target_pmfs
 from credo.bandits.evaluation.terms import ESTIMATORS, EstimatorName
 from credo.bandits.evaluation.weighed_rows import DirectModel
 

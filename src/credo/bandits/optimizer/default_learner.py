@@ -9,8 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from credo.adapt import Bank, Experts
-from credo.bandits.optimizer.even_points import even_points
-from credo.bandits.optimizer.space import Space
+from credo.bandits.optimizer.space import Space, even_points
 from credo.beliefs import Gaussian
 from credo.core.keys import as_key
 from credo.core.records import replace

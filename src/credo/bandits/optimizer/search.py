@@ -8,9 +8,8 @@ import jax
 import jax.numpy as jnp
 from jax.core import Tracer
 
-from credo.bandits.optimizer.even_points import even_points
 from credo.bandits.optimizer.maximizer import maximize
-from credo.bandits.optimizer.space import Space
+from credo.bandits.optimizer.space import Space, even_points
 from credo.bandits.optimizer.trials import Trials, Units
 from credo.core.errors import CredoError, require_choice, require_integer, require_nonnegative
 from credo.core.keys import as_key

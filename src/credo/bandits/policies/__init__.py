@@ -5,12 +5,10 @@ by, is exact. A policy sees only the K-dimensional law of the rewards, never the
 """
 
 from credo.bandits.policies.base import Policy
-from credo.bandits.policies.greedy import Boltzmann, EpsilonGreedy, Fixed, Greedy, Uniform
+from credo.bandits.policies.greedy import Boltzmann, EpsilonGreedy, Fixed, Greedy, SquareCB, Uniform
 from credo.bandits.policies.guarded import Guarded
 from credo.bandits.policies.information import InformationDirected
-from credo.bandits.policies.squarecb import SquareCB
-from credo.bandits.policies.thompson import Thompson
-from credo.bandits.policies.top_two import TopTwo
+from credo.bandits.policies.thompson import Thompson, TopTwo
 from credo.bandits.policies.ucb import UCB, BayesUCB
 
 __all__ = [

@@ -7,13 +7,12 @@ import numpy as np
 from jax.core import Tracer
 
 from credo.bandits.policies.base import Policy
-from credo.bandits.policies.probability_bounds import nearest_between
 from credo.core.errors import CredoError, require_integer, require_interval
 from credo.core.records import record, static_field
 from credo.core.types import Array, ArrayLike, Key
 from credo.likelihoods import Expectation
 
-__all__ = ["Guarded"]
+__all__ = ["Guarded", "nearest_between"]
 
 
 @record
@@ -147,3 +146,21 @@ class Guarded(Policy):
             base = jnp.where(allowed[self.baseline], only.astype(wanted.dtype), uniform)
         holdout = jnp.asarray(self.holdout, wanted.dtype)
         return (1.0 - holdout) * wanted + holdout * base
+
+
+def nearest_between(wanted: Array, low: Array, high: Array) -> Array:
+    """The probabilities (K,) nearest to those wanted (least squares) that lie between bounds and sum to 1.
+
+    They are clip(wanted + tau, low, high) with one water level tau, where sum(low) <= 1 <= sum(high). The sum
+    is piecewise linear in tau with 2 K known corners, so tau is exact: between the corners around 1, by
+    interpolation. Clipping and dividing by the sum would break the bounds again.
+    """
+
+    corners = jnp.sort(jnp.concatenate([low - wanted, high - wanted]))
+    sums = jnp.sum(jnp.clip(wanted[None] + corners[:, None], low[None], high[None]), axis=-1)
+    below = jnp.sum(sums < 1.0) - 1
+    start = jnp.clip(below, 0, corners.shape[0] - 2)
+    rise = sums[start + 1] - sums[start]
+    share = jnp.where(rise > 0, (1.0 - sums[start]) / jnp.where(rise > 0, rise, 1.0), 0.0)
+    level = corners[start] + jnp.clip(share, 0.0, 1.0) * (corners[start + 1] - corners[start])
+    return jnp.clip(wanted + level, low, high)

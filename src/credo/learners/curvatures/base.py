@@ -21,9 +21,8 @@ from credo.core.types import Array, PyTree
 from credo.covariances import Readable
 from credo.learners.curvatures.overshoot import Objective
 from credo.likelihoods.base import LikelihoodBase
-from credo.linalg.gains import bend
 from credo.linalg.jacobians import Rows, as_rows
-from credo.linalg.matrices import safe_sqrt
+from credo.linalg.matrices import bend, safe_sqrt
 from credo.models import Model
 
 __all__ = ["Curvature", "Local", "Site"]

@@ -20,11 +20,9 @@ from credo.core.records import record, replace, static_field
 from credo.core.types import Array
 from credo.covariances import Readable
 from credo.learners.curvatures.base import Curvature, Local, Site
-from credo.linalg.gains import kalman_weights
 from credo.linalg.jacobians import DenseRows
-from credo.linalg.matrices import eigh, psd_root, safe_sqrt
+from credo.linalg.matrices import eigh, kalman_weights, psd_root, safe_sqrt, symmetric_root
 from credo.linalg.normals import standard_normals
-from credo.linalg.roots import symmetric_root
 
 __all__ = ["MeanHessian", "MonteCarlo", "MonteCarloEmpiricalFisher", "MonteCarloHessian"]
 

@@ -9,8 +9,7 @@ from credo.core.records import record
 from credo.core.types import Array, PyTree
 from credo.likelihoods import Rows as JointRows
 from credo.likelihoods.base import LikelihoodBase
-from credo.linalg.gains import kalman_weights
-from credo.linalg.matrices import precision
+from credo.linalg.matrices import kalman_weights, precision
 
 __all__ = ["Objective"]
 

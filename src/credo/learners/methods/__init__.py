@@ -4,7 +4,6 @@
 of its cells. All return learners. docs/explanation/named-methods.md lists them in one table.
 """
 
-from credo.learners.methods.ensemble_filters import enkf, etkf
 from credo.learners.methods.filters import (
     extended_kalman,
     fd_ekf,
@@ -17,7 +16,7 @@ from credo.learners.methods.filters import (
     vd_ekf,
 )
 from credo.learners.methods.four_rules import bbb, blr, bog, bong
-from credo.learners.methods.partial_filters import last_layer_ekf, subspace_ekf
+from credo.learners.methods.partial_filters import enkf, etkf, last_layer_ekf, subspace_ekf
 from credo.learners.methods.variational import ivon, ogd, rvga, slang, vogn, von
 
 __all__ = [

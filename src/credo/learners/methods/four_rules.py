@@ -16,8 +16,8 @@ from credo.learners.curvatures import (
 from credo.learners.recursive import RecursiveLearner
 from credo.learners.rules import BBBRule, BLRRule, BOGRule, BONGRule
 from credo.learners.rules.ascents import Chart
+from credo.learners.rules.base import Rate
 from credo.learners.rules.bong import Gain
-from credo.learners.rules.rates import Rate
 from credo.learners.rules.retraction import Retraction
 from credo.models import Model
 

@@ -9,7 +9,7 @@ from credo.learners.curvatures import MonteCarloEmpiricalFisher, MonteCarloHessi
 from credo.learners.gradient import GradientLearner, sgd
 from credo.learners.methods.four_rules import blr, bong
 from credo.learners.recursive import RecursiveLearner
-from credo.learners.rules.rates import Rate
+from credo.learners.rules.base import Rate
 from credo.models import Model
 
 __all__ = ["ivon", "ogd", "rvga", "slang", "vogn", "von"]

@@ -2,6 +2,10 @@
 
 The objective E has dE / d mean = u and dE / dS = N / 2 with N = -B' B - diag(d), to which an ELBO adds L -
 L0. Sources: Jones, Chang & Murphy 2024 (BOG, BBB), rederived and checked against automatic differentiation.
+
+A full covariance S = W W' takes its step in the coordinates in which S is the identity.
+There a precision is I + X, and only X has to be decomposed: a low-rank X by a small Gram matrix (cost k P^2),
+a dense one by its eigenvalues (cost P^3).
 """
 
 from __future__ import annotations
@@ -22,14 +26,142 @@ from credo.covariances import (
     FullCovariance,
     LowRankCovariance,
 )
-from credo.learners.rules.full_ascent import ascend_moments, ascend_naturals
-from credo.learners.rules.low_rank_ascent import ascend_factors
-from credo.learners.rules.retraction import Retraction, retract
+from credo.learners.rules.retraction import Retraction, grown_root, retract, retract_matrix
 from credo.linalg.jacobians import Rows
 from credo.linalg.jacobians.columns import columns, cut, join
-from credo.linalg.matrices import safe_sqrt
+from credo.linalg.matrices import (
+    cholesky,
+    column_sums,
+    eigh,
+    inverse,
+    precision,
+    safe_sqrt,
+    scale_rows,
+    solve,
+    solve_lower,
+)
 
 __all__ = ["Ascent", "Chart", "ascend", "diagonal_bend", "with_diagonal"]
+
+
+def ascend_factors(
+    base: Array,
+    factor: Array,
+    rows: Array,
+    diagonal: Array | None,
+    prior: tuple[Array, Array] | None,
+    rate: Array,
+    retraction: Retraction,
+    tied: bool = False,
+) -> tuple[Array, Array]:
+    """The step to y + a diag(T) / 2 and W + a W T, with T = S (B' B + diag(d) + L0 - L) S.
+
+    `prior` is y and W of L0; without it, L0 - L is left out. Where `tied`, y is one number for all
+    parameters, whose gradient is the sum of theirs. Cost: P (R^2 + R k).
+    """
+    eye = jnp.eye(factor.shape[0], dtype=base.dtype)
+    var = 1.0 / base
+    spread = scale_rows(factor, var)
+    chol = cholesky(eye + spread @ factor.T)
+    arms = solve_lower(chol, spread)  # S = diag(1/y) - arms' arms
+
+    def cover(block: Array) -> Array:
+        """The product block S."""
+        return scale_rows(block, var) - (block @ arms.T) @ arms
+
+    level = jnp.zeros_like(base) if diagonal is None else diagonal
+    blocks = [(rows, 1.0)]
+    if prior is not None:
+        level = level + prior[0] - base
+        blocks += [(prior[1], 1.0), (factor, -1.0)]
+    middle = scale_rows(arms, level) @ arms.T
+    bend = var**2 * level - 2.0 * var * level * column_sums(arms**2) + column_sums(arms * (middle @ arms))
+    here = cover(factor)
+    drive = scale_rows(here, level)
+    for block, sign in blocks:
+        bend = bend + sign * column_sums(cover(block) ** 2)
+        drive = drive + sign * (here @ block.T) @ block
+    if tied:
+        bend = jnp.full_like(bend, jnp.sum(bend))
+    new_base = base * retract(0.5 * rate * bend / base, retraction)
+    return new_base, factor + rate * cover(drive)
+
+
+def ascend_naturals(
+    root: Array,
+    mean: Array,
+    slope: Array,
+    factor: Array,
+    prior_root: Array | None,
+    rate: Array,
+    retraction: Retraction,
+) -> tuple[Array, Array]:
+    """A plain gradient step in (L mu, -L / 2): the new mean and root of S.
+
+    L <- L - 2 a (S u mu' + mu u' S) - 2 a S N S and mu <- inv(L_new) (L mu + a S u), with N = -B' B, plus
+    L - L0 where a prior is given. Cost: (k + 2) P^2 without a prior, else P^3: from the second iteration on,
+    L - L0 has doubled its rank at every step.
+    """
+    white_slope = slope @ root  # W' u
+    along = white_slope @ root.T  # S u
+    sides = jnp.stack([along @ root, mean @ root])  # W' S u and W' mu
+    rows = (factor @ root) @ root.T @ root  # B S W
+    first = -2.0 * rate
+    if prior_root is None and rows.shape[0] + 2 < root.shape[0]:
+        arms = jnp.concatenate([sides, rows], axis=0)
+        signs = jnp.zeros((arms.shape[0], arms.shape[0]), root.dtype)
+        signs = signs.at[jnp.array([0, 1]), jnp.array([1, 0])].set(first)
+        signs = signs + jnp.diag(jnp.where(jnp.arange(arms.shape[0]) < 2, 0.0, -first))
+        # X = A' D A with orthonormal Q = T A, T = gamma^-1/2 V': X = Q' (T^-1' D T^-1) Q
+        values, vectors = eigh(arms @ arms.T)
+        # directions that rounding made of nothing: scaled down in Q, and exactly made up for in X
+        machine = precision(root.dtype)
+        floor = values[-1] * arms.shape[0] * machine.eps + machine.tiny
+        lengths = jnp.sqrt(jnp.maximum(values, floor))
+        inner = (vectors * lengths[None, :]).T @ signs @ (vectors * lengths[None, :])
+        shrink, turn = retract_matrix(inner, retraction)
+        basis = turn.T @ (vectors / lengths[None, :]).T  # rows of Q are basis @ arms
+        axes = basis @ arms
+        # A W^-1 mu needs no inverse: W' S u, W' mu and W' S B' give u' S mu, mu' mu and B S mu
+        heights = basis @ jnp.concatenate(
+            [jnp.stack([along @ mean, mean @ mean]), factor @ root @ root.T @ mean]
+        )
+        natural = axes @ (rate * (along @ root)) + heights
+        spread = ((1.0 / shrink - 1.0) * natural) @ axes
+        new_mean = mean + root @ (rate * (along @ root) + spread)
+        new_root = root + (root @ axes.T) @ (((1.0 / jnp.sqrt(shrink)) - 1.0)[:, None] * axes)
+        return new_mean, new_root
+    inside = -rows.T @ rows
+    if prior_root is not None:
+        gram = root.T @ root
+        ratio = solve(prior_root, root)  # W0^-1 W
+        inside = inside + gram @ gram - gram @ (ratio.T @ ratio) @ gram
+    change = first * (jnp.outer(sides[0], sides[1]) + jnp.outer(sides[1], sides[0]) + inside)
+    shrink, turn = retract_matrix(change, retraction)
+    natural = turn.T @ (solve(root, mean) + rate * sides[0])
+    new_axes = root @ turn
+    return new_axes @ (natural / shrink), new_axes / jnp.sqrt(shrink)[None, :]
+
+
+def ascend_moments(
+    root: Array,
+    mean: Array,
+    slope: Array,
+    factor: Array,
+    prior_root: Array | None,
+    rate: Array,
+    retraction: Retraction,
+) -> tuple[Array, Array]:
+    """A plain gradient step in (mu, S): mu + a u and S + a N / 2. Cost: P^3."""
+    white = solve(root, factor.T)  # W^-1 B'
+    change = -white @ white.T
+    if prior_root is not None:
+        inverted = inverse(root)
+        ratio = solve(prior_root, inverted.T)  # W0^-1 W^-T
+        here = inverted @ inverted.T
+        change = change + here @ here - ratio.T @ ratio
+    return mean + rate * slope, grown_root(root, 0.5 * rate * change, retraction)
+
 
 Chart: TypeAlias = Literal["natural", "moment"]
 """The parameters of a Gaussian in which a step is taken: (L mu, -L / 2) or (mu, S)."""

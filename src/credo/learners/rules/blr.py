@@ -13,15 +13,13 @@ from credo.core.types import Array
 from credo.covariances import Covariance, Updatable, inverse_of
 from credo.learners.curvatures import Local
 from credo.learners.rules.ascents import Chart
-from credo.learners.rules.base import Measure, Rule, Step
+from credo.learners.rules.base import Measure, Rate, Rule, Step, as_rate, rate_at
 from credo.learners.rules.bong import GAINS, Gain
 from credo.learners.rules.iterates import Iterate, start_iterate
-from credo.learners.rules.rates import Rate, as_rate, rate_at
 from credo.learners.rules.retraction import RETRACTIONS, Retraction
 from credo.learners.rules.row_space import FEW, RowSpace, start_row_space
 from credo.learners.rules.tempering import temper
-from credo.linalg.gains import kalman_weights
-from credo.linalg.matrices import solve
+from credo.linalg.matrices import kalman_weights, solve
 
 __all__ = ["BLRRule"]
 

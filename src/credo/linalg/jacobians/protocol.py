@@ -10,7 +10,7 @@ import jax.numpy as jnp
 
 from credo.core.records import record
 from credo.core.types import Array, DTypeLike
-from credo.linalg.gains import kalman_weights
+from credo.linalg.matrices import kalman_weights
 
 __all__ = ["Assimilated", "Crossed", "Rows"]
 

@@ -18,7 +18,7 @@ from credo.core.records import record, replace, static_field
 from credo.core.trees import all_finite, select
 from credo.core.types import Array, ArrayLike, Key, PyTree
 from credo.core.verbs import verb
-from credo.learners.rules.rates import Rate, as_rate, rate_at
+from credo.learners.rules.base import Rate, as_rate, rate_at
 from credo.particles.filter import ParticleFilter
 from credo.particles.kernel_bayes import simulate
 from credo.particles.learned.proposal import LearnedProposal, seen_features
