@@ -13,7 +13,7 @@ import credo
 from credo.covariances import DiagonalCovariance, LowRankCovariance
 from credo.covariances.low_rank import project
 from credo.learners.rules import Ascent, ascend
-from credo.learners.rules.retraction import retract
+from credo.learners.rules.base import retract
 from credo.linalg.jacobians import as_rows
 
 P, RATE = 5, 1e-3

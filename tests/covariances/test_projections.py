@@ -12,7 +12,7 @@ from tests.covariances.reference import close
 
 from credo.covariances import LowRank
 from credo.covariances.low_rank import PROJECTIONS, project, random_factor
-from credo.learners.rules.retraction import retract, retract_matrix
+from credo.learners.rules.base import retract, retract_matrix
 
 P, N, RANK = 8, 5, 2
 

@@ -9,8 +9,7 @@ import pytest
 
 from credo.core.errors import DataError
 from credo.datasets import Dataset
-from credo.datasets.dataset import divide
-from credo.datasets.frames import archive, columns_of, tabular, unzipped
+from credo.datasets.dataset import archive, columns_of, divide, tabular, unzipped
 
 
 def test_columns_are_numbers_where_all_their_values_are() -> None:

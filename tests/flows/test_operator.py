@@ -15,9 +15,8 @@ from credo.core.errors import CredoError, DataError, FormatError
 from credo.core.types import Array
 from credo.flows import Operator, load_operator, save_operator
 from credo.flows.densities import standard
-from credo.flows.features import moved_inputs
 from credo.flows.fields import log_det_of_stack, log_det_of_update
-from credo.flows.frames import posterior_frame
+from credo.flows.frames import moved_inputs, posterior_frame
 from credo.flows.operator import Map
 
 EQUAL = jnp.full(40, -jnp.log(40.0))

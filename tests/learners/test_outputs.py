@@ -6,10 +6,10 @@ import jax.numpy as jnp
 import pytest
 
 import credo
-from credo.learners.curvatures.overshoot import Objective
+from credo.learners.curvatures.base import Objective
 from credo.learners.functions import OutputLearner
 from credo.likelihoods.contaminated import outlier_log_density
-from credo.likelihoods.secant import secant_root
+from credo.likelihoods.scalar import secant_root
 from credo.linalg.jacobians import OuterRows
 from credo.linalg.jacobians.columns import columns, join
 

@@ -10,7 +10,7 @@ import pytest
 import credo
 from credo.core.errors import CredoError
 from credo.likelihoods import HeteroscedasticNormal, Normal, Poisson
-from credo.likelihoods.secant import secant_root
+from credo.likelihoods.scalar import secant_root
 
 ETA = jnp.array([0.4, -0.7])
 NOISE = HeteroscedasticNormal()

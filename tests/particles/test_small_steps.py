@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import jax.numpy as jnp
 
-from credo.particles.kernels import squared_distances
+from credo.particles.kernel_bayes import squared_distances
 from credo.particles.tempering import next_temperature
 
 

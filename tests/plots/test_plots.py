@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import matplotlib as mpl
-import numpy as np
-import pytest
 
-from credo.plots import COMPACT_PALETTE, PALETTE, compact_figure, ellipse, new_figure, png, style
+from credo.plots import COMPACT_PALETTE, PALETTE, compact_figure, new_figure, png, style
 
 
 def test_a_style_ends_with_its_context() -> None:
@@ -39,10 +37,3 @@ def test_compact_panels_share_their_horizontal_axis() -> None:
 
 def test_both_palettes_have_the_same_names() -> None:
     assert list(PALETTE) == list(COMPACT_PALETTE)
-
-
-@pytest.mark.parametrize("radius", [0.5, 2.0])
-def test_an_ellipse_has_its_radius(radius: float) -> None:
-    cov, mean = np.array([[2.0, 0.3], [0.3, 0.5]]), np.array([1.0, -2.0])
-    gaps = ellipse(mean, cov, radius) - mean
-    np.testing.assert_allclose(np.sum(gaps * np.linalg.solve(cov, gaps.T).T, axis=1), radius**2, rtol=1e-10)

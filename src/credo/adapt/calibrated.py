@@ -9,10 +9,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from credo.adapt.log_weights import forecast_mixture, log_sum_few
+from credo.adapt.log_weights import log_sum_few
 from credo.adapt.moments import matched
 from credo.adapt.nested import Around, B, floating
 from credo.adapt.priors import moved
+from credo.adapt.questions import forecast_mixture
 from credo.adapt.wrapper import Proposal, Wrapper
 from credo.core.errors import CredoError, require_interval, require_nonnegative, require_positive
 from credo.core.groups import Groups, each, in_order

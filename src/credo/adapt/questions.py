@@ -9,16 +9,24 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from credo.adapt.log_weights import forecast_mixture, normalized
+from credo.adapt.log_weights import normalized
 from credo.core.errors import CredoError
 from credo.core.groups import Groups, each, in_order, pick
 from credo.core.records import record
 from credo.core.trees import all_finite
 from credo.core.types import Array, PyTree
 from credo.learners import Learner
-from credo.likelihoods import Expectation, Predictive, RescaledExpectation, WeightedExpectation
+from credo.likelihoods import (
+    Contaminated,
+    Expectation,
+    Predictive,
+    Rescaled,
+    RescaledExpectation,
+    WeightedExpectation,
+    WeightedPredictive,
+)
 
-__all__ = ["Answer", "ChosenFunction", "Question", "weighted"]
+__all__ = ["Answer", "ChosenFunction", "Question", "forecast_mixture", "weighted"]
 
 Answer: TypeAlias = Predictive | Expectation
 """What a learner answers."""
@@ -30,19 +38,37 @@ Question: TypeAlias = Callable[[Learner[Any], Any, PyTree], Answer]
 def weighted(answers: Any, log_weights: Array) -> Answer:
     """The mixture of those of K answers that are finite, which share the weights of the others."""
     first = answers.parts[0] if isinstance(answers, Groups) else answers
-    if isinstance(first, Predictive):
-        return forecast_mixture(answers, log_weights)
+    mixture = WeightedPredictive if isinstance(first, Predictive) else WeightedExpectation
+    return mixture(answers, _weights_of_finite(answers, log_weights))
+
+
+def forecast_mixture(parts: Predictive | Groups[Predictive], log_weights: Array) -> WeightedPredictive:
+    """`weighted` of forecasts."""
+    return WeightedPredictive(parts, _weights_of_finite(parts, log_weights))
+
+
+def _weights_of_finite(answers: Any, log_weights: Array) -> Array:
+    """Log weights (K,) that sum to one, with -inf for answers that are not finite.
+
+    A hypothesis whose belief has run away forecasts infinities or NaN. With a weight of one in a million it
+    would still make the whole mixture NaN. The weights stay bit by bit where all answers that have a weight
+    are finite, or none is.
+    """
     finite = in_order(each(_finite, answers))
     rest, total = normalized(jnp.where(finite, log_weights, -jnp.inf))
     sick = jnp.any(~finite & (log_weights > -jnp.inf)) & (total > -jnp.inf)
-    return WeightedExpectation(answers, jnp.where(sick, rest, log_weights))
+    return jnp.where(sick, rest, log_weights)
 
 
-def _finite(answer: Expectation) -> Array:
-    """Whether an expectation is finite; of a mixture, whether all of it is that has a weight."""
+def _finite(answer: Answer) -> Array:
+    """Whether an answer is finite; of a mixture, whether all of it is that has a weight."""
+    if isinstance(answer, Rescaled):
+        return _finite(answer.predictive) & all_finite((answer.location, answer.scale))
     if isinstance(answer, RescaledExpectation):
         return _finite(answer.expectation) & all_finite((answer.location, answer.scale))
-    if not isinstance(answer, WeightedExpectation):
+    if isinstance(answer, Contaminated):
+        return _finite(answer.predictive) & all_finite(answer.share)
+    if not isinstance(answer, WeightedPredictive | WeightedExpectation):
         return all_finite(answer)
     dead = answer.log_weights == -jnp.inf
     return jnp.all(dead | in_order(each(_finite, answer.parts))) & jnp.all(answer.log_weights < jnp.inf)

@@ -7,10 +7,8 @@ number or vector; `InverseGamma` over a noise variance. All are records: they ca
 saved.
 """
 
-from credo.beliefs.conjugate import Beta, Dirichlet, Gamma
-from credo.beliefs.ensemble import Ensemble
-from credo.beliefs.gaussian import Anchor, Gaussian, Point
-from credo.beliefs.inverse_gamma import InverseGamma
+from credo.beliefs.conjugate import Beta, Dirichlet, Gamma, InverseGamma
+from credo.beliefs.gaussian import Anchor, Ensemble, Gaussian, Point
 from credo.beliefs.particles import Particles
 from credo.beliefs.sources import FunctionSource, NormalSource, Source, ValuesSource
 from credo.beliefs.widening import embed, widen_belief

@@ -1,14 +1,17 @@
-"""Conjugate beliefs over one unknown: a probability, a rate, a vector of probabilities."""
+"""Conjugate beliefs over one unknown: a probability, a rate, a vector of probabilities, a noise variance."""
 
 from __future__ import annotations
 
 import jax
 import jax.numpy as jnp
 
+from credo.core.errors import require_interval, require_positive
 from credo.core.records import record
-from credo.core.types import Array
+from credo.core.trees import as_like
+from credo.core.types import Array, ArrayLike
+from credo.linalg.matrices import cholesky, solve_lower
 
-__all__ = ["Beta", "Dirichlet", "Gamma"]
+__all__ = ["Beta", "Dirichlet", "Gamma", "InverseGamma"]
 
 
 @record
@@ -121,3 +124,60 @@ class Dirichlet:
     def sample(self, key: Array, shape: tuple[int, ...] = ()) -> Array:
         """Draws of p, (*shape, C)."""
         return jax.random.dirichlet(key, self.counts, shape, jnp.result_type(self.counts))
+
+
+@record
+class InverseGamma:
+    """A belief about a noise variance v: density proportional to v^-(shape + 1) exp(-scale / v).
+
+    Arguments:
+        shape: a number above 0. The belief is worth 2 `shape` observations.
+        scale: a number above 0; `scale / shape` is the typical variance.
+        forgetting: a number in (0, 1], by which shape and scale are multiplied before each observation, so
+            that the noise may drift and early, badly predicted observations lose their weight. 1 never
+            forgets and is exact.
+
+    Raises:
+        CredoError: `shape` or `scale` is not above 0, or `forgetting` is outside (0, 1].
+
+    Example:
+        >>> InverseGamma(3.0, 1.0).mean
+        Array(0.5, dtype=float32, weak_type=True)
+    """
+
+    shape: ArrayLike = 2.0
+    scale: ArrayLike = 1.0
+    forgetting: ArrayLike = 1.0
+
+    def __post_init__(self) -> None:
+        require_positive("shape", self.shape)
+        require_positive("scale", self.scale)
+        require_interval("forgetting", self.forgetting, 1e-6, 1.0)
+
+    @property
+    def mean(self) -> Array:
+        """The mean E[v] = scale / (shape - 1), or scale / shape where shape <= 1 and no mean exists."""
+        shape, scale = jnp.asarray(self.shape), jnp.asarray(self.scale)
+        return scale / jnp.where(shape > 1, shape - 1, shape)
+
+    def observe(self, gap: Array, unit_cov: Array, weight: Array) -> InverseGamma:
+        """Condition on residuals e (C,) ~ N(0, v unit_cov): shape + w C / 2, scale + e' inv(unit_cov) e / 2.
+
+        The residual is that of the *prediction*, and `unit_cov` includes the uncertainty of the parameters.
+        The residual after the fit would bias the noise low. The result is exact for linear models
+        (normal-inverse-gamma).
+
+        Arguments:
+            gap: the residual e (C,).
+            unit_cov: its covariance in units of the noise variance (C, C), positive definite.
+            weight: the weights of the C residuals, summed.
+
+        Returns:
+            The belief after the observation.
+        """
+        shape, scale = jnp.asarray(self.shape), jnp.asarray(self.scale)
+        forget = as_like(self.forgetting, shape)
+        white = solve_lower(cholesky(unit_cov), gap)
+        return InverseGamma(
+            forget * shape + 0.5 * weight, forget * scale + 0.5 * jnp.sum(white**2), self.forgetting
+        )

@@ -14,8 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from credo.beliefs.ensemble import Ensemble
-from credo.beliefs.gaussian import Anchor, Gaussian, Point
+from credo.beliefs.gaussian import Anchor, Ensemble, Gaussian, Point
 from credo.beliefs.particles import Particles
 from credo.beliefs.sources import NormalSource, Source
 from credo.core.corners import at_corner, corners, put, put_corners

@@ -7,8 +7,7 @@ from typing import Annotated
 
 from cyclopts import App, Parameter
 
-from credo.cli.command_words import flowing, source_of
-from credo.cli.early_interrupt import starting
+from credo.cli.command_words import flowing, source_of, starting
 from credo.cli.flags import whole_number
 from credo.core.errors import require_integer
 from credo.core.integers import LARGEST_SEED

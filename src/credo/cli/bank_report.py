@@ -121,8 +121,7 @@ def draw(changes: ChangeTally, members: Sequence[AnyMember]) -> Picture:
     darker = ", darker for members whose weights walk faster" if any(map(walk_of, members)) else ""
     how = "." if changes.size == 1 else f" (the mean of each block of {changes.size:,} rows)."
     return Picture(
-        drawing.png,
-        f"Members: how much each is believed after each row. One hue a network{darker}{how}",
+        drawing.png, f"Members: how much each is believed after each row. One hue a network{darker}{how}"
     )
 
 

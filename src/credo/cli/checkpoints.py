@@ -22,12 +22,7 @@ class Checkpoints:
     """Saves a session into the folder of its run, after bringing the files that grow with it to the disk."""
 
     def __init__(
-        self,
-        request: Request,
-        session: Session,
-        folder: Folder,
-        record: DriftFile,
-        forecasts: ForecastFile,
+        self, request: Request, session: Session, folder: Folder, record: DriftFile, forecasts: ForecastFile
     ) -> None:
         self.request, self.session, self.folder = request, session, folder
         self.record, self.forecasts = record, forecasts

@@ -1,13 +1,22 @@
-"""Words of a command line: the help of a command, and the hyphen that stands for standard input."""
+"""What commands share: their help, the hyphen for standard input, and Ctrl-C while modules are imported.
+
+Nothing was begun then, so the program ends at once; an exception may come up in a callback of the import
+system, which ignores it.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import inspect
+import os
 import re
-from collections.abc import Callable
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from types import FrameType
 from typing import TypeVar
 
-__all__ = ["STREAM", "flowing", "source_of"]
+__all__ = ["STREAM", "flowing", "source_of", "starting"]
 
 Command = TypeVar("Command", bound=Callable[..., int])
 
@@ -27,3 +36,21 @@ def flowing(command: Command) -> Command:
     rest = re.sub(r"\n {4}(\S.*(?:\n {4,}\S.*)+)", lambda lines: "\n    " + " ".join(lines[1].split()), rest)
     command.__doc__ = "\n\n".join([*paragraphs, f"Parameters\n{rest}"])
     return command
+
+
+@contextlib.contextmanager
+def starting() -> Iterator[None]:
+    """End the program at the first Ctrl-C within this context."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGINT, _leave)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def _leave(number: int, frame: FrameType | None) -> None:
+    os.write(2, b"credo: interrupted; nothing was written.\n")
+    os._exit(128 + number)

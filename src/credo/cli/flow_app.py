@@ -7,8 +7,7 @@ from typing import Annotated
 
 from cyclopts import App, Parameter
 
-from credo.cli.command_words import flowing
-from credo.cli.early_interrupt import starting
+from credo.cli.command_words import flowing, starting
 from credo.cli.flags import whole_number
 from credo.core.errors import CredoError, require_integer
 from credo.core.integers import LARGEST_SEED

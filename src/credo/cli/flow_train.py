@@ -19,9 +19,8 @@ from credo.cli.progress import PLAIN_SECONDS, duration, note, stderr
 from credo.core.errors import CredoError, DataError
 from credo.core.files import json_bytes, write_atomically
 from credo.flows import History
-from credo.flows.history import read_history
 from credo.flows.settings import Settings, read_settings
-from credo.flows.storage import save_operator
+from credo.flows.storage import read_history, save_operator
 
 __all__ = ["OPERATOR", "Order", "read_config", "train_flow"]
 
@@ -132,10 +131,7 @@ def train_flow(words: Order) -> int:
     saved = None if words.resume is None else _saved(words.resume)
     folder = words.out if words.resume is None else words.resume
     name = f"flow-{words.config.stem}"
-    with (
-        Interruptible("steps") as interrupt,
-        output.writing(folder, name, saved, TRAINING) as place,
-    ):
+    with Interruptible("steps") as interrupt, output.writing(folder, name, saved, TRAINING) as place:
         if place.sentence and saved is None:
             note(place.sentence, words.quiet)
         size = _size(settings.operator)

@@ -89,11 +89,7 @@ def find_start(session: Session, request: Request, order: str) -> int:
     session.places = [one for one in places if one is not place]
     start = 0 if place is None or request.run.again else place.line
     session.progress = Progress(
-        name,
-        start,
-        order=order,
-        forecast_bytes=latest.forecast_bytes,
-        forecast_tail=latest.forecast_tail,
+        name, start, order=order, forecast_bytes=latest.forecast_bytes, forecast_tail=latest.forecast_tail
     )
     return start
 

@@ -48,21 +48,12 @@ class Archive(NamedTuple):
 
 
 def write(
-    path: str | os.PathLike[str],
-    mark: str,
-    header: Mapping[str, object],
-    arrays: Mapping[str, np.ndarray],
+    path: str | os.PathLike[str], mark: str, header: Mapping[str, object], arrays: Mapping[str, np.ndarray]
 ) -> Path:
-    """Write a file completely or not at all.
+    """Write a file completely or not at all, or raise a `DataError`.
 
-    Arguments:
-        path: the file.
-        mark: the word that says what program the file is for.
-        header: the JSON data, with the number of its format as "format".
-        arrays: the arrays.
-
-    Raises:
-        DataError: the file cannot be written.
+    `mark` is the word that says what program the file is for, and `header` the JSON data, with the number of
+    its format as "format".
     """
     named = {name: np.asarray(array, order="C") for name, array in arrays.items()}
     signed = {**header, "sha256": _digest(header, named)}
@@ -71,24 +62,10 @@ def write(
 
 
 def read(path: str | os.PathLike[str], mark: str, newest: int, what: str) -> Archive:
-    """Read a file that `write` wrote.
+    """Read a file that `write` wrote, of a format up to `newest`; `what` it should hold is for errors.
 
-    Arguments:
-        path, mark: as for `write`.
-        newest: the latest format that the caller knows.
-        what: what the file should hold, for errors: "saved learner".
-
-    Raises:
-        DataError: the file is missing or may not be read.
-        FormatError: it is none of these, is damaged or cut short, or has a newer format.
-
-    Example:
-        >>> import pathlib, tempfile
-        >>> path = pathlib.Path(tempfile.mkdtemp()) / "two.credo"
-        >>> _ = write(path, "example", {"format": 1, "a": [1, 2]}, {"b": np.zeros(2)})
-        >>> header, arrays = read(path, "example", 1, "example")
-        >>> header["a"], arrays["b"].tolist()
-        ([1, 2], [0.0, 0.0])
+    A `DataError` says that it is missing or may not be read; a `FormatError` that it is none of these, is
+    damaged or cut short, or has a newer format.
     """
     if not Path(path).is_file():
         raise DataError(f"no {what} at {path}.")
@@ -145,15 +122,7 @@ def _digest(header: Mapping[str, object], arrays: Mapping[str, np.ndarray]) -> s
 def refusing(path: str | os.PathLike[str], what: str) -> Iterator[None]:
     """Whatever fails while the contents of a file are put together is a `FormatError` that names the file.
 
-    Arguments:
-        path: the file.
-        what: what it should hold, for errors: "session".
-
-    Example:
-        >>> with refusing("a.credo", "session"):
-        ...     {}["rows"]
-        Traceback (most recent call last):
-        credo.core.errors.FormatError: a.credo cannot be used: the session has no 'rows'.
+    `what` it should hold is for errors: "session".
     """
     try:
         yield
@@ -189,11 +158,7 @@ def leaves_of(tree: Any) -> Arrays:
 
 
 def refill(like: T, arrays: Mapping[str, np.ndarray], field: str) -> T:
-    """The tree `like` with arrays in place of its leaves.
-
-    Raises:
-        FormatError: an array is missing, or has another shape than the leaf.
-    """
+    """The tree `like` with arrays in place of its leaves; a `FormatError` says where a shape differs."""
     leaves, structure = jax.tree.flatten(like)
     stored = [arrays[str(number)] for number in range(len(leaves))]
     if any(np.shape(one) != np.shape(leaf) for one, leaf in zip(stored, leaves, strict=True)):

@@ -14,14 +14,7 @@ M = TypeVar("M", bound=Callable[..., Any])
 
 
 class Turns:
-    """A lock that one thread may take several times; a copy, or what a pickle gives back, has one of its own.
-
-    Example:
-        >>> import copy
-        >>> turns = Turns()
-        >>> copy.deepcopy(turns).lock is turns.lock
-        False
-    """
+    """A lock that one thread may take several times; a copy, or what a pickle gives back, has its own."""
 
     __slots__ = ("lock",)
 
@@ -33,11 +26,7 @@ class Turns:
 
 
 def in_turn(method: M) -> M:
-    """A method whose calls on one object, and those of its other such methods, take turns.
-
-    Arguments:
-        method: a method of an object with the attribute `_turns`.
-    """
+    """A method whose calls on one object, and those of its other such methods, take turns by its `_turns`."""
 
     @functools.wraps(method)
     def taking_turns(self: Any, *args: Any, **kwargs: Any) -> Any:

@@ -25,13 +25,7 @@ from credo.core.types import Array
 from credo.linalg.jacobians import Crossed, DenseRows, Rows, as_rows
 from credo.linalg.matrices import kalman_weights, log_det
 
-__all__ = [
-    "Covariance",
-    "HessianForms",
-    "Movable",
-    "Readable",
-    "Updatable",
-]
+__all__ = ["Covariance", "HessianForms", "Movable", "Readable", "Updatable"]
 
 M = TypeVar("M")
 M_co = TypeVar("M_co", covariant=True)

@@ -7,9 +7,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from credo.datasets.dataset import Dataset
+from credo.datasets.dataset import Dataset, archive, columns_of, tabular
 from credo.datasets.finder import DataFile, Finder
-from credo.datasets.frames import archive, columns_of, tabular
 
 __all__ = ["REGRESSIONS", "bandit", "electricity", "regression"]
 

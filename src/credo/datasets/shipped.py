@@ -12,9 +12,8 @@ from datetime import datetime
 import numpy as np
 
 from credo.core.errors import DataError
-from credo.datasets.dataset import Array, Columns, Dataset
+from credo.datasets.dataset import Array, Columns, Dataset, columns_of, tabular, unzipped
 from credo.datasets.finder import DataFile, Finder
-from credo.datasets.frames import columns_of, tabular, unzipped
 
 __all__ = [
     "airline_passengers",
@@ -147,14 +146,7 @@ def solar_flare(finder: Finder) -> Dataset:
             features |= {f"{key}={level}": value == level for level in np.unique(value)}
         elif not key.endswith("-flares"):
             features[key] = value
-    return tabular(
-        finder.name,
-        columns,
-        target="c-class-flares",
-        features=features,
-        note=note,
-        licence=UCI,
-    )
+    return tabular(finder.name, columns, target="c-class-flares", features=features, note=note, licence=UCI)
 
 
 def banana(finder: Finder) -> Dataset:
@@ -184,13 +176,7 @@ def _river(
 ) -> Dataset:
     columns, note = _columns(finder, file)
     return tabular(
-        finder.name,
-        columns,
-        target=target,
-        class_names=classes,
-        note=note,
-        licence=licence,
-        ordered=ordered,
+        finder.name, columns, target=target, class_names=classes, note=note, licence=licence, ordered=ordered
     )
 
 

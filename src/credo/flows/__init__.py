@@ -8,12 +8,11 @@ numbers of particles and lengths that it never saw. `Operator` needs no more of 
 
 from credo.flows.densities import KernelDensity, NormalDensity, SetDensity, TransitionDensity
 from credo.flows.guard import Guard
-from credo.flows.history import History
 from credo.flows.learner import FlowFilter, pfbr
 from credo.flows.objective import validate
 from credo.flows.operator import FlowMap, FlowOperator, Operator
 from credo.flows.simulated import SimulatedTasks, StaticTasks
-from credo.flows.storage import load_operator, operator_names, save_operator
+from credo.flows.storage import History, load_operator, operator_names, save_operator
 from credo.flows.tasks import LinearGaussianTasks, Stage, Tasks
 from credo.flows.train import Plan, Training, train
 

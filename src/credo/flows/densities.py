@@ -21,14 +21,7 @@ from credo.covariances import Covariance
 from credo.dynamics import Dynamics, Static, Transition
 from credo.dynamics.transition import finite_moves
 from credo.linalg.matrices import cholesky, solve_lower
-from credo.particles.density import (
-    bandwidths,
-    grain,
-    log_kde,
-    moments,
-    normal_log_density,
-    sound_root,
-)
+from credo.particles.density import bandwidths, grain, log_kde, moments, normal_log_density, sound_root
 
 __all__ = [
     "KernelDensity",

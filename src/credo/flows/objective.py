@@ -15,19 +15,31 @@ it compares the moved particles with the same particles before the move, weighte
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Literal, Protocol, TypeAlias, runtime_checkable
 
 import jax
 import jax.numpy as jnp
 
-from credo.core.loops import each
 from credo.core.types import Array, PyTree
 from credo.flows.densities import NormalDensity
 from credo.flows.operator import FlowOperator
 from credo.flows.tasks import Stage, Tasks
 from credo.particles.density import bandwidths, log_gaussian, log_kde
 
-__all__ = ["Loss", "mismatch", "stage_loss", "validate"]
+__all__ = ["Loss", "each", "mismatch", "stage_loss", "validate"]
+
+
+def each(function: Callable[..., Any], *rows: PyTree) -> Any:
+    """The results of a function for every row of its arguments, as those of `jax.vmap`.
+
+    On a CPU the rows are taken one after another: maps of whole particle sets are large enough to take as
+    long in either way there, and so need the memory of one.
+    """
+    if jax.default_backend() == "cpu":
+        return jax.lax.map(lambda row: function(*row), rows)
+    return jax.vmap(function)(*rows)
+
 
 Loss: TypeAlias = Literal["elbo", "likelihood"]
 """What is minimised."""
@@ -46,12 +58,7 @@ class Chain(Protocol):
 
 
 def stage_loss(
-    operator: FlowOperator,
-    params: PyTree,
-    tasks: Tasks[Any],
-    stage: Stage,
-    loss: Loss,
-    matching: float = 0.0,
+    operator: FlowOperator, params: PyTree, tasks: Tasks[Any], stage: Stage, loss: Loss, matching: float = 0.0
 ) -> tuple[Array, Array]:
     """The loss of one update, plus `matching` times the `mismatch`, and the particles after it (N, d)."""
     if isinstance(tasks, Chain):

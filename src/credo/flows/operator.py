@@ -12,9 +12,16 @@ from credo.core.errors import CredoError, require_choice, require_integer, requi
 from credo.core.keys import as_key
 from credo.core.records import record, replace, static_field
 from credo.core.types import Array, Key, PyTree
-from credo.flows.features import axis_features, embedding_inputs, moved_inputs, strength
 from credo.flows.fields import FlowStep, Residual, pack_size, unpack
-from credo.flows.frames import Frame, LogLikelihood, posterior_frame
+from credo.flows.frames import (
+    Frame,
+    LogLikelihood,
+    axis_features,
+    embedding_inputs,
+    moved_inputs,
+    posterior_frame,
+    strength,
+)
 
 __all__ = ["Base", "FlowOperator", "Gradients", "Map", "Operator"]
 

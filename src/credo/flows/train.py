@@ -22,14 +22,12 @@ from credo.core.errors import (
     require_positive,
 )
 from credo.core.keys import as_key
-from credo.core.loops import each
 from credo.core.records import record, replace, static_field
 from credo.core.trees import all_finite, select
 from credo.core.types import Array, Key, PyTree
-from credo.flows.history import History, digest, read_training, write_training
-from credo.flows.objective import Loss, stage_loss, validate
+from credo.flows.objective import Loss, each, stage_loss, validate
 from credo.flows.operator import FlowOperator
-from credo.flows.storage import description, save_operator
+from credo.flows.storage import History, description, digest, read_training, save_operator, write_training
 from credo.flows.tasks import Stage, Tasks
 
 __all__ = ["Plan", "Progress", "Training", "train"]
@@ -299,12 +297,7 @@ def _compiled(
         pool = jax.tree.map(lambda leaf, rows: leaf.at[places].set(rows), state.tasks, after)
         pool = select(sound, pool, state.tasks)
         new_state = replace(
-            state,
-            params=params,
-            average=average,
-            optimizer=optimizer_state,
-            tasks=pool,
-            step=state.step + 1,
+            state, params=params, average=average, optimizer=optimizer_state, tasks=pool, step=state.step + 1
         )
         return new_state, (loss, jnp.mean(stages.floor))
 

@@ -17,8 +17,7 @@ from credo.core.names import ForecastName
 from credo.core.types import Array, ArrayLike, Key, PyTree
 from credo.core.verbs import verb
 from credo.learners.acceptance import Info, accept, clean, isolate, sound, usable
-from credo.learners.expecting import Expecting
-from credo.learners.extensible import Extensible
+from credo.learners.extensible import Expecting, Extensible
 from credo.likelihoods import Predictive, PredictiveRows
 
 __all__ = ["Belief", "Info", "Learner", "accept", "clean", "isolate", "require_learner", "sound", "usable"]
@@ -249,12 +248,7 @@ class Learner(Expecting[B], Extensible[B]):
 
     @abstractmethod
     def predictive(
-        self,
-        belief: B,
-        x: PyTree,
-        method: ForecastName | None,
-        samples: int | None,
-        key: Key | None,
+        self, belief: B, x: PyTree, method: ForecastName | None, samples: int | None, key: Key | None
     ) -> Predictive:
         """The distribution of the next observation. `forecast` compiles this function.
 

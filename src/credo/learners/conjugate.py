@@ -154,12 +154,7 @@ class DirichletCategorical(Learner[Dirichlet]):
         return Dirichlet(_forgotten(belief.counts, self.count, self.forgetting, dt), belief.t + 1)
 
     def predictive(
-        self,
-        belief: Dirichlet,
-        x: PyTree,
-        method: ForecastName | None,
-        samples: int | None,
-        key: Key | None,
+        self, belief: Dirichlet, x: PyTree, method: ForecastName | None, samples: int | None, key: Key | None
     ) -> Predictive:
         _one_method(method)
         return Categorical(self.classes).plugin(jnp.log(belief.counts))

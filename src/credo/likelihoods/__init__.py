@@ -20,13 +20,12 @@ from credo.likelihoods.expectation import (
     Expectation,
     LatentExpectation,
 )
-from credo.likelihoods.heteroscedastic import HeteroscedasticNormal
 from credo.likelihoods.joint import Rows
 from credo.likelihoods.mixture import MixturePredictive
 from credo.likelihoods.normal import Normal
 from credo.likelihoods.predictive import Predictive, PredictiveRows
 from credo.likelihoods.rescaled import Rescaled, RescaledExpectation
-from credo.likelihoods.scalar import Bernoulli, Poisson, StudentT
+from credo.likelihoods.scalar import Bernoulli, HeteroscedasticNormal, Poisson, StudentT
 from credo.likelihoods.weighted_expectation import (
     IndependentExpectation,
     WeightedExpectation,

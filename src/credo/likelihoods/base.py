@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from credo.beliefs.inverse_gamma import InverseGamma
+from credo.beliefs.conjugate import InverseGamma
 from credo.core.errors import CredoError
 from credo.core.records import record, static_field
 from credo.core.types import Array, ArrayLike, DTypeLike, PyTree

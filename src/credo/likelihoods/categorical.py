@@ -5,7 +5,7 @@ from __future__ import annotations
 import jax
 import jax.numpy as jnp
 
-from credo.beliefs.inverse_gamma import InverseGamma
+from credo.beliefs.conjugate import InverseGamma
 from credo.core.errors import CredoError, require_integer
 from credo.core.records import record, static_field
 from credo.core.trees import as_like

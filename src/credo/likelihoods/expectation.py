@@ -13,7 +13,7 @@ import jax.scipy.stats as jst
 import numpy as np
 
 from credo.beliefs import Beta, Dirichlet, Gamma
-from credo.beliefs.inverse_gamma import InverseGamma
+from credo.beliefs.conjugate import InverseGamma
 from credo.core.errors import CredoError
 from credo.core.records import record, static_field
 from credo.core.trees import as_like

@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 import jax.scipy.linalg as jsl
 
-from credo.beliefs.inverse_gamma import InverseGamma
+from credo.beliefs.conjugate import InverseGamma
 from credo.core.errors import CredoError
 from credo.core.records import record
 from credo.core.types import Array, DTypeLike, PyTree

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import jax.scipy.stats as jst
 import numpy as np
 
-from credo.beliefs.inverse_gamma import InverseGamma
+from credo.beliefs.conjugate import InverseGamma
 from credo.core.errors import CredoError, require_positive
 from credo.core.records import record
 from credo.core.trees import as_like

@@ -1,4 +1,4 @@
-"""Likelihoods of one output: Bernoulli (logit), Poisson (log-rate), Student-t (location)."""
+"""Likelihoods of one number: Bernoulli (logit), Poisson (log-rate), Student-t, heteroscedastic normal."""
 
 from __future__ import annotations
 
@@ -9,15 +9,33 @@ import jax.numpy as jnp
 import jax.scipy.special as jss
 import jax.scipy.stats as jst
 
+from credo.beliefs.conjugate import InverseGamma
 from credo.core.errors import CredoError, require_choice, require_positive
 from credo.core.records import record, static_field
 from credo.core.trees import as_like
 from credo.core.types import Array, ArrayLike, PyTree
 from credo.likelihoods.base import LikelihoodBase
+from credo.likelihoods.mixture import MixturePredictive, integration_nodes
+from credo.likelihoods.predictive import Predictive
 from credo.likelihoods.quantiles import student_cdf
-from credo.likelihoods.secant import secant_root
 
-__all__ = ["Bernoulli", "Poisson", "StudentT"]
+__all__ = ["Bernoulli", "HeteroscedasticNormal", "Poisson", "StudentT", "secant_root"]
+
+
+def secant_root(ratio: Array) -> Array:
+    """The root of how much steeper the chord is than the tangent, for the slope ratio - 1 (at least -1).
+
+    Let the score in u be c (ratio e^-u - 1), with curvature c at ratio 1; it vanishes at u = log ratio, where
+    the ratio is the observation over its expectation. A Newton step of curvature c from 0 goes to ratio - 1,
+    which is exponentially far for large ratios. The chord from 0 to the zero has the curvature
+    c (ratio - 1) / log ratio, by which the step ends at log ratio. At ratios below 1 the tangent's step is
+    the shorter one, and is taken: the root is 1.
+    """
+    above = ratio > 1.0
+    log = jnp.log(jnp.where(above, ratio, 2.0))
+    # (r - 1) / log r by expm1, which keeps its digits near 1
+    chord = jnp.expm1(log) / jnp.where(log > 0, log, 1.0)
+    return jnp.where(above & (log > 0), jnp.sqrt(jnp.maximum(chord, 1.0)), 1.0)
 
 
 class _OneOutput(LikelihoodBase):
@@ -216,4 +234,86 @@ def _number(y: PyTree, eta: Array) -> Array:
     array = jnp.asarray(y).astype(eta.dtype)
     if array.size != 1:
         raise CredoError(f"y must be one number, for a model with 1 output; got shape {array.shape}.")
+    return array.reshape(())
+
+
+@record
+class HeteroscedasticNormal(LikelihoodBase):
+    """Observations y ~ N(eta_0, exp(eta_1)): one output is the mean, the other the log of the noise variance.
+
+    The Fisher information is diag(exp(-eta_1), 1/2). Where an observation lies outside the noise, r^2 = (y -
+    eta_0)^2 exp(-eta_1) > 1, the second entry is that of the chord of the score, (r^2 - 1) / (2 log r^2),
+    which is larger: one outlier then cannot carry the log variance beyond the value that explains it.
+    The model needs 2 outputs, and y is one number.
+
+    Raises:
+        CredoError: (later) the model has another number of outputs, or y is not one number.
+
+    Example:
+        >>> predictive = HeteroscedasticNormal().plugin(jnp.log(jnp.array([1.0, 4.0])))
+        >>> float(predictive.mean), float(predictive.var)
+        (0.0, 4.0)
+    """
+
+    def check(self, size: int) -> None:
+        """Refuse a model that has not 2 outputs.
+
+        Raises:
+            CredoError: the model has another number of outputs.
+        """
+        if size != 2:
+            raise CredoError(
+                "HeteroscedasticNormal needs a model with 2 outputs, the mean and the log of the noise "
+                f"variance; this one has {size}."
+            )
+
+    def log_prob(self, eta: Array, y: PyTree) -> Array:
+        """log N(y | eta_0, exp(eta_1))."""
+        gap = _modelled_number(y, eta) - eta[0]
+        return -0.5 * (gap**2 * jnp.exp(-eta[1]) + eta[1] + jnp.log(2 * jnp.pi).astype(eta.dtype))
+
+    def score(self, eta: Array, y: PyTree) -> Array:
+        """((y - eta_0) exp(-eta_1), (r^2 - 1) / 2)."""
+        gap = _modelled_number(y, eta) - eta[0]
+        precision = jnp.exp(-eta[1])
+        return jnp.stack([gap * precision, 0.5 * (gap**2 * precision - 1.0)])
+
+    def fisher_root(self, eta: Array, y: PyTree) -> Array:
+        """The root of the Fisher information, with the chord for outliers."""
+        square = (_modelled_number(y, eta) - eta[0]) ** 2 * jnp.exp(-eta[1])
+        return jnp.diag(jnp.stack([jnp.exp(-0.5 * eta[1]), jnp.sqrt(0.5) * secant_root(square)]))
+
+    def mean(self, eta: Array) -> Array:
+        """eta_0."""
+        return eta[:1]
+
+    def variance(self, eta: Array) -> Array:
+        """exp(eta_1)."""
+        return jnp.exp(eta[1:])
+
+    def sample(self, eta: Array, key: Array) -> Array:
+        return eta[0] + jnp.exp(0.5 * eta[1]) * jax.random.normal(key, (), eta.dtype)
+
+    def cdf(self, eta: Array, y: Array) -> Array:
+        """The normal distribution function."""
+        return jst.norm.cdf(y, eta[0], jnp.exp(0.5 * eta[1]))
+
+    def linearized(self, eta: Array, cov: Array, noise: InverseGamma | None = None) -> Predictive:
+        """The predictive for eta ~ N(eta, cov): a mixture of normals over 32 Gauss-Hermite nodes of eta_1.
+
+        Given eta_1, eta_0 is normal, and is integrated exactly.
+        """
+        nodes, log_weights = integration_nodes(1, eta.dtype)
+        sd = jnp.sqrt(jnp.maximum(cov[1, 1], 0.0))
+        slope = cov[0, 1] / jnp.where(sd > 0, sd, 1.0)
+        rest = jnp.maximum(cov[0, 0] - slope**2, 0.0)
+        means = eta[0] + slope * nodes[:, 0]
+        variances = jnp.exp(eta[1] + sd * nodes[:, 0]) + rest
+        return MixturePredictive(self, jnp.stack([means, jnp.log(variances)], axis=1), log_weights)
+
+
+def _modelled_number(y: PyTree, eta: Array) -> Array:
+    array = jnp.asarray(y).astype(eta.dtype)
+    if array.size != 1:
+        raise CredoError(f"y must be one number, whose mean and variance are modelled; got {array.shape}.")
     return array.reshape(())

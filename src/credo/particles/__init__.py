@@ -13,16 +13,20 @@ the posterior of all n rows of a stream of known length. `learned_filter` and `t
 the proposal of a filter.
 """
 
-from credo.particles.affine_map import GaussianMap, gaussian_map
 from credo.particles.base import ParticleLearner
-from credo.particles.density import bandwidths, log_gaussian, log_kde
+from credo.particles.density import SmoothDensity, bandwidths, log_gaussian, log_kde, smooth
 from credo.particles.exact_flow import DaumHuang, FlowProposal, daum_huang
 from credo.particles.filter import ParticleFilter, particle_filter
-from credo.particles.guided import Adapted, Guided
-from credo.particles.kernel_bayes import KernelBayes, kernel_bayes_weights
+from credo.particles.guided import Adapted, BootstrapProposal, Guided, Proposal
+from credo.particles.kernel_bayes import (
+    KernelBayes,
+    gaussian_gram,
+    herd,
+    kernel_bayes_weights,
+    median_distance,
+)
 from credo.particles.kernel_filter import KernelFilter
-from credo.particles.kernel_proposal import KernelProposal, liu_west
-from credo.particles.kernels import gaussian_gram, herd, median_distance
+from credo.particles.kernel_proposal import KernelProposal, liu_west, one_pass_smc
 from credo.particles.langevin import Langevin
 from credo.particles.learned import (
     LearnedProposal,
@@ -31,12 +35,10 @@ from credo.particles.learned import (
     learned_filter,
     train_proposal,
 )
+from credo.particles.linear_outputs import GaussianMap, gaussian_map
 from credo.particles.mirror_descent import MirrorDescent
 from credo.particles.moves import KernelDraw, Metropolis, Move
-from credo.particles.one_pass import one_pass_smc
-from credo.particles.proposals import BootstrapProposal, Proposal
 from credo.particles.resampling import effective_size, optimal_resample, resample
-from credo.particles.smoothing import SmoothDensity, smooth
 from credo.particles.stochastic_variational import PriorShare, WholeStream, svi
 from credo.particles.tempering import TemperedFilter, tempered_smc
 from credo.particles.transport import FokkerPlanckLearner, SteinLearner, fokker_planck, svgd

@@ -20,7 +20,7 @@ from credo.core.records import record, replace
 from credo.core.trees import Unravel
 from credo.core.types import Array, PyTree
 from credo.learners.curvatures import Local
-from credo.learners.curvatures.overshoot import Objective
+from credo.learners.curvatures.base import Objective
 from credo.linalg.jacobians import DenseRows
 from credo.linalg.matrices import cholesky, inverse, log_det, symmetric
 from credo.linalg.normals import narrow

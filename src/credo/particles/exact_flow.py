@@ -23,13 +23,11 @@ from credo.core.types import Array, ArrayLike, PyTree
 from credo.dynamics import Dynamics, Static
 from credo.linalg.matrices import eigh, symmetric
 from credo.models.model import Model
-from credo.particles.affine_map import MomentLearner
 from credo.particles.base import ParticleLearner
 from credo.particles.conditioning import Conditioned, Evidence, condition_on
 from credo.particles.filter import ParticleFilter
-from credo.particles.guided import Observed, is_straight, law_of
-from credo.particles.linear_outputs import linear_outputs, predicted_moments
-from credo.particles.proposals import Proposal
+from credo.particles.guided import Observed, Proposal, is_straight, law_of
+from credo.particles.linear_outputs import MomentLearner, linear_outputs, predicted_moments
 
 __all__ = ["DaumHuang", "FlowProposal", "daum_huang"]
 

@@ -14,11 +14,10 @@ from credo.core.types import Array, ArrayLike, PyTree
 from credo.dynamics import Dynamics, Static
 from credo.models.model import Model
 from credo.particles.base import ParticleLearner
-from credo.particles.guided import Adapted, Guided
+from credo.particles.density import smooth
+from credo.particles.guided import Adapted, BootstrapProposal, Guided, Proposal
 from credo.particles.moves import Move
-from credo.particles.proposals import BootstrapProposal, Proposal
 from credo.particles.resampling import Resampling, effective_size, resample
-from credo.particles.smoothing import smooth
 
 __all__ = ["ParticleFilter", "ProposalName", "particle_filter"]
 

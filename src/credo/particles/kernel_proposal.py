@@ -1,4 +1,4 @@
-"""The filter of Liu and West: kernels that keep the moments, and a look ahead."""
+"""Filters that draw from kernel estimates: that of Liu and West, and one pass of importance weights."""
 
 from __future__ import annotations
 
@@ -13,12 +13,13 @@ from credo.core.types import Array, ArrayLike, PyTree
 from credo.dynamics import Dynamics
 from credo.models.model import Model
 from credo.particles.base import ParticleLearner
+from credo.particles.density import smooth
 from credo.particles.filter import ParticleFilter, particle_filter
-from credo.particles.proposals import Proposal, weigh
+from credo.particles.guided import Proposal, weigh
+from credo.particles.moves import KernelDraw
 from credo.particles.resampling import resample
-from credo.particles.smoothing import smooth
 
-__all__ = ["KernelProposal", "liu_west"]
+__all__ = ["KernelProposal", "liu_west", "one_pass_smc"]
 
 
 @record
@@ -88,3 +89,34 @@ def liu_west(
         2.0
     """
     return particle_filter(model, particles, dynamics, proposal=KernelProposal(shrinkage))
+
+
+def one_pass_smc(
+    model: Model, particles: int = 256, dynamics: Dynamics | None = None, *, threshold: ArrayLike = 0.7
+) -> ParticleFilter:
+    """One-pass sequential Monte Carlo (Balakrishnan & Madigan 2006).
+
+    Particles are weighed by the likelihood. Where the effective sample size falls below a share of N, they
+    are resampled (multinomial), and all are drawn anew from the kernel estimate of the resampled set, with
+    Silverman's bandwidth for each coordinate. It needs no past data, and fits parameters that stand still;
+    but every redraw adds the square of the bandwidth to the variances.
+
+    Arguments:
+        model: a `Model`, of which only `log_prob` is needed.
+        particles: the number N, at least 2.
+        dynamics: a `Transition`, or any other dynamics; None stands still.
+        threshold: the share of N, in [0, 1], below which the effective sample size leads to a redraw.
+
+    Returns:
+        The learner, a `ParticleFilter` with the move `KernelDraw`.
+
+    Example:
+        >>> import credo, jax.numpy as jnp
+        >>> learner = one_pass_smc(credo.Model(lambda z, x: z, credo.Normal(1.0)), particles=500)
+        >>> belief, trace = credo.run(learner, learner.init(jnp.zeros(1)), None, jnp.full((50, 1), 2.0))
+        >>> round(float(belief.mean[0]), 1)
+        2.0
+    """
+    return particle_filter(
+        model, particles, dynamics, resampling="multinomial", threshold=threshold, move=KernelDraw()
+    )

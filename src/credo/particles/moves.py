@@ -16,8 +16,7 @@ import jax.numpy as jnp
 from credo.core.errors import require_choice, require_integer, require_positive
 from credo.core.records import record, static_field
 from credo.core.types import Array, ArrayLike
-from credo.particles.density import bandwidths
-from credo.particles.smoothing import SmoothDensity
+from credo.particles.density import SmoothDensity, bandwidths
 
 __all__ = ["KernelDraw", "Metropolis", "Move", "Target", "gradients"]
 
@@ -62,7 +61,7 @@ class KernelDraw(Move):
 
     Example:
         >>> import jax.numpy as jnp
-        >>> from credo.particles.smoothing import smooth
+        >>> from credo.particles.density import smooth
         >>> values = jnp.linspace(-1.0, 1.0, 50)[:, None]
         >>> prior = smooth(values, jnp.full(50, -jnp.log(50.0)))
         >>> moved = KernelDraw().move(jax.random.key(0), values, prior, lambda z: z[:, 0])

@@ -15,9 +15,9 @@ from credo.core.types import Array, ArrayLike, PyTree
 from credo.dynamics import Dynamics, Static
 from credo.models.model import Model
 from credo.particles.base import ParticleLearner
+from credo.particles.density import SmoothDensity, smooth
 from credo.particles.moves import Metropolis, Target
 from credo.particles.resampling import Resampling, effective_size, resample
-from credo.particles.smoothing import SmoothDensity, smooth
 
 __all__ = ["TemperedFilter", "next_temperature", "tempered_smc"]
 
@@ -40,7 +40,7 @@ class TemperedFilter(ParticleLearner):
     """Particles that go from prior to posterior by temperatures, with Metropolis steps at each of them.
 
     The target at temperature l is p(z) p(y | z)^l, where p is the smoothed predicted set (which keeps its
-    mean and covariance; see `credo.particles.smoothing`). The next temperature is that at which the effective
+    mean and covariance; see `credo.particles.density`). The next temperature is that at which the effective
     sample size is a share of N, found by bisection (Jasra et al. 2011). Then the particles are weighed,
     resampled, and moved. Where a whole observation leaves that many particles, it is one importance step as
     in a bootstrap filter, and nothing moves.

@@ -21,9 +21,9 @@ from credo.linalg.matrices import column_sums
 from credo.models.model import Model
 from credo.particles.base import ParticleLearner
 from credo.particles.conditioning import Evidence
+from credo.particles.density import smooth
 from credo.particles.linear_outputs import Moments, linear_outputs
 from credo.particles.moves import Target, gradients
-from credo.particles.smoothing import smooth
 
 __all__ = ["FokkerPlanckLearner", "SteinLearner", "fokker_planck", "svgd"]
 

@@ -12,18 +12,16 @@ from credo.plots.compact import (
     shortened,
     thousands,
 )
-from credo.plots.figures import MISSING, PALETTE, animation, available, ellipse, new_figure, png, style
+from credo.plots.figures import MISSING, PALETTE, available, new_figure, png, style
 
 __all__ = [
     "COMPACT_PALETTE",
     "MISSING",
     "PALETTE",
     "CompactFigure",
-    "animation",
     "available",
     "compact_figure",
     "count_rows",
-    "ellipse",
     "legend_above",
     "new_figure",
     "png",

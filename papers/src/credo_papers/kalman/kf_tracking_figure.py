@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from credo.plots import PALETTE, ellipse, new_figure
+from credo.plots import PALETTE, new_figure
+from credo_papers.engine.pictures import ellipse
 from credo_papers.kalman.kf_tracking_plan import LEVEL
 from credo_papers.kalman.kf_tracking_world import STEPS
 

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from credo.plots import PALETTE, animation, new_figure
+from credo.plots import PALETTE, new_figure
+from credo_papers.engine.pictures import animation
 
 __all__ = ["animate"]
 

@@ -167,9 +167,7 @@ class LocalPolynomial(Wrapper[Piece, Gaussian]):
         joined = jnp.where(belief.state == 2, joined, cov)
         joined = joined.at[0, 0].set(jnp.maximum(joined[0, 0], np.finfo(cov.dtype).tiny))
         continued = replace(
-            prior,
-            mean=prior.mean.at[0].set(there.belief.mean[0]),
-            cov=self.learner.family.from_dense(joined),
+            prior, mean=prior.mean.at[0].set(there.belief.mean[0]), cov=self.learner.family.from_dense(joined)
         )
         inner = select(belief.state == 2, continued, select(belief.state == 1, prior, belief.belief))
         segment = replace(

@@ -9,8 +9,7 @@ import numpy as np
 from jax.core import Tracer
 
 from credo.adapt.nested import B
-from credo.adapt.robust.residual import Residual
-from credo.adapt.robust.reweighted import Trust
+from credo.adapt.robust.reweighted import Residual, Trust
 from credo.adapt.robust.tailed import EvidenceKind, TailedLearner
 from credo.beliefs import InverseGamma
 from credo.core.errors import CredoError, require_positive

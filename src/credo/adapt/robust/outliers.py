@@ -9,8 +9,7 @@ import jax.numpy as jnp
 import jax.scipy.special as jss
 
 from credo.adapt.nested import B
-from credo.adapt.robust.residual import Residual, log_peak
-from credo.adapt.robust.reweighted import RobustLearner, Trust
+from credo.adapt.robust.reweighted import Residual, RobustLearner, Trust, log_peak
 from credo.core.errors import require_choice, require_positive
 from credo.core.records import record, static_field
 from credo.core.trees import as_like

@@ -21,8 +21,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from credo.adapt.nested import B, floating
-from credo.adapt.robust.residual import Residual, log_peak
-from credo.adapt.robust.reweighted import RobustLearner, Trust
+from credo.adapt.robust.reweighted import Residual, RobustLearner, Trust, log_peak
 from credo.core.errors import require_choice
 from credo.core.names import ForecastName
 from credo.core.records import record
@@ -133,12 +132,7 @@ class TailedLearner(RobustLearner[B], Generic[B]):
         return jnp.where(df > 0, bound + residual.log_scale, jnp.nan)
 
     def predictive(
-        self,
-        belief: B,
-        x: PyTree,
-        method: ForecastName | None,
-        samples: int | None,
-        key: Key | None,
+        self, belief: B, x: PyTree, method: ForecastName | None, samples: int | None, key: Key | None
     ) -> Predictive:
         return self._tailed(belief, x).predictive(belief, x, method, samples, key)
 

@@ -5,8 +5,7 @@ from credo.bandits.evaluation.estimate import INTERVALS, Comparison, Estimate, I
 from credo.bandits.evaluation.evaluate_policy import compare, evaluate
 from credo.bandits.evaluation.regression import arm_values
 from credo.bandits.evaluation.target_policies import AgentPolicy, RowPolicy, Target, TargetPolicy, target_pmfs
-from credo.bandits.evaluation.terms import ESTIMATORS, EstimatorName
-from credo.bandits.evaluation.weighed_rows import DirectModel
+from credo.bandits.evaluation.weighed_rows import ESTIMATORS, DirectModel, EstimatorName
 
 __all__ = [
     "ESTIMATORS",

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, get_args
 
-from credo.bandits.evaluation.terms import EstimatorName
+from credo.bandits.evaluation.weighed_rows import EstimatorName
 from credo.plots import PALETTE, new_figure, png, style
 
 __all__ = ["INTERVALS", "Comparison", "Estimate", "IntervalName"]

@@ -6,8 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from credo.bandits.evaluation.terms import EstimatorName
-from credo.bandits.evaluation.weighed_rows import WeighedRows
+from credo.bandits.evaluation.weighed_rows import EstimatorName, WeighedRows
 from credo.bandits.logs import Log
 from credo.core.errors import DataError
 

@@ -18,9 +18,13 @@ from credo.bandits.evaluation.estimate_warnings import (
 from credo.bandits.evaluation.intervals import bernstein_interval, bootstrap_interval, likelihood_interval
 from credo.bandits.evaluation.requests import require_request, span_of_rewards
 from credo.bandits.evaluation.target_policies import Target, target_pmfs
-from credo.bandits.evaluation.terms import ESTIMATORS, KINDS, EstimatorKind, EstimatorName, Terms
 from credo.bandits.evaluation.weighed_rows import (
+    ESTIMATORS,
+    KINDS,
     DirectModel,
+    EstimatorKind,
+    EstimatorName,
+    Terms,
     WeighedRows,
     reward_values,
     term_width,

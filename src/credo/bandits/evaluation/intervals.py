@@ -12,7 +12,7 @@ from typing import cast
 import numpy as np
 from scipy.optimize import brentq
 
-from credo.bandits.evaluation.terms import Terms
+from credo.bandits.evaluation.weighed_rows import Terms
 
 __all__ = ["bernstein_interval", "bootstrap_interval", "likelihood_interval"]
 

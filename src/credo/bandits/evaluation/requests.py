@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from credo.bandits.evaluation.estimate import INTERVALS, IntervalName
-from credo.bandits.evaluation.terms import ESTIMATORS, KINDS, EstimatorName
-from credo.bandits.evaluation.weighed_rows import DirectModel
+from credo.bandits.evaluation.weighed_rows import ESTIMATORS, KINDS, DirectModel, EstimatorName
 from credo.bandits.logs import Log
 from credo.core.errors import CredoError, require_choice, require_interval, require_positive
 

@@ -16,9 +16,8 @@ from credo.learners.curvatures import (
 from credo.learners.recursive import RecursiveLearner
 from credo.learners.rules import BBBRule, BLRRule, BOGRule, BONGRule
 from credo.learners.rules.ascents import Chart
-from credo.learners.rules.base import Rate
-from credo.learners.rules.bong import Gain
-from credo.learners.rules.retraction import Retraction
+from credo.learners.rules.base import Rate, Retraction
+from credo.learners.rules.blr import Gain
 from credo.models import Model
 
 __all__ = ["bbb", "blr", "bog", "bong"]

@@ -21,8 +21,7 @@ A family that registers none of them works with BONG. Equations: Jones, Chang & 
 from credo.learners.rules.ascents import Ascent, ascend
 from credo.learners.rules.base import Measure, Rate, Rule, Schedule, Step
 from credo.learners.rules.batch import Batch, iterate_batch
-from credo.learners.rules.blr import BLRRule
-from credo.learners.rules.bong import BONGRule
+from credo.learners.rules.blr import BLRRule, BONGRule
 from credo.learners.rules.full_iterates import StackedCovariance, StackedIterate, WhitenedIterate
 from credo.learners.rules.iterates import BlendedIterate, Iterate, blend_precisions, start_iterate
 from credo.learners.rules.plain_gradient import BBBRule, BOGRule

@@ -26,7 +26,7 @@ from credo.covariances import (
     FullCovariance,
     LowRankCovariance,
 )
-from credo.learners.rules.retraction import Retraction, grown_root, retract, retract_matrix
+from credo.learners.rules.base import Retraction, grown_root, retract, retract_matrix
 from credo.linalg.jacobians import Rows
 from credo.linalg.jacobians.columns import columns, cut, join
 from credo.linalg.matrices import (

@@ -18,8 +18,7 @@ from credo.core.types import Array
 from credo.covariances import Covariance, inverse_of
 from credo.learners.curvatures import Local
 from credo.learners.rules.ascents import Ascent, Chart, ascend
-from credo.learners.rules.base import Measure, Rate, Rule, Step, as_rate, rate_at
-from credo.learners.rules.retraction import RETRACTIONS, Retraction
+from credo.learners.rules.base import RETRACTIONS, Measure, Rate, Retraction, Rule, Step, as_rate, rate_at
 
 __all__ = ["BBBRule", "BOGRule"]
 

@@ -10,7 +10,7 @@ from credo.core.errors import CredoError
 from credo.core.types import Array
 from credo.covariances import Covariance, DiagonalCovariance, FullCovariance
 from credo.learners.rules.ascents import diagonal_bend, with_diagonal
-from credo.learners.rules.retraction import Retraction, grown_root, retract
+from credo.learners.rules.base import Retraction, grown_root, retract
 from credo.linalg.jacobians import Rows
 from credo.linalg.matrices import solve
 

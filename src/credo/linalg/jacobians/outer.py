@@ -14,10 +14,20 @@ import jax.numpy as jnp
 from credo.core.records import record, replace
 from credo.core.types import Array, DTypeLike
 from credo.linalg.jacobians.layers import alike, arms, heights, meet, meet_both, spread_deltas, width
-from credo.linalg.jacobians.left import Left, centre, enter, leave, left_scale, left_where
 from credo.linalg.jacobians.protocol import Assimilated, Rows
 from credo.linalg.jacobians.sweeps import Layers, by_layer, outer_sum
-from credo.linalg.jacobians.woodbury import OuterCross, assimilate, couple_ridge, leading
+from credo.linalg.jacobians.woodbury import (
+    Left,
+    OuterCross,
+    assimilate,
+    centre,
+    couple_ridge,
+    enter,
+    leading,
+    leave,
+    left_scale,
+    left_where,
+)
 from credo.linalg.matrices import inverse_gram, kalman_weights, symmetric
 
 __all__ = ["OuterRows"]

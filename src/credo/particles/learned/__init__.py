@@ -12,8 +12,7 @@ score of the resampled ancestors, which has a large variance, is left out, as al
 correct whatever the network says, so the filter stays consistent for any network.
 """
 
-from credo.particles.learned.network import ProposalNetwork
-from credo.particles.learned.proposal import LearnedProposal, learned_filter
+from credo.particles.learned.proposal import LearnedProposal, ProposalNetwork, learned_filter
 from credo.particles.learned.training import ProposalTraining, train_proposal
 
 __all__ = ["LearnedProposal", "ProposalNetwork", "ProposalTraining", "learned_filter", "train_proposal"]
