@@ -11,7 +11,7 @@ from credo.learners.functions import OutputLearner
 from credo.likelihoods.contaminated import outlier_log_density
 from credo.likelihoods.scalar import secant_root
 from credo.linalg.jacobians import OuterRows
-from credo.linalg.jacobians.columns import columns, join
+from credo.linalg.jacobians.outer import columns, join
 
 
 def test_a_linear_model_has_outputs_of_known_moments() -> None:

@@ -9,8 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from credo.adapt.log_weights import log_sum_few
-from credo.adapt.moments import matched
+from credo.adapt.moments import log_sum_few, matched
 from credo.adapt.nested import Around, B, floating
 from credo.adapt.priors import moved
 from credo.adapt.questions import forecast_mixture

@@ -12,8 +12,7 @@ import jax
 import jax.numpy as jnp
 
 from credo.adapt.banks import banks, first_beliefs
-from credo.adapt.log_weights import log_sum, normalized
-from credo.adapt.moments import collapse
+from credo.adapt.moments import collapse, log_sum, normalized
 from credo.adapt.nested import B, Mixture, floating, renewed
 from credo.adapt.questions import Answer, ChosenFunction, Question, weighted
 from credo.adapt.wrapper import Proposal, Proposing

@@ -9,8 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from credo.adapt.log_weights import log_sum
-from credo.adapt.moments import collapse
+from credo.adapt.moments import collapse, log_sum
 from credo.adapt.nested import Around, B, floating
 from credo.adapt.priors import descend
 from credo.adapt.questions import Answer, Question, weighted

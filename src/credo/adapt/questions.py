@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from credo.adapt.log_weights import normalized
+from credo.adapt.moments import normalized
 from credo.core.errors import CredoError
 from credo.core.groups import Groups, each, in_order, pick
 from credo.core.records import record

@@ -25,8 +25,7 @@ from credo.covariances.blocks import Blocks, PlacedBlocks
 from credo.covariances.diagonal import Diagonal, DiagonalCovariance
 from credo.covariances.divergence import divergence, precision_trace
 from credo.covariances.ensemble import EnsembleCovariance
-from credo.covariances.extra_roles import Collapsible, Invertible, collapse_mixture, inverse_of
-from credo.covariances.family import Family
+from credo.covariances.extra_roles import Collapsible, Family, Invertible, collapse_mixture, inverse_of
 from credo.covariances.full import DenseCovariance, Full, FullCovariance, RootCovariance
 from credo.covariances.low_rank import LowRank, LowRankCovariance
 from credo.covariances.roles import Covariance, HessianForms, Movable, Readable, Updatable

@@ -12,7 +12,7 @@ from credo.core.types import Array
 from credo.covariances.extra_roles import Collapsible, Invertible, collapse_mixture, inverse_of
 from credo.covariances.roles import Covariance, Readable
 from credo.linalg.jacobians import Crossed, DenseRows, Rows, as_rows
-from credo.linalg.jacobians.columns import Ranges, columns, cut, join, whole_layers
+from credo.linalg.jacobians.outer import Ranges, columns, cut, join, whole_layers
 from credo.linalg.matrices import attenuate, cholesky, kalman_weights, solve_lower, symmetric
 
 __all__ = ["BlockCovariance", "BlockCrossed", "Keep"]

@@ -12,8 +12,8 @@ from credo.core.records import record, static_field
 from credo.core.trees import Unravel, fits, leaf_names
 from credo.core.types import Array
 from credo.covariances.block_covariance import BlockCovariance, Keep
-from credo.covariances.family import Family
-from credo.linalg.jacobians.columns import Ranges, cut
+from credo.covariances.extra_roles import Family
+from credo.linalg.jacobians.outer import Ranges, cut
 from credo.linalg.matrices import inverse
 
 __all__ = ["Blocks", "PlacedBlocks"]

@@ -1,15 +1,51 @@
-"""Roles that only some covariances have: products with the precision, and one covariance for a mixture."""
+"""The protocol of families, which say what is kept, and roles that only some covariances have.
+
+Those are products with the precision, and one covariance for a mixture.
+"""
 
 from __future__ import annotations
 
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 
 from credo.core.errors import CredoError
+from credo.core.trees import Unravel
 from credo.core.types import Array
 from credo.covariances.roles import Covariance, Readable
 
-__all__ = ["Collapsible", "Invertible", "collapse_mixture", "inverse_of"]
+__all__ = ["Collapsible", "Family", "Invertible", "collapse_mixture", "inverse_of"]
+
+
+class Family(ABC):
+    """What is kept of a Gaussian's covariance. To write a family of your own, see `Covariance`.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> from credo.covariances import Diagonal, Full, LowRank
+        >>> [type(family.init(jnp.ones(3))).__name__ for family in (Full(), Diagonal(), LowRank(1))]
+        ['RootCovariance', 'DiagonalCovariance', 'LowRankCovariance']
+    """
+
+    def over(self, unravel: Unravel) -> Family:
+        """The family for parameters of a given layout: itself, unless it tells parameters apart."""
+        return self
+
+    @abstractmethod
+    def init(self, var: Array, *, random: float = 0.0) -> Covariance:
+        """The covariance diag(var) for variances (P,).
+
+        Arguments:
+            var: the variances.
+            random: for a low-rank factor, the share of the precision (at least 0 and below 1) that random
+                directions hold at the start; other families ignore it.
+        """
+
+    @abstractmethod
+    def from_dense(self, matrix: Array) -> Covariance:
+        """The member of the family that stands for a dense covariance (P, P).
+
+        It is exact only where the family can hold the given matrix.
+        """
 
 
 class Invertible(Readable):

@@ -11,8 +11,7 @@ from credo.core.errors import require_choice
 from credo.core.records import record, static_field
 from credo.core.trees import as_like
 from credo.core.types import Array
-from credo.covariances.extra_roles import Collapsible, Invertible
-from credo.covariances.family import Family
+from credo.covariances.extra_roles import Collapsible, Family, Invertible
 from credo.covariances.full_steps import narrowed, vouched
 from credo.covariances.roles import Covariance, Readable
 from credo.linalg.jacobians import DenseRows, Rows, as_rows

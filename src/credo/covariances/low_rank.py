@@ -19,8 +19,7 @@ from credo.core.errors import CredoError, require_choice, require_integer
 from credo.core.records import record, static_field
 from credo.core.trees import all_finite, as_like
 from credo.core.types import Array
-from credo.covariances.extra_roles import Collapsible, Invertible
-from credo.covariances.family import Family
+from credo.covariances.extra_roles import Collapsible, Family, Invertible
 from credo.covariances.roles import Covariance, HessianForms, M
 from credo.linalg.jacobians import Crossed, DenseRows, Rows, as_rows
 from credo.linalg.jacobians.dense import leading

@@ -20,7 +20,7 @@ from credo.covariances.diagonal import DiagonalCovariance
 from credo.covariances.full import DenseCovariance, RootCovariance
 from credo.covariances.low_rank import LowRankCovariance
 from credo.covariances.roles import Covariance
-from credo.linalg.jacobians.columns import Ranges
+from credo.linalg.jacobians.outer import Ranges
 
 __all__ = ["widen_covariance"]
 

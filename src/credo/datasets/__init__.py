@@ -9,7 +9,6 @@ The only mathematics is one permutation: rows that were published without test r
 """
 
 from credo.datasets.dataset import Dataset
-from credo.datasets.linear_systems import linear_system
-from credo.datasets.loading import load, names, splits
+from credo.datasets.loading import linear_system, load, names, splits
 
 __all__ = ["Dataset", "linear_system", "load", "names", "splits"]

@@ -1,4 +1,7 @@
-"""Loading a data set by its name."""
+"""Data sets by name: one line about each, the function that loads it, and how it is divided.
+
+The linear dynamical systems of a published benchmark, which are shipped with credo, are matrices.
+"""
 
 from __future__ import annotations
 
@@ -8,12 +11,14 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Literal, get_args
 
-from credo.core.errors import DataError, require_choice, require_integer, suggest
-from credo.datasets import images, published, shipped
-from credo.datasets.dataset import Dataset, Task, divide
-from credo.datasets.finder import Finder
+import numpy as np
 
-__all__ = ["load", "names", "splits"]
+from credo.core.errors import CredoError, DataError, require_choice, require_integer, suggest
+from credo.datasets import images, published, shipped
+from credo.datasets.dataset import Array, Dataset, Task, divide
+from credo.datasets.finder import Finder, package_file
+
+__all__ = ["linear_system", "load", "names", "splits"]
 
 
 @dataclass(frozen=True)
@@ -192,3 +197,35 @@ def _find_entry(name: str) -> Entry:
         hint = suggest(name, CATALOGUE) or f"the names are {', '.join(CATALOGUE)}."
         raise DataError(f"there is no data set {name!r}; {hint}")
     return CATALOGUE[name]
+
+
+def linear_system(dim: int) -> tuple[Array, Array]:
+    """The matrices A and B of a benchmark of particle filters (Chen, Dai & Song 2019).
+
+        x_t = A x_{t-1} + N(0, I),    y_t = B x_t + N(0, I),    x_0 ~ N(0, I)
+
+    They were published with the code of the paper, under the MIT licence. They are not what the sampler in
+    that code draws, so the files are needed to compare with the published numbers.
+
+    Arguments:
+        dim: the dimension of x and of y, 2 or 10.
+
+    Returns:
+        A and B, each float32 of shape `(dim, dim)`.
+
+    Raises:
+        CredoError: there is no system of this dimension.
+        DataError: the file, which is a part of credo, is missing.
+
+    Example:
+        >>> transition, observation = linear_system(10)
+        >>> round(float(abs(np.linalg.eigvals(transition)).max()), 4)
+        0.9887
+    """
+    if dim not in (2, 10):
+        raise CredoError(f"dim must be 2 or 10; got {dim!r}.", field="dim")
+    path = package_file("credo", "datasets/linear_systems.npz")
+    if path is None:
+        raise DataError("datasets/linear_systems.npz is missing from the installed credo; install it again.")
+    with np.load(path, allow_pickle=False) as stored:
+        return stored[f"A_{dim}"], stored[f"B_{dim}"]

@@ -23,8 +23,7 @@ from credo.metrics.calibration import (
     ece_of,
 )
 from credo.metrics.classes import ClassScores, ClassTable, by_class
-from credo.metrics.curves import reliability, running, windowed
-from credo.metrics.losses import LossName, row_losses
+from credo.metrics.losses import LossName, reliability, row_losses, running, windowed
 from credo.metrics.scores import Scores
 from credo.metrics.summary import METRICS, Metric, metric_names, require_metrics, summarize
 

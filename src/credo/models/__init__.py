@@ -7,12 +7,11 @@ adapt others. `freeze`, `last_layer` and `subspace` make models over a part of t
 """
 
 from credo.models.adapters import from_equinox, from_flax
-from credo.models.edges import OrientedEdges
+from credo.models.edges import Clipped, OrientedEdges
 from credo.models.features import RandomFeatures
 from credo.models.model import Model, Picked, joint
 from credo.models.networks import CNN, MLP, BlendedMLP, Linear
 from credo.models.partial import freeze, last_layer, random_basis, subspace, svd_basis
-from credo.models.views import Clipped
 
 __all__ = [
     "CNN",

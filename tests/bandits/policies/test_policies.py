@@ -28,7 +28,7 @@ from credo.bandits import (
     Uniform,
 )
 from credo.bandits.policies.guarded import nearest_between
-from credo.bandits.policies.information import information_ratio
+from credo.bandits.policies.thompson import information_ratio
 from credo.likelihoods import LatentExpectation
 
 MEAN = jnp.array([0.0, 0.4, 0.5, 0.1])

@@ -8,8 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from credo.adapt.log_weights import normalized
-from credo.adapt.moments import collapse
+from credo.adapt.moments import collapse, normalized
 from credo.core.errors import CredoError
 from credo.core.keys import require_key
 from credo.core.types import Array, Key

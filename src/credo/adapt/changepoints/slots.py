@@ -17,7 +17,7 @@ from credo.adapt.changepoints.hazards import Hazard, HazardLike, as_hazard
 from credo.adapt.changepoints.hypotheses import Changes, Hypotheses, Segments
 from credo.adapt.changepoints.overflow import OVERFLOWS, Overflow, thin
 from credo.adapt.changepoints.successors import SingleSuccessor, SuccessorByCount, Successors
-from credo.adapt.log_weights import log_sum, normalized
+from credo.adapt.moments import log_sum, normalized
 from credo.adapt.nested import B, at_time, floating, renewed
 from credo.adapt.priors import ConditionalPrior, PriorReset, Subset, descend, require_conditional_prior
 from credo.adapt.questions import Answer, Question, weighted

@@ -23,8 +23,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from credo.bandits.evaluation.estimate_warnings import require_overlap
-from credo.bandits.evaluation.requests import require_request, span_of_rewards
+from credo.bandits.evaluation.estimate_warnings import require_overlap, require_request, span_of_rewards
 from credo.bandits.evaluation.target_policies import Target
 from credo.bandits.evaluation.weighed_rows import (
     KINDS,

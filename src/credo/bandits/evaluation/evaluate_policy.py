@@ -13,10 +13,11 @@ from credo.bandits.evaluation.estimate_warnings import (
     effective_rows,
     log_warnings,
     require_overlap,
+    require_request,
+    span_of_rewards,
     weight_warnings,
 )
 from credo.bandits.evaluation.intervals import bernstein_interval, bootstrap_interval, likelihood_interval
-from credo.bandits.evaluation.requests import require_request, span_of_rewards
 from credo.bandits.evaluation.target_policies import Target, target_pmfs
 from credo.bandits.evaluation.weighed_rows import (
     ESTIMATORS,

@@ -247,8 +247,7 @@ class Log:
             ...     Log.read(f"{folder}/log.jsonl").rewards.tolist()
             [1.0, 0.0]
         """
-        from credo.bandits.logs.json_lines import json_line, line_of
-        from credo.bandits.logs.vw import dsjson_of
+        from credo.bandits.logs.json_lines import dsjson_of, json_line, line_of
         from credo.core.files import write_atomically
 
         require_choice("format", format, LOG_FORMATS)

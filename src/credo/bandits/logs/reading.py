@@ -18,9 +18,8 @@ import numpy as np
 
 from credo.bandits.logs.checks import NO_PROPENSITY
 from credo.bandits.logs.contexts import ACTIONS, context_columns
-from credo.bandits.logs.json_lines import DecisionLine, RewardLine, parse_line
+from credo.bandits.logs.json_lines import DecisionLine, RewardLine, parse_dsjson, parse_line
 from credo.bandits.logs.log import LOG_FORMATS, Log, LogFormat, LogSource, ReadCounts
-from credo.bandits.logs.vw import parse_dsjson
 from credo.core.errors import DataError, require_choice, require_positive
 from credo.tables import open_table
 from credo.tables.cells import Cells, to_list, to_numbers

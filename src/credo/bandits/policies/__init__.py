@@ -7,8 +7,7 @@ by, is exact. A policy sees only the K-dimensional law of the rewards, never the
 from credo.bandits.policies.base import Policy
 from credo.bandits.policies.greedy import Boltzmann, EpsilonGreedy, Fixed, Greedy, SquareCB, Uniform
 from credo.bandits.policies.guarded import Guarded
-from credo.bandits.policies.information import InformationDirected
-from credo.bandits.policies.thompson import Thompson, TopTwo
+from credo.bandits.policies.thompson import InformationDirected, Thompson, TopTwo
 from credo.bandits.policies.ucb import UCB, BayesUCB
 
 __all__ = [

@@ -23,9 +23,15 @@ from credo.learners.rules.base import Measure, Rate, Rule, Schedule, Step
 from credo.learners.rules.batch import Batch, iterate_batch
 from credo.learners.rules.blr import BLRRule, BONGRule
 from credo.learners.rules.full_iterates import StackedCovariance, StackedIterate, WhitenedIterate
-from credo.learners.rules.iterates import BlendedIterate, Iterate, blend_precisions, start_iterate
+from credo.learners.rules.iterates import (
+    BlendedIterate,
+    Iterate,
+    RowSpace,
+    blend_precisions,
+    start_iterate,
+    start_row_space,
+)
 from credo.learners.rules.plain_gradient import BBBRule, BOGRule
-from credo.learners.rules.row_space import RowSpace, start_row_space
 from credo.learners.rules.tempering import temper
 
 __all__ = [

@@ -28,7 +28,7 @@ from credo.covariances import (
 )
 from credo.learners.rules.base import Retraction, grown_root, retract, retract_matrix
 from credo.linalg.jacobians import Rows
-from credo.linalg.jacobians.columns import columns, cut, join
+from credo.linalg.jacobians.outer import columns, cut, join
 from credo.linalg.matrices import (
     cholesky,
     column_sums,

@@ -8,11 +8,15 @@ rather than k P or k^2 P, and J itself is never written.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import TypeAlias
+
 import jax
 import jax.numpy as jnp
 
 from credo.core.records import record, replace
 from credo.core.types import Array, DTypeLike
+from credo.linalg.jacobians.dense import DenseRows
 from credo.linalg.jacobians.layers import alike, arms, heights, meet, meet_both, spread_deltas, width
 from credo.linalg.jacobians.protocol import Assimilated, Rows
 from credo.linalg.jacobians.sweeps import Layers, by_layer, outer_sum
@@ -30,7 +34,7 @@ from credo.linalg.jacobians.woodbury import (
 )
 from credo.linalg.matrices import inverse_gram, kalman_weights, symmetric
 
-__all__ = ["OuterRows"]
+__all__ = ["OuterRows", "Ranges", "columns", "cut", "join", "whole_layers"]
 
 
 @record
@@ -233,3 +237,49 @@ class OuterRows(Rows):
     ) -> Assimilated:
         """In two passes over y and W, block by block. Cost: P R min(R, k)."""
         return assimilate(base, factor, self, residual, root, rank, whitened)
+
+
+Ranges: TypeAlias = tuple[tuple[int, int], ...]
+"""Columns, as ranges from a first to before a last one, in increasing order."""
+
+
+def cut(array: Array, ranges: Ranges) -> Array:
+    """The columns of an array (..., P) that lie in some ranges, side by side."""
+    parts = [array[..., start:stop] for start, stop in ranges]
+    return parts[0] if len(parts) == 1 else jnp.concatenate(parts, axis=-1)
+
+
+def join(parts: Sequence[Array], places: Sequence[Ranges]) -> Array:
+    """The array (..., P) of which `cut` gives the parts at their places."""
+    pieces: list[tuple[int, Array]] = []
+    for part, ranges in zip(parts, places, strict=True):
+        done = 0
+        for start, stop in ranges:
+            pieces.append((start, part[..., done : done + stop - start]))
+            done += stop - start
+    ordered = [piece for _, piece in sorted(pieces, key=lambda pair: pair[0])]
+    return ordered[0] if len(ordered) == 1 else jnp.concatenate(ordered, axis=-1)
+
+
+def whole_layers(rows: Rows, ranges: Ranges) -> tuple[int, ...] | None:
+    """The layers of outer rows that make up some columns; None where these are not whole layers."""
+    if not isinstance(rows, OuterRows):
+        return None
+    found, start = [], 0
+    for index, (inputs, deltas) in enumerate(rows.layers):
+        stop = start + inputs.shape[1] * width(deltas)
+        if any(first <= start and stop <= last for first, last in ranges):
+            found.append(index)
+        elif any(first < stop and start < last for first, last in ranges):
+            return None
+        start = stop
+    return tuple(found)
+
+
+def columns(rows: Rows, ranges: Ranges) -> Rows:
+    """Some columns of rows J (k, P): outer products where they are whole layers of such, or an array."""
+    layers = whole_layers(rows, ranges)
+    if layers and isinstance(rows, OuterRows):
+        inputs, deltas = rows.inputs, rows.deltas
+        return OuterRows(tuple(inputs[i] for i in layers), tuple(deltas[i] for i in layers), rows.left)
+    return DenseRows(cut(rows.dense(), ranges))
