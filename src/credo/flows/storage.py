@@ -193,9 +193,6 @@ def _leaves(tree: PyTree) -> list[tuple[str, Any]]:
     return [(jax.tree_util.keystr(path), leaf) for path, leaf in jax.tree_util.tree_leaves_with_path(tree)]
 
 
-"""The type of the state of a training."""
-
-
 @record
 class History:
     """What happened in a training.

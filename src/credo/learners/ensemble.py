@@ -8,18 +8,19 @@ import jax
 import jax.numpy as jnp
 
 from credo.beliefs import Ensemble
-from credo.core.errors import CredoError, require_choice, require_integer, require_positive
+from credo.core.errors import CredoError, require_choice, require_integer
 from credo.core.keys import as_key, step_key
 from credo.core.names import ForecastName
 from credo.core.records import record, replace, static_field
-from credo.core.trees import ravel, spread
+from credo.core.trees import ravel
 from credo.core.types import Array, ArrayLike, Key, PyTree
-from credo.covariances import Covariance, Diagonal, EnsembleCovariance, Full
+from credo.covariances import Diagonal, EnsembleCovariance, Full
 from credo.covariances.ensemble import centred
 from credo.dynamics import Dynamics, Static, Transition
 from credo.learners.acceptance import legible
 from credo.learners.base import Info, accept, clean, usable
 from credo.learners.curvatures import Local
+from credo.learners.extensible import prior_covariance
 from credo.learners.functions import OutputLearner, SampledFunction
 from credo.likelihoods import DrawnExpectation, Expectation, Predictive, PredictiveRows, Rows
 from credo.linalg.jacobians import DenseRows
@@ -107,17 +108,7 @@ class EnsembleLearner(OutputLearner[Ensemble]):
         mean, unravel = ravel(start(self.model, params))
         if self.model.likelihood.init_noise(mean.dtype) is not None:
             raise CredoError("an ensemble does not learn a noise variance: give the Normal a number.")
-        if cov is None:
-            for leaf in jax.tree.leaves(var):
-                require_positive("var", leaf)
-            prior: Covariance = Diagonal().init(spread(var, unravel, mean.dtype, field="var"))
-        else:
-            dense = jnp.asarray(cov, mean.dtype)
-            if dense.shape != (unravel.size, unravel.size):
-                raise CredoError(
-                    f"cov must be (P, P) = ({unravel.size}, {unravel.size}); got shape {dense.shape}."
-                )
-            prior = Full().from_dense(dense)
+        prior = prior_covariance(unravel, mean.dtype, var, cov, Diagonal().init, Full().from_dense)
         first, second = jax.random.split(as_key(key))
         deviations = centred(prior.sample(first, (self.members,)))
         anchor = self.dynamics.anchor(mean, prior)

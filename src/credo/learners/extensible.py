@@ -6,16 +6,42 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
+import jax
+import jax.numpy as jnp
+
 from credo.beliefs.widening import embed
-from credo.core.errors import CredoError
-from credo.core.types import Array, Key, PyTree
+from credo.core.errors import CredoError, require_positive
+from credo.core.trees import Unravel, spread
+from credo.core.types import Array, ArrayLike, DTypeLike, Key, PyTree
 from credo.core.verbs import verb
+from credo.covariances import Covariance
 from credo.likelihoods import Expectation
 
-__all__ = ["Expecting", "Extensible"]
+__all__ = ["Expecting", "Extensible", "prior_covariance"]
 
 B = TypeVar("B")
 """The kind of belief that a learner keeps."""
+
+
+def prior_covariance(
+    unravel: Unravel,
+    dtype: DTypeLike,
+    var: PyTree,
+    cov: ArrayLike | None,
+    family: Callable[[Array], Covariance],
+    from_dense: Callable[[Array], Covariance],
+) -> Covariance:
+    """The prior covariance that the user described: by variances, or as a matrix (P, P) in their place."""
+    if cov is None:
+        for leaf in jax.tree.leaves(var):
+            require_positive("var", leaf)
+        return family(spread(var, unravel, dtype, field="var"))
+    dense = jnp.asarray(cov, dtype)
+    if dense.shape != (unravel.size, unravel.size):
+        raise CredoError(
+            f"cov must be (P, P) = ({unravel.size}, {unravel.size}); got shape {dense.shape}.", field="cov"
+        )
+    return from_dense(dense)
 
 
 class Extensible(ABC, Generic[B]):
@@ -82,9 +108,6 @@ class Extensible(ABC, Generic[B]):
         """
         prior: B = self.init(params, **{"var": var, **others})
         return embed(belief, prior)
-
-
-"""The kind of belief that a learner keeps."""
 
 
 class Expecting(Generic[B]):

@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
+import functools
 from typing import get_args
 
 import jax
 import jax.numpy as jnp
 
 from credo.beliefs import Gaussian
-from credo.core.errors import CredoError, require_choice, require_integer, require_positive
+from credo.core.errors import CredoError, require_choice, require_integer
 from credo.core.keys import as_key, require_key, step_key
 from credo.core.names import ForecastName
 from credo.core.records import record, replace, static_field
-from credo.core.trees import ravel, spread
+from credo.core.trees import ravel
 from credo.core.types import Array, ArrayLike, Key, PyTree
 from credo.covariances import Family, Full, LowRank, Readable
 from credo.dynamics import Dynamics, Static
 from credo.learners.acceptance import legible
 from credo.learners.base import Info, accept, clean, usable
 from credo.learners.curvatures import Curvature, LinearizedGaussNewton, Local, Site
+from credo.learners.extensible import prior_covariance
 from credo.learners.functions import OutputLearner, SampledFunction
 from credo.learners.rules import BONGRule, Rule
 from credo.likelihoods import Expectation, LatentExpectation, Predictive, PredictiveRows, Rows
@@ -97,18 +99,8 @@ class RecursiveLearner(OutputLearner[Gaussian]):
             )
         mean, unravel = ravel(start(self.model, params))
         family = self.family.over(unravel)
-        if cov is None:
-            for leaf in jax.tree.leaves(var):
-                require_positive("var", leaf)
-            wide = spread(var, unravel, mean.dtype, field="var")
-            prior = family.init(wide, random=self.rule.random_start)
-        else:
-            dense = jnp.asarray(cov, mean.dtype)
-            if dense.shape != (unravel.size, unravel.size):
-                raise CredoError(
-                    f"cov must be (P, P) = ({unravel.size}, {unravel.size}); got shape {dense.shape}."
-                )
-            prior = family.from_dense(dense)
+        start_at = functools.partial(family.init, random=self.rule.random_start)
+        prior = prior_covariance(unravel, mean.dtype, var, cov, start_at, family.from_dense)
         anchor = self.dynamics.anchor(mean, prior)
         noise = self.model.likelihood.init_noise(mean.dtype)
         if noise is not None and not self.curvature.linear:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
+
 import jax
 import jax.numpy as jnp
 
@@ -17,8 +19,34 @@ from credo.likelihoods.predictive import Predictive
 __all__ = ["Categorical", "OpenCategorical"]
 
 
+class _Classes(LikelihoodBase):
+    """What likelihoods of classes share, from their probabilities."""
+
+    discrete = True
+
+    @abstractmethod
+    def probs(self, eta: Array) -> Array:
+        """The class probabilities."""
+
+    def mean(self, eta: Array) -> Array:
+        """The class probabilities, the mean of the one-hot label."""
+        return self.probs(eta)
+
+    def variance(self, eta: Array) -> Array:
+        """p (1 - p) of each class."""
+        probs = self.probs(eta)
+        return probs * (1 - probs)
+
+    def scaled(
+        self, eta: Array, cov: Array, scale: ArrayLike, noise: InverseGamma | None = None
+    ) -> Predictive:
+        """The predictive for eta ~ N(eta, scale cov), of which all scales share the root of cov."""
+        gaps, log_weights = self.nodes(cov)
+        return MixturePredictive(self, eta[None, :] + jnp.sqrt(as_like(scale, eta)) * gaps, log_weights)
+
+
 @record
-class Categorical(LikelihoodBase):
+class Categorical(_Classes):
     """Observations y that are classes 0..C-1, with logits eta (C,): p(y | eta) = softmax(eta)_y.
 
     A label outside 0..C-1 counts as a missing observation: the belief stays as it was, and `info.ok` is
@@ -35,7 +63,6 @@ class Categorical(LikelihoodBase):
         (3,)
     """
 
-    discrete = True
     classes: int = static_field()
 
     def __post_init__(self) -> None:
@@ -59,13 +86,6 @@ class Categorical(LikelihoodBase):
                 f"y must be one class label (a whole number, not a one-hot row); got shape {array.shape}."
             )
         return array.reshape(()).astype(jnp.int32)
-
-    def scaled(
-        self, eta: Array, cov: Array, scale: ArrayLike, noise: InverseGamma | None = None
-    ) -> Predictive:
-        """The predictive for eta ~ N(eta, scale cov), of which all scales share the root of cov."""
-        gaps, log_weights = self.nodes(cov)
-        return MixturePredictive(self, eta[None, :] + jnp.sqrt(as_like(scale, eta)) * gaps, log_weights)
 
     def observed(self, y: PyTree) -> Array:
         """Whether y is a label in range; a number that is not whole is none."""
@@ -99,15 +119,6 @@ class Categorical(LikelihoodBase):
         """The class probabilities (C,)."""
         return jax.nn.softmax(eta)
 
-    def mean(self, eta: Array) -> Array:
-        """The class probabilities, the mean of the one-hot label."""
-        return jax.nn.softmax(eta)
-
-    def variance(self, eta: Array) -> Array:
-        """p (1 - p) of each class."""
-        probs = jax.nn.softmax(eta)
-        return probs * (1 - probs)
-
     def sample(self, eta: Array, key: Array) -> Array:
         """One label."""
         return jax.random.categorical(key, eta)
@@ -118,7 +129,7 @@ _NEVER = -1e30
 
 
 @record
-class OpenCategorical(LikelihoodBase):
+class OpenCategorical(_Classes):
     """Observations y in 0..known-1, of at most `slots` classes: p(y | eta) = softmax(eta_0..eta_known-1)_y.
 
     The outputs of classes that are not known yet have no probability, no score and no curvature, so that a
@@ -138,7 +149,6 @@ class OpenCategorical(LikelihoodBase):
         [0.5, 0.5, 0.0, 0.0]
     """
 
-    discrete = True
     slots: int = static_field()
     known: ArrayLike = 2
     reference: bool = static_field(default=False)
@@ -167,13 +177,6 @@ class OpenCategorical(LikelihoodBase):
         """The rows that belong to outputs of the model."""
         return rows[1:] if self.reference else rows
 
-    def scaled(
-        self, eta: Array, cov: Array, scale: ArrayLike, noise: InverseGamma | None = None
-    ) -> Predictive:
-        """The predictive for eta ~ N(eta, scale cov), of which all scales share the root of cov."""
-        gaps, log_weights = self.nodes(cov)
-        return MixturePredictive(self, eta[None, :] + jnp.sqrt(as_like(scale, eta)) * gaps, log_weights)
-
     def observed(self, y: PyTree) -> Array:
         """Whether y is the label of a known class."""
         array = jnp.asarray(y)
@@ -194,15 +197,6 @@ class OpenCategorical(LikelihoodBase):
     def probs(self, eta: Array) -> Array:
         """The probabilities of all slots (slots,)."""
         return jax.nn.softmax(self._logits(eta))
-
-    def mean(self, eta: Array) -> Array:
-        """The class probabilities, the mean of the one-hot label."""
-        return self.probs(eta)
-
-    def variance(self, eta: Array) -> Array:
-        """p (1 - p) of each class."""
-        probs = self.probs(eta)
-        return probs * (1 - probs)
 
     def sample(self, eta: Array, key: Array) -> Array:
         """One label."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Generic, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -20,8 +21,51 @@ from credo.likelihoods.quantiles import bisect, search_quantile
 __all__ = ["IndependentExpectation", "WeightedExpectation", "WeightedPredictive", "value_cdf"]
 
 
+P = TypeVar("P", Predictive, Expectation)
+"""What is mixed."""
+
+
+class _Mixture(Generic[P]):
+    """What mixtures share: parts whose arrays have a leading axis, or `Groups` of such, and log weights."""
+
+    parts: P | Groups[P]
+    log_weights: Array
+
+    def _each(self, function: Callable[[P], Array]) -> Array:
+        answers: Array = in_order(each(function, self.parts))
+        return answers
+
+    def _average(self, values: Array) -> Array:
+        weights = jnp.exp(self.log_weights).reshape((-1,) + (1,) * (values.ndim - 1))
+        return jnp.sum(jnp.where(weights > 0, weights * values, 0.0), axis=0)
+
+    @property
+    def mean(self) -> Array:
+        return self._average(self._each(lambda part: part.mean))
+
+    @property
+    def var(self) -> Array:
+        """The variance, by the law of total variance."""
+        means = self._each(lambda part: part.mean)
+        gaps = means - self._average(means)[None]
+        return self._average(self._each(lambda part: part.var) + gaps**2)
+
+    def sample(self, key: Array, shape: tuple[int, ...] = ()) -> Array:
+        """Draws: first a part is drawn, then all numbers from that part."""
+        first, second = jax.random.split(key)
+        count = int(np.prod(shape))
+        which = jax.random.categorical(first, self.log_weights, shape=(count,))
+
+        def draw(index: Array, one: Array) -> Array:
+            value: Array = choose(self.parts, index, lambda part, key: part.sample(key), one)
+            return value
+
+        draws = jax.vmap(draw)(which, jax.random.split(second, count))
+        return draws.reshape(tuple(shape) + draws.shape[1:])
+
+
 @record
-class WeightedPredictive(Predictive):
+class WeightedPredictive(_Mixture[Predictive], Predictive):
     """A mixture of predictives, p(y) = sum_k w_k p_k(y), as several hypotheses or experts form it.
 
     Arguments:
@@ -44,48 +88,16 @@ class WeightedPredictive(Predictive):
         parts = self.parts.parts if isinstance(self.parts, Groups) else (self.parts,)
         return all(part.discrete for part in parts)
 
-    def _each(self, function: Callable[[Predictive], Array]) -> Array:
-        answers: Array = in_order(each(function, self.parts))
-        return answers
-
-    def _average(self, values: Array) -> Array:
-        weights = jnp.exp(self.log_weights).reshape((-1,) + (1,) * (values.ndim - 1))
-        return jnp.sum(jnp.where(weights > 0, weights * values, 0.0), axis=0)
-
     @property
     def probs(self) -> Array:
         """The class probabilities, averaged."""
         return self._average(self._each(lambda part: part.probs))
-
-    @property
-    def mean(self) -> Array:
-        return self._average(self._each(lambda part: part.mean))
-
-    @property
-    def var(self) -> Array:
-        """Var[y] by the law of total variance."""
-        means = self._each(lambda part: part.mean)
-        gaps = means - self._average(means)[None]
-        return self._average(self._each(lambda part: part.var) + gaps**2)
 
     def log_prob(self, y: PyTree) -> Array:
         """log sum_k w_k p_k(y)."""
         each = self._each(lambda part: part.log_prob(y))
         weights = self.log_weights.reshape((-1,) + (1,) * (each.ndim - 1))
         return jss.logsumexp(jnp.where(weights > -jnp.inf, each + weights, -jnp.inf), axis=0)
-
-    def sample(self, key: Array, shape: tuple[int, ...] = ()) -> Array:
-        """Draws of y: first a part is drawn, then y from that part."""
-        first, second = jax.random.split(key)
-        count = int(np.prod(shape))
-        which = jax.random.categorical(first, self.log_weights, shape=(count,))
-
-        def draw(index: Array, one: Array) -> Array:
-            value: Array = choose(self.parts, index, lambda part, key: part.sample(key), one)
-            return value
-
-        draws = jax.vmap(draw)(which, jax.random.split(second, count))
-        return draws.reshape(tuple(shape) + draws.shape[1:])
 
     def cdf(self, y: PyTree) -> Array:
         """P(Y <= y), averaged."""
@@ -107,7 +119,7 @@ class WeightedPredictive(Predictive):
 
 
 @record
-class WeightedExpectation(Expectation):
+class WeightedExpectation(_Mixture[Expectation], Expectation):
     """A mixture of expectations: one of several hypotheses is right, and says how all K numbers behave.
 
     Attributes:
@@ -126,10 +138,6 @@ class WeightedExpectation(Expectation):
     parts: Expectation | Groups[Expectation]
     log_weights: Array
 
-    def _each(self, function: Callable[[Expectation], Array]) -> Array:
-        answers: Array = in_order(each(function, self.parts))
-        return answers
-
     @property
     def latent_name(self) -> object:
         """That of the parts where they share one, else "y"."""
@@ -140,33 +148,6 @@ class WeightedExpectation(Expectation):
     def _kinds(self) -> tuple[Expectation, ...]:
         """The parts, one stack a class."""
         return self.parts.parts if isinstance(self.parts, Groups) else (self.parts,)
-
-    def _average(self, values: Array) -> Array:
-        weights = jnp.exp(self.log_weights).reshape((-1,) + (1,) * (values.ndim - 1))
-        return jnp.sum(jnp.where(weights > 0, weights * values, 0.0), axis=0)
-
-    @property
-    def mean(self) -> Array:
-        return self._average(self._each(lambda part: part.mean))
-
-    @property
-    def var(self) -> Array:
-        """The variance of each number, by the law of total variance."""
-        means = self._each(lambda part: part.mean)
-        gaps = means - self._average(means)[None]
-        return self._average(self._each(lambda part: part.var) + gaps**2)
-
-    def sample(self, key: Array, shape: tuple[int, ...] = ()) -> Array:
-        """Joint draws: first a part is drawn, then all numbers from it."""
-        first, second = jax.random.split(key)
-        count = int(np.prod(shape))
-        which = jax.random.categorical(first, self.log_weights, shape=(count,))
-
-        def draw(index: Array, one: Array) -> Array:
-            value: Array = choose(self.parts, index, lambda part, key: part.sample(key), one)
-            return value
-
-        return jax.vmap(draw)(which, jax.random.split(second, count)).reshape(*shape, -1)
 
     def latent_cdf(self, u: Array) -> Array:
         """The distribution function, averaged."""

@@ -11,15 +11,16 @@ import jax.numpy as jnp
 
 from credo.beliefs import FunctionSource, NormalSource, Particles, Source, ValuesSource
 from credo.beliefs.particles import LEARN, MOVE
-from credo.core.errors import CredoError, require_choice, require_integer, require_positive
+from credo.core.errors import CredoError, require_choice, require_integer
 from credo.core.keys import as_key, step_key
 from credo.core.names import ForecastName
 from credo.core.records import replace, static_field
-from credo.core.trees import Unravel, ravel, spread
+from credo.core.trees import Unravel, ravel
 from credo.core.types import Array, ArrayLike, Key, PyTree
-from credo.covariances import Covariance, Diagonal, Full
+from credo.covariances import Diagonal, Full
 from credo.dynamics import Dynamics, Static
 from credo.learners.acceptance import Info, accept, clean, legible, usable
+from credo.learners.extensible import prior_covariance
 from credo.learners.functions import OutputLearner, SampledFunction
 from credo.likelihoods import (
     DrawnExpectation,
@@ -126,7 +127,8 @@ class ParticleLearner(OutputLearner[Particles]):
                 field="likelihood",
             )
         first, second = jax.random.split(as_key(key))
-        source: Source = NormalSource(mean, _prior_cov(mean, unravel, var, cov))
+        prior_cov = prior_covariance(unravel, mean.dtype, var, cov, Diagonal().init, Full().from_dense)
+        source: Source = NormalSource(mean, prior_cov)
         if values is not None:
             if prior is not None:
                 raise CredoError("init takes values or a prior; got both.", field="values")
@@ -300,20 +302,6 @@ class ParticleLearner(OutputLearner[Particles]):
     def draws(self, belief: Particles, key: Key, shape: tuple[int, ...]) -> PyTree:
         which = jax.random.categorical(as_key(key), belief.log_weights, shape=shape)
         return belief.unravel(belief.values[which])
-
-
-def _prior_cov(mean: Array, unravel: Unravel, var: PyTree, cov: ArrayLike | None) -> Covariance:
-    """The prior covariance that the user described."""
-    if cov is None:
-        for leaf in jax.tree.leaves(var):
-            require_positive("var", leaf)
-        return Diagonal().init(spread(var, unravel, mean.dtype, field="var"))
-    dense = jnp.asarray(cov, mean.dtype)
-    if dense.shape != (unravel.size, unravel.size):
-        raise CredoError(
-            f"cov must be (P, P) = ({unravel.size}, {unravel.size}); got shape {dense.shape}.", field="cov"
-        )
-    return Full().from_dense(dense)
 
 
 def _rows(values: PyTree, unravel: Unravel, count: int, like: Array) -> Array:
