@@ -9,8 +9,7 @@ saved.
 
 from credo.beliefs.conjugate import Beta, Dirichlet, Gamma, InverseGamma
 from credo.beliefs.gaussian import Anchor, Ensemble, Gaussian, Point
-from credo.beliefs.particles import Particles
-from credo.beliefs.sources import FunctionSource, NormalSource, Source, ValuesSource
+from credo.beliefs.particles import FunctionSource, NormalSource, Particles, Source, ValuesSource
 from credo.beliefs.widening import embed, widen_belief
 
 __all__ = [

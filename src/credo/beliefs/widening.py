@@ -15,8 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from credo.beliefs.gaussian import Anchor, Ensemble, Gaussian, Point
-from credo.beliefs.particles import Particles
-from credo.beliefs.sources import NormalSource, Source
+from credo.beliefs.particles import NormalSource, Particles, Source
 from credo.core.corners import at_corner, corners, put, put_corners
 from credo.core.errors import CredoError
 from credo.core.records import replace

@@ -14,7 +14,7 @@ from typing import Literal, get_args
 import numpy as np
 
 from credo.core.errors import CredoError, DataError, require_choice, require_integer, suggest
-from credo.datasets import images, published, shipped
+from credo.datasets import images, published
 from credo.datasets.dataset import Array, Dataset, Task, divide
 from credo.datasets.finder import Finder, package_file
 
@@ -55,18 +55,18 @@ CATALOGUE: dict[str, Entry] = {
     "mnist": Entry("70,000 handwritten digits, images of 28 x 28 pixels", images.mnist),
     "fashion-mnist": Entry("70,000 garments of 10 kinds, images of 28 x 28 pixels", images.fashion_mnist),
     "mnist-5000": Entry("5,000 of the digits of mnist, 500 of each", images.shipped_digits),
-    "digits": _entry("rows", "1,797 handwritten digits, images of 8 x 8 pixels", shipped.scikit_learn),
-    "breast-cancer": _entry("rows", "569 tumours, malignant or benign, 30 features", shipped.scikit_learn),
-    "wine": _entry("rows", "178 wines of 3 growers, 13 features", shipped.scikit_learn),
+    "digits": _entry("rows", "1,797 handwritten digits, images of 8 x 8 pixels", published.scikit_learn),
+    "breast-cancer": _entry("rows", "569 tumours, malignant or benign, 30 features", published.scikit_learn),
+    "wine": _entry("rows", "178 wines of 3 growers, 13 features", published.scikit_learn),
     "diabetes": _entry(
-        "rows", "progress of 442 patients' diabetes, 10 features", shipped.scikit_learn, "regression"
+        "rows", "progress of 442 patients' diabetes, 10 features", published.scikit_learn, "regression"
     ),
-    "banana": _entry("rows", "5,300 points in two bent clusters, 2 features", shipped.banana),
-    "phishing": _entry("rows", "1,250 web pages, phishing or not, 9 features", shipped.phishing),
-    "segments": _entry("rows", "2,310 segments of images in 7 classes, 18 features", shipped.segments),
-    "shuttle": _entry("rows", "49,097 readings of a shuttle, 7% anomalies, 9 features", shipped.shuttle),
+    "banana": _entry("rows", "5,300 points in two bent clusters, 2 features", published.banana),
+    "phishing": _entry("rows", "1,250 web pages, phishing or not, 9 features", published.phishing),
+    "segments": _entry("rows", "2,310 segments of images in 7 classes, 18 features", published.segments),
+    "shuttle": _entry("rows", "49,097 readings of a shuttle, 7% anomalies, 9 features", published.shuttle),
     "solar-flare": _entry(
-        "rows", "flares of 1,066 regions of the sun, mixed types", shipped.solar_flare, "regression"
+        "rows", "flares of 1,066 regions of the sun, mixed types", published.solar_flare, "regression"
     ),
     "concrete": _entry("rows", "strength of 1,030 concretes, 8 features", published.regression, "regression"),
     "energy": _entry("rows", "heating load of 768 buildings, 8 features", published.regression, "regression"),
@@ -82,19 +82,19 @@ CATALOGUE: dict[str, Entry] = {
         "stream", "45,312 half hours of electricity prices, up or down, with drift", published.electricity
     ),
     "trump-approval": _entry(
-        "stream", "1,001 days of approval ratings", shipped.trump_approval, "regression"
+        "stream", "1,001 days of approval ratings", published.trump_approval, "regression"
     ),
     "airline-passengers": _entry(
         "stream",
         "144 months of airline passengers, with trend and season",
-        shipped.airline_passengers,
+        published.airline_passengers,
         "regression",
     ),
     "water-flow": _entry(
-        "stream", "1,268 hours of water flow, with anomalies", shipped.water_flow, "regression"
+        "stream", "1,268 hours of water flow, with anomalies", published.water_flow, "regression"
     ),
-    "sp500": _entry("stream", "1,257 days of the returns of ten stocks", shipped.sp500, "regression"),
-    "chick-weights": _entry("stream", "578 weights of growing chicks", shipped.chick_weights, "regression"),
+    "sp500": _entry("stream", "1,257 days of the returns of ten stocks", published.sp500, "regression"),
+    "chick-weights": _entry("stream", "578 weights of growing chicks", published.chick_weights, "regression"),
     "statlog": _entry("stream", "bandit problem: 5,000 contexts of 9 numbers, 7 arms", published.bandit),
     "covertype": _entry("stream", "bandit problem: 5,000 contexts of 54 numbers, 7 arms", published.bandit),
 }

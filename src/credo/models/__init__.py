@@ -7,8 +7,7 @@ adapt others. `freeze`, `last_layer` and `subspace` make models over a part of t
 """
 
 from credo.models.adapters import from_equinox, from_flax
-from credo.models.edges import Clipped, OrientedEdges
-from credo.models.features import RandomFeatures
+from credo.models.edges import Clipped, OrientedEdges, RandomFeatures
 from credo.models.model import Model, Picked, joint
 from credo.models.networks import CNN, MLP, BlendedMLP, Linear
 from credo.models.partial import freeze, last_layer, random_basis, subspace, svd_basis

@@ -18,8 +18,7 @@ import credo
 from credo.bandits import probability_best
 from credo.bandits.best.of_any_law import best_of_draws, best_of_separate_draws
 from credo.bandits.best.of_counts import best_of_betas, best_of_gammas
-from credo.bandits.best.of_normals import best_of_normals
-from credo.bandits.best.student import student_law, student_terms
+from credo.bandits.best.of_normals import best_of_normals, student_law, student_terms
 from credo.likelihoods import DrawnExpectation, IndependentExpectation, LatentExpectation, WeightedExpectation
 
 PROMISED = 1e-4

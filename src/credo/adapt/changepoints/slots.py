@@ -15,8 +15,14 @@ import jax.numpy as jnp
 
 from credo.adapt.changepoints.hazards import Hazard, HazardLike, as_hazard
 from credo.adapt.changepoints.hypotheses import Changes, Hypotheses, Segments
-from credo.adapt.changepoints.overflow import OVERFLOWS, Overflow, thin
-from credo.adapt.changepoints.successors import SingleSuccessor, SuccessorByCount, Successors
+from credo.adapt.changepoints.successors import (
+    OVERFLOWS,
+    Overflow,
+    SingleSuccessor,
+    SuccessorByCount,
+    Successors,
+    thin,
+)
 from credo.adapt.moments import log_sum, normalized
 from credo.adapt.nested import B, at_time, floating, renewed
 from credo.adapt.priors import ConditionalPrior, PriorReset, Subset, descend, require_conditional_prior

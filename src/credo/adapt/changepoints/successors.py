@@ -1,20 +1,34 @@
-"""Whose successor a new segment is: of all hypotheses together, of those that count alike, or of one."""
+"""Whose successor a new segment is, and what happens to hypotheses for which there is no room.
+
+A segment may follow all hypotheses together, those that count alike, or one.
+"""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import ClassVar
+from typing import ClassVar, Literal, NamedTuple, TypeAlias, TypeVar, get_args
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from credo.adapt.changepoints.hypotheses import Hypotheses
-from credo.adapt.moments import collapse
+from credo.adapt.moments import collapse, normalized
 from credo.adapt.nested import B
+from credo.core.errors import CredoError
+from credo.core.keys import require_key
 from credo.core.records import record
-from credo.core.types import Array
+from credo.core.types import Array, Key
 
-__all__ = ["SingleSuccessor", "SuccessorByCount", "SuccessorOfEach", "Successors"]
+__all__ = [
+    "OVERFLOWS",
+    "Overflow",
+    "SingleSuccessor",
+    "SuccessorByCount",
+    "SuccessorOfEach",
+    "Successors",
+    "thin",
+]
 
 
 class Successors(ABC):
@@ -91,3 +105,119 @@ class SuccessorOfEach(Successors):
         """The belief of the only parent."""
         parents: B = jax.tree.map(lambda leaf: leaf[likeliest], belief.beliefs)
         return parents
+
+
+T = TypeVar("T")
+
+Overflow: TypeAlias = Literal["drop", "merge", "resample"]
+"""What to do when there are more hypotheses than there is room for."""
+
+OVERFLOWS: tuple[Overflow, ...] = get_args(Overflow)
+"""All ways to handle an overflow."""
+
+
+class _Crowd(NamedTuple):
+    """M hypotheses, of which at most `capacity` may stay."""
+
+    log_weights: Array
+    run_length: Array
+    urgent: Array
+    capacity: int
+
+
+def thin(
+    overflow: Overflow,
+    log_weights: Array,
+    beliefs: T,
+    run_length: Array,
+    urgent: Array,
+    capacity: int,
+    key: Key | None,
+) -> tuple[Array, T, Array]:
+    """Keep at most `capacity` of M hypotheses: log weights of sum one, the beliefs, the probability dropped.
+
+    "drop" keeps the heaviest; "resample" draws among the light ones so that every weight is right on average
+    (Fearnhead & Liu 2007); "merge" folds the lightest into the one of the nearest run length, by moments,
+    where only one is too many. Those that are `urgent` (M,) are kept as long as there is room.
+    """
+    crowd = _Crowd(log_weights, run_length, urgent, capacity)
+    if overflow == "merge":
+        return _merge(crowd, beliefs)
+    if overflow == "resample":
+        survivors, pruned = _resample(crowd, require_key(key, "overflow='resample'"))
+    else:
+        survivors, pruned = _drop(crowd)
+    return survivors, beliefs, pruned
+
+
+def _heaviest(log_weights: Array, urgent: Array, capacity: int) -> Array:
+    """Which hypotheses are the heaviest, urgent ones first."""
+    alive = log_weights > -jnp.inf
+    rank = jnp.where(urgent & alive, log_weights + 1e6, log_weights)
+    size = log_weights.shape[0]
+    if size == capacity + 1:
+        return jnp.arange(size) != jnp.argmin(rank)
+    return jnp.zeros(size, bool).at[jax.lax.top_k(rank, capacity)[1]].set(True)
+
+
+def _drop(crowd: _Crowd) -> tuple[Array, Array]:
+    log_weights = crowd.log_weights
+    keep = _heaviest(log_weights, crowd.urgent, crowd.capacity)
+    pruned = jnp.sum(jnp.where(keep, 0.0, jnp.exp(log_weights)))
+    return normalized(jnp.where(keep, log_weights, -jnp.inf))[0], pruned
+
+
+def _resample(crowd: _Crowd, key: Array) -> tuple[Array, Array]:
+    """Stratified optimal resampling: with sum_k min(w_k / c, 1) = capacity, weights above c stay as they are
+    and the others survive with probability w / c and weigh c.
+    """
+    log_weights, capacity = crowd.log_weights, crowd.capacity
+    weights = jnp.exp(log_weights)
+    size, dtype = weights.shape[0], weights.dtype
+    falling = jnp.sort(weights)[::-1]
+    # With the A heaviest kept as they are, c = (the rest's sum) / (capacity - A).
+    rest = jnp.maximum(1.0 - jnp.concatenate([jnp.zeros(1, dtype), jnp.cumsum(falling)[:-1]]), 0.0)
+    room = capacity - jnp.arange(size)
+    level = jnp.where(room > 0, rest / jnp.maximum(room, 1).astype(dtype), jnp.inf)
+    fits = (room > 0) & (falling <= level)
+    threshold = jnp.where(jnp.any(fits), level[jnp.argmax(fits)], 0.0)
+    light = (weights < threshold) & (weights > 0)
+    chances = jnp.cumsum(jnp.where(light, weights / jnp.where(threshold > 0, threshold, 1.0), 0.0))
+    start = jax.random.uniform(key, (), dtype)
+    # One survivor for each whole number that u + (the running sum) passes.
+    passed = jnp.floor(chances + start) > jnp.floor(
+        jnp.concatenate([jnp.zeros(1, dtype), chances[:-1]]) + start
+    )
+    redrawn = jnp.where(light & passed, jnp.log(threshold), -jnp.inf)
+    survivors = jnp.where(light, redrawn, log_weights)
+    few = jnp.sum((weights > 0).astype(jnp.int32)) <= capacity
+    survivors = jnp.where(few, log_weights, survivors)
+    # Rounding may leave one too many.
+    keep = _heaviest(survivors, jnp.zeros_like(crowd.urgent), capacity)
+    survivors = jnp.where(keep, survivors, -jnp.inf)
+    pruned = jnp.sum(jnp.where(survivors > -jnp.inf, 0.0, weights))
+    return normalized(survivors)[0], pruned
+
+
+def _merge(crowd: _Crowd, beliefs: T) -> tuple[Array, T, Array]:
+    log_weights, run_length = crowd.log_weights, crowd.run_length
+    if log_weights.shape[0] != crowd.capacity + 1:
+        raise CredoError(
+            "overflow='merge' needs run lengths with one successor (a hazard that is not learned)."
+        )
+    keep = _heaviest(log_weights, crowd.urgent, crowd.capacity)
+    lost = jnp.argmin(keep)
+    near = keep & (log_weights > -jnp.inf)
+    far = np.iinfo(run_length.dtype).max
+    host = jnp.argmin(jnp.where(near, jnp.abs(run_length - run_length[lost]), far))
+    pair = jnp.stack([host, lost])
+    both = jax.tree.map(lambda leaf: leaf[pair], beliefs)
+    full = log_weights[lost] > -jnp.inf
+    mixture = collapse(log_weights[pair], both)
+    beliefs = jax.tree.map(
+        lambda leaf, one: leaf.at[host].set(jnp.where(full, one, leaf[host])), beliefs, mixture
+    )
+    total = jnp.logaddexp(log_weights[host], log_weights[lost])
+    rest = jnp.where(keep, log_weights, -jnp.inf)
+    survivors = rest.at[host].set(jnp.where(full, total, log_weights[host]))
+    return survivors, beliefs, jnp.zeros((), log_weights.dtype)

@@ -8,9 +8,8 @@ import numpy as np
 from jax.scipy.special import ndtr
 
 from credo.bandits.best.of_counts import best_of_betas, best_of_gammas
-from credo.bandits.best.of_normals import best_of_normals
+from credo.bandits.best.of_normals import best_of_normals, student_law, student_terms
 from credo.bandits.best.quadrature import LEAST_SHAPE, noise_nodes, wide_noise_nodes
-from credo.bandits.best.student import student_law, student_terms
 from credo.beliefs import Beta, Dirichlet, Gamma, InverseGamma
 from credo.core.errors import require_integer
 from credo.core.groups import Groups, each, in_order

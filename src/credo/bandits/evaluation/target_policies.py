@@ -11,8 +11,7 @@ import jax
 import numpy as np
 
 from credo.bandits.logs import Log
-from credo.bandits.logs.checks import check_pmfs
-from credo.bandits.logs.contexts import row_of, take_rows
+from credo.bandits.logs.contexts import check_pmfs, row_of, take_rows
 from credo.core.errors import CredoError, DataError, suggest
 from credo.core.inputs import require_numbers
 from credo.core.keys import as_key

@@ -14,8 +14,7 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
-from credo.bandits.logs.checks import NO_PROPENSITY
-from credo.bandits.logs.contexts import ACTIONS, row_of
+from credo.bandits.logs.contexts import ACTIONS, NO_PROPENSITY, row_of
 from credo.bandits.logs.log import Log
 from credo.core.errors import DataError
 

@@ -10,8 +10,15 @@ from typing import IO, Any, Literal, NamedTuple, TypeAlias, get_args
 
 import numpy as np
 
-from credo.bandits.logs.checks import NO_PROPENSITY, arm_names, arm_numbers, check_pmfs
-from credo.bandits.logs.contexts import context_leaves, contexts_of, take_rows
+from credo.bandits.logs.contexts import (
+    NO_PROPENSITY,
+    arm_names,
+    arm_numbers,
+    check_pmfs,
+    context_leaves,
+    contexts_of,
+    take_rows,
+)
 from credo.core.errors import CredoError, DataError, require_choice
 from credo.core.types import PyTree
 

@@ -16,8 +16,7 @@ from typing import IO, Any, cast
 
 import numpy as np
 
-from credo.bandits.logs.checks import NO_PROPENSITY
-from credo.bandits.logs.contexts import ACTIONS, context_columns
+from credo.bandits.logs.contexts import ACTIONS, NO_PROPENSITY, context_columns
 from credo.bandits.logs.json_lines import DecisionLine, RewardLine, parse_dsjson, parse_line
 from credo.bandits.logs.log import LOG_FORMATS, Log, LogFormat, LogSource, ReadCounts
 from credo.core.errors import DataError, require_choice, require_positive

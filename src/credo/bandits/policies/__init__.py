@@ -7,8 +7,7 @@ by, is exact. A policy sees only the K-dimensional law of the rewards, never the
 from credo.bandits.policies.base import Policy
 from credo.bandits.policies.greedy import Boltzmann, EpsilonGreedy, Fixed, Greedy, SquareCB, Uniform
 from credo.bandits.policies.guarded import Guarded
-from credo.bandits.policies.thompson import InformationDirected, Thompson, TopTwo
-from credo.bandits.policies.ucb import UCB, BayesUCB
+from credo.bandits.policies.thompson import UCB, BayesUCB, InformationDirected, Thompson, TopTwo
 
 __all__ = [
     "UCB",

@@ -30,9 +30,9 @@ from credo.learners.rules.iterates import (
     blend_precisions,
     start_iterate,
     start_row_space,
+    temper,
 )
 from credo.learners.rules.plain_gradient import BBBRule, BOGRule
-from credo.learners.rules.tempering import temper
 
 __all__ = [
     "Ascent",

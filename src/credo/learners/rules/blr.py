@@ -14,8 +14,7 @@ from credo.covariances import Covariance, Updatable, inverse_of
 from credo.learners.curvatures import Local
 from credo.learners.rules.ascents import Chart
 from credo.learners.rules.base import RETRACTIONS, Measure, Rate, Retraction, Rule, Step, as_rate, rate_at
-from credo.learners.rules.iterates import FEW, Iterate, RowSpace, start_iterate, start_row_space
-from credo.learners.rules.tempering import temper
+from credo.learners.rules.iterates import FEW, Iterate, RowSpace, start_iterate, start_row_space, temper
 from credo.linalg.matrices import kalman_weights, rounded, solve
 
 __all__ = ["BLRRule", "BONGRule", "Gain"]

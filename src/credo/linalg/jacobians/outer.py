@@ -17,9 +17,19 @@ import jax.numpy as jnp
 from credo.core.records import record, replace
 from credo.core.types import Array, DTypeLike
 from credo.linalg.jacobians.dense import DenseRows
-from credo.linalg.jacobians.layers import alike, arms, heights, meet, meet_both, spread_deltas, width
 from credo.linalg.jacobians.protocol import Assimilated, Rows
-from credo.linalg.jacobians.sweeps import Layers, by_layer, outer_sum
+from credo.linalg.jacobians.sweeps import (
+    Layers,
+    alike,
+    arms,
+    by_layer,
+    heights,
+    meet,
+    meet_both,
+    outer_sum,
+    spread_deltas,
+    width,
+)
 from credo.linalg.jacobians.woodbury import (
     Left,
     OuterCross,
