@@ -31,8 +31,25 @@ class Anchor:
     cov: Covariance | None
 
 
+class _Parameters:
+    """What beliefs with a mean share."""
+
+    mean: Array
+    unravel: Unravel
+
+    @property
+    def params(self) -> PyTree:
+        """The mean as a parameter tree."""
+        return self.unravel(self.mean)
+
+    @property
+    def size(self) -> int:
+        """The number P of parameters."""
+        return self.unravel.size
+
+
 @record
-class Gaussian:
+class Gaussian(_Parameters):
     """A belief about the parameters of a model: theta ~ N(mean, cov).
 
     Attributes:
@@ -59,16 +76,6 @@ class Gaussian:
     noise: InverseGamma | None = None
 
     @property
-    def params(self) -> PyTree:
-        """The mean as a parameter tree."""
-        return self.unravel(self.mean)
-
-    @property
-    def size(self) -> int:
-        """The number P of parameters."""
-        return self.unravel.size
-
-    @property
     def var(self) -> Array:
         """The variances (P,)."""
         return self.cov.diag()
@@ -80,7 +87,7 @@ class Gaussian:
 
 
 @record
-class Point:
+class Point(_Parameters):
     """One value of the parameters without uncertainty, which is the belief of gradient learners.
 
     Attributes:
@@ -105,19 +112,9 @@ class Point:
     unravel: Unravel = static_field()
     anchor: Anchor | None = None
 
-    @property
-    def params(self) -> PyTree:
-        """The parameter tree."""
-        return self.unravel(self.mean)
-
-    @property
-    def size(self) -> int:
-        """The number P of parameters."""
-        return self.unravel.size
-
 
 @record
-class Ensemble:
+class Ensemble(_Parameters):
     """An ensemble of M equally likely members, which is the belief of `credo.enkf`.
 
     Attributes:
@@ -151,16 +148,6 @@ class Ensemble:
     def cov(self) -> EnsembleCovariance:
         """The sample covariance, which divides by M - 1."""
         return EnsembleCovariance(self.deviations, self.key)
-
-    @property
-    def params(self) -> PyTree:
-        """The mean as a parameter tree."""
-        return self.unravel(self.mean)
-
-    @property
-    def size(self) -> int:
-        """The number P of parameters."""
-        return self.unravel.size
 
     @property
     def var(self) -> Array:

@@ -7,14 +7,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from rich import box
-from rich.console import Console
-from rich.table import Table
 
-from credo import plots as drawing
 from credo.bandits import Report
 from credo.cli.html_report import Grid, Line, Picture, document
-from credo.cli.results import NO_PLOTS
+from credo.cli.results import show_report, write_plots
 from credo.core.files import json_bytes, versions, write_atomically
 from credo.plots import COMPACT_PALETTE, compact_figure, count_rows, legend_above, thousands
 
@@ -231,21 +227,7 @@ def _title(data: Contents) -> str:
 
 def show(data: Contents) -> None:
     """Print the table to standard output."""
-    console = Console(highlight=False)
-    console.print(f"{data.settings['environment']}: {_title(data)}", style="bold", markup=False)
-    grid, wide = _grid(data), console.width >= 90
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, header_style="bold")
-    table.add_column("score", no_wrap=True)
-    for head in grid.heads:
-        table.add_column(head, justify="right", no_wrap=True)
-    if wide:
-        table.add_column("meaning")
-    for line in grid.lines:
-        table.add_row(line.name, *line.numbers, *([line.meaning] if wide else []))
-    console.print(table)
-    console.print(data.verdict, markup=False)
-    for sentence in _notes(data):
-        console.print(sentence, markup=False)
+    show_report(f"{data.settings['environment']}: {_title(data)}", _grid(data), [data.verdict, *_notes(data)])
 
 
 def _notes(data: Contents) -> list[str]:
@@ -261,10 +243,7 @@ def write(folder: Path, report: Report, data: Contents) -> list[str]:
     """Write report.json, the plots and the page; the hints to show."""
     whole = {"format": 1, "settings": data.settings, "scores": data.scores, **data.data}
     write_atomically(folder / "report.json", json_bytes({**_plain(whole), "verdict": data.verdict}))
-    hints = [] if drawing.available() else [NO_PLOTS]
-    pictures = {} if hints else draw(report, data.data)
-    for name, picture in pictures.items():
-        write_atomically(folder / "plots" / f"{name}.png", picture.png)
+    pictures, hints = write_plots(folder, lambda: draw(report, data.data))
     page = document(
         data.settings["environment"],
         f"A bandit: {_title(data)}.",

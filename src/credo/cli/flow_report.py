@@ -11,13 +11,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import jax
 import numpy as np
-from rich import box
-from rich.console import Console
-from rich.table import Table
 
-from credo import plots as drawing
 from credo.cli.html_report import Grid, Line, Picture, document
-from credo.cli.results import NO_PLOTS
+from credo.cli.results import show_report, write_plots
 from credo.core.files import json_bytes, versions, write_atomically
 from credo.flows import FlowOperator, History, Tasks
 from credo.flows.objective import stage_loss
@@ -228,26 +224,12 @@ def _grid(scores: Mapping[str, float]) -> Grid:
 
 def show_grid(scores: Mapping[str, float], title: str) -> None:
     """Print a table of scores to standard output."""
-    console = Console(highlight=False)
-    console.print(title, style="bold", markup=False)
-    wide = console.width >= 90
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, header_style="bold")
-    table.add_column("score", no_wrap=True)
-    table.add_column("value", justify="right", no_wrap=True)
-    if wide:
-        table.add_column("meaning")
-    for line in _grid(scores).lines:
-        table.add_row(line.name, *line.numbers, *([line.meaning] if wide else []))
-    console.print(table)
+    show_report(title, _grid(scores), [])
 
 
 def show(data: Contents) -> None:
     """Print the table to standard output."""
-    show_grid(data.scores, _title(data))
-    console = Console(highlight=False)
-    console.print(data.verdict, markup=False)
-    for sentence in _notes(data):
-        console.print(sentence, markup=False)
+    show_report(_title(data), _grid(data.scores), [data.verdict, *_notes(data)])
 
 
 def _title(data: Contents) -> str:
@@ -269,10 +251,7 @@ def write(folder: Path, data: Contents, operator: FlowOperator, settings: Settin
     """Write report.json, the plots and the page; the hints to show."""
     whole = {"format": 1, "scores": data.scores, **data.data, "verdict": data.verdict}
     write_atomically(folder / "report.json", json_bytes(whole))
-    hints = [] if drawing.available() else [NO_PLOTS]
-    pictures = {} if hints else draw(data.data, operator, settings.tasks)
-    for name, picture in pictures.items():
-        write_atomically(folder / "plots" / f"{name}.png", picture.png)
+    pictures, hints = write_plots(folder, lambda: draw(data.data, operator, settings.tasks))
     flat = {
         f"{table}: {name}": value if len(str(value)) < 200 else f"{str(value)[:200]} ..."
         for table, values in settings.plain.items()

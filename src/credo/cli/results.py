@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +16,7 @@ from credo.cli.flags import in_flags
 from credo.core.files import json_bytes, write_atomically
 from credo.sessions.run_summary import Results, Summary, number, summarize_run
 
-__all__ = ["show", "write"]
+__all__ = ["show", "show_report", "write", "write_plots"]
 
 NO_PLOTS = "matplotlib is not installed, so there are no plots: pip install 'credo[plot]'."
 
@@ -124,17 +124,7 @@ def show(results: Results) -> None:
         parts.append(f"after {contents['rows']['learned'] - results.rows:,} rows of earlier runs")
     title = " ".join(parts)
     console.print("\n".join(parts) if len(title) > console.width else title, style="bold", markup=False)
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, header_style="bold")
-    grid = _scores(contents)
-    table.add_column("metric", no_wrap=True)
-    for head in grid.heads:
-        table.add_column(head, justify="right")
-    wide = console.width >= 100
-    if wide:
-        table.add_column("meaning")
-    for line in grid.lines:
-        table.add_row(line.name, *line.numbers, *([line.meaning] if wide else []))
-    console.print(table)
+    _print_grid(console, _scores(contents), "metric", wide=100)
     words = contents["verdict"]
     console.print(words[0].upper() + words[1:] + ".", markup=False)
     rarest = _rarest(contents)
@@ -148,16 +138,49 @@ def show(results: Results) -> None:
         console.print(sentence, markup=False)
 
 
+def show_report(title: str, grid: html_report.Grid, sentences: list[str]) -> None:
+    """Print a title, a table of scores and sentences to standard output."""
+    console = Console(highlight=False)
+    console.print(title, style="bold", markup=False)
+    _print_grid(console, grid, "score", wide=90, no_wrap=True)
+    for sentence in sentences:
+        console.print(sentence, markup=False)
+
+
+def _print_grid(
+    console: Console, grid: html_report.Grid, first: str, *, wide: int, no_wrap: bool = False
+) -> None:
+    """Print a table whose first column is called `first`, with meanings from a width on."""
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, header_style="bold")
+    table.add_column(first, no_wrap=True)
+    for head in grid.heads:
+        table.add_column(head, justify="right", no_wrap=no_wrap)
+    if console.width >= wide:
+        table.add_column("meaning")
+    for line in grid.lines:
+        table.add_row(line.name, *line.numbers, *([line.meaning] if console.width >= wide else []))
+    console.print(table)
+
+
+def write_plots(
+    folder: Path, draw: Callable[[], dict[str, html_report.Picture]]
+) -> tuple[dict[str, html_report.Picture], list[str]]:
+    """Draw and write the plots, where matplotlib is installed; the plots, and the hints to show."""
+    if not drawing.available():
+        return {}, [NO_PLOTS]
+    pictures = draw()
+    for name, picture in pictures.items():
+        write_atomically(folder / "plots" / f"{name}.png", picture.png)
+    return pictures, []
+
+
 def write(folder: Path, results: Results, *, plots: bool) -> list[str]:
     """Write metrics.json and, unless the run was cut short, plots and the report; the hints to show."""
     contents = _summary(results)
     write_atomically(folder / "metrics.json", json_bytes(contents))
     if not plots:
         return []
-    hints = [] if drawing.available() else [NO_PLOTS]
-    pictures = {} if hints else _draw(results, contents)
-    for name, picture in pictures.items():
-        write_atomically(folder / "plots" / f"{name}.png", picture.png)
+    pictures, hints = write_plots(folder, lambda: _draw(results, contents))
     bank = bank_report.parts(contents["bank"]) if "bank" in contents else []
     page = html_report.page(contents, _scores(contents), _classes(contents), pictures, hints, bank)
     write_atomically(folder / "report.html", page.encode())

@@ -8,7 +8,6 @@ from typing import Any, TypeVar
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 
 from credo.core.errors import CredoError
 from credo.core.inputs import require_numbers
@@ -61,14 +60,10 @@ def ravel(params: PyTree) -> tuple[jax.Array, Unravel]:
     dtype = (
         jnp.result_type(*[a.dtype for a in arrays])
         if len({a.dtype for a in arrays}) == 1
-        else _widest(arrays)
+        else max((array.dtype for array in arrays), key=lambda dtype: dtype.itemsize)
     )
     vector = jnp.concatenate([a.astype(dtype).reshape(-1) for a in arrays])
     return vector, Unravel(treedef, tuple(a.shape for a in arrays), tuple(str(a.dtype) for a in arrays))
-
-
-def _widest(arrays: list[jax.Array]) -> np.dtype:
-    return max((a.dtype for a in arrays), key=lambda d: d.itemsize)
 
 
 def spread(value: PyTree, unravel: Unravel, dtype: DTypeLike, *, field: str) -> jax.Array:

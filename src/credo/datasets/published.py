@@ -36,69 +36,36 @@ __all__ = [
 ]
 
 UCI = "CC BY 4.0 (UCI Machine Learning Repository)"
+UNSTATED = "no licence is stated; shipped with river (BSD 3-Clause)"
 
 # For each regression: the checksum of its archive and the names of its columns.
-REGRESSIONS: dict[str, tuple[str, tuple[str, ...]]] = {
+REGRESSIONS: dict[str, tuple[str, str]] = {
     "concrete": (
         "9c21d78a673e0497ffe3b1b0debe81053a9cd5f059a93401a033996d23113f2b",
-        (
-            "cement",
-            "blast_furnace_slag",
-            "fly_ash",
-            "water",
-            "superplasticizer",
-            "coarse_aggregate",
-            "fine_aggregate",
-            "age",
-        ),
+        "cement blast_furnace_slag fly_ash water superplasticizer coarse_aggregate fine_aggregate age",
     ),
     "energy": (
         "08f24c196d604db4ca1d62f2b1230c3bd3f167579250a21fe9447c43cadb531d",
-        (
-            "relative_compactness",
-            "surface_area",
-            "wall_area",
-            "roof_area",
-            "overall_height",
-            "orientation",
-            "glazing_area",
-            "glazing_area_distribution",
-        ),
+        "relative_compactness surface_area wall_area roof_area overall_height orientation glazing_area "
+        "glazing_area_distribution",
     ),
     "kin8nm": (
         "fe0770f1fc43e1a82cfbb03673cb9fe7f307d9409c7484ca630d3d060dbafe0d",
-        tuple(f"theta{joint}" for joint in range(1, 9)),
+        "theta1 theta2 theta3 theta4 theta5 theta6 theta7 theta8",
     ),
     "power-plant": (
         "5d83a09e265de79aea30d4ab1d8e286b0693c6929b5d827996e6a38406be5b46",
-        ("temperature", "exhaust_vacuum", "ambient_pressure", "relative_humidity"),
+        "temperature exhaust_vacuum ambient_pressure relative_humidity",
     ),
     "wine-quality-red": (
         "6fee81add0efaa659b6db740aa04e65367df2715f0c36922a5e1e1b490fa1844",
-        (
-            "fixed_acidity",
-            "volatile_acidity",
-            "citric_acid",
-            "residual_sugar",
-            "chlorides",
-            "free_sulfur_dioxide",
-            "total_sulfur_dioxide",
-            "density",
-            "pH",
-            "sulphates",
-            "alcohol",
-        ),
+        "fixed_acidity volatile_acidity citric_acid residual_sugar chlorides free_sulfur_dioxide "
+        "total_sulfur_dioxide density pH sulphates alcohol",
     ),
     "yacht": (
         "6955c439f63f6ebc2126ca32484e732f436dc0b4ebae860db495fb683b557382",
-        (
-            "centre_of_buoyancy",
-            "prismatic_coefficient",
-            "length_displacement_ratio",
-            "beam_draught_ratio",
-            "length_beam_ratio",
-            "froude_number",
-        ),
+        "centre_of_buoyancy prismatic_coefficient length_displacement_ratio beam_draught_ratio "
+        "length_beam_ratio froude_number",
     ),
 }
 
@@ -122,7 +89,7 @@ def regression(finder: Finder) -> Dataset:
         x=x.astype(np.float32),
         y=y.astype(np.float32),
         task="regression",
-        feature_names=feature_names,
+        feature_names=tuple(feature_names.split()),
         note=f"from {file.place}",
         licence="no licence is stated (DELVE, University of Toronto)" if finder.name == "kin8nm" else UCI,
     )
@@ -215,7 +182,7 @@ def trump_approval(finder: Finder) -> Dataset:
 
 def chick_weights(finder: Finder) -> Dataset:
     """Weights of chicks on four diets as they grow, 578 rows of 3 numbers in the order of time."""
-    return _river(finder, "chick-weights.csv", "weight", _unstated(), ordered=True)
+    return _river(finder, "chick-weights.csv", "weight", UNSTATED, ordered=True)
 
 
 def sp500(finder: Finder) -> Dataset:
@@ -295,7 +262,7 @@ def banana(finder: Finder) -> Dataset:
         feature_names=("x1", "x2"),
         class_names=("-1", "1"),
         note=f"from {file.place}",
-        licence=_unstated(),
+        licence=UNSTATED,
     )
 
 
@@ -322,7 +289,3 @@ def _columns(finder: Finder, name: str) -> tuple[Columns, str]:
 
 def _file(name: str) -> DataFile:
     return DataFile(f"river/{name}", package=("river", f"datasets/{name}"))
-
-
-def _unstated() -> str:
-    return "no licence is stated; shipped with river (BSD 3-Clause)"

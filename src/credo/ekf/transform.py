@@ -127,7 +127,8 @@ def compiled(core: Core[S]) -> Update[S]:
             if not is_number(leaf):
                 where = "batch" + jax.tree_util.keystr(path)
                 raise CredoError(f"{where} must be an array; got {leaf!r}.")
-        if any(_is_dead(leaf) for leaf in jax.tree.leaves(state)):
+        arrays = [leaf for leaf in jax.tree.leaves(state) if isinstance(leaf, jax.Array)]
+        if any(not isinstance(array, Tracer) and array.is_deleted() for array in arrays):
             raise CredoError("state was given away by an update in place; go on with the one it returned.")
         run = in_place if inplace else plain
         belief = replace(state, log_likelihood=None, aux=None, step=None, ok=None)
@@ -140,10 +141,6 @@ def compiled(core: Core[S]) -> Update[S]:
         return replace(new, aux=aux)
 
     return call
-
-
-def _is_dead(leaf: object) -> bool:
-    return isinstance(leaf, jax.Array) and not isinstance(leaf, Tracer) and leaf.is_deleted()
 
 
 def require_settings(log_likelihood: LogLikelihood, lr: Rate) -> None:

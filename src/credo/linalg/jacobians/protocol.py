@@ -17,12 +17,9 @@ __all__ = ["Assimilated", "Crossed", "Rows"]
 
 @record
 class Assimilated:
-    """What an update of a diagonal plus low-rank precision gives.
+    """An update of a diagonal plus low-rank precision: the mean's move (P,), and J S J' (k, k) before it.
 
-    Attributes:
-        shift: how far the mean moves (P,).
-        inner: J S J' (k, k), before the update.
-        base, factor: y (P,) and W (R, P) after it.
+    `base` and `factor` are y (P,) and W (R, P) after it.
     """
 
     shift: Array
