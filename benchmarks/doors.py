@@ -1,12 +1,15 @@
 """How fast are the doors of two checkouts: sessions, estimators and bandits?
 
     python benchmarks/doors.py ../before        # this checkout against the one in ../before
+    python benchmarks/doors.py ../before --sync # without JAX's other thread, as docs/how-to/river.md advises
 
-Both processes of a case live side by side and take turns, as in benchmarks/before_after.py.
+Both processes of a case live side by side and take turns, as in benchmarks/before_after.py. Where a call is
+short, handing it to another thread takes longer than its arithmetic, and how long depends on the machine.
 """
 
 from __future__ import annotations
 
+import os
 import statistics
 import sys
 import time
@@ -114,8 +117,13 @@ CASES: dict[str, Callable[[], Iterator[Go]]] = {
 
 def main() -> None:
     """Take turns, and print the ratios."""
-    arguments = sys.argv[1:]
+    arguments = [word for word in sys.argv[1:] if word != "--sync"]
+    if len(arguments) < len(sys.argv) - 1:
+        os.environ["CREDO_DOORS_SYNC"] = "1"
     if arguments[:1] == ["--worker"]:
+        import jax
+
+        jax.config.update("jax_cpu_enable_async_dispatch", "CREDO_DOORS_SYNC" not in os.environ)
         go = next(CASES[arguments[1]]())
         go()
         for _ in sys.stdin:
@@ -124,7 +132,7 @@ def main() -> None:
             print(time.perf_counter() - started, flush=True)
         return
     if len(arguments) != 1 or not (Path(arguments[0]) / "src" / "credo").is_dir():
-        sys.exit("name the other checkout: python benchmarks/doors.py FOLDER")
+        sys.exit("name the other checkout: python benchmarks/doors.py FOLDER [--sync]")
     print(f"{'case':48} {'before, ms':>11} {'after, ms':>11} {'after / before':>15}")
     for name in CASES:
         before, after = (start(checkout, __file__, name) for checkout in (Path(arguments[0]), HERE))
