@@ -9,14 +9,14 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import jax
 import numpy as np
 
 from credo.bandits.logs.contexts import ACTIONS, NO_PROPENSITY, row_of
-from credo.bandits.logs.log import Log
 from credo.core.errors import DataError
+from credo.core.types import PyTree
 
 __all__ = [
     "DecisionLine",
@@ -30,6 +30,29 @@ __all__ = [
     "probability",
     "seconds",
 ]
+
+
+class Rows(Protocol):
+    """The columns of a `Log`."""
+
+    @property
+    def arms(self) -> tuple[str, ...]: ...
+    @property
+    def chosen(self) -> np.ndarray: ...
+    @property
+    def rewards(self) -> np.ndarray: ...
+    @property
+    def propensities(self) -> np.ndarray: ...
+    @property
+    def contexts(self) -> PyTree: ...
+    @property
+    def pmfs(self) -> np.ndarray | None: ...
+    @property
+    def allowed(self) -> np.ndarray: ...
+    @property
+    def times(self) -> np.ndarray | None: ...
+    @property
+    def ids(self) -> np.ndarray | None: ...
 
 
 class DecisionLine(NamedTuple):
@@ -117,7 +140,7 @@ def seconds(value: Any) -> float | None:
     return (time if time.tzinfo else time.replace(tzinfo=UTC)).timestamp()
 
 
-def line_of(log: Log, row: int) -> dict[str, Any]:
+def line_of(log: Rows, row: int) -> dict[str, Any]:
     """A row of a log as one of our lines, of the kind "row"."""
     allowed = [name for name, may in zip(log.arms, log.allowed[row], strict=True) if may]
     line: dict[str, Any] = {"kind": "row", "id": str(row) if log.ids is None else str(log.ids[row])}
@@ -202,7 +225,7 @@ def _namespace(value: Any) -> Any:
     return value[0] if one else value
 
 
-def dsjson_of(log: Log, row: int) -> dict[str, Any]:
+def dsjson_of(log: Rows, row: int) -> dict[str, Any]:
     """A row of a log as a line of dsjson; `_skipLearn` marks a row without a reward."""
     chosen = int(log.chosen[row])
     places = np.flatnonzero(log.allowed[row]).tolist()

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import IO, Any, Literal, NamedTuple, TypeAlias, get_args
+from typing import Any
 
 import numpy as np
 
@@ -19,56 +18,13 @@ from credo.bandits.logs.contexts import (
     contexts_of,
     take_rows,
 )
+from credo.bandits.logs.json_lines import dsjson_of, json_line, line_of
+from credo.bandits.logs.reading import LOG_FORMATS, LogFormat, LogSource, ReadCounts, read_log
 from credo.core.errors import CredoError, DataError, require_choice
+from credo.core.files import write_atomically
 from credo.core.types import PyTree
 
-__all__ = ["LOG_FORMATS", "Log", "LogFormat", "LogSource", "ReadCounts"]
-
-LogFormat: TypeAlias = Literal["credo", "dsjson", "open-bandit"]
-"""The formats of logs: our JSON lines, VW's JSON lines, and the CSV of the Open Bandit data set."""
-
-LOG_FORMATS: tuple[LogFormat, ...] = get_args(LogFormat)
-"""All formats of logs."""
-
-LogSource: TypeAlias = str | os.PathLike[str] | IO[str] | IO[bytes] | Iterable[str | Mapping[str, Any]]
-"""A path, "-" for standard input, a readable stream, or lines: text, or dicts."""
-
-
-class ReadCounts(NamedTuple):
-    """What a reader of a log met.
-
-    Attributes:
-        decisions: the decisions that were read.
-        rewards: those of them that have a reward.
-        missing: those without one.
-        duplicates: lines that say again what an id has: the first one counts.
-        unknown: rewards of an id that no decision has; they are left out.
-        late: rewards that came after the window; they are left out.
-        broken: lines that could not be read; they are left out.
-
-    Example:
-        >>> ReadCounts(decisions=10, rewards=8, missing=2, late=1).sentences()
-        ('1 reward came after the window (left out)',)
-    """
-
-    decisions: int = 0
-    rewards: int = 0
-    missing: int = 0
-    duplicates: int = 0
-    unknown: int = 0
-    late: int = 0
-    broken: int = 0
-
-    def sentences(self) -> tuple[str, ...]:
-        """What a reader may want to know, one sentence each, without full stops."""
-        left_out = "left out"
-        said = (
-            (self.duplicates, "line repeats an id", "lines repeat an id", "the first one counts"),
-            (self.unknown, "reward has no decision", "rewards have no decision", left_out),
-            (self.late, "reward came after the window", "rewards came after the window", left_out),
-            (self.broken, "line could not be read", "lines could not be read", left_out),
-        )
-        return tuple(f"{n:,} {one if n == 1 else many} ({end})" for n, one, many, end in said if n)
+__all__ = ["Log"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -232,9 +188,7 @@ class Log:
             >>> log.rewards.tolist(), log.counts.rewards
             ([2.0], 1)
         """
-        from credo.bandits.logs.reading import read_log
-
-        return read_log(source, format=format, window=window)
+        return cls(**read_log(source, format=format, window=window))
 
     def write(self, path: str | os.PathLike[str], *, format: LogFormat = "credo") -> None:
         """Write the log as JSON lines, one row a line.
@@ -254,9 +208,6 @@ class Log:
             ...     Log.read(f"{folder}/log.jsonl").rewards.tolist()
             [1.0, 0.0]
         """
-        from credo.bandits.logs.json_lines import dsjson_of, json_line, line_of
-        from credo.core.files import write_atomically
-
         require_choice("format", format, LOG_FORMATS)
         if format == "open-bandit":
             raise CredoError(

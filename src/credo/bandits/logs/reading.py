@@ -12,26 +12,75 @@ import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import IO, Any, cast
+from typing import IO, Any, Literal, NamedTuple, TypeAlias, cast, get_args
 
 import numpy as np
 
 from credo.bandits.logs.contexts import ACTIONS, NO_PROPENSITY, context_columns
 from credo.bandits.logs.json_lines import DecisionLine, RewardLine, parse_dsjson, parse_line
-from credo.bandits.logs.log import LOG_FORMATS, Log, LogFormat, LogSource, ReadCounts
 from credo.core.errors import DataError, require_choice, require_positive
 from credo.tables import open_table
 from credo.tables.cells import Cells, to_list, to_numbers
 from credo.tables.opening import ByteStream, open_bytes
 
-__all__ = ["read_log"]
+__all__ = ["LOG_FORMATS", "LogFormat", "LogSource", "ReadCounts", "read_log"]
+
+LogFormat: TypeAlias = Literal["credo", "dsjson", "open-bandit"]
+"""The formats of logs: our JSON lines, VW's JSON lines, and the CSV of the Open Bandit data set."""
+
+LOG_FORMATS: tuple[LogFormat, ...] = get_args(LogFormat)
+"""All formats of logs."""
+
+LogSource: TypeAlias = str | os.PathLike[str] | IO[str] | IO[bytes] | Iterable[str | Mapping[str, Any]]
+"""A path, "-" for standard input, a readable stream, or lines: text, or dicts."""
+
+
+class ReadCounts(NamedTuple):
+    """What a reader of a log met.
+
+    Attributes:
+        decisions: the decisions that were read.
+        rewards: those of them that have a reward.
+        missing: those without one.
+        duplicates: lines that say again what an id has: the first one counts.
+        unknown: rewards of an id that no decision has; they are left out.
+        late: rewards that came after the window; they are left out.
+        broken: lines that could not be read; they are left out.
+
+    Example:
+        >>> ReadCounts(decisions=10, rewards=8, missing=2, late=1).sentences()
+        ('1 reward came after the window (left out)',)
+    """
+
+    decisions: int = 0
+    rewards: int = 0
+    missing: int = 0
+    duplicates: int = 0
+    unknown: int = 0
+    late: int = 0
+    broken: int = 0
+
+    def sentences(self) -> tuple[str, ...]:
+        """What a reader may want to know, one sentence each, without full stops."""
+        left_out = "left out"
+        said = (
+            (self.duplicates, "line repeats an id", "lines repeat an id", "the first one counts"),
+            (self.unknown, "reward has no decision", "rewards have no decision", left_out),
+            (self.late, "reward came after the window", "rewards came after the window", left_out),
+            (self.broken, "line could not be read", "lines could not be read", left_out),
+        )
+        return tuple(f"{n:,} {one if n == 1 else many} ({end})" for n, one, many, end in said if n)
+
+
+Columns: TypeAlias = dict[str, Any]
+"""The arguments of a `Log`."""
 
 _NEEDED = ("item_id", "position", "click", "propensity_score")
 _ITEMS = "item_context.csv"
 _AFFINITY = re.compile(r"user-item_affinity_(\d+)")
 
 
-def read_open_bandit(source: str | os.PathLike[str] | IO[str] | IO[bytes]) -> Log:
+def read_open_bandit(source: str | os.PathLike[str] | IO[str] | IO[bytes]) -> Columns:
     """Read a CSV of the Open Bandit data set (Saito et al., 2021): items are arms, and clicks are rewards.
 
     Each row is a decision about one of the positions of a page. The context has the columns `position` and
@@ -63,7 +112,7 @@ def read_open_bandit(source: str | os.PathLike[str] | IO[str] | IO[bytes]) -> Lo
         contexts["actions"] = {"user-item_affinity": table_of}
     rows = len(items)
     broken = sum(len(chunk.bad) for chunk in chunks)
-    return Log(
+    return Columns(
         arms=tuple(map(str, range(arms))),
         chosen=items,
         rewards=clicks,
@@ -114,7 +163,7 @@ def _whole(cells: Mapping[str, Cells], column: str, name: str) -> np.ndarray:
 _VW = {"_label_probability", "_labelIndex", "_label_cost", "_label_Action", "RewardValue"}
 
 
-def read_log(source: LogSource, *, format: LogFormat | None = None, window: float | None = None) -> Log:
+def read_log(source: LogSource, *, format: LogFormat | None = None, window: float | None = None) -> Columns:
     """Read a log; see `Log.read`, which calls this."""
     if format is not None:
         require_choice("format", format, LOG_FORMATS)
@@ -148,7 +197,7 @@ def _as_table(source: object, file: ByteStream) -> str | os.PathLike[str] | IO[b
 
 def _from_lines(
     lines: Iterable[str | Mapping[str, Any]], name: str, format: LogFormat | None, window: float | None
-) -> Log:
+) -> Columns:
     decisions: list[DecisionLine] = []
     rewards: list[RewardLine] = []
     broken, first = 0, ""
@@ -209,7 +258,7 @@ def join_lines(
     *,
     window: float | None = None,
     broken: int = 0,
-) -> Log:
+) -> Columns:
     """Join rewards to decisions by their ids. Of two of one id the first one counts.
 
     A reward counts for `window` seconds after its decision (None: always), and `broken` lines could not be
@@ -254,7 +303,7 @@ def _is_late(reward: RewardLine, decision: DecisionLine, window: float | None) -
     return reward.time - decision.time > window
 
 
-def _assemble(decisions: Sequence[DecisionLine], rewards: np.ndarray, counts: ReadCounts) -> Log:
+def _assemble(decisions: Sequence[DecisionLine], rewards: np.ndarray, counts: ReadCounts) -> Columns:
     arms = list(dict.fromkeys(name for d in decisions for name in (*(d.arms or ()), *(d.pmf or ()), d.arm)))
     places = {name: place for place, name in enumerate(arms)}
     allowed = np.zeros((len(decisions), len(arms)), bool)
@@ -267,7 +316,7 @@ def _assemble(decisions: Sequence[DecisionLine], rewards: np.ndarray, counts: Re
     if any(d.features for d in decisions):
         own = context_columns([[(d.features or {}).get(name) for name in arms] for d in decisions])
         contexts = {**(contexts or {}), ACTIONS: own}
-    return Log(
+    return Columns(
         arms=tuple(arms),
         chosen=np.array([places[d.arm] for d in decisions]),
         rewards=rewards,
