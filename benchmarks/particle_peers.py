@@ -27,7 +27,7 @@ import numpy as np
 import credo
 from credo.core.types import Array
 from credo.datasets import linear_system
-from credo.metrics.particles import kde_cross_entropy
+from credo_papers.engine.particle_scores import kde_cross_entropy
 from credo_papers.pfbr.pfbr_gaussian_world import (
     NOISE_VAR,
     gaussian_problem,

@@ -7,9 +7,6 @@ the data of a reliability diagram.
 Metrics are means of the losses of rows (`row_losses`), or are read from tables of rows counted in bins of
 probability (`count_bins`). Both can be added up, so that the running scores of an endless stream are the
 same numbers.
-
-Scores of sets of particles against a distribution are in `credo.metrics.particles` and
-`credo.metrics.discrepancies`, which import JAX and are imported by their names.
 """
 
 from credo.metrics.calibration import (

@@ -13,10 +13,10 @@ import pytest
 import credo
 from credo.datasets import linear_system
 from credo.flows import Operator
-from credo.metrics.particles import gaussian_entropy
 from credo.plots import figures
 from credo_papers import Outcome
 from credo_papers.engine.cell_folder import Cells
+from credo_papers.engine.particle_scores import gaussian_entropy
 from credo_papers.engine.portions import silent
 from credo_papers.pfbr import (
     pfbr_lds,

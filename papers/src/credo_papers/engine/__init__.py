@@ -11,6 +11,7 @@ From the bottom up:
     any_learner   a learner whose kind of belief is decided by its name
     experiment    an experiment, and its outcome
     registry      all experiments by name
+    particle_scores, discrepancies  how well particles stand for a distribution
     printing      a bar while an experiment runs, a table when it is done
     reproduction  a finished experiment and its files
     runner        `reproduce`, which runs an experiment and writes its files

@@ -18,9 +18,9 @@ from credo.core.records import replace
 from credo.core.types import Array
 from credo.datasets import linear_system
 from credo.flows import LinearGaussianTasks
-from credo.metrics.particles import gaussian_entropy
 from credo_papers.engine.cell_folder import Cells
 from credo_papers.engine.experiment import Outcome, Size
+from credo_papers.engine.particle_scores import gaussian_entropy
 from credo_papers.engine.plain_data import Arrays, Json
 from credo_papers.engine.portions import Progress, portion
 from credo_papers.engine.quantities import Row

@@ -9,15 +9,15 @@ import jax.numpy as jnp
 
 from credo.beliefs import Ensemble, Gaussian, Particles
 from credo.core.types import Array
-from credo.metrics.discrepancies import gaussian_squared_mmd, sliced_wasserstein, squared_mmd
-from credo.metrics.particles import (
+from credo_papers.engine.any_learner import AnyBelief
+from credo_papers.engine.discrepancies import gaussian_squared_mmd, sliced_wasserstein, squared_mmd
+from credo_papers.engine.particle_scores import (
     covariance_error,
     gaussian_cross_entropy,
     integral_errors,
     kde_cross_entropy,
     mean_error,
 )
-from credo_papers.engine.any_learner import AnyBelief
 
 __all__ = ["DRAWS", "WeightedSet", "normal_draws", "score_draws", "score_normal", "weighted_set"]
 

@@ -1,6 +1,6 @@
 """Distances between a weighted set of particles and a distribution: MMD with several kernels, sliced W2.
 
-See `credo.metrics.particles` for what a set is.
+See `credo_papers.engine.particle_scores` for what a set is.
 """
 
 from __future__ import annotations

@@ -10,14 +10,14 @@ import numpy as np
 import pytest
 
 from credo.core.types import Array
-from credo.metrics.discrepancies import (
+from credo_papers.engine.discrepancies import (
     KernelName,
     gaussian_squared_mmd,
     kernel_matrix,
     sliced_wasserstein,
     squared_mmd,
 )
-from credo.metrics.particles import (
+from credo_papers.engine.particle_scores import (
     covariance_error,
     gaussian_cross_entropy,
     gaussian_entropy,

@@ -1,6 +1,6 @@
 """How well a weighted set of particles stands for a distribution: densities, moments and integrals.
 
-The metrics here and in `credo.metrics.discrepancies` are JAX functions of one set, to be used with
+The metrics here and in `credo_papers.engine.discrepancies` are JAX functions of one set, to be used with
 `jax.vmap` and `jax.jit`. A set has values (N, P) and log weights (N,), which sum to one; None where all
 weigh the same. The distribution is known by draws from it, or by its mean and covariance.
 
