@@ -12,6 +12,7 @@ from credo.core.archive import refusing
 from credo.core.errors import CredoError, FormatError
 from credo.live.feature_slots import FeatureSlots, Slot
 from credo.live.live_learner import Extent, LiveLearner
+from credo.live.recovery import Recovery
 from credo.recipes import defaults
 from credo.recipes.networks import Origin
 from credo.recipes.settings import Settings
@@ -59,6 +60,7 @@ def write(
         "classes": live.classes,
         "counts": [live.rows, live.refused, live.alarms],
         "latest": list(live.latest),
+        "recovery": live.recovery.to_dict(),
         "change": live.change,
         "extras": dict(extras),
     }
@@ -92,7 +94,7 @@ def read(path: str | os.PathLike[str], kind: str) -> SavedEstimator:
         live = LiveLearner(extent, slots.room, meta["classes"], slots.scaled)
         live.rows, live.refused, live.alarms = meta["counts"]
         live.latest = deque(meta["latest"], maxlen=live.latest.maxlen)
-        live.change = meta["change"]
+        live.change, live.recovery = meta["change"], Recovery.from_dict(meta.get("recovery"), live.rows)
         live.hold(saved.belief)
         parameters = {name: value for name, value in meta["parameters"].items() if name != "kind"}
         return SavedEstimator(parameters, slots, live, meta["extras"])

@@ -12,11 +12,13 @@ import jax.numpy as jnp
 import numpy as np
 
 from credo.adapt import Standardized
+from credo.adapt.running_moments import farthest
 from credo.beliefs import embed
 from credo.core.records import replace
 from credo.core.types import Array, ArrayLike, PyTree
 from credo.learners import Info
 from credo.likelihoods import Predictive
+from credo.live.recovery import Recovery
 from credo.recipes.assembly import build
 from credo.recipes.capacity import require_room
 from credo.recipes.networks import Origin, outputs_of
@@ -106,6 +108,7 @@ class LiveLearner:
         require_room_for(extent, inputs, classes)
         self.extent, self.inputs, self.classes = extent, inputs, classes
         self.rows, self.refused, self.alarms = 0, 0, 0
+        self.recovery = Recovery()
         self.latest: deque[int] = deque(maxlen=REMEMBERED)
         self.change: float | None = None
         self._scaled = tuple(map(bool, scaled))
@@ -178,8 +181,16 @@ class LiveLearner:
             self._port = live.port(x, y) if port is None else port
             self.rows += 1
             self._watch(info)
-        if not ok:
-            self.refused += 1
+        if not ok or self.recovery.streak:
+            self._recover(ok, float(np.asarray(y)))
+
+    def _recover(self, ok: bool, y: float) -> None:
+        """Count refusals in a row, and let the learner inside begin again from its prior after many. Those of
+        absurd targets are no fault of its own.
+        """
+        self.refused += not ok
+        if abs(y) <= farthest(np.float32) and self.recovery.due(ok, self.rows):
+            self.hold(replace(self.belief, belief=_inside(self.extent, self.inputs, self.classes)[1]))
 
     def forecast(self, x: np.ndarray) -> Any:
         """The mean, or the probabilities of the classes, before a row is learned."""
@@ -191,21 +202,33 @@ class LiveLearner:
 
     def learn_rows(self, xs: np.ndarray, ys: np.ndarray) -> None:
         """Learn rows (n, inputs) and (n,) in order, as `step` does one by one."""
-        live = self._live
-        belief, learner, settings = live.belief, live.learner, self.extent.settings
-        key = jax.random.key(settings.seed) if settings.draws else None
         for start in range(0, len(xs), CHUNK):
-            x, y = _padded(xs[start : start + CHUNK]), _padded(ys[start : start + CHUNK])
-            count = min(CHUNK, len(xs) - start)
-            belief, ok, reports = _learn_chunk(learner, belief, x, y, np.int32(count), key)
-            self.refused += count - int(ok)
-            if reports is not None:
-                for row in range(count):
-                    self.rows += 1
-                    self._watch(jax.tree.map(lambda leaf, row=row: np.asarray(leaf)[row], reports))
-            else:
-                self.rows += count
+            x, y = xs[start : start + CHUNK], ys[start : start + CHUNK]
+            if not self._learned_all(x, y):
+                for row in range(
+                    len(x)
+                ):  # one may be the last of many refusals, after which all is different
+                    self._learned_all(x[row : row + 1], y[row : row + 1])
+
+    def _learned_all(self, xs: np.ndarray, ys: np.ndarray) -> bool:
+        """Learn the rows of a chunk, or none of them where some of several are refused."""
+        live, settings = self._live, self.extent.settings
+        key = jax.random.key(settings.seed) if settings.draws else None
+        count = len(xs)
+        belief, learned, reports = _learn_chunk(
+            live.learner, live.belief, _padded(xs), _padded(ys), np.int32(count), key
+        )
+        ok = int(learned) == count
+        if not ok and count > 1:
+            return False
         live.adopt(belief)
+        for row in range(count) if reports is not None else ():
+            self.rows += 1
+            self._watch(jax.tree.map(lambda leaf, row=row: np.asarray(leaf)[row], reports))
+        self.rows += count if reports is None else 0
+        if not ok or self.recovery.streak:
+            self._recover(ok, float(ys[-1]))
+        return True
 
     def forecast_rows(self, xs: np.ndarray) -> np.ndarray:
         """The answers of `forecast` for rows (n, inputs), with a leading axis n."""

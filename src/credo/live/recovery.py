@@ -66,6 +66,16 @@ class Recovery:
         self.streak = streak
         return None
 
+    def due(self, ok: bool, row: int) -> bool:
+        """Whether the learner must begin again after a row with this number, which was learned or refused."""
+        self.seen = row
+        if self.broken(np.array([ok])) is None:
+            return False
+        self.streak = 0
+        self.rows.append(row)
+        self.notify(self.sentence)
+        return True
+
     def learn(
         self,
         learn: Callable[[B, int], tuple[B, Outcomes, Info]],
