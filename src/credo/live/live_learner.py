@@ -205,9 +205,8 @@ class LiveLearner:
         for start in range(0, len(xs), CHUNK):
             x, y = xs[start : start + CHUNK], ys[start : start + CHUNK]
             if not self._learned_all(x, y):
-                for row in range(
-                    len(x)
-                ):  # one may be the last of many refusals, after which all is different
+                # one may be the last of many refusals, after which all is different
+                for row in range(len(x)):
                     self._learned_all(x[row : row + 1], y[row : row + 1])
 
     def _learned_all(self, xs: np.ndarray, ys: np.ndarray) -> bool:
