@@ -14,6 +14,7 @@ from tests.streams.setups import DYNAMICS, FAMILIES, T, begin, bitwise, data, ma
 
 import credo
 from credo.core.errors import CredoError
+from credo.streams.columns import Columns
 
 # Every family meets every curvature and likelihood, every dynamics several families, and both dtypes occur: a
 # covering of the full product that compiles in a minute.
@@ -169,3 +170,11 @@ def test_streams_whose_parts_do_not_fit_are_refused() -> None:
     for kwargs, message in cases:
         with pytest.raises(CredoError, match=message):
             credo.run(learner, belief, **cast(Any, {"xs": xs, "ys": ys} | kwargs))
+
+
+def test_the_numbers_of_a_dtype_are_collected_as_one_vector_and_come_apart_again() -> None:
+    report = {"mean": jnp.ones(()), "sd": jnp.zeros(()), "ok": jnp.asarray(True)}
+    columns = Columns(report)
+    rows = [jnp.stack([array] * 5) for array in columns.gather(report)]
+    assert [array.shape for array in rows] == [(5, 2), (5,)]
+    assert columns.part(rows)["mean"].tolist() == [1.0] * 5

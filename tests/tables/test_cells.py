@@ -23,6 +23,7 @@ from credo.tables.clocks import find_cycles
 from credo.tables.hashing import find_words, hash_words, slot_of
 from credo.tables.lines import is_plain
 from credo.tables.readers import guess_delimiter, unique_names
+from credo.tables.times import to_times
 
 
 def test_a_missing_cell_is_spelled_in_many_ways() -> None:
@@ -83,3 +84,10 @@ def test_a_header_gives_names_and_the_delimiter() -> None:
 
 def test_a_file_that_is_not_there_is_no_archive() -> None:
     assert not is_archive("prices.zip")
+
+
+def test_times_are_read_in_utc_and_by_the_clock_as_written() -> None:
+    utc, clock, wrong = to_times(["1970-01-02", "", "1970-01-01T01:00:00+01:00", "soon"])
+    np.testing.assert_array_equal(utc, [86400.0, np.nan, 0.0, np.nan])
+    np.testing.assert_array_equal(clock, [86400.0, np.nan, 3600.0, np.nan])
+    assert wrong.tolist() == [False, False, False, True]

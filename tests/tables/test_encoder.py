@@ -28,6 +28,7 @@ from credo.tables import (
     open_table,
 )
 from credo.tables.cells import to_numbers
+from credo.tables.prepared import Preparation
 
 SCHEMA = Schema(
     TargetSpec("y", "classification", ("u", "v")),
@@ -271,3 +272,17 @@ def test_every_format_gives_the_same_features(tmp_path: Path) -> None:
         assert x.shape == results[0][0].shape == (2500, 12)
         np.testing.assert_allclose(x, results[0][0], rtol=1e-5, atol=1e-5)
         np.testing.assert_array_equal(y, results[0][1])
+
+
+def test_texts_with_signs_and_commas_are_read_as_numbers() -> None:
+    assert to_numbers(["$5.20", "-1,234.5", "45 %"])[0].tolist() == [5.2, -1234.5, 45.0]
+    values, wrong = to_numbers(["1", " 2.5", "NA", "inf", "abc"])
+    np.testing.assert_array_equal(values, [1.0, 2.5, np.nan, np.nan, np.nan])
+    assert wrong.tolist() == [False, False, False, False, True]
+
+
+def test_prepared_rows_say_which_cell_is_no_number() -> None:
+    schema = Schema(TargetSpec("y", "regression"), (ColumnSpec("a", "numeric"),))
+    prepared = Preparation(schema).prepare(Chunk({"a": ["1", "x"], "y": ["0", "1"]}, np.array([2, 3])))
+    np.testing.assert_array_equal(prepared.numbers, [[1.0], [np.nan]])
+    assert prepared.why == {1: "holds 'x' in the numeric column 'a'"}

@@ -14,6 +14,7 @@ from tests.adapt.moments_reference import Naive
 
 from credo.core.errors import DataError, FormatError
 from credo.tables import Moments, TargetScaler
+from credo.tables.column_moments import ColumnMoments
 
 ENTRIES = st.one_of(st.floats(-1e6, 1e6), st.just(math.nan), st.sampled_from([0.0, 1.0, 1e9, 1e9 + 1]))
 
@@ -186,3 +187,10 @@ def test_small_weights_compare_rows_and_leave_the_spread() -> None:
     x = np.random.default_rng(0).normal(size=(50, 1))
     light, plain = Moments.empty(1).scan(x, np.full(50, 1e-3))[0], Moments.empty(1).scan(x)[0]
     np.testing.assert_allclose(light.sd(), plain.sd(), rtol=1e-10)
+
+
+def test_a_column_taken_entry_by_entry_leaves_an_absurd_one_out() -> None:
+    column = ColumnMoments()
+    for x in (1.0, 3.0, 8.0, 1e9):
+        column.observe(x)
+    assert (column.mean, round(column.sd, 3), column.z(8.0, clip=1.0)) == (4.0, 3.606, 1.0)

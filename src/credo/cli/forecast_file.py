@@ -35,10 +35,8 @@ _TAIL = 4096
 
 
 class ForecastFile:
-    """The file, as a context. Parquet cannot be written row by row: its rows gather beside the belief.
-
-    The file "-" is standard output, and None writes nothing. The session's progress says how much of a file
-    of a run that is resumed belongs to its rows.
+    """The file, as a context: "-" is standard output, None writes nothing. The rows of a Parquet file, which
+    cannot be written one by one, gather beside the belief; `Progress` says which part belongs to its rows.
     """
 
     def __init__(self, out: str | None, session: Session, folder: Path, resumed: Path | None) -> None:

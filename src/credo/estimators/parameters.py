@@ -14,11 +14,9 @@ P = ParamSpec("P")
 
 
 def spelled_out(words: type) -> Callable[[Callable[P, None]], Callable[P, None]]:
-    """A constructor whose `**options` are parameters of their own, and which keeps all parameters as given.
-
-    scikit-learn and River read the parameters of an estimator from the signature of its constructor, and
-    find their values in attributes of the same names. `words` is the `TypedDict` of the options. They are
-    None by default, and stand behind the first parameter.
+    """A constructor whose `**options` are parameters of their own, named by a `TypedDict` and None by
+    default, behind the first; all are kept as attributes. scikit-learn and River read them from its
+    signature.
     """
 
     def decorate(init: Callable[P, None]) -> Callable[P, None]:

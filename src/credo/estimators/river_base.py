@@ -237,9 +237,8 @@ def columns_of(frame: Frame) -> dict[FeatureName, np.ndarray]:
 
 
 def like_frame(frame: Any, values: Any, *, name: str | None = None) -> Any:
-    """Answers for the rows of a frame: a series, or a frame where `values` is a dict of columns.
-
-    A pandas frame gets pandas with its index, and another one what it is itself.
+    """Answers for the rows of a frame, of its own kind (pandas with its index): a series, or a frame of a
+    dict.
     """
     import narwhals as nw
 

@@ -18,9 +18,7 @@ WIDEST = 30
 
 
 def report(slots: FeatureSlots, live: LiveLearner | None, x: Mapping[Any, object], forecast: str) -> str:
-    """What the estimator makes of a row, as a table under the forecast in words; `live` is None before the
-    first row.
-    """
+    """What the estimator makes of a row, below its forecast in words; no `live` before the first row."""
     lines = [f"Forecast: {forecast}"]
     if live is None:
         return "\n".join([*lines, "Nothing was learned yet."])

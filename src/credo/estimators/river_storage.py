@@ -25,9 +25,7 @@ FORMAT = 1
 
 
 class SavedEstimator(NamedTuple):
-    """The contents of a file: the arguments of the class, the slots, the learner, and what the class keeps
-    beside these.
-    """
+    """A file: the arguments of the class, the slots, the learner, and what the class keeps beside them."""
 
     parameters: dict[str, Any]
     slots: FeatureSlots
@@ -68,16 +66,7 @@ def write(
 
 
 def read(path: str | os.PathLike[str], kind: str) -> SavedEstimator:
-    """Read an estimator back.
-
-    Arguments:
-        path: the file.
-        kind: the name of its class.
-
-    Raises:
-        DataError: there is no such file.
-        FormatError: it is damaged, of another version, or does not hold such an estimator.
-    """
+    """Read an estimator of the class with this name back; refusals are those of `RiverEstimator.load`."""
     saved = checkpoint.read(path)
     meta = saved.meta
     with refusing(path, "estimator"):

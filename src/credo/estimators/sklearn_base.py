@@ -38,9 +38,8 @@ _TURNS: WeakKeyDictionary[OnlineEstimator, Turns] = WeakKeyDictionary()
 
 
 class OnlineEstimator(BaseEstimator):  # type: ignore[misc]
-    """The base of `OnlineClassifier` and `OnlineRegressor`, whose docstrings name the parameters.
-
-    A call that is refused changes nothing: it works on a copy, which takes the place of the state at the end.
+    """The base of the estimators, whose docstrings name the parameters. A call that is refused changes
+    nothing: it works on a copy, which takes the place of the state at the end.
     """
 
     model: Network | str | None

@@ -47,9 +47,7 @@ class Matrix:
 
 @dataclass(frozen=True)
 class Table:
-    """Rows of cells of any kind, by column, and the names of the columns whose type says that they hold
-    numbers.
-    """
+    """Rows of cells of any kind, by column, and which columns hold numbers by their type."""
 
     columns: Mapping[str, Cells]
     numeric: tuple[str, ...]
@@ -121,9 +119,7 @@ def numeric_schema(names: Sequence[str]) -> Schema:
 
 
 def table_schema(table: Table) -> Schema:
-    """The schema of a table, as `credo learn` infers it from the first rows; no column of numbers is dropped.
-    A DataError where no column is left to learn from.
-    """
+    """The schema of a table as `credo learn` infers it, with all columns of numbers; a DataError for none."""
     columns: list[ColumnSpec] = []
     dropped: list[Dropped] = []
     notes: list[str] = []

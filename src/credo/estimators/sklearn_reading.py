@@ -20,17 +20,8 @@ UNREAD = "no_validation"
 
 
 def read(estimator: Any, X: Any, y: Any, *, reset: bool, numbers: bool) -> tuple[Matrix | Table, Any]:
-    """Rows, and targets where they are asked for.
-
-    Arguments:
-        estimator: the estimator, whose attributes about its columns are set, or compared.
-        X: an array, a sparse matrix, a DataFrame, a dict of columns or a list of dicts.
-        y: the targets, or `UNREAD`.
-        reset: whether these are the first rows.
-        numbers: whether targets are numbers.
-
-    Raises:
-        ValueError: they are not what the estimator takes.
+    """Rows, and targets unless y is `UNREAD`. With `reset` these are the first rows, which set the attributes
+    about columns; later ones are compared with them. What the estimator does not take is a ValueError.
     """
     mixed = None if reset else estimator._mixed
     named = by_name(X)
@@ -69,9 +60,7 @@ def read_weights(sample_weight: Any, count: int) -> np.ndarray:
 
 
 def _in_order(estimator: Any, X: Any, y: Any) -> bool:
-    """Whether later rows are plain arrays in which scikit-learn finds nothing to change or to refuse. Its own
-    checks take longer than to learn a row.
-    """
+    """Whether scikit-learn's checks, which take longer than to learn a row, would find nothing in X and y."""
     if type(X) is not np.ndarray or X.dtype != np.float64 or X.ndim != 2 or not len(X):
         return False
     if X.shape[1] != estimator.n_features_in_ or hasattr(estimator, "feature_names_in_"):

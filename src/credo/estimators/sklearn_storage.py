@@ -42,17 +42,7 @@ def write(path: str | os.PathLike[str], estimator: Any) -> Path:
 
 
 def read(path: str | os.PathLike[str], kind: type[Any], learner: Learner[Any] | None) -> Any:
-    """Read an estimator back.
-
-    Arguments:
-        path: a file that `write` wrote.
-        kind: the class of the estimator.
-        learner: what lends its functions; see `credo.load`.
-
-    Raises:
-        DataError: there is no such file.
-        FormatError: it is damaged, of another version, or holds something else.
-    """
+    """Read an estimator of a class back; `learner` lends functions. Refusals are those of `load`."""
     saved = checkpoint.read(path, learner)
     meta = saved.meta
     if meta.get("estimator") != FORMAT:

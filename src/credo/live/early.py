@@ -10,9 +10,7 @@ __all__ = ["Early"]
 
 
 class Early:
-    """Rows that wait to be learned from: inputs `x` (n, ...), float32, targets `y` (n,) in their own units,
-    and weights (n,).
-    """
+    """Rows that wait: inputs `x` (n, ...), float32, targets `y` (n,) in their own units, and weights (n,)."""
 
     def __init__(self) -> None:
         self.x, self.y, self.weights = np.zeros((0,), np.float32), np.zeros(0), np.zeros(0)

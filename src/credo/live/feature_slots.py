@@ -1,11 +1,9 @@
 """Features that come and go: which of a learner's inputs stands for which feature of a row.
 
-A row is a dict of numbers, truth values, times and texts, in which a feature may be absent. A feature gets an
-input, its slot, when it first has a value. New features of one row take slots in sorted order, so that the
-order of a dict's keys changes nothing. A number has one slot, and so has a truth value, as -1 and 1. A text
-has one slot for each of its values, and one for all the others once there are `MOST_VALUES`; where it has
-several words it has those of its hashed words. A time has one for itself and those of its cycles. The first
-slot of all is 1 where a row lacks a feature of the first row, and 0 otherwise.
+A feature gets an input, its slot, when it first has a value; new ones of one row in sorted order, so that the
+order of a dict changes nothing. Numbers and truth values (-1 and 1) have one. A text has one for each value,
+and one for all others once there are `MOST_VALUES`, or those of its hashed words; a time has one for itself
+and those of its cycles. The first slot of all is 1 where a row lacks a feature of the first row, else 0.
 """
 
 from __future__ import annotations
@@ -45,9 +43,8 @@ FEW = 8
 
 
 class Slot(NamedTuple):
-    """What an input of the learner stands for: a feature, what it holds ("gap": whether a value is missing),
-    and the value of a text, the cycle of a time or the number of hashed words; None for all others and for
-    what has one slot.
+    """What an input stands for: a feature, what it holds ("gap": whether a value is missing), and the value
+    of a text, the cycle of a time or the number of hashed words; None for what has one slot.
     """
 
     name: FeatureName
@@ -82,24 +79,9 @@ class Arrival(NamedTuple):
 
 
 class FeatureSlots:
-    """The slots of the features that were met. It never changes: `including` gives a new one.
-
-    Attributes:
-        slots: what each slot stands for, in order.
-        kinds: what each feature holds.
-        plain: whether all features are numbers.
-        origins: the first value of each number and time, from which its values are counted, so that single
-            precision can hold them; 0 for other slots.
-        centred: whether numbers are counted from their first value; if not, they pass as they come.
-        first: how many slots there were after the first row that had a feature; 0 in files of earlier
-            versions, whose slots have none for what is missing.
-
-    Example:
-        >>> met = FeatureSlots().including(FeatureSlots().arrivals({"b": 2.5, "a": True, "c": "x"}))
-        >>> [str(slot) for slot in met.slots], met.room
-        (['(a value is missing)', 'a', 'b', 'c=x'], 9)
-        >>> met.row({"c": "x", "b": 3.0, "new": 1.0}).tolist()
-        [1.0, nan, 0.5, 1.0, nan, nan, nan, nan, nan]
+    """The slots of the features that were met, what each feature holds (`kinds`), and the first value of each
+    number and time, from which it is counted unless not `centred` (`origins`). `first` is how many slots the
+    first row took, 0 in files of earlier versions. Never changed: `including` gives new ones.
     """
 
     def __init__(
@@ -159,9 +141,7 @@ class FeatureSlots:
             raise _no_dict(x) from None
 
     def arrivals(self, x: Mapping[Any, object], row: int = 0) -> list[Arrival]:
-        """What is new in a row with this number among several. All of its values are checked, and a
-        CredoError refuses one that holds something else than before.
-        """
+        """What is new in a row; a CredoError refuses a value that holds something else than before."""
         new = []
         for name, value in x.items():
             if absent(value):
@@ -178,9 +158,7 @@ class FeatureSlots:
         return new
 
     def including(self, arrivals: Iterable[Arrival]) -> FeatureSlots:
-        """The slots with those of arrivals, which come in any order and more than once; `self` where none is
-        new.
-        """
+        """The slots with those of arrivals, in any order and more than once; `self` where none is new."""
         slots, origins, first = list(self.slots), list(self.origins), self.first
         met = set(self.slots)
         counts = {name: len(values) for name, values in self._texts.items()}

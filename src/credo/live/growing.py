@@ -23,20 +23,10 @@ MOST_LATE = 1000
 
 
 class GrowingEncoder:
-    """An encoder, its running statistics, and the columns that have come since the first rows.
-
-    A column without a value in the first rows, one that held a single text there, and one that they did not
-    have at all, is learned from when a row that is learned from first has another value there. That value
-    says what the column holds. Results do not depend on how rows are grouped into calls. `admit_width` is
-    asked whether there may be so many features, and `notify` is given a sentence about each column that came.
-
-    Example:
-        >>> from credo.tables import ColumnSpec, TargetSpec
-        >>> first = Schema(TargetSpec("y", "regression"), (ColumnSpec("a", "numeric"),))
-        >>> rows = GrowingEncoder(first, 3.0)
-        >>> chunk = Chunk({"a": [1.0, 2.0, 3.0], "b": [None, "x", None]}, np.arange(1, 4))
-        >>> [len(piece) for piece in rows.pieces(chunk)], [column.name for column in rows.schema.late]
-        ([1, 2], ['b'])
+    """An encoder, its running statistics, and the columns that come later: one that was empty, held a single
+    text or was absent in the first rows is learned from once a row has another value there, which says what
+    it holds. Results do not depend on how rows are grouped. `admit_width` says whether there may be so many
+    features, and `notify` is given a sentence about each column that came.
     """
 
     def __init__(self, schema: Schema, clip: float, state: EncoderState | None = None) -> None:
@@ -62,8 +52,8 @@ class GrowingEncoder:
             self.state = EncoderState(self.state.moments.widened(fresh))
 
     def pieces(self, chunk: Chunk, counts: np.ndarray | None = None) -> Iterator[Chunk]:
-        """The rows of a chunk, cut where columns come in rows that count (n,). Encode each piece before the
-        next is asked for.
+        """A chunk, cut where columns come in rows that count (n,); encode each piece before the next is asked
+        for.
         """
         while True:
             found = self._first_waking(chunk, counts)

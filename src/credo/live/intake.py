@@ -32,9 +32,7 @@ _FRAME_ROWS = 1000
 
 
 def chunks_of(rows: Rows) -> Iterator[Chunk | Images]:
-    """The rows in pieces that an encoding understands; those without a line of their own are counted from 1.
-    A DataError refuses what are no rows, and columns that differ in length.
-    """
+    """The rows in pieces, counted from 1 where they have no lines; a DataError refuses what are no rows."""
     if isinstance(rows, Chunk | Images):
         yield rows
     elif isinstance(rows, Block):
@@ -61,9 +59,7 @@ def first_chunks(rows: Rows) -> list[Chunk]:
 
 
 def blocks_of(rows: Rows, encoding: Encoding, *, learn: bool, need_target: bool = True) -> Iterator[Block]:
-    """Encoded rows, a `Block` unchanged. With `learn` the running statistics take them in, and with
-    `need_target` a row without a target is bad.
-    """
+    """Encoded rows, a `Block` unchanged; with `need_target` a row without a target is bad."""
     if isinstance(rows, Block):
         yield rows
         return
@@ -75,10 +71,9 @@ def blocks_of(rows: Rows, encoding: Encoding, *, learn: bool, need_target: bool 
 
 
 def segments(rows: Rows, encoding: Encoding) -> Iterator[Block]:
-    """Encoded rows to learn from, and between them blocks of rows without a usable target, to be forecast.
-
-    Rows without a target are encoded by the rows before them, twice, and are not taken into the statistics.
-    The blocks to learn from, with their bad rows, are those of `blocks_of`, cut where such rows lie.
+    """Encoded rows to learn from, those of `blocks_of`, and between them blocks of rows without a usable
+    target, to be forecast: these are encoded twice, by the rows before them, and not taken into the
+    statistics.
     """
     if isinstance(rows, Block):
         yield rows

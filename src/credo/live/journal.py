@@ -26,18 +26,7 @@ class Mark(TypedDict):
 
 class Journal:
     """Appends lines to a file, which is begun where it is missing. What `append` returned from outlives the
-    process, even one that is killed.
-
-    `what` names the file in refusals, which are DataErrors.
-
-    Example:
-        >>> import tempfile
-        >>> journal = Journal(Path(tempfile.mkdtemp()) / "rows.jsonl", "journal")
-        >>> journal.append([b"one"])
-        >>> mark = journal.mark()
-        >>> journal.append([b"two", b"three"])
-        >>> list(journal.since(mark)), list(journal.since(None))
-        ([b'two', b'three'], [b'one', b'two', b'three'])
+    process, even one that is killed. `what` names the file in refusals, which are DataErrors.
     """
 
     def __init__(self, path: str | os.PathLike[str], what: str) -> None:
@@ -61,11 +50,7 @@ class Journal:
             return file.read() if stop is None else file.read(stop - start)
 
     def append(self, lines: Sequence[bytes]) -> None:
-        """Write lines, all of them or none, by one call of the system.
-
-        Raises:
-            DataError: they cannot be written.
-        """
+        """Write lines, all of them or none, by one call of the system."""
         data = b"".join(line + b"\n" for line in lines)
         try:
             before = self._file.tell()

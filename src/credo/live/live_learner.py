@@ -96,12 +96,9 @@ def _first_belief(extent: Extent, inputs: int, classes: int, scaled: tuple[bool,
 
 
 class LiveLearner:
-    """A learner of rows (inputs,), of so many classes or 0 for a regression, its belief, and how far it has
-    grown.
-
-    It counts the rows that were learned from, those that were refused since their belief would not be finite,
-    and the alarms, whose latest rows are `latest`. `change` is the probability that the latest row began a
-    segment; None where the drift says none.
+    """A learner of rows (inputs,), of so many classes or 0 for a regression, and its belief. It counts the
+    rows learned from, those refused and the alarms, whose latest rows are `latest`; `change` is the
+    probability that the latest row began a segment, None where the drift says none.
     """
 
     def __init__(self, extent: Extent, inputs: int, classes: int, scaled: np.ndarray) -> None:
@@ -150,9 +147,8 @@ class LiveLearner:
         self._port = self._laws = None
 
     def grow(self, inputs: int, classes: int, scaled: np.ndarray) -> None:
-        """Make room for further inputs and classes, which begin at their prior; none may become fewer.
-
-        A CredoError says where there is no room for them; nothing is changed then.
+        """Make room for inputs and classes, which begin at their prior; a CredoError, after which nothing is
+        changed, where there is none. None may become fewer.
         """
         wanted = tuple(map(bool, scaled))
         if (inputs, classes, wanted) == (self.inputs, self.classes, self._scaled):

@@ -131,9 +131,7 @@ def cuts(rows: int, chunk: int, starts: Sequence[int]) -> list[tuple[int, int]]:
 
 
 def of_classes(scores: Scores, known: int | None) -> Scores:
-    """Scores without the columns of classes that there is room for and that have not come; all of a
-    regression.
-    """
+    """Scores without the columns of classes that have not come; all of a regression."""
     if scores.probs is None or scores.probs.shape[1] == known:
         return scores
     return dataclasses.replace(scores, probs=scores.probs[:, :known])
@@ -143,11 +141,9 @@ def of_classes(scores: Scores, known: int | None) -> Scores:
 def forecast_rows(
     form: Form, setting: Parts, state: Parts, xs: np.ndarray, count: np.int32, levels: np.ndarray | None
 ) -> tuple[Array, ...]:
-    """Forecast the first `count` rows of a chunk (N, ...) without learning from them, by a belief and its
-    learner as words: a row costs a row.
-
-    The answers are class probabilities (N, C), where `levels` is None; or mean (N,), standard deviation (N,)
-    and, where there are levels (L,), quantiles (N, L).
+    """Forecast the first `count` rows of a chunk (N, ...) by words: class probabilities (N, C), where
+    `levels` is None; or mean (N,), sd (N,) and, where there are levels (L,), quantiles (N, L). A row costs a
+    row.
     """
     learner, belief = form.open(setting, state)
 
@@ -166,9 +162,7 @@ def forecast_rows(
 def judge_rows(
     learner: SessionLearner, belief: Belief, xs: np.ndarray, ys: np.ndarray, compare: tuple[ForecastName, ...]
 ) -> Outcome:
-    """Forecast and score rows (N, ...) and (N,) without learning from them; `compare` names further methods
-    of forecasting whose log probability is reported.
-    """
+    """Forecast and score rows (N, ...) and (N,), also by the methods of `compare`, without learning."""
 
     def one(row: tuple[Array, Array]) -> Outcome:
         x, y = row

@@ -33,18 +33,9 @@ class SavedRecovery(TypedDict):
 
 
 class Recovery:
-    """A count of refusals, and a fresh start where there are too many in a row.
-
-    A row is refused where its update would have given a belief that is not finite. The data of a session are
-    finite, so that ten refusals in a row mean that the belief itself has run away, and would refuse for ever.
-    `rows` are those after which the belief began again, `streak` the refusals since the latest row that was
-    learned, and `seen` the rows in all; `notify` is given the sentence about a fresh start, by default as a
-    warning.
-
-    Example:
-        >>> recovery = Recovery()
-        >>> recovery.broken(np.array([True] + [False] * 12))
-        10
+    """A count of refusals, and a fresh start where there are ten in a row: data are finite, so the belief
+    itself has run away. `rows` are those after which it began again, `streak` the refusals since a row was
+    learned, and `seen` all rows; `notify` is given the sentence about it, by default as a warning.
     """
 
     def __init__(self, rows: list[int] | None = None, streak: int = 0, seen: int = 0) -> None:
@@ -52,9 +43,7 @@ class Recovery:
         self.notify: Callable[[str], None] = _warn
 
     def broken(self, ok: np.ndarray) -> int | None:
-        """The first row at which there are ten refusals in a row, where `ok` says which were learned (n,); or
-        None.
-        """
+        """The first row with ten refusals in a row, where `ok` says which were learned (n,); or None."""
         if ok.all():
             self.streak = 0
             return None
@@ -83,9 +72,9 @@ class Recovery:
         fresh: Callable[[], B],
         size: int,
     ) -> tuple[B, Outcomes, Info]:
-        """Learn a chunk of `size` rows, with fresh starts from the prior where they are due: the belief after
-        it, and the outcomes and infos of its rows. `learn` takes a belief and the row to begin with. Results
-        do not depend on the chunks.
+        """Learn a chunk of `size` rows, with fresh starts where they are due: the belief, and the outcomes
+        and infos of its rows. `learn` takes a belief and the row to begin with. Results do not depend on the
+        chunks.
         """
         start, parts, before = 0, [], self.seen
         self.seen += size
@@ -125,9 +114,7 @@ class Recovery:
 
     @staticmethod
     def from_dict(saved: object, seen: int) -> Recovery:
-        """Restore what `to_dict` gave; None, as in files of earlier versions, for `seen` rows without a
-        refusal.
-        """
+        """Restore what `to_dict` gave; None, as in earlier files, for `seen` rows without a refusal."""
         if saved is None:
             return Recovery(seen=seen)
         state = saved if isinstance(saved, dict) else {}

@@ -50,15 +50,9 @@ class EncodedRows(NamedTuple):
 
 
 class Part(NamedTuple):
-    """What came of consecutive rows that were learned together.
-
-    Attributes:
-        rows: which of the rows that were passed they are.
-        outcome: their forecasts, where the pass makes any.
-        info: what was learned.
-        scaling: how their targets were standardised; None for classes.
-        before: how many targets there were before them.
-        weights: the weights with which they were learned (n,), or None for 1.
+    """Consecutive rows that were learned together: which of those passed, their forecasts where the pass
+    makes any, what was learned, how targets were standardised (None for classes), how many targets there were
+    before, and the weights (n,), None for 1.
     """
 
     rows: slice
@@ -72,20 +66,11 @@ class Part(NamedTuple):
 class Runner:
     """A learner, its belief, and what rows need before they get there.
 
-    A target that is a number is standardised by those before it. The first `WARMUP` targets, or more where
-    they are all the same, say in which units the others are. Until then rows pass with the weight 0, and the
-    first of them wait. They are learned, in their order, right after the row that makes the units known. A
-    row whose belief would not be finite leaves the belief as it was, and after many such rows the learner
-    begins again (`Recovery`). Results do not depend on how rows are grouped into calls.
-
-    Arguments:
-        settings: how to learn; None for a learner built elsewhere.
-        shape: the shape of one row of inputs.
-        classes: how many classes there are, 0 for numbers and counts.
-        first: how many classes the first rows showed, where new ones get room; 0 where they are fixed.
-        origin: the inputs of the first rows, where more may come; None where none may.
-        chunk: the number of rows in a compiled call.
-        learner, prior: a learner built elsewhere, and its prior belief.
+    Targets are standardised by those before. The first `WARMUP`, or more where they are all the same, pass
+    with the weight 0, and wait until the units are known. Results do not depend on how rows are grouped.
+    `settings` are None for a `learner` with its `prior` built elsewhere; `first` is how many classes the
+    first rows showed, 0 where they are fixed; `origin` the inputs of the first rows, None where no more may
+    come.
     """
 
     def __init__(
@@ -200,8 +185,8 @@ class Runner:
         online: bool = True,
         levels: np.ndarray | None = None,
     ) -> Iterator[Part]:
-        """Learn rows (n, ...), their targets or class numbers (n,) and weights (n,), above 0, in order. Each
-        target is standardised by those before it, or, where not `online`, by those so far.
+        """Learn rows (n, ...), targets or class numbers (n,) and weights (n,), above 0, in order; where not
+        `online`, targets are standardised by those so far.
         """
         starts = arrivals(y, self.classes) if self.classes else []
         for start, stop in cuts(len(x), self.chunk, starts):

@@ -33,23 +33,21 @@ SCALER = TargetScaler(warmup=WARMUP)
 
 
 def standardise(y: np.ndarray, scaling: ScaledTarget) -> np.ndarray:
-    """Targets (n,) in units of the spread of those before them, float32, without clipping: what forecasts are
-    judged by. Those beyond `FARTHEST`, 1,000, are set to it, so that one absurd target costs a bounded score.
+    """Targets (n,) in units of the spread before them, float32: what forecasts are judged by. They end at
+    `FARTHEST`, 1,000, so that one absurd target costs a bounded score.
     """
     away = (y - scaling.location) / scaling.scale
     return np.asarray(np.clip(away, -FARTHEST, FARTHEST), np.float32)
 
 
 def trust(targets: np.ndarray) -> np.ndarray:
-    """The weights with which standardised targets (n,) are learned: 1, and (8 / z)^2 for those beyond 8
-    standard deviations.
-    """
+    """The weights of standardised targets (n,): 1, and (8 / z)^2 beyond 8 standard deviations."""
     return np.asarray((FAR / np.maximum(np.abs(targets), FAR)) ** 2, np.float32)
 
 
 def _own_units(scores: Scores, location: np.ndarray, scale: np.ndarray) -> Scores:
-    """Scores of n standardised targets in the target's own units, by the location and scale (n,) of the
-    targets before each: mean' = location + scale * mean, sd' = scale * sd, log p' = log p - log(scale).
+    """Scores of standardised targets in their own units: mean' = location + scale * mean, sd' = scale * sd,
+    log p' = log p - log(scale).
     """
     shift = np.log(scale)
     return dataclasses.replace(
@@ -68,18 +66,14 @@ def _own_units(scores: Scores, location: np.ndarray, scale: np.ndarray) -> Score
 def _number_baseline(
     y: np.ndarray, location: np.ndarray, scale: np.ndarray, count: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The log density and squared error (n,) of the normal with the mean and spread of the targets before
-    each row, p(y) = N(y | location, scale^2 (1 + 1 / count)).
-    """
+    """Log density and squared error (n,) by the targets before: N(y | location, scale^2 (1 + 1 / count))."""
     var = scale**2 * (1.0 + 1.0 / np.maximum(count, 1))
     gap2 = (y - location) ** 2
     return -0.5 * (gap2 / var + np.log(2 * np.pi * var)), gap2
 
 
 def with_outliers(scores: Scores, targets: np.ndarray) -> Scores:
-    """Scores of standardised targets (n,) as if one in a thousand were an outlier, as in `Contaminated`: the
-    score of a target that is absurd is then bounded.
-    """
+    """Scores as if one target in a thousand were an outlier, as in `Contaminated`, which bounds them."""
     other = np.log(OUTLIERS) - np.log1p((targets.astype(float) / WIDTH) ** 2) - np.log(np.pi * WIDTH)
     with np.errstate(invalid="ignore"):  # a learner that has run away forecasts NaN
         mixture = np.logaddexp(np.log1p(-OUTLIERS) + np.asarray(scores.log_prob, float), other)
@@ -89,8 +83,8 @@ def with_outliers(scores: Scores, targets: np.ndarray) -> Scores:
 def beside_baseline(
     scores: Scores, scaling: ScaledTarget, count: np.ndarray, kind: TargetKind
 ) -> tuple[Scores, np.ndarray, np.ndarray]:
-    """Scores of numbers in the target's own units, beside the baseline's log probability and squared error
-    (n,). `count` is how many targets there were before each (n,).
+    """Scores in the target's own units, beside the log probability and squared error (n,) of the baseline;
+    `count` is how many targets there were before each (n,).
     """
     y, location, scale = scores.y, scaling.location, scaling.scale
     scores = _own_units(scores, location, scale) if kind.standardised else scores
@@ -105,11 +99,9 @@ _log_gamma = np.vectorize(math.lgamma, otypes=[float])
 def count_baseline(
     y: np.ndarray, location: np.ndarray, scale: np.ndarray, count: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The log probability and squared error (n,) of the negative binomial with the mean and spread of the
-    counts before each row; a Poisson where they vary less.
-
-    p(y) = NB(y | mean m, variance v), r = m^2 / (v - m), v = scale^2 (1 + 1 / count). The mean takes in half
-    a count, so that after zeros alone another count is possible.
+    """Log probability and squared error (n,) of p(y) = NB(y | mean m, variance v), r = m^2 / (v - m), v =
+    scale^2 (1 + 1 / count), of the counts before each row; a Poisson where they vary less. The mean takes in
+    half a count, so that after zeros alone another count is possible.
     """
     m = (count * location + 0.5) / (count + 1.0)
     v = scale**2 * (1.0 + 1.0 / np.maximum(count, 1))

@@ -86,12 +86,9 @@ def build(
     start: float | None = None,
     origin: Origin | None = None,
 ) -> tuple[SessionLearner, Belief]:
-    """The learner of resolved settings and its prior belief, for rows of a shape and so many classes, 0 for
-    numbers.
-
-    `first` is how many classes the first rows showed, where new ones get room (0 where they are fixed),
-    `start` the prior mean of the last layer's biases, and `origin` the inputs at the beginning, where more
-    have come.
+    """The learner of settings and its prior, for rows of a shape and so many classes, 0 for numbers. `first`
+    is how many the first rows showed (0 where they are fixed), `start` the prior mean of the last biases, and
+    `origin` the inputs at the beginning, where more have come.
     """
     if origin == (math.prod(shape),) * 2:
         origin = None
@@ -135,9 +132,7 @@ def _breadth(settings: Settings) -> Breadth:
 def members(
     settings: Settings, shape: tuple[int, ...], classes: int, first: int = 0
 ) -> tuple[Member | ImageMember, ...]:
-    """The members of the bank of a setting, the same however many classes come; none where the learner is a
-    single one.
-    """
+    """The members of the bank of a setting, the same however many classes come; none for a single learner."""
     if not settings.model.banked:
         return ()
     if len(shape) > 1:
@@ -239,10 +234,8 @@ def _curvature(settings: Settings, rank: int | None) -> _Curvature:
 
 
 def _rule(settings: Settings) -> BONGRule | BLRRule | BOGRule | BBBRule:
-    """The rule of a method that keeps a posterior.
-
-    Plain gradients are by mean and variance (or factors), whatever the posterior: one learning rate then
-    moves the mean alike for all of them.
+    """The rule of a method that keeps a posterior. Plain gradients are by mean and variance (or factors)
+    whatever that is: one learning rate then moves the mean alike for all.
     """
     rate, steps = settings.learning_rate, settings.iterations or 1
     low_rank = settings.posterior is not None and settings.posterior.kind == "low-rank"

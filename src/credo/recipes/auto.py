@@ -119,9 +119,8 @@ def bank_of(
     start: float | None = None,
     origin: Origin | None = None,
 ) -> Auto:
-    """The bank of some members for a task; the other arguments are those of `credo.recipes.assembly.build`.
-
-    What is kept of the covariances depends on the classes that the first rows showed, where more may come.
+    """The bank of some members for a task; see `credo.recipes.assembly.build`. What is kept of the
+    covariances depends on the classes that the first rows showed.
     """
     origin = origin or Origin(math.prod(shape), math.prod(shape))
     outputs, least = outputs_of(task, classes, first), outputs_of(task, first or classes)

@@ -142,12 +142,7 @@ USUAL = "bank"
 
 
 def model(images: bool, fast: bool = False) -> str:
-    """The network of a single learner: two hidden layers for images, one for tables, none where time counts.
-
-    Arguments:
-        images: whether rows are images.
-        fast: whether a table has so many rows that a linear model is asked for.
-    """
+    """The network of a single learner for images, or for a table; `fast` asks for a linear one."""
     if images:
         return "mlp:50,50"
     return "linear" if fast else "mlp:20"

@@ -90,9 +90,7 @@ def image_bank(
     task: TaskName = "classification",
     start: float | None = None,
 ) -> Auto:
-    """The bank of some members for images (height, width) or (height, width, channels), whose `init()` gives
-    the first belief. The arguments are those of `credo.recipes.auto.bank_of`.
-    """
+    """The bank of some members for images (height, width) or (height, width, channels); see `bank_of`."""
     recipe = RECIPES[task]
     sharpness = SHARPNESS if TARGET_KINDS[task].classed else ()
     learners, begins = [], []

@@ -39,9 +39,8 @@ T = TypeVar("T")
 
 
 class Origin(NamedTuple):
-    """The inputs that a learner begins with, where more may come: by how many of them members and covariances
-    are chosen, and by how many prior variances are divided. So a belief that was widened is one that was wide
-    from the start.
+    """The inputs that a learner begins with, by which members, covariances and prior variances are chosen: so
+    a belief that was widened is one that was wide from the start.
     """
 
     inputs: int
@@ -62,10 +61,8 @@ def network(
     activation: Bend | None = None,
     features: int | None = None,
 ) -> Net:
-    """The network of a setting with C outputs, for rows of a shape.
-
-    `activation` is that of a perceptron in a bank, None for a single learner, and `features` how many inputs
-    there were at first, where more have come. A CredoError refuses a cnn for what are no images, and a bank.
+    """The network of a setting with C outputs, for rows of a shape; `activation` is that of a perceptron in a
+    bank, `features` how many inputs there were at first. A CredoError refuses a cnn for a table, and a bank.
     """
     images = len(shape) > 1
     if model.banked:
@@ -110,9 +107,8 @@ def with_waves(learner: T, former: T) -> T:
 
 
 def outputs_of(task: TaskName, classes: int, first: int = 0, noise_var: NoiseVar = None) -> int:
-    """How many outputs a model has: one for numbers and for two classes, else one a class, or as many as
-    there is room for where the first rows showed `first`. Where the noise follows the inputs there are two,
-    the mean and the log of the noise variance.
+    """How many outputs a model has: one for numbers and two classes, two where the noise follows the inputs,
+    else one a class, or as many as there is room for where the first rows showed `first`.
     """
     if not TARGET_KINDS[task].classed:
         return 2 if noise_var == "input" else 1

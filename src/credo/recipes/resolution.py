@@ -290,11 +290,8 @@ def require_memory(
     outputs: int = 1,
     method: MethodName = "bong",
 ) -> None:
-    """Refuse a learner that would need more than `credo.recipes.defaults.MEMORY_LIMIT` bytes, by a
-    CredoError.
-
-    Counted are the numbers of each belief that the drift keeps, or of the state of an optimiser, and beside
-    them the Jacobian of a row, which has C P numbers (a full covariance of P^2 is much larger).
+    """Refuse, by a CredoError, a learner of more than `defaults.MEMORY_LIMIT` bytes. Counted are the beliefs
+    that the drift keeps, or the state of an optimiser, and the C P numbers of the Jacobian of a row.
     """
     beliefs = {"run-length": 1 + int(drift.numbers[-1]) if drift.numbers else 1}
     copies = (beliefs | {"mixture": len(defaults.MIXTURE)}).get(drift.kind, 1)

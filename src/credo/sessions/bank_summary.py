@@ -72,9 +72,7 @@ class BankSummary(TypedDict):
 
 
 def latest_weights(tally: ChangeTally) -> tuple[np.ndarray, int]:
-    """The mean weights of the members over the latest quarter of the rows (K,), of which there is at least
-    one, and how many rows those are.
-    """
+    """The mean weights of the members over the latest quarter of the rows (K,), and how many those are."""
     blocks = max(1, len(tally.grid) // LATEST)
     rows = int(tally.counts[-blocks:].sum())
     return tally.grid[-blocks:].sum(axis=0) / max(rows, 1), rows

@@ -32,9 +32,8 @@ FEW = 0.05
 
 @dataclass(frozen=True)
 class Widths:
-    """How wide forecasts are believed to be, by weight over all members of a bank: each factor of the
-    computed variance, tails heavier than the noise's own, and each factor of the outputs of classes, 1 where
-    they are as members believe.
+    """Weights over a bank: of each factor of the computed variance, of tails heavier than the noise's own,
+    and of each factor of the outputs of classes, 1 where they are as members believe.
     """
 
     scales: Mapping[float, float]
@@ -72,11 +71,8 @@ def _bracketed(name: str) -> str:
 
 
 def motion(members: Sequence[AnyMember], weights: np.ndarray, rows: int) -> str | None:
-    """Whether the world moves, by the mean weights (K,) over the latest rows; None where no member walks.
-
-    It moves where most of the weight is on members that walk faster than another one with the same network.
-    The slowest walk of a network is no evidence, where the bank has no member of that network that stands
-    still.
+    """Whether the world moves, by mean weights (K,) over the latest rows; None where no member walks. It does
+    where most weight is on members that walk faster than another with the same network.
     """
     slowest: dict[str, float] = {}
     for member in members:
@@ -144,9 +140,7 @@ def noise_words(members: Sequence[AnyMember], weights: np.ndarray, widths: Width
 
 
 def failure_words(names: Sequence[str], failures: np.ndarray, rows: Sequence[int]) -> str:
-    """Which members failed, how often (K,), at which row first, and began again from their priors; empty
-    where none did.
-    """
+    """Which members failed, how often (K,), and at which row first; empty where none did."""
     if not len(rows):
         return ""
     counts = [(_bracketed(name), int(count)) for name, count in zip(names, failures, strict=True)]

@@ -22,8 +22,8 @@ __all__ = ["Effects", "contrasts", "linear_effects", "linear_places"]
 
 
 class Effects(NamedTuple):
-    """The largest effects, mixed over the linear members: the feature and the class of each (n, 2), means and
-    standard deviations (n,), and the share of the evidence that the linear members have.
+    """The largest effects: feature and class of each (n, 2), means and sds (n,), and the weight of linear
+    members.
     """
 
     places: np.ndarray
@@ -34,8 +34,7 @@ class Effects(NamedTuple):
 
 def contrasts(outputs: int, classes: int) -> np.ndarray:
     """What is reported of C outputs, as a matrix (classes, C) or (1, 1): the one output, or each class
-    against the mean of all, since probabilities depend on the differences of logits alone. Outputs beyond the
-    classes are for those that have not come.
+    against the mean of all, since logits matter by their differences alone.
     """
     if outputs == 1:
         return np.ones((1, 1))

@@ -71,10 +71,8 @@ _MOMENTS = ["mean", "sd", "lower", "upper"]
 
 
 def rows_as_text(forecasts: Forecasts, names: Sequence[str], kind: TableFormat) -> str:
-    """The rows of the table as text: CSV, or else JSON lines. Columns are written as a whole.
-
-    The names are from `heads`; JSON lines also have the classes that came later, CSV only these columns. A
-    number that is not finite is missing, and so is an observation that is not known.
+    """The rows as CSV with the columns `names` from `heads`, or as JSON lines, which also have later classes.
+    What is not finite or not known is missing.
     """
     as_cells = _csv_cells if kind == "csv" else _json_cells
     columns = {"row": list(map(str, forecasts.lines.tolist()))}

@@ -93,9 +93,7 @@ def forecast_blocks(
 
 
 def inverse(outcome: Outcome, scaling: ScaledTarget) -> tuple[Column, Column, Column]:
-    """Mean, standard deviation and quantiles of n standardised targets in the target's own units. They are
-    NaN for the first rows, which are not scored, since nothing is known yet.
-    """
+    """Mean, sd and quantiles of n standardised targets in their own units; NaN for rows not scored yet."""
     known = scaling.known
     mean, sd = scaling.inverse(np.asarray(outcome.mean), np.asarray(outcome.sd))
     quantiles = None

@@ -57,9 +57,7 @@ class Progress:
 
 
 class Prefix:
-    """Digests of the beginnings of a file, which gzip may have packed, each longer than the one before. The
-    file is read only so far.
-    """
+    """Digests of the beginnings of a file, plain or gzip, each longer than the last; no more is read."""
 
     def __init__(self, path: str) -> None:
         self.path, self.line = path, 0
@@ -69,9 +67,7 @@ class Prefix:
         self._rest = b""
 
     def upto(self, line: int) -> str:
-        """The digest of all lines up to one (of a Parquet file, rows), which must not be before the last; a
-        DataError where it cannot be read.
-        """
+        """The digest of all lines up to a later one (of a Parquet file, rows); a DataError if unreadable."""
         while self.line < line:
             block = self._rest or next(self._blocks, b"")
             if not block:
@@ -114,9 +110,7 @@ def _plain(cells: Cells) -> list[object]:
 
 
 class Found(NamedTuple):
-    """What a belief knows of a file: the place up to which it has learned from it, or None, and whether it
-    has learned from a file that begins alike, and then differs.
-    """
+    """The place up to which a belief has learned from a file, or None, and whether it knows a changed one."""
 
     place: Progress | None
     changed: bool

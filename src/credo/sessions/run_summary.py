@@ -99,15 +99,9 @@ class Summary(TypedDict):
 
 @dataclasses.dataclass(frozen=True)
 class Results:
-    """A finished run.
-
-    Attributes:
-        sentences: what was said about the data and the learner; `bad`, about skipped rows.
-        test: the scores of held-out rows; `before`, those before this run, where it went on from another.
-        seconds: the time of learning, compilation included.
-        rows: the number of rows learned from in this run.
-        interrupted: whether Ctrl-C stopped the run.
-        ordered: whether the rows are one stream.
+    """A finished run: what was said about data, learner and skipped rows (`sentences`, `bad`), the scores of
+    held-out rows and those before this run (`test`, `before`), the seconds of learning with compilation, and
+    the number of rows learned from; `ordered` rows are one stream.
     """
 
     source: str

@@ -52,12 +52,7 @@ def write(path: str | os.PathLike[str], state: State) -> Path:
 
 
 def read(path: str | os.PathLike[str]) -> State:
-    """Read a session back.
-
-    Raises:
-        DataError: there is no such file.
-        FormatError: it is damaged, of another version, or does not hold a session.
-    """
+    """Read a session back; refusals are those of `SessionState.load`."""
     with refusing(path, "session"):
         saved = checkpoint.read(path)
         state = _restored(saved, path)

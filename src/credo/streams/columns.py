@@ -16,16 +16,8 @@ T = TypeVar("T")
 
 class Columns(Generic[T]):
     """How the report of a row is laid out while a scan collects it: the numbers of a dtype as one vector.
-
-    A kernel of its own writes each array of a trace. As soon as more than eight kernels could run at once,
-    XLA wakes another thread, and that costs more than a step of a small learner.
-
-    Example:
-        >>> report = {"mean": jnp.ones(()), "sd": jnp.zeros(()), "ok": jnp.asarray(True)}
-        >>> columns = Columns(report)
-        >>> rows = [jnp.stack([array] * 5) for array in columns.gather(report)]
-        >>> [array.shape for array in rows], columns.part(rows)["mean"].shape
-        ([(5, 2), (5,)], (5,))
+    Each array of a trace costs a kernel, and with more than eight of them XLA wakes another thread, which
+    costs more than a step of a small learner.
     """
 
     def __init__(self, report: T) -> None:

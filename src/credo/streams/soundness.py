@@ -26,12 +26,9 @@ __all__ = ["layout_of", "require_sound"]
 
 
 def require_sound(learner: Learner[Any], belief: PyTree, file: str) -> None:
-    """Refuse a belief that is not one of the learner's.
-
-    Its records, sizes and dtypes must be those that `learner.init` gives, its numbers finite, and its
-    variances, weights and counts possible ones. Beliefs that were computed together by `jax.vmap` are known
-    by the shape of their clock `t`. Cost: one abstract evaluation of `init`, and P^3 / 3 for a covariance
-    that is kept as a matrix.
+    """Refuse a belief whose records, sizes and dtypes are not those of `learner.init`, or whose numbers are
+    not finite or not possible. Those of `jax.vmap` are known by the shape of `t`. Cost: one abstract `init`,
+    and P^3 / 3 for a covariance kept as a matrix.
     """
     try:
         _require_whole(belief)

@@ -82,10 +82,8 @@ _TOGETHER = 6
 
 
 def _branch(function: Callable[[Any], T], argument: Any) -> T:
-    """The value of a function, computed in a branch of the program that is always taken.
-
-    Where more than eight operations of a program are ready at once, XLA wakes another thread of the CPU to
-    share them, which costs more than a whole step of a small filter. A branch counts as one operation.
+    """The value of a function, computed in a branch that is always taken and counts as one operation: where
+    more than eight are ready, XLA wakes another thread, which costs more than a step of a small filter.
     """
 
     def leave(argument: Any) -> T:

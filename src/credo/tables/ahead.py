@@ -16,9 +16,8 @@ T = TypeVar("T")
 def read_ahead(
     items: Iterable[T], prepare: Callable[[T], T] = lambda item: item, depth: int = 2
 ) -> Iterator[T]:
-    """The items in their order, of which a thread has at most `depth` ready, after `prepare`.
-
-    What reading raises is raised here, after the items before it. Waiting for an item can be interrupted.
+    """The items in order, of which a thread has at most `depth` ready after `prepare`. What reading raises is
+    raised here, after the items before it; waiting can be interrupted.
     """
     ready: queue.SimpleQueue[tuple[T | None, BaseException | None, bool]] = queue.SimpleQueue()
     room = threading.Semaphore(depth)

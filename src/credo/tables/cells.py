@@ -79,16 +79,9 @@ def to_list(cells: Cells) -> list[object]:
 
 
 def to_numbers(cells: Cells) -> tuple[np.ndarray, np.ndarray]:
-    """Cells as numbers (n,) in float64, and which of them hold something that is no number (n,).
-
-    They are read as by Python's float, without a currency sign, a percent sign or commas between thousands. A
-    number is NaN where a cell is missing, infinite, larger than `LARGEST` or not a number.
-
-    Example:
-        >>> to_numbers(["$5.20", "-1,234.5", "45 %"])[0].tolist()
-        [5.2, -1234.5, 45.0]
-        >>> to_numbers(["1", " 2.5", "NA", "inf", "abc"])
-        (array([1. , 2.5, nan, nan, nan]), array([False, False, False, False,  True]))
+    """Cells as numbers (n,) in float64, NaN where missing, infinite or larger than `LARGEST`, and which hold
+    no number (n,). They are read as by Python's float, without currency and percent signs and commas between
+    thousands.
     """
     count = len(cells)
     if isinstance(cells, np.ndarray):

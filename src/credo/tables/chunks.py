@@ -94,10 +94,8 @@ class Chunk:
 
 
 class ChunkSize:
-    """How many rows to read next: `rows` at first, and up to `most` where there have been many.
-
-    Whole columns are cheaper than cells, and small chunks show progress. What is computed from the rows must
-    not depend on how they are cut; the cuts depend on nothing but the number of rows.
+    """How many rows to read next: `rows` at first, up to `most` later, as whole columns are cheaper and small
+    chunks show progress. The cuts depend on the number of rows alone, and nothing may depend on them.
     """
 
     def __init__(self, rows: int, most: int | None = None) -> None:

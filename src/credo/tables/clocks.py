@@ -17,10 +17,8 @@ _SPAN = 60.0
 
 
 def read_times(column: ColumnSpec, cells: Cells, x: np.ndarray, at: int) -> tuple[np.ndarray, np.ndarray]:
-    """The seconds since a datetime column's origin (n,), NaN where missing, and which cells are no times.
-
-    It fills the features `x` (n, D) of the cycles, behind the place `at`, which is that of the time itself.
-    A cycle with the phase u in turns is two features, sin(2 pi u) and cos(2 pi u).
+    """The seconds since a column's origin (n,), NaN where missing, and which cells are no times. Behind the
+    place `at` in `x` (n, D), a cycle with the phase u in turns is sin(2 pi u) and cos(2 pi u).
     """
     seconds, clock, wrong = to_times(cells)
     days = clock / _DAY
@@ -40,10 +38,8 @@ def _turns(days: np.ndarray, cycle: Cycle) -> np.ndarray:
 
 
 def find_cycles(clock: np.ndarray) -> tuple[Cycle, ...]:
-    """The cycles that times by the clock (n,), in seconds since 1970, show; NaN where missing.
-
-    The hour is left out where all times are at the same time of the day, as dates are, and the weekday where
-    all are on the same day of the week. The day of the year is a cycle where the times span 60 days.
+    """The cycles that times by the clock (n,), seconds since 1970, show: hour and weekday where these vary,
+    and the day of the year where they span 60 days.
     """
     days = clock[~np.isnan(clock)] / _DAY
     cycles: list[Cycle] = []

@@ -38,25 +38,9 @@ def far_from(count: float) -> float:
 
 
 class ColumnMoments:
-    """The running moments of one column, of which `credo.tables.Moments` says what they are.
-
-    Arguments:
-        count: the number of entries.
-        centre, s1, s2: the value about which sums are taken (NaN before the first entry), and the sums of the
-            distances from it and of their squares.
-        total: the sum of the weights of the entries.
-        streak: the length of the streak of entries that do not fit, above 0 for far ones and below for close
-            ones; its mean and its variance.
-        restarts: how often the moments began again.
-        events: how many far entries came, each after an ordinary one and unlike the one before it.
-        last_far: the latest of these; NaN where there was none.
-
-    Example:
-        >>> column = ColumnMoments()
-        >>> for x in (1.0, 3.0, 8.0, 1e9):
-        ...     column.observe(x)
-        >>> column.mean, round(column.sd, 3), column.z(8.0, clip=1.0)
-        (4.0, 3.606, 1.0)
+    """The running moments of one column (see `credo.tables.Moments`): `count` entries of weight `total`, sums
+    of distances from `centre` (NaN at first) and of their squares, length (below 0 for close entries), mean
+    and variance of a streak of unfitting ones, restarts, and far entries that came alone.
     """
 
     __slots__ = ("centre", "count", "events", "last_far", "restarts", "s1", "s2", "streak", "total")
@@ -92,9 +76,8 @@ class ColumnMoments:
         return math.sqrt(max(rest, 0.0) / (self.total - one))
 
     def z(self, x: float, clip: float) -> float:
-        """An entry in standard deviations from the mean, of a size of at most min(clip, sqrt(count)).
-
-        Beyond a hundred standard deviations the size falls again, and comes near to 0.
+        """An entry in standard deviations, of a size of at most min(clip, sqrt(count)), which falls beyond
+        100.
         """
         return self._z(x, clip, self.mean, self.sd)
 
@@ -106,9 +89,7 @@ class ColumnMoments:
         return z
 
     def observe(self, x: float, weight: float = 1.0) -> None:
-        """Take in an entry as often as its weight says. One that is NaN, or larger than 1e123, changes
-        nothing.
-        """
+        """Take in an entry as often as its weight says; NaN, or one larger than 1e123, changes nothing."""
         self._observe(x, weight, self.mean, self.sd)
 
     def _z(self, x: float, clip: float, mean: float, sd: float) -> float:
@@ -203,9 +184,7 @@ class ColumnMoments:
 def entry_by_entry(
     column: ColumnMoments, entries: np.ndarray, weights: np.ndarray | None
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Let a column take in entries (n,) in their order, NaN where one is missing: the mean, the standard
-    deviation and the count before each (n,).
-    """
+    """Let a column take in entries (n,), NaN where missing: mean, sd and count before each (n,)."""
     means, sds, counts = np.empty(len(entries)), np.empty(len(entries)), np.empty(len(entries), np.int64)
     now = column.mean, column.sd, column.count
     every = [1.0] * len(entries) if weights is None else weights.tolist()

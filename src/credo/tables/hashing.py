@@ -1,10 +1,8 @@
 """Words and rare categories as few features: hashing with a bounded width, whatever comes.
 
-A word w goes to the slot h(w) mod S, where h is the CRC-32 of its UTF-8 bytes, which is the same on every
-machine. Words of one text may share a slot, and another bit of h is their sign, so that they cancel on
-average instead of adding up: inner products of hashed texts are then unbiased (Weinberger et al. 2009,
-"Feature hashing for large scale multitask learning"). The features of a text with n words are divided by
-sqrt(n).
+A word w goes to the slot h(w) mod S, where h is the CRC-32 of its UTF-8 bytes, and another bit of h is its
+sign, so that words that share a slot cancel on average: inner products are unbiased (Weinberger et al. 2009,
+"Feature hashing for large scale multitask learning"). The features of n words are divided by sqrt(n).
 """
 
 from __future__ import annotations

@@ -42,10 +42,8 @@ def infer_column(
     notes: list[str],
     still: list[tuple[str, float]],
 ) -> ColumnSpec | Dropped:
-    """The meaning of a column by its first cells, or why it is left out.
-
-    Where `forced`, it holds categories. Sentences about it are added to `notes`, and to `still` its value if
-    it has been constant so far.
+    """The meaning of a column by its first cells, categories where `forced`, or why it is left out. `notes`
+    gets sentences about it, and `still` its value if it was constant.
     """
     present = [cell for cell in cells if not is_missing(cell)]
     missing = len(present) < len(cells)
@@ -72,9 +70,7 @@ def infer_column(
 
 
 def late_column(name: str, cell: object, only: str = "") -> ColumnSpec | None:
-    """The meaning of a column by its first value, which came after the first rows; None for nested values.
-    `only` is the text that the column has held in all rows before, or an empty text.
-    """
+    """The meaning of a column by its first value that is not `only`, its text so far; None if nested."""
     if isinstance(cell, (dict, list, tuple, set)):
         return None
     if isinstance(cell, (bool, np.bool_)):

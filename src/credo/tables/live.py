@@ -28,17 +28,9 @@ _TICK = 0.5
 
 
 class Pipe(io.RawIOBase):
-    """The bytes of a pipe, handed on in whole lines.
-
-    At first it is patient, so that enough rows for a schema come together: a chunk ends only where at least
-    `least` rows have come and `patience` (seconds) is over. Then it is prompt: a chunk ends where no line is
-    waiting.
-
-    Attributes:
-        on_wait: a function that is called about twice a second while nothing comes.
-        taken, given: how many lines were taken by the reader, and handed to it.
-        patient: whether first lines are being gathered.
-        slow: whether the gathering of first lines was cut short.
+    """The bytes of a pipe, handed on in whole lines. At first it is `patient`: a chunk ends only where
+    `least` rows have come and `patience` (seconds) is over, which makes it `slow`; then where no line is
+    waiting. `on_wait` is called about twice a second while nothing comes; `taken` and `given` count lines.
     """
 
     def __init__(self, file: int, name: str, *, patience: float = 5.0, least: int = 20) -> None:

@@ -21,22 +21,9 @@ __all__ = ["Preparation", "Prepared", "cells_of"]
 
 @dataclass(frozen=True)
 class Prepared(Chunk):
-    """A chunk of n rows whose cells are read. Of its columns, the target's and late ones are left.
-
-    Arguments:
-        x: the features (n, D) float32, in which those of numbers and times are still 0.
-        numbers: the numbers and times (n, K) float64 before they are standardised; NaN where missing.
-        missing: which cells are missing (n,), by column.
-        unseen: which cells are of an unknown category (n,), by column.
-        why: why rows cannot be used, by their place.
-
-    Example:
-        >>> from credo.tables.schema import TargetSpec
-        >>> chunk = Chunk({"a": ["1", "x"], "y": ["0", "1"]}, np.array([2, 3]))
-        >>> schema = Schema(TargetSpec("y", "regression"), (ColumnSpec("a", "numeric"),))
-        >>> prepared = Preparation(schema).prepare(chunk)
-        >>> prepared.numbers.tolist(), prepared.why
-        ([[1.0], [nan]], {1: "holds 'x' in the numeric column 'a'"})
+    """A chunk of n rows whose cells are read: features `x` (n, D) float32, those of numbers and times still
+    0, which stand in `numbers` (n, K), NaN where missing; masks (n,) by column; and why rows cannot be used,
+    by place. Of its columns, the target's and late ones are left.
     """
 
     x: np.ndarray = field(default_factory=lambda: np.zeros((0, 0), np.float32))
@@ -60,9 +47,8 @@ class Prepared(Chunk):
 
 
 class Preparation:
-    """Reads the cells of chunks, column by column. It has no state, so that a thread may read ahead.
-
-    `scaled` are the names of the columns that are standardised, and `places` those of their features.
+    """Reads the cells of chunks. It has no state, so that a thread may read ahead. `scaled` are the columns
+    that are standardised, and `places` those of their features.
     """
 
     def __init__(self, schema: Schema) -> None:
@@ -80,9 +66,7 @@ class Preparation:
         self._read = {column.name for column in schema.columns} | never | {schema.target.name}
 
     def prepare(self, chunk: Chunk) -> Prepared:
-        """Read the cells of a chunk, but for those of late columns: the most of what encoding costs. A
-        DataError where it lacks a column.
-        """
+        """Read the cells of a chunk but those of late columns; a DataError where it lacks a column."""
         if isinstance(chunk, Prepared):
             return chunk
         clean, columns = self._read_clean(chunk)
@@ -113,9 +97,7 @@ class Preparation:
         return whole
 
     def prepare_numbers(self, numbers: np.ndarray) -> Prepared:
-        """Read rows of numbers (n, K) float64 in the order of the columns, NaN where missing, for a schema of
-        numeric columns only.
-        """
+        """Read rows (n, K) float64 by column, NaN where missing, for a schema of numeric columns only."""
         with np.errstate(invalid="ignore"):
             clean = np.where(np.abs(numbers) <= LARGEST, numbers, np.nan)
         x = np.zeros((len(clean), self._first_width), np.float32)
@@ -159,9 +141,8 @@ def _read_cells(
     clean: np.ndarray | None,
     place: int = 0,
 ) -> None:
-    """Read the cells of some columns into prepared rows. `clean` are the numbers of numeric columns that were
-    read before and stand in `rows`; `place` is that of the first of these columns among all that are
-    standardised.
+    """Read the cells of some columns into prepared rows. `clean` are numbers that stand in `rows` already,
+    and `place` is that of the first of these columns among the standardised.
     """
     whole = clean is not None and not np.isnan(clean).any()
     for column, at in layout:

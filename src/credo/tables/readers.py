@@ -45,10 +45,8 @@ def guess_delimiter(line: str) -> str:
 def csv_chunks(
     text: io.TextIOWrapper, name: str, delimiter: str | None, size: ChunkSize, strict: bool
 ) -> Iterator[Chunk]:
-    """Read CSV text in chunks; the first line names the columns, and blank lines are skipped.
-
-    A delimiter of None is guessed from the header. Where `strict`, a bad row raises instead of being
-    reported.
+    """Read CSV text in chunks, with names in the first line and without blank lines; a delimiter of None is
+    guessed from the header, and where `strict` a bad row raises.
     """
     lines = iter(text)
     before, first = 0, ""

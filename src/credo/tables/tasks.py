@@ -18,14 +18,9 @@ Task: TypeAlias = Literal["classification", "regression", "count"]
 
 @dataclass(frozen=True)
 class TargetKind:
-    """What the targets of a task are.
-
-    Attributes:
-        unit: as what they are learned: the numbers of their classes, numbers in units of the spread of those
-            before them, or numbers as they come.
-        allowed: which of some numbers (n,) may be targets; None where all may.
-        name, meaning: what such a number is called, and what it is, where another one is refused.
-        whole: whether they are whole numbers, of which each has a probability.
+    """What the targets of a task are: as what they are learned (numbers of classes, in units of the spread of
+    those before, or as they come), which numbers may be targets (None: all), what such a number is called and
+    is, and whether each has a probability, as whole ones do.
     """
 
     unit: Literal["class", "spread", "own"]

@@ -20,14 +20,8 @@ _LENGTHS = (10, 16, 19, 23, 26)
 
 
 def to_times(cells: Cells) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Read cells as ISO 8601 dates or timestamps, where a time without a zone is UTC.
-
-    Results (n,): the seconds since 1970 in UTC, and those by the clock as written (both NaN where missing or
-    unreadable), in float64; and which cells hold something that is not a time.
-
-    Example:
-        >>> to_times(["1970-01-02", "", "1970-01-01T01:00:00+01:00", "soon"])[:2]
-        (array([86400.,    nan,     0.,    nan]), array([86400.,    nan,  3600.,    nan]))
+    """Read cells as ISO 8601 dates or timestamps, UTC without a zone: seconds since 1970 in UTC, and by the
+    clock as written (n,), NaN where missing or unreadable, in float64; and which cells are no times (n,).
     """
     count = len(cells)
     if isinstance(cells, np.ndarray) and cells.dtype.kind == "M":
@@ -66,9 +60,8 @@ def _moment(cell: object) -> dt.datetime | None:
 
 
 def _usual(cells: Sequence[object]) -> tuple[np.ndarray, np.ndarray] | None:
-    """The times (n,), in UTC and as written, of cells all missing or like 2024-05-01T12:30:00+02:00.
-
-    None where the cells must be read one by one.
+    """The times (n,), in UTC and as written, of cells all missing or like 2024-05-01T12:30:00+02:00; None
+    where the cells must be read one by one.
     """
     try:
         present = [place for place, cell in enumerate(cells) if cell not in MISSING]

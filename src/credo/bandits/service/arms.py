@@ -15,10 +15,8 @@ __all__ = ["Arms"]
 
 @dataclass(frozen=True)
 class Arms:
-    """Which arm stands in which slot. Nothing is mutated: every change gives new `Arms`.
-
-    `slots` (K,) and `former` (K,) are the names of the arms that stand, and that stood before, in each slot,
-    None for none; `forbidden` are those that must not be chosen.
+    """Which arm stands in each slot: `slots` (K,), and `former` (K,) stood there before, None for none;
+    `forbidden` ones must not be chosen. Nothing is mutated: every change gives new `Arms`.
     """
 
     slots: tuple[str | None, ...]
@@ -32,9 +30,7 @@ class Arms:
 
     @classmethod
     def of(cls, names: Iterable[str] | None, capacity: int) -> Arms:
-        """The first arms of an agent with K slots, by their names or as "0" to "K-1"; a CredoError where
-        there are too many, or one is no text, or occurs twice.
-        """
+        """The first arms in K slots, by names or as "0" to "K-1"; a CredoError where they cannot be."""
         if isinstance(names, str):
             raise CredoError(f"arms must be a list of names; got {names!r}.", field="arms")
         chosen = [str(slot) for slot in range(capacity)] if names is None else list(names)
@@ -95,9 +91,7 @@ class Arms:
         return replace(self, forbidden=self.forbidden - {name})
 
     def mask(self, names: Iterable[str] | None = None) -> np.ndarray:
-        """Which slots may be chosen, (K,) bool, among the arms of these names; a CredoError where none is
-        allowed.
-        """
+        """Which slots may be chosen, (K,) bool, among arms of these names; a CredoError where none may."""
         mask = np.zeros(len(self.slots), bool)
         if isinstance(names, str):
             raise CredoError(f"arms must be a list of names; got {names!r}.", field="arms")

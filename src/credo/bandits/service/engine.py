@@ -47,10 +47,8 @@ class State(NamedTuple):
 
 
 class Engine:
-    """Decides, learns and expires.
-
-    `inputs` makes inputs of contexts, `window` remembers decisions, `on_missing` says what becomes of those
-    without a reward, and `seed` begins the ids; `ledger` is the log, or None.
+    """Decides, learns and expires. `on_missing` says what becomes of decisions without a reward, and `seed`
+    begins the ids; `ledger` is the log, or None.
     """
 
     def __init__(

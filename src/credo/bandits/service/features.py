@@ -85,10 +85,6 @@ class _Text:
 class FeatureEncoder:
     """Encodes contexts by name as vectors (slots,), and learns names, values and moments as it goes. `what`
     is the word for a context in the sentences of errors.
-
-    Example:
-        >>> FeatureEncoder(Features(slots=4)).encode({"new": True}).tolist()
-        [0.0, 1.0, 0.0, 0.0]
     """
 
     def __init__(self, features: Features, what: str = "context") -> None:
@@ -110,10 +106,9 @@ class FeatureEncoder:
         return tuple(names[slot] for slot in range(self._used))
 
     def encode(self, context: Mapping[str, object], learn: bool = True) -> np.ndarray:
-        """The vector (slots,) of numbers, truth values, texts and lists of numbers by name.
-
-        With `learn`, names, values and moments are taken in; otherwise what is new counts as missing or as
-        another value. A CredoError, after which nothing is taken in, refuses other values.
+        """The vector (slots,) of a context. With `learn`, names, values and moments are taken in; otherwise
+        what is new counts as missing or as another value. A CredoError, after which nothing is taken in,
+        refuses other values.
         """
         cells = self._cells(context)
         if learn:

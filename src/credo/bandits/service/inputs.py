@@ -25,13 +25,10 @@ def as_features(field: str, value: int | Features | None) -> Features:
 
 
 class Inputs:
-    """Contexts and features of arms, as the inputs of an agent of one design.
-
-    A context by name becomes a vector (d,); a number or an array stays as it is; None is no context. With the
-    design "actions", an arm with features has the row (context, features), or with `products` the row
-    (context, features, context x features). Arms without features have the rows of the context, which then is
-    an array (number of arms, d) in the order of the arms. `shape` is that of a context, None before the first
-    one.
+    """Contexts and features of arms, as the inputs of an agent of one design. With "actions", an arm with
+    features has the row (context, features), or with `products` (context, features, context x features), and
+    arms without take theirs from the context, an array (arms, d). `shape` is that of a context, None before
+    the first.
     """
 
     def __init__(
@@ -102,9 +99,7 @@ class Inputs:
         return np.concatenate(parts, axis=1).astype(self._kind)
 
     def features(self, name: str, value: Any) -> np.ndarray | None:
-        """The features of an arm as a vector, or None where arms have none; a CredoError where this arm
-        differs from the others in that.
-        """
+        """The features of an arm as a vector, None where arms have none; a CredoError if this one differs."""
         if self.actions is None:
             if value is not None:
                 raise CredoError(

@@ -96,9 +96,7 @@ def apply(
     features: Mapping[str, object] | None = None,
     inherit: str | None = None,
 ) -> None:
-    """Add, remove, forbid or allow an arm, and write it into the log. The arguments are those of `add_arm`,
-    and the belief before any reward.
-    """
+    """Add, remove, forbid or allow an arm, and write it into the log; see `NamedArms.add_arm`."""
     with engine.writing, engine.books:
         state, details = engine.state, {"features": features, "inherit": inherit}
         if change == "add":

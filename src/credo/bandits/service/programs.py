@@ -40,22 +40,14 @@ _DECISION, _UPDATE = 0, 1
 
 
 class Answer(NamedTuple):
-    """What a decision gives: the slot of the chosen arm; and pmf, mean and sd of the slots, and whether they
-    were allowed (4, K).
-    """
+    """A decision: the slot of the chosen arm; and pmf, mean, sd and whether allowed, of all slots (4, K)."""
 
     slot: int
     numbers: np.ndarray
 
 
 class Learned(NamedTuple):
-    """What an update gives.
-
-    Attributes:
-        belief: the new belief as words.
-        ok: whether each reward was taken in.
-        log_evidence: log p(reward | past) of each.
-    """
+    """The belief after an update as words; of each reward whether it was taken in, and its log evidence."""
 
     belief: Parts
     ok: list[bool]
@@ -147,10 +139,8 @@ def _updater(form: _Form, row: WordLayout) -> tuple[Callable[..., Any], Callable
 
 
 class Programs:
-    """What a bandit asks its agent, for contexts of one shape.
-
-    Decision n draws by fold_in(fold_in(key, 0), n), and update n by fold_in(fold_in(key, 1), n), with the key
-    of the seed.
+    """What a bandit asks its agent, for contexts of one shape. Decision n draws by fold_in(fold_in(key, 0),
+    n), and update n by fold_in(fold_in(key, 1), n), with the key of the seed.
     """
 
     def __init__(self, agent: Agent, belief: AgentBelief[Any], seed: int) -> None:

@@ -22,12 +22,9 @@ Event = Mapping[str, Any]
 
 
 def attach(service: Service, log: str | os.PathLike[str] | None, mark: Mark | None, *, replay: bool) -> None:
-    """Let a bandit go on with a log, if any, and with `replay` do again what the log holds after a place, or
-    from its beginning. Where the log is another one, or nothing is to be done again, ids begin behind those
-    that it has.
-
-    Nothing is decided anew: a decision is remembered as it was answered. A DataError says which line cannot
-    be one of this bandit.
+    """Let a bandit go on with a log, if any, and with `replay` do again what it holds after a place:
+    decisions are remembered as they were answered, and a DataError says which line cannot be one of this
+    bandit. Where the log is another one, or nothing is to be done again, ids begin behind those that it has.
     """
     if log is None:
         return

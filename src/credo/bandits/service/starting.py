@@ -51,9 +51,7 @@ def start(
     seed: int,
     clock: Clock,
 ) -> Service:
-    """The parts of a new bandit. The arguments are those of `Bandit`; three encoders and three of the window
-    come together.
-    """
+    """The parts of a new bandit, by the arguments of `Bandit`; encoders and the window come as triples."""
     require_options(agent, *window)
     require_integer("seed", seed, 0)
     own: FeatureEncoder | None = None
@@ -89,9 +87,8 @@ def start(
 def _first_belief(
     agent: Agent, params: PyTree, var: PyTree, options: Mapping[str, PyTree] | None, size: int, seed: int
 ) -> AgentBelief[Any]:
-    """The belief before any reward, by the arguments of the agent's `init`. With None for params, a model
-    that is a network of credo starts from parameters of its own, for inputs of length `size` where contexts
-    come by name.
+    """The belief before any reward. Without params, a network of credo starts from parameters of its own, for
+    inputs of length `size` where contexts come by name.
     """
     if params is None:
         models = _models(agent.learner)

@@ -115,17 +115,8 @@ def write(path: str | os.PathLike[str], engine: Engine, prior: AgentBelief[Any] 
 def read(
     path: str | os.PathLike[str], agent: Agent | None, seed: int | None, clock: Clock
 ) -> tuple[Service, Mark | None]:
-    """Read a bandit back, with the place of its log where it was saved.
-
-    Arguments:
-        path: a file that `write` wrote.
-        agent: an agent of the same structure, which lends its functions; None where it has none.
-        seed: another seed, or None for the saved one.
-        clock: the time.
-
-    Raises:
-        DataError: there is no such file.
-        FormatError: it is damaged, of another version, or does not hold a bandit.
+    """Read a bandit back, with the place of its log where it was saved. `agent` lends its functions where the
+    saved one has some; a `seed` of None is the saved one. Refusals are those of `Bandit.load`.
     """
     saved = checkpoint.read(path, None if agent is None else SavedAgent(agent))
     meta = saved.meta

@@ -56,9 +56,7 @@ def warm_start(engine: Engine, log: Log, weights: LogWeights) -> int:
 
 
 def teach(engine: Engine, rows: Sequence[tuple[PyTree, str, float, float]]) -> int:
-    """Learn rows of context, arm, reward and weight in one program: how many were learned. A CredoError says
-    that a context cannot be used; nothing changes.
-    """
+    """Learn rows of context, arm, reward and weight, or none by a CredoError: how many were learned."""
     with engine.writing, engine.books:
         state = engine.state
         before, shape = engine.inputs.contexts.copy(), engine.inputs.shape

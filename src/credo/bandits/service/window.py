@@ -14,10 +14,9 @@ __all__ = ["Entry", "Window"]
 
 
 class Entry:
-    """A remembered decision: its id; its number, by which its key was made; the slot of the chosen arm; the
-    arms as they were; the inputs of the agent, or None; pmf, mean and sd of the slots, and whether they were
-    allowed (4, K); how often the belief had changed; when it was made, and when its window ends; and what
-    became of its reward, None while it waits.
+    """A remembered decision: `number` made its key, `arms` are those of its time, `numbers` pmf, mean, sd and
+    whether allowed of the slots (4, K), `version` how often the belief had changed, and `status` what became
+    of its reward, None while it waits.
     """
 
     __slots__ = ("arms", "expires", "id", "number", "numbers", "slot", "status", "time", "version", "x")
@@ -54,10 +53,8 @@ class Entry:
 
 
 class Window:
-    """The latest decisions by their ids, at most `size` of them, each for at most `timeout` seconds.
-
-    The ids of as many decisions again, which have left the window, are remembered alone. `waiting` counts the
-    decisions that wait for a reward, by the slot of their arm.
+    """The latest decisions by their ids, at most `size`, each for at most `timeout` seconds, and the ids of
+    as many that have left. `waiting` counts those that wait for a reward, by the slot of their arm.
     """
 
     def __init__(self, size: int, timeout: float | None, arms: int) -> None:
@@ -128,9 +125,7 @@ class Window:
         return len(self._entries) + room > self.size or (expires is not None and expires <= now)
 
     def leave(self, now: float, room: int = 0) -> list[Entry]:
-        """Take out the decisions whose window is over, so that there is `room` for new ones, and return those
-        that have had no reward.
-        """
+        """Take out what is over, so that there is `room` for new ones; those that have had no reward."""
         lost = []
         while self.over(now, room):
             oldest = next(iter(self._entries.values()))
