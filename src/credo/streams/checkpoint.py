@@ -54,8 +54,7 @@ def save(
     """Write a learner with its belief to one file.
 
     Arguments:
-        path: the file, whose name usually ends in `.credo`. An older file is replaced completely or not at
-            all.
+        path: the file, by custom `*.credo`. An older one is replaced completely or not at all.
         learner, belief: any learner and one of its beliefs.
         meta: JSON data to keep beside them.
         arrays: NumPy arrays to keep beside them.

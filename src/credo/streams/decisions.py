@@ -26,8 +26,7 @@ class Decision:
 
     Arguments:
         loss: "squared", "absolute", "zero-one", "pinball", or a function `loss(action, y)`, a scalar.
-        actions: the candidate actions (A, ...) of a loss function over numbers; for a classifier they are the
-            classes by default.
+        actions: the candidate actions (A, ...) of a loss function; by default a classifier's classes.
         level: the quantile of "pinball", in (0, 1).
         samples: how many draws of y estimate the expected loss of a function over a number.
         rule: your own decision rule in place of `credo.decide`: `rule(forecast, belief, key)`, an action. The

@@ -7,7 +7,7 @@ import dataclasses
 import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Generic, TypeAlias, TypedDict, TypeVar
+from typing import Generic, TypeAlias, TypeVar
 
 import jax
 import numpy as np
@@ -28,7 +28,7 @@ from credo.streams.decisions import Decision, as_decision
 from credo.streams.late import as_delays, evaluate_late
 from credo.streams.refusals import FEW, Reason, count_refusals, sentence
 from credo.streams.run import At, leading, require_settings
-from credo.streams.scoring import score_chunk, to_scores
+from credo.streams.scoring import Settings, score_chunk, to_scores
 
 __all__ = ["Report", "evaluate"]
 
@@ -37,15 +37,6 @@ B = TypeVar("B")
 
 Progress: TypeAlias = Callable[[int, int, Scores], None]
 """A function of the rows done, the rows in all, and the scores of the latest chunk."""
-
-
-class Settings(TypedDict):
-    """How rows are forecast."""
-
-    key: Array | None
-    method: ForecastName | None
-    compare: tuple[ForecastName, ...]
-    decision: Decision | None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -103,11 +94,8 @@ class Report(Generic[B]):
         for heading in ("metric", "value", "meaning"):
             table.add_column(heading)
         for name, value in self.metrics.items():
-            meaning = (
-                METRICS[name].meaning
-                if name in METRICS
-                else f"NLPD of the {name.removeprefix('nlpd_')} forecast"
-            )
+            other = f"NLPD of the {name.removeprefix('nlpd_')} forecast"
+            meaning = METRICS[name].meaning if name in METRICS else other
             table.add_row(name, f"{value:.4f}" if abs(value) < 1e7 else f"{value:.2e}", meaning)
         console = Console(width=100, highlight=False)
         with console.capture() as captured:
@@ -148,13 +136,11 @@ def evaluate(
         compare: further methods whose NLPD is reported as `nlpd_<method>`.
         key: a key, for Monte Carlo forecasts, decisions by draws and learners that draw.
         weights, dts, at, settings: see `run`.
-        delay: how many rows later the label of a row arrives: one number, or one number a row (N,). A label
-            is learned from at the belief of its arrival, after that step's forecast; labels that never come
-            within the stream are taken in at its end.
+        delay: how many rows later a label arrives: one number, or one a row (N,). It is learned from at the
+            belief of its arrival, after that step's forecast; labels that never come, at the end.
         loss: a loss under which a decision is taken for every row, from the forecast before its label is
             known: a name or a function of `credo.decide`, or a `credo.Decision` with candidate actions or a
-            decision rule of your own. The mean loss is the metric "loss", and the running mean is
-            `report.curve("loss")`.
+            rule of your own. The mean is the metric "loss", also as `report.curve("loss")`.
         chunk: the number of rows in a compiled call; results do not depend on it.
         progress: True for a progress bar, or a function of (rows done, rows in all, scores of the chunk).
 

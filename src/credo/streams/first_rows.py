@@ -1,16 +1,16 @@
-"""The loop over the rows of a chunk: as many as there are, so that a row costs a row."""
+"""The loop over the rows of a chunk, in which a row costs a row, and the layout of what they report."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Generic, TypeVar
 
 import jax
 import jax.numpy as jnp
 
 from credo.core.types import Array, ArrayLike
 
-__all__ = ["each_row", "first_rows"]
+__all__ = ["Columns", "each_row", "first_rows"]
 
 C = TypeVar("C")
 T = TypeVar("T")
@@ -36,3 +36,34 @@ def first_rows(
 def each_row(answer: Callable[[Array], T], length: int, count: ArrayLike) -> T:
     """The answers to the numbers of the first `count` of `length` rows; see `first_rows`."""
     return first_rows(lambda nothing, row: (nothing, answer(row)), (), length, count)[1]
+
+
+class Columns(Generic[T]):
+    """How the report of a row is laid out while a scan collects it: the numbers of a dtype as one vector.
+    Each array of a trace costs a kernel, and with more than eight of them XLA wakes another thread, which
+    costs more than a step of a small learner.
+    """
+
+    def __init__(self, report: T) -> None:
+        leaves, self._structure = jax.tree.flatten(report)
+        groups: dict[object, list[int]] = {}
+        for place, leaf in enumerate(leaves):
+            groups.setdefault(place if leaf.ndim else leaf.dtype, []).append(place)
+        self._groups = list(groups.values())
+
+    def gather(self, report: T) -> list[Array]:
+        """The arrays of a row."""
+        leaves = jax.tree.leaves(report)
+        return [
+            leaves[group[0]] if len(group) == 1 else jnp.stack([leaves[place] for place in group])
+            for group in self._groups
+        ]
+
+    def part(self, arrays: list[Array]) -> T:
+        """The reports of all rows, from their arrays with a leading axis of time."""
+        leaves: dict[int, Array] = {}
+        for group, array in zip(self._groups, arrays, strict=True):
+            parts = [array] if len(group) == 1 else [array[:, index] for index in range(len(group))]
+            leaves.update(zip(group, parts, strict=True))
+        reports: T = jax.tree.unflatten(self._structure, [leaves[place] for place in sorted(leaves)])
+        return reports

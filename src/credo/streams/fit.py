@@ -82,23 +82,22 @@ def fit(
 
     Each iteration measures all rows at the latest belief and steps from there, with the prior as its anchor
     (see `credo.learners.rules.batch`). BLR and BBB take the steps of their rule, with its learning rate and
-    any schedule over the iterations. BONG takes natural steps of size 1, and BOG those of BBB. These
-    iterations take the place of the rule's own. Rows are exchangeable: dynamics take no part, and the clock
-    of the belief does not move.
+    any schedule over the iterations. BONG takes natural steps of size 1, and BOG those of BBB. They take the
+    place of the rule's own iterations. Rows are exchangeable: dynamics and the clock of the belief stand
+    still.
 
     Arguments:
         learner: a `RecursiveLearner`, such as `bong`, `blr` or `extended_kalman` give, whose noise is known.
             A joint model is fitted to single rows.
         belief: the prior, such as `learner.init` gives.
         data: (X, Y), with a leading axis N. Rows with NaN in Y are left out.
-        iterations: I, at least 1. Where the model is linear and the noise normal, one iteration of BONG is
-            exact.
+        iterations: I, at least 1; one of BONG is exact where the model is linear and the noise normal.
         weights: the weights (N,) of the log-likelihoods, or None for 1.
         method: how E_q[log p(D | theta)] is computed. "linearized" takes the outputs of the model linearised
             at the mean: exact for linear models with normal noise, by 32-point quadrature for other
-            likelihoods of one output, by 256 fixed points for several. "mc" takes the mean over draws, which
-            is unbiased for every model and has a standard error. None is "mc" for a curvature that draws,
-            else "linearized".
+            likelihoods of one output, by 256 fixed points for several. "mc" takes the mean over draws,
+            unbiased for every model, with a standard error. None is "mc" where the curvature draws, else
+            "linearized".
         samples: how many draws "mc" takes.
         key: a key, for "mc" and for curvatures that draw.
 
@@ -153,15 +152,8 @@ def fit(
     model = learner.model.each if learner.model.batched else learner.model
     heights = jnp.ones(length) if weights is None else jnp.asarray(weights)
     rows = _blocks((xs, ys, heights, jnp.arange(length)), length, _together(belief.size))
-    trace = _iterate(
-        replace(learner, model=model),
-        belief,
-        rows,
-        one_key,
-        iterations=iterations,
-        method=method,
-        samples=samples,
-    )
+    fitted = replace(learner, model=model)
+    trace = _iterate(fitted, belief, rows, one_key, iterations, method, samples)
     return BatchFit(*trace, method)
 
 
@@ -192,7 +184,6 @@ def _iterate(
     prior: Gaussian,
     rows: Rows,
     key: Array | None,
-    *,
     iterations: int,
     method: Expectation,
     samples: int,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TypeVar
+from typing import TypeVar, Unpack
 
 import jax
 import jax.numpy as jnp
@@ -16,7 +16,7 @@ from credo.core.verbs import verb
 from credo.learners import Info, Learner
 from credo.metrics import Scores
 from credo.streams.decisions import Decision
-from credo.streams.scoring import Outcome, forecast_outcome, to_scores
+from credo.streams.scoring import Outcome, Settings, forecast_outcome, to_scores
 
 __all__ = ["as_delays", "evaluate_late"]
 
@@ -47,11 +47,7 @@ def evaluate_late(
     xs: PyTree,
     ys: ArrayLike,
     delays: np.ndarray,
-    *,
-    key: Array | None,
-    method: ForecastName | None,
-    compare: tuple[ForecastName, ...],
-    decision: Decision | None = None,
+    **settings: Unpack[Settings],
 ) -> tuple[B, Scores, np.ndarray]:
     """Scan over events ask(i) at time i, tell(i) at i + delay: belief, scores, which rows were taken in."""
     length = len(delays)
@@ -60,18 +56,7 @@ def evaluate_late(
     index = np.tile(np.arange(length), 2)
     order = np.lexsort((index, kind, when))
     tells = kind[order] == 1
-    belief, outcome, info = _events(
-        learner,
-        belief,
-        xs,
-        ys,
-        tells,
-        index[order],
-        key=key,
-        method=method,
-        compare=compare,
-        decision=decision,
-    )
+    belief, outcome, info = _events(learner, belief, xs, ys, tells, index[order], **settings)
     outcome = jax.tree.map(lambda leaf: np.asarray(leaf)[~tells], outcome)
     back = np.argsort(index[order][tells])
     info = jax.tree.map(lambda leaf: np.asarray(leaf)[tells][back], info)

@@ -78,8 +78,7 @@ def pack(
         learner: any learner or wrapper.
         belief: the belief to start from, which stays as it is.
         key: a key, for learners and forecasts that draw; step t uses fold_in(key, belief.t), as in `run`.
-        answer: what `forecast` gives: a function of the predictive, compiled with it. Compiled code is kept
-            per function, so make it only once.
+        answer: what `forecast` gives, by a function of the predictive. It is compiled, so make it only once.
         method, samples: how forecasts are computed; see `Learner.forecast`.
 
     Returns:
@@ -139,10 +138,7 @@ class Pack(Generic[B]):
         self._learner = learner
         self._form = Form(WordLayout.of(setting), WordLayout.of(start), kind, answer, method, samples)
         self._setting = packer(self._form.setting)(setting)
-        words, others = packer(self._form.state)(start)
-        # A step gives its arrays away, so these are the pack's own. With them lies the last row's info.
-        own = tuple(other.copy() for other in others)
-        self._last: deque[Last] = deque([(with_report(words, words[:0]), own, ())], maxlen=1)
+        self._last: deque[Last] = deque([_begun(self._form, start)], maxlen=1)
         self._lock = threading.Lock()
         self._programs: dict[object, Program] = {}
 
@@ -174,10 +170,9 @@ class Pack(Generic[B]):
             raise CredoError(
                 "belief must have the structure, shapes and dtypes of the pack's own.", field="belief"
             )
-        words, others = packer(self._form.state)(start)
-        own = tuple(other.copy() for other in others)
+        begun = _begun(self._form, start)
         with self._lock:
-            self._last.append((with_report(words, words[:0]), own, ()))
+            self._last.append(begun)
 
     def forecast(self, x: PyTree, *, dt: float | None = None, answer: Answer | None = None) -> Any:
         """Forecast the observation at x, before it is learned. Nothing changes.
@@ -280,3 +275,9 @@ class Pack(Generic[B]):
             program = Program(compiled, WordWriter(layout), WordReader(report), layout)
             self._programs[answer, treedef, *kinds] = program
         return leaves, program
+
+
+def _begun(form: Form, belief: PyTree) -> Last:
+    """A belief as words. A step gives its arrays away, so they are copied; with them lies the last info."""
+    words, others = packer(form.state)(belief)
+    return with_report(words, words[:0]), tuple(other.copy() for other in others), ()

@@ -17,8 +17,8 @@ __all__ = ["Port"]
 class Port:
     """Rows that are written where a compiled program reads them, which saves some five microseconds a row.
 
-    `Pack.port` makes one. Rows of a port and other calls of its pack may alternate. It belongs to one thread:
-    the views are shared by all calls.
+    `Pack.port` makes one. Rows of a port and other calls of its pack may alternate. It is for one thread, as
+    calls share views.
 
     Arguments:
         lock, last, setting: the pack's own lock, its latest belief, and its learner as words.

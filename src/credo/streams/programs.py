@@ -13,7 +13,7 @@ import numpy as np
 from credo.core.errors import CredoError
 from credo.core.names import ForecastName
 from credo.core.types import Array, PyTree
-from credo.learners import Info, Learner
+from credo.learners import Info
 from credo.learners.base import isolate
 from credo.likelihoods import Predictive
 from credo.streams.words import Parts, WordLayout, WordReader, WordWriter
@@ -25,6 +25,7 @@ __all__ = [
     "Built",
     "Form",
     "Last",
+    "Opening",
     "Program",
     "blank_words",
     "forecaster",
@@ -63,21 +64,27 @@ class Program(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Form:
-    """Everything that compiled programs depend on beside numbers and the structure of a row."""
+class Opening:
+    """The layouts of a learner with the data of its key, and of its belief, and the kind of the key."""
 
     setting: WordLayout
     state: WordLayout
     key_kind: Any
-    answer: Answer
-    method: ForecastName | None
-    samples: int | None
 
-    def open(self, setting: Parts, state: Parts) -> tuple[Learner[Any], Any, Array | None]:
-        """The learner, the belief and the key of the stream."""
+    def open(self, setting: Parts, state: Parts) -> tuple[Any, Any, Any]:
+        """The learner, the belief and the key, None where there is none."""
         learner, data = self.setting.unpack(setting)
         key = None if data is None else jax.random.wrap_key_data(data, impl=self.key_kind)
         return learner, self.state.unpack(state), key
+
+
+@dataclass(frozen=True)
+class Form(Opening):
+    """Everything that compiled programs depend on beside numbers and the structure of a row."""
+
+    answer: Answer
+    method: ForecastName | None
+    samples: int | None
 
     def blank(self, row: WordLayout) -> tuple[PyTree, ...]:
         """The shapes of the arguments of a program."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import field
 from functools import partial
-from typing import Protocol, TypeAlias, TypeVar, runtime_checkable
+from typing import Protocol, TypeAlias, TypedDict, TypeVar, runtime_checkable
 
 import jax
 import jax.numpy as jnp
@@ -21,12 +21,11 @@ from credo.learners.acceptance import scored
 from credo.learners.base import clean, isolate
 from credo.likelihoods import Predictive
 from credo.metrics import Scores
-from credo.streams.columns import Columns
 from credo.streams.decisions import Decision
-from credo.streams.first_rows import first_rows
+from credo.streams.first_rows import Columns, first_rows
 from credo.streams.run import At, at_step
 
-__all__ = ["Outcome", "forecast_outcome", "score_chunk", "to_scores"]
+__all__ = ["Outcome", "Settings", "forecast_outcome", "score_chunk", "to_scores"]
 
 B = TypeVar("B")
 """The kind of belief that a learner keeps."""
@@ -43,6 +42,15 @@ class Clocked(Protocol):
     def t(self) -> Array:
         """How many times `predict` has been called."""
         ...
+
+
+class Settings(TypedDict):
+    """How rows are forecast."""
+
+    key: Array | None
+    method: ForecastName | None
+    compare: tuple[ForecastName, ...]
+    decision: Decision | None
 
 
 @record
@@ -177,17 +185,8 @@ def score_chunk(
         )
         predicted = outer.predict(belief, dt)
         score_of = y if target is None else target
-        outcome = forecast_outcome(
-            outer,
-            predicted,
-            x if outer.takes_missing else clean(x),
-            scored(score_of),
-            method,
-            compare,
-            one_key,
-            choice,
-            levels,
-        )
+        seen, how = x if outer.takes_missing else clean(x), (method, compare, one_key, choice, levels)
+        outcome = forecast_outcome(outer, predicted, seen, scored(score_of), *how)
         new, info = outer.update(predicted, x, y, weight=1.0 if weight is None else weight, key=one_key)
         if collect is not None:
             info = replace(info, extras=collect(new, info))
@@ -231,8 +230,7 @@ def to_scores(outcome: Outcome, info: Info, ys: ArrayLike, keep: np.ndarray | No
     Arguments:
         outcome, info: the results of `score_chunk` for N steps. The B rows of a step of a joint model are
             scored one by one, and share their step's log evidence equally.
-        ys: their observations (N,) or (N, C); (N, B, ...) for a joint model. A label that is none of the
-            classes is missing.
+        ys: their observations (N,) or (N, C); (N, B, ...) for a joint model. A label of no class is missing.
         keep: booleans (N,), where False leaves a step out.
 
     Returns:
@@ -264,17 +262,6 @@ def to_scores(outcome: Outcome, info: Info, ys: ArrayLike, keep: np.ndarray | No
         label = y.reshape(len(y), -1)
         keep = keep & ((label >= 0) & (label < rows.probs.shape[1])).all(axis=1)
     rows = jax.tree.map(lambda leaf: leaf[keep], rows)
-    return Scores(
-        y[keep],
-        rows.mean,
-        rows.sd,
-        rows.log_prob,
-        rows.pit,
-        rows.probs,
-        rows.others,
-        log_evidence[keep],
-        ok[keep],
-        rows.loss,
-        rows.action,
-        rows.compared,
-    )
+    forecast = (rows.mean, rows.sd, rows.log_prob, rows.pit, rows.probs, rows.others)
+    decided = (rows.loss, rows.action, rows.compared)
+    return Scores(y[keep], *forecast, log_evidence[keep], ok[keep], *decided)

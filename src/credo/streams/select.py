@@ -75,24 +75,20 @@ def select(
     gradient method runs the stream once a step, and keeps what its derivative needs of every observation.
 
     Arguments:
-        build: `build(**hyper) -> (learner, belief)`; traced, so each hyper-parameter must be usable as an
-            array.
+        build: `build(**hyper) -> (learner, belief)`; traced, so hyper-parameters come as arrays.
         choices: for "grid": the values of each hyper-parameter, all combinations of which are run side by
             side (one vmapped scan). For "gradient": the positive starting value of each.
         xs, ys: the stream, with a leading axis T.
-        method: "grid", or "gradient" (Adam on the logarithms of the hyper-parameters, through the whole
-            scan).
+        method: "grid", or "gradient" (Adam on their logarithms, through the whole scan).
         steps, rate: the number and size of the steps of the gradient method.
         key: a key, for learners that draw.
 
     Returns:
-        A `Selection`. Some settings are given the log evidence -inf: those whose evidence is not finite, and
-        those that took in fewer observations than others, since updates that fail are rejected with evidence
-        0.
+        A `Selection`. The log evidence is -inf where it is not finite, and where fewer observations were
+        taken in than by others, since updates that fail are rejected with evidence 0.
 
     Raises:
-        CredoError: no setting gives a finite log evidence, or a choice is not of the kind that the method
-            needs.
+        CredoError: no log evidence is finite, or a choice is not of the kind that the method needs.
 
     Example:
         >>> import credo, jax.numpy as jnp

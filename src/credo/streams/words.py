@@ -1,7 +1,6 @@
 """Trees as one vector of 32-bit words, and back: in a compiled program and in NumPy.
 
-An array that goes into a compiled program or comes out of it costs a microsecond or more, however small it
-is. A belief has five to twenty; as words they are one.
+An array into or out of a program costs a microsecond or more; a belief has five to twenty, as words one.
 """
 
 from __future__ import annotations
