@@ -7,7 +7,6 @@ import pytest
 
 from credo.core.errors import DataError
 from credo.tables import ColumnSpec
-from credo.tables.archives import is_archive
 from credo.tables.cells import (
     cell_text,
     is_count,
@@ -19,11 +18,11 @@ from credo.tables.cells import (
     truth,
 )
 from credo.tables.chunks import DriftWatch
-from credo.tables.clocks import find_cycles
 from credo.tables.hashing import find_words, hash_words, slot_of
 from credo.tables.lines import is_plain
+from credo.tables.opening import is_archive
 from credo.tables.readers import guess_delimiter, unique_names
-from credo.tables.times import to_times
+from credo.tables.times import find_cycles, to_times
 
 
 def test_a_missing_cell_is_spelled_in_many_ways() -> None:

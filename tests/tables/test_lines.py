@@ -10,8 +10,8 @@ import pytest
 
 from credo.core.errors import DataError
 from credo.tables import Chunk, Encoder, infer_schema, open_table
-from credo.tables.ahead import read_ahead
 from credo.tables.lines import LineColumns
+from credo.tables.live import read_ahead
 
 ROWS = [f"{i / 7!r},{' ' * (i % 3)}{-i}e-1,{'uvw'[i % 3]},{i % 5}.50\n" for i in range(40)]
 

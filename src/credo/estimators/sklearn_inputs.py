@@ -13,7 +13,7 @@ from credo.core.errors import DataError
 from credo.recipes.defaults import SCHEMA_ROWS
 from credo.tables import Chunk, ColumnSpec, Dropped, Encoder, Schema, TargetSpec
 from credo.tables.cells import Cells, cell_text, to_list, to_numbers
-from credo.tables.infer_column import infer_column
+from credo.tables.infer_column import Remarks, infer_column
 
 __all__ = ["Matrix", "Table", "by_name", "numeric_schema", "read_table", "table_schema", "text_cell"]
 
@@ -75,9 +75,7 @@ class Table:
 
 
 def read_table(rows: Any, *, mixed: bool | None) -> Table | None:
-    """The columns of a DataFrame, a dict of columns or a list of dicts; None for rows of numbers alone.
-    `mixed` says whether the rows before them were a table, None where there are none.
-    """
+    """Rows by column, None for numbers alone; `mixed` says whether rows before were a table, if any."""
     import narwhals as nw
 
     if mixed is False or isinstance(rows, np.ndarray):
@@ -124,7 +122,7 @@ def table_schema(table: Table) -> Schema:
     dropped: list[Dropped] = []
     notes: list[str] = []
     for name, cells in table.columns.items():
-        column = infer_column(name, to_list(cells[:SCHEMA_ROWS]), False, MOST_CATEGORIES, notes, [])
+        column = infer_column(name, to_list(cells[:SCHEMA_ROWS]), False, MOST_CATEGORIES, Remarks(notes, []))
         if isinstance(column, ColumnSpec):
             columns.append(column)
         elif name in table.numeric:

@@ -14,9 +14,8 @@ from credo.recipes import defaults
 from credo.recipes.settings import TaskName
 from credo.sessions.cutting import after_line, at_most
 from credo.tables import Chunk, Schema, TableSource, infer_schema, open_table
-from credo.tables.ahead import read_ahead
 from credo.tables.chunks import ChunkSize
-from credo.tables.live import Pipe
+from credo.tables.live import Pipe, read_ahead
 
 __all__ = ["ColumnOptions", "RowSource", "open_dataset", "open_file", "order_of"]
 
@@ -168,18 +167,9 @@ def open_dataset(
             )
             held = held.rows(np.sort(np.random.default_rng(seed).permutation(len(held))[:most]))
         test = list(_chunks(held, ChunkSize(chunk)))
-    return RowSource(
-        name,
-        _chunks(data, sizes, after),
-        encoding or _encoding(data, columns),
-        count,
-        not shuffled,
-        test,
-        sentences,
-        shuffled,
-        sizes,
-        order_of(shuffled, seed),
-    )
+    encoding, rows = encoding or _encoding(data, columns), _chunks(data, sizes, after)
+    order_said = (shuffled, sizes, order_of(shuffled, seed))
+    return RowSource(name, rows, encoding, count, not shuffled, test, sentences, *order_said)
 
 
 def order_of(shuffled: bool, seed: int) -> str:
@@ -191,14 +181,8 @@ def _encoding(data: Dataset, columns: ColumnOptions) -> TableEncoding | ImageEnc
     if data.x.ndim > 2:
         return ImageEncoding(data.x.shape[1:], data.class_names, data.task)
     target = _target_name(data)
-    schema = infer_schema(
-        next(_table_chunks(data, iter([slice(0, len(data))]))),
-        target,
-        task=data.task,
-        classes=data.class_names or None,
-        drop=columns.drop,
-        categorical=columns.categorical,
-    )
+    known = dataclasses.replace(columns, target=target, task=data.task, classes=data.class_names or None)
+    schema = _schema([next(_table_chunks(data, iter([slice(0, len(data))])))], known)
     goal = dataclasses.replace(schema.target, why=f"{data.task} of {target!r}")
     return TableEncoding(dataclasses.replace(schema, target=goal))
 
@@ -318,6 +302,12 @@ def open_file(
     )
 
 
+def _schema(first: Sequence[Chunk], said: ColumnOptions) -> Schema:
+    """The schema by the first rows of a table, and by what is said about its columns."""
+    target, task, drop, some = str(said.target), said.task, said.drop, said.categorical
+    return infer_schema(first, target, task=task, classes=said.classes, drop=drop, categorical=some)
+
+
 def _first_schema(table: TableSource, columns: ColumnOptions, pipe: Pipe | None) -> tuple[Schema, int]:
     """The schema, and the number of rows that it was inferred from."""
     while True:
@@ -328,14 +318,7 @@ def _first_schema(table: TableSource, columns: ColumnOptions, pipe: Pipe | None)
                 break
         count = sum(map(len, first))
         try:
-            schema = infer_schema(
-                first,
-                str(columns.target),
-                task=columns.task,
-                classes=columns.classes,
-                drop=columns.drop,
-                categorical=columns.categorical,
-            )
+            schema = _schema(first, columns)
         except DataError:
             if pipe is None or not pipe.slow:
                 raise

@@ -4,17 +4,13 @@
 says from the first chunks what each column means; `Encoder` turns chunks into float32 features and targets,
 standardising online by the rows before each row; `TargetScaler` does so for a regression target. NumPy only.
 
-    source = open_table("prices.csv")
-    schema = infer_schema(source.peek(1000), "class")
-    encoder = Encoder(schema)
-    state = encoder.initial()
-    for chunk in source:
+    source = open_table("prices.csv") schema = infer_schema(source.peek(1000), "class") encoder =
+    Encoder(schema) state = encoder.initial() for chunk in source:
         state, x, y, report = encoder.encode(state, chunk)
 """
 
 from credo.tables.chunks import BadRow, Chunk
-from credo.tables.encoded import EncodeReport, EncoderState
-from credo.tables.encoder import Encoder
+from credo.tables.encoder import Encoder, EncodeReport, EncoderState
 from credo.tables.infer import infer_schema
 from credo.tables.moments import Moments
 from credo.tables.opening import FORMATS

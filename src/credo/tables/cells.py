@@ -35,16 +35,7 @@ LARGEST = 1e38
 """Larger numbers, including infinities, count as missing, because no float32 feature can hold them."""
 
 _CLOCKED = frozenset((np.datetime64, np.timedelta64))
-_TRUTH = {
-    "true": True,
-    "false": False,
-    "yes": True,
-    "no": False,
-    "t": True,
-    "f": False,
-    "y": True,
-    "n": False,
-}
+_TRUTH = dict.fromkeys(("true", "yes", "t", "y"), True) | dict.fromkeys(("false", "no", "f", "n"), False)
 _NAN = float("nan")
 _DECORATED = re.compile(
     r"(?P<before>[-+])? ?[$€£¥₹]? ?(?P<after>[-+])?"
@@ -80,8 +71,7 @@ def to_list(cells: Cells) -> list[object]:
 
 def to_numbers(cells: Cells) -> tuple[np.ndarray, np.ndarray]:
     """Cells as numbers (n,) in float64, NaN where missing, infinite or larger than `LARGEST`, and which hold
-    no number (n,). They are read as by Python's float, without currency and percent signs and commas between
-    thousands.
+    no number (n,). They are read as by Python's float, without currency or percent signs or commas.
     """
     count = len(cells)
     if isinstance(cells, np.ndarray):

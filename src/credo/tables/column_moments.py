@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import numpy as np
@@ -37,29 +38,22 @@ def far_from(count: float) -> float:
     return FAR * (1.0 + (YOUNG / max(count, 1.0)) ** 2)
 
 
+@dataclass(slots=True, eq=False)
 class ColumnMoments:
     """The running moments of one column (see `credo.tables.Moments`): `count` entries of weight `total`, sums
     of distances from `centre` (NaN at first) and of their squares, length (below 0 for close entries), mean
     and variance of a streak of unfitting ones, restarts, and far entries that came alone.
     """
 
-    __slots__ = ("centre", "count", "events", "last_far", "restarts", "s1", "s2", "streak", "total")
-
-    def __init__(
-        self,
-        count: int = 0,
-        centre: float = math.nan,
-        s1: float = 0.0,
-        s2: float = 0.0,
-        total: float | None = None,
-        streak: tuple[float, float, float] = (0.0, 0.0, 0.0),
-        restarts: int = 0,
-        events: int = 0,
-        last_far: float = math.nan,
-    ) -> None:
-        self.count, self.centre, self.s1, self.s2 = count, centre, s1, s2
-        self.total: float = count if total is None else total
-        self.streak, self.restarts, self.events, self.last_far = streak, restarts, events, last_far
+    count: int = 0
+    centre: float = math.nan
+    s1: float = 0.0
+    s2: float = 0.0
+    total: float = 0
+    streak: tuple[float, float, float] = _NO_STREAK
+    restarts: int = 0
+    events: int = 0
+    last_far: float = math.nan
 
     @property
     def mean(self) -> float:
@@ -76,9 +70,7 @@ class ColumnMoments:
         return math.sqrt(max(rest, 0.0) / (self.total - one))
 
     def z(self, x: float, clip: float) -> float:
-        """An entry in standard deviations, of a size of at most min(clip, sqrt(count)), which falls beyond
-        100.
-        """
+        """An entry in sds, of a size of at most min(clip, sqrt(count)), which falls beyond 100."""
         return self._z(x, clip, self.mean, self.sd)
 
     def take(self, x: float, clip: float) -> float:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -11,13 +12,70 @@ from credo.core.outlying import ABSURD
 from credo.tables.cells import Cells, cell_text, is_missing, label_text, to_list, to_numbers
 from credo.tables.chunks import BadRow, Chunk
 from credo.tables.column_moments import known_spread
-from credo.tables.encoded import EncodeReport, EncoderState
 from credo.tables.moments import Moments
 from credo.tables.prepared import Preparation, Prepared, cells_of
 from credo.tables.scaling import shrunk_clip
 from credo.tables.schema import Schema
 
-__all__ = ["Encoder"]
+__all__ = ["EncodeReport", "Encoder", "EncoderState"]
+
+
+@dataclass(frozen=True)
+class EncoderState:
+    """What an encoder has learned: the moments of the K numeric and datetime columns.
+
+    Arguments:
+        moments: the running count, mean and spread of those columns.
+
+    Example:
+        >>> state = EncoderState(Moments.empty(2))
+        >>> sorted(state.arrays())
+        ['centre', 'count', 'rows', 's1', 's2']
+    """
+
+    moments: Moments
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        """The state as named arrays, from which `from_arrays` continues bitwise."""
+        return self.moments.arrays()
+
+    @staticmethod
+    def from_arrays(arrays: Mapping[str, np.ndarray]) -> EncoderState:
+        """Restore what `arrays` gave.
+
+        Raises:
+            FormatError: an array is missing or has another shape.
+        """
+        return EncoderState(Moments.from_arrays(arrays))
+
+
+@dataclass(frozen=True)
+class EncodeReport:
+    """What happened to the rows of one chunk.
+
+    Arguments:
+        read: the number of rows read, good and bad.
+        used: the number of rows encoded.
+        kept: the places of those rows in the chunk, (used,) int64.
+        lines: the places of those rows in the source, (used,) int64.
+        bad: the skipped rows, including those that the chunk came with, in the order of the source.
+        missing: the number of missing or infinite cells in used rows, by column.
+        unseen: the number of cells of an unknown category in used rows, by column.
+        labels: the labels that became new classes, in the order in which they came.
+
+    Example:
+        >>> EncodeReport(read=2, used=1, kept=np.array([1]), lines=np.array([3])).missing
+        {}
+    """
+
+    read: int
+    used: int
+    kept: np.ndarray
+    lines: np.ndarray
+    bad: list[BadRow] = field(default_factory=list)
+    missing: dict[str, int] = field(default_factory=dict)
+    unseen: dict[str, int] = field(default_factory=dict)
+    labels: tuple[str, ...] = ()
 
 
 class Encoder:
@@ -25,20 +83,23 @@ class Encoder:
 
     A number becomes (x - mean) / sd of the rows before its own (the sample standard deviation), clipped to
     the size min(clip, sqrt(rows before)), and 0 while fewer than two rows or no spread were seen; what is
-    more than a hundred standard deviations away comes near to 0 again, as if it were missing. A truth
-    value becomes +1 or -1; a category a one-hot vector with a slot for other categories, or several slots to
-    which these are hashed; a time its seconds, standardised, and sine and cosine of the hour of the day, the
-    day of the week and the day of the year; a text a bag of hashed words (see `credo.tables.hashing`). A
-    missing cell is 0 in all of these, and 1 in the column's own "missing" feature, or in the one shared by
-    the columns without one. Rows without a usable target, with an unknown label, or with text in a numeric
-    column are skipped and reported. There is no bias feature. Statistics are float64 and do not depend on how
-    rows are split into chunks.
+    more than a hundred standard deviations away comes near to 0 again, as if it were missing. A truth value
+    becomes +1 or -1; a category a one-hot vector with a slot for other categories, or several slots to which
+    these are hashed; a time its seconds, standardised, and sine and cosine of the hour of the day, the day of
+    the week and the day of the year; a text a bag of hashed words (see `credo.tables.hashing`). A missing
+    cell is 0 in all of these, and 1 in the column's own "missing" feature, or in the one shared by the
+    columns without one. Rows without a usable target, with an unknown label, or with text in a numeric column
+    are skipped and reported. There is no bias feature. Statistics are float64, and chunks do not matter.
 
     Arguments:
         schema: from `infer_schema`.
-        standardise: whether numbers are standardised; otherwise they pass unchanged, and a missing one
-            becomes the running mean.
+        standardise: whether numbers are standardised; else they pass unchanged, a missing one as the running
+            mean.
         clip: the largest size of a standardised number.
+
+    Attributes:
+        width: D, the number of features.
+        scaled: the names of the columns that are standardised, in the order of their moments.
 
     Raises:
         DataError: `clip` is not above 0.
@@ -59,22 +120,12 @@ class Encoder:
         self.standardise = standardise
         self.clip = float(clip)
         self._preparation = Preparation(schema)
-        self._scaled = self._preparation.scaled
+        self.width, self.scaled = self._preparation.width, self._preparation.scaled
         self._labels = {label: number for number, label in enumerate(schema.target.classes)}
-
-    @property
-    def width(self) -> int:
-        """D, the number of features."""
-        return self._preparation.width
-
-    @property
-    def scaled(self) -> list[str]:
-        """The names of the columns that are standardised, in the order of their moments."""
-        return self._scaled
 
     def initial(self) -> EncoderState:
         """The state before any row."""
-        return EncoderState(Moments.empty(len(self._scaled)))
+        return EncoderState(Moments.empty(len(self.scaled)))
 
     def encode(
         self,
@@ -91,8 +142,7 @@ class Encoder:
         Arguments:
             state: from `initial`, `EncoderState.from_arrays` or an earlier call.
             chunk: raw cells of n rows.
-            learn: whether each row is taken into the statistics; otherwise `state` encodes all rows
-                unchanged.
+            learn: whether rows are taken into the statistics; otherwise `state` stays as it is.
             need_target: whether a row without a usable target is bad; otherwise its y is NaN (regression) or
                 -1, and the target's column may be absent.
             admit: whether there may be so many classes; with it, a label that is not in the schema becomes
@@ -107,9 +157,9 @@ class Encoder:
             DataError: the chunk lacks a column of the schema.
             FormatError: the state is that of another schema.
         """
-        if state.moments.count.shape != (len(self._scaled),):
+        if state.moments.count.shape != (len(self.scaled),):
             raise FormatError(
-                f"the encoder's state must be for {len(self._scaled)} numeric columns; it is for "
+                f"the encoder's state must be for {len(self.scaled)} numeric columns; it is for "
                 f"{state.moments.count.size}."
             )
         rows = self.complete(chunk)
@@ -124,23 +174,13 @@ class Encoder:
             x, y, numbers = x[kept], y[kept], numbers[kept]
             weights = None if weights is None else weights[kept]
         after = state
-        if self._scaled:
+        if self.scaled:
             after, x[:, self._preparation.places] = self._standardise(state, numbers, learn, weights)
         used = np.flatnonzero(kept)
-        bad = [
-            *rows.bad,
-            *(BadRow(int(rows.lines[row]), reason, rows.unit) for row, reason in why.items()),
-        ]
-        report = EncodeReport(
-            count + len(rows.bad),
-            len(used),
-            used,
-            rows.lines[used],
-            sorted(bad, key=lambda row: row.line),
-            _totals(rows.missing, kept),
-            _totals(rows.unseen, kept),
-            labels,
-        )
+        bad = [*rows.bad, *(BadRow(int(rows.lines[row]), reason, rows.unit) for row, reason in why.items())]
+        bad.sort(key=lambda row: row.line)
+        found = _totals(rows.missing, kept), _totals(rows.unseen, kept), labels
+        report = EncodeReport(count + len(rows.bad), len(used), used, rows.lines[used], bad, *found)
         return after, x, y, report
 
     def prepare(self, chunk: Chunk) -> Prepared:
@@ -248,9 +288,8 @@ class Encoder:
                 for row in np.flatnonzero(np.isnan(values)).tolist():
                     text = cell_text(cells[row])[:40]
                     shown = f"holds {text!r} in the target {target.name!r}, which is no number"
-                    why[row] = (
-                        shown if wrong[row] else f"has no target: {target.name!r} is missing or infinite"
-                    )
+                    blank = f"has no target: {target.name!r} is missing or infinite"
+                    why[row] = shown if wrong[row] else blank
             return values, {}
         cells = to_list(cells)
         index = self._labels

@@ -10,8 +10,14 @@ import numpy as np
 from credo.core.errors import DataError, require_choice, require_integer, suggest
 from credo.tables.cells import cell_text, is_missing, label_text, to_list, to_numbers
 from credo.tables.chunks import Chunk
-from credo.tables.infer_column import ENOUGH, PARSED, infer_column
-from credo.tables.remarks import constant_columns, decorated_numbers
+from credo.tables.infer_column import (
+    ENOUGH,
+    PARSED,
+    Remarks,
+    constant_columns,
+    decorated_numbers,
+    infer_column,
+)
 from credo.tables.schema import ColumnSpec, Dropped, Schema, TargetSpec
 from credo.tables.tasks import TARGET_KINDS, Task
 
@@ -51,8 +57,7 @@ def infer_schema(
         classes: all class labels, where the first rows may not show them all; implies classification.
         drop: columns to leave out.
         categorical: columns to treat as categorical whatever they hold.
-        max_categories: the most categories of one column that have a feature each; where there are more, the
-            rarer ones are hashed.
+        max_categories: the most categories of a column that have a feature each; rarer ones are hashed.
 
     Returns:
         The schema, with `target.why`, `dropped` and `notes` saying what was inferred and why.
@@ -88,16 +93,16 @@ def infer_schema(
     columns: list[ColumnSpec] = []
     dropped = [Dropped(name, "as asked") for name in dict.fromkeys(drop)]
     notes = decorated_numbers(f"target {target!r}", joined[target], not goal.kind.classed, rows)
-    still: list[tuple[str, float]] = []
+    said = Remarks(notes, [])
     for name in names:
         if name == target or name in drop:
             continue
-        column = infer_column(name, joined[name], name in categorical, max_categories, notes, still)
+        column = infer_column(name, joined[name], name in categorical, max_categories, said)
         if isinstance(column, Dropped):
             dropped.append(column)
         else:
             columns.append(column)
-    notes += constant_columns(still, rows)
+    notes += constant_columns(said.still, rows)
     if not columns:
         reasons = "; ".join(map(str, dropped)) or "the table has no other column"
         raise DataError(f"no column is left to learn {target!r} from: {reasons}.")
@@ -168,9 +173,8 @@ def _infer_target(
         classed = not numeric or (whole and few)
         task = "classification" if classed else "regression"
         if classed:
-            why = f"{several}: classification" + (
-                "; `task='regression'` to override" if numeric or flags else ""
-            )
+            other = "; `task='regression'` to override" if numeric or flags else ""
+            why = f"{several}: classification{other}"
         elif whole:
             why = f"{several} in {len(cells)} rows: regression; `task='classification'` to override"
             why += _other_tasks(usable)

@@ -1,19 +1,28 @@
-"""Infer what one column of a table means from its first cells."""
+"""Infer what one column of a table means from its first cells, and what a reader may want to know of it."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection
+from typing import NamedTuple
 
 import numpy as np
 
-from credo.tables.cells import cell_text, is_missing, to_numbers, truth
-from credo.tables.clocks import find_cycles
-from credo.tables.remarks import decorated_numbers
+from credo.tables.cells import cell_text, is_decorated, is_missing, to_numbers, truth
 from credo.tables.schema import ColumnSpec, Dropped
-from credo.tables.times import to_times
+from credo.tables.times import find_cycles, to_times
 
-__all__ = ["ENOUGH", "PARSED", "WORD_SLOTS", "infer_column", "is_text", "late_column"]
+__all__ = [
+    "ENOUGH",
+    "PARSED",
+    "WORD_SLOTS",
+    "Remarks",
+    "constant_columns",
+    "decorated_numbers",
+    "infer_column",
+    "is_text",
+    "late_column",
+]
 
 PARSED = 0.95
 """The least share of the cells of a column that must be of a kind for the column to be of that kind."""
@@ -34,23 +43,23 @@ LATE_SLOTS = 16
 _ID_NAMES = ("id", "index", "idx", "row", "rowid", "row_id", "rownum", "no", "nr", "key", "uuid")
 
 
+class Remarks(NamedTuple):
+    """Sentences about columns, and the columns of numbers that are constant so far, with their value."""
+
+    notes: list[str]
+    still: list[tuple[str, float]]
+
+
 def infer_column(
-    name: str,
-    cells: list[object],
-    forced: bool,
-    max_categories: int,
-    notes: list[str],
-    still: list[tuple[str, float]],
+    name: str, cells: list[object], forced: bool, max_categories: int, said: Remarks
 ) -> ColumnSpec | Dropped:
-    """The meaning of a column by its first cells, categories where `forced`, or why it is left out. `notes`
-    gets sentences about it, and `still` its value if it was constant.
-    """
+    """The meaning of a column by its first cells, categories where `forced`, or why it is left out."""
     present = [cell for cell in cells if not is_missing(cell)]
     missing = len(present) < len(cells)
     first = f"the first {len(cells)} rows"
     if not present:
         return Dropped(name, f"it has no values in {first}", "")
-    column = None if forced else _other_than_category(name, present, missing, len(cells), notes, still)
+    column = None if forced else _other_than_category(name, present, missing, len(cells), said)
     if column is not None:
         return column
     texts = Counter(cell_text(cell) for cell in present)
@@ -59,10 +68,10 @@ def infer_column(
     if len(texts) <= max_categories and not (words and unlike):
         return ColumnSpec(name, "categorical", _ranked(texts, max_categories), missing)
     if words:
-        notes.append(f"column {name!r} is text: its words are hashed into {WORD_SLOTS} features")
+        said.notes.append(f"column {name!r} is text: its words are hashed into {WORD_SLOTS} features")
         return ColumnSpec(name, "text", has_missing=missing, slots=WORD_SLOTS)
     some = min(FREQUENT, max_categories)
-    notes.append(
+    said.notes.append(
         f"column {name!r} has {len(texts)} categories in {first}: the {some} most frequent have a feature "
         f"each, and the others are hashed into {CATEGORY_SLOTS}"
     )
@@ -101,12 +110,7 @@ def _ranked(texts: Counter[str], most: int) -> tuple[str, ...]:
 
 
 def _other_than_category(
-    name: str,
-    present: list[object],
-    missing: bool,
-    rows: int,
-    notes: list[str],
-    still: list[tuple[str, float]],
+    name: str, present: list[object], missing: bool, rows: int, said: Remarks
 ) -> ColumnSpec | Dropped | None:
     """The column where its cells are numbers, times or truth values or are of no use; None for categories."""
     first = f"the first {rows} rows"
@@ -115,9 +119,9 @@ def _other_than_category(
     numbers, wrong = to_numbers(present)
     flags = all(isinstance(cell, (bool, np.bool_)) for cell in present)
     if not flags and np.mean(~wrong) >= PARSED:
-        column = _numeric(name, numbers, wrong, missing, first, notes, still)
+        column = _numeric(name, numbers, wrong, missing, first, said)
         kept = isinstance(column, ColumnSpec)
-        notes += decorated_numbers(f"column {name!r}", present, kept, rows)
+        said.notes.extend(decorated_numbers(f"column {name!r}", present, kept, rows))
         return column
     times, clock, wrong_times = to_times(present)
     if np.mean(~wrong_times) >= PARSED:
@@ -138,13 +142,7 @@ def _other_than_category(
 
 
 def _numeric(
-    name: str,
-    numbers: np.ndarray,
-    wrong: np.ndarray,
-    missing: bool,
-    first: str,
-    notes: list[str],
-    still: list[tuple[str, float]],
+    name: str, numbers: np.ndarray, wrong: np.ndarray, missing: bool, first: str, said: Remarks
 ) -> ColumnSpec | Dropped:
     usable = numbers[~np.isnan(numbers)]
     if not usable.size:
@@ -158,10 +156,33 @@ def _numeric(
     if whole and alone and named_id and usable.size >= ENOUGH:
         return Dropped(name, f"it is an id: whole numbers that never repeat in {first}")
     if wrong.any():
-        notes.append(
+        said.notes.append(
             f"column {name!r} is numeric, but {int(wrong.sum())} of {first} hold text there and are skipped"
         )
     if usable.size >= ENOUGH and usable.min() == usable.max():
-        still.append((name, float(usable[0])))
+        said.still.append((name, float(usable[0])))
     missing = missing or bool((np.isnan(numbers) & ~wrong).any())
     return ColumnSpec(name, "numeric", has_missing=missing)
+
+
+def constant_columns(still: list[tuple[str, float]], rows: int) -> list[str]:
+    """One sentence about all columns of numbers that are constant so far."""
+    if not still:
+        return []
+    first = f"in the first {rows} rows"
+    if len(still) == 1:
+        name, value = still[0]
+        return [f"column {name!r} is always {value:g} {first}; it is kept, and is 0 until it changes"]
+    shown = ", ".join(name for name, _ in still[:8]) + (", ..." if len(still) > 8 else "")
+    many = f"{len(still)} columns are constant {first}"
+    return [f"{many} and are 0 until they change: {shown}"]
+
+
+def decorated_numbers(what: str, cells: list[object], numeric: bool, rows: int) -> list[str]:
+    """A sentence about numbers with signs or commas, which are left out."""
+    marked = [cell for cell in cells if is_decorated(cell)] if numeric else []
+    if not marked:
+        return []
+    value, example = to_numbers(marked[:1])[0][0], cell_text(marked[0])
+    written = f"{len(marked)} of the first {rows} rows are written so"
+    return [f"{what} holds {example!r}, which is read as {value:.10g}; {written}"]

@@ -1,8 +1,4 @@
-"""Pipes: rows are handed on as they come, and reading can be ended from outside.
-
-A thread reads the pipe, so that waiting for a row can be bounded, and a chunk of rows can end where no
-further row has come yet.
-"""
+"""Rows that are handed on as they come, from pipes whose reading can be ended, or that are prepared ahead."""
 
 from __future__ import annotations
 
@@ -16,7 +12,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, TypeVar
 
-__all__ = ["LiveText", "Pipe", "is_prompt", "open_pipe", "until_idle"]
+__all__ = ["LiveText", "Pipe", "is_prompt", "open_pipe", "read_ahead", "until_idle"]
 
 T = TypeVar("T")
 """What is iterated over."""
@@ -175,3 +171,41 @@ def open_pipe(path: str) -> Pipe | None:
     except (OSError, ValueError, AttributeError):
         return None
     return None if regular else Pipe(file, "standard input" if path == "-" else path)
+
+
+def read_ahead(
+    items: Iterable[T], prepare: Callable[[T], T] = lambda item: item, depth: int = 2
+) -> Iterator[T]:
+    """The items in order, of which a thread has at most `depth` ready after `prepare`. What reading raises is
+    raised here, after the items before it; waiting can be interrupted.
+    """
+    ready: queue.SimpleQueue[tuple[T | None, BaseException | None, bool]] = queue.SimpleQueue()
+    room = threading.Semaphore(depth)
+    ended = threading.Event()
+
+    def fill() -> None:
+        try:
+            for item in items:
+                prepared = prepare(item)
+                room.acquire()
+                if ended.is_set():
+                    return
+                ready.put((prepared, None, False))
+        except BaseException as error:
+            ready.put((None, error, True))
+        else:
+            ready.put((None, None, True))
+
+    threading.Thread(target=fill, daemon=True, name="credo-ahead").start()
+    try:
+        while True:
+            item, error, last = ready.get()
+            if error is not None:
+                raise error
+            if last or item is None:
+                return
+            room.release()
+            yield item
+    finally:
+        ended.set()
+        room.release()

@@ -41,12 +41,10 @@ class Moments:
         count: the number of entries that count in each column, (D,) int64.
         centre: the value about which the sums are taken, (D,) float64; NaN before a column's first entry.
         s1, s2: (D,) float64, the sums of (x - centre) and (x - centre) squared, times the rows' weights.
-        weight: the sum of the weights of the entries of each column, (D,) float64; None where each has the
-            weight 1.
-        streaks: of each column (D, 6) float64: the length of the streak of entries that do not fit, above 0
-            for far ones and below for close ones, its mean and variance, how often the moments began again,
-            how many far entries came alone, and the latest of these (NaN where there was none); None
-            where there was nothing of the kind.
+        weight: the sum of the weights of each column's entries, (D,) float64; None where all are 1.
+        streaks: of each column (D, 6) float64: the length of the streak of unfitting entries, above 0 for far
+            and below for close ones, its mean and variance, how often the moments began again, how many far
+            entries came alone, and the latest of these (or NaN); None without any.
 
     Example:
         >>> moments, mean, sd, count = Moments.empty(1).scan(np.array([[1.0], [3.0], [8.0]]))
@@ -140,9 +138,8 @@ class Moments:
     ) -> tuple[Moments, np.ndarray, np.ndarray, np.ndarray]:
         """Take in rows one after the other.
 
-        A row of weight w counts as w equal rows would: with whole weights, mean and spread are those of the
-        rows written out. Weights below 1 on average say how rows compare, and the spread is that of their
-        number.
+        A row of weight w counts as w equal rows would: whole weights give the moments of the rows written
+        out. Weights below 1 on average say how rows compare; the spread is that of their number.
 
         Arguments:
             x: (n, D) float64, NaN where an entry is missing.
@@ -175,9 +172,7 @@ class Moments:
         count = total = _sums(self.count, here)
         if weights is not None or self.weight is not None:
             total = _sums(self.total.astype(np.float64), here if weights is None else here * weights)
-        with np.errstate(
-            over="ignore", invalid="ignore"
-        ):  # of columns with far entries, which are done again
+        with np.errstate(over="ignore", invalid="ignore"):  # columns with far entries are done again
             s1, s2 = _sums(self.s1, heavy), _sums(self.s2, heavy * away)
             means, sds = _mean(total[:-1], centre, s1[:-1]), _sd(count[:-1], total[:-1], s1[:-1], s2[:-1])
             odd = self._odd(x, means, sds, count[:-1])
@@ -232,25 +227,19 @@ class Moments:
         Raises:
             FormatError: an array is missing, or the shapes do not agree.
         """
-        kinds = {
-            "rows": np.int64,
-            "count": np.int64,
-            "centre": np.float64,
-            "s1": np.float64,
-            "s2": np.float64,
-        }
+        kinds: dict[str, type] = {"rows": np.int64, "count": np.int64}
+        kinds |= dict.fromkeys(("centre", "s1", "s2"), np.float64)
         lost = [name for name in kinds if name not in arrays]
         if lost:
             raise FormatError(f"saved moments must hold {', '.join(kinds)}; {lost[0]!r} is not there.")
         kinds |= {name: np.float64 for name in ("weight", "streaks") if name in arrays}
-        loaded = {name: np.array(arrays[name], kind) for name, kind in kinds.items()}
+        loaded: dict[str, np.ndarray] = {name: np.array(arrays[name], kind) for name, kind in kinds.items()}
         width = loaded["count"].shape
         shapes = {name: width for name in loaded} | {"rows": (), "streaks": (*width, 6)}
         if any(value.shape != shapes[name] for name, value in loaded.items()):
+            got = ", ".join(f"{name} {value.shape}" for name, value in loaded.items())
             raise FormatError(
-                "saved moments must hold rows of shape () and count, centre, s1, s2 of one shape; got "
-                + ", ".join(f"{name} {value.shape}" for name, value in loaded.items())
-                + "."
+                f"saved moments must hold rows of shape () and count, centre, s1, s2 of one shape; got {got}."
             )
         return Moments(loaded.pop("rows"), **loaded)
 

@@ -1,4 +1,4 @@
-"""Open a file, a stream or standard input as bytes, and find out what it really holds."""
+"""Open a file, a stream, a zip archive or standard input as bytes, and find out what it really holds."""
 
 from __future__ import annotations
 
@@ -13,9 +13,18 @@ from pathlib import Path
 from typing import IO, Any, Literal, TypeAlias, get_args
 
 from credo.core.errors import DataError, suggest
-from credo.tables.archives import is_archive, open_member
 
-__all__ = ["FORMATS", "ByteStream", "Format", "Source", "format_of_name", "open_bytes", "sniff"]
+__all__ = [
+    "FORMATS",
+    "ByteStream",
+    "Format",
+    "Source",
+    "format_of_name",
+    "is_archive",
+    "member_name",
+    "open_bytes",
+    "sniff",
+]
 
 Format: TypeAlias = Literal["csv", "tsv", "jsonl", "parquet"]
 """The formats of tables that can be opened."""
@@ -214,6 +223,46 @@ def _open_path(path: str) -> io.FileIO:
         raise DataError(f"{path} may not be read: permission denied.") from None
     except OSError as error:
         raise DataError(f"{path} cannot be opened: {error.strerror or error}.") from None
+
+
+def is_archive(path: str) -> bool:
+    """Whether a path is that of an existing file named .zip."""
+    return path.lower().endswith(".zip") and os.path.isfile(path)
+
+
+def member_name(path: str) -> str:
+    """The name of the only file in a zip archive."""
+    stream, name = open_member(path)
+    stream.close()
+    return name
+
+
+def open_member(path: str) -> tuple[IO[bytes], str]:
+    """Open the only file in a zip archive, beside folders and what macOS adds: its bytes and its name."""
+    try:
+        archive = zipfile.ZipFile(path)
+    except zipfile.BadZipFile:
+        raise DataError(f"{path} is no zip archive, or is cut short; copy or download it again.") from None
+    except OSError as error:
+        raise DataError(f"{path} cannot be opened: {error.strerror or error}.") from None
+    names = [
+        info.filename
+        for info in archive.infolist()
+        if not info.is_dir()
+        and not info.filename.startswith("__MACOSX/")
+        and not os.path.basename(info.filename).startswith(".")
+    ]
+    if len(names) != 1:
+        archive.close()
+        shown = ", ".join(names[:4]) + (", ..." if len(names) > 4 else "")
+        what = f"{len(names)} files ({shown}); unpack it, and name one of them" if names else "no file"
+        raise DataError(f"{path} holds {what}.")
+    try:
+        return archive.open(names[0]), names[0]
+    except (RuntimeError, NotImplementedError, zipfile.BadZipFile) as error:
+        archive.close()
+        why = str(error).split(",")[0].rstrip(".")
+        raise DataError(f"{path} cannot be unpacked ({why}); name the file inside it.") from None
 
 
 def sniff(head: bytes, name: str, promised: Format | None) -> Format:

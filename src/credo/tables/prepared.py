@@ -10,11 +10,10 @@ import numpy as np
 from credo.core.errors import DataError
 from credo.tables.cells import LARGEST, Cells, cell_text, to_number_columns, to_numbers
 from credo.tables.chunks import Chunk
-from credo.tables.clocks import read_times
-from credo.tables.hashing import hash_words
+from credo.tables.hashing import hash_words, one_hot
 from credo.tables.lines import LineColumns
-from credo.tables.one_hot import one_hot
 from credo.tables.schema import ColumnSpec, Schema
+from credo.tables.times import read_times
 
 __all__ = ["Preparation", "Prepared", "cells_of"]
 
@@ -47,9 +46,7 @@ class Prepared(Chunk):
 
 
 class Preparation:
-    """Reads the cells of chunks. It has no state, so that a thread may read ahead. `scaled` are the columns
-    that are standardised, and `places` those of their features.
-    """
+    """Reads the cells of chunks, ahead if wished: it has no state. `scaled` columns stand at `places`."""
 
     def __init__(self, schema: Schema) -> None:
         self.schema, self.width = schema, schema.width

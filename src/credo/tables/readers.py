@@ -15,6 +15,7 @@ from credo.core.errors import DataError
 from credo.tables.chunks import BadRow, Chunk, ChunkSize, DriftWatch
 from credo.tables.lines import LineColumns, is_plain
 from credo.tables.live import LiveText, is_prompt, until_idle
+from credo.tables.schema import is_number
 
 __all__ = ["csv_chunks", "guess_delimiter", "jsonl_chunks", "unique_names"]
 
@@ -162,11 +163,7 @@ def _undecodable(name: str, lines: int, error: UnicodeDecodeError) -> DataError:
 
 
 def _is_number(cell: str) -> bool:
-    try:
-        float(cell)
-    except ValueError:
-        return False
-    return cell.strip().lower() not in ("nan", "inf", "infinity")
+    return is_number(cell) and cell.strip().lower() not in ("nan", "inf", "infinity")
 
 
 def jsonl_chunks(text: io.TextIOWrapper, name: str, size: ChunkSize, strict: bool) -> Iterator[Chunk]:

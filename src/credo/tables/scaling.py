@@ -46,9 +46,8 @@ class ScaledTarget:
 
     def inverse(self, mean: np.ndarray, sd: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Turn predictions for these rows, (n,) mean and sd, back into the target's own units."""
-        return self.location + self.scale * np.asarray(mean, np.float64), self.scale * np.asarray(
-            sd, np.float64
-        )
+        mean, sd = np.asarray(mean, np.float64), np.asarray(sd, np.float64)
+        return self.location + self.scale * mean, self.scale * sd
 
 
 class TargetScaler:
@@ -88,8 +87,7 @@ class TargetScaler:
         Arguments:
             state: from `initial` or an earlier call.
             y: (n,) float64, finite.
-            learn: whether each row is taken into the state; otherwise `state` standardises all rows
-                unchanged.
+            learn: whether rows are taken into the state; otherwise `state` stays as it is.
             weights: the weights of the rows in the moments; see `Moments.scan`.
 
         Returns:

@@ -97,8 +97,7 @@ class Dropped:
     Arguments:
         name: the name of the column.
         why: the reason, without a full stop.
-        only: where the column is learned from as soon as it has another value, the one it has had so far: an
-            empty text for none. None where it stays out.
+        only: the value so far, "" for none, where another one lets the column be learned; None to stay out.
 
     Example:
         >>> str(Dropped("id", "its values are all different"))
@@ -123,8 +122,7 @@ class TargetSpec:
         classes: the class labels, in the order of their numbers; empty for numbers.
         whole: whether the labels are whole numbers, so that "1", "1.0" and 1 are one label.
         why: a sentence that says what was inferred, and from what.
-        first: how many classes the first rows showed, where later rows may bring new ones; 0 where the
-            classes are fixed, and in files from before version 0.2.
+        first: how many classes the first rows showed, where more may come; 0 if fixed, or before version 0.2.
 
     Example:
         >>> TargetSpec("colour", "classification", ("blue", "red")).whole
@@ -153,7 +151,7 @@ class TargetSpec:
             return False
         if self.whole:
             return label.lstrip("-").isdecimal()
-        return _is_number(label) or not all(map(_is_number, self.classes))
+        return is_number(label) or not all(map(is_number, self.classes))
 
 
 @dataclass(frozen=True)
@@ -165,8 +163,7 @@ class Schema:
         columns: the columns that are learned from, in the order of their features.
         dropped: the columns that are left out.
         notes: sentences that a reader may want to know, such as that a column is constant so far.
-        late: the columns whose first value came after the first rows, in the order in which they came. Each
-            has a feature of its own that says that its cell is missing.
+        late: the columns whose first value came later, in their order; each has its own missing feature.
         room: the number of features that there is room for, where late columns came; 0 where none did. It
             grows by several at a time, since each size of a row is compiled anew.
 
@@ -272,7 +269,8 @@ class Schema:
         return schema
 
 
-def _is_number(label: str) -> bool:
+def is_number(label: str) -> bool:
+    """Whether a text is a number as Python writes it."""
     try:
         float(label)
     except ValueError:

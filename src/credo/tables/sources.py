@@ -11,10 +11,19 @@ from typing import Any
 import numpy as np
 
 from credo.core.errors import DataError, require_choice, require_integer
-from credo.tables.archives import is_archive, member_name
 from credo.tables.chunks import BadRow, Chunk, ChunkSize
 from credo.tables.live import LiveText, Pipe
-from credo.tables.opening import FORMATS, ByteStream, Format, Source, format_of_name, open_bytes, sniff
+from credo.tables.opening import (
+    FORMATS,
+    ByteStream,
+    Format,
+    Source,
+    format_of_name,
+    is_archive,
+    member_name,
+    open_bytes,
+    sniff,
+)
 from credo.tables.readers import csv_chunks, jsonl_chunks, unique_names
 
 __all__ = ["TableSource", "from_frame", "open_table"]
@@ -26,8 +35,7 @@ class TableSource:
     Arguments:
         name: its name in messages.
         format: "csv", "tsv", "jsonl", "parquet" or "frame".
-        chunks: its chunks. The first one with a row is read at once, so that a file that cannot be read fails
-            here.
+        chunks: its chunks. The first with a row is read at once: a file that cannot be read fails here.
         close: the function that `close` calls.
         share: the function that `share` calls.
 
@@ -136,22 +144,17 @@ def open_table(
     """Open a CSV, TSV, JSON lines or parquet table that need not fit in memory.
 
     Arguments:
-        source: a path, "-" for standard input, or a readable stream; .csv.gz, .tsv.gz, .jsonl.gz and a .zip
-            of one such file are unpacked.
-        format: "csv", "tsv", "jsonl" or "parquet"; None takes it from the suffix, or from the first line
-            of a stream.
-        chunk_rows: the number of rows in a chunk; or a `credo.tables.chunks.ChunkSize`, with which the chunks
-            of a long table grow.
-        delimiter: the separator of the cells of a CSV; None guesses comma, semicolon, tab or bar from the
-            header.
+        source: a path, "-" for standard input, or a stream; .gz of text and a .zip of one file are unpacked.
+        format: "csv", "tsv", "jsonl" or "parquet"; None asks the suffix, or a stream's first line.
+        chunk_rows: the number of rows in a chunk; with a `credo.tables.chunks.ChunkSize` they grow.
+        delimiter: what separates cells of a CSV; None guesses comma, semicolon, tab or bar.
         strict: whether a row that cannot be split into cells raises instead of being reported in `Chunk.bad`.
 
     Returns:
         The table, which can be iterated over once. Its first chunk has already been read.
 
     Raises:
-        DataError: the source cannot be found or read, is not what its suffix says, is cut off, or has no
-            usable row.
+        DataError: the source cannot be read, is not what its suffix says, is cut off, or has no usable row.
 
     Example:
         >>> source = open_table(io.StringIO("a,b\\n1,x\\n2\\n3,z\\n"))

@@ -1,4 +1,4 @@
-"""The reading of cells as times."""
+"""The reading of cells as times, and their features: seconds, and sine and cosine of what repeats."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from credo.tables.cells import MISSING, Cells, is_missing, to_list
+from credo.tables.schema import ColumnSpec, Cycle
 
-__all__ = ["to_times"]
+__all__ = ["find_cycles", "read_times", "to_times"]
 
 _NAN = float("nan")
 _EPOCH = dt.datetime(1970, 1, 1)
@@ -17,6 +18,11 @@ _EXACT = 2**53
 _PATTERN = np.array([ord(sign) for sign in "dddd-dd-ddTdd:dd:dd.dddddd"], np.uint32)
 _LENGTHS = (10, 16, 19, 23, 26)
 """Where digits and signs stand in the usual spelling of a time, and where it may end."""
+
+_DAY = 86400.0
+_YEAR = 365.2425
+_SPAN = 60.0
+"""The least number of days that the first rows must span for the day of the year to be a feature."""
 
 
 def to_times(cells: Cells) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -60,9 +66,7 @@ def _moment(cell: object) -> dt.datetime | None:
 
 
 def _usual(cells: Sequence[object]) -> tuple[np.ndarray, np.ndarray] | None:
-    """The times (n,), in UTC and as written, of cells all missing or like 2024-05-01T12:30:00+02:00; None
-    where the cells must be read one by one.
-    """
+    """The times (n,), in UTC and as written, of cells like 2024-05-01T12:30:00+02:00; None for others."""
     try:
         present = [place for place, cell in enumerate(cells) if cell not in MISSING]
     except TypeError:
@@ -102,3 +106,39 @@ def _zone(text: str) -> str:
     if text.endswith("Z"):
         return "Z"
     return text[-6:] if len(text) > 16 and text[-6] in "+-" and text[-3] == ":" else ""
+
+
+def read_times(column: ColumnSpec, cells: Cells, x: np.ndarray, at: int) -> tuple[np.ndarray, np.ndarray]:
+    """The seconds since a column's origin (n,), NaN where missing, and which cells are no times. Behind the
+    place `at` in `x` (n, D), a cycle with the phase u in turns is sin(2 pi u) and cos(2 pi u).
+    """
+    seconds, clock, wrong = to_times(cells)
+    days = clock / _DAY
+    for place, cycle in enumerate(column.cycles):
+        angle = 2 * np.pi * np.nan_to_num(_turns(days, cycle) % 1.0)
+        first = at + 1 + 2 * place
+        x[:, first] = np.where(np.isnan(clock), 0.0, np.sin(angle))
+        x[:, first + 1] = np.where(np.isnan(clock), 0.0, np.cos(angle))
+    return seconds - column.origin, wrong
+
+
+def _turns(days: np.ndarray, cycle: Cycle) -> np.ndarray:
+    """How often a cycle has turned since 1970 began, on a Thursday; years have their mean length."""
+    if cycle == "hour":
+        return days
+    return (days + 3.0) / 7.0 if cycle == "weekday" else days / _YEAR
+
+
+def find_cycles(clock: np.ndarray) -> tuple[Cycle, ...]:
+    """The cycles that times by the clock (n,), seconds since 1970, show: hour and weekday where these vary,
+    and the day of the year where they span 60 days.
+    """
+    days = clock[~np.isnan(clock)] / _DAY
+    cycles: list[Cycle] = []
+    if np.ptp(days % 1.0) > 0:
+        cycles.append("hour")
+    if np.ptp(np.floor(days) % 7.0) > 0:
+        cycles.append("weekday")
+    if np.ptp(days) >= _SPAN:
+        cycles.append("yearday")
+    return tuple(cycles)
