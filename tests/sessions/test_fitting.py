@@ -12,8 +12,7 @@ import pytest
 import credo
 from credo.core.archive import refusing
 from credo.sessions import Session, storage
-from credo.sessions.fitting import require_fitting
-from credo.sessions.snapshot import State
+from credo.sessions.fitting import State, require_fitting
 
 ROWS = [{"a": float(i % 7), "b": "xy"[i % 2], "y": 2.0 * (i % 7) + (i % 3)} for i in range(40)]
 

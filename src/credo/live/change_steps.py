@@ -72,10 +72,5 @@ def join(chunks: Sequence[Steps | None]) -> Steps | None:
     parts = [steps for steps in chunks if steps is not None]
     if not parts:
         return None
-    return Steps(
-        np.concatenate([part.probs for part in parts]),
-        np.concatenate([part.lengths for part in parts]),
-        np.concatenate([part.change for part in parts]),
-        np.concatenate([part.alarm for part in parts]),
-        np.concatenate([part.began for part in parts]),
-    )
+    steps: Steps = jax.tree.map(lambda *leaves: np.concatenate(leaves), *parts)
+    return steps

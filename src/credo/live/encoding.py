@@ -103,8 +103,7 @@ class Encoding(Protocol):
     Attributes:
         task: what is predicted.
         classes: the class labels; empty for a regression.
-        first: how many classes the first rows showed, where later rows may bring new ones; 0 where they are
-            fixed.
+        first: how many classes the first rows showed, where more may come; 0 where they are fixed.
         origin: the inputs of the first rows, where more may come; None where none may.
         shape: the shape of one row of inputs.
         features: the names of the inputs, where they have names.

@@ -62,9 +62,7 @@ GAP = Slot(SHARED, "gap")
 
 
 class Arrival(NamedTuple):
-    """The first value of a feature in a row, or a new value of a text: the number, 0 for truth values and
-    words; the text; or the time, in seconds since 1970.
-    """
+    """The first value of a feature, or a new text: a number (or 0), a text, or seconds since 1970."""
 
     row: int
     name: FeatureName
@@ -85,11 +83,7 @@ class FeatureSlots:
     """
 
     def __init__(
-        self,
-        slots: Iterable[Slot] = (),
-        origins: Iterable[float] = (),
-        centred: bool = True,
-        first: int = 0,
+        self, slots: Iterable[Slot] = (), origins: Iterable[float] = (), centred: bool = True, first: int = 0
     ) -> None:
         self.slots, self.origins = tuple(slots), tuple(origins)
         self.centred, self.first = centred, first
@@ -99,13 +93,12 @@ class FeatureSlots:
             slot.name: slot.kind for slot in own if slot.kind != "gap"
         }
         self._places: dict[FeatureName, int] = {}
-        for place, slot in enumerate(self.slots):
-            if slot.kind not in ("text", "gap"):
-                self._places.setdefault(slot.name, place)
         self._texts: dict[FeatureName, dict[str | None, int]] = {}
         for place, slot in enumerate(self.slots):
             if slot.kind == "text":
                 self._texts.setdefault(slot.name, {})[slot.value] = place
+            elif slot.kind != "gap":
+                self._places.setdefault(slot.name, place)
         self.plain = all(kind == "number" for kind in self.kinds.values())
         names = [slot.name for slot in own]
         self._cells = itemgetter(*names) if self.plain and len(names) > 1 else None

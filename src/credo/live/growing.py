@@ -52,9 +52,7 @@ class GrowingEncoder:
             self.state = EncoderState(self.state.moments.widened(fresh))
 
     def pieces(self, chunk: Chunk, counts: np.ndarray | None = None) -> Iterator[Chunk]:
-        """A chunk, cut where columns come in rows that count (n,); encode each piece before the next is asked
-        for.
-        """
+        """A chunk, cut where columns come in rows that count (n,); encode each before asking for the next."""
         while True:
             found = self._first_waking(chunk, counts)
             if found is None:

@@ -72,8 +72,7 @@ def blocks_of(rows: Rows, encoding: Encoding, *, learn: bool, need_target: bool 
 
 def segments(rows: Rows, encoding: Encoding) -> Iterator[Block]:
     """Encoded rows to learn from, those of `blocks_of`, and between them blocks of rows without a usable
-    target, to be forecast: these are encoded twice, by the rows before them, and not taken into the
-    statistics.
+    target, to be forecast: these are encoded twice, by the rows before them, and change no statistics.
     """
     if isinstance(rows, Block):
         yield rows

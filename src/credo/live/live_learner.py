@@ -18,6 +18,7 @@ from credo.core.records import replace
 from credo.core.types import Array, ArrayLike, PyTree
 from credo.learners import Info
 from credo.likelihoods import Predictive
+from credo.live.passes import pad
 from credo.live.recovery import Recovery
 from credo.recipes.assembly import build
 from credo.recipes.capacity import require_room
@@ -50,9 +51,7 @@ TARGET_CLIP = 8.0
 
 
 class Extent(NamedTuple):
-    """What a learner is for: how it learns, the inputs that it begins with, whether inputs are standardised,
-    and the largest size of a standardised input.
-    """
+    """How a learner learns, its first inputs, whether they are standardised, and their largest size then."""
 
     settings: Settings
     origin: Origin
@@ -147,9 +146,7 @@ class LiveLearner:
         self._port = self._laws = None
 
     def grow(self, inputs: int, classes: int, scaled: np.ndarray) -> None:
-        """Make room for inputs and classes, which begin at their prior; a CredoError, after which nothing is
-        changed, where there is none. None may become fewer.
-        """
+        """Make room for inputs and classes, at their prior; a CredoError, no change, where there is none."""
         wanted = tuple(map(bool, scaled))
         if (inputs, classes, wanted) == (self.inputs, self.classes, self._scaled):
             return
@@ -210,9 +207,8 @@ class LiveLearner:
         live, settings = self._live, self.extent.settings
         key = jax.random.key(settings.seed) if settings.draws else None
         count = len(xs)
-        belief, learned, reports = _learn_chunk(
-            live.learner, live.belief, _padded(xs), _padded(ys), np.int32(count), key
-        )
+        rows = pad(xs, CHUNK), pad(ys, CHUNK), np.int32(count)
+        belief, learned, reports = _learn_chunk(live.learner, live.belief, *rows, key)
         ok = int(learned) == count
         if not ok and count > 1:
             return False
@@ -229,18 +225,11 @@ class LiveLearner:
         """The answers of `forecast` for rows (n, inputs), with a leading axis n."""
         live = self._live
         answer = class_probabilities if self.classes else expected_value
-        parts = [
-            np.asarray(
-                _forecast_chunk(
-                    live.learner,
-                    live.belief,
-                    _padded(xs[start : start + CHUNK]),
-                    np.int32(len(xs) - start),
-                    answer,
-                )
-            )[: len(xs) - start]
-            for start in range(0, len(xs), CHUNK)
-        ]
+        parts: list[np.ndarray] = []
+        for start in range(0, len(xs), CHUNK):
+            rows, left = pad(xs[start : start + CHUNK], CHUNK), len(xs) - start
+            answers = _forecast_chunk(live.learner, live.belief, rows, np.int32(left), answer)
+            parts.append(np.asarray(answers)[:left])
         return np.concatenate(parts)
 
     def predictive(self, x: np.ndarray) -> Callable[[], tuple[Predictive, float, float]]:
@@ -304,26 +293,14 @@ def _restored(leaf: np.ndarray, like: Array) -> Array:
     return jnp.asarray(leaf)
 
 
-def _padded(rows: np.ndarray) -> np.ndarray:
-    if len(rows) == CHUNK:
-        return rows
-    padded = np.zeros((CHUNK, *rows.shape[1:]), rows.dtype)
-    padded[: len(rows)] = rows
-    return padded
-
-
 @functools.partial(jax.jit, donate_argnums=(1,))
 def _learn_chunk(
     learner: Standardized[Any], belief: Any, xs: Array, ys: Array, count: Array, key: Array | None
 ) -> tuple[Any, Array, Info | None]:
     """Learn the first `count` rows; how many were not refused, and what was reported of each."""
 
-    def learn(belief: Any, row: Array) -> tuple[Any, Info]:
-        result: tuple[Any, Info] = learner.step(belief, xs[row], ys[row], key=key)
-        return result
-
     def one(carry: tuple[Any, Array], row: Array) -> tuple[tuple[Any, Array], Info | None]:
-        belief, info = learn(carry[0], row)
+        belief, info = learner.step(carry[0], xs[row], ys[row], key=key)
         return (belief, carry[1] + info.ok.astype(jnp.int32)), None if info.extras is None else info
 
     (belief, ok), reports = first_rows(one, (belief, jnp.zeros((), jnp.int32)), CHUNK, count)

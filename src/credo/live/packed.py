@@ -19,9 +19,7 @@ __all__ = ["Form", "PackedBelief", "PlainBelief"]
 
 @dataclass(frozen=True, eq=False)
 class Form:
-    """What programs depend on beside numbers: the layouts of a learner and of its belief, and the class of
-    the belief. There is one for each, so that it is known by its identity.
-    """
+    """What programs depend on beside numbers: one for each kind, so that it is known by its identity."""
 
     setting: WordLayout
     state: WordLayout
@@ -46,10 +44,7 @@ class PlainBelief(NamedTuple):
 
 
 class PackedBelief:
-    """A belief as words, and those of its learner.
-
-    A bank has some 150 arrays, and a call with so many takes as long as two rows of its arithmetic.
-    """
+    """A belief and its learner as words: the 150 arrays of a bank cost a call as much as two rows do."""
 
     def __init__(self, learner: Learner[Any], form: Form, setting: Parts, state: Parts) -> None:
         self.learner, self.form, self.setting, self.state = learner, form, setting, state
@@ -61,6 +56,11 @@ class PackedBelief:
         kind: type = type(belief)
         form = _form(WordLayout.of(setting), WordLayout.of(start), kind)
         return PackedBelief(learner, form, packer(form.setting)(setting), packer(form.state)(start))
+
+    @property
+    def words(self) -> tuple[Form, Parts, Parts]:
+        """The first arguments of every compiled program."""
+        return self.form, self.setting, self.state
 
     def after(self, state: Parts) -> PackedBelief:
         """What the learner believes after some rows."""

@@ -6,7 +6,7 @@ import dataclasses
 import functools
 import itertools
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -27,6 +27,7 @@ from credo.streams.scoring import Outcome, forecast_outcome, score_chunk
 from credo.streams.words import Parts
 
 __all__ = [
+    "EncodedRows",
     "arrivals",
     "cuts",
     "forecast_rows",
@@ -47,37 +48,43 @@ def pad(rows: np.ndarray, length: int) -> np.ndarray:
     return np.concatenate([rows, np.repeat(rows[-1:], length - len(rows), axis=0)])
 
 
+class EncodedRows(NamedTuple):
+    """Encoded rows: inputs (n, ...), float32; what is learned (n,), class numbers, counts, or standardised
+    and clipped numbers; what forecasts are judged by (n,), where that is not y; weights (n,) or None for 1;
+    and the probabilities of the quantiles that are asked for, or None.
+    """
+
+    x: np.ndarray
+    y: np.ndarray
+    targets: np.ndarray | None = None
+    weights: np.ndarray | None = None
+    levels: np.ndarray | None = None
+
+    def part(self, rows: slice) -> EncodedRows:
+        """Some of the rows."""
+        return self._each(lambda column: column[rows])
+
+    def padded(self, length: int) -> EncodedRows:
+        """The rows, up to a length as compiled programs take them."""
+        return self._each(lambda column: pad(column, length))
+
+    def _each(self, change: Callable[[np.ndarray], np.ndarray]) -> EncodedRows:
+        targets, weights = (None if one is None else change(one) for one in (self.targets, self.weights))
+        return EncodedRows(change(self.x), change(self.y), targets, weights, self.levels)
+
+
 def learn_rows(
     packed: PackedBelief,
-    xs: np.ndarray,
-    ys: np.ndarray,
+    rows: EncodedRows,
     chunk: int,
     *,
-    targets: np.ndarray | None = None,
-    weights: np.ndarray | None = None,
     compare: tuple[ForecastName, ...] = (),
     key: Array | None = None,
     collect: Callable[[Any, Info], Any] | None = None,
-    levels: np.ndarray | None = None,
 ) -> tuple[PackedBelief, Outcome, Info]:
-    """Forecast, score and learn N rows, padded to one chunk: the belief after them, and the outcomes and
-    infos of the N rows as NumPy arrays. The arguments are those of `score_chunk`.
-    """
-    count = len(xs)
-    state, outcome, info = _score_words(
-        packed.form,
-        packed.setting,
-        packed.state,
-        pad(xs, chunk),
-        pad(ys, chunk),
-        None if targets is None else pad(targets, chunk),
-        np.int32(count),
-        None if weights is None else pad(weights, chunk),
-        key,
-        levels,
-        compare,
-        collect,
-    )
+    """Forecast, score and learn N rows, padded to one chunk: the belief, their outcomes and their infos."""
+    count, columns = len(rows.x), rows.padded(chunk)
+    state, outcome, info = _score_words(*packed.words, columns, np.int32(count), key, compare, collect)
     outcome, info = jax.tree.map(lambda leaf: np.asarray(leaf)[:count], (outcome, info))
     return packed.after(state), outcome, info
 
@@ -87,28 +94,16 @@ def _score_words(
     form: Form,
     setting: Parts,
     state: Parts,
-    xs: np.ndarray,
-    ys: np.ndarray,
-    targets: np.ndarray | None,
+    rows: EncodedRows,
     count: np.int32,
-    weights: np.ndarray | None,
     key: Array | None,
-    levels: np.ndarray | None,
     compare: tuple[ForecastName, ...],
     collect: Callable[[Any, Info], Any] | None,
 ) -> tuple[Parts, Outcome, Info]:
-    belief, outcome, info = score_chunk(
-        *form.open(setting, state),
-        xs,
-        ys,
-        targets=targets,
-        count=count,
-        weights=weights,
-        compare=compare,
-        key=key,
-        collect=collect,
-        levels=levels,
-    )
+    x, y, targets, weights, levels = rows
+    given: dict[str, Any] = {"targets": targets, "weights": weights, "levels": levels, "collect": collect}
+    opened = form.open(setting, state)
+    belief, outcome, info = score_chunk(*opened, x, y, count=count, compare=compare, key=key, **given)
     return form.state.pack(belief), outcome, info
 
 
@@ -141,9 +136,8 @@ def of_classes(scores: Scores, known: int | None) -> Scores:
 def forecast_rows(
     form: Form, setting: Parts, state: Parts, xs: np.ndarray, count: np.int32, levels: np.ndarray | None
 ) -> tuple[Array, ...]:
-    """Forecast the first `count` rows of a chunk (N, ...) by words: class probabilities (N, C), where
-    `levels` is None; or mean (N,), sd (N,) and, where there are levels (L,), quantiles (N, L). A row costs a
-    row.
+    """Forecast the first `count` of N rows by words: class probabilities (N, C), where `levels` is None; or
+    mean (N,), sd (N,) and, where there are levels (L,), quantiles (N, L). A row costs a row.
     """
     learner, belief = form.open(setting, state)
 

@@ -72,9 +72,8 @@ class Recovery:
         fresh: Callable[[], B],
         size: int,
     ) -> tuple[B, Outcomes, Info]:
-        """Learn a chunk of `size` rows, with fresh starts where they are due: the belief, and the outcomes
-        and infos of its rows. `learn` takes a belief and the row to begin with. Results do not depend on the
-        chunks.
+        """Learn `size` rows, with fresh starts where they are due: the belief, and outcomes and infos of the
+        rows. `learn` takes a belief and the row to begin with. Results do not depend on the chunks.
         """
         start, parts, before = 0, [], self.seen
         self.seen += size

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 import jax
@@ -13,40 +13,19 @@ from credo.beliefs import embed
 from credo.core.records import replace
 from credo.core.types import Array
 from credo.learners import Info, Learner
-from credo.live.early import Early
 from credo.live.packed import PackedBelief, PlainBelief
-from credo.live.passes import arrivals, cuts
+from credo.live.passes import EncodedRows, arrivals, cuts
 from credo.live.recovery import Recovery
 from credo.live.targets import SCALER, WARMUP, standardise, trust
 from credo.recipes.assembly import Belief, build
-from credo.recipes.growth import slots
 from credo.recipes.networks import Origin, with_waves
 from credo.recipes.settings import Settings
-from credo.recipes.tasks import RECIPES
+from credo.recipes.tasks import RECIPES, slots
 from credo.streams.scoring import Outcome
 from credo.tables import Moments, ScaledTarget, Schema
 from credo.tables.column_moments import known_spread
 
-__all__ = ["EncodedRows", "Part", "Runner"]
-
-
-class EncodedRows(NamedTuple):
-    """Encoded rows, as a compiled pass takes them: inputs (n, ...), float32; what is learned (n,), class
-    numbers, counts, or standardised and clipped numbers; what forecasts are judged by (n,), where that is not
-    y; weights (n,) or None for 1; and the probabilities of the quantiles that are asked for, or None.
-    """
-
-    x: np.ndarray
-    y: np.ndarray
-    targets: np.ndarray | None = None
-    weights: np.ndarray | None = None
-    levels: np.ndarray | None = None
-
-    def since(self, start: int) -> EncodedRows:
-        """The rows from one of them on."""
-        targets = None if self.targets is None else self.targets[start:]
-        weights = None if self.weights is None else self.weights[start:]
-        return EncodedRows(self.x[start:], self.y[start:], targets, weights, self.levels)
+__all__ = ["Early", "Part", "Runner"]
 
 
 class Part(NamedTuple):
@@ -63,14 +42,52 @@ class Part(NamedTuple):
     weights: np.ndarray | None = None
 
 
+class Early:
+    """Rows that wait: inputs `x` (n, ...), float32, targets `y` (n,) in their own units, and weights (n,)."""
+
+    def __init__(self) -> None:
+        self.x, self.y, self.weights = np.zeros((0,), np.float32), np.zeros(0), np.zeros(0)
+
+    def keep(self, x: np.ndarray, y: np.ndarray, weights: np.ndarray) -> None:
+        """Keep rows, in their order."""
+        self.x = np.concatenate([self.x, x]) if len(self.y) else np.array(x)
+        self.y = np.concatenate([self.y, y])
+        self.weights = np.concatenate([self.weights, weights])
+
+    def take(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """The rows, which are no longer kept."""
+        rows = self.x, self.y, self.weights
+        self.__init__()  # type: ignore[misc]
+        return rows
+
+    def copy(self) -> Early:
+        """The same rows, of which this one sees nothing more."""
+        other = Early()
+        other.x, other.y, other.weights = self.x, self.y, self.weights
+        return other
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        """The state as arrays."""
+        return {"x": self.x, "y": self.y, "w": self.weights} if len(self.y) else {}
+
+    @staticmethod
+    def from_arrays(arrays: Mapping[str, np.ndarray]) -> Early:
+        """Restore what `arrays` gave; files of earlier versions have no weights, or no rows at all."""
+        early = Early()
+        if len(arrays.get("y", ())):
+            y = np.array(arrays["y"], float)
+            weights = np.array(arrays["w"], float) if "w" in arrays else np.ones(len(y))
+            early.keep(np.array(arrays["x"], np.float32), y, weights)
+        return early
+
+
 class Runner:
     """A learner, its belief, and what rows need before they get there.
 
     Targets are standardised by those before. The first `WARMUP`, or more where they are all the same, pass
     with the weight 0, and wait until the units are known. Results do not depend on how rows are grouped.
-    `settings` are None for a `learner` with its `prior` built elsewhere; `first` is how many classes the
-    first rows showed, 0 where they are fixed; `origin` the inputs of the first rows, None where no more may
-    come.
+    `settings` are None for a `learner` and `prior` built elsewhere; `first` is how many classes, and `origin`
+    which inputs the first rows showed, 0 or None where no more may come.
     """
 
     def __init__(
@@ -185,62 +202,38 @@ class Runner:
         online: bool = True,
         levels: np.ndarray | None = None,
     ) -> Iterator[Part]:
-        """Learn rows (n, ...), targets or class numbers (n,) and weights (n,), above 0, in order; where not
-        `online`, targets are standardised by those so far.
-        """
+        """Learn rows in order, weights above 0; if not `online`, targets are standardised by those so far."""
         starts = arrivals(y, self.classes) if self.classes else []
+        every = EncodedRows(x, y, None, weights, levels)
         for start, stop in cuts(len(x), self.chunk, starts):
-            some = None if weights is None else weights[start:stop]
-            rows = x[start:stop], y[start:stop], some
+            rows = every.part(slice(start, stop))
             if self.classes:
                 self._make_room(int(y[start]) + 1)
-                labels = rows[1].astype(np.int32)
-                yield self._learn_rows(start, EncodedRows(rows[0], labels, None, some, levels))
+                yield self._learn_rows(start, rows._replace(y=rows.y.astype(np.int32)))
             elif self.own_units:
-                yield from self._own_parts(start, rows[0], rows[1], levels)
+                yield from self._own_parts(start, rows)
             else:
-                yield from self._number_parts(start, rows, online, levels)
+                yield from self._number_parts(start, rows, online)
 
-    def _number_parts(
-        self,
-        start: int,
-        rows: tuple[np.ndarray, np.ndarray, np.ndarray | None],
-        online: bool,
-        levels: np.ndarray | None,
-    ) -> Iterator[Part]:
-        x, y, weights = rows
+    def _number_parts(self, start: int, rows: EncodedRows, online: bool) -> Iterator[Part]:
         self._learn_early(self.scaler)  # a file of an earlier version may hold rows that are due
-        before = self.scaler
-        self.scaler, scaling = SCALER.encode(before, y, learn=online, weights=weights)
+        before, size = self.scaler, len(rows.y)
+        self.scaler, scaling = SCALER.encode(before, rows.y, learn=online, weights=rows.weights)
         if self.scaler.begun_again(before).any():
             self._other_units()
-        first = 0 if self.units else _first_known(scaling)
+        first, count = 0 if self.units else _first_known(scaling), int(before.count[0])
         if first:
-            early = slice(0, first)
-            some = None if weights is None else weights[early]
-            own, waiting = np.ones(first) if some is None else some, max(0, WARMUP - len(self.early.y))
-            self.early.keep(x[early][:waiting], y[early][:waiting], own[:waiting])
-            yield self._learn_numbers(start, rows, early, scaling, np.zeros(first), before, levels)
-            known = SCALER.encode(before, y[early], weights=some)[0] if first < len(y) else self.scaler
+            early, part = rows.part(slice(0, first)), scaling.part(slice(0, first))
+            own = np.ones(first) if early.weights is None else early.weights
+            waiting = max(0, WARMUP - len(self.early.y))
+            self.early.keep(early.x[:waiting], early.y[:waiting], own[:waiting])
+            passing = standardised(early._replace(weights=np.zeros(first)), part)
+            yield self._learn_rows(start, passing, part, count)
+            known = SCALER.encode(before, early.y, weights=early.weights)[0] if first < size else self.scaler
             self._learn_early(known)
-        if first < len(y):
-            rest = slice(first, len(y))
-            own = np.ones(len(y) - first) if weights is None else weights[rest]
-            yield self._learn_numbers(start, rows, rest, scaling, own, before, levels)
-
-    def _learn_numbers(
-        self,
-        start: int,
-        rows: tuple[np.ndarray, np.ndarray, np.ndarray | None],
-        which: slice,
-        scaling: ScaledTarget,
-        weights: np.ndarray,
-        before: Moments,
-        levels: np.ndarray | None,
-    ) -> Part:
-        part = scaling.part(which)
-        columns = standardised(rows[0][which], rows[1][which], part, weights, levels)
-        return self._learn_rows(start + which.start, columns, part, int(before.count[0]) + which.start)
+        if first < size:
+            rest, part = rows.part(slice(first, None)), scaling.part(slice(first, None))
+            yield self._learn_rows(start + first, standardised(rest, part), part, count + first)
 
     def _learn_early(self, moments: Moments) -> None:
         """Learn the rows that waited, once they have said in which units the targets are."""
@@ -248,11 +241,12 @@ class Runner:
         if not self.units or not len(self.early.y):
             return
         x, y, weights = self.early.take()
+        waited = EncodedRows(x, y, None, weights)
         scaling = SCALER.encode(moments, y, learn=False)[1]
         for start, stop in cuts(len(x), self.chunk, []):
             rows = slice(start, stop)
             part = scaling.part(rows)
-            columns = standardised(x[rows], y[rows], part, weights[rows])
+            columns = standardised(waited.part(rows), part)
             self.packed, _, info = self._pass(self.packed, columns)
             self._learned_late(Part(rows, None, info, part, 0, columns.weights))
 
@@ -262,25 +256,24 @@ class Runner:
     def _learned_late(self, part: Part) -> None:
         """Note what was learned of rows that waited."""
 
-    def _own_parts(
-        self, start: int, x: np.ndarray, y: np.ndarray, levels: np.ndarray | None
-    ) -> Iterator[Part]:
+    def _own_parts(self, start: int, rows: EncodedRows) -> Iterator[Part]:
         """Learn targets in their own units, once the first ones have said where their mean begins."""
-        for begin, stop in cuts(len(y), len(y), [WARMUP - int(self.scaler.count[0])]):
-            part, before = slice(begin, stop), int(self.scaler.count[0])
-            self.scaler, scaling = SCALER.encode(self.scaler, y[part])
+        size = len(rows.y)
+        for begin, stop in cuts(size, size, [WARMUP - int(self.scaler.count[0])]):
+            part, before = rows.part(slice(begin, stop)), int(self.scaler.count[0])
+            self.scaler, scaling = SCALER.encode(self.scaler, part.y)
             if before == WARMUP:
                 learner, self.belief = self._build(scaling)
                 self.learner = with_waves(learner, self.learner)
             warm = np.full(stop - begin, before >= WARMUP, np.float32)
-            columns = EncodedRows(x[part], y[part].astype(np.float32), None, warm, levels)
+            columns = part._replace(y=part.y.astype(np.float32), weights=warm)
             yield self._learn_rows(start + begin, columns, scaling, before)
 
     def _learn_rows(
         self, start: int, columns: EncodedRows, scaling: ScaledTarget | None = None, before: int = 0
     ) -> Part:
         def learn(packed: PackedBelief, first: int) -> tuple[PackedBelief, Outcome, Info]:
-            return self._pass(packed, columns.since(first))
+            return self._pass(packed, columns.part(slice(first, None)))
 
         def fresh() -> PackedBelief:
             return PackedBelief.of(self.learner, self.prior)
@@ -291,13 +284,12 @@ class Runner:
         return Part(slice(start, start + size), outcome, info, scaling, before, columns.weights)
 
 
-def standardised(
-    x: np.ndarray, y: np.ndarray, scaling: ScaledTarget, weights: np.ndarray, levels: np.ndarray | None = None
-) -> EncodedRows:
+def standardised(rows: EncodedRows, scaling: ScaledTarget) -> EncodedRows:
     """Rows of numbers as they are learned: clipped, and with less weight where they are far off."""
-    exact = standardise(y, scaling)
-    share = (weights * trust(exact)).astype(np.float32)
-    return EncodedRows(x, scaling.z.astype(np.float32), exact, share, levels)
+    exact = standardise(rows.y, scaling)
+    trusted = trust(exact)
+    share = trusted if rows.weights is None else (rows.weights * trusted).astype(np.float32)
+    return rows._replace(y=scaling.z.astype(np.float32), targets=exact, weights=share)
 
 
 def _units_known(moments: Moments) -> bool:

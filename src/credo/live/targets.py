@@ -46,9 +46,7 @@ def trust(targets: np.ndarray) -> np.ndarray:
 
 
 def _own_units(scores: Scores, location: np.ndarray, scale: np.ndarray) -> Scores:
-    """Scores of standardised targets in their own units: mean' = location + scale * mean, sd' = scale * sd,
-    log p' = log p - log(scale).
-    """
+    """Scores in own units: mean' = location + scale * mean, sd' = scale * sd, log p' = log p - log(scale)."""
     shift = np.log(scale)
     return dataclasses.replace(
         scores,
@@ -83,9 +81,7 @@ def with_outliers(scores: Scores, targets: np.ndarray) -> Scores:
 def beside_baseline(
     scores: Scores, scaling: ScaledTarget, count: np.ndarray, kind: TargetKind
 ) -> tuple[Scores, np.ndarray, np.ndarray]:
-    """Scores in the target's own units, beside the log probability and squared error (n,) of the baseline;
-    `count` is how many targets there were before each (n,).
-    """
+    """Scores in own units, and the baseline's log probability and squared error (n,) after `count` rows."""
     y, location, scale = scores.y, scaling.location, scaling.scale
     scores = _own_units(scores, location, scale) if kind.standardised else scores
     if kind.whole:

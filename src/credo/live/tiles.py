@@ -15,6 +15,7 @@ from credo.core.verbs import verb
 from credo.learners import Info
 from credo.likelihoods import Predictive
 from credo.live.packed import Form
+from credo.live.passes import EncodedRows
 from credo.streams.first_rows import each_row, first_rows
 from credo.streams.words import Parts
 
@@ -70,53 +71,41 @@ def learn_chunk(
     form: Form,
     setting: Parts,
     state: Parts,
-    xs: np.ndarray,
-    ys: np.ndarray,
-    weights: np.ndarray,
+    rows: EncodedRows,
     count: np.int32,
     key: Array | None,
     collect: Callable[[Any, Info], PyTree] | None,
 ) -> tuple[Parts, Info]:
-    """Learn the first `count` rows of a chunk (N, ...), (N,) and (N,), in order, by a belief and its learner
-    as words: the belief, and the infos of the N rows.
-
+    """Learn the first `count` rows of a chunk (N, ...), in order: the belief, and the infos of the N rows.
     `collect` makes what takes the place of the `extras` of an `Info`, of the belief and the `Info`. The bits
     do not depend on how rows are cut into chunks.
     """
     learner, start = form.open(setting, state)
+    columns = rows.x, rows.y, rows.weights
 
     def one(belief: Any, index: Array) -> tuple[Any, Info]:
-        x, y, weight = (jnp.asarray(rows)[index] for rows in (xs, ys, weights))
+        x, y, weight = (jnp.asarray(column)[index] for column in columns)
         new, info = learner.step(belief, x, y, weight=weight, key=key)
         return new, replace(info, extras=None if collect is None else collect(new, info))
 
-    belief, info = first_rows(one, start, len(xs), count)
+    belief, info = first_rows(one, start, len(rows.x), count)
     return form.state.pack(belief), info
 
 
 @verb(static=("form", "ask"))
 def forecast_tiles(
-    form: Form,
-    setting: Parts,
-    state: Parts,
-    xs: np.ndarray,
-    ys: np.ndarray,
-    levels: np.ndarray,
-    count: np.int32,
-    ask: Ask,
+    form: Form, setting: Parts, state: Parts, rows: EncodedRows, count: np.int32, ask: Ask
 ) -> PyTree:
     """What is asked of the forecasts of the first `count` rows (N, ...) of a chunk, with a leading axis N, a
-    multiple of `TILE`; as many tiles are computed as they take.
-
-    `ys` (N,) are the rows' own numbers, and `levels` (L,) the probabilities of quantiles. The bits of a row
-    do not depend on their number.
+    multiple of `TILE`; as many tiles are computed as they take. `y` (N,) are the rows' own numbers. The bits
+    of a row do not depend on the number of rows.
     """
     learner, belief = form.open(setting, state)
 
     def tile(index: Array) -> PyTree:
-        part = (jax.lax.dynamic_slice_in_dim(jnp.asarray(rows), index * TILE, TILE) for rows in (xs, ys))
-        return jax.vmap(lambda x, y: ask(learner.forecast(belief, x), y, jnp.asarray(levels)))(*part)
+        part = (jax.lax.dynamic_slice_in_dim(jnp.asarray(one), index * TILE, TILE) for one in rows[:2])
+        return jax.vmap(lambda x, y: ask(learner.forecast(belief, x), y, jnp.asarray(rows.levels)))(*part)
 
     tiles = (jnp.asarray(count, jnp.int32) + (TILE - 1)) // TILE
-    answers = each_row(tile, len(xs) // TILE, tiles)
-    return jax.tree.map(lambda rows: rows.reshape(len(xs), *rows.shape[2:]), answers)
+    answers = each_row(tile, len(rows.x) // TILE, tiles)
+    return jax.tree.map(lambda leaf: leaf.reshape(len(rows.x), *leaf.shape[2:]), answers)

@@ -16,9 +16,9 @@ from credo.live import tiles
 from credo.live.change_steps import collect
 from credo.live.growing import GrowingEncoder
 from credo.live.packed import PackedBelief
-from credo.live.passes import pad
+from credo.live.passes import EncodedRows
 from credo.live.recovery import Recovery
-from credo.live.runner import EncodedRows, Part, Runner
+from credo.live.runner import Part, Runner
 from credo.live.tiles import CHUNK, Ask
 from credo.recipes.capacity import inputs_fit
 from credo.recipes.networks import Origin
@@ -187,11 +187,8 @@ class Trainer(Runner):
         reports = collect if issubclass(packed.form.kind, Hypotheses | Resettable) else None
         count = len(columns.x)
         weights = np.ones(count, np.float32) if columns.weights is None else columns.weights
-        x, y = pad(columns.x, CHUNK), pad(columns.y, CHUNK)
-        weights = pad(np.asarray(weights, np.float32), CHUNK)
-        state, info = tiles.learn_chunk(
-            packed.form, packed.setting, packed.state, x, y, weights, np.int32(count), self.key, reports
-        )
+        rows = EncodedRows(columns.x, columns.y, None, np.asarray(weights, np.float32)).padded(CHUNK)
+        state, info = tiles.learn_chunk(*packed.words, rows, np.int32(count), self.key, reports)
         return packed.after(state), None, jax.tree.map(lambda leaf: np.asarray(leaf)[:count], info)
 
     def forecast(
@@ -219,11 +216,9 @@ class Trainer(Runner):
             own = np.zeros(len(x)) if y is None else y[part]
             own = own.astype(np.int32 if self.classes else np.float32)
             for start in range(0, len(x), CHUNK):
-                some, one = x[start : start + CHUNK], own[start : start + CHUNK]
-                count = np.int32(len(some))
-                columns = pad(some, CHUNK), pad(one, CHUNK), probabilities
-                words = packed.form, packed.setting, packed.state
-                answer = tiles.forecast_tiles(*words, *columns, count, ask)
+                some = EncodedRows(x, own, levels=probabilities).part(slice(start, start + CHUNK))
+                count = np.int32(len(some.x))
+                answer = tiles.forecast_tiles(*packed.words, some.padded(CHUNK), count, ask)
                 answers.append(jax.tree.map(lambda leaf, count=count: np.asarray(leaf)[:count], answer))
         return jax.tree.map(lambda *parts: np.concatenate(parts), *answers)
 

@@ -9,8 +9,8 @@ import numpy as np
 
 from credo.core.archive import join, leaves_of, refill, split
 from credo.learners import Learner
-from credo.live.early import Early
 from credo.live.recovery import Recovery
+from credo.live.runner import Early
 from credo.live.trainer import Trainer
 from credo.recipes.settings import Settings
 from credo.tables import EncoderState, Moments, Schema

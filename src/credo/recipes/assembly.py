@@ -43,13 +43,12 @@ from credo.particles import liu_west
 from credo.recipes import defaults
 from credo.recipes.auto import bank_of
 from credo.recipes.drift import Drift
-from credo.recipes.growth import slots
 from credo.recipes.image_members import ImageMember, image_bank, image_members_of
 from credo.recipes.members import Breadth, Member, members_of
 from credo.recipes.networks import Origin, first_parameters, network, outputs_of, prior_variances
 from credo.recipes.posterior import Posterior
 from credo.recipes.settings import MethodName, Settings
-from credo.recipes.tasks import RECIPES, Noise
+from credo.recipes.tasks import RECIPES, Noise, slots
 
 if TYPE_CHECKING:
     from credo.adapt import Bank, Hypotheses, Resettable
@@ -163,23 +162,19 @@ def _prior(
 ) -> Belief:
     """The prior belief, by one compiled program in place of some twenty small ones."""
     settings = dataclasses.replace(settings, seed=seed)
-    outputs = outputs_of(settings.task, classes, first, settings.noise_var)
+    model = _model(settings, shape, classes, first, origin)
+    net: Any = model.apply
     features = None if origin is None else origin.features
-    net = network(settings.model, outputs, shape, settings.seed, features=features)
     params = first_parameters(net, shape, settings.seed, start, features)
-    learner = _learner(settings, _model(settings, shape, classes, first, origin))
+    learner = _learner(settings, model)
     details: dict[str, Any]
     if settings.posterior is None:
         label = np.int32(0) if settings.target.classed else np.float32(0)
         details = {"example": (np.zeros(shape, np.float32), label)}
     else:
-        images = len(shape) > 1
+        scale, images = settings.prior_var, len(shape) > 1
         draws = {} if settings.posterior.particles is None else {"key": settings.seed}
-        details = draws | {
-            "var": settings.prior_var
-            if images
-            else prior_variances(net, params, settings.prior_var, features)
-        }
+        details = draws | {"var": scale if images else prior_variances(net, params, scale, features)}
     belief: Belief = learner.init(params, **details)
     return belief
 

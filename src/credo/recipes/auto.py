@@ -66,8 +66,8 @@ def auto(
     Its members differ in their network (linear, perceptron, random waves), in how fast their world moves, in
     their prior, and in what they take for an outlier. Each forecasts as widely as observations have shown
     that it should (`credo.Calibrated`). The mixture trusts those members that predicted well, and lets
-    another take over at a rate that is weighed, too (`credo.Experts`). docs/explanation/defaults.md has the
-    measurements behind the list.
+    another take over at a rate that is weighed, too (`credo.Experts`). docs/explanation/defaults.md has
+    measurements.
 
     Arguments:
         inputs: the number of inputs, numbers with mean 0 and variance 1.
@@ -119,9 +119,7 @@ def bank_of(
     start: float | None = None,
     origin: Origin | None = None,
 ) -> Auto:
-    """The bank of some members for a task; see `credo.recipes.assembly.build`. What is kept of the
-    covariances depends on the classes that the first rows showed.
-    """
+    """The bank of some members for a task, see `build`; covariances depend on the first classes alone."""
     origin = origin or Origin(math.prod(shape), math.prod(shape))
     outputs, least = outputs_of(task, classes, first), outputs_of(task, first or classes)
     learners, begins, spreads = [], [], []
@@ -152,6 +150,5 @@ def bank_of(
 
 def _family(size: int, outputs: int) -> Full | LowRank:
     """The whole covariance where a row costs little with it."""
-    return (
-        Full("dense") if outputs * size**2 <= defaults.FULL_COST else LowRank(min(defaults.BANK_RANK, size))
-    )
+    whole = outputs * size**2 <= defaults.FULL_COST
+    return Full("dense") if whole else LowRank(min(defaults.BANK_RANK, size))

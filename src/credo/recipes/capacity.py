@@ -5,12 +5,12 @@ from __future__ import annotations
 from credo.core.errors import CredoError
 from credo.recipes import defaults
 from credo.recipes.assembly import members
-from credo.recipes.growth import slots
 from credo.recipes.image_members import ImageMember
 from credo.recipes.networks import Origin, count_parameters, outputs_of
 from credo.recipes.posterior import Posterior
 from credo.recipes.resolution import require_memory
 from credo.recipes.settings import Settings
+from credo.recipes.tasks import slots
 from credo.tables.infer import MOST_CLASSES
 
 __all__ = ["fits", "inputs_fit", "require_room"]

@@ -1,8 +1,7 @@
 """The defaults, in one place: one setting for all data sets of a kind. `credo.recipes.tasks` has those that
 are different for each task.
 
-The numbers were chosen by the prequential score on public data sets, with one number for all of them and
-never one for each.
+Numbers were chosen by the prequential score on public data sets, one for all sets and never one for each.
 """
 
 from __future__ import annotations
@@ -96,10 +95,9 @@ BANK_CLIP = 8.0
 """The largest size of a standardised feature before a bank of regressions, whose members clip it anew."""
 
 CLIP = 3.0
-"""The largest size of a standardised feature of a table.
-
-Where a column that was constant begins to move (as three do in the electricity stream), its weights are as
-wide as their prior; with sizes up to 8 the logits then swung by hundreds, which cost 0.7 nats a row.
+"""The largest size of a standardised feature of a table. Where a column that was constant begins to move (as
+three do in the electricity stream), its weights are as wide as their prior; with sizes up to 8 the logits
+then swung by hundreds, which cost 0.7 nats a row.
 """
 
 LEARNING_RATE = {
@@ -111,11 +109,9 @@ LEARNING_RATE = {
     "bog": 1e-2,
     "bbb": 1e-3,
 }
-"""Learning rates of the methods that have one.
-
-Those of bog and bbb were chosen on 300 rows of digits: of .001, .003, .01 and .03 bog had an NLPD of 2.29,
-1.97, 1.48 and 1.19, and took that of sgd; bbb diverged at .003 and .01, where a step is longer than the prior
-allows. That of blr was not tuned.
+"""Learning rates of the methods that have one. Those of bog and bbb were chosen on 300 rows of digits: of
+.001, .003, .01 and .03 bog had an NLPD of 2.29, 1.97, 1.48 and 1.19, and took that of sgd; bbb diverged at
+.003 and .01, where a step is longer than the prior allows. That of blr was not tuned.
 """
 
 ITERATIONS = {"bong": 1, "blr": 5, "bbb": 5}
@@ -149,9 +145,8 @@ def model(images: bool, fast: bool = False) -> str:
 
 
 def posterior(parameters: int, images: bool, cubic: bool) -> str:
-    """The family for so many parameters; `cubic` says whether a row would cost the cube of that number.
-
-    On seven regressions and five classifications rank 20 loses 0.01 nats a row to the full covariance.
+    """The family for so many parameters; `cubic`: a row would cost P^3 with a full covariance. On seven
+    regressions and five classifications rank 20 loses 0.01 nats a row to it.
     """
     if parameters <= (FULL_MOVING_LIMIT if cubic else FULL_LIMIT):
         return "full"
@@ -160,8 +155,7 @@ def posterior(parameters: int, images: bool, cubic: bool) -> str:
 
 def dense(method: str, curvature: str, drift: str) -> bool:
     """Whether a full covariance is kept as the matrix itself, to which a drift adds noise at a cost of P^2.
-
-    As a square root, which the other methods need and which noise makes dearer, it would cost P^3.
+    As a square root, which the other methods need, that would cost P^3.
     """
     return method == "bong" and curvature != "mc-hess" and drift not in ("none", "run-length", "inflation")
 
@@ -174,29 +168,25 @@ def cubic(method: str, curvature: str, drift: str) -> bool:
 
 
 def drift(images: bool, ordered: bool) -> str:
-    """How parameters move between rows: not at all where rows are shuffled, while in a stream they walk.
-
-    Over fourteen streams this walk gains 0.022 nats a row on the former inflation of .001, and loses 0.026 at
-    most; docs/explanation/changing-worlds.md has the table.
+    """How parameters move between rows: not where rows are shuffled, while in a stream they walk. Over
+    fourteen streams this gains 0.022 nats a row on the former inflation of .001, and loses 0.026 at most;
+    docs/explanation/changing-worlds.md has the table.
     """
     return "none" if images or not ordered else "walk:1e-4"
 
 
 def prior_scale(images: bool) -> float:
-    """The scale of the prior variances: the variance itself for images, divided by the fan-in for tables.
-
-    For images .02 had the most log evidence of .003 to .1 (1,000 digits, relu: -1003 nats against -1109 at
-    .01; 2,000 digits, elu: -1466 against -1487); .01 was taken for its lower linearised NLPD at the same
-    error, which was read off test digits. Variances that fall with the fan-in were no better. For tables 4
-    was better than 1 on each of twelve sets but one; 15 was better still on some, and diverged on another.
+    """The scale of the prior variances: the variance itself for images, divided by the fan-in for tables. For
+    images .02 had the most log evidence of .003 to .1 (1,000 digits, relu: -1003 nats against -1109 at .01;
+    2,000 digits, elu: -1466 against -1487); .01 was taken for its lower linearised NLPD at the same error,
+    which was read off test digits. Variances that fall with the fan-in were no better. For tables 4 was
+    better than 1 on each of twelve sets but one; 15 was better still on some, and diverged on another.
     """
     return 0.01 if images else 4.0
 
 
 def activation(images: bool) -> Literal["relu", "elu"]:
-    """The non-linearity of networks.
-
-    On digits elu had 107 nats more log evidence than relu after 1,000 rows and 128 after 2,000, in one order
-    of the digits each.
+    """The non-linearity of networks. On digits elu had 107 nats more log evidence than relu after 1,000 rows
+    and 128 after 2,000, in one order each.
     """
     return "elu" if images else "relu"

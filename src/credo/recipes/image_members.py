@@ -74,8 +74,7 @@ SHARPNESS = (1.2, 1.6)
 
 def image_members_of(breadth: Breadth = "default") -> tuple[ImageMember, ...]:
     """The members of a bank for images: "default", or "wide" with perceptrons of edges and of pixels besides.
-    These take more time than all the others, and edges are as good with a linear network for the first 8,000
-    digits.
+    These take more time than all others, and a linear network of edges is as good for the first 8,000 digits.
     """
     return IMAGE_MEMBERS + MORE_MEMBERS if breadth == "wide" else IMAGE_MEMBERS
 

@@ -16,8 +16,8 @@ from credo.models import CNN, MLP, Linear, RandomFeatures
 from credo.models.networks import BlendedMLP
 from credo.recipes import defaults
 from credo.recipes.architecture import Network
-from credo.recipes.growth import slots
 from credo.recipes.settings import NoiseVar, TaskName
+from credo.recipes.tasks import slots
 from credo.tables.tasks import TARGET_KINDS
 
 __all__ = [
@@ -123,11 +123,7 @@ def count_parameters(model: Network, outputs: int, shape: tuple[int, ...]) -> in
 
 
 def first_parameters(
-    net: Net,
-    shape: tuple[int, ...],
-    seed: int = 0,
-    start: float | None = None,
-    features: int | None = None,
+    net: Net, shape: tuple[int, ...], seed: int = 0, start: float | None = None, features: int | None = None
 ) -> Any:
     """The parameters that a network begins with, the mean of its prior. `start` is what the biases of the
     outputs begin with, and `features` the fan-in of the first layer, where more inputs have come since.

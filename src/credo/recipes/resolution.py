@@ -45,8 +45,7 @@ def resolve(
         The settings: those of a bank where nothing but the seed was chosen.
 
     Raises:
-        CredoError: a setting is unknown or out of its range, two of them do not fit together, or the belief
-            would not fit in memory.
+        CredoError: a setting is unknown or out of its range, two do not fit together, or memory is too small.
 
     Example:
         >>> str(resolve(Options(), "regression", (3,), 0).model)
@@ -59,7 +58,7 @@ def resolve(
     bank = _bank(options)
     if bank is not None:
         return _settings_of_bank(bank, options, task, shape, classes)
-    method = _method(options)
+    method = require_choice("method", options.method or "bong", METHODS)
     curvature = _curvature(options, method)
     iterations = _iterations(options, method)
     rate = _learning_rate(options, method)
@@ -79,19 +78,9 @@ def resolve(
     if posterior is not None and posterior.particles is not None and (iterations or 1) > 1:
         raise CredoError("`posterior='particles'` takes one step for each row.", field="iterations")
     require_memory(posterior, size, drift, model=model, outputs=outputs, method=method)
-    return Settings(
-        task,
-        model,
-        posterior,
-        method,
-        curvature,
-        drift,
-        _prior_var(options, images, task),
-        noise_var,
-        rate,
-        _seed(options),
-        iterations,
-    )
+    prior_var, seed = _prior_var(options, images, task), _seed(options)
+    kept = (posterior, method, curvature, drift, prior_var, noise_var)
+    return Settings(task, model, *kept, rate, seed, iterations)
 
 
 _OF_ONE = tuple(name for name in Options.__dataclass_fields__ if name not in ("model", "seed", "budget"))
@@ -131,11 +120,10 @@ def _settings_of_bank(
     outputs = outputs_of(task, classes)
     if len(shape) > 1:
         return settings
+    kept = Posterior("low-rank", defaults.BANK_RANK)
     for member in {one.network: one for one in members_of(task, math.prod(shape), outputs)}.values():
         size = count_parameters(member.network, outputs, shape)
-        require_memory(
-            Posterior("low-rank", defaults.BANK_RANK), size, Drift(), model=member.network, outputs=outputs
-        )
+        require_memory(kept, size, Drift(), model=member.network, outputs=outputs)
     return settings
 
 
@@ -144,10 +132,6 @@ Setting = TypeVar("Setting", Network, Posterior, Drift)
 
 def _chosen(option: Setting | str | None) -> Setting | str | None:
     return None if option == "auto" else option
-
-
-def _method(options: Options) -> MethodName:
-    return require_choice("method", options.method or "bong", METHODS)
 
 
 def _curvature(options: Options, method: MethodName) -> CurvatureName:
@@ -211,9 +195,8 @@ def _posterior(
             )
         return None
     if option is None:
-        return Posterior.parse(
-            defaults.posterior(size, images, defaults.cubic(method, curvature, drift.kind))
-        )
+        cubic = defaults.cubic(method, curvature, drift.kind)
+        return Posterior.parse(defaults.posterior(size, images, cubic))
     posterior = Posterior.parse(option)
     if posterior.kind == "particles" and (method, curvature) != ("bong", "lin-hess"):
         raise CredoError(

@@ -141,7 +141,7 @@ class Settings:
     Attributes:
         task: what is predicted.
         model: the network, or a bank of them.
-        posterior: what is kept of the covariance; None for gradient methods, and for a bank, whose members
+        posterior: what is kept of the covariance; None for gradient methods, and for banks, whose members
             have their own.
         method: one of `METHODS`.
         curvature: how a row's information is measured.

@@ -11,10 +11,9 @@ import numpy as np
 from credo.beliefs import InverseGamma
 from credo.likelihoods import Bernoulli, Categorical, HeteroscedasticNormal, Normal, OpenCategorical, Poisson
 from credo.likelihoods.base import LikelihoodBase
-from credo.recipes.growth import slots
 from credo.tables.tasks import Task
 
-__all__ = ["RECIPES", "Noise", "TaskRecipe"]
+__all__ = ["RECIPES", "Noise", "TaskRecipe", "slots"]
 
 Noise: TypeAlias = float | Literal["input"] | InverseGamma
 """The noise variance of numbers: one that is known, that follows the inputs, or what is believed of it."""
@@ -22,17 +21,11 @@ Noise: TypeAlias = float | Literal["input"] | InverseGamma
 
 @dataclass(frozen=True)
 class TaskRecipe:
-    """How a task is learned.
-
-    Attributes:
-        likelihood: the likelihood for a noise variance, so many classes, and those that the first rows showed
-            (0 where they are fixed).
-        scales: by how much the members of a bank may scale the variance of their outputs.
-        tails: the degrees of freedom of heavier tails that they may have.
-        noiseless: what a target is that has no noise variance; empty where it has one.
-        prior_var: the scale of the prior variances; None for that of all learners.
-        start: the output that forecasts a mean, where targets are learned in their own units.
-        effect: what an effect is a change of, where {} is the target.
+    """How a task is learned: its likelihood for a noise variance, so many classes, and the first ones (0: all
+    are fixed); by how much members of a bank may scale the variance of their outputs, and the degrees of
+    freedom of heavier tails; what a target without a noise variance is; its own scale of prior variances; the
+    output that forecasts a mean, where targets are learned in their own units; and what an effect is a change
+    of, {} the target.
     """
 
     likelihood: Callable[[Noise, int, int], LikelihoodBase]
@@ -42,6 +35,22 @@ class TaskRecipe:
     prior_var: float | None = None
     start: Callable[[float], float] = float
     effect: str = "{}"
+
+
+_AT_LEAST = 4
+"""The least number of outputs that are added at a time."""
+
+
+def slots(first: int, classes: int) -> int:
+    """How many classes there is room for, of which the first rows showed `first`, 0 where they are fixed.
+    Room is made for several at a time, so that few programs are compiled anew. Outputs that no class has
+    taken begin at the prior, and have no probability (`OpenCategorical`): without new classes nothing is
+    different.
+    """
+    room = first or classes
+    while room < classes:
+        room += max(_AT_LEAST, room // 2)
+    return room
 
 
 def _of_classes(_: Noise, classes: int, first: int) -> LikelihoodBase:

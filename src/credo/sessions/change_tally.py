@@ -1,8 +1,7 @@
 """What a drift that is a wrapper has reported about changes in a stream so far, in bounded memory.
 
-As for the scores, rows are gathered in blocks, and neighbouring blocks are merged when there are too many of
-them. Neighbouring run lengths are merged in the same way. The tally is saved with the belief, so that a
-resumed run continues it.
+As for the scores, rows are gathered in blocks, and neighbouring blocks are merged when there are too many; so
+are run lengths. The tally is saved with the belief, so that a resumed run continues it.
 """
 
 from __future__ import annotations
@@ -21,6 +20,8 @@ __all__ = ["ChangeSummary", "ChangeTally"]
 LONGEST, BINS, ALARMS, SHOWN = 300, 200, 1000, 5
 """The largest number of blocks of rows, of bins of run lengths, of reported changes that are kept, and of
 changes that a sentence names."""
+
+_STATE = ("grid", "curves", "alarms", "latest", "largest")
 
 
 class ChangeSummary(TypedDict, total=False):
@@ -62,8 +63,7 @@ class ChangeTally:
         size: the number of rows in a block.
         width: the number of run lengths in a bin.
         reported: how many changes were reported.
-        grid: the probability of each bin of run lengths (or of each expert), summed over the rows of each
-            block (blocks, bins).
+        grid: the probability of each bin of run lengths (or expert), summed by block (blocks, bins).
         curves: for each block the largest probability of a change, and the sum of the expected run lengths.
         alarms: the reported changes (n, 2): the row of the report, and the row with which the segment began.
         latest: the expected run length, or the weights of the experts, at the latest row.
@@ -154,18 +154,16 @@ class ChangeTally:
 
     def summary(self) -> ChangeSummary:
         """The numbers, as JSON data."""
+        rows: list[int] = self.alarms[:, 0].astype(int).tolist()
         if self.kind == "mixture":
             mean = self.grid.sum(axis=0) / max(self.rows, 1)
             return {
                 "weights": dict(zip(self.experts, self.latest.tolist(), strict=True)),
                 "mean_weights": dict(zip(self.experts, mean.tolist(), strict=True)),
                 "reported": self.reported,
-                "rows": self.alarms[:, 0].astype(int).tolist(),
+                "rows": rows,
             }
-        summary: ChangeSummary = {
-            "reported": self.reported,
-            "rows": self.alarms[:, 0].astype(int).tolist(),
-        }
+        summary: ChangeSummary = {"reported": self.reported, "rows": rows}
         if self.kind == "run-length":
             summary["began"] = self.alarms[:, 1].astype(int).tolist()
         largest, row = self.largest.tolist()
@@ -206,15 +204,8 @@ class ChangeTally:
 
     def arrays(self) -> dict[str, np.ndarray]:
         """The state as arrays."""
-        return {
-            "grid": self.grid,
-            "curves": self.curves,
-            "alarms": self.alarms,
-            "latest": self.latest,
-            "largest": self.largest,
-            "failures": self.failures,
-            "numbers": np.array([self.rows, self.size, self.width, self.reported]),
-        }
+        numbers = np.array([self.rows, self.size, self.width, self.reported])
+        return {name: getattr(self, name) for name in (*_STATE, "failures")} | {"numbers": numbers}
 
     @staticmethod
     def from_arrays(
@@ -233,9 +224,8 @@ class ChangeTally:
         tally = ChangeTally.of(drift, members)
         if tally is None or not arrays:
             return tally
-        names = ("grid", "curves", "alarms", "latest", "largest")
-        state = (np.array(arrays[name], float) for name in names)
-        tally.grid, tally.curves, tally.alarms, tally.latest, tally.largest = state
+        for name in _STATE:
+            setattr(tally, name, np.array(arrays[name], float))
         tally.failures = np.array(arrays.get("failures", tally.failures), float)
         tally.rows, tally.size, tally.width, tally.reported = (int(number) for number in arrays["numbers"])
         return tally

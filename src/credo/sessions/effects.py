@@ -22,9 +22,7 @@ __all__ = ["Effects", "contrasts", "linear_effects", "linear_places"]
 
 
 class Effects(NamedTuple):
-    """The largest effects: feature and class of each (n, 2), means and sds (n,), and the weight of linear
-    members.
-    """
+    """The largest effects: feature and class (n, 2), means and sds (n,), and the weight of linear members."""
 
     places: np.ndarray
     mean: np.ndarray
@@ -56,8 +54,7 @@ def linear_effects(bank: Bank[Any], members: Sequence[object], classes: int, mos
     member is linear in what it is given.
 
     mean = sum_k w_k m_k, var = sum_k w_k (v_k + (m_k - mean)^2), with w_k the weights among linear members.
-    The noise variance of a member is the unit of its variances. Cost: n P^2 for n effects by a member with a
-    full covariance.
+    The noise variance of a member is the unit of its variances. Cost: n P^2 by a full covariance.
     """
     slots = linear_places(members)
     if not slots:

@@ -1,8 +1,9 @@
-"""Whether the parts of a saved session fit together: its encoding, learner, scores and counts."""
+"""What a session carries from one row to the next, which a file holds, and whether its parts fit together."""
 
 from __future__ import annotations
 
 import dataclasses
+from collections import Counter
 from collections.abc import Mapping
 from typing import Any, NoReturn
 
@@ -10,17 +11,46 @@ import jax
 import numpy as np
 
 from credo.core.errors import FormatError
-from credo.live.encoding import TableEncoding, members_at
-from credo.recipes.assembly import build
-from credo.recipes.growth import slots
+from credo.live.encoding import Encoding, TableEncoding, members_at
+from credo.live.recovery import Recovery
+from credo.live.runner import Early
+from credo.recipes.assembly import Belief, SessionLearner, build
+from credo.recipes.settings import Settings
+from credo.recipes.tasks import slots
 from credo.sessions.change_tally import ChangeTally
-from credo.sessions.snapshot import State
+from credo.sessions.places import Progress
 from credo.sessions.tally import Tally
 from credo.streams.annotations import misfit
 from credo.streams.soundness import layout_of
 from credo.tables import Moments
 
-__all__ = ["require_fitting"]
+__all__ = ["NAMES", "State", "require_fitting"]
+
+
+@dataclasses.dataclass(frozen=True)
+class State:
+    """All that a session carries from one row to the next, by the names that it has there."""
+
+    settings: Settings
+    encoding: Encoding
+    learner: SessionLearner
+    belief: Belief
+    scaler: Moments
+    tally: Tally
+    changes: ChangeTally | None
+    progress: Progress
+    places: list[Progress]
+    rows_read: int
+    rows_used: int
+    rows_refused: int
+    missing: Counter[str]
+    unseen: Counter[str]
+    recovery: Recovery
+    early: Early
+
+
+NAMES = tuple(field.name for field in dataclasses.fields(State))
+"""The names."""
 
 
 def _refuse(field: str, what: str) -> NoReturn:
@@ -32,7 +62,8 @@ def require_fitting(state: State) -> None:
     encoding, settings = state.encoding, state.settings
     if encoding.task != settings.task:
         _refuse("settings.task", f"must be that of the encoding, {encoding.task!r}; got {settings.task!r}")
-    _require_numbers(state.counters._asdict(), "counters")
+    rows = {"read": state.rows_read, "used": state.rows_used, "refused": state.rows_refused}
+    _require_numbers(rows | {"missing": state.missing, "unseen": state.unseen}, "counters")
     _require_types(state.progress, "progress")
     for place in state.places:
         _require_types(place, "places")
@@ -97,10 +128,8 @@ def _require_like(arrays: Mapping[str, np.ndarray], fresh: Mapping[str, np.ndarr
         fixed = 0 if name in ("counts", "last", "latest", "largest", "size", "numbers") else 1
         if array.ndim != like.ndim or array.shape[fixed:] != like.shape[fixed:]:
             _refuse(f"{field}.{name}", f"must have the shape {like.shape}; got {array.shape}")
-        if (
-            name in ("bins", "counts", "size", "numbers", "grid")
-            and not ((array >= 0) & np.isfinite(array)).all()
-        ):
+        counted = name in ("bins", "counts", "size", "numbers", "grid")
+        if counted and not ((array >= 0) & np.isfinite(array)).all():
             _refuse(f"{field}.{name}", "must be finite and at least 0")
         if name in ("alarms", "curves", "latest", "largest") and not np.isfinite(array).all():
             _refuse(f"{field}.{name}", "must be finite")
@@ -113,23 +142,19 @@ def _require_like(arrays: Mapping[str, np.ndarray], fresh: Mapping[str, np.ndarr
 def _require_network(state: State) -> None:
     """Refuse a learner that was not built by the settings for the columns and classes of the encoding."""
     encoding, belief, learner = state.encoding, state.belief, state.learner
-    like = jax.eval_shape(
-        lambda: build(
-            state.settings, encoding.shape, len(encoding.classes), encoding.first, None, encoding.origin
-        )[1]
-    )
+    given = encoding.shape, len(encoding.classes), encoding.first, None, encoding.origin
+    like = jax.eval_shape(lambda: build(state.settings, *given)[1])
     ours, theirs = layout_of(belief), layout_of(like)
     if ours is None or theirs is None or ours.shapes != theirs.shapes:
         _refuse("settings", "do not fit the belief: they give a network of another size")
     x = jax.ShapeDtypeStruct(encoding.shape, np.float32)
     classes = len(encoding.classes)
-    outputs = jax.eval_shape(
-        lambda believed, row: (
-            learner.forecast(believed, row).probs if classes else learner.forecast(believed, row).mean
-        ),
-        belief,
-        x,
-    )
+
+    def answer(believed: Any, row: Any) -> Any:
+        forecast = learner.forecast(believed, row)
+        return forecast.probs if classes else forecast.mean
+
+    outputs = jax.eval_shape(answer, belief, x)
     size = int(np.prod(outputs.shape))
     if size != max(slots(encoding.first, classes), 1):
         _refuse("encoding.classes", f"must be as many as the learner's outputs, {size}; got {classes}")

@@ -1,8 +1,7 @@
 """The place in a source up to which a session has learned, and how the source is known again.
 
 A place has a digest of all rows up to it. A file that begins with the same rows is the same source, whatever
-its name, and may have grown. A file that only begins alike has been changed. A named data set is known by its
-name and the order of its rows.
+its name; one that only begins alike was changed. A named data set is known by its name and order.
 """
 
 from __future__ import annotations
@@ -36,10 +35,10 @@ class Progress:
         line: the latest line that was read.
         interrupted: whether the run was stopped there.
         order: the order of the rows of a named data set; empty for a file.
-        head, digest: what the first lines, and all lines up to `line`, are known by; empty where a source
-            cannot be read twice.
-        forecast_bytes, forecast_tail: how much of a file of forecasts belongs to the rows up to here, and
-            what its end is known by.
+        head, digest: what the first lines and all up to `line` are known by; empty if it cannot be read
+            twice.
+        forecast_bytes, forecast_tail: how much of a file of forecasts is of these rows, and what tells its
+            end.
 
     Example:
         >>> Progress("prices.csv", line=100, interrupted=True).line

@@ -33,15 +33,7 @@ class RowCounts(TypedDict):
 
 
 class Scored(TypedDict):
-    """The scores of held-out rows."""
-
-    rows: int
-    metrics: dict[str, float]
-    baseline: dict[str, float]
-
-
-class ThisRun(TypedDict):
-    """The scores of the rows of this run alone, where it went on from an earlier one."""
+    """The scores of held-out rows, or of those of this run alone, where it went on from an earlier one."""
 
     rows: int
     metrics: dict[str, float]
@@ -90,7 +82,7 @@ class Summary(TypedDict):
     rows_per_second: float
     versions: dict[str, str]
     last_value_baseline: NotRequired[dict[str, float]]
-    this_run: NotRequired[ThisRun]
+    this_run: NotRequired[Scored]
     by_class: NotRequired[dict[str, OfClass]]
     changes: NotRequired[ReportedChanges]
     bank: NotRequired[BankSummary]
@@ -168,11 +160,7 @@ def summarize_run(results: Results) -> Summary:
         contents["last_value_baseline"] = {word: tally.latest("last_loss")}
     recent = results.this_run
     if recent is not None:
-        contents["this_run"] = {
-            "rows": recent.scored,
-            "metrics": recent.metrics(session.uncertain),
-            "baseline": recent.baseline(),
-        }
+        contents["this_run"] = _scored(session, recent)
     if tally.scored and not session.regression:
         contents["by_class"] = _by_class(session)
     bank = summarize_bank(session)
@@ -181,13 +169,13 @@ def summarize_run(results: Results) -> Summary:
     elif session.changes is not None and session.changes.rows:
         contents["changes"] = {**session.changes.summary(), "sentences": session.changes.sentences()}
     if results.test is not None and results.test.scored:
-        test = results.test
-        contents["test"] = {
-            "rows": test.scored,
-            "metrics": test.metrics(session.uncertain),
-            "baseline": test.baseline(),
-        }
+        contents["test"] = _scored(session, results.test)
     return contents
+
+
+def _scored(session: Session, tally: Tally) -> Scored:
+    metrics = tally.metrics(session.uncertain)
+    return {"rows": tally.scored, "metrics": metrics, "baseline": tally.baseline()}
 
 
 def _by_class(session: Session) -> dict[str, OfClass]:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 from typing import Unpack
 
+import jax
 import numpy as np
 
 from credo.core.turns import in_turn
@@ -15,13 +17,14 @@ from credo.live.encoding import Block, Encoding, TableEncoding
 from credo.live.growing import OTHER_UNITS
 from credo.live.intake import Rows, blocks_of, first_chunks, segments
 from credo.live.packed import PackedBelief
-from credo.live.runner import EncodedRows, Part
-from credo.live.targets import WARMUP, beside_baseline, standardise, with_outliers
+from credo.live.passes import EncodedRows
+from credo.live.runner import Part
+from credo.live.targets import SCALER, WARMUP, beside_baseline, standardise, with_outliers
+from credo.metrics import Scores
 from credo.recipes.defaults import TABLE_CHUNK
 from credo.recipes.resolution import resolve
 from credo.recipes.settings import Options, OptionWords, TaskName
 from credo.sessions.forecasts import Columns, Forecasts, forecast_blocks, in_columns, inverse
-from credo.sessions.held_out import add_held_out
 from credo.sessions.session_state import SessionState
 from credo.sessions.tally import Tally
 from credo.streams import to_scores
@@ -210,17 +213,9 @@ class Session(SessionState):
         return None, *inverse(outcome, units)
 
     def _pass(self, packed: PackedBelief, columns: EncodedRows) -> tuple[PackedBelief, Outcome, Info]:
+        reports = None if self.changes is None else collect
         return passes.learn_rows(
-            packed,
-            columns.x,
-            columns.y,
-            self.chunk,
-            targets=columns.targets,
-            weights=columns.weights,
-            compare=self.compare,
-            key=self.key,
-            collect=None if self.changes is None else collect,
-            levels=columns.levels,
+            packed, columns, self.chunk, compare=self.compare, key=self.key, collect=reports
         )
 
     def _keep_up(self) -> None:
@@ -266,5 +261,29 @@ class Session(SessionState):
         self._make_room(len(self.encoding.classes))
         tally = Tally(self.settings.task, len(self.encoding.classes)) if tally is None else tally
         for block in blocks_of(rows, self.encoding, learn=False):
-            add_held_out(self, tally, block)
+            self._add_held_out(tally, block)
         return tally
+
+    def _add_held_out(self, tally: Tally, block: Block) -> None:
+        """Score the rows of a block beside the baseline as it is now, and add the scores to a tally."""
+        kind, counts, chunk = self.settings.target, self.tally.counts, self.chunk
+
+        def judged(x: np.ndarray, y: np.ndarray, targets: np.ndarray) -> Scores:
+            """The scores of at most a chunk of rows; `targets` are what their forecasts are judged by."""
+            columns = passes.pad(x, chunk), passes.pad(targets, chunk)
+            outcome = passes.judge_rows(self.learner, self.belief, *columns, self.compare)
+            real = jax.tree.map(lambda leaf: np.asarray(leaf)[: len(x)], outcome)
+            fields = (real.mean, real.sd, real.log_prob, real.pit, real.probs, real.others)
+            scores = Scores(y, *fields, real.log_prob, np.ones(len(x), bool))
+            return dataclasses.replace(scores, compared=real.compared)
+
+        for start in range(0, len(block), chunk):
+            x, y = block.x[start : start + chunk], block.y[start : start + chunk]
+            if kind.classed:
+                share = (counts + 1) / (counts + 1).sum()
+                scores = passes.of_classes(judged(x, y, y.astype(np.int32)), len(counts))
+                tally.add(scores, np.log(share[y]), (share.argmax() != y).astype(float))
+                continue
+            scaling = SCALER.encode(self.scaler, y, learn=False)[1]
+            scores = judged(x, y, standardise(y, scaling) if kind.standardised else y.astype(np.float32))
+            tally.add(*beside_baseline(scores, scaling, np.full(len(y), self.scaler.count[0]), kind))

@@ -18,8 +18,8 @@ from credo.recipes.resolution import input_clip
 from credo.recipes.settings import Settings
 from credo.sessions import storage
 from credo.sessions.change_tally import ChangeTally
+from credo.sessions.fitting import NAMES, State
 from credo.sessions.places import Progress
-from credo.sessions.snapshot import NAMES, Counters, State
 from credo.sessions.tally import Tally
 
 __all__ = ["SessionState"]
@@ -104,9 +104,7 @@ class SessionState(Runner):
         Raises:
             DataError: the file cannot be written.
         """
-        counts = (self.rows_read, self.rows_used, self.rows_refused, self.missing, self.unseen)
-        state = {name: getattr(self, name) for name in NAMES}
-        return storage.write(path, State(counters=Counters(*counts), **state))
+        return storage.write(path, State(**{name: getattr(self, name) for name in NAMES}))
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], chunk: int = TABLE_CHUNK) -> Self:
@@ -125,8 +123,4 @@ class SessionState(Runner):
         for name in NAMES:
             setattr(session, name, getattr(state, name))
         session.classes = 0 if session.regression else len(session.tally.counts)
-        counters = state.counters
-        session.rows_read, session.rows_used = counters.read, counters.used
-        session.rows_refused = counters.refused
-        session.missing, session.unseen = counters.missing, counters.unseen
         return session

@@ -9,14 +9,13 @@ from pathlib import Path
 
 from credo.core.archive import join, refusing, split
 from credo.core.errors import FormatError
-from credo.live.early import Early
 from credo.live.encoding import members_at, restore
 from credo.live.recovery import Recovery
+from credo.live.runner import Early
 from credo.recipes.settings import Settings
 from credo.sessions.change_tally import ChangeTally
-from credo.sessions.fitting import require_fitting
+from credo.sessions.fitting import State, require_fitting
 from credo.sessions.places import Progress
-from credo.sessions.snapshot import Counters, State
 from credo.sessions.tally import Tally
 from credo.streams import checkpoint
 from credo.tables import Moments
@@ -29,14 +28,13 @@ FORMAT = 1
 
 def write(path: str | os.PathLike[str], state: State) -> Path:
     """Write a session to a file, completely or not at all; a DataError where it cannot be written."""
-    counters = state.counters
     meta = {
         "session": FORMAT,
         "settings": state.settings.to_dict(),
         "encoding": state.encoding.to_dict(),
-        "counters": {"read": counters.read, "used": counters.used, "refused": counters.refused},
-        "missing": dict(counters.missing),
-        "unseen": dict(counters.unseen),
+        "counters": {"read": state.rows_read, "used": state.rows_used, "refused": state.rows_refused},
+        "missing": dict(state.missing),
+        "unseen": dict(state.unseen),
         "progress": dataclasses.asdict(state.progress),
         "recovery": state.recovery.to_dict(),
         "places": [dataclasses.asdict(place) for place in state.places],
@@ -80,13 +78,8 @@ def _restored(saved: checkpoint.Saved, path: str | os.PathLike[str]) -> State:
         ChangeTally.from_arrays(settings.drift, arrays["changes"], [str(member) for member in bank]),
         Progress(**meta["progress"]),
         [Progress(**place) for place in meta.get("places", [])],
-        Counters(
-            counts["read"],
-            counts["used"],
-            counts["refused"],
-            Counter(meta["missing"]),
-            Counter(meta["unseen"]),
-        ),
+        *(counts["read"], counts["used"], counts["refused"]),
+        *(Counter(meta["missing"]), Counter(meta["unseen"])),
         recovery=Recovery.from_dict(meta.get("recovery"), counts["used"]),
         early=Early.from_arrays(arrays["early"]),
     )

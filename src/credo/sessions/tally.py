@@ -1,8 +1,8 @@
 """Running scores in constant memory: our forecasts beside simple baselines on the very same rows.
 
 Sums are kept of blocks of rows; where there are too many blocks, neighbours are merged, so that a curve over
-any stream has at most 2 `BLOCKS` points. All of it is a handful of arrays, saved with the belief, so that a
-resumed run continues its curves.
+any stream has at most 2 `BLOCKS` points. A handful of arrays, saved with the belief, lets a resumed run
+continue.
 """
 
 from __future__ import annotations
@@ -60,9 +60,8 @@ class Tally:
         scored: how many rows were scored.
         size: rows in a block.
         sums: the sums of each block (blocks, 8), in the order of `ColumnName`.
-        bins: rows counted in bins of the confidence (classification) or of the central probability
-            (regression), see `credo.metrics.count_bins`. Files from before version 0.1.0 have 20 bins of the
-            confidence, and such a tally continues with 20.
+        bins: rows counted in bins of the confidence, or of the central probability (regression), see
+            `credo.metrics.count_bins`. A tally from before version 0.1.0 continues with 20 of the confidence.
         counts: rows of each class (classes,).
         by_class: the rows of each class counted in bins of its probability (classification). It is empty in
             files of before version 0.2, and then counts the rows from there on.
@@ -113,9 +112,8 @@ class Tally:
         n, classes = len(y), len(self.counts)
         hot = np.zeros((n, classes))
         hot[np.arange(n), y] = 1.0
-        before = (
-            self.counts + np.concatenate([np.zeros((1, classes)), np.cumsum(hot, axis=0)[:-1]]) if n else hot
-        )
+        earlier = np.concatenate([np.zeros((1, classes)), np.cumsum(hot, axis=0)[:-1]])
+        before = self.counts + earlier if n else hot
         self.counts = self.counts + hot.sum(axis=0)
         log_prob = np.log((before[np.arange(n), y] + 1.0) / (before.sum(axis=1) + classes))
         return log_prob, (before.argmax(axis=1) != y).astype(float)
@@ -220,8 +218,7 @@ class Tally:
         """Our metrics by name.
 
         Arguments:
-            uncertain: whether the forecasts were linearised ones, so that plug-in ones are reported beside
-                them.
+            uncertain: whether forecasts were linearised, so that plug-in ones are reported beside them.
         """
         words = ("error", "brier") if self.kind.classed else ("rmse", "mae")
         table = {"nlpd": self.latest("nlpd"), words[0]: self.latest("loss"), words[1]: self.latest("extra")}
@@ -280,8 +277,7 @@ class Tally:
 
     def arrays(self) -> dict[str, np.ndarray]:
         """The state as arrays."""
-        columns = (self.sums, self.bins, self.counts, self.last, self.recent, self.trace)
-        state = dict(zip(_STATE, columns, strict=True)) | {name: getattr(self, name) for name in _LATER}
+        state = {name: getattr(self, name) for name in (*_STATE, *_LATER)}
         state |= {f"by_class_{name}": array for name, array in self.by_class.arrays().items()}
         return state | {"size": np.array([self.scored, self.size])}
 
@@ -294,8 +290,8 @@ class Tally:
             arrays: the saved arrays by name.
         """
         tally = Tally(task)
-        state = (np.array(arrays[name], float) for name in _STATE)
-        tally.sums, tally.bins, tally.counts, tally.last, tally.recent, tally.trace = state
+        for name in _STATE:
+            setattr(tally, name, np.array(arrays[name], float))
         tally.unscaled = np.zeros_like(tally.bins)
         for name in _LATER:
             setattr(tally, name, np.array(arrays.get(name, getattr(tally, name)), float))
