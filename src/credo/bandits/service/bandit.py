@@ -34,13 +34,11 @@ class Bandit(NamedArms):
     belief that is replaced as a whole, and rewards take turns.
 
     The latest `window` decisions are remembered, with the inputs that the agent saw; so memory is bounded,
-    and a late reward is learned with what was known when the arm was chosen, by the belief of the day on
-    which it comes.
+    and a late reward is learned with what was known at its decision, by the belief of the day.
 
     Arguments:
         agent: the agent. Its number of arms K is how many arms there can be at once.
-        arms: the names of the arms; or with design "actions" the features of each arm by its name. None for
-            "0" to "K-1".
+        arms: the names of the arms, None for "0" to "K-1"; or with design "actions" features by name.
         belief: the belief to start from; None starts from `params` and `var`.
         params, var: the prior mean and variance, as for `Agent.init`. Without params a network of credo
             starts by itself. They also are the prior of arms that are added later.
@@ -52,8 +50,7 @@ class Bandit(NamedArms):
             Without them a linear model prefers the same arm at all contexts.
         window: how many of the latest decisions are remembered.
         timeout: for how many seconds after its decision a reward counts; None for as long as the window.
-        on_missing: what becomes of a decision that leaves the window without a reward: "drop", or the reward
-            that is learned instead.
+        on_missing: what becomes of a decision without a reward: "drop", or the reward to learn instead.
         seed: the seed of all keys, with which ids begin.
         log: a file to which a JSON line is appended for every decision and reward (see `Log.read`), before it
             counts: what a call returned from is in the file, even if the process is killed then.
@@ -99,18 +96,8 @@ class Bandit(NamedArms):
         replay: bool = False,
         clock: Clock = time.time,
     ) -> None:
-        service = start(
-            agent,
-            arms,
-            belief=belief,
-            params=params,
-            var=var,
-            options=options,
-            encoders=(features, arm_features, products),
-            window=(window, timeout, on_missing),
-            seed=seed,
-            clock=clock,
-        )
+        encoders, remembered = (features, arm_features, products), (window, timeout, on_missing)
+        service = start(agent, arms, (belief, params, var, options), encoders, remembered, seed, clock)
         super().__init__(service)
         attach(service, log, None, replay=replay)
 
@@ -153,8 +140,7 @@ class Bandit(NamedArms):
         """Choose an arm. Nothing is learned but the moments of a context by name.
 
         Arguments:
-            context: numbers, truth values and texts by name; or a number, an array, or None, always of one
-                shape.
+            context: numbers, truth values and texts by name; or a number, an array or None, of one shape.
             arms: the names of the arms among which to choose; None for all. Forbidden arms stay out.
             id: an id of your own; None for a new one. A repeated id gives the same decision again.
 
@@ -162,8 +148,8 @@ class Bandit(NamedArms):
             The decision.
 
         Raises:
-            CredoError: there is no such arm, none is allowed, the context cannot be used, or the window of
-                the id is over. Nothing changes.
+            CredoError: an arm is unknown, none is allowed, the context cannot be used, or the window of the
+                id is over. Nothing changes.
             DataError: the log cannot be written.
         """
         return self._engine.decide(context, arms, id)
@@ -177,8 +163,8 @@ class Bandit(NamedArms):
     ) -> list[Decision]:
         """Choose an arm for each of several contexts, in one compiled program.
 
-        The decisions are those of a loop of `decide`, bit by bit, unless a default reward is learned on the
-        way: in a batch that happens before the first decision.
+        The decisions are those of a loop of `decide`, bit by bit, but default rewards are learned before
+        them.
 
         Arguments:
             contexts: the contexts, at most as many as the window has places; an array has one a row.
@@ -268,15 +254,14 @@ class Bandit(NamedArms):
         Arguments:
             log: the log; rows without a reward are left out.
             weights: "none" learns all rows alike. "propensity" weighs each by 1 / propensity, made 1 on
-                average, so that rare choices count as if all arms had been chosen alike: for a model that is
-                too simple to be right everywhere.
+                average, so that rare choices count as if all arms were chosen alike: for models too simple to
+                be right.
 
         Returns:
             How many rows were learned.
 
         Raises:
-            CredoError: the log chose an arm that the bandit does not have, or holds no reward; nothing
-                changes.
+            CredoError: the log chose an unknown arm, or holds no reward; nothing changes.
         """
         return warm.warm_start(self._engine, log, weights)
 
@@ -308,8 +293,7 @@ class Bandit(NamedArms):
 
         Arguments:
             path: a file written by `save`.
-            agent: an agent of the same structure, which lends its functions; one without functions of your
-                own is not needed.
+            agent: an agent of the same structure, which lends functions of your own, if it has any.
             seed: another seed, so that copies do not all explore in the same way; None goes on as before.
             log: the log to go on with.
             clock: the clock.

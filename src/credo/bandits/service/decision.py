@@ -103,8 +103,7 @@ class Explanation:
         mean, sd: what is believed now about the expected reward of every arm at that context.
         best: the probability that each arm is the best of those that were allowed, as believed now.
         prior_mean, prior_sd: what was believed before any reward; empty where the prior is not known.
-        data_share: the share 1 - (sd / prior_sd)^2 of the prior variance that data have removed by now, from
-            0 to 1, by arm; empty where the prior is not known.
+        data_share: the share 1 - (sd / prior_sd)^2 of the prior variance that is gone; empty without a prior.
         status: "pending", or what became of the reward.
 
     Example:

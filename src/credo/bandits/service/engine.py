@@ -11,6 +11,7 @@ import math
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
@@ -36,9 +37,7 @@ OnMissing: TypeAlias = Literal["drop"] | float
 
 
 class State(NamedTuple):
-    """What a decision depends on, which is replaced as a whole and never changed: the belief as words, how
-    often it has changed, the arms, and their features by slot (K, e) or None.
-    """
+    """What a decision depends on, replaced as a whole; `rows` are the features of arms by slot (K, e)."""
 
     words: Parts
     version: int
@@ -46,30 +45,25 @@ class State(NamedTuple):
     rows: np.ndarray | None
 
 
+@dataclass(eq=False)
 class Engine:
-    """Decides, learns and expires. `on_missing` says what becomes of decisions without a reward, and `seed`
-    begins the ids; `ledger` is the log, or None.
-    """
+    """Decides, learns and expires; a decision without a reward gets `on_missing`, `seed` begins the ids."""
 
-    def __init__(
-        self,
-        agent: Agent,
-        programs: Programs,
-        state: State,
-        inputs: Inputs,
-        window: Window,
-        on_missing: OnMissing,
-        seed: int,
-        clock: Clock,
-        ledger: Ledger | None,
-    ) -> None:
-        self.agent, self.programs, self.state, self.inputs = agent, programs, state, inputs
-        self.window, self.seed = window, seed
-        self.on_missing: OnMissing = on_missing
-        self.clock, self.ledger = clock, ledger
-        self.count, self.first_id = 0, 0
-        self.latest = -math.inf
-        self.tally: Counter[str] = Counter()
+    agent: Agent
+    programs: Programs
+    state: State
+    inputs: Inputs
+    window: Window
+    on_missing: OnMissing
+    seed: int
+    clock: Clock
+    ledger: Ledger | None
+    count: int = 0
+    first_id: int = 0
+    latest: float = -math.inf
+    tally: Counter[str] = field(default_factory=Counter)
+
+    def __post_init__(self) -> None:
         self.writing, self.books = threading.RLock(), threading.RLock()
 
     def copy(self, seed: int) -> Engine:
@@ -78,20 +72,8 @@ class Engine:
             belief = self.programs.unpack(self.state.words)
             programs = Programs(self.agent, belief, seed)
             inputs = Inputs.restore(self.agent.design, self.inputs.to_dict())
-            other = Engine(
-                self.agent,
-                programs,
-                self.state,
-                inputs,
-                self.window.copy(),
-                self.on_missing,
-                seed,
-                self.clock,
-                None,
-            )
-            other.count, other.latest, other.tally = self.count, self.latest, self.tally.copy()
-            other.first_id = self.first_id
-            return other
+            apart = replace(self, window=self.window.copy(), tally=self.tally.copy(), ledger=None)
+            return replace(apart, programs=programs, inputs=inputs, seed=seed)
 
     def now(self, now: float | None = None) -> float:
         """The time, which never goes back."""
@@ -201,26 +183,13 @@ class Engine:
         # what the agent says of a slot without an arm is of no use, and the log has no name for it
         named = [slot is not None for slot in state.arms.slots]
         numbers = answer.numbers if all(named) else np.where(named, answer.numbers, 0.0)
-        entry = self._entry(name, number, answer.slot, x, numbers, state, now)
+        entry = self.entry(name, number, answer.slot, x, numbers, state, now)
         if self.ledger is not None:
             self.ledger.decision(entry, context)
-        self._remember(entry)
+        self.remember(entry)
         return entry
 
-    def remember(
-        self,
-        id: str,
-        number: int,
-        slot: int,
-        x: np.ndarray | None,
-        numbers: np.ndarray,
-        version: int,
-        now: float,
-    ) -> None:
-        """Remember a decision that was taken before, by a belief that had changed `version` times."""
-        self._remember(self._entry(id, number, slot, x, numbers, self.state._replace(version=version), now))
-
-    def _entry(
+    def entry(
         self,
         id: str,
         number: int,
@@ -230,11 +199,13 @@ class Engine:
         state: State,
         now: float,
     ) -> Entry:
+        """A decision that was taken in a state, and is not remembered yet."""
         timeout = self.window.timeout
         expires = None if timeout is None else now + timeout
         return Entry(id, number, slot, state.arms, x, numbers, state.version, now, expires)
 
-    def _remember(self, entry: Entry) -> None:
+    def remember(self, entry: Entry) -> None:
+        """Remember a decision."""
         self.window.add(entry)
         self.tally["decisions"] += 1
 

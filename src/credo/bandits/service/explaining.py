@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -27,12 +27,10 @@ def explain(engine: Engine, entry: Entry, prior: AgentBelief[Any] | None) -> Exp
     allowed = entry.arms.by_name(entry.numbers[3])
     greedy = max((name for name in allowed if allowed[name]), key=decision.mean.__getitem__)
     belief = engine.programs.unpack(state.words)
-    now = _asked(engine, belief, entry)
+    mean, sd, best = _asked(engine, belief, entry)
     # what was believed at first, in the units of today
     first = None if prior is None else replace(prior, scaler=belief.scaler, units=belief.units)
-    start = None if first is None else _asked(engine, first, entry)
-    prior_sd = {} if start is None else start.sd
-    share = {name: _share(now.sd[name], sd) for name, sd in prior_sd.items()}
+    prior_mean, prior_sd, _ = ({}, {}, {}) if first is None else _asked(engine, first, entry)
     floor = float(np.asarray(engine.agent.policy.floor))
     return Explanation(
         decision=decision,
@@ -41,28 +39,21 @@ def explain(engine: Engine, entry: Entry, prior: AgentBelief[Any] | None) -> Exp
         floor=floor,
         reason=_reason(decision, greedy, floor, entry.arms),
         version=state.version,
-        mean=now.mean,
-        sd=now.sd,
-        best=now.best,
-        prior_mean={} if start is None else start.mean,
+        mean=mean,
+        sd=sd,
+        best=best,
+        prior_mean=prior_mean,
         prior_sd=prior_sd,
-        data_share=share,
+        data_share={name: _share(sd[name], begun) for name, begun in prior_sd.items()},
         status="pending" if entry.status is None else entry.status.value,
     )
 
 
-class _Answers(NamedTuple):
-    """What a belief says of the arms as they were, by name."""
-
-    mean: dict[str, float]
-    sd: dict[str, float]
-    best: dict[str, float]
-
-
-def _asked(engine: Engine, belief: AgentBelief[Any], entry: Entry) -> _Answers:
+def _asked(engine: Engine, belief: AgentBelief[Any], entry: Entry) -> list[dict[str, float]]:
+    """What a belief says of the arms as they were, by name: mean, sd, and the probability of being best."""
     key = jax.random.fold_in(jax.random.key(engine.seed), entry.number)
     rows = _ask(engine.agent, belief, entry.x, jnp.asarray(entry.numbers[3] > 0), key)
-    return _Answers(*(entry.arms.by_name(np.asarray(row)) for row in rows))
+    return [entry.arms.by_name(np.asarray(row)) for row in rows]
 
 
 @verb

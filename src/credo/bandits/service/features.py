@@ -6,6 +6,7 @@ import math
 import warnings
 import zlib
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -64,28 +65,24 @@ class Features:
         require_positive("clip", self.clip)
 
 
+@dataclass(slots=True)
 class _Number:
     """The place of a number, and the moments of what was seen."""
 
-    __slots__ = ("moments", "slot")
-
-    def __init__(self, slot: int, moments: ColumnMoments | None = None) -> None:
-        self.slot, self.moments = slot, moments or ColumnMoments()
+    slot: int
+    moments: ColumnMoments = field(default_factory=ColumnMoments)
 
 
+@dataclass(slots=True)
 class _Text:
     """The places of the values of a text: the first is that of other values."""
 
-    __slots__ = ("other", "slots")
-
-    def __init__(self, other: int, slots: dict[str, int]) -> None:
-        self.other, self.slots = other, slots
+    other: int
+    slots: dict[str, int]
 
 
 class FeatureEncoder:
-    """Encodes contexts by name as vectors (slots,), and learns names, values and moments as it goes. `what`
-    is the word for a context in the sentences of errors.
-    """
+    """Encodes contexts by name as vectors (slots,), and learns on; sentences call a context `what`."""
 
     def __init__(self, features: Features, what: str = "context") -> None:
         self.features, self.what, self.size = features, what, features.slots
@@ -107,8 +104,7 @@ class FeatureEncoder:
 
     def encode(self, context: Mapping[str, object], learn: bool = True) -> np.ndarray:
         """The vector (slots,) of a context. With `learn`, names, values and moments are taken in; otherwise
-        what is new counts as missing or as another value. A CredoError, after which nothing is taken in,
-        refuses other values.
+        what is new counts as missing or as another value. A CredoError refuses others, and takes in nothing.
         """
         cells = self._cells(context)
         if learn:
@@ -247,7 +243,7 @@ class FeatureEncoder:
                 continue
             if len(parts) == 3:  # files of before version 0.2 hold the count, the mean and the sum of squares
                 count, mean, squares = parts
-                moments = ColumnMoments(int(count), float(mean), 0.0, float(squares))
+                moments = ColumnMoments(int(count), float(mean), 0.0, float(squares), int(count))
             else:
                 moments = ColumnMoments.restore(parts[0])
             encoder._known[name] = _Number(int(place), moments)

@@ -27,8 +27,7 @@ def as_features(field: str, value: int | Features | None) -> Features:
 class Inputs:
     """Contexts and features of arms, as the inputs of an agent of one design. With "actions", an arm with
     features has the row (context, features), or with `products` (context, features, context x features), and
-    arms without take theirs from the context, an array (arms, d). `shape` is that of a context, None before
-    the first.
+    arms without take theirs from the context, (arms, d). `shape` is that of a context, None at first.
     """
 
     def __init__(
@@ -48,9 +47,7 @@ class Inputs:
         return context + own + (context * own if self.products else 0)
 
     def context(self, value: Any, learn: bool = True) -> np.ndarray | None:
-        """A context as an array, or None. A CredoError, after which nothing is taken in, refuses what holds
-        no numbers, is not finite, or has another shape than those before.
-        """
+        """A context as a finite array, of the shape before, or None; else a CredoError, and no change."""
         if value is None:
             array = None
         elif isinstance(value, Mapping):
@@ -75,9 +72,7 @@ class Inputs:
             raise CredoError(f"context must have {words[0]}, as before; got {words[1]}.", field="context")
 
     def of(self, context: np.ndarray | None, arms: Arms, rows: np.ndarray | None) -> np.ndarray | None:
-        """The inputs of the agent, for a context and the features of the arms by slot (K, e), or None. A
-        CredoError where the design is "actions", and there is not one row for each arm.
-        """
+        """The agent's inputs, with features by slot (K, e) or None; a CredoError where rows do not fit."""
         if self.design != "actions":
             return context if context is None else context.astype(self._kind)
         names, slots = arms.names, len(arms.slots)

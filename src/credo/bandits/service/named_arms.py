@@ -105,9 +105,8 @@ def apply(
             changes = {"remove": state.arms.remove, "forbid": state.arms.forbid, "allow": state.arms.allow}
             new = state._replace(arms=changes[change](name))
         if engine.ledger is not None:
-            engine.ledger.change(
-                change, name, {key: told for key, told in details.items() if told is not None}
-            )
+            given = {key: told for key, told in details.items() if told is not None}
+            engine.ledger.change(change, name, given)
         engine.state = new
 
 

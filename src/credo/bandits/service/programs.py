@@ -1,7 +1,6 @@
 """The compiled programs of a bandit: an agent and its belief as words, NumPy in and NumPy out.
 
-Every program is `Agent.decide` or `Agent.update`, and gives their bits. Programs are kept per structure, so
-bandits whose agents are alike share them.
+Every program is `Agent.decide` or `Agent.update`, with their bits; bandits of alike agents share them.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from credo.core.errors import CredoError
 from credo.core.records import replace
 from credo.core.types import Array
 from credo.streams.first_rows import each_row, first_rows
-from credo.streams.programs import NEVER, blank_words, packer, unpacker
+from credo.streams.programs import NEVER, Opening, blank_words, packer, unpacker
 from credo.streams.words import Parts, WordLayout, WordReader, WordWriter
 
 __all__ = ["Answer", "Learned", "Programs", "Row", "with_prior_arm"]
@@ -37,6 +36,8 @@ T = TypeVar("T")
 
 _DECISION, _UPDATE = 0, 1
 """What the keys of a bandit are for."""
+
+_NUMBER = jax.ShapeDtypeStruct((), np.uint32)
 
 
 class Answer(NamedTuple):
@@ -55,17 +56,8 @@ class Learned(NamedTuple):
 
 
 @dataclass(frozen=True)
-class _Form:
+class _Form(Opening):
     """Everything that the programs depend on beside numbers."""
-
-    setting: WordLayout
-    state: WordLayout
-    key_kind: Any
-
-    def open(self, setting: Parts, state: Parts) -> tuple[Agent, AgentBelief[Any], Array]:
-        """The agent, its belief and its key."""
-        agent, data = self.setting.unpack(setting)
-        return agent, self.state.unpack(state), jax.random.wrap_key_data(data, impl=self.key_kind)
 
     def choice(
         self, setting: Parts, state: Parts, question: tuple[Array, Array, Array]
@@ -214,7 +206,7 @@ class Programs:
 
     def _asking(self, x: np.ndarray | None) -> Any:
         if self._ask is None:
-            row = (_spec(x, self._float), jax.ShapeDtypeStruct((self._arms,), bool), _number())
+            row = (_spec(x, self._float), jax.ShapeDtypeStruct((self._arms,), bool), _NUMBER)
             layout = WordLayout.of(row, large=NEVER)
             one, many, answer = _decider(self._form, layout)
             self._ask = one, many, _Writer(layout), WordReader(answer), answer
@@ -223,7 +215,7 @@ class Programs:
     def _telling(self, x: np.ndarray | None) -> Any:
         if self._tell is None:
             real = jax.ShapeDtypeStruct((), self._float)
-            row = (_spec(x, self._float), jax.ShapeDtypeStruct((), np.int32), real, real, _number())
+            row = (_spec(x, self._float), jax.ShapeDtypeStruct((), np.int32), real, real, _NUMBER)
             layout = WordLayout.of(row, large=NEVER)
             one, many, answer = _updater(self._form, layout)
             self._tell = one, many, _Writer(layout), WordReader(answer)
@@ -249,10 +241,6 @@ def _leaves(x: np.ndarray | None, *others: Any) -> list[Any]:
 
 def _spec(x: np.ndarray | None, kind: np.dtype) -> Any:
     return None if x is None else jax.ShapeDtypeStruct(x.shape, kind)
-
-
-def _number() -> Any:
-    return jax.ShapeDtypeStruct((), np.uint32)
 
 
 def _blocks(rows: Sequence[T]) -> Iterator[Sequence[T]]:

@@ -98,7 +98,8 @@ class _Replay:
             for name, value in column.items():
                 row[arms.slot(name)] = math.nan if value is None else value
         slot = arms.slot(event["arm"])
-        engine.remember(str(event["id"]), number, slot, x, numbers, int(event["version"]), now)
+        state = engine.state._replace(version=int(event["version"]))
+        engine.remember(engine.entry(str(event["id"]), number, slot, x, numbers, state, now))
         engine.count = max(engine.count, number + 1)
 
     def _reward(self, event: Event) -> None:
@@ -114,14 +115,8 @@ class _Replay:
             self.engine.window.drop(entry)
 
     def _arm(self, event: Event) -> None:
-        named_arms.apply(
-            self.engine,
-            self.prior,
-            event["change"],
-            str(event["arm"]),
-            event.get("features"),
-            event.get("inherit"),
-        )
+        details = event.get("features"), event.get("inherit")
+        named_arms.apply(self.engine, self.prior, event["change"], str(event["arm"]), *details)
 
     def _time(self, event: Event) -> float:
         return self.engine.now(float(event["time"]))
@@ -144,10 +139,8 @@ class _Replay:
     def _teach(self) -> None:
         if self._taught:
             rows, self._taught = self._taught, []
-            warm.teach(
-                self.engine,
-                [
-                    (row["context"], str(row["arm"]), float(row["value"]), float(row["weight"]))
-                    for row in rows
-                ],
-            )
+            warm.teach(self.engine, list(map(_lesson, rows)))
+
+
+def _lesson(event: Event) -> tuple[Any, str, float, float]:
+    return event["context"], str(event["arm"]), float(event["value"]), float(event["weight"])

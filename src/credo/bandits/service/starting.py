@@ -41,17 +41,14 @@ def require_options(agent: Agent, window: int, timeout: float | None, on_missing
 def start(
     agent: Agent,
     arms: Iterable[str] | Mapping[str, Mapping[str, object]] | None,
-    *,
-    belief: AgentBelief[Any] | None,
-    params: PyTree,
-    var: PyTree,
-    options: Mapping[str, PyTree] | None,
+    first: tuple[AgentBelief[Any] | None, PyTree, PyTree, Mapping[str, PyTree] | None],
     encoders: tuple[int | Features | None, int | Features | None, bool],
     window: tuple[int, float | None, OnMissing],
     seed: int,
     clock: Clock,
 ) -> Service:
-    """The parts of a new bandit, by the arguments of `Bandit`; encoders and the window come as triples."""
+    """The parts of a new bandit, by the arguments of `Bandit`; what says where it begins comes first."""
+    belief, params, var, options = first
     require_options(agent, *window)
     require_integer("seed", seed, 0)
     own: FeatureEncoder | None = None
@@ -73,10 +70,10 @@ def start(
     prior = None
     if belief is None or params is not None:
         prior = _first_belief(agent, params, var, options, inputs.size, seed)
-    first = prior if belief is None else belief
-    assert first is not None
-    programs = Programs(agent, first, seed)
-    state = State(programs.pack(first), 0, names, rows)
+    begun = prior if belief is None else belief
+    assert begun is not None
+    programs = Programs(agent, begun, seed)
+    state = State(programs.pack(begun), 0, names, rows)
     size, timeout, on_missing = window
     remembered = Window(int(size), None if timeout is None else float(timeout), agent.arms)
     default: OnMissing = "drop" if on_missing == "drop" else float(on_missing)

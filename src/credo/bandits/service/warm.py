@@ -41,18 +41,10 @@ def warm_start(engine: Engine, log: Log, weights: LogWeights) -> int:
             weight = 1.0 / log.propensities[rows]
             weight /= weight.mean()
         names = state.arms.names
-        return teach(
-            engine,
-            [
-                (
-                    _in_order(log, row_of(log.contexts, int(row)), names),
-                    log.arms[log.chosen[row]],
-                    float(log.rewards[row]),
-                    float(share),
-                )
-                for row, share in zip(rows, weight, strict=True)
-            ],
-        )
+        contexts = [_in_order(log, row_of(log.contexts, int(row)), names) for row in rows]
+        arms = [log.arms[arm] for arm in log.chosen[rows]]
+        numbers = np.asarray(log.rewards, float)[rows].tolist(), weight.tolist()
+        return teach(engine, list(zip(contexts, arms, *numbers, strict=True)))
 
 
 def teach(engine: Engine, rows: Sequence[tuple[PyTree, str, float, float]]) -> int:

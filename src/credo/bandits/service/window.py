@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -13,30 +14,23 @@ from credo.bandits.service.decision import Decision, RewardStatus
 __all__ = ["Entry", "Window"]
 
 
+@dataclass(slots=True, eq=False)
 class Entry:
     """A remembered decision: `number` made its key, `arms` are those of its time, `numbers` pmf, mean, sd and
     whether allowed of the slots (4, K), `version` how often the belief had changed, and `status` what became
     of its reward, None while it waits.
     """
 
-    __slots__ = ("arms", "expires", "id", "number", "numbers", "slot", "status", "time", "version", "x")
-
-    def __init__(
-        self,
-        id: str,
-        number: int,
-        slot: int,
-        arms: Arms,
-        x: np.ndarray | None,
-        numbers: np.ndarray,
-        version: int,
-        time: float,
-        expires: float | None,
-        status: RewardStatus | None = None,
-    ) -> None:
-        self.id, self.number, self.slot, self.arms = id, number, slot, arms
-        self.x, self.numbers, self.version = x, numbers, version
-        self.time, self.expires, self.status = time, expires, status
+    id: str
+    number: int
+    slot: int
+    arms: Arms
+    x: np.ndarray | None
+    numbers: np.ndarray
+    version: int
+    time: float
+    expires: float | None
+    status: RewardStatus | None = None
 
     @property
     def arm(self) -> str:
