@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -50,17 +51,12 @@ def _number_or_input(hint: object, tokens: Sequence[Token]) -> float | str:
 _Reader: TypeAlias = Callable[[object, Sequence[Token]], object]
 
 
-def _data(help: str, read: _Reader | None = None) -> Parameter:
-    return Parameter(group=DATA, help=help, converter=read, allow_leading_hyphen=read is not None)
+def _flag(group: Group, help: str, read: _Reader | None = None) -> Parameter:
+    """A flag. A negative number reaches the check that refuses it in words."""
+    return Parameter(group=group, help=help, converter=read, allow_leading_hyphen=read is not None)
 
 
-def _learner(help: str, read: _Reader | None = None) -> Parameter:
-    """A setting of the learner. A negative number reaches the check that refuses it in words."""
-    return Parameter(group=_LEARNER, help=help, converter=read, allow_leading_hyphen=read is not None)
-
-
-def _run(help: str, read: _Reader | None = None) -> Parameter:
-    return Parameter(group=_RUN, help=help, converter=read, allow_leading_hyphen=read is not None)
+_data, _learner, _run = (functools.partial(_flag, group) for group in (DATA, _LEARNER, _RUN))
 
 
 @Parameter(name="*")
@@ -79,8 +75,7 @@ class DataFlags:
     ] = None
     drop: Annotated[str | None, _data("Columns to leave out, separated by commas.")] = None
     categorical: Annotated[
-        str | None,
-        _data("Columns that are categories although they look like numbers, separated by commas."),
+        str | None, _data("Columns that are categories although they look like numbers, separated by commas.")
     ] = None
     test: Annotated[Path | None, _data("A file of held-out rows, scored after learning.")] = None
     test_rows: Annotated[
@@ -128,8 +123,7 @@ class LearnerFlags:
         ),
     ] = None
     model: Annotated[
-        str | None,
-        _learner("linear, mlp:WIDTH,WIDTH,..., cnn, features:NUMBER, bank or wide-bank."),
+        str | None, _learner("linear, mlp:WIDTH,WIDTH,..., cnn, features:NUMBER, bank or wide-bank.")
     ] = None
     posterior: Annotated[str | None, _learner("full, diagonal, low-rank:RANK or particles:NUMBER.")] = None
     method: Annotated[
@@ -173,8 +167,7 @@ class LearnerFlags:
     learning_rate: Annotated[
         float | None,
         _learner(
-            "Of blr (at most 1; 0.5 by default), bog (0.01), bbb (0.001) and the gradient baselines.",
-            _number,
+            "Of blr (at most 1; 0.5 by default), bog (0.01), bbb (0.001) and the gradient baselines.", _number
         ),
     ] = None
     iterations: Annotated[
@@ -227,7 +220,7 @@ class RunFlags:
         float,
         _run(
             "Save the belief every so many seconds into the folder for the results, so that a run that is "
-            "killed loses no more; 0 saves it at the end only.",
+            "killed loses no more; 0 saves it at the end only."
         ),
     ] = 30.0
     chunk: Annotated[
@@ -238,8 +231,7 @@ class RunFlags:
         ),
     ] = None
     quiet: Annotated[
-        bool,
-        Parameter(name=["--quiet", "-q"], group=_RUN, negative="", help="Say nothing but the table."),
+        bool, Parameter(name=["--quiet", "-q"], group=_RUN, negative="", help="Say nothing but the table.")
     ] = False
 
 

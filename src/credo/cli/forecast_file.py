@@ -101,11 +101,9 @@ class ForecastFile:
 
     def _belongs(self) -> bool:
         """Whether the file begins with the rows that the session has seen."""
-        progress = self.session.progress
+        size, tail = self.session.progress.forecast_bytes, self.session.progress.forecast_tail
         with self.path.open("rb") as file:
-            return progress.forecast_bytes > 0 and progress.forecast_tail == _tail(
-                file, progress.forecast_bytes
-            )
+            return size > 0 and tail == _tail(file, size)
 
     def add(self, forecasts: list[Forecasts]) -> None:
         """Write the rows of a chunk; a BrokenPipeError says that nobody reads standard output any more."""

@@ -32,24 +32,15 @@ def learn_from(request: Request) -> int:
     _require_files(request)
     named = request.named  # which refuses what is neither a file nor a data set
     saved = None if request.run.resume is None else output.saved_in(request.run.resume)
-    folder = request.run.out
-    if (
-        folder is None
-        and saved is not None
-        and request.run.resume is not None
-        and request.run.resume.is_dir()
-    ):
-        folder = request.run.resume
+    folder, begun = request.run.out, request.run.resume
+    if folder is None and begun is not None and begun.is_dir():
+        folder = begun
     with Interruptible() as interrupt, output.writing(folder, request.output_name, saved) as place:
         try:
             pipe = None if named else open_pipe(request.source)
             return _run(request, place, interrupt, saved, pipe)
         except KeyboardInterrupt:
-            note(
-                "credo: interrupted; nothing was written."
-                if not place.belief.is_file()
-                else "credo: stopped."
-            )
+            note(f"credo: {'stopped' if place.belief.is_file() else 'interrupted; nothing was written'}.")
             return interrupt.status
         finally:
             if place.belief.is_file() and not place.complete:
@@ -116,18 +107,9 @@ def _run(
         forecasts.finish()
     if request.run.save is not None:
         session.save(request.run.save)
-    result = Results(
-        request.source,
-        session,
-        tuple(sentences),
-        bad,
-        None if interrupt.stopped else _score_held_out(request, session, source),
-        seconds,
-        session.rows_used - rows_before,
-        interrupt.stopped,
-        source.ordered,
-        scored_before,
-    )
+    test = None if interrupt.stopped else _score_held_out(request, session, source)
+    run = seconds, session.rows_used - rows_before, interrupt.stopped, source.ordered, scored_before
+    result = Results(request.source, session, tuple(sentences), bad, test, *run)
     hints = results.write(place.files, result, plots=not interrupt.stopped)
     place.commit()
     if interrupt.stopped:

@@ -59,10 +59,9 @@ def predict_file(saved: Path, file: str, out: str, level: float, strict: bool, c
     elif out != "-":
         write_atomically(Path(out), "".join(texts).encode())
     if bad:
-        examples = in_flags("; ".join(map(str, bad[:SHOWN_BAD]))) + (
-            f", and {len(bad) - SHOWN_BAD:,} more" if len(bad) > SHOWN_BAD else ""
-        )
-        note(f"{file}: {len(bad):,} bad row{'s'[: len(bad) != 1]} skipped: {examples}")
+        examples = in_flags("; ".join(map(str, bad[:SHOWN_BAD])))
+        more = f", and {len(bad) - SHOWN_BAD:,} more" if len(bad) > SHOWN_BAD else ""
+        note(f"{file}: {len(bad):,} bad row{'s'[: len(bad) != 1]} skipped: {examples}{more}")
     if not rows:
         raise DataError(f"{file} has no row that can be predicted" + (f": {bad[0]}." if bad else "."))
     if out != "-":

@@ -15,8 +15,7 @@ P = ParamSpec("P")
 
 def spelled_out(words: type) -> Callable[[Callable[P, None]], Callable[P, None]]:
     """A constructor whose `**options` are parameters of their own, named by a `TypedDict` and None by
-    default, behind the first; all are kept as attributes. scikit-learn and River read them from its
-    signature.
+    default, behind the first; all are kept as attributes. scikit-learn and River read the signature.
     """
 
     def decorate(init: Callable[P, None]) -> Callable[P, None]:

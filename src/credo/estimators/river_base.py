@@ -13,10 +13,9 @@ import numpy as np
 from credo.core.archive import refusing
 from credo.core.errors import CredoError, require_nonnegative
 from credo.core.turns import Turns, in_turn
-from credo.estimators.river_report import report
-from credo.estimators.river_storage import read, write
+from credo.estimators.river_storage import SavedEstimator, read, write
 from credo.live.feature_slots import Arrival, FeatureSlots
-from credo.live.feature_values import FeatureName
+from credo.live.feature_values import FeatureName, absent
 from credo.live.live_learner import Extent, LiveLearner, require_room_for
 from credo.recipes.networks import Origin
 from credo.recipes.resolution import input_clip, resolve
@@ -34,6 +33,9 @@ Row: TypeAlias = Mapping[Any, object]
 
 OPTIONS = tuple(Options.__dataclass_fields__)
 """The parameters of an estimator that are options of `credo learn`."""
+
+WIDEST = 30
+"""The most characters of a name or value that are shown."""
 
 
 class Cells(Protocol):
@@ -88,8 +90,7 @@ class RiverEstimator:
         self, slots: FeatureSlots, arrivals: list[Arrival], classes: int, coming: int = 0
     ) -> tuple[FeatureSlots, LiveLearner]:
         """The slots with what is new, and a learner that has room for them, for the classes with the first
-        row, and for those that are `coming` with the last. A CredoError where there is none; nothing is
-        changed then.
+        row, and for those `coming` with the last; a CredoError, after which nothing is changed.
         """
         after = slots.including(arrivals)
         live = self._live
@@ -128,8 +129,7 @@ class RiverEstimator:
 
     @in_turn
     def debug_one(self, x: Row, **options: Any) -> str:
-        """A text that says what the estimator makes of a row: its forecast, the inputs that its learner sees,
-        and what the drift reports.
+        """What the estimator makes of a row, as a text: its forecast, its inputs, and what the drift reports.
 
         Arguments:
             x: the features of a row.
@@ -158,7 +158,8 @@ class RiverEstimator:
         """
         if self._live is None:
             raise CredoError("an estimator can be saved once it has learned a row.")
-        return write(path, self._saved_parameters(), self._slots, self._live, self._extras())
+        state = SavedEstimator(self._saved_parameters(), self._slots, self._live, self._extras())
+        return write(path, state)
 
     def _saved_parameters(self) -> dict[str, object]:
         names = [name for name in (*OPTIONS, "scale") if hasattr(self, name)]
@@ -237,9 +238,7 @@ def columns_of(frame: Frame) -> dict[FeatureName, np.ndarray]:
 
 
 def like_frame(frame: Any, values: Any, *, name: str | None = None) -> Any:
-    """Answers for the rows of a frame, of its own kind (pandas with its index): a series, or a frame of a
-    dict.
-    """
+    """Answers for the rows of a frame, of its kind (pandas with its index): a series; a frame of a dict."""
     import narwhals as nw
 
     if hasattr(frame, "index"):
@@ -252,3 +251,47 @@ def like_frame(frame: Any, values: Any, *, name: str | None = None) -> Any:
     if isinstance(values, dict):
         return nw.from_dict({str(key): column for key, column in values.items()}, backend=backend).to_native()
     return nw.new_series(name or "", values, backend=backend).to_native()
+
+
+def report(slots: FeatureSlots, live: LiveLearner | None, x: Mapping[Any, object], forecast: str) -> str:
+    """What the estimator makes of a row, below its forecast in words; no `live` before the first row."""
+    lines = [f"Forecast: {forecast}"]
+    if live is None:
+        return "\n".join([*lines, "Nothing was learned yet."])
+    refused = f", {live.refused:,} of them refused" if live.refused else ""
+    lines.append(f"Learned: {live.rows:,} rows{refused}; {len(slots.slots)} of {live.inputs} inputs in use")
+    lines += changes(live)
+    row = slots.row(x)
+    seen = live.inputs_of(row)
+    table = [("feature", "value", "input")]
+    for place, slot in enumerate(slots.slots):
+        if slot.kind in ("text", "words", "gap") and seen[place] == 0.0:
+            continue
+        value = x.get(slot.name)
+        shown = "missing" if absent(value) else _short(value)
+        table.append((_short(str(slot)), "" if slot.kind == "gap" else shown, f"{seen[place]:+.3f}"))
+    unknown = [(_short(str(name)), _short(x[name]), "not met") for name in x if name not in slots.kinds]
+    table += unknown
+    widths = [max(len(cells[column]) for cells in table) for column in range(3)]
+    lines.append("")
+    lines += [
+        f"{name:<{widths[0]}}  {value:>{widths[1]}}  {seen_as:>{widths[2]}}" for name, value, seen_as in table
+    ]
+    return "\n".join(lines)
+
+
+def changes(live: LiveLearner) -> list[str]:
+    """What the drift reported, one line; none where it reports nothing."""
+    if live.change is None:
+        return []
+    alarms = f"{live.alarms} alarm{'s' * (live.alarms != 1)}"
+    rows = ", ".join(f"{row:,}" for row in live.latest)
+    where = f" (at row {rows})" if live.latest else ""
+    return [f"Changes: {alarms}{where}; P(the latest row began a segment) {live.change:.3f}"]
+
+
+def _short(value: object) -> str:
+    if isinstance(value, float | np.floating):
+        return f"{value:.6g}"
+    text = str(value)
+    return text if len(text) <= WIDEST else f"{text[: WIDEST - 3]}..."

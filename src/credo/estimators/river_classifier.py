@@ -215,9 +215,7 @@ def plain_label(y: Any) -> Label:
 
 
 def labels_with(labels: Mapping[Label, int], new: list[Any]) -> dict[Label, int]:
-    """The numbers of labels, those of new ones included, in the order in which they come. Both truth values
-    are known once one is. A CredoError where there would be too many.
-    """
+    """The numbers of labels with new ones, both truth values once one is met; at most `MOST_CLASSES`."""
     after = dict(labels)
     for each in new:
         label = plain_label(each)

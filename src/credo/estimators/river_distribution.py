@@ -21,8 +21,7 @@ class RiverForecast(proba.base.ContinuousDistribution):
     """What `RiverRegressor.predict_one(x, with_dist=True)` returns: the distribution of the target.
 
     Arguments:
-        answer: the forecast of the target less the origin, its mean and its standard deviation, which are
-            asked for at most once.
+        answer: the forecast of the target less the origin, its mean and its sd, asked for once at most.
         origin: what is added to it.
         n_samples: how many rows it was learned from.
         seed: the seed of `sample`.
@@ -72,15 +71,8 @@ class RiverForecast(proba.base.ContinuousDistribution):
         """The standard deviation."""
         return self._answer[2]
 
-    @property
-    def mu(self) -> float:
-        """The mean, by the name that River's normal distribution has for it."""
-        return self.mean
-
-    @property
-    def sigma(self) -> float:
-        """The standard deviation, by the name that River's normal distribution has for it."""
-        return self.sd
+    mu, sigma = mean, sd
+    """The mean and the standard deviation, by the names that River's normal distribution has for them."""
 
     @property
     def mode(self) -> float:  # pyright: ignore[reportIncompatibleMethodOverride]
@@ -128,9 +120,7 @@ class RiverForecast(proba.base.ContinuousDistribution):
         """Refuse: a forecast does not learn."""
         raise NotImplementedError("a forecast does not learn; the regressor does.")
 
-    def revert(self, x: float) -> None:
-        """Refuse: a forecast does not learn."""
-        raise NotImplementedError("a forecast does not learn; the regressor does.")
+    revert = update
 
     def _inside(self, x: float) -> jax.Array:
         return jnp.asarray(x - self.origin, jnp.float32)

@@ -36,8 +36,7 @@ class RiverRegressor(RiverEstimator, base.MiniBatchRegressor):
     """A regressor that River can use: credo's learners behind `learn_one` and `predict_one`.
 
     Features may appear and vanish at any time, as for `RiverClassifier`. The target is standardised by the
-    targets before it, too; nothing is learned from the first ten, which say in which units it is, until the
-    tenth has come.
+    targets before it, too; the first ten, which say in which units it is, are learned once all have come.
 
     Arguments:
         model, posterior, method, curvature, drift, prior_var, noise_var: as for `credo learn`; see
@@ -110,19 +109,15 @@ class RiverRegressor(RiverEstimator, base.MiniBatchRegressor):
 
         Arguments:
             x: the features of a row; those that were never learned from are left out.
-            with_dist: whether to return the whole distribution. Before the first row, when nothing says in
-                which units targets are, it is a standard normal.
+            with_dist: whether to return the whole distribution, before the first row a standard normal.
 
         Raises:
             CredoError: a feature holds something else than before.
         """
         row = self._slots.row(x)
         if self._live is None or self._origin is None:
-            return (
-                RiverForecast(lambda: (Normal(1.0).plugin(jnp.zeros(1)), 0.0, 1.0), 0.0, 0)
-                if with_dist
-                else 0.0
-            )
+            blank = RiverForecast(lambda: (Normal(1.0).plugin(jnp.zeros(1)), 0.0, 1.0), 0.0, 0)
+            return blank if with_dist else 0.0
         if with_dist:
             return RiverForecast(self._live.predictive(row), self._origin, self._live.rows)
         mean: float = self._live.forecast(row)

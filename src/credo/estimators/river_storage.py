@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections import deque
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -33,14 +32,9 @@ class SavedEstimator(NamedTuple):
     extras: dict[str, Any]
 
 
-def write(
-    path: str | os.PathLike[str],
-    parameters: Mapping[str, object],
-    slots: FeatureSlots,
-    live: LiveLearner,
-    extras: Mapping[str, Any],
-) -> Path:
+def write(path: str | os.PathLike[str], estimator: SavedEstimator) -> Path:
     """Write an estimator to a file; a CredoError where a feature's name is neither a text nor a number."""
+    parameters, slots, live, extras = estimator
     for slot in slots.slots:
         if not isinstance(slot.name, str | int | float | bool):
             raise CredoError(
@@ -49,7 +43,7 @@ def write(
     extent = live.extent
     meta = {
         "river": FORMAT,
-        "parameters": dict(parameters),
+        "parameters": parameters,
         "slots": [list(slot) for slot in slots.slots],
         "origins": list(slots.origins),
         "first": slots.first,
@@ -60,7 +54,7 @@ def write(
         "latest": list(live.latest),
         "recovery": live.recovery.to_dict(),
         "change": live.change,
-        "extras": dict(extras),
+        "extras": extras,
     }
     return checkpoint.save(path, live.learner, live.belief, meta=meta)
 

@@ -84,8 +84,7 @@ class OnlineClassifier(ClassifierMixin, OnlineEstimator):  # type: ignore[misc]
         Arguments:
             X: the rows (n, D); see the class.
             y: their labels (n,).
-            sample_weight: their weights (n,). A row of weight 2 counts as two rows, and one of weight 0 is
-                left out.
+            sample_weight: their weights (n,). A row of weight 2 counts as two, one of weight 0 is left out.
 
         Returns:
             The estimator.

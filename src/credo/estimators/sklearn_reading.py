@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -108,8 +107,9 @@ def _by_name(estimator: Any, table: Table, *, reset: bool) -> Matrix | Table:
     names = estimator._columns
     unknown = [name for name in table.columns if name not in names]
     if unknown:
+        had = ", ".join(names[:10]) + (", ..." if len(names) > 10 else "")
         raise DataError(
-            f"X has the column {unknown[0]!r}, which the first rows did not have; they had {_some(names)}.",
+            f"X has the column {unknown[0]!r}, which the first rows did not have; they had {had}.",
             field="X",
         )
     if not len(table) or not names:
@@ -139,8 +139,3 @@ def _targets(estimator: Any, y: Any, count: int, numbers: bool) -> Any:
     y = check_array(column_or_1d(y, warn=True), ensure_2d=False, input_name="y", dtype=kind)
     check_consistent_length(np.empty(count), y)
     return y
-
-
-def _some(names: Iterable[str] | Sequence[str]) -> str:
-    shown = list(names)
-    return ", ".join(shown[:10]) + (", ..." if len(shown) > 10 else "")

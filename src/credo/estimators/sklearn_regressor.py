@@ -45,8 +45,8 @@ class OnlineRegressor(RegressorMixin, OnlineEstimator):  # type: ignore[misc]
         n_features_in_: the number of columns.
         feature_names_in_: their names, where they have names.
         n_parameters_: the number of parameters.
-        log_evidence_: the sum of the log densities of the targets, each forecast from the rows before it, in
-            the target's own units.
+        log_evidence_: the sum of the log densities of targets, forecast from the rows before, in their own
+            units.
         n_seen_: how many rows were learned from.
         changes_: the rows, from 1, at which the drift reported a change.
 
@@ -79,8 +79,7 @@ class OnlineRegressor(RegressorMixin, OnlineEstimator):  # type: ignore[misc]
         Arguments:
             X: the rows (n, D); see `OnlineClassifier`.
             y: their targets (n,), finite.
-            sample_weight: their weights (n,). A row of weight 2 counts as two rows, and one of weight 0 is
-                left out.
+            sample_weight: their weights (n,). A row of weight 2 counts as two, one of weight 0 is left out.
 
         Returns:
             The estimator.
