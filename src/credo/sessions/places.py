@@ -35,10 +35,8 @@ class Progress:
         line: the latest line that was read.
         interrupted: whether the run was stopped there.
         order: the order of the rows of a named data set; empty for a file.
-        head, digest: what the first lines and all up to `line` are known by; empty if it cannot be read
-            twice.
-        forecast_bytes, forecast_tail: how much of a file of forecasts is of these rows, and what tells its
-            end.
+        head, digest: what tells the first lines, and all up to `line`; empty if it cannot be read twice.
+        forecast_bytes, forecast_tail: how much of a file of forecasts is of these rows, and its end.
 
     Example:
         >>> Progress("prices.csv", line=100, interrupted=True).line

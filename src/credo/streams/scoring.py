@@ -185,8 +185,8 @@ def score_chunk(
         )
         predicted = outer.predict(belief, dt)
         score_of = y if target is None else target
-        seen, how = x if outer.takes_missing else clean(x), (method, compare, one_key, choice, levels)
-        outcome = forecast_outcome(outer, predicted, seen, scored(score_of), *how)
+        seen, how = x if outer.takes_missing else clean(x), (compare, one_key, choice, levels)
+        outcome = forecast_outcome(outer, predicted, seen, scored(score_of), method, *how)
         new, info = outer.update(predicted, x, y, weight=1.0 if weight is None else weight, key=one_key)
         if collect is not None:
             info = replace(info, extras=collect(new, info))

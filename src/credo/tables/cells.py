@@ -35,7 +35,8 @@ LARGEST = 1e38
 """Larger numbers, including infinities, count as missing, because no float32 feature can hold them."""
 
 _CLOCKED = frozenset((np.datetime64, np.timedelta64))
-_TRUTH = dict.fromkeys(("true", "yes", "t", "y"), True) | dict.fromkeys(("false", "no", "f", "n"), False)
+_TRUE, _FALSE = ("true", "yes", "t", "y"), ("false", "no", "f", "n")
+_TRUTH = {word: word in _TRUE for word in (*_TRUE, *_FALSE)}
 _NAN = float("nan")
 _DECORATED = re.compile(
     r"(?P<before>[-+])? ?[$€£¥₹]? ?(?P<after>[-+])?"

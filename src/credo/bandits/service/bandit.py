@@ -96,8 +96,8 @@ class Bandit(NamedArms):
         replay: bool = False,
         clock: Clock = time.time,
     ) -> None:
-        encoders, remembered = (features, arm_features, products), (window, timeout, on_missing)
-        service = start(agent, arms, (belief, params, var, options), encoders, remembered, seed, clock)
+        first, encoders = (belief, params, var, options), (features, arm_features, products)
+        service = start(agent, arms, first, encoders, (window, timeout, on_missing), seed, clock)
         super().__init__(service)
         attach(service, log, None, replay=replay)
 
