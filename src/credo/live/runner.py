@@ -232,7 +232,8 @@ class Runner:
             known = SCALER.encode(before, early.y, weights=early.weights)[0] if first < size else self.scaler
             self._learn_early(known)
         if first < size:
-            rest, part = rows.part(slice(first, None)), scaling.part(slice(first, None))
+            late = slice(first, None)
+            rest, part = (rows.part(late), scaling.part(late)) if first else (rows, scaling)
             yield self._learn_rows(start + first, standardised(rest, part), part, count + first)
 
     def _learn_early(self, moments: Moments) -> None:
@@ -273,7 +274,7 @@ class Runner:
         self, start: int, columns: EncodedRows, scaling: ScaledTarget | None = None, before: int = 0
     ) -> Part:
         def learn(packed: PackedBelief, first: int) -> tuple[PackedBelief, Outcome, Info]:
-            return self._pass(packed, columns.part(slice(first, None)))
+            return self._pass(packed, columns.part(slice(first, None)) if first else columns)
 
         def fresh() -> PackedBelief:
             return PackedBelief.of(self.learner, self.prior)
