@@ -288,20 +288,8 @@ class Standardized(Wrapper[Scaling[B], B], Generic[B]):
 
 @record
 class RawFunction:
-    """A function of raw rows, in the target's own units.
-
-    Attributes:
-        function: a function of standardised rows.
-        scaling: what is known of the units, without a belief.
-        clip: the largest size of a standardised input.
-
-    Example:
-        >>> import credo
-        >>> inner = credo.extended_kalman(credo.Model(lambda w, x: x @ w, credo.Normal(0.1)))
-        >>> learner = Standardized(inner)
-        >>> function = learner.sample_function(learner.init(jnp.zeros(2), size=2), 0)
-        >>> float(function(jnp.ones(2)))
-        0.0
+    """A function of raw rows, in the target's own units, by one of standardised rows and what is known of the
+    units.
     """
 
     function: Callable[[PyTree], Array]

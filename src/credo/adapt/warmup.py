@@ -138,13 +138,7 @@ def learn_scaled(
     a second trip of weight 0, for the reports; and the row that makes the units known has one for each that
     waited.
 
-    Arguments:
-        learner, belief: the learner of standardised rows, and its belief.
-        before: the moments of the targets before this one.
-        x: the standardised inputs of the row.
-        target: its target.
-        plan: what is to be done with it.
-        key: the key of the stream.
+    `before` are the moments of the targets before this one, and x (D,) are the standardised inputs.
     """
     after, kept, ready, flush, cut, exact, clipped, near, early, trips = plan
     value, share = target

@@ -12,14 +12,7 @@ from credo.cli.progress import note
 from credo.core.errors import CredoError, DataError
 from credo.core.files import write_atomically
 from credo.sessions import Forecasts, Session, TableEncoding
-from credo.sessions.forecast_table import (
-    SUFFIXES,
-    as_csv,
-    format_of,
-    heads,
-    rows_as_text,
-    write_parquet,
-)
+from credo.sessions.forecast_table import SUFFIXES, as_csv, format_of, heads, rows_as_text, write_parquet
 from credo.tables import BadRow, open_table
 from credo.tables.live import open_pipe
 

@@ -9,14 +9,7 @@ import numpy as np
 
 from credo.cli.html_report import Picture
 from credo.metrics.calibration import coverage_of, ece_of
-from credo.plots import (
-    COMPACT_PALETTE,
-    compact_figure,
-    count_rows,
-    legend_above,
-    shortened,
-    thousands,
-)
+from credo.plots import COMPACT_PALETTE, compact_figure, count_rows, legend_above, shortened, thousands
 from credo.sessions import Tally
 from credo.sessions.tally import ColumnName
 

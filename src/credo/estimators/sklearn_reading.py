@@ -109,8 +109,7 @@ def _by_name(estimator: Any, table: Table, *, reset: bool) -> Matrix | Table:
     if unknown:
         had = ", ".join(names[:10]) + (", ..." if len(names) > 10 else "")
         raise DataError(
-            f"X has the column {unknown[0]!r}, which the first rows did not have; they had {had}.",
-            field="X",
+            f"X has the column {unknown[0]!r}, which the first rows did not have; they had {had}.", field="X"
         )
     if not len(table) or not names:
         raise DataError("X must have at least one row and one column.", field="X")

@@ -178,9 +178,7 @@ class LiveLearner:
             self._recover(ok, float(np.asarray(y)))
 
     def _recover(self, ok: bool, y: float) -> None:
-        """Count refusals in a row, and let the learner inside begin again from its prior after many. Those of
-        absurd targets are no fault of its own.
-        """
+        """Count refusals, and let the learner begin again after many that no absurd target explains."""
         self.refused += not ok
         if abs(y) <= farthest(np.float32) and self.recovery.due(ok, self.rows):
             self.hold(replace(self.belief, belief=_inside(self.extent, self.inputs, self.classes)[1]))

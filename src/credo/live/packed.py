@@ -27,14 +27,10 @@ class Form:
 
     def open(self, setting: Parts, state: Parts) -> tuple[Learner[Any], Belief]:
         """The learner and the belief, in a compiled program."""
-        learner: Learner[Any] = self.setting.unpack(setting)
-        belief: Belief = self.state.unpack(state)
-        return learner, belief
+        return self.setting.unpack(setting), self.state.unpack(state)
 
 
-@functools.lru_cache(maxsize=256)
-def _form(setting: WordLayout, state: WordLayout, kind: type) -> Form:
-    return Form(setting, state, kind)
+_form = functools.lru_cache(maxsize=256)(Form)
 
 
 class PlainBelief(NamedTuple):

@@ -15,15 +15,7 @@ from credo.recipes.defaults import OUTLIERS
 from credo.tables import ScaledTarget, TargetScaler
 from credo.tables.tasks import TargetKind
 
-__all__ = [
-    "SCALER",
-    "WARMUP",
-    "beside_baseline",
-    "count_baseline",
-    "standardise",
-    "trust",
-    "with_outliers",
-]
+__all__ = ["SCALER", "WARMUP", "beside_baseline", "count_baseline", "standardise", "trust", "with_outliers"]
 
 WARMUP = 10
 """How many targets say in which units the others are."""

@@ -9,16 +9,7 @@ probability (`count_bins`). Both can be added up, so that the running scores of 
 same numbers.
 """
 
-from credo.metrics.calibration import (
-    BINS,
-    LEVELS,
-    central,
-    count_bins,
-    coverage,
-    coverage_of,
-    ece,
-    ece_of,
-)
+from credo.metrics.calibration import BINS, LEVELS, central, count_bins, coverage, coverage_of, ece, ece_of
 from credo.metrics.classes import ClassScores, ClassTable, by_class
 from credo.metrics.losses import LossName, reliability, row_losses, running, windowed
 from credo.metrics.scores import Scores

@@ -22,15 +22,7 @@ from credo.recipes.image_members import ImageMember
 from credo.recipes.members import Breadth, Member
 from credo.recipes.posterior import Posterior, PosteriorKind
 from credo.recipes.resolution import resolve
-from credo.recipes.settings import (
-    METHODS,
-    BudgetName,
-    MethodName,
-    Options,
-    SavedSettings,
-    Settings,
-    TaskName,
-)
+from credo.recipes.settings import METHODS, BudgetName, MethodName, Options, SavedSettings, Settings, TaskName
 from credo.sessions.change_tally import ChangeSummary, ChangeTally
 from credo.sessions.cutting import after_line
 from credo.sessions.forecasts import Forecasts

@@ -76,6 +76,12 @@ class ColumnMoments:
     def take(self, x: float, clip: float) -> float:
         """The `z` of an entry, which is then taken in."""
         mean, sd = self.mean, self.sd
+        away = x - mean
+        if self.count > EARLY and abs(away) <= FAR * sd and sd > TINY * abs(mean):  # as nearly all are
+            limit = min(clip, math.sqrt(self.count))
+            self.streak = _NO_STREAK
+            self._add(x, 1.0)
+            return min(max(away / sd, -limit), limit)
         z = self._z(x, clip, mean, sd)
         self._observe(x, 1.0, mean, sd)
         return z

@@ -78,7 +78,8 @@ def test_dsjson_comes_back_as_it_was(tmp_path: Path) -> None:
 
 @given(st.lists(st.tuples(st.integers(0, 2), st.floats(-1e9, 1e9), st.floats(1e-9, 1.0)), min_size=1))
 def test_numbers_come_back_bit_by_bit(rows: list[tuple[int, float, float]]) -> None:
-    from credo.bandits.logs.json_lines import json_line, line_of
+    from credo.bandits.logs.json_lines import json_line
+    from credo.bandits.logs.log import line_of
 
     chosen, rewards, propensities = map(np.array, zip(*rows, strict=True))
     log = Log(("a", "b", "c"), chosen, rewards, propensities)

@@ -183,11 +183,6 @@ def features_of(contexts: PyTree, rows: int, arms: int) -> tuple[np.ndarray, np.
     Contexts are None; an array (N,), (N, d) or, with features of each arm, (N, K, d); or a tree of columns,
     where those under "actions" have an axis of K behind the rows. The features that the arms share are
     (N, d), and those of each arm (N, K, e) or None.
-
-    Example:
-        >>> shared, own = features_of({"age": np.array([31.0, 40.0])}, 2, 3)
-        >>> shared.shape, own is None
-        ((2, 1), True)
     """
     shared: dict[str, np.ndarray] = {}
     own: dict[str, np.ndarray] = {}

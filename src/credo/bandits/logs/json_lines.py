@@ -9,50 +9,24 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
 
-from credo.bandits.logs.contexts import ACTIONS, NO_PROPENSITY, row_of
+from credo.bandits.logs.contexts import NO_PROPENSITY
 from credo.core.errors import DataError
-from credo.core.types import PyTree
 
 __all__ = [
     "DecisionLine",
     "RewardLine",
-    "dsjson_of",
     "json_line",
-    "line_of",
     "number_or_nan",
     "parse_dsjson",
     "parse_line",
     "probability",
     "seconds",
 ]
-
-
-class Rows(Protocol):
-    """The columns of a `Log`."""
-
-    @property
-    def arms(self) -> tuple[str, ...]: ...
-    @property
-    def chosen(self) -> np.ndarray: ...
-    @property
-    def rewards(self) -> np.ndarray: ...
-    @property
-    def propensities(self) -> np.ndarray: ...
-    @property
-    def contexts(self) -> PyTree: ...
-    @property
-    def pmfs(self) -> np.ndarray | None: ...
-    @property
-    def allowed(self) -> np.ndarray: ...
-    @property
-    def times(self) -> np.ndarray | None: ...
-    @property
-    def ids(self) -> np.ndarray | None: ...
 
 
 class DecisionLine(NamedTuple):
@@ -140,20 +114,6 @@ def seconds(value: Any) -> float | None:
     return (time if time.tzinfo else time.replace(tzinfo=UTC)).timestamp()
 
 
-def line_of(log: Rows, row: int) -> dict[str, Any]:
-    """A row of a log as one of our lines, of the kind "row"."""
-    allowed = [name for name, may in zip(log.arms, log.allowed[row], strict=True) if may]
-    line: dict[str, Any] = {"kind": "row", "id": str(row) if log.ids is None else str(log.ids[row])}
-    if log.times is not None:
-        line["time"] = log.times[row]
-    line |= {"context": row_of(log.contexts, row), "arms": allowed, "arm": log.arms[log.chosen[row]]}
-    line["propensity"] = log.propensities[row]
-    if log.pmfs is not None:
-        pmf = zip(log.arms, log.pmfs[row], strict=True)
-        line["pmf"] = {name: p for name, p in pmf if name in allowed}
-    return line | {"reward": log.rewards[row]}
-
-
 def json_line(line: Mapping[str, Any]) -> bytes:
     """One line of JSON with its end; numbers that JSON does not know are null."""
     return (json.dumps(_plain(line), ensure_ascii=False, allow_nan=False) + "\n").encode()
@@ -223,47 +183,3 @@ def _namespace(value: Any) -> Any:
     """VW writes a namespace as an object, or as a list that holds it."""
     one = isinstance(value, Sequence) and len(value) == 1 and isinstance(value[0], Mapping)
     return value[0] if one else value
-
-
-def dsjson_of(log: Rows, row: int) -> dict[str, Any]:
-    """A row of a log as a line of dsjson; `_skipLearn` marks a row without a reward."""
-    chosen = int(log.chosen[row])
-    places = np.flatnonzero(log.allowed[row]).tolist()
-    index = places.index(chosen)
-    order = [index, *(place for place in range(len(places)) if place != index)]
-    context = row_of(log.contexts, row)
-    shared, own = _split(context, len(log.arms))
-    multi = [{"_tag": log.arms[place], **_of_arm(own, place)} for place in places]
-    reward = float(log.rewards[row])
-    known = np.isfinite(reward)
-    line: dict[str, Any] = {
-        "_label_cost": 0.0 - reward if known else 0.0,
-        "_label_probability": log.propensities[row],
-        "_label_Action": index + 1,
-        "_labelIndex": index,
-        "EventId": str(row) if log.ids is None else str(log.ids[row]),
-        "a": [place + 1 for place in order],
-        "c": {**shared, "_multi": multi},
-    }
-    if log.times is not None:
-        line["Timestamp"] = datetime.fromtimestamp(float(log.times[row]), UTC).isoformat()
-    if log.pmfs is not None:
-        line["p"] = [log.pmfs[row, places[place]] for place in order]
-    return line if known else line | {"_skipLearn": True}
-
-
-def _split(context: Any, arms: int) -> tuple[dict[str, Any], Any]:
-    """What the arms share, as namespaces, and what is of each arm."""
-    if context is None:
-        return {}, None
-    if isinstance(context, Mapping):
-        return {key: value for key, value in context.items() if key != ACTIONS}, context.get(ACTIONS)
-    if np.ndim(context) == 2 and len(context) == arms:
-        return {}, {"x": context}
-    return {"x": np.atleast_1d(context)}, None
-
-
-def _of_arm(own: Any, place: int) -> dict[str, Any]:
-    if own is None:
-        return {}
-    return {key: _of_arm(v, place) if isinstance(v, Mapping) else v[place] for key, v in own.items()}

@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from credo.bandits.logs.contexts import (
+    ACTIONS,
     NO_PROPENSITY,
     arm_names,
     arm_numbers,
     check_pmfs,
     context_leaves,
     contexts_of,
+    row_of,
     take_rows,
 )
-from credo.bandits.logs.json_lines import dsjson_of, json_line, line_of
+from credo.bandits.logs.json_lines import json_line
 from credo.bandits.logs.reading import LOG_FORMATS, LogFormat, LogSource, ReadCounts, read_log
 from credo.core.errors import CredoError, DataError, require_choice
 from credo.core.files import write_atomically
@@ -219,3 +223,61 @@ class Log:
     def __repr__(self) -> str:
         known = int(np.isfinite(self.rewards).sum())
         return f"Log({self.rows:,} decisions among {len(self.arms)} arms, {known:,} with rewards)"
+
+
+def line_of(log: Log, row: int) -> dict[str, Any]:
+    """A row of a log as one of our lines, of the kind "row"."""
+    allowed = [name for name, may in zip(log.arms, log.allowed[row], strict=True) if may]
+    line: dict[str, Any] = {"kind": "row", "id": str(row) if log.ids is None else str(log.ids[row])}
+    if log.times is not None:
+        line["time"] = log.times[row]
+    line |= {"context": row_of(log.contexts, row), "arms": allowed, "arm": log.arms[log.chosen[row]]}
+    line["propensity"] = log.propensities[row]
+    if log.pmfs is not None:
+        pmf = zip(log.arms, log.pmfs[row], strict=True)
+        line["pmf"] = {name: p for name, p in pmf if name in allowed}
+    return line | {"reward": log.rewards[row]}
+
+
+def dsjson_of(log: Log, row: int) -> dict[str, Any]:
+    """A row of a log as a line of dsjson; `_skipLearn` marks a row without a reward."""
+    chosen = int(log.chosen[row])
+    places = np.flatnonzero(log.allowed[row]).tolist()
+    index = places.index(chosen)
+    order = [index, *(place for place in range(len(places)) if place != index)]
+    context = row_of(log.contexts, row)
+    shared, own = _split(context, len(log.arms))
+    multi = [{"_tag": log.arms[place], **_of_arm(own, place)} for place in places]
+    reward = float(log.rewards[row])
+    known = np.isfinite(reward)
+    line: dict[str, Any] = {
+        "_label_cost": 0.0 - reward if known else 0.0,
+        "_label_probability": log.propensities[row],
+        "_label_Action": index + 1,
+        "_labelIndex": index,
+        "EventId": str(row) if log.ids is None else str(log.ids[row]),
+        "a": [place + 1 for place in order],
+        "c": {**shared, "_multi": multi},
+    }
+    if log.times is not None:
+        line["Timestamp"] = datetime.fromtimestamp(float(log.times[row]), UTC).isoformat()
+    if log.pmfs is not None:
+        line["p"] = [log.pmfs[row, places[place]] for place in order]
+    return line if known else line | {"_skipLearn": True}
+
+
+def _split(context: Any, arms: int) -> tuple[dict[str, Any], Any]:
+    """What the arms share, as namespaces, and what is of each arm."""
+    if context is None:
+        return {}, None
+    if isinstance(context, Mapping):
+        return {key: value for key, value in context.items() if key != ACTIONS}, context.get(ACTIONS)
+    if np.ndim(context) == 2 and len(context) == arms:
+        return {}, {"x": context}
+    return {"x": np.atleast_1d(context)}, None
+
+
+def _of_arm(own: Any, place: int) -> dict[str, Any]:
+    if own is None:
+        return {}
+    return {key: _of_arm(v, place) if isinstance(v, Mapping) else v[place] for key, v in own.items()}

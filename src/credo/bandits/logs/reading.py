@@ -72,15 +72,12 @@ class ReadCounts(NamedTuple):
         return tuple(f"{n:,} {one if n == 1 else many} ({end})" for n, one, many, end in said if n)
 
 
-Columns: TypeAlias = dict[str, Any]
-"""The arguments of a `Log`."""
-
 _NEEDED = ("item_id", "position", "click", "propensity_score")
 _ITEMS = "item_context.csv"
 _AFFINITY = re.compile(r"user-item_affinity_(\d+)")
 
 
-def read_open_bandit(source: str | os.PathLike[str] | IO[str] | IO[bytes]) -> Columns:
+def read_open_bandit(source: str | os.PathLike[str] | IO[str] | IO[bytes]) -> dict[str, Any]:
     """Read a CSV of the Open Bandit data set (Saito et al., 2021): items are arms, and clicks are rewards.
 
     Each row is a decision about one of the positions of a page. The context has the columns `position` and
@@ -112,7 +109,7 @@ def read_open_bandit(source: str | os.PathLike[str] | IO[str] | IO[bytes]) -> Co
         contexts["actions"] = {"user-item_affinity": table_of}
     rows = len(items)
     broken = sum(len(chunk.bad) for chunk in chunks)
-    return Columns(
+    return dict(
         arms=tuple(map(str, range(arms))),
         chosen=items,
         rewards=clicks,
@@ -163,8 +160,10 @@ def _whole(cells: Mapping[str, Cells], column: str, name: str) -> np.ndarray:
 _VW = {"_label_probability", "_labelIndex", "_label_cost", "_label_Action", "RewardValue"}
 
 
-def read_log(source: LogSource, *, format: LogFormat | None = None, window: float | None = None) -> Columns:
-    """Read a log; see `Log.read`, which calls this."""
+def read_log(
+    source: LogSource, *, format: LogFormat | None = None, window: float | None = None
+) -> dict[str, Any]:
+    """The arguments of a `Log`; see `Log.read`, which calls this."""
     if format is not None:
         require_choice("format", format, LOG_FORMATS)
     if window is not None:
@@ -197,7 +196,7 @@ def _as_table(source: object, file: ByteStream) -> str | os.PathLike[str] | IO[b
 
 def _from_lines(
     lines: Iterable[str | Mapping[str, Any]], name: str, format: LogFormat | None, window: float | None
-) -> Columns:
+) -> dict[str, Any]:
     decisions: list[DecisionLine] = []
     rewards: list[RewardLine] = []
     broken, first = 0, ""
@@ -258,7 +257,7 @@ def join_lines(
     *,
     window: float | None = None,
     broken: int = 0,
-) -> Columns:
+) -> dict[str, Any]:
     """Join rewards to decisions by their ids. Of two of one id the first one counts.
 
     A reward counts for `window` seconds after its decision (None: always), and `broken` lines could not be
@@ -303,7 +302,7 @@ def _is_late(reward: RewardLine, decision: DecisionLine, window: float | None) -
     return reward.time - decision.time > window
 
 
-def _assemble(decisions: Sequence[DecisionLine], rewards: np.ndarray, counts: ReadCounts) -> Columns:
+def _assemble(decisions: Sequence[DecisionLine], rewards: np.ndarray, counts: ReadCounts) -> dict[str, Any]:
     arms = list(dict.fromkeys(name for d in decisions for name in (*(d.arms or ()), *(d.pmf or ()), d.arm)))
     places = {name: place for place, name in enumerate(arms)}
     allowed = np.zeros((len(decisions), len(arms)), bool)
@@ -316,7 +315,7 @@ def _assemble(decisions: Sequence[DecisionLine], rewards: np.ndarray, counts: Re
     if any(d.features for d in decisions):
         own = context_columns([[(d.features or {}).get(name) for name in arms] for d in decisions])
         contexts = {**(contexts or {}), ACTIONS: own}
-    return Columns(
+    return dict(
         arms=tuple(arms),
         chosen=np.array([places[d.arm] for d in decisions]),
         rewards=rewards,
