@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 import struct
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from operator import itemgetter, sub
 from typing import Any, Literal, NamedTuple
 
@@ -19,17 +19,15 @@ import numpy as np
 from credo.core.errors import CredoError
 from credo.live.feature_values import (
     FARTHEST,
+    HOLDINGS,
     FeatureKind,
     FeatureName,
     absent,
     kind_of,
     number_of,
     origin_of,
-    parts_of,
     read_features,
-    sign_of,
     text_of,
-    time_of,
 )
 from credo.tables.schema import SHARED
 
@@ -121,9 +119,8 @@ class FeatureSlots:
     def scaled(self) -> np.ndarray:
         """Whether each input is to be standardised (room,): numbers, times and free inputs are."""
         scaled = np.ones(self.room, bool)
-        scaled[: len(self.slots)] = [
-            slot.kind in ("number", "time") and slot.value is None for slot in self.slots
-        ]
+        own = [one.kind != "gap" and HOLDINGS[one.kind].scaled and one.value is None for one in self.slots]
+        scaled[: len(own)] = own
         return scaled
 
     def knows(self, x: Mapping[Any, object]) -> bool:
@@ -145,9 +142,9 @@ class FeatureSlots:
                 if text not in self._texts.get(name, {}):
                     new.append(Arrival(row, name, kind, text))
             else:
-                number = _READ[kind](name, value)
+                number = HOLDINGS[kind].read(name, value)
                 if name not in self.kinds:
-                    new.append(Arrival(row, name, kind, number if kind in ("number", "time") else 0.0))
+                    new.append(Arrival(row, name, kind, number if HOLDINGS[kind].scaled else 0.0))
         return new
 
     def including(self, arrivals: Iterable[Arrival]) -> FeatureSlots:
@@ -164,7 +161,8 @@ class FeatureSlots:
             if new:
                 met.update(new)
                 slots += new
-                counted = arrival.kind == "time" or (self.centred and arrival.kind == "number")
+                holding = HOLDINGS[arrival.kind]
+                counted = holding.counted or (self.centred and holding.scaled)
                 origin = origin_of(float(arrival.value)) if counted else 0.0
                 origins += [origin, *[0.0] * (len(new) - 1)]
             if arrival.row == beginning:
@@ -207,17 +205,17 @@ class FeatureSlots:
 
     def _write(self, values: np.ndarray, name: FeatureName, value: object) -> None:
         kind = self.kinds[name]
-        if kind in ("time", "words"):
-            read_features(name, kind, [value], values[None], self._places[name])
-        elif kind == "text":
+        if kind == "text":
             places = self._texts[name]
             for place in places.values():
                 values[place] = 0.0
             active = places.get(text_of(value), places.get(None))
             if active is not None:
                 values[active] = 1.0
+        elif len(HOLDINGS[kind].parts) > 1:
+            read_features(name, kind, [value], values[None], self._places[name])
         else:
-            values[self._places[name]] = (number_of if kind == "number" else sign_of)(name, value)
+            values[self._places[name]] = HOLDINGS[kind].read(name, value)
 
     def rows(self, columns: Mapping[FeatureName, np.ndarray], count: int) -> np.ndarray:
         """Rows of inputs (count, room) of columns (count,), as `row` gives them one by one."""
@@ -226,7 +224,7 @@ class FeatureSlots:
             kind = self.kinds.get(name)
             if kind == "number" and cells.dtype.kind in "fiub":
                 values[:, self._places[name]] = cells
-            elif kind in ("time", "words"):
+            elif kind is not None and len(HOLDINGS[kind].parts) > 1:
                 read_features(name, kind, cells.tolist(), values, self._places[name])
             elif kind is not None:
                 for row, cell in zip(values, cells.tolist(), strict=True):
@@ -253,21 +251,11 @@ class FeatureSlots:
         return new
 
 
-_READ: dict[FeatureKind, Callable[[FeatureName, object], float]] = {
-    "number": number_of,
-    "boolean": sign_of,
-    "time": time_of,
-    "words": lambda name, value: 0.0,
-}
-
-
 def _slots_of(arrival: Arrival, counts: dict[FeatureName, int], met: Collection[Slot]) -> list[Slot]:
     """The slots of a feature or of a value of a text; `counts` says how many values texts have."""
     name, kind = arrival.name, arrival.kind
-    if kind in ("time", "words"):
-        return [Slot(name, kind, part) for part in parts_of(kind)]
-    if kind != "text":
-        return [Slot(name, kind)]
+    if HOLDINGS[kind].parts:
+        return [Slot(name, kind, part) for part in HOLDINGS[kind].parts]
     slot = Slot(name, kind, str(arrival.value))
     if slot not in met:
         if counts.get(name, 0) >= MOST_VALUES:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import datetime as dt
 import math
 import numbers
-from collections.abc import Hashable, Sequence
-from typing import Literal, TypeAlias
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -19,17 +19,15 @@ from credo.tables.times import read_times, to_times
 
 __all__ = [
     "FARTHEST",
+    "HOLDINGS",
     "FeatureKind",
     "FeatureName",
     "absent",
     "kind_of",
     "number_of",
     "origin_of",
-    "parts_of",
     "read_features",
-    "sign_of",
     "text_of",
-    "time_of",
 ]
 
 FARTHEST = LARGEST
@@ -76,20 +74,13 @@ def kind_of(name: FeatureName, value: object) -> FeatureKind:
     )
 
 
-def parts_of(kind: FeatureKind) -> tuple[str | None, ...]:
-    """The inputs of a feature of times or words: None for the time itself, and what the others are."""
-    if kind == "time":
-        return None, *(name.replace(" ", "") for name in _TIMES.features[1:])
-    return tuple(name.removeprefix("=") for name in _WORDS.features)
-
-
 def read_features(
     name: FeatureName, kind: FeatureKind, cells: Sequence[object], values: np.ndarray, place: int
 ) -> None:
     """Fill the inputs (n, D) of a feature of times or words from `place` on, NaN where it has no value; times
     are in seconds since 1970, and a CredoError refuses what is none.
     """
-    parts = slice(place, place + len(parts_of(kind)))
+    parts = slice(place, place + len(HOLDINGS[kind].parts))
     cells = [None if absent(cell) else cell for cell in cells]
     if kind == "words":
         lost = hash_words(_WORDS, [None if cell is None else text_of(cell) for cell in cells], values, place)
@@ -138,6 +129,28 @@ def sign_of(name: FeatureName, value: object) -> float:
     if isinstance(value, numbers.Real | np.bool_) and value in (0, 1):
         return 1.0 if value else -1.0
     raise CredoError(f"feature {name!r} holds truth values; got {_shown(value)}.", field="x")
+
+
+class Holding(NamedTuple):
+    """How a kind of values becomes inputs: what they stand for, several where `read_features` fills them; the
+    number of a value, if it has one; whether it is standardised; and whether it is counted from the first
+    value even where numbers pass as they come.
+    """
+
+    parts: tuple[str | None, ...] = (None,)
+    read: Callable[[FeatureName, object], float] = lambda name, value: 0.0
+    scaled: bool = False
+    counted: bool = False
+
+
+HOLDINGS: Mapping[FeatureKind, Holding] = {
+    "number": Holding(read=number_of, scaled=True),
+    "boolean": Holding(read=sign_of),
+    "time": Holding((None, *(name.replace(" ", "") for name in _TIMES.features[1:])), time_of, True, True),
+    "words": Holding(tuple(name.removeprefix("=") for name in _WORDS.features)),
+    "text": Holding(()),  # its inputs come with its values
+}
+"""How each kind is read."""
 
 
 def text_of(value: object) -> str:
