@@ -31,9 +31,6 @@ __all__ = [
     "Answer",
     "Extent",
     "LiveLearner",
-    "class_probabilities",
-    "expected_value",
-    "law_and_moments",
     "require_room_for",
 ]
 

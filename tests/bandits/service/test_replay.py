@@ -149,6 +149,26 @@ def test_a_log_of_another_bandit_is_refused(tmp_path: pathlib.Path) -> None:
         coins(log=tmp_path / "old.jsonl", replay=True)
 
 
+def test_a_default_reward_that_a_crash_kept_from_the_log_is_learned_now(tmp_path: pathlib.Path) -> None:
+    clock, log = Clock(), tmp_path / "log.jsonl"
+    bandit = linear(log=log, clock=clock, window=2, on_missing=0.25)
+    for age in (1.0, 2.0, 3.0):
+        bandit.decide({"age": age})
+    lines = log.read_text().splitlines(keepends=True)
+    assert [json.loads(line)["kind"] for line in lines] == ["decision", "decision", "reward", "decision"]
+    cut = tmp_path / "cut.jsonl"
+    cut.write_text("".join(lines[:2] + lines[3:]))  # the decision came, its predecessor's reward did not
+    again = linear(log=cut, replay=True, clock=clock, window=2, on_missing=0.25)
+    assert again.counts.imputed == 1 and again.version == bandit.version == 1
+    assert json.loads(cut.read_text().splitlines()[-1]) == json.loads(lines[2])
+    same(bandit, again)
+
+
+def test_a_replay_needs_a_log() -> None:
+    with pytest.raises(credo.CredoError, match="replay needs the log"):
+        linear(replay=True)
+
+
 def test_threads_write_a_log_that_can_be_done_again(tmp_path: pathlib.Path) -> None:
     bandit = linear(log=tmp_path / "log.jsonl")
 

@@ -17,16 +17,7 @@ import numpy as np
 from credo.bandits.logs.contexts import NO_PROPENSITY
 from credo.core.errors import DataError
 
-__all__ = [
-    "DecisionLine",
-    "RewardLine",
-    "json_line",
-    "number_or_nan",
-    "parse_dsjson",
-    "parse_line",
-    "probability",
-    "seconds",
-]
+__all__ = ["DecisionLine", "RewardLine", "json_line", "parse_dsjson", "parse_line"]
 
 
 class DecisionLine(NamedTuple):

@@ -27,10 +27,13 @@ def attach(service: Service, log: str | os.PathLike[str] | None, mark: Mark | No
     bandit. Where the log is another one, or nothing is to be done again, ids begin behind those that it has.
     """
     if log is None:
+        if replay:
+            raise CredoError("replay needs the log that is to be done again; log is missing.", field="replay")
         return
     engine, ledger = service.engine, Ledger(log)
+    overdue: list[tuple[Entry, float]] = []
     if replay and (mark is None or ledger.holds(mark)):
-        _Replay(service, list(ledger.events(mark))).run()
+        overdue = _Replay(service, list(ledger.events(mark))).run()
     else:
         head = f"{engine.seed}-"
         ids = [str(event.get("id")) for event in ledger.events(None) if event.get("kind") == "decision"]
@@ -38,6 +41,8 @@ def attach(service: Service, log: str | os.PathLike[str] | None, mark: Mark | No
         last = max([int(number) for number in numbers if number.isdecimal()], default=-1)
         engine.first_id = max(engine.first_id, last + 1 - engine.count)
     engine.ledger = ledger
+    with engine.writing:
+        engine.learn(overdue, engine.latest, imputed=True)
 
 
 class _Replay:
@@ -59,8 +64,8 @@ class _Replay:
         self._rewards: list[tuple[Entry, float]] = []
         self._taught: list[Event] = []
 
-    def run(self) -> None:
-        """Do all events."""
+    def run(self) -> list[tuple[Entry, float]]:
+        """Do all events; the default rewards of decisions that left before theirs could be written."""
         kinds: dict[str, Callable[[Event], None]] = {
             "decision": self._decision,
             "reward": self._reward,
@@ -83,6 +88,7 @@ class _Replay:
                 ) from error
         self._teach()
         self._learn(False)
+        return [(entry, float(self.engine.on_missing)) for entry in self._lost.values()]
 
     def _decision(self, event: Event) -> None:
         engine, number = self.engine, int(event["number"])
