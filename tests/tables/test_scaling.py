@@ -194,3 +194,18 @@ def test_a_column_taken_entry_by_entry_leaves_an_absurd_one_out() -> None:
     for x in (1.0, 3.0, 8.0, 1e9):
         column.observe(x)
     assert (column.mean, round(column.sd, 3), column.z(8.0, clip=1.0)) == (4.0, 3.606, 1.0)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_an_entry_that_is_taken_is_one_that_is_standardised_and_then_observed(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    entries = rng.normal(size=600)
+    entries[rng.random(600) < 0.1] *= 1e4
+    far = np.where(np.arange(40) % 10 == 9, 0.0, 1e5 + rng.normal(size=40))  # streaks that a usual entry ends
+    entries = np.concatenate([entries, far, entries[:50] + 1e9])
+    taken, observed = ColumnMoments(), ColumnMoments()
+    for x in entries.tolist():
+        z = observed.z(x, 8.0)
+        observed.observe(x)
+        assert taken.take(x, 8.0) == z and taken.state() == observed.state()
+    assert observed.restarts
