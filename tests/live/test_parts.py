@@ -40,8 +40,8 @@ def test_a_journal_gives_its_lines_back_from_a_mark_on(tmp_path: Path) -> None:
     journal.append([b"one"])
     mark = journal.mark()
     journal.append([b"two", b"three"])
-    assert list(journal.since(mark)) == [b"two", b"three"]
-    assert list(journal.since(None)) == [b"one", b"two", b"three"]
+    assert list(journal.since(mark)) == [(8, b"two"), (14, b"three")]
+    assert [line for _, line in journal.since(None)] == [b"one", b"two", b"three"]
     journal.close()
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import jax
 import jax.numpy as jnp
 
@@ -46,16 +44,6 @@ class Scaler:
         kind = jnp.asarray(like).dtype
         kind = kind if jnp.issubdtype(kind, jnp.floating) else jnp.result_type(float)
         return Scaler(RunningMoments.empty(jnp.shape(like)[-1:], kind), clip)
-
-    @classmethod
-    def of_former(cls, fields: dict[str, Any]) -> Scaler:
-        """The scaler of a file of before version 0.2, which holds mean, squares, count and clip."""
-        mean, count = jnp.asarray(fields["mean"]), fields["count"]
-        start = RunningMoments.empty(mean.shape, mean.dtype)
-        var = fields["squares"] / jnp.maximum(count, 1)
-        columns = (jnp.broadcast_to(count, mean.shape), mean, jnp.zeros_like(mean), var)
-        values = start.values.at[..., :4].set(jnp.stack(columns, axis=-1))
-        return cls(RunningMoments(values), fields["clip"])
 
     @property
     def mean(self) -> Array:

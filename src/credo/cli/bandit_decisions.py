@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import contextlib
 import inspect
+import io
 import json
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import IO, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
 
-from credo.bandits import Bandit
+from credo.bandits import Bandit, RewardStatus
 from credo.bandits.logs.json_lines import json_line
 from credo.bandits.named_agents import BanditProblem, policy_of, prepare
 from credo.cli import locking
@@ -27,6 +28,11 @@ __all__ = ["Decider", "decide_lines"]
 
 SLOTS = 32
 """The places of a context by name."""
+
+GROUP = 1 << 16
+"""Of how many bytes the lines may wait together."""
+
+CONFLICT = "reward must be the one that was learned for this decision, which stays; it is another one."
 
 
 class Decider(NamedTuple):
@@ -58,10 +64,10 @@ def decide_lines(words: Decider) -> int:
     require_writable_file(words.saved, "AGENT")
     if words.log is not None:
         require_writable_file(words.log, "--log")
-    with _locked(words.saved), Interruptible() as interrupt, _lines(words.source) as lines:
+    with _locked(words.saved), Interruptible() as interrupt, _groups(words.source) as groups:
         service = _Service(words)
         try:
-            _answer_all(service, lines, interrupt)
+            _answer_all(service, groups, interrupt)
         except KeyboardInterrupt:
             interrupt.stopped = True
         finally:
@@ -72,25 +78,32 @@ def decide_lines(words: Decider) -> int:
     return interrupt.status if interrupt.stopped else 0
 
 
-def _answer_all(service: _Service, lines: IO[str], interrupt: Interruptible) -> None:
-    for number, line in enumerate(lines, 1):
-        if not line.strip():
-            continue
+def _answer_all(service: _Service, groups: Iterator[list[str]], interrupt: Interruptible) -> None:
+    """Answer groups of lines, each as soon as everything that it says is on the disk."""
+    number = 0
+    for lines in groups:
         interrupt.busy = True
+        answers, refusal = [], None
+        with service.together():
+            for line in lines:
+                number += 1
+                if not line.strip():
+                    continue
+                try:
+                    answers.append(service.answer(line))
+                except CredoError as error:
+                    if service.words.strict:
+                        refusal = f"line {number} of {service.words.source}: {error} (--strict stops here.)"
+                        break
+                    answers.append({"error": str(error), "line": number})
+                    service.bad += 1
         try:
-            answer = service.answer(line)
-        except CredoError as error:
-            if service.words.strict:
-                raise DataError(
-                    f"line {number} of {service.words.source}: {error} (--strict stops here.)"
-                ) from None
-            answer = {"error": str(error), "line": number}
-            service.bad += 1
-        try:
-            sys.stdout.write(json_line(answer).decode())
+            sys.stdout.write("".join(json_line(answer).decode() for answer in answers))
             sys.stdout.flush()
         except BrokenPipeError:
             interrupt.stop_quietly()
+        if refusal is not None:
+            raise DataError(refusal)
         service.tick()
         interrupt.busy = False
         if interrupt.stopped:
@@ -169,6 +182,8 @@ class _Service:
             seed=seed,
             log=words.log,
         )
+        if words.log is None:
+            note("without --log, what is answered after a save is lost if the process is killed")
         note(f"new agent: {ready.description}; policy: {type(ready.agent.policy).__name__}")
         return bandit
 
@@ -183,12 +198,26 @@ class _Service:
                 return {"id": id, "status": "unknown"}
             status = self.bandit.reward(id, request["reward"])
             self.changed = True
-            return {"id": id, "status": status.value}
+            said = {"error": CONFLICT} if status is RewardStatus.CONFLICT else {}
+            return {"id": id, "status": status.value} | said
         context = request.get("context")
         bandit = self.bandit or self._start(context)
-        decision = bandit.decide(context, request.get("arms"), id=id)
-        self.bandit, self.changed = bandit, True
+        try:
+            decision = bandit.decide(context, request.get("arms"), id=id)
+        except CredoError:
+            if self.bandit is None:
+                bandit.close()
+            raise
+        self.changed = True
+        if self.bandit is None:
+            self.bandit = bandit
+            self.save()  # so that a log belongs to a saved agent before anything is answered
         return {name: value for name, value in decision._asdict().items() if value is not None}
+
+    def together(self) -> contextlib.AbstractContextManager[None]:
+        """A context of lines whose answers wait for one flush of the log."""
+        ledger = None if self.bandit is None else self.bandit._engine.ledger
+        return contextlib.nullcontext() if ledger is None else ledger.together()
 
     def tick(self) -> None:
         """Save the agent, where it is time to."""
@@ -257,16 +286,30 @@ def _parse(line: str) -> dict[str, Any]:
 
 
 @contextlib.contextmanager
-def _lines(source: str) -> Iterator[IO[str]]:
+def _groups(source: str) -> Iterator[Iterator[list[str]]]:
+    """The lines of a source, in groups of those that wait together."""
     if source == "-":
-        yield sys.stdin
+        stream = getattr(sys.stdin, "buffer", None)
+        yield ([line] for line in sys.stdin) if stream is None else _waiting_lines(stream)
         return
     try:
-        file = open(source, encoding="utf-8", errors="replace")  # noqa: SIM115  # closed below
+        file = open(source, "rb")  # noqa: SIM115  # closed below
     except OSError as error:
         raise DataError(f"cannot read {source}: {(error.strerror or str(error)).lower()}.") from None
     with file:
-        yield file
+        yield _waiting_lines(file)
+
+
+def _waiting_lines(stream: io.BufferedReader) -> Iterator[list[str]]:
+    """The lines that are there at each time, as soon as there is one."""
+    parts: list[bytes] = []
+    while data := stream.read1(GROUP):
+        parts.append(data)
+        if b"\n" in data:
+            *lines, rest = b"".join(parts).split(b"\n")
+            parts = [rest]
+            yield [line.decode(errors="replace") for line in lines]
+    yield [b"".join(parts).decode(errors="replace")]
 
 
 @contextlib.contextmanager

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
+import threading
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TypedDict
@@ -25,17 +26,23 @@ class Mark(TypedDict):
 
 
 class Journal:
-    """Appends lines to a file, which is begun where it is missing. What `append` returned from outlives the
-    process, even one that is killed. `what` names the file in refusals, which are DataErrors.
+    """Appends lines to a file, which is begun where it is missing. A line that `append` wrote outlives the
+    process; once `sync` returned it is on the disk and outlives the machine. `what` names the file in
+    refusals, which are DataErrors.
     """
 
     def __init__(self, path: str | os.PathLike[str], what: str) -> None:
         self.path, self.what = Path(path), what
+        self._writing, self._flushing = threading.Lock(), threading.Lock()
+        self._waits, self._failure = False, ""
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             self._file = open(self.path, "ab", buffering=0)  # noqa: SIM115  # open until `close`
             if self._file.tell() and self._read(self._file.tell() - 1) != b"\n":
                 self._file.write(b"\n")  # a crash left it within a line
+            os.fsync(self._file.fileno())
+            _flush_folder(self.path.parent)
+            self._durable = self._file.tell()
         except OSError as error:
             raise self._refusal(error) from None
 
@@ -52,14 +59,60 @@ class Journal:
     def append(self, lines: Sequence[bytes]) -> None:
         """Write lines, all of them or none, by one call of the system."""
         data = b"".join(line + b"\n" for line in lines)
+        with self._writing:
+            self._require_sound()
+            try:
+                before = self._file.tell()
+                if self._file.write(data) != len(data):
+                    with contextlib.suppress(OSError):
+                        self._file.truncate(before)
+                        self._file.seek(before)
+                    raise OSError("only a part could be written")
+            except OSError as error:
+                raise self._refusal(error) from None
+
+    def sync(self) -> None:
+        """Return once all lines so far are on the disk. Threads that wait at the same time share one flush.
+
+        Where the disk fails nobody knows what is on it, so that all later calls are refused.
+        """
+        if self._waits:
+            return
+        end = self._file.tell()
+        with self._flushing:
+            self._require_sound()
+            if self._durable >= end:
+                return
+            end = self._file.tell()
+            try:
+                os.fsync(self._file.fileno())
+            except OSError as error:
+                self._failure = error.strerror or str(error)
+                raise self._refusal(error) from None
+            self._durable = end
+
+    def _require_sound(self) -> None:
+        if self._failure:
+            raise DataError(
+                f"cannot write the {self.what} {self.path}: an earlier flush failed ({self._failure}), so "
+                "that nobody knows what is on the disk.",
+                field=self.what,
+            )
+
+    @contextlib.contextmanager
+    def together(self) -> Iterator[None]:
+        """A context in which `sync` waits for the end, where one flush takes all lines; for one thread."""
+        self._waits = True
         try:
-            before = self._file.tell()
-            if self._file.write(data) != len(data):
-                with contextlib.suppress(OSError):
-                    self._file.truncate(before)
-                raise OSError("only a part could be written")
-        except OSError as error:
-            raise self._refusal(error) from None
+            yield
+        finally:
+            self._waits = False
+        self.sync()
+
+    @property
+    def empty(self) -> bool:
+        """Whether there is no line yet."""
+        return self._file.tell() == 0
 
     def mark(self) -> Mark:
         """The place after the latest line."""
@@ -72,14 +125,28 @@ class Journal:
         """Whether a place is one of this file, and not of another file of the same name."""
         return mark["at"] <= self._file.tell() and self._mark_at(mark["at"]) == mark
 
-    def since(self, mark: Mark | None) -> Iterator[bytes]:
-        """The lines after a place, or all of them, without their ends; empty ones are left out."""
+    def since(self, mark: Mark | None) -> Iterator[tuple[int, bytes]]:
+        """The lines after a place, or all of them, without their ends, and where each ends; empty ones are
+        left out.
+        """
+        at = 0 if mark is None else mark["at"]
         with open(self.path, "rb") as file:
-            file.seek(0 if mark is None else mark["at"])
+            file.seek(at)
             for line in file:
+                at += len(line)
                 if line.strip():
-                    yield line.rstrip(b"\n")
+                    yield at, line.rstrip(b"\n")
 
     def close(self) -> None:
         """Close the file."""
         self._file.close()
+
+
+def _flush_folder(path: Path) -> None:
+    """See to it that the name of a new file is on the disk, where the system can."""
+    if os.name == "posix":
+        folder = os.open(path, os.O_RDONLY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)

@@ -15,6 +15,7 @@ from tests.bandits.service.worlds import COINS, LINE, LINEAR, XS, Clock, coins, 
 
 import credo
 from credo import bandits
+from credo.bandits.service.explaining import _reason
 
 
 def _same(one: object, other: object) -> bool:
@@ -60,13 +61,16 @@ def test_an_id_has_one_decision_and_one_reward() -> None:
     assert _same(bandit.belief, belief)
     assert bandit.reward("mine", 1.0) == "learned"
     belief = bandit.belief
-    assert bandit.reward("mine", 0.0) == "duplicate" and _same(bandit.belief, belief)
+    assert bandit.reward("mine", 1.0) == "duplicate" and _same(bandit.belief, belief)
+    assert bandit.reward("mine", 0.0) == "conflict" and _same(bandit.belief, belief)
     assert bandit.decide(id="mine") == decision and bandit.version == 1
     own = [bandit.decide().id for _ in range(3)]
     assert own == ["0-1", "0-2", "0-3"]
     taken = bandit.decide(id="0-5")
     assert bandit.decide().id != taken.id
-    assert bandit.counts == bandits.Counts(decisions=6, pending=5, learned=1, duplicate=1, unknown=2)
+    assert bandit.counts == bandits.Counts(
+        decisions=6, pending=5, learned=1, duplicate=1, conflict=1, unknown=2
+    )
 
 
 @pytest.mark.parametrize("missing", ["drop", 0.0])
@@ -97,10 +101,12 @@ def test_batches_are_loops() -> None:
     one.decide(XS[0], id="old")
     other.decide(XS[0], id="old")
     ids = [None, "own", "old", "own", *[None] * 15]
-    loop = [one.decide(x, id=id) for x, id in zip(XS, ids, strict=False)]
-    assert other.decide_batch(XS[:19], ids=ids) == loop
+    xs = XS[:19].copy()
+    xs[2], xs[3] = xs[0], xs[1]
+    loop = [one.decide(x, id=id) for x, id in zip(xs, ids, strict=True)]
+    assert other.decide_batch(xs, ids=ids) == loop
     names = [decision.id for decision in loop]
-    values = XS[:19, 0].tolist()
+    values = xs[:, 0].tolist()
     statuses = [one.reward(id, value) for id, value in zip(names, values, strict=True)]
     assert other.reward_batch(names, values) == statuses
     assert statuses.count(bandits.RewardStatus.DUPLICATE) == 1
@@ -140,6 +146,9 @@ def test_refused_batches_change_nothing() -> None:
         (lambda b: b.decide(XS[0], []), "names none that is allowed"),
         (lambda b: b.decide(XS[0], "red"), "arms must be a list of names"),
         (lambda b: b.decide(XS[0], id=7), "id must be a text; got 7"),
+        (lambda b: b.decide(XS[1], id="0-0"), "id must be a new one for another context or other arms"),
+        (lambda b: b.decide(XS[0], ["red"], id="0-0"), "the decision '0-0' was taken for others"),
+        (lambda b: b.decide_batch(XS[:2], ids=["a", "a"]), "the decision 'a' was taken for others"),
         (lambda b: b.decide({"x": 10**400}), "context must be finite, or None"),
         (lambda b: b.explain("nope"), "id must be that of a decision in the window; got 'nope'"),
         (lambda b: b.forbid("rad"), "did you mean 'red'"),
@@ -200,7 +209,25 @@ def test_an_explanation_says_what_the_data_have_said() -> None:
     assert "largest" in said.reason or "explored" in said.reason
     bandit.forbid("a")
     bandit.forbid("b")
-    assert "only arm" in bandit.explain(bandit.decide().id).reason
+    assert bandit.explain(bandit.decide().id).reason == "'c' was the only arm that was allowed."
+
+
+def test_an_explanation_names_the_arms_among_which_a_policy_chose() -> None:
+    why = []
+    for width in (2.0, 10.0):
+        agent = bandits.Agent(credo.BetaBernoulli(), 4, "arms", bandits.UCB(width))
+        bandit = bandits.Bandit(agent, ["a", "b", "c", "d"])
+        bandit.forbid("d")
+        for arm, value in (("a", 1.0), ("b", 0.0)):
+            bandit.reward(bandit.decide(arms=[arm]).id, value)
+        why.append(bandit.explain(bandit.decide().id))
+        assert why[-1].decision.propensity == 1.0 and "only" not in why[-1].reason
+    among = "among 3 allowed arms ('a', 'b' and 'c') with the probability 1"
+    assert why[0].reason == f"'a' was chosen {among}: it has the largest expected reward, 0.667 +- 0.24."
+    expects = "it expects 0.5 +- 0.29 where 'a' expects 0.667 +- 0.24"
+    assert why[1].reason == f"'c' was explored {among}, as it may be the better one: {expects}."
+    many = _reason(why[0].decision, "a", 0.0, [f"arm {number}" for number in range(25)])
+    assert many.count("'arm ") == 20 and "and 5 more" in many
 
 
 def test_readers_never_see_half_a_belief() -> None:

@@ -14,11 +14,12 @@ from tests.bandits.service.worlds import LINE, LINEAR, XS, Clock, coins, linear
 
 import credo
 from credo import bandits
+from credo.bandits.service.content import content_of
 
 
 def test_every_decision_and_reward_is_a_line_of_a_log(tmp_path: pathlib.Path) -> None:
     clock, path = Clock(), tmp_path / "deep" / "log.jsonl"
-    bandit = coins(log=path, window=3, on_missing=0.5, clock=clock)
+    bandit = coins(log=path, window=3, on_missing=0.0, clock=clock)
     bandit.forbid("c")
     decisions = []
     for step in range(5):
@@ -42,14 +43,15 @@ def test_every_decision_and_reward_is_a_line_of_a_log(tmp_path: pathlib.Path) ->
         "pmf": {name: decisions[0].pmf[name] for name in "ab"},
         "version": 0,
         "number": 0,
+        "content": content_of(None, None),
         "mean": decisions[0].mean,
         "sd": decisions[0].sd,
     }
     assert lines[-1] == {"kind": "reward", "id": "0-4", "value": 1.0, "time": 4.0}
-    assert lines[4] == {"kind": "reward", "id": "0-0", "value": 0.5, "time": 3.0, "imputed": True}
+    assert lines[4] == {"kind": "reward", "id": "0-0", "value": 0.0, "time": 3.0, "imputed": True}
     log = bandits.Log.read(path)
     assert log.propensities.tolist() == [one.propensity for one in decisions]
-    np.testing.assert_array_equal(log.rewards, [0.5, 0.5, np.nan, np.nan, 1.0])
+    np.testing.assert_array_equal(log.rewards, [0.0, 0.0, np.nan, np.nan, 1.0])
     assert set(log.arms) == {"a", "b"} and log.counts is not None and log.counts.broken == 0
 
 
@@ -58,7 +60,8 @@ def test_a_log_that_a_crash_cut_goes_on_in_a_new_line(tmp_path: pathlib.Path) ->
     path.write_text('{"kind": "decision", "id": "x", "arm')
     linear(log=path).decide({"age": 31, "device": "phone"})
     lines = path.read_text().splitlines()
-    assert len(lines) == 2 and json.loads(lines[1])["context"] == {"age": 31, "device": "phone"}
+    assert [json.loads(line)["kind"] for line in lines[1:]] == ["begin", "decision"]
+    assert json.loads(lines[2])["context"] == {"age": 31, "device": "phone"}
 
 
 def test_a_log_that_cannot_be_written_is_refused(tmp_path: pathlib.Path) -> None:

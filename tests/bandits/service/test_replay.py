@@ -26,20 +26,21 @@ def same(one: bandits.Bandit, other: bandits.Bandit) -> None:
     for left, right in zip(jax.tree.leaves(one.belief), jax.tree.leaves(other.belief), strict=True):
         np.testing.assert_array_equal(left, right)
     ours, theirs = one._engine, other._engine
-    assert (ours.count, ours.latest, ours.state.version) == (
+    assert (ours.count, ours.time.latest, ours.state.version) == (
         theirs.count,
-        theirs.latest,
+        theirs.time.latest,
         theirs.state.version,
     )
     assert ours.state.arms == theirs.state.arms and ours.inputs.to_dict() == theirs.inputs.to_dict()
     assert ours.window.gone == theirs.window.gone and ours.window.waiting == theirs.window.waiting
     for a, b in zip(ours.window, theirs.window, strict=True):
-        assert (a.id, a.number, a.slot, a.arms, a.version, a.time, a.expires, a.status) == (
-            (b.id, b.number, b.slot, b.arms, b.version, b.time, b.expires, b.status)
+        assert (a.id, a.number, a.slot, a.arms, a.version, a.time, a.expires, a.content) == (
+            (b.id, b.number, b.slot, b.arms, b.version, b.time, b.expires, b.content)
         )
+        assert (a.status, a.reward) == (b.status, b.reward)
         np.testing.assert_array_equal(a.numbers, b.numbers)
         np.testing.assert_array_equal(a.x, b.x)
-    unlogged = ("duplicate", "expired", "unknown")
+    unlogged = ("duplicate", "conflict", "expired", "unknown")
     assert one.counts._replace(**dict.fromkeys(unlogged, 0)) == other.counts._replace(
         **dict.fromkeys(unlogged, 0)
     )
@@ -145,7 +146,7 @@ def test_a_log_of_another_bandit_is_refused(tmp_path: pathlib.Path) -> None:
         linear(log=tmp_path / "log.jsonl", replay=True)
     old = {"kind": "decision", "id": "0-0", "arm": "a", "propensity": 1.0, "pmf": {"a": 1.0}, "time": 0.0}
     (tmp_path / "old.jsonl").write_text(json.dumps(old) + "\n")
-    with pytest.raises(credo.DataError, match=r"written by a version before 0\.2"):
+    with pytest.raises(credo.DataError, match="lacks the numbers of its decisions"):
         coins(log=tmp_path / "old.jsonl", replay=True)
 
 

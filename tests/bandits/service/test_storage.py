@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from tests.bandits.service.worlds import COINS, LINE, LINEAR, XS, Clock, coins, linear
+from tests.bandits.service.worlds import COINS, LINE, LINEAR, XS, Clock, coins, linear, nameless
 
 import credo
 from credo import bandits
@@ -38,15 +38,16 @@ def test_a_loaded_bandit_goes_on_bit_by_bit(tmp_path: pathlib.Path) -> None:
     for step, x in enumerate(XS[12:24]):
         context = {"a": x[0], "kind": "odd"}
         decision = bandit.decide(context, id=f"id{step}" if step % 2 else None)
-        assert other.decide(context, id=decision.id if step % 2 else None) == decision
+        twin = other.decide(context, id=decision.id if step % 2 else None)
+        assert nameless(twin) == nameless(decision)
         assert bandit.reward(late[step % 3], 1.0) == other.reward(late[step % 3], 1.0)
-        assert bandit.reward(decision.id, x[1]) and other.reward(decision.id, x[1])
+        assert bandit.reward(decision.id, x[1]) and other.reward(twin.id, x[1])
         clock.time += 7.0
     bandit.remove_arm("red")
     other.remove_arm("red")
     bandit.add_arm("green")
     other.add_arm("green")
-    assert bandit.decide({"a": 1.0}) == other.decide({"a": 1.0})
+    assert nameless(bandit.decide({"a": 1.0})) == nameless(other.decide({"a": 1.0}))
     assert bandit.counts == other.counts and bandit.features == other.features
     assert all(map(jnp.array_equal, jax.tree.leaves(bandit.belief), jax.tree.leaves(other.belief)))
     assert bandit.explain("id11") == other.explain("id11")
@@ -59,7 +60,9 @@ def test_copies_with_other_seeds_explore_otherwise(tmp_path: pathlib.Path) -> No
     copies = [bandits.Bandit.load(tmp_path / "b.credo", seed=5), bandit.fork(5), bandit]
     arms = [[one.arm for one in copy.decide_batch([None] * 20)] for copy in copies]
     assert arms[0] == arms[1] != arms[2]
-    assert copies[1].decide().id == "5-21" and copies[2].decide().id == "0-21"
+    ids = [copy.decide().id for copy in copies]
+    assert ids[2] == "0-21" and all(id.startswith("5.") and id.endswith("-21") for id in ids[:2])
+    assert ids[0] != ids[1]
     assert [copy.reward(waiting, 1.0).value for copy in copies] == ["learned"] * 3
     assert coins(seed=5).decide().id == "5-0"
 
@@ -76,7 +79,7 @@ def test_actions_with_features_and_their_own_functions_are_saved(tmp_path: pathl
     other = bandits.Bandit.load(path, agent)
     bandit.add_arm("c", {"price": 3.0, "new": True})
     other.add_arm("c", {"price": 3.0, "new": True})
-    assert other.decide({"age": 4.0}) == bandit.decide({"age": 4.0})
+    assert nameless(other.decide({"age": 4.0})) == nameless(bandit.decide({"age": 4.0}))
 
 
 def test_a_saved_agent_is_a_learner(tmp_path: pathlib.Path) -> None:
@@ -120,10 +123,12 @@ FORGERIES: dict[str, Callable[[dict[str, Any], dict[str, np.ndarray]], object]] 
     "different names in 4 slots": lambda meta, arrays: meta["arms"].update(slots=["a", "a", None, None]),
     "numbers must have the shape": lambda meta, arrays: arrays.update(numbers=np.zeros((1, 4, 3))),
     "slot 3 has none": lambda meta, arrays: meta["entries"][0].__setitem__(2, 3),
-    "malformed": lambda meta, arrays: meta["entries"][0].__setitem__(7, "eaten"),
+    "malformed": lambda meta, arrays: meta["entries"][0].__setitem__(8, "eaten"),
     "prior must have the shapes": lambda meta, arrays: arrays.update({"prior/0": np.zeros(9)}),
     "rows must be the features": lambda meta, arrays: arrays.update(rows=np.zeros((4, 2))),
     "places of a saved context": lambda meta, arrays: meta["inputs"]["contexts"].update(used=9),
+    "no 'epoch'": lambda meta, arrays: meta.pop("epoch"),
+    "times must be finite": lambda meta, arrays: meta["time"].update(behind=float("inf")),
     "another version": lambda meta, arrays: meta.update(bandit=99),
 }
 
@@ -150,19 +155,4 @@ def test_a_failed_save_leaves_the_older_file(tmp_path: pathlib.Path) -> None:
         with pytest.raises(credo.DataError, match="cannot write"):
             coins(seed=1).save(blocked / "b.credo")
     assert path.read_bytes() == before and os.listdir(tmp_path).count("b.credo") == 1
-    assert bandits.Bandit.load(path, COINS).decide() == coins().decide()
-
-
-def test_a_bandit_of_an_earlier_version_goes_on() -> None:
-    """Its moments were kept in another form; what it expects is what the version expected that saved it."""
-    path = pathlib.Path(__file__).parent / "data" / "named_contexts.credo"
-    bandit = bandits.Bandit.load(path)
-    expected = [
-        [0.14092819392681122, 1.0558996200561523, 0.009536374360322952],
-        [0.1298244148492813, 1.052964210510254, 0.009536374360322952],
-        [0.11922388523817062, 1.0501617193222046, 0.009536374360322952],
-    ]
-    for age, means in zip((30.0, 31.0, 32.0), expected, strict=True):
-        decision = bandit.decide({"age": age, "device": "web"})
-        np.testing.assert_allclose([decision.mean[name] for name in "abc"], means, rtol=0.05, atol=5e-3)
-        assert decision.arm == "b" and bandit.reward(decision.id, 1.0)
+    assert nameless(bandits.Bandit.load(path, COINS).decide()) == nameless(coins().decide())

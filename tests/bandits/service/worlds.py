@@ -27,6 +27,11 @@ class Clock:
         return self.time
 
 
+def nameless(decision: bandits.Decision) -> bandits.Decision:
+    """A decision without its id, which has a random part where nobody knows what was decided before."""
+    return decision._replace(id="")
+
+
 def coins(**options: Any) -> bandits.Bandit:
     """Four coins at most, three at first."""
     return bandits.Bandit(COINS, ["a", "b", "c"], **options)

@@ -50,16 +50,17 @@ class RewardLine(NamedTuple):
 
 def parse_line(line: Mapping[str, Any], where: str) -> DecisionLine | RewardLine | None:
     """Read one of our lines, of the kind "decision", "reward" or "row" (a decision with its reward); None
-    where it says how a bandit's arms changed or what it was taught.
+    where it says that a bandit began, how its arms changed, or what it was taught; and for a reward that was
+    refused, which is none.
 
     A `DataError` says that a decision has no propensity; another error, such as a `KeyError`, that the line
     is broken.
     """
     kind, time = line["kind"], seconds(line.get("time"))
+    if kind in ("begin", "arm", "taught") or (kind == "reward" and line.get("refused")):
+        return None
     if kind == "reward":
         return RewardLine(str(line["id"]), number_or_nan(line["value"]), time)
-    if kind in ("arm", "taught"):
-        return None
     if kind not in ("decision", "row"):
         raise ValueError(f"kind must be decision, reward or row; got {kind!r}")
     pmf = line.get("pmf")

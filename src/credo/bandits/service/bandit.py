@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -13,15 +12,15 @@ import numpy as np
 from credo.bandits.agent import Agent, AgentBelief
 from credo.bandits.logs import Log
 from credo.bandits.service import explaining, storage, warm
+from credo.bandits.service.clock import Clock
 from credo.bandits.service.decision import Counts, Decision, Explanation, RewardStatus
-from credo.bandits.service.engine import Clock, OnMissing, Service
+from credo.bandits.service.engine import OnMissing, Service
 from credo.bandits.service.features import Features
 from credo.bandits.service.named_arms import NamedArms
-from credo.bandits.service.replay import attach
+from credo.bandits.service.replay import Start, attach
 from credo.bandits.service.starting import start
 from credo.core.errors import CredoError, require_integer
 from credo.core.types import Array, PyTree
-from credo.live.journal import Mark
 
 __all__ = ["Bandit"]
 
@@ -53,10 +52,13 @@ class Bandit(NamedArms):
         on_missing: what becomes of a decision without a reward: "drop", or the reward to learn instead.
         seed: the seed of all keys, with which ids begin.
         log: a file to which a JSON line is appended for every decision and reward (see `Log.read`), before it
-            counts: what a call returned from is in the file, even if the process is killed then.
-        replay: whether what the log already holds was done by a bandit with these arguments, and is done
-            again, as after a crash before the first `save`. If not, ids begin behind those in the log.
-        clock: a function that tells the time in seconds.
+            counts: what a call returned from is on the disk, even if the process is killed then.
+        replay: whether what the log holds was done by a bandit with these arguments, and is done again, as
+            after a crash before the first `save`. If not, and the log holds anything, ids have a random part,
+            so that they are unlike those in the log.
+        clock: a function that tells the time in seconds; None for the system's clock at the start, and from
+            then on for the time that passes, whatever becomes of the system's clock. Time never goes back,
+            and goes on where a clock does.
 
     Raises:
         CredoError: a value is not allowed, or the agent cannot start; the sentence names it.
@@ -94,18 +96,18 @@ class Bandit(NamedArms):
         seed: int = 0,
         log: str | os.PathLike[str] | None = None,
         replay: bool = False,
-        clock: Clock = time.time,
+        clock: Clock | None = None,
     ) -> None:
         first, encoders = (belief, params, var, options), (features, arm_features, products)
         service = start(agent, arms, first, encoders, (window, timeout, on_missing), seed, clock)
         super().__init__(service)
-        attach(service, log, None, replay=replay)
+        attach(service, log, Start(new=True), replay=replay)
 
     @classmethod
-    def _of(cls, service: Service, log: str | os.PathLike[str] | None, mark: Mark | None = None) -> Bandit:
+    def _of(cls, service: Service, log: str | os.PathLike[str] | None, start: Start) -> Bandit:
         bandit = cls.__new__(cls)
         NamedArms.__init__(bandit, service)
-        attach(service, log, mark, replay=mark is not None)
+        attach(service, log, start, replay=log is not None and start.of is not None)
         return bandit
 
     @property
@@ -142,14 +144,15 @@ class Bandit(NamedArms):
         Arguments:
             context: numbers, truth values and texts by name; or a number, an array or None, of one shape.
             arms: the names of the arms among which to choose; None for all. Forbidden arms stay out.
-            id: an id of your own; None for a new one. A repeated id gives the same decision again.
+            id: an id of your own; None for a new one. A repeated id gives the same decision again, if the
+                context and the arms are the same.
 
         Returns:
             The decision.
 
         Raises:
-            CredoError: an arm is unknown, none is allowed, the context cannot be used, or the window of the
-                id is over. Nothing changes.
+            CredoError: an arm is unknown, none is allowed, the context cannot be used, the window of the id
+                is over, or it was used for another context or other arms. Nothing changes.
             DataError: the log cannot be written.
         """
         return self._engine.decide(context, arms, id)
@@ -191,12 +194,14 @@ class Bandit(NamedArms):
             value: its reward.
 
         Returns:
-            What became of it, which is true only if it was learned. A reward that is a duplicate, came after
-            the window, or has no decision changes nothing but the counts.
+            What became of it, which is true only if it was learned. A reward that is a duplicate, conflicts
+            with the one that was learned, came after the window, or has no decision changes nothing but the
+            counts. One that the learner refused may be corrected by another.
 
         Raises:
             CredoError: the reward is no finite number; nothing changes.
-            DataError: the log cannot be written; nothing changes.
+            DataError: the log cannot be written; nothing changes. Where it was written, but the disk did not
+                confirm it, all later calls are refused: load the bandit again, which learns what is there.
         """
         return self._engine.reward([id], [value])[0]
 
@@ -229,7 +234,9 @@ class Bandit(NamedArms):
         Returns:
             How many had no reward.
         """
-        return self._engine.expire(self._engine.now(now))
+        lost = self._engine.expire(self._engine.now(now))
+        self._engine.sync()
+        return lost
 
     def explain(self, id: str) -> Explanation:
         """Why a decision was taken, and what is believed about it now.
@@ -284,28 +291,31 @@ class Bandit(NamedArms):
         *,
         seed: int | None = None,
         log: str | os.PathLike[str] | None = None,
-        clock: Clock = time.time,
+        clock: Clock | None = None,
     ) -> Bandit:
         """Read a bandit back. Its next decision is the one that it would have taken, bit by bit.
 
-        Where the log is the one that it wrote when it was saved, everything that the log has since then is
-        done again: a bandit whose process was killed goes on with all that it had answered.
+        Everything that the log has since the bandit was saved is done again: a bandit whose process was
+        killed goes on with all that it had answered. Without the log that it wrote, nobody knows what was
+        decided since: then new ids are unlike all that may have been given, and a reward of a decision that
+        was lost is "unknown".
 
         Arguments:
             path: a file written by `save`.
             agent: an agent of the same structure, which lends functions of your own, if it has any.
             seed: another seed, so that copies do not all explore in the same way; None goes on as before.
             log: the log to go on with.
-            clock: the clock.
+            clock: as for a new bandit. What the clock says now tells how long the bandit has rested.
 
         Raises:
-            DataError: there is no such file, or the log cannot be one of this bandit.
+            DataError: there is no such file, the log cannot be one of this bandit, or another one went on
+                with it.
             FormatError: it is damaged, or does not hold a bandit.
         """
         if seed is not None:
             require_integer("seed", seed, 0)
-        service, mark = storage.read(path, agent, seed, clock)
-        return cls._of(service, log, mark if seed is None else None)
+        service, start = storage.read(path, agent, seed, clock)
+        return cls._of(service, log, start)
 
     def fork(self, seed: int, *, log: str | os.PathLike[str] | None = None) -> Bandit:
         """A copy that explores in ways of its own, with ids of its own.
@@ -320,7 +330,7 @@ class Bandit(NamedArms):
         require_integer("seed", seed, 0)
         if seed == self._engine.seed:
             raise CredoError(f"seed must be another one than the bandit's own, {seed}.", field="seed")
-        return self._of(Service(self._engine.copy(seed), self._prior), log)
+        return self._of(Service(self._engine.copy(seed), self._prior), log, Start(new=False))
 
     def close(self) -> None:
         """Close the log."""

@@ -12,9 +12,10 @@ __all__ = ["Counts", "Decision", "Explanation", "RewardStatus"]
 class RewardStatus(enum.StrEnum):
     """What became of a reward. Only `LEARNED` is true.
 
-    "learned": it was learned. "duplicate": the decision has had its reward. "expired": the decision's window
-    is over. "unknown": there is no decision of this id. "refused": the update would have given a belief that
-    is not finite, so that the belief stayed.
+    "learned": it was learned. "duplicate": this reward was learned before. "conflict": another reward was
+    learned for this decision, and stays. "expired": the decision's window is over. "unknown": there is no
+    decision of this id. "refused": the update would have given a belief that is not finite, so that the
+    belief stayed; another reward may correct it.
 
     Example:
         >>> bool(RewardStatus.LEARNED), bool(RewardStatus.DUPLICATE), RewardStatus.DUPLICATE == "duplicate"
@@ -23,6 +24,7 @@ class RewardStatus(enum.StrEnum):
 
     LEARNED = "learned"
     DUPLICATE = "duplicate"
+    CONFLICT = "conflict"
     EXPIRED = "expired"
     UNKNOWN = "unknown"
     REFUSED = "refused"
@@ -64,9 +66,10 @@ class Counts(NamedTuple):
 
     Attributes:
         decisions: the decisions.
-        pending: the decisions that wait for their reward.
+        pending: the decisions that wait for their reward, or for another one than was refused.
         learned: the rewards that were learned.
-        duplicate: the rewards of decisions that had theirs.
+        duplicate: the rewards that were learned before.
+        conflict: the rewards of decisions that have learned another one.
         expired: the rewards that came after the window.
         unknown: the rewards of ids that no decision has.
         refused: the rewards that the learner refused.
@@ -82,6 +85,7 @@ class Counts(NamedTuple):
     pending: int = 0
     learned: int = 0
     duplicate: int = 0
+    conflict: int = 0
     expired: int = 0
     unknown: int = 0
     refused: int = 0

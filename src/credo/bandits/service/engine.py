@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, NamedTuple, TypeAlias
 
@@ -18,6 +18,8 @@ import numpy as np
 
 from credo.bandits.agent import Agent, AgentBelief
 from credo.bandits.service.arms import Arms
+from credo.bandits.service.clock import Time
+from credo.bandits.service.content import content_of
 from credo.bandits.service.decision import Decision, RewardStatus
 from credo.bandits.service.inputs import Inputs
 from credo.bandits.service.ledger import Ledger
@@ -26,11 +28,7 @@ from credo.bandits.service.window import Entry, Window
 from credo.core.errors import CredoError
 from credo.streams.words import Parts
 
-__all__ = ["Clock", "Engine", "OnMissing", "Service", "State"]
-
-
-Clock: TypeAlias = Callable[[], float]
-"""A function that tells the time in seconds."""
+__all__ = ["Engine", "OnMissing", "Service", "State"]
 
 OnMissing: TypeAlias = Literal["drop"] | float
 """What becomes of a decision whose window ends without a reward: nothing, or this reward is learned."""
@@ -47,7 +45,9 @@ class State(NamedTuple):
 
 @dataclass(eq=False)
 class Engine:
-    """Decides, learns and expires; a decision without a reward gets `on_missing`, `seed` begins the ids."""
+    """Decides, learns and expires. A decision without a reward gets `on_missing`, and ids begin with `seed`
+    and `epoch`, which is another one wherever decisions may have been taken that are not known here.
+    """
 
     agent: Agent
     programs: Programs
@@ -56,11 +56,10 @@ class Engine:
     window: Window
     on_missing: OnMissing
     seed: int
-    clock: Clock
-    ledger: Ledger | None
+    time: Time
+    ledger: Ledger | None = None
+    epoch: str = ""
     count: int = 0
-    first_id: int = 0
-    latest: float = -math.inf
     tally: Counter[str] = field(default_factory=Counter)
 
     def __post_init__(self) -> None:
@@ -73,23 +72,33 @@ class Engine:
             programs = Programs(self.agent, belief, seed)
             inputs = Inputs.restore(self.agent.design, self.inputs.to_dict())
             apart = replace(self, window=self.window.copy(), tally=self.tally.copy(), ledger=None)
-            return replace(apart, programs=programs, inputs=inputs, seed=seed)
+            return replace(apart, programs=programs, inputs=inputs, seed=seed, time=self.time.copy())
 
     def now(self, now: float | None = None) -> float:
         """The time, which never goes back."""
         with self.books:
-            self.latest = max(self.latest, float(self.clock() if now is None else now))
-            return self.latest
+            return self.time.now(now)
+
+    def sync(self) -> None:
+        """Return once all that was written is on the disk: nothing is answered before."""
+        if self.ledger is not None:
+            self.ledger.sync()
 
     def decide(self, context: Any, names: Iterable[str] | None, id: str | None) -> Decision:
         """One decision, or the one that was made under this id."""
+        entry = self._entry_for(context, names, id)
+        self.sync()
+        return entry.decision
+
+    def _entry_for(self, context: Any, names: Iterable[str] | None, id: str | None) -> Entry:
         now = self.now()
         self.expire(now)
+        names = names if names is None or isinstance(names, str) else tuple(names)
+        content = content_of(context, names)
         with self.books:
-            known = self._known(id)
+            known = self._known(id, content)
             if known is not None:
-                return known.decision
-            names = names if names is None or isinstance(names, str) else tuple(names)
+                return known
             arms = self.state.arms
             mask = arms.mask(names)
             vector = self.admit(context)
@@ -105,8 +114,8 @@ class Engine:
             with self.books:
                 if self.state.arms is not arms:
                     continue  # the arms changed meanwhile, so that the slot may be another arm's
-                known = None if id is None else self.window.get(id)
-                return (known or self._record(state, answer, x, number, id, now, context)).decision
+                known = self._known(id, content)
+                return known or self._record(state, answer, x, number, id, now, context, content)
 
     def decide_many(
         self, contexts: Sequence[Any], names: Iterable[str] | None, ids: Sequence[str | None]
@@ -124,15 +133,18 @@ class Engine:
                     f"contexts must be at most {self.window.size}, which is `window`; got {len(contexts)}.",
                     field="contexts",
                 )
-            known = [self._known(id) for id in ids]
+            asked = [content_of(context, names) for context in contexts]
+            known = [self._known(id, content) for id, content in zip(ids, asked, strict=True)]
+            for place, before in enumerate(places):
+                _require_same(ids[place], asked[place], asked[before])
             mask = self.state.arms.mask(names)
-            before, shape = self.inputs.contexts.copy(), self.inputs.shape
+            encoder, shape = self.inputs.contexts.copy(), self.inputs.shape
             try:
                 for place, context in enumerate(contexts):
                     if known[place] is None and places[place] == place:
                         fresh[place] = self.admit(context)
             except CredoError:
-                self.inputs.contexts, self.inputs.shape = before, shape
+                self.inputs.contexts, self.inputs.shape = encoder, shape
                 raise
             self.expire(now, room=len(fresh))
             state, number = self.state, self.count
@@ -141,20 +153,26 @@ class Engine:
             answers = self.programs.decide_many(state.words, xs, mask, number) if xs else []
             for step, (place, answer) in enumerate(zip(fresh, answers, strict=True)):
                 known[place] = self._record(
-                    state, answer, xs[step], number + step, ids[place], now, contexts[place]
+                    state, answer, xs[step], number + step, ids[place], now, contexts[place], asked[place]
                 )
             entries = [known[place] or known[first] for place, first in enumerate(places)]
-            return [entry.decision for entry in entries if entry is not None]
+        self.sync()
+        return [entry.decision for entry in entries if entry is not None]
 
-    def _known(self, id: str | None) -> Entry | None:
-        """The decision of an id, if there is one; a CredoError where it has left the window."""
+    def _known(self, id: str | None, content: str) -> Entry | None:
+        """The decision of an id, if there is one; a CredoError where it has left the window, or was asked
+        otherwise.
+        """
         if id is None:
             return None
         if not isinstance(id, str) or not id:
             raise CredoError(f"id must be a text; got {id!r}.", field="id")
         if self.window.has_left(id):
             raise CredoError(f"id must be a new one; the window of the decision {id!r} is over.", field="id")
-        return self.window.get(id)
+        entry = self.window.get(id)
+        if entry is not None:
+            _require_same(id, content, entry.content)
+        return entry
 
     def admit(self, context: Any) -> np.ndarray | None:
         """The context as an array, taken into the encoder."""
@@ -177,13 +195,14 @@ class Engine:
         id: str | None,
         now: float,
         context: Any,
+        content: str,
     ) -> Entry:
         """Put a decision into the log and into the window."""
         name = id or self._own_id(number)
         # what the agent says of a slot without an arm is of no use, and the log has no name for it
         named = [slot is not None for slot in state.arms.slots]
         numbers = answer.numbers if all(named) else np.where(named, answer.numbers, 0.0)
-        entry = self.entry(name, number, answer.slot, x, numbers, state, now)
+        entry = self.entry(name, number, answer.slot, x, numbers, state, now, content)
         if self.ledger is not None:
             self.ledger.decision(entry, context)
         self.remember(entry)
@@ -198,11 +217,12 @@ class Engine:
         numbers: np.ndarray,
         state: State,
         now: float,
+        content: str,
     ) -> Entry:
         """A decision that was taken in a state, and is not remembered yet."""
         timeout = self.window.timeout
         expires = None if timeout is None else now + timeout
-        return Entry(id, number, slot, state.arms, x, numbers, state.version, now, expires)
+        return Entry(id, number, slot, state.arms, x, numbers, state.version, now, expires, content)
 
     def remember(self, entry: Entry) -> None:
         """Remember a decision."""
@@ -211,7 +231,7 @@ class Engine:
 
     def _own_id(self, number: int) -> str:
         """An id that no remembered decision has."""
-        name = f"{self.seed}-{self.first_id + number}"
+        name = f"{self.seed}.{self.epoch}-{number}" if self.epoch else f"{self.seed}-{number}"
         while self.window.get(name) is not None or self.window.has_left(name):
             name += "+"
         return name
@@ -221,28 +241,39 @@ class Engine:
         for value in values:
             _require_reward(value)
         now = self.now()
+        answers: list[RewardStatus | None] = []
         with self.writing:
             self.expire(now)
-            answers: list[RewardStatus | None] = []
-            learn: dict[str, tuple[Entry, float]] = {}
-            for id, value in zip(ids, values, strict=True):
+            learn: dict[str, tuple[int, Entry, float]] = {}
+
+            def settle() -> None:
+                self.learn([(entry, value) for _, entry, value in learn.values()], now, imputed=False)
+                for place, entry, _ in learn.values():
+                    answers[place] = entry.status
+                learn.clear()
+
+            for place, (id, value) in enumerate(zip(ids, map(float, values), strict=True)):
                 entry = self.window.get(id)
-                answer: RewardStatus | None = None
-                if entry is None:
-                    left = self.window.has_left(id)
-                    answer = RewardStatus.EXPIRED if left else RewardStatus.UNKNOWN
-                elif entry.status is not None or entry.id in learn:
-                    answer = RewardStatus.DUPLICATE
+                if entry is not None and id in learn:
+                    settle()  # so that this one is judged by what became of the first
+                if entry is not None and entry.waits:
+                    learn[id] = place, entry, value
+                    answers.append(None)
                 else:
-                    learn[id] = entry, float(value)
-                answers.append(answer)
-            self.learn(list(learn.values()), now, imputed=False)
+                    answers.append(self._judged(id, entry, value))
+            settle()
             with self.books:
-                self.tally.update(answer.value for answer in answers if answer is not None)
-                return [
-                    (learn[id][0].status or RewardStatus.REFUSED) if answer is None else answer
-                    for id, answer in zip(ids, answers, strict=True)
-                ]
+                said = [answer for answer in answers if answer is not None]
+                own = RewardStatus.LEARNED, RewardStatus.REFUSED  # which `learn` has counted
+                self.tally.update(answer.value for answer in said if answer not in own)
+        self.sync()
+        return said
+
+    def _judged(self, id: object, entry: Entry | None, value: float) -> RewardStatus:
+        """What becomes of a reward that is not learned."""
+        if entry is None:
+            return RewardStatus.EXPIRED if self.window.has_left(id) else RewardStatus.UNKNOWN
+        return RewardStatus.DUPLICATE if value == entry.reward else RewardStatus.CONFLICT
 
     def expire(self, now: float, room: int = 0) -> int:
         """Let decisions whose window is over leave, and learn the default reward of those without one."""
@@ -252,11 +283,17 @@ class Engine:
         with self.writing:
             with self.books:
                 lost = self.window.leave(now, room)
-                if self.on_missing == "drop":
-                    self.tally["dropped"] += len(lost)
-            if self.on_missing != "drop":
-                self.learn([(entry, float(self.on_missing)) for entry in lost], now, imputed=True)
+                silent = self.give_up(lost)
+            self.learn([(entry, float(self.on_missing)) for entry in silent], now, imputed=True)
         return len(lost)
+
+    def give_up(self, lost: Sequence[Entry]) -> list[Entry]:
+        """Count decisions that left and learned no reward; those whose default reward is to be learned. One
+        whose reward was refused was not silent, and learns none.
+        """
+        silent = [] if self.on_missing == "drop" else [entry for entry in lost if entry.status is None]
+        self.tally["dropped"] += len(lost) - len(silent)
+        return silent
 
     def learn(self, pairs: Sequence[tuple[Entry, float]], now: float, *, imputed: bool) -> None:
         """Learn rewards, the log first. The lock `writing` is held."""
@@ -269,14 +306,24 @@ class Engine:
         ]
         learned = self.programs.learn(state.words, rows)
         if self.ledger is not None:
-            self.ledger.rewards(pairs, now, imputed=imputed)
+            self.ledger.rewards(pairs, learned.ok, now, imputed=imputed)
         with self.books:
             self.state = state._replace(words=learned.belief, version=state.version + len(pairs))
-            for (entry, _), ok in zip(pairs, learned.ok, strict=True):
+            for (entry, value), ok in zip(pairs, learned.ok, strict=True):
                 status = RewardStatus.LEARNED if ok else RewardStatus.REFUSED
                 self.tally["imputed" if imputed and ok else status.value] += 1
                 if not imputed:
-                    self.window.settle(entry, status)
+                    self.window.settle(entry, value, status)
+
+
+def _require_same(id: str | None, content: str, before: str) -> None:
+    """Refuse an id that is repeated with other content."""
+    if content != before:
+        raise CredoError(
+            f"id must be a new one for another context or other arms; the decision {id!r} was taken for "
+            "others, and stays.",
+            field="id",
+        )
 
 
 class Service(NamedTuple):

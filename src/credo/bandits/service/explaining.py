@@ -10,7 +10,6 @@ import numpy as np
 
 from credo.bandits.agent import Agent, AgentBelief
 from credo.bandits.best import probability_best
-from credo.bandits.service.arms import Arms
 from credo.bandits.service.decision import Decision, Explanation
 from credo.bandits.service.engine import Engine
 from credo.bandits.service.window import Entry
@@ -19,6 +18,9 @@ from credo.core.types import Array, PyTree
 from credo.core.verbs import verb
 
 __all__ = ["explain"]
+
+NAMED = 20
+"""How many arms a sentence names."""
 
 
 def explain(engine: Engine, entry: Entry, prior: AgentBelief[Any] | None) -> Explanation:
@@ -37,7 +39,7 @@ def explain(engine: Engine, entry: Entry, prior: AgentBelief[Any] | None) -> Exp
         greedy=greedy,
         explored=decision.arm != greedy,
         floor=floor,
-        reason=_reason(decision, greedy, floor, entry.arms),
+        reason=_reason(decision, greedy, floor, [name for name in allowed if allowed[name]]),
         version=state.version,
         mean=mean,
         sd=sd,
@@ -72,16 +74,17 @@ def _share(sd: float, first: float) -> float:
     return min(max(1.0 - (sd / first) ** 2, 0.0), 1.0) if first > 0 else 0.0
 
 
-def _reason(decision: Decision, greedy: str, floor: float, arms: Arms) -> str:
+def _reason(decision: Decision, greedy: str, floor: float, allowed: list[str]) -> str:
     arm, p = decision.arm, decision.propensity
-    if sum(chance > 0 for chance in decision.pmf.values()) == 1:
-        return f"{arm!r} was the only arm that could be chosen."
+    if len(allowed) == 1:
+        return f"{arm!r} was the only arm that was allowed."
+    names = [repr(name) for name in allowed[:NAMED]]
+    last = f"{len(allowed) - NAMED} more" if len(allowed) > NAMED else names.pop()
+    among = f"among {len(allowed)} allowed arms ({', '.join(names)} and {last})"
     mine = f"{decision.mean[arm]:.3g} +- {decision.sd[arm]:.2g}"
+    chance = f"with the probability {p:.3g}"
     if arm == greedy:
-        return f"{arm!r} has the largest expected reward, {mine}, and had the probability {p:.3g}."
+        return f"{arm!r} was chosen {among} {chance}: it has the largest expected reward, {mine}."
     best = f"{decision.mean[greedy]:.3g} +- {decision.sd[greedy]:.2g}"
-    why = "by the floor alone" if p <= floor * (1 + 1e-6) else "because it may be the better one"
-    return (
-        f"{arm!r} was explored {why}: it expects {mine} where {greedy!r} expects {best}, "
-        f"and had the probability {p:.3g}."
-    )
+    why = "by the floor alone" if p <= floor * (1 + 1e-6) else "as it may be the better one"
+    return f"{arm!r} was explored {among} {chance}, {why}: it expects {mine} where {greedy!r} expects {best}."

@@ -9,6 +9,7 @@ from typing import Any
 
 from credo.bandits.logs.json_lines import json_line
 from credo.bandits.service.window import Entry
+from credo.core.errors import DataError
 from credo.live.journal import Journal, Mark
 
 __all__ = ["Ledger"]
@@ -38,16 +39,21 @@ class Ledger(Journal):
             "pmf": allowed,
             "version": entry.version,
             "number": entry.number,
+            "content": entry.content,
             "mean": mean,
             "sd": sd,
         }
         self._write([line])
 
-    def rewards(self, pairs: Sequence[tuple[Entry, float]], time: float, *, imputed: bool) -> None:
-        """Write rewards, or the default rewards of decisions that had none."""
+    def rewards(
+        self, pairs: Sequence[tuple[Entry, float]], ok: Sequence[bool], time: float, *, imputed: bool
+    ) -> None:
+        """Write rewards, or the default rewards of decisions that had none, and which were refused."""
         more = {"imputed": True} if imputed else {}
         self._write(
-            {"kind": "reward", "id": entry.id, "value": value, "time": time} | more for entry, value in pairs
+            {"kind": "reward", "id": entry.id, "value": value, "time": time}
+            | (more if learned else more | {"refused": True})
+            for (entry, value), learned in zip(pairs, ok, strict=True)
         )
 
     def change(self, change: str, name: str, details: Mapping[str, Any]) -> None:
@@ -61,12 +67,35 @@ class Ledger(Journal):
             for context, arm, reward, weight in rows
         )
 
-    def events(self, mark: Mark | None) -> Iterator[dict[str, Any]]:
-        """What was written after a place, without lines that a crash cut, or that are no JSON objects."""
-        for line in self.since(mark):
+    def begin(self, of: str | None, epoch: str) -> None:
+        """Write that a bandit begins here: a saved one with a digest, or a new one."""
+        self._write([{"kind": "begin", "of": of, "epoch": epoch}])
+        self.sync()
+
+    def begun(self, of: str | None) -> tuple[Mark, str] | None:
+        """Where such a bandit began last, and the epoch of its ids; None where none has."""
+        found = None
+        for at, event in self._objects(None):
+            if event.get("kind") == "begin" and event.get("of") == of:
+                found = at, str(event.get("epoch"))
+        return None if found is None else (self._mark_at(found[0]), found[1])
+
+    def events(self, mark: Mark | None) -> list[dict[str, Any]]:
+        """What was written after a place; a DataError where another bandit goes on there."""
+        events = [event for _, event in self._objects(mark)]
+        if any(event.get("kind") == "begin" for event in events):
+            raise DataError(
+                f"another bandit went on with the log {self.path}; give this one a log of its own.",
+                field="log",
+            )
+        return events
+
+    def _objects(self, mark: Mark | None) -> Iterator[tuple[int, dict[str, Any]]]:
+        """The objects after a place and where each ends, without lines that a crash cut."""
+        for at, line in self.since(mark):
             try:
                 event = json.loads(line)
-            except ValueError:
+            except (ValueError, RecursionError):
                 continue
             if isinstance(event, dict):
-                yield event
+                yield at, event

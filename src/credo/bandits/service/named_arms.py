@@ -108,6 +108,7 @@ def apply(
             given = {key: told for key, told in details.items() if told is not None}
             engine.ledger.change(change, name, given)
         engine.state = new
+    engine.sync()
 
 
 def _added(

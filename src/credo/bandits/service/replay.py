@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 import os
+import secrets
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -16,33 +17,54 @@ from credo.bandits.service.window import Entry
 from credo.core.errors import CredoError, DataError
 from credo.live.journal import Mark
 
-__all__ = ["attach"]
+__all__ = ["Start", "attach"]
 
 Event = Mapping[str, Any]
 
+EPOCH = 6
+"""How many random bytes tell the ids of two processes apart."""
 
-def attach(service: Service, log: str | os.PathLike[str] | None, mark: Mark | None, *, replay: bool) -> None:
-    """Let a bandit go on with a log, if any, and with `replay` do again what it holds after a place:
-    decisions are remembered as they were answered, and a DataError says which line cannot be one of this
-    bandit. Where the log is another one, or nothing is to be done again, ids begin behind those that it has.
+
+class Start(NamedTuple):
+    """What a bandit started from: a file, by its digest in `of` and the place of the log there, or nothing.
+    `new` says that there was nothing before it.
     """
-    if log is None:
-        if replay:
-            raise CredoError("replay needs the log that is to be done again; log is missing.", field="replay")
-        return
-    engine, ledger = service.engine, Ledger(log)
+
+    new: bool
+    of: str | None = None
+    mark: Mark | None = None
+
+
+def attach(service: Service, log: str | os.PathLike[str] | None, start: Start, *, replay: bool) -> None:
+    """Let a bandit go on with a log, if any, and with `replay` do again what the log holds of it: decisions
+    are remembered as they were answered, and a DataError says which line cannot be one of this bandit.
+
+    Where no log says what was decided since the start, the ids get an epoch of their own, so that no decision
+    of which nothing is known here has the id of a later one. The log notes it, for the next replay.
+    """
+    if log is None and replay:
+        raise CredoError("replay needs the log that is to be done again; log is missing.", field="replay")
+    engine, ledger = service.engine, None if log is None else Ledger(log)
     overdue: list[tuple[Entry, float]] = []
-    if replay and (mark is None or ledger.holds(mark)):
-        overdue = _Replay(service, list(ledger.events(mark))).run()
-    else:
-        head = f"{engine.seed}-"
-        ids = [str(event.get("id")) for event in ledger.events(None) if event.get("kind") == "decision"]
-        numbers = [id.removeprefix(head) for id in ids if id.startswith(head)]
-        last = max([int(number) for number in numbers if number.isdecimal()], default=-1)
-        engine.first_id = max(engine.first_id, last + 1 - engine.count)
+    known = False
+    if ledger is not None and replay:
+        mark = start.mark if start.mark is not None and ledger.holds(start.mark) else None
+        begun = ledger.begun(start.of) if mark is None else None
+        if begun is not None:
+            mark, engine.epoch = begun
+        known = start.of is None or mark is not None
+        if known:
+            overdue = _Replay(service, ledger.events(mark)).run()
+    elif start.new:
+        known = ledger is None or ledger.empty
+    if not known:
+        engine.epoch = secrets.token_hex(EPOCH)
+        if ledger is not None:
+            ledger.begin(start.of, engine.epoch)
     engine.ledger = ledger
     with engine.writing:
-        engine.learn(overdue, engine.latest, imputed=True)
+        engine.learn(overdue, engine.time.latest, imputed=True)
+    engine.sync()
 
 
 class _Replay:
@@ -53,10 +75,7 @@ class _Replay:
         self.events = events
         decisions = [event for event in events if event.get("kind") == "decision"]
         if any(not isinstance(event.get("number"), int) for event in decisions):
-            raise DataError(
-                "the log was written by a version before 0.2, and lacks the numbers of decisions.",
-                field="log",
-            )
+            raise DataError("the log lacks the numbers of its decisions.", field="log")
         # threads write their decisions in another order than that in which contexts were taken in
         self._ahead = sorted(decisions, key=lambda event: int(event["number"]), reverse=True)
         self._vectors: dict[int, np.ndarray | None] = {}
@@ -105,7 +124,8 @@ class _Replay:
                 row[arms.slot(name)] = math.nan if value is None else value
         slot = arms.slot(event["arm"])
         state = engine.state._replace(version=int(event["version"]))
-        engine.remember(engine.entry(str(event["id"]), number, slot, x, numbers, state, now))
+        content = str(event["content"])
+        engine.remember(engine.entry(str(event["id"]), number, slot, x, numbers, state, now, content))
         engine.count = max(engine.count, number + 1)
 
     def _reward(self, event: Event) -> None:
@@ -113,7 +133,9 @@ class _Replay:
         if not imputed:
             self._leave(now)
         entry = self.engine.window.get(id) or self._lost.pop(id, None)
-        if entry is None or entry.status is not None or any(entry is one for one, _ in self._rewards):
+        if any(entry is one for one, _ in self._rewards):
+            self._learn(False)  # the first was refused, or this one would not be here
+        if entry is None or not entry.waits:
             return
         self._rewards.append((entry, float(event["value"])))
         if imputed:
@@ -132,15 +154,11 @@ class _Replay:
         if not engine.window.over(now, room):
             return
         self._learn(False)
-        lost = engine.window.leave(now, room)
-        if engine.on_missing == "drop":
-            engine.tally["dropped"] += len(lost)
-        else:
-            self._lost |= {entry.id: entry for entry in lost}
+        self._lost |= {entry.id: entry for entry in engine.give_up(engine.window.leave(now, room))}
 
     def _learn(self, imputed: bool) -> None:
         pairs, self._rewards = self._rewards, []
-        self.engine.learn(pairs, self.engine.latest, imputed=imputed)
+        self.engine.learn(pairs, self.engine.time.latest, imputed=imputed)
 
     def _teach(self) -> None:
         if self._taught:

@@ -10,7 +10,8 @@ import numpy as np
 
 from credo.bandits.agent import Agent, AgentBelief
 from credo.bandits.service.arms import Arms
-from credo.bandits.service.engine import Clock, Engine, OnMissing, Service, State
+from credo.bandits.service.clock import Clock, Time
+from credo.bandits.service.engine import Engine, OnMissing, Service, State
 from credo.bandits.service.features import FeatureEncoder, Features
 from credo.bandits.service.inputs import Inputs, as_features
 from credo.bandits.service.programs import Programs
@@ -45,7 +46,7 @@ def start(
     encoders: tuple[int | Features | None, int | Features | None, bool],
     window: tuple[int, float | None, OnMissing],
     seed: int,
-    clock: Clock,
+    clock: Clock | None,
 ) -> Service:
     """The parts of a new bandit, by the arguments of `Bandit`; what says where it begins comes first."""
     belief, params, var, options = first
@@ -77,7 +78,7 @@ def start(
     size, timeout, on_missing = window
     remembered = Window(int(size), None if timeout is None else float(timeout), agent.arms)
     default: OnMissing = "drop" if on_missing == "drop" else float(on_missing)
-    engine = Engine(agent, programs, state, inputs, remembered, default, int(seed), clock, None)
+    engine = Engine(agent, programs, state, inputs, remembered, default, int(seed), Time(clock))
     return Service(engine, prior)
 
 

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections import Counter
 from pathlib import Path
 from typing import Any
 
-import jax
 import numpy as np
 
 from credo.bandits.agent import Agent, AgentBelief
-from credo.bandits.scaling import Scaler
 from credo.bandits.service.arms import Arms
+from credo.bandits.service.clock import Clock, Time
 from credo.bandits.service.decision import RewardStatus
-from credo.bandits.service.engine import Clock, Engine, OnMissing, Service, State
+from credo.bandits.service.engine import Engine, OnMissing, Service, State
 from credo.bandits.service.inputs import Inputs
 from credo.bandits.service.programs import Programs
+from credo.bandits.service.replay import Start
 from credo.bandits.service.starting import require_options
 from credo.bandits.service.window import Entry, Window
 from credo.core.archive import join, leaves_of, refill, refusing, split
@@ -91,10 +92,10 @@ def write(path: str | os.PathLike[str], engine: Engine, prior: AgentBelief[Any] 
             "bandit": FORMAT,
             "seed": engine.seed,
             "count": engine.count,
-            "first_id": engine.first_id,
+            "epoch": engine.epoch,
             "log": None if engine.ledger is None else engine.ledger.mark(),
             "version": state.version,
-            "latest": engine.latest if np.isfinite(engine.latest) else None,
+            "time": engine.time.to_dict(),
             "tally": dict(engine.tally),
             "arms": _arms_json(state.arms),
             "inputs": engine.inputs.to_dict(),
@@ -113,10 +114,10 @@ def write(path: str | os.PathLike[str], engine: Engine, prior: AgentBelief[Any] 
 
 
 def read(
-    path: str | os.PathLike[str], agent: Agent | None, seed: int | None, clock: Clock
-) -> tuple[Service, Mark | None]:
-    """Read a bandit back, with the place of its log where it was saved. `agent` lends its functions where the
-    saved one has some; a `seed` of None is the saved one. Refusals are those of `Bandit.load`.
+    path: str | os.PathLike[str], agent: Agent | None, seed: int | None, clock: Clock | None
+) -> tuple[Service, Start]:
+    """Read a bandit back, and what it starts from. `agent` lends its functions where the saved one has some;
+    a `seed` of None is the saved one. Refusals are those of `Bandit.load`.
     """
     saved = checkpoint.read(path, None if agent is None else SavedAgent(agent))
     meta = saved.meta
@@ -125,8 +126,11 @@ def read(
         raise FormatError(f"{path} was saved {kind}; only a bandit of this version can be loaded.")
     with refusing(path, "bandit"):
         service = _rebuilt(saved.learner.agent, saved.belief, meta, saved.arrays, seed, clock)
-        mark = meta.get("log")
-        return service, None if mark is None else Mark(at=_whole(mark["at"]), digest=str(mark["digest"]))
+        mark, digest = meta["log"], hashlib.sha256(Path(path).read_bytes()).hexdigest()
+        if seed is not None:
+            return service, Start(False, f"{digest} {seed}")
+        place = None if mark is None else Mark(at=_whole(mark["at"]), digest=str(mark["digest"]))
+        return service, Start(False, digest, place)
 
 
 def _rebuilt(
@@ -135,7 +139,7 @@ def _rebuilt(
     meta: dict[str, Any],
     arrays: dict[str, np.ndarray],
     seed: int | None,
-    clock: Clock,
+    clock: Clock | None,
 ) -> Service:
     number = int(meta["seed"]) if seed is None else seed
     programs = Programs(agent, belief, number)
@@ -150,9 +154,9 @@ def _rebuilt(
     if (rows is None) != (inputs.actions is None) or (rows is not None and len(rows) != agent.arms):
         raise FormatError("rows must be the features of the arms, one row a slot.", field="rows")
     state = State(programs.pack(belief), _whole(meta["version"]), arms, rows)
-    engine = Engine(agent, programs, state, inputs, window, _number(on_missing), number, clock, None)
-    engine.count, engine.first_id = _whole(meta["count"]), _whole(meta.get("first_id", 0))
-    engine.latest = -np.inf if meta["latest"] is None else float(meta["latest"])
+    time = Time.restore(meta["time"], clock)
+    engine = Engine(agent, programs, state, inputs, window, _number(on_missing), number, time)
+    engine.count, engine.epoch = _whole(meta["count"]), str(meta["epoch"])
     engine.tally = Counter({str(name): _whole(count) for name, count in meta["tally"].items()})
     return Service(engine, _prior(belief, arrays))
 
@@ -169,15 +173,7 @@ def _number(value: Any) -> OnMissing:
 
 def _prior(belief: AgentBelief[Any], arrays: dict[str, np.ndarray]) -> AgentBelief[Any] | None:
     stored = split(arrays, ("prior",))["prior"]
-    if not stored:
-        return None
-    if belief.scaler is not None and len(stored) > len(jax.tree.leaves(belief)) + 1:
-        # of before version 0.2: behind the learner's belief lie mean, squares, count and clip of the contexts
-        inner = len(jax.tree.leaves(belief.belief))
-        contexts = leaves_of(Scaler.start(belief.scaler.mean, stored[str(inner + 3)])).values()
-        own = [stored[str(number)] for number in range(inner)]
-        stored = leaves_of([*own, *contexts, stored[str(inner + 4)]])
-    return refill(belief, stored, "prior")
+    return refill(belief, stored, "prior") if stored else None
 
 
 def _arms_json(arms: Arms) -> dict[str, Any]:
@@ -193,15 +189,16 @@ def _arms_of(saved: dict[str, Any], capacity: int) -> Arms:
 
 
 def _entries_json(window: Window, casts: list[Arms]) -> list[list[Any]]:
-    """The decisions of the window: id, number, slot, arms, version, time, end and status of each."""
+    """The decisions of the window: id, number, slot, arms, version, time, end, content, status and reward of
+    each.
+    """
     rows: list[list[Any]] = []
     cast = 0
     for entry in window:
         cast += casts[cast] is not entry.arms
         status = None if entry.status is None else entry.status.value
-        rows.append(
-            [entry.id, entry.number, entry.slot, cast, entry.version, entry.time, entry.expires, status]
-        )
+        what = [entry.id, entry.number, entry.slot, cast, entry.version]
+        rows.append([*what, entry.time, entry.expires, entry.content, status, entry.reward])
     return rows
 
 
@@ -223,12 +220,11 @@ def _refill(
     numbers, xs = arrays["numbers"], arrays.get("xs")
     if numbers.shape != (len(rows), 4, arms) or (xs is not None and len(xs) != len(rows)):
         raise FormatError(f"numbers must have the shape {(len(rows), 4, arms)}; got {numbers.shape}.")
-    for place, (id, number, slot, cast, version, time, expires, status) in enumerate(rows):
+    for place, (id, number, slot, cast, version, time, expires, content, status, reward) in enumerate(rows):
         x = None if xs is None else xs[place]
         told = None if status is None else RewardStatus(status)
-        entry = Entry(
-            str(id), _whole(number), slot, casts[cast], x, numbers[place], version, time, expires, told
-        )
+        what = str(id), _whole(number), slot, casts[cast], x, numbers[place], version
+        entry = Entry(*what, time, expires, str(content), told, reward)
         if casts[cast].slots[slot] is None:
             raise FormatError(f"the decision {id!r} must have chosen an arm; slot {slot} has none.")
         window.add(entry)

@@ -65,7 +65,8 @@ def teach(engine: Engine, rows: Sequence[tuple[PyTree, str, float, float]]) -> i
             raise
         engine.state = state._replace(words=learned.belief, version=state.version + len(steps))
         engine.tally["refused"] += learned.ok.count(False)
-        return learned.ok.count(True)
+    engine.sync()
+    return learned.ok.count(True)
 
 
 def _in_order(log: Log, context: PyTree, names: tuple[str, ...]) -> PyTree:

@@ -17,8 +17,8 @@ __all__ = ["Entry", "Window"]
 @dataclass(slots=True, eq=False)
 class Entry:
     """A remembered decision: `number` made its key, `arms` are those of its time, `numbers` pmf, mean, sd and
-    whether allowed of the slots (4, K), `version` how often the belief had changed, and `status` what became
-    of its reward, None while it waits.
+    whether allowed of the slots (4, K), `version` how often the belief had changed, `content` stands for what
+    was asked, and `status` says what became of its `reward`, None before any came.
     """
 
     id: str
@@ -30,7 +30,14 @@ class Entry:
     version: int
     time: float
     expires: float | None
+    content: str
     status: RewardStatus | None = None
+    reward: float | None = None
+
+    @property
+    def waits(self) -> bool:
+        """Whether a reward may still be learned: none came, or one that was refused and may be corrected."""
+        return self.status is not RewardStatus.LEARNED
 
     @property
     def arm(self) -> str:
@@ -92,17 +99,17 @@ class Window:
     def add(self, entry: Entry) -> None:
         """Remember a decision."""
         self._entries[entry.id] = entry
-        self.waiting[entry.slot] += entry.status is None
+        self.waiting[entry.slot] += entry.waits
 
-    def settle(self, entry: Entry, status: RewardStatus) -> None:
+    def settle(self, entry: Entry, reward: float, status: RewardStatus) -> None:
         """Put down what became of the reward of a decision that waited."""
-        entry.status = status
-        self.waiting[entry.slot] -= 1
+        entry.reward, entry.status = reward, status
+        self.waiting[entry.slot] -= not entry.waits
 
     def drop(self, entry: Entry) -> None:
         """Let a decision leave, if it has not left."""
         if self._entries.pop(entry.id, None) is not None:
-            self.waiting[entry.slot] -= entry.status is None
+            self.waiting[entry.slot] -= entry.waits
             self.forget((entry.id,))
 
     def forget(self, ids: tuple[str, ...]) -> None:
@@ -119,13 +126,13 @@ class Window:
         return len(self._entries) + room > self.size or (expires is not None and expires <= now)
 
     def leave(self, now: float, room: int = 0) -> list[Entry]:
-        """Take out what is over, so that there is `room` for new ones; those that have had no reward."""
+        """Take out what is over, so that there is `room` for new ones; those that learned no reward."""
         lost = []
         while self.over(now, room):
             oldest = next(iter(self._entries.values()))
             del self._entries[oldest.id]
             self.forget((oldest.id,))
-            if oldest.status is None:
+            if oldest.waits:
                 self.waiting[oldest.slot] -= 1
                 lost.append(oldest)
         return lost
