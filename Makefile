@@ -95,6 +95,7 @@ doctests: $(STAMPS)/test
 soak: $(STAMPS)/test
 	$(BIN)/python benchmarks/soak.py $(ARGS)
 	$(BIN)/python benchmarks/soak_crashes.py
+	$(BIN)/python benchmarks/soak_bandit.py
 
 # All sections but `linear` and `estimators` need the extra "bench" as well (benchmarks/README.md).
 bench: $(STAMPS)/test

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import jax
@@ -20,8 +21,7 @@ def report() -> Any:
     x = rng.normal(size=(150, 2)).astype(np.float32)
     labels = (x[:, 0] * x[:, 1] > 0).astype(int)
     world = bandits.Classification(jnp.asarray(x), labels)
-    start = bandits.default_agent(2, 2)
-    return bandits.play(start.agent, world, seeds=2, params=start.params, var=start.var)
+    return bandits.play(bandits.default_agent(2, 2), world, seeds=2)
 
 
 def test_it_learns_what_is_not_linear(report: Any) -> None:
@@ -33,6 +33,36 @@ def test_its_weights_are_those_of_two_priors(report: Any) -> None:
     weights = np.exp(np.asarray(report.beliefs.belief.log_weights))
     assert weights.shape == (2, 2)
     np.testing.assert_allclose(weights.sum(1), 1.0, rtol=1e-4)
+
+
+def test_every_door_takes_it_as_it_is(tmp_path: Path) -> None:
+    start = bandits.default_agent(2, 2, policy=bandits.Thompson(floor=0.1))
+    x = np.array([0.3, -1.0], np.float32)
+    one = bandits.Bandit(start, ["a", "b"])
+    other = bandits.Bandit(
+        start.agent, ["a", "b"], belief=start.init(), params=start.params(jax.random.key(0)), var=start.var
+    )
+    assert one.decide(x) == other.decide(x) and one.explain("0-0").prior_sd == other.explain("0-0").prior_sd
+    assert one.reward("0-0", 1.0) and bandits.Bandit.load(one.save(tmp_path / "b.credo"), start).version == 1
+    assert bandits.Bandit(start).decide({"age": 3.0}).id == "0-0"  # by name, in as many places
+    allowed = np.ones((1, 2), bool)
+    pmfs = [bandits.AgentPolicy(agent, start.init()).pmfs(x[None], allowed) for agent in (start, start.agent)]
+    np.testing.assert_array_equal(*pmfs)
+
+
+@pytest.mark.parametrize("wrong", [None, "default", bandits.default_agent, credo.BetaBernoulli()])
+def test_what_is_no_agent_is_refused(wrong: Any, tmp_path: Path) -> None:
+    world = bandits.BernoulliArms(chances=np.array([0.1, 0.5]))
+    saved = bandits.Bandit(bandits.Agent(credo.BetaBernoulli(), 2, "arms")).save(tmp_path / "b.credo")
+    doors: list[Any] = [
+        lambda: bandits.play(wrong, world, steps=2),
+        lambda: bandits.Bandit(wrong),
+        lambda: bandits.AgentPolicy(wrong, None),
+        lambda: wrong is None or bandits.Bandit.load(saved, wrong),
+    ]
+    for door in doors[: 3 if wrong is None else 4]:
+        with pytest.raises(credo.CredoError, match=r"agent must be a bandits\.Agent, or what"):
+            door()
 
 
 def test_wide_contexts_have_no_covariance_over_them() -> None:

@@ -5,16 +5,19 @@ from __future__ import annotations
 import io
 import json
 import os
+import shutil
 import signal
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
 from tests.cli.conftest import Command
 
 from credo import bandits
+from credo.cli import main
+from credo.cli.bandit_decisions import _waiting_lines
 
 ARMS = ("--arms", "red,blue", "--agent", "beta")
 
@@ -105,7 +108,12 @@ def test_decisions_go_on_as_if_they_had_never_stopped(
     assert len(bandits.Log.read(tmp_path / "log.jsonl")) == 3
     Path("a.credo").unlink()
     parts = answers(credo, monkeypatch, lines[:3], *ARMS) + answers(credo, monkeypatch, lines[3:])
-    assert parts == whole
+    assert parts[:4] == whole[:4] and parts[4]["id"].startswith("0.")  # no log says what came after the save
+    assert {**parts[4], "id": "0-2"} == whole[4]
+    Path("a.credo").unlink()
+    logged = ("--log", "other.jsonl")
+    parts = answers(credo, monkeypatch, lines[:3], *ARMS, *logged)
+    assert parts + answers(credo, monkeypatch, lines[3:], *logged) == whole
     assert not list(tmp_path.glob(".*"))  # no lock is left
 
 
@@ -128,6 +136,72 @@ def test_bad_lines_are_answered_and_change_nothing(credo: Command, monkeypatch: 
     monkeypatch.setattr("sys.stdin", io.StringIO("nonsense\n"))
     outcome = credo("bandit", "decide", "a.credo", "--strict")
     assert outcome.status == 2 and "line 1 of -" in outcome.err
+
+
+def test_requests_that_wait_together_are_answered_after_one_flush(
+    credo: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answers(credo, monkeypatch, ['{"context": null}'], *ARMS, "--log", "log.jsonl")
+    happened: list[Any] = []
+    real, path = os.fsync, Path("log.jsonl")
+    before = path.stat().st_size
+
+    def flush(file: int) -> None:
+        happened.append(path.stat().st_size)
+        real(file)
+
+    class Out(io.StringIO):
+        def write(self, text: str) -> int:
+            happened.append(text)
+            return len(text)
+
+    asked = [f'{{"context": null, "id": "r{number}"}}' for number in range(3)]
+    lines = [*asked, '{"id": "r1", "reward": 1}', '{"id": "r1", "reward": 0}', "x"]
+    monkeypatch.setattr(os, "fsync", flush)
+    monkeypatch.setattr("sys.stdout", Out())
+    monkeypatch.setattr(
+        "sys.stdin", io.TextIOWrapper(io.BytesIO("".join(f"{one}\n" for one in lines).encode()))
+    )
+    assert main(["bandit", "decide", "a.credo", "-", "--log", "log.jsonl"]) == 0
+    place, said = next((place, what) for place, what in enumerate(happened) if isinstance(what, str))
+    assert happened[place - 1] == path.stat().st_size > before  # all was on the disk, by one flush
+    assert happened[:place].count(happened[place - 1]) == 1
+    found = [json.loads(line) for line in said.splitlines()]
+    assert [one["id"] for one in found[:3]] == ["r0", "r1", "r2"] and found[3]["status"] == "learned"
+    assert found[4]["status"] == "conflict" and "must be the one that was learned" in found[4]["error"]
+    assert found[5]["line"] == 6
+
+
+def test_lines_are_grouped_as_they_come() -> None:
+    class Slow(io.RawIOBase):
+        pieces: ClassVar[list[bytes]] = [b"one\ntwo\nth", b"re", b"e\n", b"\xff\n", b"last"]
+
+        def readable(self) -> bool:
+            return True
+
+        def readinto(self, buffer: Any) -> int:
+            piece = self.pieces.pop(0) if self.pieces else b""
+            buffer[: len(piece)] = piece
+            return len(piece)
+
+    groups = list(_waiting_lines(io.BufferedReader(Slow())))
+    assert groups == [["one", "two"], ["three"], ["\ufffd"], ["last"]]
+
+
+def test_an_agent_is_saved_before_its_first_answer(credo: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    def lines() -> Iterator[str]:
+        yield '{"context": null, "arms": ["green"]}\n'
+        assert not Path("a.credo").exists()
+        yield '{"context": null}\n'
+        shutil.copy("a.credo", "left.credo")  # what a kill leaves
+        yield '{"id": "0-0", "reward": 1}\n'
+        shutil.copy("log.jsonl", "left.jsonl")
+
+    monkeypatch.setattr("sys.stdin", lines())
+    outcome = credo("bandit", "decide", "a.credo", *ARMS, "--log", "log.jsonl")
+    assert outcome.status == 0, outcome.err
+    bandit = bandits.Bandit.load("left.credo", log="left.jsonl")
+    assert bandit.counts.learned == 1 and bandit.reward("0-0", 1) == "duplicate"
 
 
 def test_a_request_to_stop_saves_the_agent(credo: Command, monkeypatch: pytest.MonkeyPatch) -> None:

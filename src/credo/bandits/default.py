@@ -7,20 +7,20 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
+import jax.numpy as jnp
 
 from credo.adapt import Each, Experts
 from credo.bandits.agent import Agent, AgentBelief, UnitsName
 from credo.bandits.designs import ArmsDesign, DesignName
 from credo.bandits.policies import UCB, Policy
-from credo.core.errors import require_choice, require_integer
+from credo.core.errors import CredoError, require_choice, require_integer
 from credo.core.keys import as_key
 from credo.core.types import Array, Key, PyTree
 from credo.learners import Learner, extended_kalman
 from credo.likelihoods import Normal
 from credo.models import Model, RandomFeatures
 
-__all__ = ["DefaultAgent", "default_agent"]
+__all__ = ["DefaultAgent", "agent_of", "default_agent"]
 
 WAVES, WAVE_VARS, WAVE_NOISE, LINEAR = 200, (0.3, 1.0), 0.1, 0.5
 """Waves: how many, the prior variances of the members, the noise of rewards, and the factor of the inputs."""
@@ -34,7 +34,7 @@ UNITS, UNIT_VARS, UNIT_NOISE = 400, (0.004,), 0.02
 
 @dataclass(frozen=True)
 class DefaultAgent:
-    """An agent, and what its `init` needs.
+    """An agent, and what its `init` needs. `play` and `Bandit` take it as it is, and start at its prior.
 
     Attributes:
         agent: the agent.
@@ -46,7 +46,7 @@ class DefaultAgent:
         >>> from credo import bandits
         >>> start = bandits.default_agent(arms=3, inputs=4)
         >>> belief = start.init(key=0)
-        >>> start.agent.decide(belief, np.ones(4, np.float32), key=1).pmf.shape
+        >>> start.agent.decide(belief, jnp.ones(4), key=1).pmf.shape
         (3,)
     """
 
@@ -61,11 +61,20 @@ class DefaultAgent:
         Arguments:
             key: a key, for agents that draw their prior mean.
         """
-        example = np.zeros(self.inputs, np.float32)
-        if self.agent.design == "actions":
-            example = np.zeros((self.agent.arms, self.inputs), np.float32)
-        options = {"context": example} if self.agent.takes_example else {}
+        shape = (self.agent.arms, self.inputs) if self.agent.design == "actions" else (self.inputs,)
+        options = {"context": jnp.zeros(shape)} if self.agent.takes_example else {}
         return self.agent.init(self.params(as_key(key)), var=self.var, **options)
+
+
+def agent_of(agent: Agent | DefaultAgent) -> Agent:
+    """An agent, taken out of one that comes with its prior; a CredoError where there is none."""
+    inner = agent.agent if isinstance(agent, DefaultAgent) else agent
+    if not isinstance(inner, Agent):
+        raise CredoError(
+            f"agent must be a bandits.Agent, or what bandits.default_agent gives; got {agent!r}.",
+            field="agent",
+        )
+    return inner
 
 
 def default_agent(

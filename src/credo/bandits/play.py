@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from credo.bandits.agent import Agent, AgentBelief
+from credo.bandits.default import DefaultAgent, agent_of
 from credo.bandits.environments import Environment
 from credo.bandits.play_report import Report
 from credo.core.errors import CredoError, require_integer
@@ -61,28 +62,28 @@ _State: TypeAlias = tuple[AgentBelief[Any], Any, _Waiting | None, _Tally]
 
 
 def play(
-    agent: Agent,
+    agent: Agent | DefaultAgent,
     environment: Environment[Any],
     *,
     steps: int | None = None,
     seeds: int = 10,
     key: Key = 0,
     params: Params = None,
-    var: PyTree = 1.0,
+    var: PyTree = None,
     delay: int = 0,
     options: Mapping[str, PyTree] | None = None,
 ) -> Report:
     """Let an agent play, once for every seed, each with its own world or order of the data.
 
     Arguments:
-        agent: the agent.
+        agent: the agent, or what `default_agent` gives.
         environment: the world.
         steps: how many decisions T; None for all rows of the environment's data.
         seeds: how many runs, which differ in the world, the order of its rows, the rewards and the choices.
         key: the key of everything.
         params: the prior mean; or a function of a key, which gives each seed a prior mean (a network) of its
-            own.
-        var: the prior variance, as for the learner's `init`.
+            own. None takes that of `default_agent`, if it is one.
+        var: the prior variance, as for the learner's `init`; None takes that of `default_agent`, or 1.
         delay: after how many further decisions a reward is learned, in the order of the decisions.
         options: further arguments of the agent's `init`.
 
@@ -103,6 +104,9 @@ def play(
         >>> bool(report.totals.mean() > 150), report.rewards.shape
         (True, (4, 200))
     """
+    if isinstance(agent, DefaultAgent):
+        params, var = agent.params if params is None else params, agent.var if var is None else var
+    agent, var = agent_of(agent), 1.0 if var is None else var
     _require_fit(agent, environment)
     length = environment.steps if steps is None else steps
     if length is None:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import jax
-import numpy as np
+import jax.numpy as jnp
 
 from credo.bandits import Bandit, RewardStatus
 from credo.bandits.logs.json_lines import json_line
@@ -168,7 +168,7 @@ class _Service:
         params = ready.params
         if inspect.isfunction(params):
             params = params(jax.random.key(seed))
-        options = {"context": np.zeros(inputs or 0, np.float32)} if ready.agent.takes_example else None
+        options = {"context": jnp.zeros(inputs or 0)} if ready.agent.takes_example else None
         bandit = Bandit(
             ready.agent,
             arms=names,

@@ -57,6 +57,50 @@ def test_a_batch_of_ucb_is_of_unlike_points() -> None:
     assert len(best.history) == 7
 
 
+def test_points_that_are_waited_for_count(tmp_path: Path) -> None:
+    best = _told(policy="ucb", seed=3)
+    first, second = best.ask(), best.ask()
+    assert first != second and best.pending == [first, second]
+    again = bandits.Optimizer.load(best.save(tmp_path / "best.credo"))
+    assert again.pending == best.pending and again.ask() == best.ask()
+    best.drop(first)
+    best.tell({**second, "x": second["x"] + 1e-8}, _value(second))  # a point that was written down
+    assert len(best.pending) == 1
+    with pytest.raises(credo.CredoError, match=r"one of the 1 that are pending; got \{'x'"):
+        best.drop(first)
+    best.pending.clear()  # a copy
+    best.drop(best.pending[0])
+    # where none is pending, the next question is that of an optimiser that never asked
+    fresh = _optimizer(policy="ucb", seed=3)
+    for point, value in best.history:
+        fresh.tell(point, value)
+    fresh._asked = best._asked
+    assert fresh.ask() == best.ask()
+
+
+@pytest.mark.parametrize("policy", ["thompson", "ucb"])
+def test_a_question_is_answered_as_if_pending_points_had_come_out_as_expected(policy: Any) -> None:
+    best, believer = (_told(policy=policy, seed=5) for _ in range(2))
+    asked = [best.ask() for _ in range(3)]
+    for step in range(3):
+        points = asked[:step]
+        means = best.expect(points)[0].tolist() if points else []
+        trials = believer._trials([believer.search.space.encode(one) for one in points], means)
+        _, row = believer.search.ask(trials)
+        believer._asked += 1
+        assert believer.search.space.decode(np.asarray(row)) == asked[step]
+
+
+def test_a_gaussian_belief_expects_what_it_did_and_is_surer_where_trials_run() -> None:
+    best = _told(policy="ucb", scale=None)
+    points = [best.ask() for _ in range(3)]
+    (mean, sd), rows = best.expect(points), [jnp.asarray(best.search.space.encode(one)) for one in points]
+    belief, _ = best.search.belief(best._trials(best._pending.rows, mean.tolist()))
+    laws = [LEARNER.expect(belief, row) for row in rows]
+    np.testing.assert_allclose([float(law.mean[0]) for law in laws], mean, rtol=1e-7, atol=1e-7)
+    assert all(float(law.sd[0]) < 0.1 * before for law, before in zip(laws, sd, strict=True))
+
+
 @pytest.mark.parametrize(
     ("point", "value", "words"),
     [

@@ -10,6 +10,7 @@ from typing import Any, Protocol, TypeAlias, runtime_checkable
 import jax
 import numpy as np
 
+from credo.bandits.default import DefaultAgent, agent_of
 from credo.bandits.logs import Log
 from credo.bandits.logs.contexts import check_pmfs, row_of, take_rows
 from credo.core.errors import CredoError, DataError, suggest
@@ -176,7 +177,7 @@ class AgentPolicy:
     Cost: the agent's decisions, mapped over `CHUNK` rows at a time in one compiled program.
 
     Arguments:
-        agent: an `Agent`, or whatever has its `decide`.
+        agent: an `Agent`, what `default_agent` gives, or whatever has the `decide` of an agent.
         belief: its belief.
         key: for policies that find their probabilities by draws.
 
@@ -191,14 +192,17 @@ class AgentPolicy:
         [[0.0, 1.0], [0.0, 1.0], [0.0, 1.0]]
     """
 
-    agent: _Decider
+    agent: _Decider | DefaultAgent
     belief: Any
     key: Key = 0
     _mapped: Any = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
+        given: Any = self.agent
+        agent: _Decider = given if hasattr(given, "decide") else agent_of(given)
+
         def one(belief: Any, x: PyTree, key: Array, allowed: Array) -> Array:
-            return self.agent.decide(belief, x, key, allowed).pmf
+            return agent.decide(belief, x, key, allowed).pmf
 
         object.__setattr__(self, "_mapped", jax.jit(jax.vmap(one, in_axes=(None, 0, 0, 0))))
 

@@ -14,6 +14,7 @@ import numpy as np
 
 from credo.bandits.agent import ScaleName
 from credo.bandits.optimizer.default_learner import default_learner
+from credo.bandits.optimizer.pending import Pending
 from credo.bandits.optimizer.search import GoalName, RuleName, Search
 from credo.bandits.optimizer.space import AnyBounds, Point, Space
 from credo.bandits.optimizer.storing import read_notes, write_notes
@@ -37,6 +38,11 @@ class Optimizer:
     and the learner learns all of them again at each question, so that its belief is the exact one in today's
     units.
 
+    Points that were asked for and not told yet are pending. A question is answered as if each of them had
+    come out as it is expected to, by the values that were told ("kriging believer": Ginsbourger, Le Riche &
+    Carraro, 2010), so that trials may run side by side. This is a heuristic: it lowers the uncertainty where
+    trials run, and leaves expectations as they are, exactly for a Gaussian belief without a scale.
+
     Arguments:
         learner: any learner or wrapper of one number; its inputs are rows (D,) between -1 and 1, in the order
             of the bounds, where a choice has one number for each option. None takes random features whose
@@ -57,8 +63,9 @@ class Optimizer:
     Raises:
         CredoError: a value is not allowed; the sentence names it.
 
-    Cost of a question: one step of the learner for each value told so far, and a search over some thousand
-    points. Approximate: the maximiser may miss a narrow peak, and the policy is a heuristic.
+    Cost of a question: one step of the learner for each value told so far, where points are pending as many
+    again and one for each of them, and a search over some thousand points. Approximate: the maximiser may
+    miss a narrow peak, and the policy is a heuristic.
 
     Example:
         >>> import credo
@@ -115,6 +122,7 @@ class Optimizer:
         self._points: list[Point] = []
         self._rows: list[np.ndarray] = []
         self._values: list[float] = []
+        self._pending = Pending(space)
 
     @overload
     def ask(self, batch: None = None) -> Point: ...
@@ -126,33 +134,47 @@ class Optimizer:
         """The next point to try.
 
         Arguments:
-            batch: how many points to try side by side; None for one. With "thompson" each comes from a
-                function of its own. With "ucb" each is chosen as if those before had come out as expected.
+            batch: how many points to try side by side; None for one. They are those of as many questions.
 
         Returns:
-            A point, or a list of them. A point may be asked for without being tried.
+            A point, or a list of them, which is pending until its value is told, or it is dropped.
 
         Raises:
             CredoError: `batch` is below 1.
         """
         if batch is None:
-            return self._ask([])[0]
+            return self._ask()
         require_integer("batch", batch, 1)
-        waiting: list[tuple[np.ndarray, float]] = []
-        points = []
-        for _ in range(batch):
-            point, row = self._ask(waiting)
-            points.append(point)
-            if self.search.policy == "ucb":
-                mean, _ = self._expect([row], waiting)
-                waiting.append((row, float(mean[0])))
-        return points
+        return [self._ask() for _ in range(batch)]
 
-    def _ask(self, waiting: Sequence[tuple[np.ndarray, float]]) -> tuple[Point, np.ndarray]:
-        _, row = self.search.ask(self._trials(waiting))
+    def _ask(self) -> Point:
+        rows = self._pending.rows
+        means = self._expect(rows)[0].tolist() if rows else []
+        _, row = self.search.ask(self._trials(rows, means))
         self._asked += 1
         point = self.search.space.decode(np.asarray(row))
-        return point, self.search.space.encode(point)
+        self._pending.add(point)
+        return point
+
+    @property
+    def pending(self) -> list[Point]:
+        """The points that were asked for and not told yet, in order."""
+        return self._pending.points
+
+    def drop(self, point: object) -> None:
+        """Wait for a point no more, since it will not be tried.
+
+        Arguments:
+            point: a pending point.
+
+        Raises:
+            CredoError: it is not pending.
+        """
+        if not self._pending.settle(self.search.space.encode(point)):
+            raise CredoError(
+                f"point must be one of the {len(self._pending.rows)} that are pending; got {point!r}.",
+                field="point",
+            )
 
     def tell(self, point: object, value: float) -> None:
         """Learn the value of a point, which need not have been asked for.
@@ -167,6 +189,7 @@ class Optimizer:
         """
         row = self.search.space.encode(point)
         number = _number(value)
+        self._pending.settle(row)
         self._points.append(self.search.space.plain(point))
         self._rows.append(row)
         self._values.append(number)
@@ -200,12 +223,10 @@ class Optimizer:
         Raises:
             CredoError: a point is outside the bounds.
         """
-        return self._expect([self.search.space.encode(point) for point in points], [])
+        return self._expect([self.search.space.encode(point) for point in points])
 
-    def _expect(
-        self, rows: Sequence[np.ndarray], waiting: Sequence[tuple[np.ndarray, float]]
-    ) -> tuple[np.ndarray, np.ndarray]:
-        belief, units = self.search.belief(self._trials(waiting))
+    def _expect(self, rows: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+        belief, units = self.search.belief(self._trials())
         mean, sd = _expect(self.search, belief, jnp.asarray(np.stack(rows), jnp.result_type(float)))
         centre, spread = self._units()
         return (
@@ -222,21 +243,20 @@ class Optimizer:
         centre, spread = float(np.mean(values / largest)), float(np.std(values / largest))
         return largest * centre, largest * spread if spread > 1e-15 * abs(centre) else 1.0
 
-    def _trials(self, waiting: Sequence[tuple[np.ndarray, float]]) -> Trials:
-        """The trials, with values in units near 1, and with those that are waited for."""
+    def _trials(self, rows: Sequence[np.ndarray] = (), means: Sequence[float] = ()) -> Trials:
+        """The trials, with values in units near 1, and after them those of which a value is expected."""
         centre, spread = self._units()
-        values = [*self._values, *(value for _, value in waiting)]
-        points = [*self._rows, *(row for row, _ in waiting)]
+        values, points = [*self._values, *means], [*self._rows, *rows]
         room = ROOM
         while room < len(points):
             room *= 2
         trials = self.search.start(self._seed, room)
         kind = trials.values.dtype
-        rows, targets = np.zeros(trials.rows.shape, kind), np.zeros(room, kind)
+        table, targets = np.zeros(trials.rows.shape, kind), np.zeros(room, kind)
         for i, (row, value) in enumerate(zip(points, values, strict=True)):
-            rows[i], targets[i] = row, (value - centre) / spread
+            table[i], targets[i] = row, (value - centre) / spread
         count, asked = (jnp.asarray(number, jnp.int32) for number in (len(points), self._asked))
-        return Trials(jnp.asarray(rows), jnp.asarray(targets), count, asked, trials.key)
+        return Trials(jnp.asarray(table), jnp.asarray(targets), count, asked, trials.key)
 
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write everything to one file. The next question is then bit by bit the same as without a stop.
@@ -251,7 +271,7 @@ class Optimizer:
             DataError: the file cannot be written.
         """
         search = self.search
-        notes = write_notes(search, self._seed, self._asked, self._points, self._values)
+        notes = write_notes(search, self._seed, self._asked, self._points, self._values, self.pending)
         return checkpoint.save(path, search.learner, search.prior, meta=notes)
 
     @staticmethod
@@ -281,6 +301,8 @@ class Optimizer:
         )
         for point, value in zip(notes.points, notes.values, strict=True):
             best.tell(point, value)
+        for point in notes.pending:
+            best._pending.add(point)
         best._asked = notes.asked
         return best
 

@@ -32,10 +32,16 @@ class Notes:
     asked: int
     points: list[object]
     values: list[float]
+    pending: list[object]
 
 
 def write_notes(
-    search: Search, seed: int, asked: int, points: Sequence[Point], values: Sequence[float]
+    search: Search,
+    seed: int,
+    asked: int,
+    points: Sequence[Point],
+    values: Sequence[float],
+    pending: Sequence[Point],
 ) -> dict[str, object]:
     """The notes as JSON data. Python writes every double so that it is read back unchanged."""
     return {
@@ -48,10 +54,15 @@ def write_notes(
             "scale": "online" if search.scaled else None,
             "seed": seed,
             "asked": asked,
-            "points": [point.tolist() if isinstance(point, np.ndarray) else point for point in points],
+            "points": list(map(_plain, points)),
             "values": list(values),
+            "pending": list(map(_plain, pending)),
         }
     }
+
+
+def _plain(point: Point) -> object:
+    return point.tolist() if isinstance(point, np.ndarray) else point
 
 
 def read_notes(meta: Mapping[str, Any], file: str) -> Notes:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from credo.bandits.agent import Agent, AgentBelief
+from credo.bandits.default import DefaultAgent
 from credo.bandits.logs import Log
 from credo.bandits.service import explaining, storage, warm
 from credo.bandits.service.clock import Clock
@@ -36,14 +37,17 @@ class Bandit(NamedArms):
     and a late reward is learned with what was known at its decision, by the belief of the day.
 
     Arguments:
-        agent: the agent. Its number of arms K is how many arms there can be at once.
+        agent: the agent, or what `default_agent` gives. Its number K of arms is how many there can be at
+            once.
         arms: the names of the arms, None for "0" to "K-1"; or with design "actions" features by name.
         belief: the belief to start from; None starts from `params` and `var`.
         params, var: the prior mean and variance, as for `Agent.init`. Without params a network of credo
-            starts by itself. They also are the prior of arms that are added later.
+            starts by itself, and `default_agent` with its own. They also are the prior of arms that are added
+            later.
         options: further arguments of the agent's `init`.
         features: how contexts by name become vectors: a `Features`, or the number of its places, which is the
-            number of inputs of the model; None for 32. Contexts that are arrays need none.
+            number of inputs of the model; None for 32, or those of `default_agent`. Contexts that are arrays
+            need none.
         arm_features: the same for the features of arms, which are not standardised; None for 16 places.
         products: whether rows of design "actions" also have the products of context and features of the arm.
             Without them a linear model prefers the same arm at all contexts.
@@ -80,7 +84,7 @@ class Bandit(NamedArms):
 
     def __init__(
         self,
-        agent: Agent,
+        agent: Agent | DefaultAgent,
         arms: Iterable[str] | Mapping[str, Mapping[str, object]] | None = None,
         *,
         belief: AgentBelief[Any] | None = None,
@@ -287,7 +291,7 @@ class Bandit(NamedArms):
     def load(
         cls,
         path: str | os.PathLike[str],
-        agent: Agent | None = None,
+        agent: Agent | DefaultAgent | None = None,
         *,
         seed: int | None = None,
         log: str | os.PathLike[str] | None = None,

@@ -6,9 +6,11 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from credo.bandits.agent import Agent, AgentBelief
+from credo.bandits.default import DefaultAgent, agent_of
 from credo.bandits.service.arms import Arms
 from credo.bandits.service.clock import Clock, Time
 from credo.bandits.service.engine import Engine, OnMissing, Service, State
@@ -26,8 +28,7 @@ __all__ = ["require_options", "start"]
 
 def require_options(agent: Agent, window: int, timeout: float | None, on_missing: OnMissing) -> None:
     """Refuse options of a bandit that cannot be, by a CredoError that names the option."""
-    if not isinstance(agent, Agent):
-        raise CredoError(f"agent must be a bandits.Agent; got {agent!r}.", field="agent")
+    agent_of(agent)
     require_integer("window", window, 1)
     if timeout is not None:
         require_positive("timeout", timeout)
@@ -40,7 +41,7 @@ def require_options(agent: Agent, window: int, timeout: float | None, on_missing
 
 
 def start(
-    agent: Agent,
+    given: Agent | DefaultAgent,
     arms: Iterable[str] | Mapping[str, Mapping[str, object]] | None,
     first: tuple[AgentBelief[Any] | None, PyTree, PyTree, Mapping[str, PyTree] | None],
     encoders: tuple[int | Features | None, int | Features | None, bool],
@@ -50,6 +51,7 @@ def start(
 ) -> Service:
     """The parts of a new bandit, by the arguments of `Bandit`; what says where it begins comes first."""
     belief, params, var, options = first
+    agent = agent_of(given)
     require_options(agent, *window)
     require_integer("seed", seed, 0)
     own: FeatureEncoder | None = None
@@ -62,14 +64,19 @@ def start(
         settings = as_features("arm_features", 16 if encoders[1] is None else encoders[1])
         own = FeatureEncoder(replace(settings, standardise=False), "features")
     names = Arms.of(arms, agent.arms)
-    inputs = Inputs(agent.design, FeatureEncoder(as_features("features", encoders[0])), own, encoders[2])
+    places = encoders[0]
+    if places is None and isinstance(given, DefaultAgent) and agent.design != "actions":
+        places = max(given.inputs, 2)
+    inputs = Inputs(agent.design, FeatureEncoder(as_features("features", places)), own, encoders[2])
     rows = None
     if own is not None and isinstance(arms, Mapping):
         rows = np.zeros((agent.arms, own.size))
         for name, values in arms.items():
             rows[names.slot(name)] = inputs.features(name, values)
     prior = None
-    if belief is None or params is not None:
+    if params is None and isinstance(given, DefaultAgent):
+        prior = given.init(seed)
+    elif belief is None or params is not None:
         prior = _first_belief(agent, params, var, options, inputs.size, seed)
     begun = prior if belief is None else belief
     assert begun is not None
@@ -94,7 +101,7 @@ def _first_belief(
             params = models[0].apply.init(jax.random.key(seed), (size,))
     more = dict(options or {})
     if agent.takes_example and "context" not in more:
-        more["context"] = np.zeros((agent.arms, size) if agent.design == "actions" else size, np.float32)
+        more["context"] = jnp.zeros((agent.arms, size) if agent.design == "actions" else size)
     return agent.init(params, var=var, **more)
 
 

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from credo.bandits.agent import Agent, AgentBelief
+from credo.bandits.default import DefaultAgent, agent_of
 from credo.bandits.service.arms import Arms
 from credo.bandits.service.clock import Clock, Time
 from credo.bandits.service.decision import RewardStatus
@@ -114,12 +115,12 @@ def write(path: str | os.PathLike[str], engine: Engine, prior: AgentBelief[Any] 
 
 
 def read(
-    path: str | os.PathLike[str], agent: Agent | None, seed: int | None, clock: Clock | None
+    path: str | os.PathLike[str], agent: Agent | DefaultAgent | None, seed: int | None, clock: Clock | None
 ) -> tuple[Service, Start]:
     """Read a bandit back, and what it starts from. `agent` lends its functions where the saved one has some;
     a `seed` of None is the saved one. Refusals are those of `Bandit.load`.
     """
-    saved = checkpoint.read(path, None if agent is None else SavedAgent(agent))
+    saved = checkpoint.read(path, None if agent is None else SavedAgent(agent_of(agent)))
     meta = saved.meta
     if not isinstance(saved.learner, SavedAgent) or meta.get("bandit") != FORMAT:
         kind = "by another version of credo" if "bandit" in meta else "by a program that kept no bandit"
