@@ -47,7 +47,7 @@ def test_every_door_takes_it_as_it_is(tmp_path: Path) -> None:
     assert bandits.Bandit(start).decide({"age": 3.0}).id == "0-0"  # by name, in as many places
     allowed = np.ones((1, 2), bool)
     pmfs = [bandits.AgentPolicy(agent, start.init()).pmfs(x[None], allowed) for agent in (start, start.agent)]
-    np.testing.assert_array_equal(*pmfs)
+    np.testing.assert_array_equal(pmfs[0], pmfs[1])
 
 
 @pytest.mark.parametrize("wrong", [None, "default", bandits.default_agent, credo.BetaBernoulli()])

@@ -59,7 +59,8 @@ def test_a_batch_of_ucb_is_of_unlike_points() -> None:
 
 def test_points_that_are_waited_for_count(tmp_path: Path) -> None:
     best = _told(policy="ucb", seed=3)
-    first, second = best.ask(), best.ask()
+    first: Any = best.ask()
+    second: Any = best.ask()
     assert first != second and best.pending == [first, second]
     again = bandits.Optimizer.load(best.save(tmp_path / "best.credo"))
     assert again.pending == best.pending and again.ask() == best.ask()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 import secrets
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -70,7 +70,7 @@ def attach(service: Service, log: str | os.PathLike[str] | None, start: Start, *
 class _Replay:
     """The events of a log on their way into an engine, which writes no log meanwhile."""
 
-    def __init__(self, service: Service, events: list[Event]) -> None:
+    def __init__(self, service: Service, events: Sequence[Event]) -> None:
         self.engine, self.prior = service
         self.events = events
         decisions = [event for event in events if event.get("kind") == "decision"]
