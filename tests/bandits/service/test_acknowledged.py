@@ -57,7 +57,9 @@ def test_a_log_that_a_saved_bandit_began_brings_back_what_came_after(tmp_path: p
     copy = bandits.Bandit.load(saved, seed=4, log=tmp_path / "copy.jsonl")
     own = copy.decide().id
     assert bandits.Bandit.load(saved, seed=4, log=tmp_path / "copy.jsonl").reward(own, 1.0)
+    assert bandits.Bandit.load(saved, seed=5, log=tmp_path / "copy.jsonl").counts.decisions == 0
     coins(log=log).decide()  # a new bandit goes on with the log
+    coins(log=log).decide()
     with pytest.raises(credo.DataError, match="another bandit went on with the log"):
         bandits.Bandit.load(saved, log=log)
     assert coins(log=log, replay=True).counts.decisions == 1
@@ -94,6 +96,10 @@ def test_a_refused_reward_may_be_corrected(missing: Any, tmp_path: pathlib.Path)
         assert other.counts.pending == 1 and [other.reward("a", value).value for value in (1.5, 2.0)] == (
             ["duplicate", "conflict"]
         )
+    doubled = tmp_path / "doubled.jsonl"  # lines that somebody copied twice are learned once
+    doubled.write_text("".join(line * (1 + ('"value": 1.5' in line)) for line in log.open()))
+    again = linear(log=doubled, replay=True, window=3, on_missing=missing)
+    assert again.version == bandit.version and again.counts.learned == 1
     # one that is never corrected was not silent: no default reward is learned for it
     assert twin.reward("b", 2.5)
     for _ in range(3):

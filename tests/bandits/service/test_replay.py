@@ -130,7 +130,8 @@ def test_ids_are_never_given_twice(tmp_path: pathlib.Path) -> None:
     ids += [other.decide().id for _ in range(3)]
     moved = tmp_path / "moved.jsonl"
     moved.write_text("".join(line + "\n" for line in log.read_text().splitlines()[3:]))
-    third = bandits.Bandit.load(saved, log=moved)  # the log is not the one that it wrote
+    with pytest.warns(UserWarning, match=r"moved\.jsonl is not the log that the bandit wrote"):
+        third = bandits.Bandit.load(saved, log=moved)
     assert third.counts.decisions == 5
     ids += [third.decide().id for _ in range(3)]
     again = bandits.Bandit.load(third.save(saved), log=moved)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 import secrets
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -60,6 +61,12 @@ def attach(service: Service, log: str | os.PathLike[str] | None, start: Start, *
     if not known:
         engine.epoch = secrets.token_hex(EPOCH)
         if ledger is not None:
+            if start.mark is not None:
+                warnings.warn(
+                    f"{ledger.path} is not the log that the bandit wrote when it was saved; what that one "
+                    "has since then is not known here.",
+                    stacklevel=4,
+                )
             ledger.begin(start.of, engine.epoch)
     engine.ledger = ledger
     with engine.writing:
@@ -134,7 +141,7 @@ class _Replay:
             self._leave(now)
         entry = self.engine.window.get(id) or self._lost.pop(id, None)
         if any(entry is one for one, _ in self._rewards):
-            self._learn(False)  # the first was refused, or this one would not be here
+            self._learn(False)  # so that this one is judged by what became of the first
         if entry is None or not entry.waits:
             return
         self._rewards.append((entry, float(event["value"])))
