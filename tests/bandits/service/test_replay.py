@@ -19,6 +19,7 @@ from tests.bandits.service.worlds import COINS, XS, Clock, coins, linear
 
 import credo
 from credo import bandits
+from credo.bandits.service.ledger import Ledger
 
 
 def same(one: bandits.Bandit, other: bandits.Bandit) -> None:
@@ -234,3 +235,76 @@ def test_nothing_acknowledged_is_lost_when_the_process_is_killed(tmp_path: pathl
     known = {entry.id for entry in bandit._engine.window}
     assert set(decided) <= known and set(learned) <= settled
     same(bandit, coins(log=shutil.copy(log, tmp_path / "c"), replay=True))
+
+
+def full_disk(bandit: bandits.Bandit, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the next line of the log find no room."""
+    ledger, real = bandit._engine.ledger, Ledger.append
+    assert ledger is not None
+
+    def append(self: Ledger, lines: Any) -> None:
+        monkeypatch.setattr(Ledger, "append", real)
+        raise credo.DataError("no space left")
+
+    monkeypatch.setattr(Ledger, "append", append)
+
+
+def test_a_decision_that_could_not_be_written_comes_back_as_if_it_had_not_been_asked_for(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock, log = Clock(), tmp_path / "log.jsonl"
+    bandit = linear(log=log, clock=clock)
+    live(bandit, clock, range(0, 6))
+    for step in range(4):
+        full_disk(bandit, monkeypatch)
+        with pytest.raises(credo.DataError, match="no space"):
+            bandit.decide({"age": 50.0 + step, "kind": "lost"})
+        if step == 1:
+            full_disk(bandit, monkeypatch)
+            with pytest.raises(credo.DataError, match="no space"):
+                bandit.decide({"age": 1.0})  # the context before is still not in the log
+        if step == 2:
+            saved = bandit.save(tmp_path / "b.credo")
+        before = bandit.features, bandit.counts
+        full_disk(bandit, monkeypatch)
+        with pytest.raises(credo.DataError, match="no space"):
+            bandit.decide_batch([{"other": 1.0}, {"age": 3.0}])
+        assert (bandit.features, bandit.counts) == before
+        live(bandit, clock, range(0, 3))
+    counts = bandits.Log.read(log).counts
+    assert counts is not None and counts.broken == 0 and counts.decisions == bandit.counts.decisions
+    same(bandit, linear(log=shutil.copy(log, tmp_path / "c"), replay=True, clock=clock))
+    same(bandit, bandits.Bandit.load(saved, log=shutil.copy(log, tmp_path / "d"), clock=clock))
+
+
+def test_a_save_waits_for_decisions_that_are_under_way(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bandit, log = linear(log=tmp_path / "log.jsonl"), tmp_path / "log.jsonl"
+    bandit.decide({"age": 1.0})
+    asked, go, real = threading.Event(), threading.Event(), bandit._engine.programs.decide
+
+    def slow(*about: Any) -> Any:
+        asked.set()
+        assert go.wait(30.0)
+        return real(*about)
+
+    monkeypatch.setattr(bandit._engine.programs, "decide", slow)
+    work = [
+        threading.Thread(target=bandit.decide, args=({"age": 2.0},)),
+        threading.Thread(target=bandit.save, args=(tmp_path / "b.credo",)),
+        threading.Thread(target=bandit.decide, args=({"age": 7.0},)),
+    ]
+    work[0].start()
+    assert asked.wait(30.0)
+    for thread in work[1:]:
+        thread.start()
+        thread.join(0.2)
+    assert not (tmp_path / "b.credo").exists() and len(log.read_bytes().splitlines()) == 1
+    go.set()
+    for thread in work:
+        thread.join(30.0)
+    bandit.decide({"age": 3.0})
+    same(bandit, bandits.Bandit.load(tmp_path / "b.credo", log=shutil.copy(log, tmp_path / "c")))
+    with bandit._engine.flights.none():  # a handler of a signal may decide while it saves
+        bandit.decide({"age": 4.0})

@@ -57,7 +57,7 @@ def parse_line(line: Mapping[str, Any], where: str) -> DecisionLine | RewardLine
     is broken.
     """
     kind, time = line["kind"], seconds(line.get("time"))
-    if kind in ("begin", "arm", "taught") or (kind == "reward" and line.get("refused")):
+    if kind in ("begin", "seen", "arm", "taught") or (kind == "reward" and line.get("refused")):
         return None
     if kind == "reward":
         return RewardLine(str(line["id"]), number_or_nan(line["value"]), time)

@@ -1,4 +1,4 @@
-"""What was asked of a bandit under an id, in a few letters, so that other content under the id is noticed."""
+"""What callers say under an id: a few letters that stand for it, and what is refused."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ from typing import Any
 import jax
 import numpy as np
 
-__all__ = ["content_of"]
+from credo.core.errors import CredoError
+
+__all__ = ["content_of", "require_reward", "require_same"]
 
 
 def content_of(context: Any, arms: Iterable[str] | None) -> str:
@@ -35,3 +37,24 @@ def _plain(value: Any) -> Any:
         except OverflowError:
             return repr(value)
     return value
+
+
+def require_same(id: str | None, content: str, before: str) -> None:
+    """Refuse an id that is repeated with other content."""
+    if content != before:
+        raise CredoError(
+            f"id must be a new one for another context or other arms; the decision {id!r} was taken for "
+            "others, and stays.",
+            field="id",
+        )
+
+
+def require_reward(value: object) -> None:
+    """Refuse a reward that is no finite number."""
+    number = isinstance(value, int | float | np.number | np.bool_) or getattr(value, "shape", None) == ()
+    try:
+        finite = number and math.isfinite(float(value))  # type: ignore[arg-type]
+    except (TypeError, ValueError, OverflowError):
+        finite = False
+    if not finite:
+        raise CredoError(f"reward must be a finite number; got {value!r}.", field="reward")

@@ -7,10 +7,10 @@ which the window, the counts and the encoder change. `writing` is taken before `
 
 from __future__ import annotations
 
-import math
+import contextlib
 import threading
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, NamedTuple, TypeAlias
 
@@ -19,8 +19,9 @@ import numpy as np
 from credo.bandits.agent import Agent, AgentBelief
 from credo.bandits.service.arms import Arms
 from credo.bandits.service.clock import Time
-from credo.bandits.service.content import content_of
+from credo.bandits.service.content import content_of, require_reward, require_same
 from credo.bandits.service.decision import Decision, RewardStatus
+from credo.bandits.service.flights import Flights
 from credo.bandits.service.inputs import Inputs
 from credo.bandits.service.ledger import Ledger
 from credo.bandits.service.programs import Answer, Programs
@@ -61,9 +62,11 @@ class Engine:
     epoch: str = ""
     count: int = 0
     tally: Counter[str] = field(default_factory=Counter)
+    unsaid: list[tuple[int, Any]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.writing, self.books = threading.RLock(), threading.RLock()
+        self.flights = Flights(self.books)
 
     def copy(self, seed: int) -> Engine:
         """An engine in the same state, with another seed and no log."""
@@ -71,7 +74,7 @@ class Engine:
             belief = self.programs.unpack(self.state.words)
             programs = Programs(self.agent, belief, seed)
             inputs = Inputs.restore(self.agent.design, self.inputs.to_dict())
-            apart = replace(self, window=self.window.copy(), tally=self.tally.copy(), ledger=None)
+            apart = replace(self, window=self.window.copy(), tally=self.tally.copy(), ledger=None, unsaid=[])
             return replace(apart, programs=programs, inputs=inputs, seed=seed, time=self.time.copy())
 
     def now(self, now: float | None = None) -> float:
@@ -95,27 +98,53 @@ class Engine:
         self.expire(now)
         names = names if names is None or isinstance(names, str) else tuple(names)
         content = content_of(context, names)
-        with self.books:
-            known = self._known(id, content)
-            if known is not None:
-                return known
-            arms = self.state.arms
-            mask = arms.mask(names)
-            vector = self.admit(context)
-            number = self.count
-            self.count += 1
-        self.expire(now, room=1)
-        while True:
-            state = self.state
-            if state.arms is not arms:
-                arms, mask = state.arms, state.arms.mask(names)
-            x = self.inputs.of(vector, arms, state.rows)
-            answer = self.programs.decide(state.words, x, mask, number)
+        with self.flights.one():
             with self.books:
-                if self.state.arms is not arms:
-                    continue  # the arms changed meanwhile, so that the slot may be another arm's
                 known = self._known(id, content)
-                return known or self._record(state, answer, x, number, id, now, context, content)
+                if known is not None:
+                    return known
+                arms = self.state.arms
+                mask = arms.mask(names)
+                self.say()
+                vector = self.admit(context)
+                number, written = self.count, False
+                self.count += 1
+            try:
+                self.expire(now, room=1)
+                while True:
+                    state = self.state
+                    if state.arms is not arms:
+                        arms, mask = state.arms, state.arms.mask(names)
+                    x = self.inputs.of(vector, arms, state.rows)
+                    answer = self.programs.decide(state.words, x, mask, number)
+                    with self.books:
+                        if self.state.arms is not arms:
+                            continue  # the arms changed meanwhile, so that the slot may be another arm's
+                        known = self._known(id, content)
+                        if known is None:
+                            known = self.entry(id, number, answer, x, state, now, content)
+                            self._record([(known, context)])
+                            written = True
+                        return known
+            finally:
+                if not written and self.ledger is not None:
+                    with self.books:
+                        self.unsaid.append((number, context))
+
+    def say(self) -> None:
+        """Write the contexts that were taken in for decisions which were not taken, as where the disk was
+        full: the encoder has learned from them, and a log without them would not bring it back.
+        """
+        if self.unsaid and self.ledger is not None:
+            self.ledger.seen(self.unsaid)
+        self.unsaid.clear()
+
+    @contextlib.contextmanager
+    def still(self) -> Iterator[None]:
+        """A time in which nothing changes, and the log has all that was taken in."""
+        with self.flights.none(), self.writing, self.books:
+            self.say()
+            yield
 
     def decide_many(
         self, contexts: Sequence[Any], names: Iterable[str] | None, ids: Sequence[str | None]
@@ -135,26 +164,29 @@ class Engine:
                 )
             asked = [content_of(context, names) for context in contexts]
             known = [self._known(id, content) for id, content in zip(ids, asked, strict=True)]
-            for place, before in enumerate(places):
-                _require_same(ids[place], asked[place], asked[before])
+            for place, earlier in enumerate(places):
+                require_same(ids[place], asked[place], asked[earlier])
             mask = self.state.arms.mask(names)
-            encoder, shape = self.inputs.contexts.copy(), self.inputs.shape
+            self.say()
+            before, shape, number = self.inputs.contexts.copy(), self.inputs.shape, self.count
             try:
                 for place, context in enumerate(contexts):
                     if known[place] is None and places[place] == place:
                         fresh[place] = self.admit(context)
-            except CredoError:
-                self.inputs.contexts, self.inputs.shape = encoder, shape
+                self.expire(now, room=len(fresh))
+                state = self.state
+                xs = [self.inputs.of(vector, state.arms, state.rows) for vector in fresh.values()]
+                self.count += len(fresh)
+                answers = self.programs.decide_many(state.words, xs, mask, number) if xs else []
+                new: list[tuple[Entry, Any]] = []
+                for step, (place, answer) in enumerate(zip(fresh, answers, strict=True)):
+                    about = answer, xs[step], state, now, asked[place]
+                    known[place] = entry = self.entry(ids[place], number + step, *about)
+                    new.append((entry, contexts[place]))
+                self._record(new)
+            except BaseException:
+                self.inputs.contexts, self.inputs.shape, self.count = before, shape, number
                 raise
-            self.expire(now, room=len(fresh))
-            state, number = self.state, self.count
-            xs = [self.inputs.of(vector, state.arms, state.rows) for vector in fresh.values()]
-            self.count += len(fresh)
-            answers = self.programs.decide_many(state.words, xs, mask, number) if xs else []
-            for step, (place, answer) in enumerate(zip(fresh, answers, strict=True)):
-                known[place] = self._record(
-                    state, answer, xs[step], number + step, ids[place], now, contexts[place], asked[place]
-                )
             entries = [known[place] or known[first] for place, first in enumerate(places)]
         self.sync()
         return [entry.decision for entry in entries if entry is not None]
@@ -171,7 +203,7 @@ class Engine:
             raise CredoError(f"id must be a new one; the window of the decision {id!r} is over.", field="id")
         entry = self.window.get(id)
         if entry is not None:
-            _require_same(id, content, entry.content)
+            require_same(id, content, entry.content)
         return entry
 
     def admit(self, context: Any) -> np.ndarray | None:
@@ -186,35 +218,19 @@ class Engine:
             self.inputs.of(self.inputs.context(context), self.state.arms, self.state.rows)
         return self.inputs.context(context)
 
-    def _record(
-        self,
-        state: State,
-        answer: Answer,
-        x: np.ndarray | None,
-        number: int,
-        id: str | None,
-        now: float,
-        context: Any,
-        content: str,
-    ) -> Entry:
-        """Put a decision into the log and into the window."""
-        name = id or self._own_id(number)
-        # what the agent says of a slot without an arm is of no use, and the log has no name for it
-        named = [slot is not None for slot in state.arms.slots]
-        numbers = answer.numbers if all(named) else np.where(named, answer.numbers, 0.0)
-        entry = self.entry(name, number, answer.slot, x, numbers, state, now, content)
+    def _record(self, decisions: Sequence[tuple[Entry, Any]]) -> None:
+        """Put decisions and their contexts into the log, all of them or none, and into the window."""
         if self.ledger is not None:
-            self.ledger.decision(entry, context)
-        self.remember(entry)
-        return entry
+            self.ledger.decisions(decisions)
+        for entry, _ in decisions:
+            self.remember(entry)
 
     def entry(
         self,
-        id: str,
+        id: str | None,
         number: int,
-        slot: int,
+        answer: Answer,
         x: np.ndarray | None,
-        numbers: np.ndarray,
         state: State,
         now: float,
         content: str,
@@ -222,7 +238,11 @@ class Engine:
         """A decision that was taken in a state, and is not remembered yet."""
         timeout = self.window.timeout
         expires = None if timeout is None else now + timeout
-        return Entry(id, number, slot, state.arms, x, numbers, state.version, now, expires, content)
+        # what the agent says of a slot without an arm is of no use, and the log has no name for it
+        named = [slot is not None for slot in state.arms.slots]
+        numbers = answer.numbers if all(named) else np.where(named, answer.numbers, 0.0)
+        about = state.arms, x, numbers, state.version, now, expires, content
+        return Entry(id or self._own_id(number), number, answer.slot, *about)
 
     def remember(self, entry: Entry) -> None:
         """Remember a decision."""
@@ -239,7 +259,7 @@ class Engine:
     def reward(self, ids: Sequence[str], values: Sequence[float]) -> list[RewardStatus]:
         """Learn rewards, one after the other."""
         for value in values:
-            _require_reward(value)
+            require_reward(value)
         now = self.now()
         answers: list[RewardStatus | None] = []
         with self.writing:
@@ -316,29 +336,8 @@ class Engine:
                     self.window.settle(entry, value, status)
 
 
-def _require_same(id: str | None, content: str, before: str) -> None:
-    """Refuse an id that is repeated with other content."""
-    if content != before:
-        raise CredoError(
-            f"id must be a new one for another context or other arms; the decision {id!r} was taken for "
-            "others, and stays.",
-            field="id",
-        )
-
-
 class Service(NamedTuple):
     """What a bandit is made of: what decides and learns, and the belief before any reward, if known."""
 
     engine: Engine
     prior: AgentBelief[Any] | None
-
-
-def _require_reward(value: object) -> None:
-    """Refuse a reward that is no finite number."""
-    number = isinstance(value, int | float | np.number | np.bool_) or getattr(value, "shape", None) == ()
-    try:
-        finite = number and math.isfinite(float(value))  # type: ignore[arg-type]
-    except (TypeError, ValueError, OverflowError):
-        finite = False
-    if not finite:
-        raise CredoError(f"reward must be a finite number; got {value!r}.", field="reward")

@@ -24,26 +24,13 @@ class Ledger(Journal):
     def _write(self, lines: Iterable[Mapping[str, Any]]) -> None:
         self.append([json_line(line).rstrip(b"\n") for line in lines])
 
-    def decision(self, entry: Entry, context: Any) -> None:
-        """Write a decision, with the context as the caller passed it."""
-        pmf, mean, sd, may = map(entry.arms.by_name, entry.numbers)
-        allowed = {name: p for name, p in pmf.items() if may[name]}
-        line = {
-            "kind": "decision",
-            "id": entry.id,
-            "time": entry.time,
-            "context": context,
-            "arms": list(allowed),
-            "arm": entry.arm,
-            "propensity": pmf[entry.arm],
-            "pmf": allowed,
-            "version": entry.version,
-            "number": entry.number,
-            "content": entry.content,
-            "mean": mean,
-            "sd": sd,
-        }
-        self._write([line])
+    def decisions(self, decisions: Iterable[tuple[Entry, Any]]) -> None:
+        """Write decisions, with their contexts as the caller passed them."""
+        self._write(_decision(entry, context) for entry, context in decisions)
+
+    def seen(self, contexts: Iterable[tuple[int, Any]]) -> None:
+        """Write contexts that were taken in by their numbers, and for which nothing was decided."""
+        self._write({"kind": "seen", "number": number, "context": context} for number, context in contexts)
 
     def rewards(
         self, pairs: Sequence[tuple[Entry, float]], ok: Sequence[bool], time: float, *, imputed: bool
@@ -99,3 +86,23 @@ class Ledger(Journal):
                 continue
             if isinstance(event, dict):
                 yield at, event
+
+
+def _decision(entry: Entry, context: Any) -> dict[str, Any]:
+    pmf, mean, sd, may = map(entry.arms.by_name, entry.numbers)
+    allowed = {name: p for name, p in pmf.items() if may[name]}
+    return {
+        "kind": "decision",
+        "id": entry.id,
+        "time": entry.time,
+        "context": context,
+        "arms": list(allowed),
+        "arm": entry.arm,
+        "propensity": pmf[entry.arm],
+        "pmf": allowed,
+        "version": entry.version,
+        "number": entry.number,
+        "content": entry.content,
+        "mean": mean,
+        "sd": sd,
+    }

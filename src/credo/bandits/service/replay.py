@@ -14,6 +14,7 @@ import numpy as np
 from credo.bandits.service import named_arms, warm
 from credo.bandits.service.engine import Service
 from credo.bandits.service.ledger import Ledger
+from credo.bandits.service.programs import Answer
 from credo.bandits.service.window import Entry
 from credo.core.errors import CredoError, DataError
 from credo.live.journal import Mark
@@ -80,7 +81,7 @@ class _Replay:
     def __init__(self, service: Service, events: Sequence[Event]) -> None:
         self.engine, self.prior = service
         self.events = events
-        decisions = [event for event in events if event.get("kind") == "decision"]
+        decisions = [event for event in events if event.get("kind") in ("decision", "seen")]
         if any(not isinstance(event.get("number"), int) for event in decisions):
             raise DataError("the log lacks the numbers of its decisions.", field="log")
         # threads write their decisions in another order than that in which contexts were taken in
@@ -92,8 +93,9 @@ class _Replay:
 
     def run(self) -> list[tuple[Entry, float]]:
         """Do all events; the default rewards of decisions that left before theirs could be written."""
-        kinds: dict[str, Callable[[Event], None]] = {
+        kinds: dict[str, Callable[[Event], object]] = {
             "decision": self._decision,
+            "seen": self._take_in,
             "reward": self._reward,
             "arm": self._arm,
             "taught": self._taught.append,
@@ -116,24 +118,29 @@ class _Replay:
         self._learn(False)
         return [(entry, float(self.engine.on_missing)) for entry in self._lost.values()]
 
-    def _decision(self, event: Event) -> None:
-        engine, number = self.engine, int(event["number"])
+    def _take_in(self, event: Event) -> np.ndarray | None:
+        """The context of an event, which the encoder takes in after all before it."""
+        number = int(event["number"])
         while self._ahead and int(self._ahead[-1]["number"]) <= number:
             first = self._ahead.pop()
-            self._vectors[int(first["number"])] = engine.admit(first["context"])
+            self._vectors[int(first["number"])] = self.engine.admit(first["context"])
+        self.engine.count = max(self.engine.count, number + 1)
+        return self._vectors.pop(number)
+
+    def _decision(self, event: Event) -> None:
+        engine, vector = self.engine, self._take_in(event)
         arms, now = engine.state.arms, self._time(event)
         self._leave(now, room=1)
-        x = engine.inputs.of(self._vectors.pop(number), arms, engine.state.rows)
+        x = engine.inputs.of(vector, arms, engine.state.rows)
         columns = [event["pmf"], event["mean"], event["sd"], dict.fromkeys(event["arms"], 1.0)]
         numbers = np.zeros((len(columns), len(arms.slots)), engine.programs.answer_dtype(x))
         for row, column in zip(numbers, columns, strict=True):
             for name, value in column.items():
                 row[arms.slot(name)] = math.nan if value is None else value
-        slot = arms.slot(event["arm"])
+        answer = Answer(arms.slot(event["arm"]), numbers)
         state = engine.state._replace(version=int(event["version"]))
-        content = str(event["content"])
-        engine.remember(engine.entry(str(event["id"]), number, slot, x, numbers, state, now, content))
-        engine.count = max(engine.count, number + 1)
+        about = answer, x, state, now, str(event["content"])
+        engine.remember(engine.entry(str(event["id"]), int(event["number"]), *about))
 
     def _reward(self, event: Event) -> None:
         id, imputed, now = str(event["id"]), bool(event.get("imputed")), self._time(event)
