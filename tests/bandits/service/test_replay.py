@@ -301,6 +301,7 @@ def test_a_save_waits_for_decisions_that_are_under_way(
         thread.start()
         thread.join(0.2)
     assert not (tmp_path / "b.credo").exists() and len(log.read_bytes().splitlines()) == 1
+    assert bandit._engine.count == 2  # the third waits for the save
     go.set()
     for thread in work:
         thread.join(30.0)
