@@ -60,6 +60,21 @@ def test_jumps_come_with_their_hazard_to_each_arm_or_to_all() -> None:
     assert (together == together[:, :1]).all()
 
 
+def test_what_arms_are_worth_is_drawn_with_its_variance_at_the_start() -> None:
+    keys = jax.random.split(jax.random.key(5), N)
+    worlds: list[Any] = [
+        bandits.ContextualArms(2, 3, prior_var=4.0),
+        bandits.Products(2, 3, prior_var=4.0),
+        bandits.GaussianArms(6, prior_var=4.0, prior_mean=-1.0),
+    ]
+    for world in worlds:
+        states = jax.vmap(world.start)(keys)
+        worth = np.asarray(getattr(states, "weights", states)).reshape(N, -1)
+        centre = -1.0 * (world.arms == 6)
+        assert worth.shape[1] in (3, 6) and near(worth.ravel() > centre, 0.5), world
+        assert near(np.abs(worth - centre).ravel() < 2.0, 0.682689), world  # within a standard deviation
+
+
 def test_contexts_are_drawn_by_their_law_and_products_are_replaced() -> None:
     x = np.asarray(seen(bandits.ContextualArms(2, 3)).context.x)
     assert near(x.ravel(), 0.0) and near(x.ravel() ** 2, 1.0)
