@@ -19,6 +19,7 @@ from credo.bandits import probability_best
 from credo.bandits.best.of_any_law import best_of_draws, best_of_separate_draws
 from credo.bandits.best.of_counts import best_of_betas, best_of_gammas
 from credo.bandits.best.of_normals import best_of_normals, student_law, student_terms
+from credo.bandits.best.quadrature import noise_nodes, wide_noise_nodes
 from credo.likelihoods import DrawnExpectation, IndependentExpectation, LatentExpectation, WeightedExpectation
 
 PROMISED = 1e-4
@@ -229,6 +230,18 @@ def test_two_joint_arms_and_arms_with_one_unknown_noise_have_a_closed_form() -> 
     expected = float(scipy.stats.t.cdf(0.5 / (np.sqrt(2.0) * unit), 1.5))
     found = jax.jit(lambda law: probability_best(law, key=key))(law)
     np.testing.assert_allclose(found, [expected, 1 - expected, 0.0], atol=PROMISED)
+
+
+@pytest.mark.parametrize(
+    ("rule", "shape"), [(noise_nodes, 2.5), (noise_nodes, 8.0), (wide_noise_nodes, 0.75)]
+)
+def test_nodes_of_an_unknown_noise_integrate_what_it_is_averaged_over(rule: Any, shape: float) -> None:
+    law = scipy.stats.invgamma(shape, scale=1.7)
+    sds, weights = rule(credo.InverseGamma(shape, 1.7), jnp.float64)
+    assert float(weights.sum()) == pytest.approx(1.0)
+    for gap in (0.3, 1.0, 3.0):  # the chance that an arm which expects so much more is the better one
+        exact = law.expect(lambda var, gap=gap: scipy.stats.norm.cdf(gap / np.sqrt(var)), epsabs=1e-9)
+        assert float(weights @ scipy.stats.norm.cdf(gap / np.asarray(sds))) == pytest.approx(exact, abs=1e-4)
 
 
 def test_no_draws_are_refused() -> None:

@@ -94,6 +94,10 @@ def test_points_are_spread_evenly() -> None:
     assert points.min() >= 0.0 and points.max() < 1.0
     cells = np.unique(np.floor(points * 4).astype(int), axis=0)
     assert len(cells) == 16  # 64 points at random leave a cell of 16 empty in one case of four
+    root = 1.32471795724474602596  # g^3 = g + 1
+    np.testing.assert_allclose(
+        (points[1:] - points[:-1]) % 1.0, np.tile([1 / root, root**-2], (63, 1)), rtol=1e-9
+    )
     later = np.asarray(even_points(jax.random.key(3), 5, 1, 2))
     np.testing.assert_allclose(later[0], points[5], atol=1e-12)
 

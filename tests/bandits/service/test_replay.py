@@ -255,6 +255,7 @@ def test_a_decision_that_could_not_be_written_comes_back_as_if_it_had_not_been_a
     clock, log = Clock(), tmp_path / "log.jsonl"
     bandit = linear(log=log, clock=clock)
     live(bandit, clock, range(0, 6))
+    saved = tmp_path / "b.credo"
     for step in range(4):
         full_disk(bandit, monkeypatch)
         with pytest.raises(credo.DataError, match="no space"):
@@ -264,7 +265,7 @@ def test_a_decision_that_could_not_be_written_comes_back_as_if_it_had_not_been_a
             with pytest.raises(credo.DataError, match="no space"):
                 bandit.decide({"age": 1.0})  # the context before is still not in the log
         if step == 2:
-            saved = bandit.save(tmp_path / "b.credo")
+            bandit.save(saved)
         before = bandit.features, bandit.counts
         full_disk(bandit, monkeypatch)
         with pytest.raises(credo.DataError, match="no space"):
