@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import hashlib
 import os
 import threading
@@ -40,7 +41,7 @@ class Journal:
             self._file = open(self.path, "ab", buffering=0)  # noqa: SIM115  # open until `close`
             if self._file.tell() and self._read(self._file.tell() - 1) != b"\n":
                 self._file.write(b"\n")  # a crash left it within a line
-            os.fsync(self._file.fileno())
+            _flush(self._file.fileno())
             _flush_folder(self.path.parent)
             self._durable = self._file.tell()
         except OSError as error:
@@ -85,7 +86,7 @@ class Journal:
                 return
             end = self._file.tell()
             try:
-                os.fsync(self._file.fileno())
+                _flush(self._file.fileno())
             except OSError as error:
                 self._failure = error.strerror or str(error)
                 raise self._refusal(error) from None
@@ -142,11 +143,20 @@ class Journal:
         self._file.close()
 
 
+def _flush(file: int) -> None:
+    """Bring a file to the disk, where it is on one: a device or some network drives know no such thing."""
+    try:
+        os.fsync(file)
+    except OSError as error:
+        if error.errno not in (errno.EINVAL, errno.ENOTSUP):
+            raise
+
+
 def _flush_folder(path: Path) -> None:
     """See to it that the name of a new file is on the disk, where the system can."""
     if os.name == "posix":
         folder = os.open(path, os.O_RDONLY)
         try:
-            os.fsync(folder)
+            _flush(folder)
         finally:
             os.close(folder)

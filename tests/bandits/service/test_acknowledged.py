@@ -274,6 +274,11 @@ def test_a_disk_that_fails_is_believed_no_more(tmp_path: pathlib.Path, disk: Dis
     assert coins(log=log, replay=True).reward(id, 1.0) == "duplicate"  # the line was there after all
 
 
+def test_a_log_may_be_where_no_disk_is() -> None:
+    bandit = coins(log=os.devnull)
+    assert bandit.reward(bandit.decide().id, 1.0)
+
+
 def test_threads_that_wait_together_share_a_flush(tmp_path: pathlib.Path, disk: Disk) -> None:
     journal = Journal(tmp_path / "rows.jsonl", "journal")
     before, disk.slow = disk.flushes, 0.05

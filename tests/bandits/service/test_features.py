@@ -129,3 +129,22 @@ def test_contexts_by_name_are_learned() -> None:
         bandit.reward(decision.id, float(right[-1]))
     assert np.mean(right[-50:]) > 0.85
     assert bandit.features == ("missing", "night", "hour")
+
+
+@pytest.mark.parametrize(
+    "forge",
+    [
+        lambda saved: saved["known"]["a"].__setitem__(0, 3),  # a place is left out
+        lambda saved: saved["known"]["b"].__setitem__(0, 1),  # two names have one place
+        lambda saved: saved.update(used=2),
+        lambda saved: saved["settings"].update(slots=2),  # more are taken than there are
+    ],
+)
+def test_places_that_cannot_be_are_refused(forge: Any) -> None:
+    encoder = FeatureEncoder(Features(slots=4))
+    encoder.encode({"a": 1.0, "b": 2.0})
+    saved: Any = encoder.to_dict()
+    assert FeatureEncoder.restore(saved).to_dict() == saved
+    forge(saved)
+    with pytest.raises(credo.FormatError, match="places of a saved context must be 0 to"):
+        FeatureEncoder.restore(saved)

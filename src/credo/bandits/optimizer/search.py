@@ -224,7 +224,8 @@ class Search:
             trials: the trials so far.
 
         Returns:
-            The trials, with one more question counted; and the point, encoded (D,).
+            The trials, with one more question counted; and the point, encoded (D,). Without a value between
+            them, two questions under "ucb" have one answer; `Optimizer` knows of pending points.
 
         Cost: a step of the learner for each place in `trials`, then some thousand values of a function drawn
         from the belief ("thompson") or of what it expects ("ucb").

@@ -241,12 +241,7 @@ class FeatureEncoder:
                 encoder._known[name] = _Text(int(place), slots)
                 taken |= {int(place), *slots.values()}
                 continue
-            if len(parts) == 3:  # files of before version 0.2 hold the count, the mean and the sum of squares
-                count, mean, squares = parts
-                moments = ColumnMoments(int(count), float(mean), 0.0, float(squares), int(count))
-            else:
-                moments = ColumnMoments.restore(parts[0])
-            encoder._known[name] = _Number(int(place), moments)
+            encoder._known[name] = _Number(int(place), ColumnMoments.restore(parts[0]))
             taken.add(int(place))
         for shared, state in saved.get("shared", {}).items():
             if not 0 < int(shared) < encoder.size:
