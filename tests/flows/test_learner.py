@@ -34,7 +34,7 @@ def kalman() -> tuple[Any, Any]:
 
 
 def test_the_base_with_matched_noise_is_the_kalman_filter() -> None:
-    learner = pfbr(MODEL, OPERATOR, 20, WALK, density="normal")
+    learner = pfbr(MODEL, OPERATOR, 20, WALK, density="normal", fallback=False)
     belief, trace = credo.run(learner, learner.init(jnp.zeros(2), key=3), None, YS)
     exact, truth = kalman()
     unbiased = belief.cov * 20 / 19
@@ -43,45 +43,6 @@ def test_the_base_with_matched_noise_is_the_kalman_filter() -> None:
     assert trace.ok.tolist() == truth.ok.tolist()
     # the weights are equal where map and prior are exact, whatever the particles
     assert jnp.max(jnp.abs(trace.log_evidence - truth.log_evidence)) < 1e-10
-
-
-def test_a_guard_mends_an_operator_that_does_nothing() -> None:
-    idle = Operator(dim=2, base=None, width=2, hidden=4, embedding=0).begin()
-    learner = pfbr(MODEL, idle, 200, WALK, guard=Guard(0.7))
-    belief, trace = credo.run(learner, learner.init(jnp.zeros(2), key=1), None, YS)
-    exact, truth = kalman()
-    # 200 particles of which about half count: four standard errors
-    assert jnp.max(jnp.abs(belief.mean - exact.mean) / jnp.sqrt(jnp.diag(exact.cov.dense()))) < 0.4
-    assert abs(trace.log_evidence.sum() - truth.log_evidence.sum()) < 1.0
-    assert belief.log_density is not None and jnp.isfinite(belief.log_density).all()
-
-
-def test_a_guard_goes_by_temperatures_where_the_operator_is_far_from_the_target() -> None:
-    idle = Operator(dim=2, base=None, width=2, hidden=4, embedding=0).begin()
-    precise = credo.Model(lambda z, x: z, credo.Normal(1e-4))
-    learner = pfbr(precise, idle, 200, density="normal", guard=True)
-    start = learner.init(jnp.zeros(2), key=1)
-    belief, info = learner.update(start, None, jnp.full(2, 2.0))
-    exact = -4.0 / 1.0001 - jnp.log(2 * jnp.pi * 1.0001)
-    # one importance step would have a few particles near (2, 2), and none within .01
-    assert jnp.max(jnp.abs(belief.mean - 2.0)) < 4 * 0.01 / jnp.sqrt(200.0)
-    assert jnp.all((belief.sd > 0.008) & (belief.sd < 0.012))
-    assert abs(info.log_evidence - exact) < 1.0
-
-
-def test_a_guard_knows_the_constant_of_a_target_whatever_the_points_come_from() -> None:
-    count = 4000
-    points = jax.random.uniform(jax.random.key(2), (count, 1), minval=-5.0, maxval=5.0)
-    equal, uniform = jnp.full(count, -jnp.log(count)), jnp.full(count, -jnp.log(10.0))
-
-    def target(rows: Array) -> Array:
-        return jnp.log(3.0) - 0.5 * (rows[:, 0] / 0.3) ** 2 - jnp.log(0.3 * jnp.sqrt(2 * jnp.pi))
-
-    guard = Guard(threshold=0.9, move=None)
-    after = guard.weigh_or_move(jax.random.key(3), points, equal, uniform, target)
-    # the weights of uniform points have a mean square of 9.4
-    assert abs(after.log_evidence - jnp.log(3.0)) < 4 * jnp.sqrt(8.4 / count)
-    assert abs(jnp.std(after.values) - 0.3) < 0.03 and jnp.all(after.log_weights == equal)
 
 
 def test_a_normal_density_forecasts_with_more_points_than_particles() -> None:
@@ -117,6 +78,45 @@ def test_steps_runs_and_files_give_the_same_bits(tmp_path: Path) -> None:
     assert belief == whole
 
 
+@pytest.mark.parametrize("settings", [{}, {"density": "normal"}, {"guard": True}, {"fallback": False}])
+def test_a_set_with_one_weight_or_with_half_of_it_lost_goes_on_as_in_a_bootstrap_filter(
+    settings: dict[str, Any],
+) -> None:
+    learner = pfbr(MODEL, OPERATOR, 20, WALK, **settings)
+    plain = credo.particle_filter(MODEL, 20, WALK, threshold=1.0)
+    start = learner.predict(learner.init(jnp.zeros(2), key=3))
+    alone = credo.replace(start, log_weights=jnp.where(jnp.arange(20) == 4, 0.0, -jnp.inf))
+    lost = credo.replace(start, values=start.values.at[::2].set(jnp.nan))
+    for belief in (alone, lost):
+        after, info = learner.update(belief, None, jnp.array([0.4]))
+        same, known = plain.update(belief, None, jnp.array([0.4]))
+        assert info.ok and known.ok
+        assert jnp.all(jnp.isfinite(after.values)) and jnp.all(jnp.isfinite(after.mean))
+        if belief is alone:
+            assert jnp.allclose(after.mean, same.mean, atol=1e-6)
+            assert jnp.allclose(info.log_evidence, known.log_evidence, atol=1e-6)
+        # and on: no later step remembers it
+        later, _ = credo.run(learner, after, None, YS[:6])
+        assert jnp.all(jnp.isfinite(later.values)) and later.ess > 2
+
+
+def test_an_update_takes_the_map_with_the_tighter_bound_and_none_without_one() -> None:
+    idle = Operator(dim=2, base=None, width=2, hidden=4, embedding=0).begin()
+    start = pfbr(MODEL, idle, 20, WALK).predict(pfbr(MODEL, idle, 20, WALK).init(jnp.zeros(2), key=3))
+
+    def after(operator: Operator, **settings: Any) -> tuple[Any, Any]:
+        return pfbr(MODEL, operator, 20, WALK, **settings).update(start, None, jnp.array([0.4]))
+
+    base, alone = after(OPERATOR, fallback=False)[0], after(idle, fallback=False)[0]
+    assert jnp.allclose(after(idle)[0].values, base.values, atol=1e-12)
+    assert jnp.allclose(after(OPERATOR, fallback=idle)[0].values, base.values, atol=1e-12)
+    assert jnp.allclose(alone.values, start.values, atol=1e-12)
+    broken = credo.replace(idle, params=jax.tree.map(lambda leaf: leaf * jnp.nan, idle.params))
+    assert jnp.allclose(after(broken)[0].values, base.values, atol=1e-12)
+    belief, info = after(broken, fallback=broken)
+    assert not info.ok and belief == start
+
+
 def test_what_cannot_be_weighed_is_refused_and_nothing_is_lost() -> None:
     learner = pfbr(MODEL, OPERATOR, 20, WALK, guard=True)
     start = learner.predict(learner.init(jnp.zeros(2), key=3))
@@ -131,6 +131,8 @@ def test_what_cannot_be_weighed_is_refused_and_nothing_is_lost() -> None:
 def test_settings_that_do_not_fit_are_refused() -> None:
     with pytest.raises(CredoError, match="operator must be a trained operator"):
         pfbr(MODEL, Operator(dim=2))
+    with pytest.raises(CredoError, match="fallback must be a trained operator"):
+        pfbr(MODEL, OPERATOR, fallback=Operator(dim=2))
     with pytest.raises(CredoError, match="dimension of the parameters, 3; it has 2"):
         pfbr(MODEL, OPERATOR).init(jnp.zeros(3))
     with pytest.raises(CredoError, match="density must be 'transitions', 'kernel' or 'normal' where"):

@@ -12,6 +12,7 @@ import pytest
 import credo
 from credo.core.errors import CredoError
 from credo.particles import FlowProposal, Metropolis
+from credo.particles.linear_outputs import Moments, linear_outputs
 
 RNG = np.random.default_rng(0)
 T, RUNS, N = 4, 24, 200
@@ -151,3 +152,23 @@ def test_proposals_that_look_at_the_observation_need_noise_that_is_known() -> No
         learner = credo.particle_filter(MODEL, 10, dynamics, proposal="guided")
         with pytest.raises(CredoError, match="dynamics must have normal noise that is known here"):
             learner.step(learner.init(jnp.zeros(2)), XS[0], YS[0])
+
+
+def test_outputs_that_are_regressed_on_a_set_are_those_of_least_squares_around_any_moments() -> None:
+    model = credo.Model(lambda z, x: jnp.stack([jnp.sin(z[0]) + z[1] ** 2, z[0] * z[2]]), credo.Normal(1.0))
+    learner = credo.gaussian_map(model, 30)
+    values = jnp.array([[1.0, -0.5, 2.0]]) + jax.random.normal(jax.random.key(0), (30, 3))
+    weights = jax.nn.softmax(jax.random.normal(jax.random.key(1), (30,)))
+    belief = credo.replace(learner.init(jnp.zeros(3)), values=values, log_weights=jnp.log(weights))
+    root = jnp.array([[2.0, 0.0, 0.0], [0.3, 1.0, 0.0], [-1.0, 0.5, 0.7]])
+    found = linear_outputs(learner, belief, None, Moments(jnp.array([0.2, 0.4, -0.3]), root))
+    # weighted least squares with an intercept
+    etas = learner.outputs(belief, None)
+    design = jnp.concatenate([jnp.ones((30, 1)), values], axis=1)
+    gram = design.T @ (weights[:, None] * design)
+    slopes = jnp.linalg.solve(gram, design.T @ (weights[:, None] * etas))
+    rest = etas - design @ slopes
+    cov = rest.T @ (weights[:, None] * rest) / (1 - weights @ weights)
+    assert jnp.allclose(found.eta, slopes[0] + jnp.array([0.2, 0.4, -0.3]) @ slopes[1:], atol=1e-10)
+    assert jnp.allclose(found.rows, slopes[1:].T @ root, atol=1e-10)
+    assert found.rest is not None and jnp.allclose(found.rest, cov, atol=1e-10)

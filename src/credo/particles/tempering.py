@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple, get_args
+import math
+from collections.abc import Callable
+from typing import NamedTuple, TypeAlias, get_args
 
 import jax
 import jax.numpy as jnp
@@ -15,17 +17,17 @@ from credo.core.types import Array, ArrayLike, PyTree
 from credo.dynamics import Dynamics, Static
 from credo.models.model import Model
 from credo.particles.base import ParticleLearner
-from credo.particles.density import SmoothDensity, smooth
+from credo.particles.density import smooth
 from credo.particles.moves import Metropolis, Target
 from credo.particles.resampling import Resampling, effective_size, resample
 
-__all__ = ["TemperedFilter", "next_temperature", "tempered_smc"]
+__all__ = ["Stage", "TemperedFilter", "next_temperature", "temper", "tempered_smc"]
 
 HALVINGS = 30
 
 
 class Stage(NamedTuple):
-    """Where the particles are on the way from prior to posterior."""
+    """Particles (N, P) on the way from prior to posterior, their log weights and log-likelihoods (N,)."""
 
     values: Array
     log_weights: Array
@@ -33,6 +35,69 @@ class Stage(NamedTuple):
     temperature: Array
     log_evidence: Array
     number: Array
+
+    @classmethod
+    def first(cls, values: Array, log_weights: Array, heights: Array) -> Stage:
+        """The first stage, at temperature 0; what the weights sum to is a part of the evidence."""
+        zero, total = jnp.zeros((), values.dtype), jax.nn.logsumexp(log_weights)
+        return cls(values, log_weights - total, heights, zero, total, jnp.zeros((), jnp.int32))
+
+
+Mover: TypeAlias = Callable[[Array, Array, Target], Array]
+"""`move(key, values, log_likelihood)`: equally weighted particles after steps under the tempered target."""
+
+
+def temper(
+    key: Array,
+    stage: Stage,
+    log_likelihood: Target,
+    move: Mover,
+    wanted: Array,
+    resampling: Resampling,
+    stages: int,
+) -> Stage:
+    """The last stage of particles that take in a likelihood by temperatures.
+
+    Arguments:
+        key: the key of the draws.
+        stage: the first stage.
+        log_likelihood: that of particles (N, P).
+        move: how resampled particles move at a temperature.
+        wanted: the effective sample size that each temperature leaves.
+        resampling: how ancestors are drawn.
+        stages: the largest number of temperatures.
+    """
+    count = stage.values.shape[0]
+
+    def advance(stage: Stage) -> Stage:
+        """One temperature further."""
+        first, second = jax.random.split(jax.random.fold_in(key, stage.number))
+        rise = next_temperature(stage.log_weights, stage.heights, 1.0 - stage.temperature, wanted)
+        rise = jnp.where(stage.number >= stages - 1, 1.0 - stage.temperature, rise)
+        # at the end 1 itself, which sums of rises may miss by a rounding
+        reached = rise >= 1.0 - stage.temperature
+        temperature = jnp.where(reached, 1.0, stage.temperature + rise)
+        logs = stage.log_weights + rise * stage.heights
+        total = jax.nn.logsumexp(logs)
+        log_weights = logs - total
+        enough = reached & (effective_size(log_weights) >= wanted)
+
+        def rest() -> tuple[Array, Array, Array]:
+            return stage.values, log_weights, stage.heights
+
+        def shift() -> tuple[Array, Array, Array]:
+            ancestors = resample(first, log_weights, count, resampling)
+            values = move(
+                second, stage.values[ancestors], lambda places: temperature * log_likelihood(places)
+            )
+            return values, jnp.full_like(log_weights, -math.log(count)), log_likelihood(values)
+
+        values, log_weights, heights = jax.lax.cond(enough, rest, shift)
+        log_evidence = stage.log_evidence + total
+        return Stage(values, log_weights, heights, temperature, log_evidence, stage.number + 1)
+
+    last: Stage = jax.lax.while_loop(lambda stage: stage.temperature < 1, advance, stage)
+    return last
 
 
 @record
@@ -89,50 +154,19 @@ class TemperedFilter(ParticleLearner):
 
         prior = smooth(belief.values, belief.log_weights)
         zero = jnp.zeros((), belief.values.dtype)
-        heights = log_likelihood(belief.values)
-        first = Stage(belief.values, belief.log_weights, heights, zero, zero, jnp.zeros((), jnp.int32))
-        last = jax.lax.while_loop(
-            lambda stage: stage.temperature < 1,
-            lambda stage: self._advance(stage, prior, log_likelihood, key),
-            first,
-        )
+        first = Stage.first(belief.values, belief.log_weights, log_likelihood(belief.values))
+
+        def move(key: Array, values: Array, raised: Target) -> Array:
+            return self.moves.move(key, values, prior, raised)
+
+        wanted = as_like(self.threshold, zero) * self.particles
+        last = temper(key, first, log_likelihood, move, wanted, self.resampling, self.stages)
         whole = (weight > 0).astype(zero.dtype)
         tempered = self.log_likelihood(belief.values, belief.unravel, x, y, whole)
         plain = jax.nn.logsumexp(belief.log_weights + tempered)
         # the evidence of a whole observation, where a weight made this one another
         log_evidence = jnp.where(jnp.all(weight == whole), last.log_evidence, plain)
         return replace(belief, values=last.values, log_weights=last.log_weights), log_evidence
-
-    def _advance(self, stage: Stage, prior: SmoothDensity, log_likelihood: Target, key: Array) -> Stage:
-        """One temperature further."""
-        first, second = jax.random.split(jax.random.fold_in(key, stage.number))
-        wanted = as_like(self.threshold, stage.values) * self.particles
-        rise = next_temperature(stage.log_weights, stage.heights, 1.0 - stage.temperature, wanted)
-        rise = jnp.where(stage.number >= self.stages - 1, 1.0 - stage.temperature, rise)
-        # at the end 1 itself, which sums of rises may miss by a rounding
-        reached = rise >= 1.0 - stage.temperature
-        temperature = jnp.where(reached, 1.0, stage.temperature + rise)
-        logs = stage.log_weights + rise * stage.heights
-        total = jax.nn.logsumexp(logs)
-        log_weights = logs - total
-        enough = reached & (effective_size(log_weights) >= wanted)
-
-        def rest() -> tuple[Array, Array, Array]:
-            return stage.values, log_weights, stage.heights
-
-        def move() -> tuple[Array, Array, Array]:
-            ancestors = resample(first, log_weights, self.particles, self.resampling)
-
-            def raised(values: Array) -> Array:
-                return temperature * log_likelihood(values)
-
-            values = self.moves.move(second, stage.values[ancestors], prior, raised)
-            equal = jnp.full_like(log_weights, -jnp.log(jnp.asarray(self.particles, log_weights.dtype)))
-            return values, equal, log_likelihood(values)
-
-        values, log_weights, heights = jax.lax.cond(enough, rest, move)
-        log_evidence = stage.log_evidence + total
-        return Stage(values, log_weights, heights, temperature, log_evidence, stage.number + 1)
 
 
 def next_temperature(log_weights: Array, heights: Array, most: Array, wanted: Array) -> Array:

@@ -22,7 +22,7 @@ __all__ = ["LOGISTIC", "logistic_methods"]
 
 def _base(problem: Problem, particles: int) -> AnyLearner:
     operator = Operator(dim=problem.size, **OPERATOR).begin()
-    return pfbr(problem.model, operator, particles)
+    return pfbr(problem.model, operator, particles, fallback=False)
 
 
 def _slow(t: Array) -> Array:

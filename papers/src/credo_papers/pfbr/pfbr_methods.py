@@ -7,7 +7,7 @@ from typing import Any
 
 import credo
 from credo import particles as room
-from credo.flows import Operator, pfbr
+from credo.flows import Guard, Operator, pfbr
 from credo_papers.engine.any_learner import AnyLearner
 from credo_papers.pfbr.pfbr_problem import Build, Method, Problem
 
@@ -52,12 +52,23 @@ def build_trained(name: str) -> Build:
 def _guarded(problem: Problem, particles: int) -> AnyLearner:
     """Build the operator without training: its base, linearised three times, with weights that correct it."""
     operator = Operator(dim=problem.size, iterations=3).begin()
-    return pfbr(problem.model, operator, particles, problem.dynamics, density="normal", guard=True)
+    guard = Guard()
+    return pfbr(
+        problem.model,
+        operator,
+        particles,
+        problem.dynamics,
+        density="normal",
+        guard=guard,
+        noise="matched",
+        fallback=False,
+    )
 
 
 def _untrained(problem: Problem, particles: int) -> AnyLearner:
     """Build the operator without training: its base."""
-    return pfbr(problem.model, Operator(dim=problem.size).begin(), particles, problem.dynamics)
+    operator = Operator(dim=problem.size).begin()
+    return pfbr(problem.model, operator, particles, problem.dynamics, fallback=False)
 
 
 _ALWAYS = {"resampling": "multinomial", "threshold": 1.0}

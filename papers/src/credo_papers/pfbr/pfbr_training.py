@@ -171,7 +171,15 @@ def _operator(method: str, problem: Problem, flows: Flows, steps: int, seed: int
         trained = credo.replace(operator, params=params)
 
         def learner(problem: Problem, particles: int) -> AnyLearner:
-            return pfbr(problem.model, trained, particles, problem.dynamics, density=flows.density)  # type: ignore[arg-type]
+            # what was trained, and no other map in its place
+            return pfbr(
+                problem.model,
+                trained,
+                particles,
+                problem.dynamics,
+                density=flows.density,  # type: ignore[arg-type]
+                fallback=False,
+            )
 
         return learner
 
