@@ -334,6 +334,7 @@ def pfbr(
         density = "kernel" if still else "transitions"
     if noise is None:
         noise = "matched" if watch is None else "free"
+    other = None if isinstance(fallback, bool) else fallback
     if fallback is True and isinstance(operator, FlowOperator):
-        fallback = Operator(dim=operator.dim, width=1, hidden=1, embedding=0).begin()
-    return FlowFilter(model, operator, particles, moves, density, watch, noise, fallback or None)
+        other = Operator(dim=operator.dim, width=1, hidden=1, embedding=0).begin()
+    return FlowFilter(model, operator, particles, moves, density, watch, noise, other)
