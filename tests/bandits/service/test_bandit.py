@@ -283,3 +283,26 @@ def test_means_stay_numpy_free_for_callers() -> None:
     decision = coins().decide()
     assert {type(value) for value in decision.pmf.values()} == {float}
     assert type(decision.propensity) is float and not isinstance(decision.mean["a"], np.generic)
+
+
+@pytest.mark.parametrize("design", ["arms", "actions"])
+def test_a_bandit_starts_units_and_scales_for_contexts_of_its_design(design: Any) -> None:
+    learner = credo.extended_kalman(credo.Model(LINE, credo.Normal(0.25)))
+    agent = bandits.Agent(learner, 2, design, scale="online", units="online")
+    bandit = bandits.Bandit(agent, ["a", "b"], features=4)
+    for x in XS[:12]:
+        row = np.stack([x, -x]) if design == "actions" else x
+        assert bandit.reward(bandit.decide(row).id, 5.0 + x[0])
+    assert bandit.belief.units is not None and float(bandit.belief.units.scale) > 0.0
+    assert bandit.belief.scaler is not None and int(bandit.belief.units.first.filled) == 0
+
+
+def test_arms_with_features_need_no_context() -> None:
+    learner = credo.extended_kalman(credo.Model(LINE, credo.Normal(0.25)))
+    arms = {"a": {"price": 1.0, "new": True}, "b": {"price": 2.0, "new": False}}
+    bandit = bandits.Bandit(
+        bandits.Agent(learner, 2, "actions"), arms, params=LINE.init(0, (4,)), arm_features=4
+    )
+    assert bandit.reward(bandit.decide(arms=["b"]).id, 1.0)
+    (entry,) = bandit._engine.window
+    np.testing.assert_array_equal(entry.x, [[0.0, 1.0, 1.0, 0.0], [0.0, 2.0, -1.0, 0.0]])
