@@ -122,3 +122,19 @@ def test_a_model_that_does_not_fit_is_refused_before_anything_changes() -> None:
     with pytest.raises(credo.CredoError, match="4"):
         bandit.decide(np.ones(7))
     assert bandit.counts.decisions == 0 and bandit.decide(np.ones(4)).id == "0-0"
+
+
+def test_an_arm_that_goes_takes_the_rewards_with_it_that_wait_for_their_units() -> None:
+    learner = credo.extended_kalman(credo.Model(credo.Linear(), credo.Normal(0.25)))
+    agent = bandits.Agent(learner, 2, "arms", units="online")
+    bandit = bandits.Bandit(agent, ["a", "b"], features=4)
+    x = np.random.default_rng(0).normal(size=(5, 4))
+    for step, arm in enumerate("abaab"):
+        assert bandit.reward(bandit.decide(x[step], [arm]).id, 10.0 + step)
+    bandit.remove_arm("a")
+    bandit.add_arm("c")
+    units = bandit.belief.units
+    assert units is not None and int(units.first.filled) == 2
+    np.testing.assert_allclose(units.first.rows[:2], [[1.0, 11.0, 1.0], [1.0, 14.0, 1.0]])
+    np.testing.assert_allclose(units.first.context[:2], x[[1, 4]])
+    np.testing.assert_array_equal(units.first.rows[2:, 2], 0.0)
