@@ -95,3 +95,15 @@ def test_what_is_claimed_of_the_best_arm_is_true() -> None:
     claimed, best, count = total.reshape(3, 5, 4).sum(-1)
     gap = (best - claimed) / np.sqrt(np.maximum(claimed * (1 - claimed / count), 1.0) * 15)
     assert np.all(np.abs(gap) < 4)
+
+
+def test_a_prior_that_is_not_named_has_the_variance_one() -> None:
+    learner = credo.extended_kalman(credo.Model(credo.Linear(3), credo.Normal(0.1)))
+    x = jnp.asarray(np.random.default_rng(0).normal(size=(6, 2)), jnp.float32)
+    world, agent = bandits.Classification(x, jnp.arange(6) % 3), bandits.Agent(learner, 3, "outputs")
+    params = credo.Linear(3).init(0, (2,))
+    plain, one, two = (
+        bandits.play(agent, world, seeds=1, params=params, **var) for var in ({}, {"var": 1.0}, {"var": 2.0})
+    )
+    np.testing.assert_array_equal(plain.log_evidence, one.log_evidence)
+    assert not np.array_equal(plain.log_evidence, two.log_evidence)
