@@ -103,7 +103,7 @@ def test_a_prior_that_is_not_named_has_the_variance_one() -> None:
     world, agent = bandits.Classification(x, jnp.arange(6) % 3), bandits.Agent(learner, 3, "outputs")
     params = credo.Linear(3).init(0, (2,))
     plain, one, two = (
-        bandits.play(agent, world, seeds=1, params=params, **var) for var in ({}, {"var": 1.0}, {"var": 2.0})
+        bandits.play(agent, world, seeds=1, params=params, var=var) for var in (None, 1.0, 2.0)
     )
     np.testing.assert_array_equal(plain.log_evidence, one.log_evidence)
     assert not np.array_equal(plain.log_evidence, two.log_evidence)
