@@ -34,9 +34,11 @@ __all__ = [
     "inverse_gram",
     "kalman_weights",
     "log_det",
+    "mixing",
     "precision",
     "psd_root",
     "raised",
+    "ridge_root",
     "rounded",
     "rows_times",
     "safe_sqrt",
@@ -192,12 +194,19 @@ def _eigh_jvp(
     (matrix,), (tangent,) = primals, tangents
     values, vectors = eigh(matrix)
     inner = vectors.T @ symmetric(tangent) @ vectors
+    return (values, vectors), (jnp.diagonal(inner), vectors @ mixing(values, inner))
+
+
+def mixing(values: Array, inner: Array) -> Array:
+    """How eigenvectors (n, n), as columns, turn into one another where the matrix changes by `inner` in them.
+
+    Between equal eigenvalues (n,) they do not.
+    """
     gap = values[None, :] - values[:, None]
     machine = precision(values.dtype)
     tiny = machine.eps * jnp.maximum(jnp.max(jnp.abs(values)), machine.tiny) * 8
     apart = jnp.abs(gap) > tiny
-    mixing = jnp.where(apart, inner / jnp.where(apart, gap, 1.0), 0.0)
-    return (values, vectors), (jnp.diagonal(inner), vectors @ mixing)
+    return jnp.where(apart, inner / jnp.where(apart, gap, 1.0), 0.0)
 
 
 def psd_root(matrix: Array) -> Array:
@@ -236,6 +245,17 @@ def inverse_gram(gram: Array) -> Array:
     eye = identity(gram.shape[0], gram.dtype)
     chol = cholesky(eye + symmetric(gram))
     return solve_lower(chol, solve_lower(chol, eye), transpose=True)
+
+
+def ridge_root(gram: Array) -> tuple[Array, Array]:
+    """Factors of I + G = inv(d) L L' inv(d) for a Gram matrix G (k, k): L, and the scale d (k,) of the rows.
+
+    Rows of any length are scaled to one. A few roundings on the diagonal keep rows that are nearly parallel
+    from leaving the positive definite matrices.
+    """
+    unit = jax.lax.rsqrt(1.0 + jnp.diagonal(gram))
+    alike = framed(symmetric(gram), unit) + jnp.diag(unit**2)
+    return cholesky(raised(alike, 1.0 * precision(gram.dtype).eps * jnp.ones_like(unit))), unit
 
 
 @jax.custom_jvp

@@ -7,8 +7,9 @@ import jax.numpy as jnp
 
 from credo.core.records import record
 from credo.core.types import Array, DTypeLike
+from credo.linalg.graded import leading_axes
 from credo.linalg.jacobians.protocol import Rows
-from credo.linalg.matrices import cholesky, column_sums, eigh, identity, scale_rows, solve_lower
+from credo.linalg.matrices import cholesky, column_sums, identity, ridge_root, scale_rows, solve_lower
 
 __all__ = ["DenseRows", "as_rows", "leading"]
 
@@ -96,11 +97,11 @@ class DenseRows(Rows):
         """
         root = jax.lax.rsqrt(base)
         white, directions = scale_rows(self.array, root), scale_rows(factor, root)
-        eye = identity(factor.shape[-2], base.dtype)
-        chol = cholesky(eye + directions @ directions.T)
+        chol, unit = ridge_root(directions @ directions.T)
 
         def regress(targets: Array) -> Array:
-            return solve_lower(chol, solve_lower(chol, targets), transpose=True).T
+            scaled = unit[:, None] * targets
+            return (unit[:, None] * solve_lower(chol, solve_lower(chol, scaled), transpose=True)).T
 
         along = regress(directions @ white.T)
         rest = white - along @ directions
@@ -120,8 +121,7 @@ def leading(base: Array, rows: Array, rank: int, whitened: bool) -> tuple[Array,
     `whitened`, those of B y^-1/2 lead instead of those of B.
     """
     metric_rows = scale_rows(rows, jax.lax.rsqrt(base)) if whitened else rows
-    _, vectors = eigh(metric_rows @ metric_rows.T)
-    axes = vectors[:, ::-1].T @ rows
+    axes = leading_axes(metric_rows @ metric_rows.T) @ rows
     return base + column_sums(axes[rank:] ** 2), axes[:rank]
 
 

@@ -15,6 +15,7 @@ import jax.numpy as jnp
 
 from credo.core.records import record, replace
 from credo.core.types import Array
+from credo.linalg.graded import leading_axes
 from credo.linalg.jacobians.protocol import Assimilated, Crossed
 from credo.linalg.jacobians.sweeps import LayerProducts, Layers, measure, turn
 from credo.linalg.matrices import (
@@ -118,7 +119,7 @@ def leading_frame(gram: Array, rank: int) -> Array:
     """
     size = gram.shape[0]
     if size <= LARGE_GRAM or size < 4 * rank:
-        return eigh(gram)[1][:, ::-1].T[:rank]
+        return leading_axes(gram)[:rank]
     random = jax.random.normal(jax.random.key(0), (size, rank), gram.dtype)
     block = jnp.concatenate([jnp.eye(size, rank, dtype=gram.dtype), random], axis=1)
     for _ in range(ROUNDS):
@@ -226,7 +227,7 @@ def _forget(
     gram = symmetric(jnp.block([[found.own, mutual], [mutual.T, mine]]))
     others = None
     if mutual.shape[1] <= 2 * rank:
-        frame = eigh(gram)[1][:, ::-1].T
+        frame = leading_axes(gram)
     else:
         top = leading_frame(gram, rank)
         basis = _range(top, many)
