@@ -21,7 +21,6 @@ from credo.likelihoods import (
     Categorical,
     Likelihood,
     LikelihoodBase,
-    MixturePredictive,
     Normal,
     NormalPredictive,
     Poisson,
@@ -31,6 +30,7 @@ from credo.likelihoods import (
     StudentTPredictive,
 )
 from credo.likelihoods.mixture import integration_nodes
+from credo.likelihoods.softmax_normal import ClassPredictive
 
 ONE = jnp.ones((1, 1))
 CONTINUOUS = {
@@ -138,10 +138,11 @@ def test_class_probabilities_sum_to_one_and_match_the_log_probabilities() -> Non
     )
     np.testing.assert_array_equal(predictive.mean, predictive.probs)
     np.testing.assert_allclose(predictive.var, predictive.probs * (1 - predictive.probs), atol=1e-12)
-    assert isinstance(predictive, MixturePredictive)
-    draws = rng.multivariate_normal(predictive.etas.mean(0), half @ half.T, 200_000)
+    assert isinstance(predictive, ClassPredictive)
+    draws = rng.multivariate_normal(predictive.loc, half @ half.T, 200_000)
     probs = np.exp(draws) / np.exp(draws).sum(1, keepdims=True)
-    assert np.abs(probs.mean(0) - predictive.probs).max() < 5e-3
+    # These logits have correlations near 1, which are integrated to first order.
+    assert np.abs(probs.mean(0) - predictive.probs).max() < 1.5e-2
     with pytest.raises(CredoError, match="quantile of several outputs"):
         predictive.quantile(0.5)
 

@@ -160,7 +160,7 @@ class LikelihoodBase:
     def linearized(self, eta: Array, cov: Array, noise: InverseGamma | None = None) -> Predictive:
         """The predictive for eta ~ N(eta, cov).
 
-        One output takes Gauss-Hermite nodes, and several outputs take fixed quasi-random nodes.
+        One output takes equally spaced nodes, and several outputs take fixed quasi-random nodes.
         """
         gaps, log_weights = self.nodes(cov)
         return MixturePredictive(self, eta[None, :] + gaps, log_weights)

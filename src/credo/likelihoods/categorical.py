@@ -10,11 +10,9 @@ import jax.numpy as jnp
 from credo.beliefs.conjugate import InverseGamma
 from credo.core.errors import CredoError, require_integer
 from credo.core.records import record, static_field
-from credo.core.trees import as_like
 from credo.core.types import Array, ArrayLike, PyTree
 from credo.likelihoods.base import LikelihoodBase
-from credo.likelihoods.mixture import MixturePredictive
-from credo.likelihoods.predictive import Predictive
+from credo.likelihoods.softmax_normal import ClassPredictive
 
 __all__ = ["Categorical", "OpenCategorical"]
 
@@ -37,12 +35,19 @@ class _Classes(LikelihoodBase):
         probs = self.probs(eta)
         return probs * (1 - probs)
 
+    @abstractmethod
+    def relative(self, eta: Array, cov: Array) -> tuple[Array, Array, Array]:
+        """Mean and covariance of the logits of all classes, and which classes there are."""
+
+    def linearized(self, eta: Array, cov: Array, noise: InverseGamma | None = None) -> ClassPredictive:
+        """The predictive for eta ~ N(eta, cov), by an integral over one number."""
+        return ClassPredictive.of(*self.relative(eta, cov))
+
     def scaled(
         self, eta: Array, cov: Array, scale: ArrayLike, noise: InverseGamma | None = None
-    ) -> Predictive:
-        """The predictive for eta ~ N(eta, scale cov), of which all scales share the root of cov."""
-        gaps, log_weights = self.nodes(cov)
-        return MixturePredictive(self, eta[None, :] + jnp.sqrt(as_like(scale, eta)) * gaps, log_weights)
+    ) -> ClassPredictive:
+        """The predictive for eta ~ N(eta, scale cov)."""
+        return self.linearized(eta, cov, noise).scaled(scale)
 
 
 @record
@@ -78,6 +83,10 @@ class Categorical(_Classes):
             raise CredoError(
                 f"Categorical({self.classes}) needs a model with {self.classes} outputs; this one has {size}."
             )
+
+    def relative(self, eta: Array, cov: Array) -> tuple[Array, Array, Array]:
+        """The logits as they are."""
+        return eta, cov, jnp.ones(self.classes, bool)
 
     def _label(self, y: PyTree) -> Array:
         array = jnp.asarray(y)
@@ -172,6 +181,12 @@ class OpenCategorical(_Classes):
         return jnp.where(
             jnp.arange(self.slots) < jnp.asarray(self.known, int), full, jnp.asarray(_NEVER, eta.dtype)
         )
+
+    def relative(self, eta: Array, cov: Array) -> tuple[Array, Array, Array]:
+        """The logits of all slots, where that of a reference is 0."""
+        if self.reference:
+            eta, cov = jnp.pad(eta, (1, 0)), jnp.pad(cov, (1, 0))
+        return eta, cov, jnp.arange(self.slots) < jnp.asarray(self.known, int)
 
     def _outputs(self, rows: Array) -> Array:
         """The rows that belong to outputs of the model."""

@@ -181,7 +181,7 @@ class LatentExpectation(Expectation):
         )
 
     def _moments(self) -> tuple[Array, Array]:
-        """Mean and variance of each value, by Gauss-Hermite nodes for one output and fixed nodes for more."""
+        """Mean and variance of each value, by even nodes for one output and quasi-random ones for more."""
         rows, size = self.eta.shape
         nodes, log_weights = integration_nodes(size, self.eta.dtype)
         blocks = self.cov.reshape(rows, size, rows, size)

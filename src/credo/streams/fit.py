@@ -94,7 +94,7 @@ def fit(
         iterations: I, at least 1; one of BONG is exact where the model is linear and the noise normal.
         weights: the weights (N,) of the log-likelihoods, or None for 1.
         method: how E_q[log p(D | theta)] is computed. "linearized" takes the outputs of the model linearised
-            at the mean: exact for linear models with normal noise, by 32-point quadrature for other
+            at the mean: exact for linear models with normal noise, by 64-point quadrature for other
             likelihoods of one output, by 256 fixed points for several. "mc" takes the mean over draws,
             unbiased for every model, with a standard error. None is "mc" where the curvature draws, else
             "linearized".
