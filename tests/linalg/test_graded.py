@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import credo
+from credo.core.names import CurvatureName
 from credo.linalg.graded import leading_axes
 
 SCALES = np.array([3e11, 1.0, 1e12, 1e-2, 5.0, 1e6])
@@ -34,7 +35,7 @@ def test_leading_axes_of_nothing_and_of_one_row() -> None:
 
 @pytest.mark.parametrize("curvature", ["lin-ef", "lin-hess"])
 def test_absurd_inputs_leave_a_low_rank_filter_in_single_precision_where_double_has_it(
-    curvature: str,
+    curvature: CurvatureName,
 ) -> None:
     """Six inputs of 1e6 among 1,500 rows: the Gram matrix of the rows holds 1e12 beside 1."""
     rng = np.random.default_rng(0)

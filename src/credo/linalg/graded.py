@@ -77,4 +77,5 @@ def _jacobi(gram: Array) -> Array:
 
     rounds = _SWEEPS * first.shape[0]
     matrix, axes = jax.lax.fori_loop(0, rounds, rotate, (gram, identity(size, gram.dtype)))
-    return axes[jnp.argsort(-jnp.diagonal(matrix))]
+    falling: Array = axes[jnp.argsort(-jnp.diagonal(matrix))]
+    return falling
