@@ -139,7 +139,7 @@ class NonparametricVariational(ParticleLearner):
     def assimilate(
         self, belief: Particles, x: PyTree, y: PyTree, weight: Array, key: Array
     ) -> tuple[Particles, Array]:
-        """Steps of Adam on the bound."""
+        """Damped Newton steps up the bound."""
         centres, scales = self.read(belief)
         like, recursive = belief.values, self.total is None
         prior = self._prior(belief) if recursive else None

@@ -18,6 +18,8 @@ from credo_papers import Outcome
 from credo_papers.engine.cell_folder import Cells
 from credo_papers.engine.particle_scores import gaussian_entropy
 from credo_papers.engine.portions import silent
+from credo_papers.engine.printing import matrix
+from credo_papers.engine.quantities import Row
 from credo_papers.pfbr import (
     pfbr_lds,
     pfbr_lds_plan,
@@ -102,7 +104,8 @@ def test_the_score_of_a_volatility_is_exact() -> None:
 def test_tables_of_a_linear_system_put_the_exact_truth_beside_the_published_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    small = pfbr_lds_plan.LinearPlan((2,), 2, 32, (32,), 100, ("bootstrap",), ("bootstrap",), {})
+    names = ("bootstrap", "PFBR, shipped")
+    small = pfbr_lds_plan.LinearPlan((2,), 2, 32, (32,), 100, names, names[:1], {})
     monkeypatch.setattr(pfbr_lds, "PLANS", {"quick": small})
     first = pfbr_lds.run("quick", 0, silent, Cells(tmp_path))
     cells = Cells(tmp_path)
@@ -111,7 +114,30 @@ def test_tables_of_a_linear_system_put_the_exact_truth_beside_the_published_one(
     rows = {row.quantity: row for row in first.rows}
     assert rows["d=2 entropy"].ours == pytest.approx(2.7136, abs=2e-4)
     assert rows["d=2 ms, bootstrap"].ours > 0
+    # trained for this system, and better than draws of the exact posterior (14 particles a number)
+    assert rows["d=2 Gaussian, PFBR, shipped"].ours < rows["d=2 entropy"].ours + 0.05
+    table = matrix(first.rows)
+    assert table is not None and [column.header for column in table.columns[1:]] == [
+        "bootstrap",
+        "PFBR,\nshipped",
+    ]
+    assert "d=2 KDE" in list(table.columns[0].cells)
     drawn(first)
+
+
+def test_numbers_of_methods_stand_beside_each_other_and_the_published_ones_in_brackets() -> None:
+    rows = [
+        Row("KDE, a", 1.0, 0.1, 2.5, method="a"),
+        Row("KDE, b, c", 3.0, method="b, c"),
+        Row("ms, a", 4.0, method="a"),
+        Row("entropy", 0.5),
+    ]
+    table = matrix(rows)
+    assert table is not None
+    cells = [list(column.cells) for column in table.columns]
+    assert cells == [["KDE", "ms"], ["1.00 ± 0.10 (2.5)", "4"], ["3", "\N{EN DASH}"]]
+    assert matrix(rows[3:]) is None
+    assert matrix([Row(f"KDE, {k}", 1.0, method=str(k)) for k in range(7)]) is None
 
 
 @pytest.mark.thorough

@@ -50,6 +50,7 @@ class Row:
         published: the published number, or words such as "~1e-16".
         published_se: its standard error, where it is known.
         note: what a reader must know to compare the two.
+        method: the method whose number it is, with whose name `quantity` then ends after a comma.
 
     Example:
         >>> Row("accuracy", 0.87712, 0.0069, 0.877, 0.007).texts()[1:3]
@@ -62,6 +63,12 @@ class Row:
     published: float | str | None = None
     published_se: float | None = None
     note: str = ""
+    method: str = ""
+
+    @property
+    def score(self) -> str:
+        """The quantity without the method's name."""
+        return self.quantity.removesuffix(f", {self.method}")
 
     def texts(self) -> tuple[str, str, str, str]:
         """Return the row as a table shows it: the quantity, our number, the published one, the note."""

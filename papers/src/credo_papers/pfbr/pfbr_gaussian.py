@@ -138,9 +138,9 @@ def run(size: Size, seed: int, progress: Progress, cells: Cells | None = None) -
                 gaps = scores[score] - exact[: len(scores[score])]
                 stage = int(gaps.mean(axis=0).argmax())
                 words = f"d={dim} {SCORES[score]} above exact draws at the worst stage, {name}"
-                rows.append(Row(words, *mean_se(gaps[:, stage]), note=f"t = {stage + 1}"))
+                rows.append(Row(words, *mean_se(gaps[:, stage]), note=f"t = {stage + 1}", method=name))
         for name, scores in results.items():
-            rows.append(Row(f"d={dim} ms of an update, {name}", float(scores["seconds"]) * 1000))
+            rows.append(Row(f"d={dim} ms of an update, {name}", float(scores["seconds"]) * 1000, method=name))
     settings: dict[str, Json] = {
         "dims": list(plan.dims),
         "sequences": plan.sequences,

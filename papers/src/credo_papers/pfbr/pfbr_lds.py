@@ -157,5 +157,7 @@ def _table(dim: int, trial: Trial, results: Mapping[str, Arrays]) -> list[Row]:
         paper, note = None, ""
         if dim == 10 and name in PUBLISHED_SECONDS:
             paper, note = f"{PUBLISHED_SECONDS[name] * 1000:g}", "published: by the code, of 25 observations"
-        rows.append(Row(f"d={dim} ms, {name}", float(scores["seconds"]) * 1000, None, paper, None, note))
+        rows.append(
+            Row(f"d={dim} ms, {name}", float(scores["seconds"]) * 1000, None, paper, None, note, name)
+        )
     return rows

@@ -61,7 +61,8 @@ def linear_problem(dim: int) -> Problem:
     """Return the problem of dimension 2 or 10."""
     transition, observation = linear_system(dim)
     model = credo.Model(Observation(jnp.asarray(observation)), credo.Normal(1.0))
-    return Problem(model, dim, credo.LinearGaussian(jnp.asarray(transition), 0.0, 1.0))
+    dynamics = credo.LinearGaussian(jnp.asarray(transition), 0.0, 1.0)
+    return Problem(model, dim, dynamics, shipped=f"linear-{dim}")
 
 
 def simulate_systems(dim: int, seed: int, count: int, purpose: int = SCORED) -> Sequences:

@@ -85,7 +85,7 @@ def run(size: Size, seed: int, progress: Progress, cells: Cells | None = None) -
         *rows_of("Lorenz-96 log evidence", "evidence", results),
         *rows_of("Lorenz-96 error of the mean", "rmse", results),
         *(
-            Row(f"Lorenz-96 ms of an update, {name}", float(one["seconds"]) * 1e3)
+            Row(f"Lorenz-96 ms of an update, {name}", float(one["seconds"]) * 1e3, method=name)
             for name, one in results.items()
         ),
     ]

@@ -7,7 +7,7 @@ from typing import Any
 
 import credo
 from credo import particles as room
-from credo.flows import Guard, Operator, pfbr
+from credo.flows import Guard, Operator, load_operator, pfbr
 from credo_papers.engine.any_learner import AnyLearner
 from credo_papers.pfbr.pfbr_problem import Build, Method, Problem
 
@@ -71,6 +71,13 @@ def _untrained(problem: Problem, particles: int) -> AnyLearner:
     return pfbr(problem.model, operator, particles, problem.dynamics, fallback=False)
 
 
+def _shipped(problem: Problem, particles: int) -> AnyLearner:
+    """Build the operator that credo ships for the problem, as a user gets it, but without another map."""
+    assert problem.shipped is not None
+    operator = load_operator(problem.shipped, dim=problem.size)
+    return pfbr(problem.model, operator, particles, problem.dynamics, fallback=False)
+
+
 _ALWAYS = {"resampling": "multinomial", "threshold": 1.0}
 
 _TABLE = (
@@ -105,6 +112,7 @@ _TABLE = (
     Method("SGLD", build_plain(room.Langevin), note="for a stream of any length"),
     Method("NPV", build_plain(room.NonparametricVariational)),
     Method("SVI", _variational),
+    Method("PFBR, shipped", _shipped, note="the operator that credo ships"),
 )
 
 STATE_SPACE = (

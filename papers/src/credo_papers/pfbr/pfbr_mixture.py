@@ -60,7 +60,7 @@ class MixturePlan:
 
 
 PLANS: dict[Size, MixturePlan] = {
-    "quick": MixturePlan(2, 512, 500, ("one-pass SMC",), {}),
+    "quick": MixturePlan(2, 512, 500, ("PFBR, shipped", "one-pass SMC", "bootstrap, systematic"), {}),
     "full": MixturePlan(
         25,
         512,
@@ -139,19 +139,24 @@ def _table(
             curve = divergence.mean(axis=0)
             series[f"{label}, {words}, {name}"] = curve
             rows += [
-                Row(f"{words}: {label} at t={stage}, {name}", *mean_se(divergence[:, stage - 1]))
+                Row(f"{words}: {label} at t={stage}, {name}", *mean_se(divergence[:, stage - 1]), method=name)
                 for stage in STAGES
             ]
             worst = int(curve.argmax())
             note = f"t = {worst + 1}"
             rows.append(
-                Row(f"{words}: {label} at the worst stage, {name}", *mean_se(divergence[:, worst]), note=note)
+                Row(
+                    f"{words}: {label} at the worst stage, {name}",
+                    *mean_se(divergence[:, worst]),
+                    note=note,
+                    method=name,
+                )
             )
         series[f"mass, {words}, {name}"] = scores["mass"].mean(axis=0)
     for score, label in SCORES.items():
         rows += rows_of(f"{words}: {label}", score, results)
     rows += [
-        Row(f"{words}: ms of an update, {name}", float(scores["seconds"]) * 1000)
+        Row(f"{words}: ms of an update, {name}", float(scores["seconds"]) * 1000, method=name)
         for name, scores in results.items()
         if "seconds" in scores
     ]

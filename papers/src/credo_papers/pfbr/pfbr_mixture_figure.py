@@ -19,7 +19,7 @@ __all__ = ["SHOWN", "draw"]
 SHOWN = (1, 5, 10, 30)
 """The stages of the pictures."""
 
-PICTURES = ("PFBR, ours, no base", "one-pass SMC", "tempered SMC")
+PICTURES = ("PFBR, ours, no base", "PFBR, shipped", "one-pass SMC", "tempered SMC")
 """The methods of the pictures."""
 
 SIDE = 120
@@ -51,7 +51,8 @@ def draw(series: Mapping[str, np.ndarray], arrays: Mapping[str, np.ndarray], nam
                 cmap="Blues",
                 aspect="equal",
             )
-            axes.set(xlim=(-3, 3), ylim=(-3.5, 3.5), xticks=(), yticks=())
+            axes.set(xlim=(-3, 3), ylim=(-3.5, 3.5), xticks=(-2, 0, 2), yticks=(-2, 0, 2))
+            axes.tick_params(labelsize=7, labelleft=column == 0, labelbottom=line == len(shown))
             axes.grid(False)
             if line == 0:
                 axes.set_title(f"t = {stage}", fontsize=11)

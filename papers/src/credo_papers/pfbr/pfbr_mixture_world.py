@@ -80,7 +80,8 @@ def _means(z: Array, x: object) -> Array:
 
 def mixture_problem() -> Problem:
     """Return the problem."""
-    return Problem(credo.Model(_means, credo.Likelihood(log_mixture, sample=draw_mixture)), 2)
+    model = credo.Model(_means, credo.Likelihood(log_mixture, sample=draw_mixture))
+    return Problem(model, 2, shipped="two-modes")
 
 
 def mixture_tasks(learner: FlowFilter) -> StaticTasks:

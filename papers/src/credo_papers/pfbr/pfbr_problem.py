@@ -45,6 +45,7 @@ class Problem:
         var: the prior variance: a number, or (d,).
         trained: learners with something that was trained for the problem, by the name of the method.
         training: the settings of that training, as JSON values.
+        shipped: the operator of credo that was trained for the problem, where there is one.
     """
 
     model: credo.Model
@@ -54,6 +55,7 @@ class Problem:
     var: Array | float = 1.0
     trained: Mapping[str, Build] = field(default_factory=dict)
     training: Mapping[str, Json] = field(default_factory=dict)
+    shipped: str | None = None
 
     def begin(self, learner: AnyLearner, key: Array, start: Array | None = None) -> AnyBelief:
         """Return the prior belief of a learner; those that draw take the key.

@@ -147,6 +147,7 @@ def rows_of(
             published.get(name),
             None,
             notes.get(name, ""),
+            name,
         )
         for name, scores in results.items()
     )
