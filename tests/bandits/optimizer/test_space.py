@@ -138,3 +138,12 @@ def test_the_maximiser_finds_the_best_of_many_peaks_and_of_mixed_variables() -> 
         lambda x: x @ jnp.asarray(best) + jnp.sum(x * 0), small, jnp.zeros((1, 3)), jax.random.key(0)
     )
     assert small.decode(row) == {"n": 5, "kind": "y"}  # searched whole
+
+
+def test_all_points_are_listed_up_to_so_many() -> None:
+    space = bandits.Space.read({"n": (1, 3, "whole"), "kind": ["a", "b"]})
+    every = space.points(6)
+    assert every is not None and space.points(5) is None
+    points: list[Any] = [space.decode(row) for row in every]
+    assert {(point["n"], point["kind"]) for point in points} == {(n, k) for n in (1, 2, 3) for k in "ab"}
+    assert len(points) == 6 and bandits.Space.read([[0.0, 1.0]]).points(10**6) is None
