@@ -15,7 +15,7 @@ from tests.bandits.service.worlds import COINS, LINE, LINEAR, XS, Clock, coins, 
 
 import credo
 from credo import bandits
-from credo.bandits.service.explaining import _reason
+from credo.bandits.service.explaining import _reason, _share
 
 
 def _same(one: object, other: object) -> bool:
@@ -206,6 +206,9 @@ def test_an_explanation_says_what_the_data_have_said() -> None:
     assert said.mean["a"] > 0.8 and said.prior_mean["a"] == 0.5 and said.floor == 0.02
     assert sum(said.best.values()) == pytest.approx(1.0) and said.best["a"] > 0.9
     assert 0.5 < said.data_share["a"] <= 1.0 and said.prior_sd["a"] > said.sd["a"]
+    shares = {name: 1.0 - (said.sd[name] / sd) ** 2 for name, sd in said.prior_sd.items()}
+    assert said.data_share == pytest.approx(shares) and min(shares.values()) < 0.9
+    assert [_share(*sds) for sds in ((2.0, 1.0), (0.0, 1.0), (1.0, 0.0))] == [0.0, 1.0, 0.0]
     assert "largest" in said.reason or "explored" in said.reason
     bandit.forbid("a")
     bandit.forbid("b")
