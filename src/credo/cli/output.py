@@ -16,6 +16,7 @@ from pathlib import Path
 
 from credo.cli import locking
 from credo.core.errors import DataError
+from credo.core.files import move
 
 __all__ = ["BELIEF", "UNFINISHED", "Folder", "require_writable_file", "saved_in", "writing"]
 
@@ -48,8 +49,7 @@ class Folder:
         places = [self.path / file.relative_to(self.files) for file in files]
         try:
             for file, place in zip(files, places, strict=True):
-                place.parent.mkdir(parents=True, exist_ok=True)
-                os.replace(file, place)
+                move(file, place)
             self.complete = True
             pictures = (self.path / "plots").glob("*.png")
             for old in {self.path / name for name in (*_RESULTS, *_FLOW)} | set(pictures):

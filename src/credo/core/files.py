@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import json
 import math
 import os
 import platform
-import tempfile
+import secrets
+import shutil
+from collections.abc import Iterator
 from importlib import metadata
 from pathlib import Path
 
@@ -14,29 +18,74 @@ import numpy as np
 
 from credo.core.errors import DataError
 
-__all__ = ["json_bytes", "versions", "write_atomically"]
+__all__ = ["json_bytes", "move", "replacing", "versions", "write_atomically"]
 
 
 def write_atomically(path: Path, data: bytes) -> None:
-    """Write a file atomically, in a folder made if need be: one beside it is flushed, then renamed."""
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    """Write a file completely or not at all, as `replacing` does, or raise a `DataError`."""
+    if path.exists() and not path.is_file() and not path.is_dir():  # a pipe or a device, such as /dev/stdout
+        with _refusing(path):
+            path.write_bytes(data)
+        return
+    with replacing(path) as file:
+        file.write_bytes(data)
+
+
+@contextlib.contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """A new empty file beside a path, which takes its place at the end of the context, or is removed.
+
+    Folders are made if need be. The file has the rights that the umask leaves, and none that the file in its
+    place had not. Where the path is a symbolic link, its target is written. A `DataError` says why not.
+    """
+    with _refusing(path):
+        target = Path(os.path.realpath(path))
+        if target.is_symlink():
+            raise DataError(f"cannot write {path}: its symbolic link leads nowhere.")
+        target.parent.mkdir(parents=True, exist_ok=True)
+        temporary = target.with_name(f".{target.name[:200]}.{secrets.token_hex(4)}")
+        rights = 0o600 | target.stat().st_mode & 0o666 if target.exists() else 0o666
+        os.close(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, rights))
         try:
-            with os.fdopen(handle, "wb") as stream:
-                stream.write(data)
-                stream.flush()
-                os.fsync(stream.fileno())
-            os.chmod(temporary, 0o644)
-            os.replace(temporary, path)
+            yield temporary
+            _put(temporary, target)
         except BaseException:
-            Path(temporary).unlink(missing_ok=True)
+            temporary.unlink(missing_ok=True)
             raise
-        folder = os.open(path.parent, os.O_RDONLY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
+
+
+def move(path: Path, place: Path) -> None:
+    """Move a file to a place, whose folder is made if need be, with the care of `replacing`; an `OSError`."""
+    target = Path(os.path.realpath(place))
+    target.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        _put(path, target)
+    except OSError as error:
+        if error.errno != errno.EXDEV:  # a link to another file system
+            raise
+        with replacing(target) as file:
+            shutil.copyfile(path, file)
+        path.unlink()
+
+
+def _put(path: Path, target: Path) -> None:
+    """Let a file, brought to the disk, take the place of another, and grant nothing that the other did not."""
+    if target.exists():
+        path.chmod(path.stat().st_mode & target.stat().st_mode & 0o777)
+    with path.open("rb") as written:
+        os.fsync(written.fileno())
+    os.replace(path, target)
+    folder = os.open(target.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
+
+
+@contextlib.contextmanager
+def _refusing(path: Path) -> Iterator[None]:
+    try:
+        yield
     except OSError as error:
         raise DataError(f"cannot write {path}: {error.strerror or error}.") from None
 

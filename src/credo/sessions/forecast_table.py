@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import io
 import json
-import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Literal, TypeAlias
@@ -13,6 +12,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 
 from credo.core.errors import DataError
+from credo.core.files import replacing
 from credo.sessions import Forecasts
 
 __all__ = [
@@ -153,18 +153,11 @@ def write_parquet(path: Path, names: Sequence[str], lines: Iterable[str], *, cla
     words = {"prediction", "target"} if classes else set()
     kinds = {"row": pa.int64(), **dict.fromkeys(words, pa.string())}
     schema = pa.schema([(name, kinds.get(name, pa.float64())) for name in names])
-    part = path.with_name(f".{path.name}.part")
-    try:
-        with pq.ParquetWriter(part, schema) as writer:
-            batch: list[dict[str, Cell]] = []
-            for line in lines:
-                batch.append(json.loads(line))
-                if len(batch) == _BATCH:
-                    writer.write_table(pa.Table.from_pylist(batch, schema))
-                    batch = []
-            writer.write_table(pa.Table.from_pylist(batch, schema))
-        os.replace(part, path)
-    except OSError as error:
-        raise DataError(f"cannot write {path}: {error.strerror or error}.") from None
-    finally:
-        part.unlink(missing_ok=True)
+    with replacing(path) as part, pq.ParquetWriter(part, schema) as writer:
+        batch: list[dict[str, Cell]] = []
+        for line in lines:
+            batch.append(json.loads(line))
+            if len(batch) == _BATCH:
+                writer.write_table(pa.Table.from_pylist(batch, schema))
+                batch = []
+        writer.write_table(pa.Table.from_pylist(batch, schema))
