@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 
 from credo.core.errors import CredoError
+from credo.core.forks import require_threads
 from credo.core.types import Key
 
 __all__ = ["as_key", "require_key", "step_key"]
@@ -16,6 +17,7 @@ __all__ = ["as_key", "require_key", "step_key"]
 
 def as_key(key: Key) -> jax.Array:
     """A typed JAX key from a key (new or old style) or from an integer seed."""
+    require_threads()
     if isinstance(key, int):
         return jax.random.key(key)
     if jnp.issubdtype(key.dtype, jax.dtypes.prng_key):

@@ -7,6 +7,8 @@ import threading
 from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
+from credo.core.forks import require_threads
+
 __all__ = ["Turns", "in_turn"]
 
 M = TypeVar("M", bound=Callable[..., Any])
@@ -30,6 +32,7 @@ def in_turn(method: M) -> M:
 
     @functools.wraps(method)
     def taking_turns(self: Any, *args: Any, **kwargs: Any) -> Any:
+        require_threads()  # before the lock, which another thread of the parent may have had
         with self._turns.lock:
             return method(self, *args, **kwargs)
 

@@ -11,6 +11,7 @@ import jax
 import numpy as np
 
 from credo.core.errors import CredoError
+from credo.core.forks import require_threads
 from credo.core.inputs import require_narrow, require_numbers
 
 __all__ = ["verb"]
@@ -48,6 +49,7 @@ def _compiled(function: Callable[P, R], static: tuple[str, ...]) -> Callable[P, 
 
     @functools.wraps(function)
     def explained(*args: P.args, **kwargs: P.kwargs) -> R:
+        require_threads()
         for name, value in zip(names, args, strict=False):
             if isinstance(value, np.generic | np.ndarray):
                 require_narrow(name, value)

@@ -12,6 +12,7 @@ import numpy as np
 
 from credo.adapt import Experts, RunLength, SoftReset
 from credo.beliefs import Gaussian, InverseGamma, Point
+from credo.core.forks import require_threads
 from credo.core.records import replace
 from credo.covariances import Diagonal, Full, LowRank
 from credo.dynamics import (
@@ -89,6 +90,7 @@ def build(
     is how many the first rows showed (0 where they are fixed), `start` the prior mean of the last biases, and
     `origin` the inputs at the beginning, where more have come.
     """
+    require_threads()
     if origin == (math.prod(shape),) * 2:
         origin = None
     # the seed is an argument of the compiled programs, so that another seed compiles none anew

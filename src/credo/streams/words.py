@@ -17,6 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from credo.core.errors import CredoError
+from credo.core.forks import require_threads
 from credo.core.inputs import require_narrow
 from credo.core.types import Array, ArrayLike, PyTree
 
@@ -149,6 +150,7 @@ class WordWriter:
 
     def __call__(self, leaves: Sequence[ArrayLike]) -> np.ndarray:
         """The words, in an array of their own; an integer that does not fit is refused."""
+        require_threads()  # the words are for a compiled program
         for at in self._integers:
             require_narrow("an integer of a row", leaves[at])
         for view, leaf in zip(self.views, leaves, strict=True):
