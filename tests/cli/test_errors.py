@@ -151,6 +151,7 @@ def test_columns(refused: Refused, tmp_path: Path) -> None:
             gzip.compress(b"a,y\n" + b"1,2\n3,4.5\n" * 5000, mtime=0)[:60],
             "in the middle of its gzip data",
         ),
+        ("t.csv", b"a,y\n" + b"1,2\n3,4.5\n" * 15 + b"7", "is cut: its last line, 32, has 1 of the 2 cells"),
         (
             "t.csv",
             b"a,y\n" + b"".join(b"%d,%d\n" % (i, i % 9 * i) for i in range(30)) + b"p,q,r\n" * 60,

@@ -6,11 +6,13 @@ import builtins
 import gzip
 import io
 import json
+import os
 import re
 import zipfile
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -77,6 +79,14 @@ CASES = {
     "tiny parquet": ("a.parquet", b"PAR1", "is cut: it does not end in PAR1"),
     "damaged parquet": ("a.parquet", parquet_bytes()[:-8] + b"\xff\xff\0\0PAR1", "is damaged parquet data"),
     "cut json": ("a.jsonl", JSONL + b'{"a": 1, "b', "is cut: its last line, 101, stops in the middle"),
+    "cut csv": ("a.csv", CSV + b"2000", "is cut: its last line, 2002, has 1 of the 2 cells and no line end"),
+    "cut quote": ("a.csv", CSV + b'"20', "is cut: its last line, 2002, has 1"),
+    "long line": ("a.csv", CSV + b"9" * (3 << 23) + b",1\n", "holds a line of more than 16,777,216 bytes, from"),
+    "long packed line": (
+        "a.csv.gz",
+        gzip.compress(b"a,b\n1,2\n3," + b"9" * (3 << 23)),
+        "holds a line of more than 16,777,216 bytes",
+    ),
     "open quote": ("a.csv", b'a,b\n1,"' + b"x" * 200_000, "cannot be split into cells at line 2"),
     "two files": ("a.csv", CSV + b"a,b\n1,2\n", "repeats its header at line 2002"),
     "new columns": (
@@ -116,6 +126,34 @@ def test_a_table_that_cannot_be_read(tmp_path: Path, case: Any, chunk_rows: Any)
     message = str(caught.value)
     assert message.startswith(str(path)) and message.endswith((".", "?")) and "\n" not in message
     assert ". " not in message.replace(str(path), "")
+
+
+@pytest.mark.parametrize("suffix", ["csv", "csv.gz", "jsonl"])
+def test_a_file_that_is_cut_while_it_is_read(tmp_path: Path, suffix: str) -> None:
+    random = np.random.default_rng(0)
+    lines = [f'{{"a": {a}, "b": {b}}}\n' if "j" in suffix else f"{a},{b}\n" for a, b in random.random((9000, 2))]
+    content = ("" if "j" in suffix else "a,b\n").encode() + "".join(lines).encode()
+    path = tmp_path / f"a.{suffix}"
+    path.write_bytes(gzip.compress(content) if suffix.endswith("gz") else content)
+    size = path.stat().st_size
+    source = open_table(path, chunk_rows=100)
+    chunks = iter(source)
+    rows = len(next(chunks))
+    end = size // 2 if suffix.endswith("gz") else content.rindex(b"\n", 0, size // 2) + 1
+    os.truncate(path, end)
+    with pytest.raises(DataError, match=rf"a.{suffix} was cut while it was read: it had {size:,} bytes at first"):
+        for chunk in chunks:
+            rows += len(chunk)
+    assert 100 < rows < 9000
+
+
+def test_a_file_that_grows_while_it_is_read_is_whole(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_bytes(CSV)
+    source = open_table(path, chunk_rows=100)
+    with path.open("ab") as file:
+        file.write(b"7,7\n" * 50_000)
+    assert sum(map(len, source)) >= 2000
 
 
 def test_a_file_that_is_not_there(tmp_path: Path) -> None:

@@ -48,6 +48,9 @@ _SUFFIXES: dict[str, Format] = {
 _SNIFFED = ("", ".txt", ".data", ".dat")
 _WORKBOOKS = (".xls", ".xlsx", ".xlsm", ".ods")
 _HEAD = 65536
+LONGEST_LINE = 1 << 24
+"""The most bytes of a line of text, so that no line takes more memory than there is."""
+
 _MAGIC = (
     (b"\x89PNG", "a PNG image"),
     (b"\xff\xd8\xff", "a JPEG image"),
@@ -70,14 +73,18 @@ _MAGIC = (
 
 
 class ByteStream(io.RawIOBase):
-    """The bytes of one source; each failure to read them, or NUL in a text, is a `DataError` naming it."""
+    """The bytes of one source; each failure to read them, NUL or a line that is too long in a text, or an end
+    before the `size` that it had at first, is a `DataError` naming it. `whole` says if the last line has ended.
+    """
 
-    def __init__(self, stream: Any, name: str, *, text: bool = False) -> None:
+    def __init__(self, stream: Any, name: str, *, size: int = 0, text: bool = False) -> None:
         self.stream = stream
         self.name = name
+        self.size = size
         self.text = text
+        self.whole = True
         self._pending = b""
-        self._passed = 0
+        self._passed = self._line = 0
         self._is_str = isinstance(stream, io.TextIOBase)
 
     def readable(self) -> bool:
@@ -131,25 +138,45 @@ class ByteStream(io.RawIOBase):
                 data = (getattr(self.stream, "read1", None) or self.stream.read)(size) or b""
         except EOFError:
             raise DataError(
-                f"{self.name} ends in the middle of its gzip data, after {self._passed} bytes of text: "
-                "it was cut short; copy or download it again."
+                f"{self.name} ends in the middle of its {self._packing} data, after {self._passed} bytes of "
+                "text: it was cut short; copy or download it again."
             ) from None
         except zipfile.BadZipFile as error:
             raise DataError(f"{self.name} holds damaged zip data ({str(error).rstrip('.')}).") from None
         except (gzip.BadGzipFile, zlib.error) as error:
-            kind = "zip" if isinstance(self.stream, zipfile.ZipExtFile) else "gzip"
             raise DataError(
-                f"{self.name} holds damaged {kind} data after {self._passed} bytes ({error})."
+                f"{self.name} holds damaged {self._packing} data after {self._passed} bytes ({error})."
             ) from None
         except OSError as error:
             raise DataError(f"{self.name} cannot be read: {error.strerror or error}.") from None
+        if not data and self._passed < self.size:
+            raise DataError(
+                f"{self.name} was cut while it was read: it had {self.size:,} bytes at first, and ended after "
+                f"{self._passed:,}."
+            )
+        self._look(data)
+        self._passed += len(data)
+        return data
+
+    @property
+    def _packing(self) -> str:
+        return "zip" if isinstance(self.stream, zipfile.ZipExtFile) else "gzip"
+
+    def _look(self, data: bytes) -> None:
+        """Note where lines end, and refuse a text that is none, or one of whose lines is too long."""
         if self.text and b"\0" in data:
             raise DataError(
                 f"{self.name} holds a NUL byte at byte {self._passed + data.index(0) + 1}: "
                 "it is not text; CSV, TSV and JSON lines must be UTF-8 text."
             )
-        self._passed += len(data)
-        return data
+        rest = len(data) - 1 - max(data.rfind(b"\n"), data.rfind(b"\r"))
+        self._line = rest if rest < len(data) else self._line + rest
+        self.whole = self._line == 0 if data else self.whole
+        if self.text and self._line > LONGEST_LINE:
+            raise DataError(
+                f"{self.name} holds a line of more than {LONGEST_LINE:,} bytes, from byte "
+                f"{self._passed + len(data) - self._line + 1:,} on; is it a table?"
+            )
 
 
 def format_of_name(path: str, wanted: Format | None) -> tuple[Format | None, bool]:
@@ -177,7 +204,9 @@ def open_bytes(source: Source) -> ByteStream:
         raw = ByteStream(getattr(sys.stdin, "buffer", sys.stdin), "standard input")
     elif isinstance(source, (str, os.PathLike)):
         path = os.fspath(source)
-        raw = ByteStream(open_member(path)[0] if is_archive(path) else _open_path(path), str(source))
+        packed = is_archive(path)
+        file = open_member(path)[0] if packed else _open_path(path)
+        raw = ByteStream(file, str(source), size=0 if packed else os.fstat(file.fileno()).st_size)
     elif hasattr(source, "read"):
         name = getattr(source, "name", None)
         raw = ByteStream(getattr(source, "buffer", source), name if isinstance(name, str) else "the stream")

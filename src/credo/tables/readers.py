@@ -70,7 +70,7 @@ def csv_chunks(
         )
     width = len(names)
     watch = DriftWatch(name, f"have not the {width} cells that the header names")
-    at_once = not isinstance(text, LiveText)
+    at_once, last, end = not isinstance(text, LiveText), width, 0
     while True:
         start, count = reader.line_num + before, size.next()
         if at_once:
@@ -83,9 +83,14 @@ def csv_chunks(
             # a record takes a line at least, so that none of these lines is left over
             before += reader.line_num
             reader = csv.reader(chain(plain, lines), delimiter=delimiter, skipinitialspace=True)
-        rows, end = _take(reader, count, name, before - 1, text)
+        rows, stop = _take(reader, count, name, before - 1, text)
         if not rows:
+            if 0 < last < width and not _ends_whole(text):
+                raise DataError(
+                    f"{name} is cut: its last line, {end}, has {last} of the {width} cells and no line end."
+                )
             return
+        last, end = len(rows[-1]), stop
         bad: list[BadRow] = []
         if end - start + 1 == len(rows) and set(map(len, rows)) == {width} and header not in rows:
             watch.good(len(rows))
@@ -96,6 +101,11 @@ def csv_chunks(
             raise DataError(f"{name}: {bad[0]}.")
         cells = list(zip(*rows, strict=True)) if rows else [()] * width
         yield Chunk(dict(zip(names, cells, strict=True)), at, bad)
+
+
+def _ends_whole(text: io.TextIOWrapper) -> bool:
+    """Whether the last line of a text that was read has a line end, as far as that is known."""
+    return bool(getattr(getattr(text.buffer, "raw", None), "whole", True))
 
 
 def _lines(lines: Iterator[str], count: int, name: str, before: int) -> list[str]:
