@@ -57,6 +57,28 @@ def test_classes_without_the_target_column_and_with_bad_rows(credo: Command, tmp
     )
 
 
+def test_no_control_character_of_a_cell_is_printed_or_reported(credo: Command, tmp_path: Path) -> None:
+    odd, lines = "\x1b[31mred", ["\x1b[7ma\x07,level"]
+    lines += [f"{i % 7},{odd if i % 7 > 3 else '=low'}" for i in range(60)]
+    (tmp_path / "a.csv").write_text("\n".join([*lines, "\x1b[2J,=low", ""]))
+    learned = credo("learn", "a.csv", "--target", "level", "--model", "linear", "--out", "o")
+    refused = credo("learn", "a.csv", "--target", "\x1b[31m")
+    assert (learned.status, refused.status) == (0, 2)
+    shown = learned.out + learned.err + refused.err + (tmp_path / "o" / "report.html").read_text()
+    assert "\\x1b[31mred" in shown and "\x1b" not in shown
+    (tmp_path / "b.csv").write_text("\x1b[7ma\x07\n1\n6\n")
+    words = ("predict", "o/belief.credo", "b.csv", "--out")
+    assert credo(*words, "plain.csv").status == credo(*words, "safe.csv", "--spreadsheet").status == 0
+    labels = [
+        [row["prediction"] for row in table((tmp_path / f"{name}.csv").read_text())]
+        for name in ("plain", "safe")
+    ]
+    assert labels == [["=low", odd], ["'=low", odd]]
+    for out in ("p.jsonl", "p.parquet"):
+        assert "--spreadsheet is for CSV" in credo(*words, out, "--spreadsheet").err
+    assert "--spreadsheet is for CSV" in credo("learn", "a.csv", "--target", "level", "--spreadsheet").err
+
+
 def test_listings_and_version(credo: Command) -> None:
     listed = credo("datasets")
     assert listed.status == 0 and "electricity" in listed.out and "yacht" in listed.out

@@ -102,6 +102,7 @@ def predict(
     out: str = "-",
     level: float = 0.9,
     strict: Annotated[bool, Parameter(negative="")] = False,
+    spreadsheet: Annotated[bool, Parameter(negative="")] = False,
     chunk: Annotated[int, Parameter(converter=whole_number)] = 500,
 ) -> int:
     """Predict the rows of a file with a saved belief; nothing is learned.
@@ -122,6 +123,8 @@ def predict(
         The probability of the interval.
     strict
         Stop at the first bad row; by default bad rows are reported and skipped.
+    spreadsheet
+        Write labels that begin with =, +, - or @ so that a spreadsheet takes none for a formula.
     chunk
         Rows per compiled call.
     """
@@ -130,7 +133,7 @@ def predict(
         raise CredoError(f"--level must be between 0 and 1, such as 0.9; got {level:g}.")
     from credo.cli.prediction import predict_file
 
-    return predict_file(saved, source_of(file), source_of(out), level, strict, chunk)
+    return predict_file(saved, source_of(file), source_of(out), level, strict, spreadsheet, chunk)
 
 
 @app.command(sort_key=3)
@@ -183,17 +186,18 @@ def datasets() -> int:
 
 
 def _listing(kind: str, entries: dict[str, str], hint: str) -> None:
-    from rich.console import Console
     from rich.table import Table
 
-    console = Console()
+    from credo.cli.progress import Screen
+
+    console = Screen()
     table = Table(box=None, pad_edge=False, header_style="bold")
     table.add_column(kind, no_wrap=True)
     table.add_column("what it is")
     for name, line in entries.items():
         table.add_row(name, line)
     console.print(table)
-    console.print(f"\n{hint}", highlight=False)
+    console.print(f"\n{hint}")
 
 
 def run_words(words: Sequence[str]) -> int:

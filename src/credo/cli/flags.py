@@ -216,6 +216,15 @@ class RunFlags:
             "from and written at once (Parquet: at the end); - is JSON lines on standard output."
         ),
     ] = None
+    spreadsheet: Annotated[
+        bool,
+        Parameter(
+            group=_RUN,
+            negative="",
+            help="In the CSV of --predictions, write labels that begin with =, +, - or @ so that a "
+            "spreadsheet takes none for a formula.",
+        ),
+    ] = False
     checkpoint: Annotated[
         float,
         _run(

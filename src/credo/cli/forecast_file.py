@@ -7,12 +7,12 @@ import csv
 import hashlib
 import os
 import shutil
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import IO
 
 from credo.cli.output import require_writable_file
+from credo.cli.progress import write_out
 from credo.core.errors import DataError
 from credo.sessions import Forecasts, Session
 from credo.sessions.forecast_table import (
@@ -39,13 +39,23 @@ class ForecastFile:
     cannot be written one by one, gather beside the belief; `Progress` says which part belongs to its rows.
     """
 
-    def __init__(self, out: str | None, session: Session, folder: Path, resumed: Path | None) -> None:
-        self.out, self.session = out, session
+    def __init__(
+        self,
+        out: str | None,
+        session: Session,
+        folder: Path,
+        resumed: Path | None,
+        *,
+        spreadsheet: bool = False,
+    ) -> None:
+        self.out, self.session, self.spreadsheet = out, session, spreadsheet
         self.names = heads(session.encoding.classes, target=True)
         self.kind: TableFormat = "jsonl" if out in (None, "-") else format_of(Path(str(out)), "--predictions")
         self.path = folder / _SPOOL if self.kind == "parquet" else Path(str(out))
         self.resumed = resumed
         self.file: IO[bytes] | None = None
+        if spreadsheet and self.kind != "csv":
+            raise DataError(f"--spreadsheet is for CSV; --predictions is {self.out or 'not given'}.")
         if out not in (None, "-"):
             require_writable_file(Path(str(out)), "--predictions")
 
@@ -107,15 +117,15 @@ class ForecastFile:
 
     def add(self, forecasts: list[Forecasts]) -> None:
         """Write the rows of a chunk; a BrokenPipeError says that nobody reads standard output any more."""
-        rows = "".join(rows_as_text(some, self.names, self.kind) for some in forecasts)
+        safe = self.spreadsheet
+        rows = "".join(rows_as_text(some, self.names, self.kind, spreadsheet=safe) for some in forecasts)
         if rows and self.out is not None:
             self._write(rows)
 
     def _write(self, text: str) -> None:
         try:
             if self.file is None:
-                sys.stdout.write(text)
-                sys.stdout.flush()
+                write_out(text)
                 return
         except BrokenPipeError:
             raise

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import base64
+import html
 from collections.abc import Mapping, Sequence
-from html import escape
 from typing import NamedTuple
 
+from credo.core.text import visible
 from credo.sessions.run_summary import RowCounts, Summary
 
 __all__ = ["Grid", "Line", "Picture", "Section", "document", "page"]
@@ -47,6 +48,11 @@ class Section(NamedTuple):
     sentences: list[str]
     grid: Grid
     first: str
+
+
+def escape(text: str) -> str:
+    """A text as HTML, whose control characters are spelled."""
+    return html.escape(visible(text))
 
 
 _STYLE = """

@@ -88,7 +88,9 @@ def _run(
         DriftFile(
             place.files / "drift.csv", None if session.members else session.changes, session.rows_used, saved
         ) as record,
-        ForecastFile(request.run.predictions, session, place.files, saved) as forecasts,
+        ForecastFile(
+            *(request.run.predictions, session, place.files, saved), spreadsheet=request.run.spreadsheet
+        ) as forecasts,
     ):
         checkpoints = Checkpoints(request, session, place, record, forecasts)
         bad = stream(request, session, source, interrupt, record, forecasts, checkpoints)

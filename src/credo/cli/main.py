@@ -9,6 +9,7 @@ import traceback
 from collections.abc import Sequence
 
 from credo.core.errors import CredoError
+from credo.core.text import visible
 
 __all__ = ["INTERRUPTED", "USAGE", "main"]
 
@@ -78,4 +79,4 @@ def _unexpected(error: Exception, debug: bool) -> int:
 
 def _print(text: str) -> None:
     with contextlib.suppress(OSError):
-        print(text, file=sys.stderr, flush=True)
+        print(visible(text), file=sys.stderr, flush=True)

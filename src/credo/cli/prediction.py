@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 from credo.cli.flags import in_flags
 from credo.cli.output import require_writable_file
-from credo.cli.progress import note
+from credo.cli.progress import note, write_out
 from credo.core.errors import CredoError, DataError
 from credo.core.files import write_atomically
 from credo.sessions import Forecasts, Session, TableEncoding
@@ -21,7 +20,9 @@ __all__ = ["predict_file"]
 SHOWN_BAD = 3
 
 
-def predict_file(saved: Path, file: str, out: str, level: float, strict: bool, chunk: int) -> int:
+def predict_file(
+    saved: Path, file: str, out: str, level: float, strict: bool, spreadsheet: bool, chunk: int
+) -> int:
     """Write the predictions of a file's rows, `chunk` of them in a compiled call; the exit status."""
     session = Session.load(saved, chunk)
     if session.rows_used == 0:
@@ -35,15 +36,16 @@ def predict_file(saved: Path, file: str, out: str, level: float, strict: bool, c
     bad: list[BadRow] = []
     names = heads(session.encoding.classes, target=False)
     kind = "csv" if out == "-" or Path(out).suffix.lower() not in SUFFIXES else format_of(Path(out), "--out")
+    if spreadsheet and kind != "csv":
+        raise DataError(f"--spreadsheet is for CSV; --out is {out}.")
     parts = _parts(session, file, level, strict, chunk, bad)
     rows = 0
     texts = [as_csv([names])] if kind == "csv" else []
     for part in parts:
-        texts.append(rows_as_text(part, names, kind))
+        texts.append(rows_as_text(part, names, kind, spreadsheet=spreadsheet))
         rows += len(part.lines)
         if out == "-":
-            sys.stdout.write("".join(texts))
-            sys.stdout.flush()
+            write_out("".join(texts))
             texts = []
     if kind == "parquet":
         write_parquet(

@@ -2,28 +2,48 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Callable
+from typing import Any
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, ProgressColumn, SpinnerColumn, TaskID, TextColumn
+from rich.text import Text
 
+from credo.core.text import visible
 from credo.sessions import Tally
 
-__all__ = ["Watch", "note", "stderr"]
+__all__ = ["Screen", "Watch", "note", "stderr", "write_out"]
 
 PLAIN_SECONDS = 5.0
 
 
-def stderr() -> Console:
+class Screen(Console):
+    """A console that spells the control characters of what it prints, and takes no word for a command."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**{"markup": False, "highlight": False, **options})
+
+    def render_str(self, text: str, **options: Any) -> Text:
+        return super().render_str(visible(text), **options)
+
+
+def stderr() -> Screen:
     """The current standard error."""
-    return Console(stderr=True, highlight=False, soft_wrap=True)
+    return Screen(stderr=True, soft_wrap=True)
+
+
+def write_out(text: str) -> None:
+    """Write to standard output as it is, or where that is a terminal, with control characters spelled."""
+    sys.stdout.write(visible(text) if sys.stdout.isatty() else text)
+    sys.stdout.flush()
 
 
 def note(sentence: str, quiet: bool = False) -> None:
     """Say something on standard error."""
     if not quiet:
-        stderr().print(sentence, markup=False)
+        stderr().print(sentence)
 
 
 def duration(seconds: float) -> str:
@@ -70,7 +90,7 @@ class Watch:
             self.bar.update(self.task, completed=self._done(count) or 0.0, description=line)
         elif now - self.last >= PLAIN_SECONDS:
             self.last = now
-            self.console.print(self._line(count, tally, bad, now), markup=False)
+            self.console.print(self._line(count, tally, bad, now))
 
     def _done(self, count: int) -> float | None:
         """The share of the rows that are done, by their number or by the bytes that were read."""

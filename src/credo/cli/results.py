@@ -7,12 +7,12 @@ from pathlib import Path
 
 import numpy as np
 from rich import box
-from rich.console import Console
 from rich.table import Table
 
 from credo import plots as drawing
 from credo.cli import bank_report, class_plot, drift_plot, html_report, score_plots
 from credo.cli.flags import in_flags
+from credo.cli.progress import Screen
 from credo.core.files import json_bytes, write_atomically
 from credo.sessions.run_summary import Results, Summary, number, summarize_run
 
@@ -114,7 +114,7 @@ def _summary(results: Results) -> Summary:
 
 def show(results: Results) -> None:
     """Print the table to standard output."""
-    console, contents = Console(highlight=False), _summary(results)
+    console, contents = Screen(), _summary(results)
     parts = [
         f"{results.source}:",
         f"{results.rows:,} rows in {results.seconds:.1f} s ({results.rows_per_second:,.0f} rows/s)",
@@ -123,32 +123,32 @@ def show(results: Results) -> None:
         parts[-1] += ","
         parts.append(f"after {contents['rows']['learned'] - results.rows:,} rows of earlier runs")
     title = " ".join(parts)
-    console.print("\n".join(parts) if len(title) > console.width else title, style="bold", markup=False)
+    console.print("\n".join(parts) if len(title) > console.width else title, style="bold")
     _print_grid(console, _scores(contents), "metric", wide=100)
     words = contents["verdict"]
-    console.print(words[0].upper() + words[1:] + ".", markup=False)
+    console.print(words[0].upper() + words[1:] + ".")
     rarest = _rarest(contents)
     if rarest is not None:
-        console.print(rarest, markup=False)
+        console.print(rarest)
     if "last_value_baseline" in contents and results.session.tally.scored:
         word, value = next(iter(contents["last_value_baseline"].items()))
-        console.print(f"For information: repeating the last value has {word} {number(value)}.", markup=False)
+        console.print(f"For information: repeating the last value has {word} {number(value)}.")
     sentences = contents["changes"]["sentences"] if "changes" in contents else []
     for sentence in contents["bank"]["short"] if "bank" in contents else sentences:
-        console.print(sentence, markup=False)
+        console.print(sentence)
 
 
 def show_report(title: str, grid: html_report.Grid, sentences: list[str]) -> None:
     """Print a title, a table of scores and sentences to standard output."""
-    console = Console(highlight=False)
-    console.print(title, style="bold", markup=False)
+    console = Screen()
+    console.print(title, style="bold")
     _print_grid(console, grid, "score", wide=90, no_wrap=True)
     for sentence in sentences:
-        console.print(sentence, markup=False)
+        console.print(sentence)
 
 
 def _print_grid(
-    console: Console, grid: html_report.Grid, first: str, *, wide: int, no_wrap: bool = False
+    console: Screen, grid: html_report.Grid, first: str, *, wide: int, no_wrap: bool = False
 ) -> None:
     """Print a table whose first column is called `first`, with meanings from a width on."""
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, header_style="bold")

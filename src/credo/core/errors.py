@@ -11,6 +11,8 @@ import sys
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, TypeVar
 
+from credo.core.text import visible
+
 if TYPE_CHECKING:
     import numpy as np
 
@@ -34,7 +36,7 @@ class CredoError(ValueError):
     knows settings by other names, as the command line does with its flags, can then insert its own names.
 
     Arguments:
-        message: the sentence.
+        message: the sentence, whose control characters are spelled.
         field: the setting or argument whose name begins the sentence, if there is one.
 
     Example:
@@ -46,7 +48,7 @@ class CredoError(ValueError):
     """
 
     def __init__(self, message: str = "", *, field: str | None = None) -> None:
-        super().__init__(message)
+        super().__init__(visible(str(message)))
         self.field = field
 
 

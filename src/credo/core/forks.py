@@ -1,4 +1,4 @@
-"""Processes that were forked after JAX had begun to compute: its threads are not in them, and it would wait."""
+"""Processes that were forked after JAX had begun to compute, and in which its threads are not."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ def require_threads() -> None:
     """Refuse, in a sentence, to compute where JAX would wait for its threads for ever."""
     if forked:
         raise CredoError(
-            "this process was forked after JAX had begun to compute, and would wait for JAX's threads for ever: "
-            'begin it by multiprocessing.get_context("spawn"), or fork before the first computation.'
+            "this process was forked after JAX had begun to compute, and would wait for JAX's threads for "
+            'ever: begin it by multiprocessing.get_context("spawn"), or fork before the first computation.'
         )
 
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import csv
+import functools
 import io
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Literal, TypeAlias
 
@@ -14,6 +15,7 @@ import numpy as np
 from credo.core.errors import DataError
 from credo.core.files import replacing
 from credo.sessions import Forecasts
+from credo.tables.schema import is_number
 
 __all__ = [
     "SUFFIXES",
@@ -21,6 +23,7 @@ __all__ = [
     "TableFormat",
     "as_csv",
     "as_json_lines",
+    "as_words",
     "format_of",
     "heads",
     "rows_as_text",
@@ -43,6 +46,7 @@ SUFFIXES: dict[str, TableFormat] = {
 """The formats by the suffix of a file."""
 
 _BATCH = 10_000
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
 def format_of(path: Path, option: str) -> TableFormat:
@@ -70,14 +74,16 @@ def heads(classes: Sequence[str], *, target: bool) -> list[str]:
 _MOMENTS = ["mean", "sd", "lower", "upper"]
 
 
-def rows_as_text(forecasts: Forecasts, names: Sequence[str], kind: TableFormat) -> str:
+def rows_as_text(
+    forecasts: Forecasts, names: Sequence[str], kind: TableFormat, *, spreadsheet: bool = False
+) -> str:
     """The rows as CSV with the columns `names` from `heads`, or as JSON lines, which also have later classes.
-    What is not finite or not known is missing.
+    What is not finite or not known is missing. For a `spreadsheet`, no cell of a CSV begins like a formula.
     """
-    as_cells = _csv_cells if kind == "csv" else _json_cells
+    as_cells = functools.partial(_csv_cells, spreadsheet=spreadsheet) if kind == "csv" else _json_cells
     columns = {"row": list(map(str, forecasts.lines.tolist()))}
     if "target" in names:
-        columns["target"] = _targets(forecasts, kind)
+        columns["target"] = _targets(forecasts, kind, as_cells)
     if forecasts.probs is not None:
         labels = as_cells(forecasts.classes)
         columns["prediction"] = [labels[top] for top in forecasts.probs.argmax(axis=1).tolist()]
@@ -97,18 +103,29 @@ def rows_as_text(forecasts: Forecasts, names: Sequence[str], kind: TableFormat) 
     return "".join(map(row_text.__mod__, zip(*columns.values(), strict=True)))
 
 
-def _targets(forecasts: Forecasts, kind: TableFormat) -> list[str]:
+def _targets(
+    forecasts: Forecasts, kind: TableFormat, as_cells: Callable[[Sequence[str]], list[str]]
+) -> list[str]:
     if forecasts.targets is None:
         return ["" if kind == "csv" else "null"] * len(forecasts.lines)
     if forecasts.probs is None:
         numbers = [float(number) for number in forecasts.targets]
         return list(map(_short, numbers)) if kind == "csv" else list(map(json.dumps, numbers))
-    labels = (_csv_cells if kind == "csv" else _json_cells)(forecasts.classes)
+    labels = as_cells(forecasts.classes)
     return [labels[number] for number in forecasts.targets.tolist()]
 
 
-def _csv_cells(labels: Sequence[str]) -> list[str]:
-    return [as_csv([["", label]])[1:-1] for label in labels]
+def _csv_cells(labels: Sequence[str], spreadsheet: bool) -> list[str]:
+    return [as_csv([["", as_words(label) if spreadsheet else label]])[1:-1] for label in labels]
+
+
+def as_words(label: str) -> str:
+    """A label that a spreadsheet takes for words: an apostrophe comes before what begins like a formula.
+
+    >>> as_words("=1+1"), as_words("-1.5")
+    ("'=1+1", '-1.5')
+    """
+    return f"'{label}" if label.startswith(_FORMULA) and not is_number(label) else label
 
 
 def _json_cells(labels: Sequence[str]) -> list[str]:

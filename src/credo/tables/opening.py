@@ -74,7 +74,7 @@ _MAGIC = (
 
 class ByteStream(io.RawIOBase):
     """The bytes of one source; each failure to read them, NUL or a line that is too long in a text, or an end
-    before the `size` that it had at first, is a `DataError` naming it. `whole` says if the last line has ended.
+    before the `size` that it had at first, is a `DataError` naming it. `whole`: the last line has ended.
     """
 
     def __init__(self, stream: Any, name: str, *, size: int = 0, text: bool = False) -> None:
@@ -151,8 +151,8 @@ class ByteStream(io.RawIOBase):
             raise DataError(f"{self.name} cannot be read: {error.strerror or error}.") from None
         if not data and self._passed < self.size:
             raise DataError(
-                f"{self.name} was cut while it was read: it had {self.size:,} bytes at first, and ended after "
-                f"{self._passed:,}."
+                f"{self.name} was cut while it was read: it had {self.size:,} bytes at first, and ended "
+                f"after {self._passed:,}."
             )
         self._look(data)
         self._passed += len(data)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 from collections.abc import Iterator, Sequence
 from itertools import chain, islice
 from typing import Any
@@ -237,13 +238,17 @@ def _numbered(text: io.TextIOWrapper, name: str) -> Iterator[tuple[int, str]]:
 def _record(raw: str) -> tuple[dict[str, object] | None, str]:
     try:
         value = json.loads(raw)
+        half = _HALF.search(json.dumps(value, ensure_ascii=False)) if "\\u" in raw else None
     except (ValueError, RecursionError) as error:
         return None, f"is not JSON ({getattr(error, 'msg', None) or type(error).__name__})"
     if not isinstance(value, dict):
         return None, f"holds {_JSON_KINDS.get(type(value), 'null')} where an object is due"
     if not value:
         return None, "holds an object without keys"
+    if half is not None:
+        return None, f"holds \\u{ord(half[0]):x}, which is half of a character"
     return value, ""
 
 
+_HALF = re.compile("[\ud800-\udfff]")
 _JSON_KINDS = {list: "an array", str: "a string", int: "a number", float: "a number", bool: "true or false"}

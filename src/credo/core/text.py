@@ -1,0 +1,25 @@
+"""Text of users, as it may be shown: its control characters are spelled, and never reach a terminal."""
+
+from __future__ import annotations
+
+import re
+
+__all__ = ["visible"]
+
+_CONTROL = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]"
+)
+"""All but tabulators and line ends: what a terminal obeys, what turns the order of letters, and halves."""
+
+
+def visible(text: str) -> str:
+    r"""The text with its control characters as Python spells them.
+
+    >>> visible("red \x1b[31m")
+    'red \\x1b[31m'
+    """
+    return text if text.isprintable() else _CONTROL.sub(_spelled, text)
+
+
+def _spelled(match: re.Match[str]) -> str:
+    return match[0].encode("unicode_escape").decode()
