@@ -195,7 +195,7 @@ MEETING: list[tuple[str, str, Change]] = [
     ("numbers", r"settings do not fit the belief", note("settings.model", "mlp:7")),
     ("numbers", r"task must be that of the encoding", note("settings.task", "classification")),
     ("numbers", r"clip must be above 0", note("encoding.clip", -1.0)),
-    ("numbers", r"origin must be float", note("encoding.schema.columns.0.origin", "noon")),
+    ("numbers", r"origin must be a finite number", note("encoding.schema.columns.0.origin", "noon")),
     ("numbers", r"cannot be used", note("encoding.schema.columns.0.name", None)),
     (
         "classes",

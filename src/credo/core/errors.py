@@ -36,7 +36,7 @@ class CredoError(ValueError):
     knows settings by other names, as the command line does with its flags, can then insert its own names.
 
     Arguments:
-        message: the sentence, whose control characters are spelled.
+        message: the sentence, of which lines become one, and whose control characters are spelled.
         field: the setting or argument whose name begins the sentence, if there is one.
 
     Example:
@@ -48,7 +48,7 @@ class CredoError(ValueError):
     """
 
     def __init__(self, message: str = "", *, field: str | None = None) -> None:
-        super().__init__(visible(str(message)))
+        super().__init__(visible(" ".join(str(message).splitlines())))
         self.field = field
 
 

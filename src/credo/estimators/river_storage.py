@@ -5,14 +5,15 @@ from __future__ import annotations
 import os
 from collections import deque
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple, NotRequired, TypedDict
 
 from credo.core.archive import refusing
 from credo.core.errors import CredoError, FormatError
+from credo.core.forms import Name, Size, require_form
 from credo.live.feature_slots import FeatureSlots, Slot
+from credo.live.feature_values import FeatureKind
 from credo.live.live_learner import Extent, LiveLearner
-from credo.live.recovery import Recovery
-from credo.recipes import defaults
+from credo.live.recovery import Recovery, SavedRecovery
 from credo.recipes.networks import Origin
 from credo.recipes.settings import Settings
 from credo.streams import checkpoint
@@ -29,6 +30,23 @@ class SavedEstimator(NamedTuple):
     parameters: dict[str, Any]
     slots: FeatureSlots
     live: LiveLearner
+    extras: dict[str, Any]
+
+
+class _Saved(TypedDict):
+    """What `write` keeps beside the learner and its belief."""
+
+    parameters: dict[str, bool | float | str | None]
+    slots: list[tuple[Name | bool, FeatureKind | Literal["gap"], str | None]]
+    origins: list[float]
+    first: NotRequired[Size]
+    settings: dict[str, Any]
+    extent: tuple[Size, Size, bool, float]
+    classes: Size
+    counts: tuple[int, int, int]
+    latest: list[int]
+    recovery: SavedRecovery
+    change: float | None
     extras: dict[str, Any]
 
 
@@ -66,10 +84,9 @@ def read(path: str | os.PathLike[str], kind: str) -> SavedEstimator:
     with refusing(path, "estimator"):
         if meta.get("river") != FORMAT or meta["parameters"].get("kind") != kind:
             raise FormatError(f"{path} does not hold a {kind} of this version of credo.")
-        inputs, features, scale, *rest = meta["extent"]
+        require_form(meta, _Saved, "estimator")
+        inputs, features, scale, clip = meta["extent"]
         settings = Settings.from_dict(meta["settings"])
-        # earlier versions had one clip for all regressions
-        clip = rest[0] if rest else 8.0 if settings.target.standardised else defaults.CLIP
         slots = FeatureSlots(
             [Slot(*one) for one in meta["slots"]], meta["origins"], scale, meta.get("first", 0)
         )

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 import numpy as np
 
 from credo.core.archive import refusing
 from credo.core.errors import CredoError, FormatError
+from credo.core.forms import require_form
 from credo.learners import Learner
 from credo.live import trainer_storage
 from credo.live.trainer import Trainer
@@ -19,6 +20,27 @@ __all__ = ["read", "write"]
 
 FORMAT = 1
 """The number of the format; it grows when older readers could misread a file."""
+
+LONGEST_LABEL = 1000
+"""So many characters a label may have room for, although none is as long."""
+
+
+class _SavedClasses(TypedDict):
+    """Class labels, and the dtype of their array."""
+
+    labels: list[bool | int | float | str]
+    dtype: str
+
+
+class _Saved(TypedDict):
+    """What `write` keeps beside the trainer, by whose form that is checked."""
+
+    parameters: dict[str, bool | float | str | None]
+    columns: list[str]
+    named: bool
+    mixed: bool
+    classes: _SavedClasses | None
+    trainer: dict[str, Any]
 
 
 def write(path: str | os.PathLike[str], estimator: Any) -> Path:
@@ -53,19 +75,31 @@ def read(path: str | os.PathLike[str], kind: type[Any], learner: Learner[Any] | 
     if meta.get("kind") != kind.__name__:
         raise FormatError(f"{path} holds an {meta.get('kind')}; load it with credo.{meta.get('kind')}.load.")
     with refusing(path, "estimator"):
+        require_form(meta, _Saved, "estimator")
         estimator = kind(**meta["parameters"])
         trainer = trainer_storage.restore(meta["trainer"], saved.arrays, saved.learner, saved.belief)
         if trainer.settings is None:
             estimator.learner = trainer.learner
         columns = tuple(meta["columns"])
         if meta["classes"] is not None:
-            kept = meta["classes"]
-            estimator.classes_ = np.array(kept["labels"], dtype=np.dtype(kept["dtype"]))
+            estimator.classes_ = _classes(meta["classes"])
         estimator.n_features_in_ = len(columns)
         if meta["named"]:
             estimator.feature_names_in_ = np.array(columns, dtype=object)
         estimator._columns, estimator._mixed, estimator._trainer = columns, bool(meta["mixed"]), trainer
     return estimator
+
+
+def _classes(saved: _SavedClasses) -> np.ndarray:
+    """The labels as an array of their dtype, which must hold them and no more."""
+    labels, dtype = saved["labels"], np.dtype(saved["dtype"])
+    longest = max((len(label) for label in labels if isinstance(label, str)), default=0)
+    if dtype.kind not in "biufUO" or (dtype.kind == "U" and dtype.itemsize > 4 * max(longest, LONGEST_LABEL)):
+        raise FormatError(f"classes.dtype must be one of numbers or texts that long; got {dtype.str}.")
+    classes = np.array(labels, dtype=dtype)
+    if classes.ndim != 1 or classes.tolist() != labels:
+        raise FormatError(f"classes.dtype must hold the labels {labels[:5]!r}; got {dtype.str}.")
+    return classes
 
 
 def _parameters(estimator: Any) -> dict[str, Any]:

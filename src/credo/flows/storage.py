@@ -21,6 +21,7 @@ import numpy as np
 from credo.core import archive
 from credo.core.errors import CredoError, DataError, FormatError
 from credo.core.extensions import missing
+from credo.core.forms import require_bounded, require_sizes
 from credo.core.records import REGISTRY, find_record, record, record_name, replace
 from credo.core.types import PyTree
 from credo.flows.operator import FlowOperator
@@ -76,6 +77,8 @@ def read_tree(path: Path, kind: str) -> tuple[dict[str, Any], dict[str, np.ndarr
 def fill(path: Path, like: T, tensors: Mapping[str, np.ndarray]) -> T:
     """The tree `like` with the arrays of a file in its places, which must have the same shapes and dtypes."""
     places, values = _leaves(like), []
+    for place, array in tensors.items():
+        require_bounded(array, place)
     for place, leaf in places:
         if place not in tensors:
             raise FormatError(f"{path} is of another architecture: it has no array {place}.")
@@ -174,6 +177,7 @@ def load_operator(path: str | os.PathLike[str], dim: int | None = None) -> FlowO
             f"{missing('credo.records')}."
         )
     with archive.refusing(place, "operator"):
+        require_sizes(cls, what["fields"])
         blank = cast(FlowOperator, cls(**what["fields"]))
         like = jax.eval_shape(blank.start, jax.random.key(0))
     if dim is not None and blank.dim != dim:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from typing import TypedDict, TypeVar
+from typing import TypedDict, TypeVar, cast
 
 import jax
 import numpy as np
 
-from credo.core.errors import FormatError
+from credo.core.forms import require_form
 from credo.learners import Info
 
 __all__ = ["REFUSALS", "Recovery", "SavedRecovery"]
@@ -116,11 +116,8 @@ class Recovery:
         """Restore what `to_dict` gave; None, as in earlier files, for `seen` rows without a refusal."""
         if saved is None:
             return Recovery(seen=seen)
-        state = saved if isinstance(saved, dict) else {}
-        rows, numbers = state.get("rows"), [state.get("streak"), state.get("seen")]
-        if not isinstance(rows, list) or not all(isinstance(number, int) for number in [*rows, *numbers]):
-            raise FormatError("the saved count of refusals must be whole numbers.")
-        return Recovery(rows, state["streak"], state["seen"])
+        require_form(saved, SavedRecovery, "recovery")
+        return Recovery(**cast(SavedRecovery, saved))
 
 
 def _warn(sentence: str) -> None:

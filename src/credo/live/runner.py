@@ -10,6 +10,7 @@ import numpy as np
 
 from credo.adapt import Bank
 from credo.beliefs import embed
+from credo.core.errors import FormatError
 from credo.core.records import replace
 from credo.core.types import Array
 from credo.learners import Info, Learner
@@ -77,7 +78,14 @@ class Early:
         if len(arrays.get("y", ())):
             y = np.array(arrays["y"], float)
             weights = np.array(arrays["w"], float) if "w" in arrays else np.ones(len(y))
-            early.keep(np.array(arrays["x"], np.float32), y, weights)
+            x = np.array(arrays["x"], np.float32)
+            if y.ndim != 1 or weights.shape != y.shape or len(x) != len(y):
+                raise FormatError(
+                    f"rows that wait must be as many as their targets, {y.shape}; got {x.shape}."
+                )
+            if not (np.isfinite(x).all() and np.isfinite(y).all() and np.isfinite(weights).all()):
+                raise FormatError("rows that wait must be finite.")
+            early.keep(x, y, weights)
         return early
 
 

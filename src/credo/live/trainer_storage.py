@@ -3,19 +3,37 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypedDict
 
 import numpy as np
 
 from credo.core.archive import join, leaves_of, refill, split
+from credo.core.forms import Seed, Size, require_form
 from credo.learners import Learner
-from credo.live.recovery import Recovery
+from credo.live.recovery import Recovery, SavedRecovery
 from credo.live.runner import Early
 from credo.live.trainer import Trainer
 from credo.recipes.settings import Settings
+from credo.streams.constraints import require_possible
 from credo.tables import EncoderState, Moments, Schema
 
 __all__ = ["arrays", "restore", "summary"]
+
+
+class _SavedTrainer(TypedDict):
+    """What `summary` gives."""
+
+    schema: dict[str, Any]
+    clip: float
+    classes: Size
+    settings: dict[str, Any] | None
+    seed: Seed | None
+    units: bool
+    seen: int
+    refused: int
+    log_evidence: float
+    changes: list[int]
+    recovery: SavedRecovery
 
 
 def summary(trainer: Trainer) -> dict[str, Any]:
@@ -51,16 +69,20 @@ def restore(
     saved: Mapping[str, Any], named: Mapping[str, np.ndarray], learner: Learner[Any], belief: Any
 ) -> Trainer:
     """The trainer of which `summary` and `arrays` were saved, with its learner and belief."""
+    require_form(saved, _SavedTrainer, "trainer")
     parts = split(named, ("inputs", "scaler", "waiting", "prior"))
     settings = None if saved["settings"] is None else Settings.from_dict(saved["settings"])
-    prior = refill(belief, parts["prior"], "prior") if settings is None else None
+    prior = None
+    if settings is None:
+        prior = refill(belief, parts["prior"], "prior")
+        require_possible(prior, "prior")
     schema = Schema.from_dict(saved["schema"])
     trainer = Trainer(
         schema, saved["clip"], saved["classes"], settings, learner=learner, prior=prior, seed=saved["seed"]
     )
     trainer.belief = belief
     trainer.table.state = EncoderState.from_arrays(parts["inputs"])
-    trainer.scaler = Moments.from_arrays(parts["scaler"])
+    trainer.scaler = Moments.from_arrays(parts["scaler"], "scaler")
     trainer.early = Early.from_arrays(parts["waiting"])
     trainer.units, trainer.seen, trainer.rows_refused = saved["units"], saved["seen"], saved["refused"]
     trainer.log_evidence, trainer.changes = saved["log_evidence"], tuple(saved["changes"])

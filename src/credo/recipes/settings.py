@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Literal, TypeAlias, TypedDict, TypeVar, get_args
 
 from credo.core.errors import FormatError
+from credo.core.forms import Loop, Seed, require_form
 from credo.core.names import CURVATURES, RULES, CurvatureName, RuleName
 from credo.recipes.architecture import Network
 from credo.recipes.drift import Drift
@@ -235,8 +236,9 @@ class Settings:
             what = f"it has no {absent[0]!r}" if absent else f"{unknown[0]!r} is unknown"
             raise FormatError(f"the saved settings are of another version of credo: {what}.")
         posterior = _text(saved, "posterior")
-        seed = _number(saved, "seed")
-        iterations = _number(saved, "iterations")
+        require_form(saved.get("seed"), Seed, "seed")
+        require_form(saved.get("iterations"), Loop | None, "iterations")
+        seed, iterations = _number(saved, "seed"), _number(saved, "iterations")
         prior_var = _number(saved, "prior_var")
         if prior_var is None or seed is None:
             raise FormatError("the saved settings are of another version of credo: a number is absent.")

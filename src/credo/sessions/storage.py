@@ -73,7 +73,7 @@ def _restored(saved: checkpoint.Saved, path: str | os.PathLike[str]) -> State:
         encoding,
         saved.learner,
         saved.belief,
-        Moments.from_arrays(arrays["scaler"]),
+        Moments.from_arrays(arrays["scaler"], "scaler"),
         Tally.from_arrays(settings.task, arrays["tally"]),
         ChangeTally.from_arrays(settings.drift, arrays["changes"], [str(member) for member in bank]),
         Progress(**meta["progress"]),

@@ -17,6 +17,7 @@ import optax
 
 from credo.core.errors import CredoError, FormatError
 from credo.core.extensions import missing
+from credo.core.forms import require_sizes
 from credo.core.records import REGISTRY, find_record, record_name
 from credo.core.types import Array
 from credo.streams.annotations import misfit
@@ -243,6 +244,7 @@ class Decoder:
                     f"{self.file} cannot be used: {_spell(f'{path}/{field}')} must be {expected}; "
                     f"got {type(value).__name__}."
                 )
+        require_sizes(cls, values, f"{_spell(path)}.")
         try:
             return cls(**values)
         except (TypeError, ValueError, AttributeError, IndexError, OverflowError) as error:

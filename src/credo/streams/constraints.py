@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from credo.core.errors import FormatError
+from credo.core.forms import require_bounded
 from credo.core.groups import Groups
 
 __all__ = ["CONSTRAINTS", "require_possible"]
@@ -61,6 +62,7 @@ def _centred(array: np.ndarray) -> bool:
 
 _POSITIVE = Constraint(_all(lambda array: array > 0), "must be above 0")
 _NONNEGATIVE = Constraint(_all(lambda array: array >= 0), "must be at least 0")
+_PRECISION = Constraint(_all(lambda array: array >= 1e-30), "must be above 0, and no less than 1e-30")
 _SHARE = Constraint(_all(lambda array: (array >= 0) & (array <= 1 + TOLERANCE)), "must be in [0, 1]")
 _LENGTH = Constraint(_all(lambda array: array >= -1), "must be at least -1")
 _WEIGHTS = Constraint(_normalised, "must be log probabilities that sum to one", finite=False)
@@ -88,7 +90,7 @@ CONSTRAINTS: dict[str, dict[str, Constraint]] = {
     "Gamma": {"shape": _POSITIVE, "per": _POSITIVE},
     "Hypotheses": {"log_weights": _WEIGHTS},
     "LearnedUnits": {"known": _UNITS},
-    "LowRankCovariance": {"base": _POSITIVE},
+    "LowRankCovariance": {"base": _PRECISION},
     "Memory": {"filled": _NONNEGATIVE, "ys": _OBSERVED},
     "Piece": {"jump_var": _NONNEGATIVE},
     "Resettable": {"run_length": _LENGTH, "retention": _SHARE, "change": _SHARE},
@@ -100,13 +102,21 @@ CONSTRAINTS: dict[str, dict[str, Constraint]] = {
 """What the fields of beliefs must be beside finite, by the name of the record."""
 
 
-def require_possible(value: object, path: str, weights: np.ndarray | None = None) -> None:
-    """Refuse numbers that no belief holds, except in parts of a mixture whose weight is 0."""
+_RAW = ("Buffer", "FirstRewards", "Memory", "RunningMoments", "Waiting")
+"""Records of data as they came, and of squares, which may be larger than numbers that are multiplied."""
+
+
+def require_possible(
+    value: object, path: str, weights: np.ndarray | None = None, *, raw: bool = False
+) -> None:
+    """Refuse numbers that no belief holds, except in parts of a mixture whose weight is 0; those of `raw`
+    data must be finite, and others in bounds.
+    """
     if isinstance(value, dict):
         for name, child in value.items():
-            require_possible(child, f"{path}.{name}", weights)
+            require_possible(child, f"{path}.{name}", weights, raw=raw)
     elif dataclasses.is_dataclass(value) or hasattr(value, "_fields"):
-        names = _fields(value)
+        names, raw = _fields(value), raw or type(value).__name__ in _RAW
         rules = {"t": _NONNEGATIVE} | CONSTRAINTS.get(type(value).__name__, {})
         for name in names:
             child, rule = getattr(value, name), rules.get(name)
@@ -116,16 +126,20 @@ def require_possible(value: object, path: str, weights: np.ndarray | None = None
                 _require_rule(_kept(np.asarray(child), weights), rule, f"{path}.{name}")
             if isinstance(child, Groups) and shares is not None and inner is not None:
                 for i, (part, places) in enumerate(zip(child.parts, child.places, strict=True)):
-                    require_possible(part, f"{path}.{name}.parts.{i}", inner[..., list(places)])
+                    require_possible(part, f"{path}.{name}.parts.{i}", inner[..., list(places)], raw=raw)
             elif rule is None or rule.finite:
-                require_possible(child, f"{path}.{name}", inner)
+                require_possible(child, f"{path}.{name}", inner, raw=raw)
     elif isinstance(value, list | tuple):
         for i, child in enumerate(value):
-            require_possible(child, f"{path}.{i}", weights)
+            require_possible(child, f"{path}.{i}", weights, raw=raw)
     elif isinstance(value, jax.Array | np.ndarray | float):
-        floating = jnp.issubdtype(jnp.asarray(value).dtype, jnp.floating)
-        if floating and not np.isfinite(_kept(np.asarray(value), weights)).all():
-            _refuse(path, "must be finite")
+        array = jnp.asarray(value)
+        if jnp.issubdtype(array.dtype, jnp.floating):
+            kept = _kept(np.asarray(value), weights)
+            if not raw and not isinstance(value, float):
+                require_bounded(kept, path)
+            elif not np.isfinite(kept).all():
+                _refuse(path, "must be finite")
 
 
 def _fields(value: object) -> tuple[str, ...]:

@@ -31,6 +31,10 @@ def require_sound(learner: Learner[Any], belief: PyTree, file: str) -> None:
     and P^3 / 3 for a covariance kept as a matrix.
     """
     try:
+        for place, leaf in enumerate(jax.tree.leaves(learner)):
+            floating = isinstance(leaf, jax.Array) and jnp.issubdtype(leaf.dtype, jnp.floating)
+            if floating and not np.isfinite(leaf).all():
+                _refuse(f"number {place + 1} of the learner", "must be finite")
         _require_whole(belief)
         like = _expected(learner, belief)
         if like is not None:

@@ -46,7 +46,7 @@ class EncoderState:
         Raises:
             FormatError: an array is missing or has another shape.
         """
-        return EncoderState(Moments.from_arrays(arrays))
+        return EncoderState(Moments.from_arrays(arrays, "encoding"))
 
 
 @dataclass(frozen=True)

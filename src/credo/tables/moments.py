@@ -221,11 +221,11 @@ class Moments:
         return {name: np.asarray(part) for name, part in parts.items() if part is not None}
 
     @staticmethod
-    def from_arrays(arrays: Mapping[str, np.ndarray]) -> Moments:
-        """Restore what `arrays` gave.
+    def from_arrays(arrays: Mapping[str, np.ndarray], field: str = "moments") -> Moments:
+        """Restore what `arrays` gave; `field` is what it is called in errors.
 
         Raises:
-            FormatError: an array is missing, or the shapes do not agree.
+            FormatError: an array is missing, the shapes do not agree, or no numbers have such moments.
         """
         kinds: dict[str, type] = {"rows": np.int64, "count": np.int64}
         kinds |= dict.fromkeys(("centre", "s1", "s2"), np.float64)
@@ -241,7 +241,23 @@ class Moments:
             raise FormatError(
                 f"saved moments must hold rows of shape () and count, centre, s1, s2 of one shape; got {got}."
             )
+        _require_possible(loaded, field)
         return Moments(loaded.pop("rows"), **loaded)
+
+
+def _require_possible(loaded: Mapping[str, np.ndarray], field: str) -> None:
+    """Refuse running moments that no numbers have."""
+    count, rows = loaded["count"], loaded["rows"]
+    if (count < 0).any() or (count > rows).any():
+        raise FormatError(f"{field}.count must be from 0 to the number of rows, {rows}; got {count}.")
+    known = {name: loaded[name][count > 0] for name in ("centre", "s1")}
+    known |= {name: loaded[name] for name in ("s2", "weight") if name in loaded}
+    known |= {"streaks": loaded["streaks"][:, :5]} if "streaks" in loaded else {}  # the last may be unknown
+    for name, numbers in known.items():
+        if not np.isfinite(numbers).all():
+            raise FormatError(f"{field}.{name} must be finite.", field=name)
+        if name in ("s2", "weight") and (numbers < 0).any():
+            raise FormatError(f"{field}.{name} must be at least 0.", field=name)
 
 
 def _sums(before: np.ndarray, entries: np.ndarray) -> np.ndarray:

@@ -272,8 +272,8 @@ def open_member(path: str) -> tuple[IO[bytes], str]:
         archive = zipfile.ZipFile(path)
     except zipfile.BadZipFile:
         raise DataError(f"{path} is no zip archive, or is cut short; copy or download it again.") from None
-    except OSError as error:
-        raise DataError(f"{path} cannot be opened: {error.strerror or error}.") from None
+    except (OSError, ValueError, NotImplementedError) as error:
+        raise DataError(f"{path} cannot be opened: {getattr(error, 'strerror', '') or error}.") from None
     names = [
         info.filename
         for info in archive.infolist()
@@ -288,9 +288,9 @@ def open_member(path: str) -> tuple[IO[bytes], str]:
         raise DataError(f"{path} holds {what}.")
     try:
         return archive.open(names[0]), names[0]
-    except (RuntimeError, NotImplementedError, zipfile.BadZipFile) as error:
+    except (RuntimeError, NotImplementedError, OSError, ValueError, zipfile.BadZipFile) as error:
         archive.close()
-        why = str(error).split(",")[0].rstrip(".")
+        why = (getattr(error, "strerror", "") or str(error)).split(",")[0].rstrip(".")
         raise DataError(f"{path} cannot be unpacked ({why}); name the file inside it.") from None
 
 

@@ -28,8 +28,9 @@ MOST_KEYS = 2000
 def unique_names(cells: Sequence[object], name: str) -> list[str]:
     """Make column names of header cells: stripped, an empty one called column_K, the same twice refused."""
     names = [str(cell).strip() or f"column_{place}" for place, cell in enumerate(cells, 1)]
+    places: dict[str, int] = {}
     for place, column in enumerate(names, 1):
-        first = names.index(column) + 1
+        first = places.setdefault(column, place)
         if first != place:
             raise DataError(
                 f"{name} has two columns named {column!r} (columns {first} and {place}); "

@@ -6,9 +6,10 @@ import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import accumulate
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Any, Literal, NotRequired, TypeAlias, TypedDict
 
 from credo.core.errors import FormatError
+from credo.core.forms import LARGEST_SIZE, Size, require_form
 from credo.tables.tasks import TARGET_KINDS, TargetKind, Task
 
 __all__ = ["ColumnSpec", "Dropped", "Schema", "TargetSpec"]
@@ -28,8 +29,6 @@ HOLDS: Mapping[Kind, str] = {
 Cycle: TypeAlias = Literal["hour", "weekday", "yearday"]
 """What repeats by the clock and the calendar: every day, every week or every year."""
 
-KINDS: tuple[Kind, ...] = get_args(Kind)
-CYCLES: tuple[Cycle, ...] = get_args(Cycle)
 _VERSION = 1
 
 SHARED = "(a value is missing)"
@@ -64,7 +63,7 @@ class ColumnSpec:
     categories: tuple[str, ...] = ()
     has_missing: bool = False
     origin: float = 0.0
-    slots: int = 0
+    slots: Size = 0
     cycles: tuple[Cycle, ...] = ("hour", "weekday")
 
     @property
@@ -180,7 +179,7 @@ class Schema:
     dropped: tuple[Dropped, ...] = ()
     notes: tuple[str, ...] = ()
     late: tuple[ColumnSpec, ...] = ()
-    room: int = 0
+    room: Size = 0
 
     @functools.cached_property
     def features(self) -> tuple[str, ...]:
@@ -248,25 +247,44 @@ class Schema:
             saved: the dict, for instance read from JSON.
 
         Raises:
-            FormatError: the dict is of another version, or something in it is missing or of another kind.
+            FormatError: the dict is of another version, or something in it is missing or of another form.
         """
         if saved.get("version") != _VERSION:
             raise FormatError(f"a saved schema must have version {_VERSION}; got {saved.get('version')!r}.")
-        try:
-            target = TargetSpec(**{**saved["target"], "classes": tuple(saved["target"]["classes"])})
-            columns = tuple(ColumnSpec(**_tuples(one)) for one in saved["columns"])
-            dropped = tuple(Dropped(**one) for one in saved["dropped"])
-            late = tuple(ColumnSpec(**_tuples(one)) for one in saved.get("late", ()))
-            schema = Schema(target, columns, dropped, tuple(saved["notes"]), late, saved.get("room", 0))
-        except (KeyError, TypeError) as error:
-            raise FormatError(f"a saved schema must hold what to_dict writes; {error}.") from None
-        wrong: list[str] = [column.kind for column in (*columns, *late) if column.kind not in KINDS]
-        wrong += [target.task] if target.task not in TARGET_KINDS else []
-        wrong += [cycle for column in (*columns, *late) for cycle in column.cycles if cycle not in CYCLES]
-        if wrong:
-            allowed = ", ".join((*KINDS, *TARGET_KINDS, *CYCLES))
-            raise FormatError(f"a saved schema must hold kinds {allowed}; got {wrong[0]!r}.")
-        return schema
+        require_form(saved, _SavedSchema, "schema")
+        target = TargetSpec(**{**saved["target"], "classes": tuple(saved["target"]["classes"])})
+        columns = tuple(ColumnSpec(**_tuples(one)) for one in saved["columns"])
+        dropped = tuple(Dropped(**one) for one in saved["dropped"])
+        late = tuple(ColumnSpec(**_tuples(one)) for one in saved.get("late", ()))
+        if target.task not in TARGET_KINDS:
+            raise FormatError(
+                f"schema.target.task must be one of {', '.join(TARGET_KINDS)}; got {target.task!r}."
+            )
+        if sum(column.slots for column in (*columns, *late)) > LARGEST_SIZE:
+            raise FormatError(f"a saved schema must have at most {LARGEST_SIZE:,} slots.", field="slots")
+        return Schema(target, columns, dropped, tuple(saved["notes"]), late, saved.get("room", 0))
+
+
+class _SavedTarget(TypedDict):
+    """A `TargetSpec`, whose task is one of `TARGET_KINDS`."""
+
+    name: str
+    task: str
+    classes: list[str]
+    whole: bool
+    why: str
+    first: NotRequired[int]
+
+
+class _SavedSchema(TypedDict):
+    """What `Schema.to_dict` gives."""
+
+    target: _SavedTarget
+    columns: list[ColumnSpec]
+    dropped: list[Dropped]
+    notes: list[str]
+    late: NotRequired[list[ColumnSpec]]
+    room: NotRequired[Size]
 
 
 def is_number(label: str) -> bool:

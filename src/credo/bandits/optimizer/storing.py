@@ -4,18 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any, Literal, TypedDict
 
 import numpy as np
 
 from credo.bandits.agent import ScaleName
 from credo.bandits.optimizer.search import GoalName, RuleName, Search
 from credo.bandits.optimizer.space import AnyBounds, Point
+from credo.core.archive import refusing
 from credo.core.errors import FormatError
+from credo.core.forms import Seed, Size, require_form
 
 __all__ = ["Notes", "read_notes", "write_notes"]
 
 NAME = "optimizer"
+
+LARGEST_ASKED = 2**31 - 1
+"""How many questions a file may count."""
 
 
 @dataclass(frozen=True)
@@ -33,6 +38,34 @@ class Notes:
     points: list[object]
     values: list[float]
     pending: list[object]
+
+
+class _SavedRange(TypedDict):
+    """A range: low, high and words such as "log"."""
+
+    range: list[float | str]
+
+
+class _SavedChoices(TypedDict):
+    """The options of a choice."""
+
+    options: list[str | float | bool]
+
+
+class _SavedNotes(TypedDict):
+    """What `write_notes` gives, by whose form it is checked."""
+
+    bounds: dict[str, _SavedRange | _SavedChoices] | list[tuple[float, float]]
+    goal: GoalName
+    policy: RuleName
+    width: float | None
+    initial: Size
+    scale: Literal["online"] | None
+    seed: Seed
+    asked: Annotated[int, LARGEST_ASKED]
+    points: list[dict[str, str | float | bool] | list[float]]
+    values: list[float]
+    pending: list[dict[str, str | float | bool] | list[float]]
 
 
 def write_notes(
@@ -70,6 +103,10 @@ def read_notes(meta: Mapping[str, Any], file: str) -> Notes:
     notes = meta.get(NAME)
     if not isinstance(notes, dict) or set(notes) != set(Notes.__dataclass_fields__):
         raise FormatError(f"{file} holds a learner, but no optimizer.")
+    with refusing(file, "optimizer"):
+        require_form(notes, _SavedNotes, "optimizer")
+        if len(notes["points"]) != len(notes["values"]):
+            raise FormatError("optimizer.values must be one for each point.", field="values")
     bounds = notes["bounds"]
     if isinstance(bounds, dict):
         bounds = {

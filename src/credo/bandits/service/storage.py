@@ -6,7 +6,7 @@ import hashlib
 import os
 from collections import Counter
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal, NamedTuple, TypedDict
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from credo.bandits.service.arms import Arms
 from credo.bandits.service.clock import Clock, Time
 from credo.bandits.service.decision import RewardStatus
 from credo.bandits.service.engine import Engine, OnMissing, Service, State
+from credo.bandits.service.features import Features
 from credo.bandits.service.inputs import Inputs
 from credo.bandits.service.programs import Programs
 from credo.bandits.service.replay import Start
@@ -23,6 +24,7 @@ from credo.bandits.service.starting import require_options
 from credo.bandits.service.window import Entry, Window
 from credo.core.archive import join, leaves_of, refill, refusing, split
 from credo.core.errors import FormatError
+from credo.core.forms import Seed, require_form
 from credo.core.names import ForecastName
 from credo.core.records import record
 from credo.core.types import ArrayLike, Key, PyTree
@@ -30,11 +32,88 @@ from credo.learners import Info, Learner
 from credo.likelihoods import Expectation, Predictive
 from credo.live.journal import Mark
 from credo.streams import checkpoint
+from credo.streams.constraints import require_possible
 
 __all__ = ["SavedAgent", "read", "write"]
 
+LARGEST_WINDOW = 2**31 - 1
+"""The largest window of a file."""
+
 FORMAT = 1
 """The number of the format; it grows when older readers could misread a file."""
+
+
+class _SavedArms(TypedDict):
+    """The arms by slot, and those that stood there before."""
+
+    slots: list[str | None]
+    former: list[str | None]
+    forbidden: list[str]
+
+
+class _SavedWindow(TypedDict):
+    """How many decisions are remembered, and for how long."""
+
+    size: Annotated[int, LARGEST_WINDOW]
+    timeout: float | None
+    gone: list[str]
+
+
+class _SavedFeatures(TypedDict):
+    """What an encoder of features gives; it checks its own places."""
+
+    settings: Features
+    used: int
+    known: dict[str, list[Any]]
+
+
+class _SavedInputs(TypedDict):
+    """What `Inputs.to_dict` gives."""
+
+    contexts: _SavedFeatures
+    actions: _SavedFeatures | None
+    products: bool
+    shape: list[int | Literal[-1]] | None
+
+
+class _SavedMark(TypedDict):
+    """A place in a log."""
+
+    at: int
+    digest: str
+
+
+class _SavedEntry(NamedTuple):
+    """A decision of the window."""
+
+    id: str
+    number: int
+    slot: int
+    arms: int
+    version: int
+    time: float
+    expires: float | None
+    content: str
+    status: str | None
+    reward: float | None
+
+
+class _Saved(TypedDict):
+    """The notes of `write`, by whose form they are checked."""
+
+    seed: Seed
+    count: int
+    epoch: str
+    log: _SavedMark | None
+    version: int
+    time: dict[str, Any]
+    tally: dict[str, int]
+    arms: _SavedArms
+    inputs: _SavedInputs
+    window: _SavedWindow
+    on_missing: float | Literal["drop"]
+    entries: list[_SavedEntry]
+    casts: list[_SavedArms]
 
 
 @record
@@ -126,6 +205,7 @@ def read(
         kind = "by another version of credo" if "bandit" in meta else "by a program that kept no bandit"
         raise FormatError(f"{path} was saved {kind}; only a bandit of this version can be loaded.")
     with refusing(path, "bandit"):
+        require_form(meta, _Saved, "bandit")
         service = _rebuilt(saved.learner.agent, saved.belief, meta, saved.arrays, seed, clock)
         mark, digest = meta["log"], hashlib.sha256(Path(path).read_bytes()).hexdigest()
         if seed is not None:
@@ -174,7 +254,11 @@ def _number(value: Any) -> OnMissing:
 
 def _prior(belief: AgentBelief[Any], arrays: dict[str, np.ndarray]) -> AgentBelief[Any] | None:
     stored = split(arrays, ("prior",))["prior"]
-    return refill(belief, stored, "prior") if stored else None
+    if not stored:
+        return None
+    prior = refill(belief, stored, "prior")
+    require_possible(prior, "prior")
+    return prior
 
 
 def _arms_json(arms: Arms) -> dict[str, Any]:
