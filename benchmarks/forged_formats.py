@@ -199,6 +199,10 @@ LEARNERS: dict[str, Callable[[], tuple[Any, Any]]] = {
 """Learners with their first beliefs, which `credo.save` keeps."""
 
 
+def _save_belief(start: Callable[[], tuple[Any, Any]], path: Path) -> object:
+    return credo.save(path, *start())
+
+
 def _start(learner: Any, params: Any = None) -> tuple[Any, Any]:
     options: dict[str, Any] = {"key": 0} if isinstance(learner, credo.particles.ParticleLearner) else {}
     return learner, learner.init(NET.init(0, (3,)) if params is None else params, **options)
@@ -302,7 +306,7 @@ def forms() -> dict[str, list[Form]]:
                 name,
                 ".credo",
                 "credo",
-                lambda path, start=start: credo.save(path, *start()),
+                functools.partial(_save_belief, start),
                 load,
                 _use_learner,
             )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import stat
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -37,7 +37,8 @@ def test_a_written_file_has_the_rights_that_the_umask_leaves(umask: None, tmp_pa
 @pytest.mark.parametrize(("before", "after"), [(0o600, 0o600), (0o666, 0o640), (0o440, 0o440)])
 def test_a_file_keeps_narrower_rights(umask: None, before: int, after: int, tmp_path: Path) -> None:
     path, fresh = tmp_path / "secret", tmp_path / "fresh"
-    for write in (lambda: write_atomically(path, b"2"), lambda: move(fresh, path)):
+    writes: list[Callable[[], None]] = [lambda: write_atomically(path, b"2"), lambda: move(fresh, path)]
+    for write in writes:
         path.unlink(missing_ok=True)
         path.write_bytes(b"1")
         path.chmod(before)

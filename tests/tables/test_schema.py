@@ -216,7 +216,11 @@ ERRORS = [
     ({}, {"y": ["inf"] * 40}, "target 'y' is missing in all of the first 40 rows"),
     ({"task": "regression"}, {"y": Y}, "target 'y' holds text such as 'u', which regression cannot"),
     ({}, {"y": [f"t{i}" for i in A]}, "target 'y' holds a different text in each of 40 rows"),
-    ({}, {"y": [f"{i},5" for i in A]}, "whose decimal mark is a comma"),
+    (
+        {},
+        {"y": [f"{i},5" if i % 2 else f"{i}.5" for i in A]},
+        "target 'y' holds numbers with decimal commas, such as '1,5', and with points, such as '0.5'",
+    ),
     ({"task": "count"}, {"y": [i / 2 for i in A]}, "holds numbers such as 0.5, which are no counts"),
     ({"task": "odd"}, {"y": Y}, "task must be one of classification, regression, count"),
     ({"classes": ["u", "v"], "task": "regression"}, {"y": Y}, "classes must not be given with task"),

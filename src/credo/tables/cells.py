@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
+
+from credo.tables.marks import Mark, decorated, join_plain
 
 __all__ = [
     "LARGEST",
@@ -38,11 +39,6 @@ _CLOCKED = frozenset((np.datetime64, np.timedelta64))
 _TRUE, _FALSE = ("true", "yes", "t", "y"), ("false", "no", "f", "n")
 _TRUTH = {word: word in _TRUE for word in (*_TRUE, *_FALSE)}
 _NAN = float("nan")
-_DECORATED = re.compile(
-    r"(?P<before>[-+])? ?[$€£¥₹]? ?(?P<after>[-+])?"
-    r"(?P<digits>(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d*)?|\.\d+) ?[%$€£¥₹]?"
-)
-_ORNAMENTS = str.maketrans("", "", ", $€£¥₹%")
 
 
 def is_missing(cell: object) -> bool:
@@ -70,28 +66,29 @@ def to_list(cells: Cells) -> list[object]:
     return list(cells)
 
 
-def to_numbers(cells: Cells) -> tuple[np.ndarray, np.ndarray]:
+def to_numbers(cells: Cells, mark: Mark = ".") -> tuple[np.ndarray, np.ndarray]:
     """Cells as numbers (n,) in float64, NaN where missing, infinite or larger than `LARGEST`, and which hold
-    no number (n,). They are read as by Python's float, without currency or percent signs or commas.
+    no number (n,). They are read as by Python's float, without currency or percent signs or marks between
+    thousands; with the decimal `mark` of a comma, 1.234,5 is 1234.5, and 1.234 is 1234.
     """
     count = len(cells)
     if isinstance(cells, np.ndarray):
         if cells.dtype.kind in "fiub":
             return _bounded(cells.astype(np.float64)), np.zeros(count, bool)
         cells = to_list(cells)
-    values = _try_numbers(cells, count)
-    if values is None:
+    values = _try_numbers(cells, count) if mark == "." else _try_decorated(cells, count, mark)
+    if values is None and mark == ".":
         try:
             values = _try_numbers([_NAN if cell in MISSING else cell for cell in cells], count)
         except TypeError:
             values = None
         if values is None:
-            values = _try_decorated(cells, count)
+            values = _try_decorated(cells, count, mark)
     wrong = np.zeros(count, bool)
     if values is None:
         values = np.full(count, _NAN)
         for place, cell in enumerate(cells):
-            number = _number(cell)
+            number = _number(cell, mark)
             if number is None:
                 wrong[place] = True
             else:
@@ -127,50 +124,43 @@ def _try_numbers(cells: Sequence[object], count: int) -> np.ndarray | None:
     return values if values.shape == (count,) else None
 
 
-def _try_decorated(cells: Sequence[object], count: int) -> np.ndarray | None:
-    """The numbers of texts that are all missing, or written as `_decorated` reads them."""
+def _try_decorated(cells: Sequence[object], count: int, mark: Mark) -> np.ndarray | None:
+    """The numbers of texts that are all missing, or written as `decorated` reads them."""
     try:
         present = [place for place, cell in enumerate(cells) if cell not in MISSING]
     except TypeError:
         return None
     texts = [cell.strip() for place in present if isinstance(cell := cells[place], str)]
-    if len(texts) < len(present) or not all(map(_DECORATED.fullmatch, texts)):
+    numbers = join_plain(texts, mark) if len(texts) == len(present) else None
+    if numbers is None:
         return None
     values = np.full(count, _NAN)
-    try:
-        values[present] = list(map(float, "\n".join(texts).translate(_ORNAMENTS).split("\n")))
-    except ValueError:
-        return None
+    values[present] = numbers
     return values
 
 
-def _number(cell: Any) -> float | None:
+def _number(cell: Any, mark: Mark = ".") -> float | None:
     if is_missing(cell):
         return _NAN
+    if mark == "," and isinstance(cell, str):
+        return decorated(cell, mark)
     try:
         return float(cell / np.timedelta64(1, "s") if isinstance(cell, np.timedelta64) else cell)
     except OverflowError:
         return math.inf
     except (TypeError, ValueError):
-        return _decorated(cell) if isinstance(cell, str) else None
+        return decorated(cell, mark) if isinstance(cell, str) else None
 
 
-def _decorated(text: str) -> float | None:
-    match = _DECORATED.fullmatch(text.strip())
-    if match is None:
-        return None
-    return float(f"{match['before'] or match['after'] or ''}{match['digits'].replace(',', '')}")
-
-
-def is_decorated(cell: object) -> bool:
-    """Whether a cell is a number with a currency sign, a percent sign or commas between thousands."""
+def is_decorated(cell: object, mark: Mark = ".") -> bool:
+    """Whether a cell is a number that Python's float does not read, or reads otherwise."""
     if not isinstance(cell, str):
         return False
+    number = decorated(cell, mark)
     try:
-        float(cell)
+        return number is not None and float(cell) != number
     except ValueError:
-        return _decorated(cell) is not None
-    return False
+        return True
 
 
 def is_count(values: np.ndarray) -> np.ndarray:

@@ -51,6 +51,7 @@ class Chunk:
         unit: what `lines` counts, "line" or "row".
         loose: whether a column may be absent from a chunk (JSON lines), so that its cells are missing.
         ignored: the names in these rows that no column has (JSON keys that came late), with their counts.
+        semicolons: whether semicolons part the cells, as they do where the comma is the decimal mark.
 
     Example:
         >>> chunk = Chunk({"a": ["1", "x"]}, np.array([2, 3]))
@@ -64,6 +65,7 @@ class Chunk:
     unit: Unit = "line"
     loose: bool = False
     ignored: dict[str, int] = field(default_factory=dict)
+    semicolons: bool = False
 
     def __len__(self) -> int:
         return int(self.lines.size)

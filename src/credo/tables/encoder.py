@@ -280,7 +280,7 @@ class Encoder:
         else:
             cells = cells_of(chunk, target.name)
         if not target.kind.classed:
-            values, wrong = to_numbers(cells)
+            values, wrong = to_numbers(cells, target.decimal)
             if need:
                 for row in target.kind.refused(values):
                     what = target.kind.name

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 
 import numpy as np
@@ -17,6 +16,7 @@ from credo.tables.infer_column import (
     constant_columns,
     decorated_numbers,
     infer_column,
+    read_numbers,
 )
 from credo.tables.schema import ColumnSpec, Dropped, Schema, TargetSpec
 from credo.tables.tasks import TARGET_KINDS, Task
@@ -24,7 +24,6 @@ from credo.tables.tasks import TARGET_KINDS, Task
 __all__ = ["infer_schema"]
 
 MOST_CLASSES = 1000
-_DECIMAL_COMMA = re.compile(r"[-+]?[\d.]*\d,\d+")
 
 
 def infer_schema(
@@ -89,15 +88,16 @@ def infer_schema(
         name: [cell for chunk in chunks for cell in to_list(chunk.columns.get(name, [None] * len(chunk)))]
         for name in names
     }
-    goal = _infer_target(target, joined[target], task, classes)
+    semicolons = chunks[-1].semicolons
+    goal = _infer_target(target, joined[target], task, classes, semicolons)
     columns: list[ColumnSpec] = []
     dropped = [Dropped(name, "as asked") for name in dict.fromkeys(drop)]
-    notes = decorated_numbers(f"target {target!r}", joined[target], not goal.kind.classed, rows)
+    notes = decorated_numbers(f"target {target!r}", joined[target], not goal.kind.classed, goal.decimal, rows)
     said = Remarks(notes, [])
     for name in names:
         if name == target or name in drop:
             continue
-        column = infer_column(name, joined[name], name in categorical, max_categories, said)
+        column = infer_column(name, joined[name], name in categorical, max_categories, semicolons, said)
         if isinstance(column, Dropped):
             dropped.append(column)
         else:
@@ -130,13 +130,13 @@ def _require_columns(
 
 
 def _infer_target(
-    name: str, cells: list[object], task: Task | None, classes: Sequence[str] | None
+    name: str, cells: list[object], task: Task | None, classes: Sequence[str] | None, semicolons: bool
 ) -> TargetSpec:
     present = [cell for cell in cells if not is_missing(cell)]
     if classes is not None:
         return _from_classes(name, present, task, classes)
     kind = None if task is None else TARGET_KINDS[task]
-    values, wrong = to_numbers(present)
+    mark, values, wrong = read_numbers(f"target {name!r}", present, semicolons)
     flags = all(isinstance(cell, (bool, np.bool_)) for cell in present)
     share = np.mean(~wrong) if present and not flags else 0.0
     usable = values[~np.isnan(values)]
@@ -189,17 +189,11 @@ def _infer_target(
             f"{cell_text(text)[:40]!r}, and are skipped"
         )
     if not TARGET_KINDS[task].classed:
-        return TargetSpec(name, task, why=why)
+        return TargetSpec(name, task, why=why, decimal=mark)
     if count > MOST_CLASSES:
         raise DataError(
             f"target {name!r} has {count} distinct values in the first {len(cells)} rows; classification "
             f"takes at most {MOST_CLASSES} classes."
-        )
-    comma = next((cell for cell in present if _DECIMAL_COMMA.fullmatch(cell_text(cell))), None)
-    if not numeric and comma is not None and count > 20:
-        raise DataError(
-            f"target {name!r} holds numbers such as {cell_text(comma)!r}, whose decimal mark is a comma; "
-            "write them with a point."
         )
     if not numeric and count == len(present) and count >= ENOUGH:
         raise DataError(

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 
+from credo.core.errors import DataError
 from credo.tables.cells import cell_text, is_decorated, is_missing, to_numbers, truth
+from credo.tables.marks import Mark, decimal_mark
 from credo.tables.schema import ColumnSpec, Dropped
 from credo.tables.times import find_cycles, to_times
 
@@ -22,6 +25,7 @@ __all__ = [
     "infer_column",
     "is_text",
     "late_column",
+    "read_numbers",
 ]
 
 PARSED = 0.95
@@ -51,7 +55,7 @@ class Remarks(NamedTuple):
 
 
 def infer_column(
-    name: str, cells: list[object], forced: bool, max_categories: int, said: Remarks
+    name: str, cells: list[object], forced: bool, max_categories: int, semicolons: bool, said: Remarks
 ) -> ColumnSpec | Dropped:
     """The meaning of a column by its first cells, categories where `forced`, or why it is left out."""
     present = [cell for cell in cells if not is_missing(cell)]
@@ -59,7 +63,7 @@ def infer_column(
     first = f"the first {len(cells)} rows"
     if not present:
         return Dropped(name, f"it has no values in {first}", "")
-    column = None if forced else _other_than_category(name, present, missing, len(cells), said)
+    column = None if forced else _other_than_category(name, present, missing, len(cells), semicolons, said)
     if column is not None:
         return column
     texts = Counter(cell_text(cell) for cell in present)
@@ -84,9 +88,10 @@ def late_column(name: str, cell: object, only: str = "") -> ColumnSpec | None:
         return None
     if isinstance(cell, (bool, np.bool_)):
         return ColumnSpec(name, "boolean", has_missing=True)
-    numbers, wrong = to_numbers([cell])
+    mark = decimal_mark([cell], False)[0]
+    numbers, wrong = to_numbers([cell], mark)
     if not only and not wrong[0]:
-        return None if np.isnan(numbers[0]) else ColumnSpec(name, "numeric", has_missing=True)
+        return None if np.isnan(numbers[0]) else ColumnSpec(name, "numeric", has_missing=True, decimal=mark)
     times, _, wrong = to_times([cell])
     if not only and not wrong[0]:
         return ColumnSpec(name, "datetime", (), True, float(times[0]))
@@ -110,19 +115,19 @@ def _ranked(texts: Counter[str], most: int) -> tuple[str, ...]:
 
 
 def _other_than_category(
-    name: str, present: list[object], missing: bool, rows: int, said: Remarks
+    name: str, present: list[object], missing: bool, rows: int, semicolons: bool, said: Remarks
 ) -> ColumnSpec | Dropped | None:
     """The column where its cells are numbers, times or truth values or are of no use; None for categories."""
     first = f"the first {rows} rows"
     if sum(isinstance(cell, (dict, list, tuple, set)) for cell in present) > (1 - PARSED) * len(present):
         return Dropped(name, "it holds nested values")
-    numbers, wrong = to_numbers(present)
+    mark, numbers, wrong = read_numbers(f"column {name!r}", present, semicolons)
     flags = all(isinstance(cell, (bool, np.bool_)) for cell in present)
     if not flags and np.mean(~wrong) >= PARSED:
         column = _numeric(name, numbers, wrong, missing, first, said)
         kept = isinstance(column, ColumnSpec)
-        said.notes.extend(decorated_numbers(f"column {name!r}", present, kept, rows))
-        return column
+        said.notes.extend(decorated_numbers(f"column {name!r}", present, kept, mark, rows))
+        return replace(column, decimal=mark) if isinstance(column, ColumnSpec) else column
     times, clock, wrong_times = to_times(present)
     if np.mean(~wrong_times) >= PARSED:
         origin = float(times[~wrong_times][0])
@@ -178,11 +183,29 @@ def constant_columns(still: list[tuple[str, float]], rows: int) -> list[str]:
     return [f"{many} and are 0 until they change: {shown}"]
 
 
-def decorated_numbers(what: str, cells: list[object], numeric: bool, rows: int) -> list[str]:
-    """A sentence about numbers with signs or commas, which are left out."""
-    marked = [cell for cell in cells if is_decorated(cell)] if numeric else []
+def read_numbers(what: str, present: list[object], semicolons: bool) -> tuple[Mark, np.ndarray, np.ndarray]:
+    """The decimal mark of a column, and its cells as numbers by it, with those that are none.
+
+    Numbers of which some have a decimal comma and some a point are refused by a `DataError`, where they are
+    what the column holds, and neither mark reads nearly all of them.
+    """
+    mark, comma, point = decimal_mark(present, semicolons)
+    numbers, wrong = to_numbers(present, mark)
+    if comma and point and np.mean(~wrong) < PARSED:
+        other = to_numbers(present, "." if mark == "," else ",")[1]
+        if np.mean(~wrong | ~other) >= PARSED:
+            raise DataError(
+                f"{what} holds numbers with decimal commas, such as {comma[:40]!r}, and with points, such as "
+                f"{point[:40]!r}; write them in one way, or name it in `drop` or `categorical`."
+            )
+    return mark, numbers, wrong
+
+
+def decorated_numbers(what: str, cells: list[object], numeric: bool, mark: Mark, rows: int) -> list[str]:
+    """A sentence about numbers with signs, decimal commas or marks between thousands."""
+    marked = [cell for cell in cells if is_decorated(cell, mark)] if numeric else []
     if not marked:
         return []
-    value, example = to_numbers(marked[:1])[0][0], cell_text(marked[0])
+    value, example = to_numbers(marked[:1], mark)[0][0], cell_text(marked[0])
     written = f"{len(marked)} of the first {rows} rows are written so"
     return [f"{what} holds {example!r}, which is read as {value:.10g}; {written}"]

@@ -57,7 +57,7 @@ class Preparation:
         self.places = [at for _, at in scaled]
         self._first_scaled = sum(column.scaled for column, _ in self._first)
         first = list(enumerate(scaled))[: self._first_scaled]
-        self._clean = [place for place, (column, _) in first if column.kind == "numeric"]
+        self._clean = [place for place, (column, _) in first if _pointed(column)]
         self._numeric = [self.scaled[place] for place in self._clean]
         never = {column.name for column in schema.dropped if column.only is None}
         self._read = {column.name for column in schema.columns} | never | {schema.target.name}
@@ -68,7 +68,7 @@ class Preparation:
             return chunk
         clean, columns = self._read_clean(chunk)
         columns |= {name: chunk.columns[name] for name in chunk.columns if name not in self._read}
-        rest = (chunk.lines, chunk.bad, chunk.unit, chunk.loose, chunk.ignored)
+        rest = (chunk.lines, chunk.bad, chunk.unit, chunk.loose, chunk.ignored, chunk.semicolons)
         blank = np.zeros((len(chunk), self._first_width), np.float32)
         rows = Prepared(columns, *rest, blank, np.empty((len(chunk), self._first_scaled)))
         if clean is not None:
@@ -111,7 +111,7 @@ class Preparation:
             some = [cells_of(chunk, name) for name in self._numeric]
             return to_number_columns(some) if some else None, self._target_of(columns)
         target = self.schema.target
-        number = not target.kind.classed and target.name in columns
+        number = not target.kind.classed and target.decimal == "." and target.name in columns
         values = columns.numbers([*self._numeric, target.name] if number else self._numeric)
         if values is None:
             return None, self._target_of(columns)
@@ -123,6 +123,11 @@ class Preparation:
     def _target_of(self, columns: Mapping[str, Cells]) -> dict[str, Cells]:
         name = self.schema.target.name
         return {name: columns[name]} if name in columns else {}
+
+
+def _pointed(column: ColumnSpec) -> bool:
+    """Whether a column holds numbers as Python writes them."""
+    return column.kind == "numeric" and column.decimal == "."
 
 
 def _layout(columns: Sequence[ColumnSpec], start: int) -> list[tuple[ColumnSpec, int]]:
@@ -146,14 +151,14 @@ def _read_cells(
         x = rows.x
         scaled = column.scaled
         place += scaled
-        if clean is not None and column.kind == "numeric":
+        if clean is not None and _pointed(column):
             if whole:
                 continue
             lost = np.isnan(rows.numbers[:, place - 1])
         elif scaled:
             cells = cells_of(chunk, column.name)
             numeric = column.kind == "numeric"
-            values, wrong = to_numbers(cells) if numeric else read_times(column, cells, x, at)
+            values, wrong = to_numbers(cells, column.decimal) if numeric else read_times(column, cells, x, at)
             rows.numbers[:, place - 1] = values
             lost = np.isnan(values)
             for row in np.flatnonzero(wrong).tolist():

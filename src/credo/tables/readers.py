@@ -70,7 +70,7 @@ def csv_chunks(
             f"{name} has no header: its first line holds only numbers ({', '.join(header[:4])}); "
             "the first line must name the columns."
         )
-    width = len(names)
+    width, semicolons = len(names), delimiter == ";"
     watch = DriftWatch(name, f"have not the {width} cells that the header names")
     at_once, last, end = not isinstance(text, LiveText), width, 0
     while True:
@@ -80,7 +80,8 @@ def csv_chunks(
             if plain and is_plain(plain, header, delimiter):
                 watch.good(len(plain))
                 before += len(plain)
-                yield Chunk(LineColumns(plain, names, delimiter), start + np.arange(len(plain)))
+                columns = LineColumns(plain, names, delimiter)
+                yield Chunk(columns, start + np.arange(len(plain)), semicolons=semicolons)
                 continue
             # a record takes a line at least, so that none of these lines is left over
             before += reader.line_num
@@ -102,7 +103,7 @@ def csv_chunks(
         if strict and bad:
             raise DataError(f"{name}: {bad[0]}.")
         cells = list(zip(*rows, strict=True)) if rows else [()] * width
-        yield Chunk(dict(zip(names, cells, strict=True)), at, bad)
+        yield Chunk(dict(zip(names, cells, strict=True)), at, bad, semicolons=semicolons)
 
 
 def _ends_whole(text: io.TextIOWrapper) -> bool:

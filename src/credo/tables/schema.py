@@ -10,6 +10,7 @@ from typing import Any, Literal, NotRequired, TypeAlias, TypedDict
 
 from credo.core.errors import FormatError
 from credo.core.forms import LARGEST_SIZE, Size, require_form
+from credo.tables.marks import Mark
 from credo.tables.tasks import TARGET_KINDS, TargetKind, Task
 
 __all__ = ["ColumnSpec", "Dropped", "Schema", "TargetSpec"]
@@ -52,6 +53,7 @@ class ColumnSpec:
             categories (with 0, one feature says that a cell is none of them), or the words of a text.
         cycles: the cycles of a datetime column that are features, each with a sine and a cosine; files
             of earlier versions do not name them.
+        decimal: the decimal mark of the numbers in texts, "." or ",".
 
     Example:
         >>> ColumnSpec("city", "categorical", ("Oslo",), has_missing=True).features
@@ -65,6 +67,7 @@ class ColumnSpec:
     origin: float = 0.0
     slots: Size = 0
     cycles: tuple[Cycle, ...] = ("hour", "weekday")
+    decimal: Mark = "."
 
     @property
     def scaled(self) -> bool:
@@ -122,6 +125,7 @@ class TargetSpec:
         whole: whether the labels are whole numbers, so that "1", "1.0" and 1 are one label.
         why: a sentence that says what was inferred, and from what.
         first: how many classes the first rows showed, where more may come; 0 if fixed, or before version 0.2.
+        decimal: the decimal mark of the numbers in texts, "." or ",".
 
     Example:
         >>> TargetSpec("colour", "classification", ("blue", "red")).whole
@@ -134,6 +138,7 @@ class TargetSpec:
     whole: bool = False
     why: str = ""
     first: int = 0
+    decimal: Mark = "."
 
     @property
     def kind(self) -> TargetKind:
@@ -274,6 +279,7 @@ class _SavedTarget(TypedDict):
     whole: bool
     why: str
     first: NotRequired[int]
+    decimal: NotRequired[Mark]
 
 
 class _SavedSchema(TypedDict):
