@@ -97,7 +97,7 @@ def infer_schema(
     for name in names:
         if name == target or name in drop:
             continue
-        column = infer_column(name, joined[name], name in categorical, max_categories, semicolons, said)
+        column = infer_column(name, joined[name], name in categorical, max_categories, said, semicolons)
         if isinstance(column, Dropped):
             dropped.append(column)
         else:

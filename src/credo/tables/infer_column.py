@@ -55,7 +55,7 @@ class Remarks(NamedTuple):
 
 
 def infer_column(
-    name: str, cells: list[object], forced: bool, max_categories: int, semicolons: bool, said: Remarks
+    name: str, cells: list[object], forced: bool, max_categories: int, said: Remarks, semicolons: bool = False
 ) -> ColumnSpec | Dropped:
     """The meaning of a column by its first cells, categories where `forced`, or why it is left out."""
     present = [cell for cell in cells if not is_missing(cell)]
