@@ -35,6 +35,7 @@ import tempfile
 import threading
 import time
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -50,6 +51,9 @@ ALLOWED = ("refused", "harmless")
 
 FACTOR, SPARE = 1.5, 300e6
 """A case may take so many times its file, and so many bytes beside."""
+
+BEGINNING = 900.0
+"""The seconds in which a process must begin, and a file be forged."""
 
 ADDRESSES = 6e9
 """The bytes that a process may map beyond those that it has at its start, to spare the machine."""
@@ -71,13 +75,16 @@ def form_of(format: str, number: int) -> Form:
     return some[number % len(some)]
 
 
-def run_case(format: str, number: int, seed: int, folder: Path) -> Outcome:
-    """Forge a file, read it and use it."""
+def run_case(
+    format: str, number: int, seed: int, folder: Path, forged: Callable[[], None] = lambda: None
+) -> Outcome:
+    """Forge a file, call `forged`, and read and use the file."""
     form, chance = form_of(format, number), random.Random(f"{seed}/{format}/{number}")
     good, target = folder / f"{format}-{form.name}{form.suffix}", folder / f"{os.getpid()}{form.suffix}"
     if not good.exists():
         form.save(good)
     forgery = forge(good, form.mark, chance, target)
+    forged()
     size, before = target.stat().st_size, _resident(forget=True)
     start = time.perf_counter()
     word, said = attempt(form, target)
@@ -133,10 +140,14 @@ def serve(seed: int, folder: Path) -> None:
     resource.setrlimit(resource.RLIMIT_AS, (mapped + int(ADDRESSES), resource.RLIM_INFINITY))
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # nothing that a case prints is an answer
-    print("ready", file=answers, flush=True)
+
+    def say(answer: object) -> None:
+        print(json.dumps(answer), file=answers, flush=True)
+
+    say("ready")
     for line in sys.stdin:
         format, number = json.loads(line)
-        print(json.dumps(run_case(format, number, seed, folder)), file=answers, flush=True)
+        say(run_case(format, number, seed, folder, lambda: say("forged")))
 
 
 class Server:
@@ -150,11 +161,11 @@ class Server:
         """What happens to a case."""
         process = self.process or self._begin()
         assert process.stdin is not None
-        start = time.perf_counter()
         with contextlib.suppress(BrokenPipeError):
             process.stdin.write(json.dumps([format, number]) + "\n")
             process.stdin.flush()
-        answer = self._read(self.seconds)
+        forged, start = self._read(BEGINNING), time.perf_counter()
+        answer = forged and self._read(self.seconds)
         if answer:
             return Outcome(*json.loads(answer))
         died = process.poll() is not None or answer == ""
@@ -180,7 +191,7 @@ class Server:
         )
         self.lines: queue.Queue[str] = queue.Queue()
         threading.Thread(target=self._listen, args=(self.process, self.lines), daemon=True).start()
-        if not self._read(900.0):
+        if not self._read(BEGINNING):
             raise SystemExit("the process that answers cases does not start; try --case FORMAT NUMBER.")
         return self.process
 

@@ -48,7 +48,7 @@ class CredoError(ValueError):
     """
 
     def __init__(self, message: str = "", *, field: str | None = None) -> None:
-        super().__init__(visible(" ".join(str(message).splitlines())))
+        super().__init__(visible(" ".join(line.strip(" ") for line in str(message).split("\n"))))
         self.field = field
 
 

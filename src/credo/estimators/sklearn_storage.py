@@ -80,7 +80,9 @@ def read(path: str | os.PathLike[str], kind: type[Any], learner: Learner[Any] | 
         trainer = trainer_storage.restore(meta["trainer"], saved.arrays, saved.learner, saved.belief)
         if trainer.settings is None:
             estimator.learner = trainer.learner
-        columns = tuple(meta["columns"])
+        columns, schema = tuple(meta["columns"]), trainer.table.schema
+        if set(columns) != {one.name for one in (*schema.columns, *schema.late, *schema.dropped)}:
+            raise FormatError(f"columns must be those of the schema; got {columns[:5]!r}.", field="columns")
         if meta["classes"] is not None:
             estimator.classes_ = _classes(meta["classes"])
         estimator.n_features_in_ = len(columns)
