@@ -81,7 +81,8 @@ def read(path: str | os.PathLike[str], kind: type[Any], learner: Learner[Any] | 
         if trainer.settings is None:
             estimator.learner = trainer.learner
         columns, schema = tuple(meta["columns"]), trainer.table.schema
-        if set(columns) != {one.name for one in (*schema.columns, *schema.late, *schema.dropped)}:
+        kept = {one.name for one in (*schema.columns, *schema.late)}
+        if set(columns) != kept | {one.name for one in schema.dropped}:
             raise FormatError(f"columns must be those of the schema; got {columns[:5]!r}.", field="columns")
         if meta["classes"] is not None:
             estimator.classes_ = _classes(meta["classes"])

@@ -20,7 +20,7 @@ _FORMS: dict[Mark, re.Pattern[str]] = {
         )
     ),
 }
-_PLAIN: dict[Mark, dict[int, str | None]] = {
+_PLAIN: dict[Mark, dict[int, int | None]] = {
     ".": str.maketrans("", "", ", $€£¥₹%"),
     ",": str.maketrans(",", ".", ". '\u2019\u00a0\u202f$€£¥₹%"),
 }
