@@ -117,7 +117,7 @@ def test_a_damaged_file_is_refused_in_a_sentence(tmp_path: pathlib.Path) -> None
 
 FORGERIES: dict[str, Callable[[dict[str, Any], dict[str, np.ndarray]], object]] = {
     "no 'count'": lambda meta, arrays: meta.pop("count"),
-    "whole numbers of at least 0; got -1": lambda meta, arrays: meta.update(count=-1),
+    "whole number at least 0; got -1": lambda meta, arrays: meta.update(count=-1),
     "window must be a whole number": lambda meta, arrays: meta["window"].update(size=0),
     "on_missing must be": lambda meta, arrays: meta.update(on_missing="keep"),
     "different names in 4 slots": lambda meta, arrays: meta["arms"].update(slots=["a", "a", None, None]),
