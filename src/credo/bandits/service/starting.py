@@ -101,7 +101,11 @@ def _first_belief(
             params = models[0].apply.init(jax.random.key(seed), (size,))
     more = dict(options or {})
     if agent.takes_example and "context" not in more:
-        more["context"] = jnp.zeros((agent.arms, size) if agent.design == "actions" else size)
+        kinds = [
+            jnp.asarray(leaf).dtype for leaf in jax.tree.leaves(params)
+        ]  # a file has one for all numbers
+        kind = next((one for one in kinds if jnp.issubdtype(one, jnp.floating)), jnp.result_type(float))
+        more["context"] = jnp.zeros((agent.arms, size) if agent.design == "actions" else size, kind)
     return agent.init(params, var=var, **more)
 
 
