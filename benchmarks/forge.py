@@ -127,11 +127,11 @@ def _resident(*, forget: bool = False) -> int:
 # The process that answers, and those that ask
 
 
-def serve(seed: int, folder: Path) -> None:
-    """Answer cases that come as JSON lines, one by one."""
-    for some in FORMATS:  # what is compiled once is compiled before memory is measured
-        for form in forms()[some]:
-            good = folder / f"{some}-{form.name}{form.suffix}"
+def serve(seed: int, folder: Path, some: tuple[str, ...] = FORMATS) -> None:
+    """Answer cases of some formats that come as JSON lines, one by one."""
+    for format in some:  # what is compiled once is compiled before memory is measured
+        for form in forms()[format]:
+            good = folder / f"{format}-{form.name}{form.suffix}"
             with contextlib.suppress(Exception):
                 if not good.exists():
                     form.save(good)
@@ -153,8 +153,8 @@ def serve(seed: int, folder: Path) -> None:
 class Server:
     """A process that answers cases, which is begun again where it dies or hangs."""
 
-    def __init__(self, seed: int, folder: Path, seconds: float) -> None:
-        self.seed, self.folder, self.seconds = seed, folder, seconds
+    def __init__(self, seed: int, folder: Path, seconds: float, only: str | None) -> None:
+        self.seed, self.folder, self.seconds, self.only = seed, folder, seconds, only
         self.process: subprocess.Popen[str] | None = None
 
     def ask(self, format: str, number: int) -> Outcome:
@@ -175,6 +175,7 @@ class Server:
 
     def _begin(self) -> subprocess.Popen[str]:
         words = [sys.executable, __file__, "--serve", str(self.folder), "--seed", str(self.seed)]
+        words += [] if self.only is None else ["--only", self.only]
         environment = {
             **os.environ,
             "JAX_PLATFORMS": "cpu",
@@ -218,7 +219,7 @@ class Server:
 
 
 def run_all(
-    cases: list[tuple[str, int]], seed: int, workers: int, seconds: float
+    cases: list[tuple[str, int]], seed: int, workers: int, seconds: float, only: str | None
 ) -> list[tuple[str, int, Outcome]]:
     """The outcomes of cases, by as many processes as there are workers."""
     waiting: queue.Queue[tuple[str, int]] = queue.Queue()
@@ -227,7 +228,7 @@ def run_all(
     results: list[tuple[str, int, Outcome]] = []
 
     def work(folder: Path) -> None:
-        server = Server(seed, folder, seconds)
+        server = Server(seed, folder, seconds, only)
         try:
             while True:
                 try:
@@ -283,7 +284,7 @@ def main() -> int:
     words.add_argument("--serve", type=Path, help=argparse.SUPPRESS)
     said: Any = words.parse_args()
     if said.serve is not None:
-        serve(said.seed, said.serve)
+        serve(said.seed, said.serve, (said.only,) if said.only else FORMATS)
         return 0
     if said.case is not None:
         with tempfile.TemporaryDirectory() as folder:
@@ -292,7 +293,7 @@ def main() -> int:
         return int(outcome.word not in ALLOWED)
     some = (said.only,) if said.only else FORMATS
     cases = [(some[number % len(some)], number // len(some)) for number in range(said.cases)]
-    return show(run_all(cases, said.seed, said.workers, said.seconds))
+    return show(run_all(cases, said.seed, said.workers, said.seconds, said.only))
 
 
 if __name__ == "__main__":

@@ -5,10 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, NamedTuple, NotRequired, TypedDict
 
+import numpy as np
 import pytest
 
 from credo.core.errors import FormatError
-from credo.core.forms import LARGEST_COUNT, Seed, Size, require_form
+from credo.core.forms import LARGEST_COUNT, Seed, Size, require_bounded, require_form, require_sizes
+from credo.core.records import record, static_field
+from credo.tables import Moments
 
 
 @dataclass
@@ -87,3 +90,48 @@ def test_what_has_another_form_is_refused_by_its_place(name: str, value: Any, se
         require_form(changed, Saved, "saved")
     assert sentence in str(refusal.value) and str(refusal.value).endswith(".")
     assert str(refusal.value).startswith(str(refusal.value.field))
+
+
+@record
+class Sized:
+    """Sizes, a seed, a loop, and a number of a compiled program."""
+
+    size: int | tuple[int, ...] = static_field(default=1)
+    seed: int = static_field(default=0)
+    steps: int = static_field(default=1)
+    number: int = 0
+
+
+def test_sizes_loops_and_whole_numbers_have_bounds() -> None:
+    largest = {"size": (3, 2**24), "seed": 2**32 - 1, "steps": 2**14, "number": 2**31 - 1}
+    require_sizes(Sized, {**largest, "unknown": 10**30})
+    for name, most in (("size", 2**24), ("seed", 2**32 - 1), ("steps", 2**14), ("number", 2**31 - 1)):
+        for value in (most + 1, -most - 1, [1, (most + 1,)]):
+            with pytest.raises(FormatError, match=rf"a\.{name}.* must be a whole number of at most {most:,}"):
+                require_sizes(Sized, {name: value}, "a.")
+
+
+def test_numbers_are_finite_and_their_squares_too() -> None:
+    for dtype, most in (("f4", 1e18), ("f8", 1e150)):
+        require_bounded(np.array([most, -most, 0.0], dtype), "mean")
+        for value in (1.1 * most, -1.1 * most):
+            with pytest.raises(FormatError, match="mean must be at most"):
+                require_bounded(np.array([0.0, value], dtype), "mean")
+        for value in (np.nan, -np.inf):
+            with pytest.raises(FormatError, match="mean must be finite"):
+                require_bounded(np.array([value], dtype), "mean")
+    require_bounded(np.array([2**62]), "count")
+
+
+def test_moments_that_no_numbers_have_are_refused() -> None:
+    good = Moments(np.array(3), *(np.array([value], kind) for value, kind in _COLUMN)).arrays()
+    Moments.from_arrays(good)
+    cases = [("count", 4, "from 0 to"), ("count", -1, "from 0 to"), ("centre", np.inf, "finite")]
+    cases += [("s1", np.nan, "finite"), ("s2", -1.0, "at least 0"), ("s2", np.inf, "finite")]
+    for name, value, words in cases:
+        changed = np.full(1, value).astype(good[name].dtype)
+        with pytest.raises(FormatError, match=rf"scaler\.{name} must be .*{words}"):
+            Moments.from_arrays({**good, name: changed}, "scaler")
+
+
+_COLUMN: list[tuple[float, type]] = [(3, np.int64), (1.0, float), (0.5, float), (2.0, float)]

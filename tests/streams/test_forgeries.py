@@ -149,6 +149,8 @@ BELIEFS: list[tuple[str, str, Change]] = [
     ("dense", r"belief\.cov\.matrix must be symmetric", put("belief/cov/matrix", lambda a: -a)),
     ("dense", r"Categorical\(5\) needs a model with 5", write("learner.model.likelihood.classes", 5)),
     ("low-rank", r"belief\.cov\.base must be above 0", put("belief/cov/base", 0.0)),
+    ("low-rank", r"belief\.cov\.base must be above 0", put("belief/cov/base", 1e-31)),
+    ("diagonal", r"belief\.mean must be at most 1e\+18", put("belief/mean", -3e38)),
     ("low-rank", r"factor must have the shape \(2, 21\)", put("belief/cov/factor", lambda a: a[:1])),
     ("low-rank", r"rank must be a whole number at least 1", write("learner.family.rank", -2)),
     ("low-rank", r"rank must be at most the number", write("learner.family.rank", 10_000)),

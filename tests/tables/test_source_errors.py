@@ -152,6 +152,15 @@ def test_a_file_that_is_cut_while_it_is_read(tmp_path: Path, suffix: str) -> Non
     assert 100 < rows < 9000
 
 
+def test_a_file_that_lacks_its_last_byte_is_cut(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_bytes(CSV + b"7,77\n" * 20_000)
+    source = open_table(path, chunk_rows=100)
+    os.truncate(path, path.stat().st_size - 1)
+    with pytest.raises(DataError, match="was cut while it was read"):
+        list(source)
+
+
 def test_a_file_that_grows_while_it_is_read_is_whole(tmp_path: Path) -> None:
     path = tmp_path / "a.csv"
     path.write_bytes(CSV)

@@ -26,7 +26,7 @@ def _note() -> None:
     """Note in a child whether its parent had begun to compute."""
     global forked
     bridge = sys.modules.get("jax._src.xla_bridge")
-    forked = forked or bool(getattr(bridge, "_backends", None))
+    forked = bool(getattr(bridge, "_backends", None))
 
 
 if hasattr(os, "register_at_fork"):
