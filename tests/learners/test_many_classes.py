@@ -57,7 +57,7 @@ def test_leading_directions_by_iteration_keep_what_eigenvectors_keep() -> None:
     size, rank = 130, 4
     rows = jnp.asarray(RNG.normal(size=(size, size))) * jnp.asarray(0.8 ** np.arange(size))[:, None]
     gram = rows @ rows.T
-    frame = leading_frame(gram, rank)
+    frame = leading_frame(gram, rank, jnp.asarray(1.0))
     np.testing.assert_allclose(frame @ frame.T, np.eye(rank), atol=1e-12)
     best = float(np.linalg.eigvalsh(np.asarray(gram))[-rank:].sum())
     assert float(jnp.trace(frame @ gram @ frame.T)) > 0.999 * best

@@ -212,13 +212,16 @@ def test_correlated_classes(var: float) -> None:
 
 
 def test_a_class_that_is_not_known_yet_has_no_part() -> None:
-    """An `OpenCategorical` of 3 known classes of 8 is a `Categorical(3)`, and one with a reference too."""
+    """An `OpenCategorical` of 3 known classes of 8 is a `Categorical(3)`, and one with a reference too.
+
+    Room for 8 classes takes more levels of the integral than 3 do.
+    """
     rng = np.random.default_rng(2)
     half, mean = rng.normal(size=(8, 8)), rng.normal(size=8)
     cov = half @ half.T
     three = credo.Categorical(3).linearized(jnp.asarray(mean[:3]), jnp.asarray(cov[:3, :3])).probs
     of_eight = credo.OpenCategorical(8, known=3).linearized(jnp.asarray(mean), jnp.asarray(cov)).probs
-    np.testing.assert_allclose(of_eight[:3], three, atol=1e-12)
+    np.testing.assert_allclose(of_eight[:3], three, atol=2e-4)
     assert not np.any(of_eight[3:])
     with_reference = credo.OpenCategorical(3, known=3, reference=True)
     relative = np.array([[-1.0, 1.0, 0.0], [-1.0, 0.0, 1.0]])
@@ -230,7 +233,7 @@ def test_two_classes_are_a_label() -> None:
     for mean, var in ((0.3, 0.5), (-2.0, 4.0), (3.0, 40.0)):
         two = credo.Categorical(2).linearized(jnp.array([0.0, mean]), jnp.diag(jnp.array([0.0, var])))
         one = credo.Bernoulli().linearized(jnp.array([mean]), jnp.array([[var]]))
-        np.testing.assert_allclose(np.log(two.probs), np.log(one.probs), atol=5e-4)
+        np.testing.assert_allclose(np.log(two.probs), np.log(one.probs), atol=1e-10)
 
 
 def test_evidences_have_gradients_where_nothing_is_uncertain() -> None:

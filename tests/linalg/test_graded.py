@@ -20,7 +20,7 @@ def test_leading_axes_are_those_of_double_precision(scales: np.ndarray) -> None:
     rows = np.random.default_rng(0).normal(size=(6, 30)) * scales[:, None]
     _, lengths, directions = np.linalg.svd(rows, full_matrices=False)
     short = jnp.asarray(rows, jnp.float32)
-    axes = leading_axes(short @ short.T)
+    axes = leading_axes(short @ short.T, jnp.float32(1e-6))
     np.testing.assert_allclose(axes @ axes.T, np.eye(6), atol=1e-5)
     turned = np.asarray(axes @ short, float)
     np.testing.assert_allclose(np.linalg.norm(turned, axis=1), lengths, rtol=1e-4)
@@ -29,8 +29,10 @@ def test_leading_axes_are_those_of_double_precision(scales: np.ndarray) -> None:
 
 
 def test_leading_axes_of_nothing_and_of_one_row() -> None:
-    np.testing.assert_array_equal(np.abs(leading_axes(jnp.zeros((3, 3)))).sum(0), np.ones(3))
-    np.testing.assert_array_equal(leading_axes(jnp.full((1, 1), 4.0)), np.ones((1, 1)))
+    np.testing.assert_array_equal(
+        np.abs(leading_axes(jnp.zeros((3, 3)), jnp.asarray(1.0))).sum(0), np.ones(3)
+    )
+    np.testing.assert_array_equal(leading_axes(jnp.full((1, 1), 4.0), jnp.asarray(1.0)), np.ones((1, 1)))
 
 
 @pytest.mark.parametrize("curvature", ["lin-ef", "lin-hess"])
@@ -62,7 +64,8 @@ def test_many_learners_at_once_have_the_axes_of_each() -> None:
     rows = rng.normal(size=(2, 6, 30))
     rows[1] *= SCALES[:, None]
     grams = jnp.asarray(rows @ rows.transpose(0, 2, 1), jnp.float32)
-    together = jax.vmap(leading_axes)(grams)
+    level = jnp.float32(1e-6)
+    together = jax.vmap(leading_axes, in_axes=(0, None))(grams, level)
     for gram, axes in zip(grams, together, strict=True):
-        alone = leading_axes(gram)
+        alone = leading_axes(gram, level)
         np.testing.assert_allclose(np.abs(np.sum(alone * axes, axis=1)), 1.0, atol=1e-4)

@@ -121,7 +121,8 @@ def leading(base: Array, rows: Array, rank: int, whitened: bool) -> tuple[Array,
     `whitened`, those of B y^-1/2 lead instead of those of B.
     """
     metric_rows = scale_rows(rows, jax.lax.rsqrt(base)) if whitened else rows
-    axes = leading_axes(metric_rows @ metric_rows.T) @ rows
+    level = jnp.ones((), base.dtype) if whitened else jnp.mean(base)
+    axes = leading_axes(metric_rows @ metric_rows.T, level) @ rows
     return base + column_sums(axes[rank:] ** 2), axes[:rank]
 
 

@@ -109,7 +109,7 @@ LARGE_GRAM = 128
 ROUNDS = 3
 
 
-def leading_frame(gram: Array, rank: int) -> Array:
+def leading_frame(gram: Array, rank: int, level: Array) -> Array:
     """Orthonormal rows (R, n) along the leading eigenvectors of a positive semi-definite G (n, n).
 
     Small matrices are decomposed, at n^3. Of large ones, a space of 2 R directions is multiplied by G a few
@@ -119,7 +119,7 @@ def leading_frame(gram: Array, rank: int) -> Array:
     """
     size = gram.shape[0]
     if size <= LARGE_GRAM or size < 4 * rank:
-        return leading_axes(gram)[:rank]
+        return leading_axes(gram, level)[:rank]
     random = jax.random.normal(jax.random.key(0), (size, rank), gram.dtype)
     block = jnp.concatenate([jnp.eye(size, rank, dtype=gram.dtype), random], axis=1)
     for _ in range(ROUNDS):
@@ -197,7 +197,7 @@ def _ridge(found: LayerProducts, left: Left) -> tuple[Array, Array]:
 def leading(base: Array, factor: Array, rows: Outer, rank: int, whitened: bool) -> tuple[Array, Array]:
     """`leading` of `dense`, for outer rows, with an exact diagonal too. Cost: P R min(R, k)."""
     (found,) = measure(base, factor, rows.layers, (whitened,))
-    new_base, kept, _ = _forget(base, factor, rows, found, rank, None)
+    new_base, kept, _ = _forget(base, factor, rows, found, rank, None, whitened)
     return new_base, kept
 
 
@@ -209,12 +209,18 @@ def assimilate(
     along, inner = _ridge(found[0], rows.left)
     weights = kalman_weights(root, residual, inner)
     move = (-weights @ along, enter(weights, rows.left))
-    new_base, kept, shift = _forget(base, factor, rows.attenuate(root), found[-1], rank, move)
+    new_base, kept, shift = _forget(base, factor, rows.attenuate(root), found[-1], rank, move, whitened)
     return Assimilated(shift, inner, new_base, kept)
 
 
 def _forget(
-    base: Array, factor: Array, rows: Outer, found: LayerProducts, rank: int, move: tuple[Array, Array] | None
+    base: Array,
+    factor: Array,
+    rows: Outer,
+    found: LayerProducts,
+    rank: int,
+    move: tuple[Array, Array] | None,
+    whitened: bool,
 ) -> tuple[Array, Array, Array]:
     """y', W', and the row c W + u J, divided by y, for a move (c, u) of the mean.
 
@@ -225,11 +231,12 @@ def _forget(
     mutual = leave(found.mutual, rows.left)
     mine = leave(leave(found.gram, rows.left).T, rows.left)
     gram = symmetric(jnp.block([[found.own, mutual], [mutual.T, mine]]))
+    level = jnp.ones((), base.dtype) if whitened else jnp.mean(base)
     others = None
     if mutual.shape[1] <= 2 * rank:
-        frame = leading_axes(gram)
+        frame = leading_axes(gram, level)
     else:
-        top = leading_frame(gram, rank)
+        top = leading_frame(gram, rank, level)
         basis = _range(top, many)
         frame = jnp.concatenate([top, basis.T], axis=0)
         on_rows = frame[:, many:]
