@@ -202,7 +202,7 @@ def _river_labels(classes: int) -> dict[str, Callable[[], Peer]]:
     return peers | {
         "River HAT": lambda: River(hat(seed=0), classes),
         "River ARF": lambda: River(forest.ARFClassifier(seed=0), classes),
-        "River AMF": lambda: River(preprocessing.MinMaxScaler() | mondrian(seed=0), classes),
+        "River AMF": lambda: River(mondrian(seed=0), classes),
     }
 
 
@@ -218,5 +218,5 @@ def _river_numbers() -> dict[str, Callable[[], Peer]]:
         "River BLR, scaled": lambda: River(scaler() | target(bayesian()), 0),
         "River HAT": lambda: River(scaler() | hat(seed=0), 0),
         "River ARF": lambda: River(scaler() | forest.ARFRegressor(seed=0), 0),
-        "River AMF": lambda: River(preprocessing.MinMaxScaler() | forest.AMFRegressor(seed=0), 0),
+        "River AMF": lambda: River(forest.AMFRegressor(seed=0), 0),
     }
