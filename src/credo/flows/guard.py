@@ -70,7 +70,9 @@ class Guard:
     on four observations of a bimodal growth model, the mean of 40,000 estimates was 1.003 of the exact
     evidence, with a standard error of .003. What is approximate: densities by "kernel" and "normal" are
     estimates; "matched" noise is not independent (there 1.027); with `move`, temperatures and steps are
-    chosen by the particles. The errors of the last two vanish as N grows.
+    chosen by the particles. The errors of the last two vanish as N grows. With 100 particles the ranks of
+    500 simulated truths on the bimodal model were .06 from uniform (p = .024), and with "kernel", for
+    parameters that stand still under two modes, .05 (p = .007).
 
     Arguments:
         threshold: the share of N, in [0, 1], below which the particles are resampled; 0 never.

@@ -134,8 +134,8 @@ def svi(
         CredoError: a number is out of range, or `iterations` or `dynamics` are given with `total`.
 
     Cost of an iteration: `samples` gradients. Exact in expectation for linear-Gaussian models whose
-    posterior is diagonal; on a model with two modes, of which it finds one, the ranks of simulated truths were
-    .21 from uniform.
+    posterior is diagonal; on a model with two modes, of which it finds one, the ranks of simulated truths
+    were .21 from uniform.
 
     Example:
         >>> import credo
