@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 ROOT = Path(__file__).parents[2]
-ROW = re.compile(r"^\| ([\w ,-]+) \|" + r" ([.\d]+) \(p = ([.\d]+)\)[^|]*\|" * 3 + "$", re.MULTILINE)
+ROW = re.compile(r"^\| ([\w ,-]+) \|" + r" (nan|[.\d]+) \(p = ([.\d]+)\)[^|]*\|" * 3 + "$", re.MULTILINE)
 """A row of the table."""
 
 DRAWS = 100
@@ -54,14 +54,16 @@ def test_a_map_that_knows_one_mode_has_no_uniform_ranks_where_there_are_two() ->
     assert score.p < 1e-3 and score.distance > 0.2
 
 
-def test_the_page_on_correctness_has_every_method() -> None:
-    assert list(TABLE) == list(calibration.METHODS)
+def test_the_page_on_correctness_has_every_method_or_says_that_it_was_not_run() -> None:
+    for name in calibration.METHODS:
+        assert (name in TABLE) != (f"*{name}*" in PAGE), name
+    assert set(TABLE) <= set(calibration.METHODS)
 
 
 @pytest.mark.thorough
 @pytest.mark.parametrize("world", calibration.WORLDS)
-@pytest.mark.parametrize("name", calibration.METHODS)
+@pytest.mark.parametrize("name", TABLE)
 def test_ranks_are_as_far_from_uniform_as_the_page_on_correctness_says(name: str, world: str) -> None:
     score = calibration.calibrate(calibration.METHODS[name], world, 500, seed=2)
-    # both distances are of 500 draws: 1.95 / sqrt(500) is passed once in a thousand, for each
-    assert score.distance < TABLE[name][world] + 0.09
+    # 1.95 / sqrt(500) is passed once in a thousand; what refuses most truths has no distance
+    assert np.isnan(TABLE[name][world]) or score.distance < TABLE[name][world] + 0.09

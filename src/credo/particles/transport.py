@@ -102,7 +102,8 @@ class FokkerPlanckLearner(TransportLearner):
         CredoError: one of the settings is not allowed.
 
     Cost of a step of the flow: N gradients and N^2 P. Approximate: the kernels blur what is finer than they
-    are, such as the gap between two modes.
+    are, such as the gap between two modes: on a model with two modes it refused two of three simulated
+    truths, and on linear ones the ranks of the truths were .02 from uniform.
 
     Example:
         >>> import credo
