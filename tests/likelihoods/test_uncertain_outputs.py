@@ -211,6 +211,32 @@ def test_correlated_classes(var: float) -> None:
     assert np.all(gaps[likely] < bound + 4 * error[likely])
 
 
+def test_correlations_enter_with_the_right_slope() -> None:
+    """d log P / d S_01 at independence, against tensor Gauss-Hermite nodes of four logits."""
+    points, weights = np.polynomial.hermite_e.hermegauss(18)
+    grid = np.stack(np.meshgrid(*[points] * 4, indexing="ij"), axis=-1).reshape(-1, 4)
+    masses = np.prod(np.stack(np.meshgrid(*[weights] * 4, indexing="ij"), axis=-1).reshape(-1, 4), axis=1)
+    mean, function = np.array([0.3, -0.5, 1.0, 0.0]), class_log_probs(4)
+
+    def cov(link: float) -> np.ndarray:
+        pair = np.zeros((4, 4))
+        pair[0, 1] = pair[1, 0] = link
+        return np.diag([1.3, 1.5, 1.2, 2.0]) + pair
+
+    def exact(link: float) -> np.ndarray:
+        probs = ss.softmax(mean + grid @ np.linalg.cholesky(cov(link)).T, axis=1)
+        return np.log(masses @ probs / masses.sum())
+
+    def ours(link: float) -> np.ndarray:
+        return np.asarray(function(jnp.asarray(mean), jnp.asarray(cov(link))))
+
+    step = 0.02
+    slope = (exact(step) - exact(-step)) / (2 * step)
+    np.testing.assert_allclose(
+        (ours(step) - ours(-step)) / (2 * step), slope, atol=0.02 * np.abs(slope).max()
+    )
+
+
 def test_a_class_that_is_not_known_yet_has_no_part() -> None:
     """An `OpenCategorical` of 3 known classes of 8 is a `Categorical(3)`, and one with a reference too.
 
