@@ -72,6 +72,15 @@ def test_a_log_says_what_others_would_have_earned(credo: Command, log: Path, tmp
     assert found["blue", "ips"]["value"] == exact.value
 
 
+def test_control_characters_of_arms_are_spelled(credo: Command, tmp_path: Path) -> None:
+    chosen = np.arange(40) % 2
+    odd = bandits.Log(("\x1b[31mred", "blue"), chosen, chosen.astype(float), np.full(40, 0.5), {})
+    odd.write(tmp_path / "odd.jsonl")
+    outcome = credo("bandit", "evaluate", "odd.jsonl", "--estimator", "ips")
+    assert outcome.status == 0, outcome.err
+    assert "\\x1b[31mred" in outcome.out and "\x1b" not in outcome.out
+
+
 def test_an_agent_is_replayed_on_a_log(credo: Command, log: Path) -> None:
     outcome = credo("bandit", "replay", log, "--agent", "beta", "--seeds", "2")
     assert outcome.status == 0, outcome.err

@@ -9,7 +9,6 @@ from typing import Any, NamedTuple, cast
 
 import numpy as np
 from rich import box
-from rich.console import Console
 from rich.table import Table
 
 from credo.bandits import (
@@ -24,7 +23,7 @@ from credo.bandits import (
     compare,
 )
 from credo.cli.output import require_writable_file
-from credo.cli.progress import note
+from credo.cli.progress import Screen, note
 from credo.core.errors import CredoError, require_choice, require_integer
 from credo.core.files import json_bytes, write_atomically
 
@@ -132,7 +131,7 @@ def _greedy(log: Log, uniform: np.ndarray, seed: int) -> np.ndarray:
 
 
 def _show(source: str, log: Log, comparison: Comparison) -> None:
-    console = Console(highlight=False)
+    console = Screen()
     first = next(iter(comparison.estimates.values()))
     console.print(
         f"{source}: {first.rows:,} rewards of {log.rows:,} decisions among {len(log.arms)} arms",

@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 from rich import box
-from rich.console import Console
 from rich.table import Table
 
 from credo import bandits, datasets
@@ -18,7 +17,7 @@ from credo.bandits.logs.contexts import features_of
 from credo.bandits.named_agents import BanditProblem, PreparedAgent, policy_of, prepare
 from credo.cli import bandit_report, output
 from credo.cli.bandit_evaluation import read_log_with_notes
-from credo.cli.progress import note
+from credo.cli.progress import Screen, note
 from credo.core.errors import CredoError, DataError, require_integer, require_positive
 
 __all__ = ["Play", "Replay", "replay_log", "run_bandit"]
@@ -179,7 +178,7 @@ def _show(words: Replay, log: bandits.Log, report: bandits.Report, missing: int)
     half = max(1, log.rows // 2)
     late = np.where(kept[:, -half:], report.rewards[:, -half:], 0).sum() / max(1, kept[:, -half:].sum())
     weights = 1.0 / log.propensities
-    console = Console(highlight=False)
+    console = Screen()
     runs = f"{words.seeds} run{'s'[: words.seeds != 1]}"
     console.print(
         f"{words.log}: {log.rows:,} rows replayed in {runs}, of which "
