@@ -45,7 +45,7 @@ def log_integral(log_p: Callable[[np.ndarray], np.ndarray], mean: float, var: fl
     logs = log_p(grid) + st.norm.logpdf(grid, mean, sd)
     gaps = np.diff(grid)
     widths = 0.5 * (np.append(gaps, 0.0) + np.append(0.0, gaps))
-    return float(ss.logsumexp(logs + np.log(widths)))
+    return float(np.asarray(ss.logsumexp(logs + np.log(widths))))
 
 
 @functools.cache
@@ -167,7 +167,7 @@ def exact_classes(mean: np.ndarray, var: np.ndarray) -> np.ndarray:
         inner = np.clip(mean[j] + sd[j] * points[None, :] - grid[:, None], -700, 60)
         log_cdf[j] = np.log(np.maximum(np.exp(-np.exp(inner)) @ weights, 1e-300))
         log_density[j] = np.log(np.maximum(np.exp(inner - np.exp(inner)) @ weights, 1e-300))
-    total: np.ndarray = ss.logsumexp(log_density - log_cdf + log_cdf.sum(0), axis=1)
+    total = np.asarray(ss.logsumexp(log_density - log_cdf + log_cdf.sum(0), axis=1))
     return np.asarray(total + np.log(grid[1] - grid[0]))
 
 
@@ -187,7 +187,7 @@ def test_classes(classes: int, var: float) -> None:
         mean = spread * max(np.sqrt(var), 1.0) * rng.normal(size=classes)
         exact = exact_classes(mean, np.full(classes, var))
         ours = np.asarray(function(jnp.asarray(mean, jnp.float32), jnp.asarray(cov, jnp.float32)))
-        np.testing.assert_allclose(ss.logsumexp(ours), 0.0, atol=1e-5)
+        np.testing.assert_allclose(np.asarray(ss.logsumexp(ours)), 0.0, atol=1e-5)
         worst = max(worst, float(np.abs(ours - exact)[exact > np.log(LEAST)].max()))
         if spread == 0.0:
             np.testing.assert_allclose(ours, -np.log(classes), atol=1e-4)
@@ -225,7 +225,7 @@ def test_correlations_enter_with_the_right_slope() -> None:
 
     def exact(link: float) -> np.ndarray:
         probs = ss.softmax(mean + grid @ np.linalg.cholesky(cov(link)).T, axis=1)
-        return np.log(masses @ probs / masses.sum())
+        return np.asarray(np.log(masses @ probs / masses.sum()))
 
     def ours(link: float) -> np.ndarray:
         return np.asarray(function(jnp.asarray(mean), jnp.asarray(cov(link))))

@@ -25,7 +25,7 @@ MOST = 2.0**24
 """After so many entries the count stays, and the oldest entries fade: single precision counts no further."""
 
 WIDTH = 11
-"""The numbers that are kept of a column; files of before version 0.2 have the first five."""
+"""The numbers that are kept of a column."""
 
 PASSES, LEARNS, STAYS = 0.0, 1.0, 2.0
 """What becomes of a column: it passes as it comes, its moments are learned, or they stay as they are."""

@@ -90,7 +90,8 @@ class ClassPredictive(Predictive):
             count - 2.0, 1.0
         )
         shift = jnp.where(count > 2, fitted, 0.5 * rows)
-        alone = jnp.where(known, jnp.diagonal(cov) - 2.0 * shift, 0.0)
+        own: Array = jnp.diagonal(cov)
+        alone = jnp.where(known, own - 2.0 * shift, jnp.zeros_like(own))
         level = jnp.sum(alone) / jnp.maximum(count, 1.0)
         # Of two classes, only the sum of both variances counts.
         alone = jnp.where(count > 2, jnp.maximum(alone, _FLOOR * level), level)

@@ -27,9 +27,10 @@ def leading_axes(gram: Array, level: Array) -> Array:
     """
     if gram.shape[0] == 1:
         return jnp.ones_like(gram)
-    values = jnp.diagonal(gram)
+    values: Array = jnp.diagonal(gram)
     _, usual = eigh(gram)
-    least = jnp.maximum(jnp.min(jnp.where(values > 0, values, jnp.inf)), level)
+    positive = jnp.where(values > 0, values, jnp.full_like(values, jnp.inf))
+    least = jnp.maximum(jnp.min(positive), level)
     apart = jnp.max(values) * precision(gram.dtype).eps > least
 
     # The matrix is a state of the loop that changes: XLA would otherwise rotate it before it asks whether to.

@@ -124,7 +124,7 @@ class TargetSpec:
         classes: the class labels, in the order of their numbers; empty for numbers.
         whole: whether the labels are whole numbers, so that "1", "1.0" and 1 are one label.
         why: a sentence that says what was inferred, and from what.
-        first: how many classes the first rows showed, where more may come; 0 if fixed, or before version 0.2.
+        first: how many classes the first rows showed, where more may come; 0 if fixed.
         decimal: the decimal mark of the numbers in texts, "." or ",".
 
     Example:
