@@ -16,7 +16,7 @@ import scipy.stats as st
 
 import credo
 from credo.beliefs.conjugate import InverseGamma
-from credo.likelihoods import LikelihoodBase, Normal
+from credo.likelihoods import LikelihoodBase, MixturePredictive, Normal
 
 PAGE = Path(__file__).parents[2] / "docs/explanation/correctness.md"
 VARIANCES = (0.01, 1.0, 10.0, 100.0)
@@ -260,6 +260,26 @@ def test_two_classes_are_a_label() -> None:
         two = credo.Categorical(2).linearized(jnp.array([0.0, mean]), jnp.diag(jnp.array([0.0, var])))
         one = credo.Bernoulli().linearized(jnp.array([mean]), jnp.array([[var]]))
         np.testing.assert_allclose(np.log(two.probs), np.log(one.probs), atol=1e-10)
+
+
+def test_a_scale_is_that_of_the_covariance_and_a_factor_that_of_the_outputs() -> None:
+    rng = np.random.default_rng(4)
+    half, mean = rng.normal(size=(4, 4)), jnp.asarray(rng.normal(size=4))
+    cov = jnp.asarray(half @ half.T)
+    classes = credo.Categorical(4)
+    scaled = classes.scaled(mean, cov, 0.3).probs
+    np.testing.assert_allclose(scaled, classes.linearized(mean, 0.3 * cov).probs, atol=1e-12)
+    sharper = classes.linearized(mean, cov).sharper(jnp.asarray(1.4)).probs
+    np.testing.assert_allclose(sharper, classes.linearized(1.4 * mean, 1.4**2 * cov).probs, atol=1e-12)
+    label = credo.Bernoulli().linearized(mean[:1], cov[:1, :1]).sharper(jnp.asarray(1.4)).probs
+    other = credo.Bernoulli().linearized(1.4 * mean[:1], 1.4**2 * cov[:1, :1]).probs
+    np.testing.assert_allclose(label, other, atol=1e-12)
+    counts = credo.Poisson().linearized(mean[:1], cov[:1, :1])
+    assert isinstance(counts, MixturePredictive)
+    narrow, exact = counts.scaled(0.3), credo.Poisson().linearized(mean[:1], 0.3 * cov[:1, :1])
+    for ours, due in ((narrow.mean, exact.mean), (narrow.var, exact.var), (narrow.cdf(2.0), exact.cdf(2.0))):
+        np.testing.assert_allclose(ours, due, rtol=1e-6)
+    np.testing.assert_allclose(narrow.log_prob(3.0), exact.log_prob(3.0), rtol=1e-9)
 
 
 def test_evidences_have_gradients_where_nothing_is_uncertain() -> None:
