@@ -104,10 +104,10 @@ def test_sharper_forecasts_of_classes_are_those_of_larger_outputs() -> None:
     learner = Calibrated(inner, (0.0, 1.0), sharpness=(0.5, 3.0))
     start = learner.wrap(belief)
     eta, cov = inner.output_moments(belief, XS[1])
-    gaps, logs = inner.model.likelihood.nodes(cov)
+    classes = inner.model.likelihood
     likely = np.array(
         [
-            np.exp(logs) @ jax.nn.softmax(factor * (eta[None, :] + share * gaps))[:, 1]
+            classes.linearized(factor * eta, factor**2 * share * cov).probs[1]
             for factor in (1.0, 0.5, 3.0)
             for share in (0.0, 1.0)
         ]
