@@ -12,6 +12,7 @@ import pytest
 import credo
 from credo.streams import checkpoint
 
+CLASSES = {"low-rank-inflation"}
 REDRAWN = ("bog-mc-ef", "blr-mc-hess")
 """Learners that have since got other draws of the same law, or a shorter first step; they still go on."""
 
@@ -33,5 +34,7 @@ def test_a_stream_goes_on_from_a_file_of_a_former_version(path: Path) -> None:
     if path.stem in REDRAWN:
         assert bool(trace.ok.all()) and bool(jnp.isfinite(belief.mean).all())
         return
-    np.testing.assert_allclose(trace.log_evidence, rows["log_evidence"], rtol=2e-4, atol=2e-5)
+    # That of classes was an integral over nodes then, which was wrong by a hundredth.
+    loose = 0.03 if path.stem in CLASSES else 2e-5
+    np.testing.assert_allclose(trace.log_evidence, rows["log_evidence"], rtol=2e-4, atol=loose)
     np.testing.assert_allclose(belief.mean, rows["mean"], rtol=2e-4, atol=2e-5)

@@ -73,11 +73,11 @@ class Early:
 
     @staticmethod
     def from_arrays(arrays: Mapping[str, np.ndarray]) -> Early:
-        """Restore what `arrays` gave, which is nothing where no rows wait."""
+        """Restore what `arrays` gave; files of earlier versions have no weights, or no rows at all."""
         early = Early()
         if len(arrays.get("y", ())):
             y = np.array(arrays["y"], float)
-            weights = np.array(arrays["w"], float)
+            weights = np.array(arrays["w"], float) if "w" in arrays else np.ones(len(y))
             x = np.array(arrays["x"], np.float32)
             if y.ndim != 1 or weights.shape != y.shape or len(x) != len(y):
                 raise FormatError(

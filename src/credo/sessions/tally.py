@@ -43,7 +43,9 @@ ColumnName: TypeAlias = Literal[
 plug-in one for single learners, and for a bank that of its members before it is scaled."""
 
 _COLUMNS: tuple[ColumnName, ...] = get_args(ColumnName)
-_STATE = ("sums", "bins", "counts", "last", "recent", "trace", "unscaled", "pits")
+_STATE = ("sums", "bins", "counts", "last", "recent", "trace")
+_LATER = ("unscaled", "pits")
+"""Arrays that files of before version 0.3 do not have."""
 
 
 class Tally:
@@ -59,9 +61,10 @@ class Tally:
         size: rows in a block.
         sums: the sums of each block (blocks, 8), in the order of `ColumnName`.
         bins: rows counted in bins of the confidence, or of the central probability (regression), see
-            `credo.metrics.count_bins`.
+            `credo.metrics.count_bins`. A tally from before version 0.1.0 continues with 20 of the confidence.
         counts: rows of each class (classes,).
-        by_class: the rows of each class counted in bins of its probability (classification).
+        by_class: the rows of each class counted in bins of its probability (classification). It is empty in
+            files of before version 0.2, and then counts the rows from there on.
         last: the latest target (1,).
         recent: the latest rows of a regression (n, 4): row, target, mean and standard deviation.
         trace: how the weights settle (n, 3): rows, the norm of their mean, and their mean posterior sd.
@@ -274,7 +277,7 @@ class Tally:
 
     def arrays(self) -> dict[str, np.ndarray]:
         """The state as arrays."""
-        state = {name: getattr(self, name) for name in _STATE}
+        state = {name: getattr(self, name) for name in (*_STATE, *_LATER)}
         state |= {f"by_class_{name}": array for name, array in self.by_class.arrays().items()}
         return state | {"size": np.array([self.scored, self.size])}
 
@@ -289,8 +292,11 @@ class Tally:
         tally = Tally(task)
         for name in _STATE:
             setattr(tally, name, np.array(arrays[name], float))
+        tally.unscaled = np.zeros_like(tally.bins)
+        for name in _LATER:
+            setattr(tally, name, np.array(arrays.get(name, getattr(tally, name)), float))
         tally.by_class = ClassTable(len(tally.counts))
         for name, array in tally.by_class.arrays().items():
-            array += arrays[f"by_class_{name}"]
+            array += arrays.get(f"by_class_{name}", 0.0)
         tally.scored, tally.size = (int(number) for number in arrays["size"])
         return tally
