@@ -123,7 +123,7 @@ class LatentExpectation(Expectation):
     Example:
         >>> import credo
         >>> half = LatentExpectation(credo.Bernoulli(), jnp.zeros((1, 1)), 4.0 * jnp.eye(1))
-        >>> float(half.mean[0]), round(float(half.sd[0]), 1), round(float(half.quantile(0.9)[0]), 2)
+        >>> round(float(half.mean[0]), 3), round(float(half.sd[0]), 1), round(float(half.quantile(0.9)[0]), 2)
         (0.5, 0.3, 0.93)
     """
 

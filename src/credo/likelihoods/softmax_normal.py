@@ -70,8 +70,8 @@ class ClassPredictive(Predictive):
     Example:
         >>> import credo
         >>> wide = credo.Categorical(2).linearized(jnp.array([1.0, 0.0]), 8.0 * jnp.eye(2))
-        >>> wide.probs.round(3).tolist()
-        [0.592, 0.408]
+        >>> [round(chance, 2) for chance in wide.probs.tolist()]
+        [0.59, 0.41]
     """
 
     loc: Array

@@ -106,7 +106,8 @@ class LogitPredictive(Predictive):
         spread: its variance, a scalar.
 
     Example:
-        >>> LogitPredictive(jnp.asarray(0.0), jnp.asarray(9.0)).probs.tolist()
+        >>> wide = LogitPredictive(jnp.asarray(0.0), jnp.asarray(9.0))
+        >>> [round(chance, 3) for chance in wide.probs.tolist()]
         [0.5, 0.5]
     """
 
