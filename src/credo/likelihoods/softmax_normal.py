@@ -43,11 +43,18 @@ _MOST_LEVELS = 32
 
 _KERNEL = np.arange(-4.0, 12.0)
 _CENTRE = 3.5
+"""Where what is left of the Gumbel law beside its step and its tail is not small, and the middle of that."""
+
 _HERMITE = 5
 _STEP, _STEP_SD = 0.4, 1.0
 _TAIL, _TAIL_SD = 0.0, 0.8
+"""The normal step near the Gumbel law, and that from which its tail is e^-t."""
+
 _FLOOR = 0.1
+"""The least variance of a class, as a share of the mean one."""
+
 _STEEP = 5.0
+"""The largest log hazard: beyond it the integrand is nothing."""
 
 
 @record

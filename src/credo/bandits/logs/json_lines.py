@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
@@ -17,7 +17,7 @@ import numpy as np
 from credo.bandits.logs.contexts import NO_PROPENSITY
 from credo.core.errors import DataError
 
-__all__ = ["DecisionLine", "RewardLine", "json_line", "parse_dsjson", "parse_line"]
+__all__ = ["DecisionLine", "RewardLine", "json_line", "parse_dsjson", "parse_line", "plain"]
 
 
 class DecisionLine(NamedTuple):
@@ -108,16 +108,21 @@ def seconds(value: Any) -> float | None:
 
 def json_line(line: Mapping[str, Any]) -> bytes:
     """One line of JSON with its end; numbers that JSON does not know are null."""
-    return (json.dumps(_plain(line), ensure_ascii=False, allow_nan=False) + "\n").encode()
+    return (json.dumps(plain(line), ensure_ascii=False, allow_nan=False) + "\n").encode()
 
 
-def _plain(value: Any) -> Any:
+def _known(value: Any) -> Any:
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def plain(value: Any, single: Callable[[Any], Any] = _known) -> Any:
+    """A value as JSON has it: arrays as lists, names as texts, and single values as `single` has them."""
     value = value.tolist() if isinstance(value, np.generic | np.ndarray | jax.Array) else value
     if isinstance(value, Mapping):
-        return {str(key): _plain(item) for key, item in value.items()}
+        return {str(key): plain(item, single) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
+        return [plain(item, single) for item in value]
+    return single(value)
 
 
 def parse_dsjson(line: Mapping[str, Any], where: str) -> DecisionLine | RewardLine:
