@@ -2,6 +2,7 @@
 
     python benchmarks/calibration.py --draws 500              # the table of docs/explanation/correctness.md
     python benchmarks/calibration.py --only guard --draws 200 # some of its rows
+    python benchmarks/calibration.py --only "linear-2, guarded" --world bimodal --particles 800
 
 A truth is drawn from the prior, observations from the truth, and the method learns them. Where its belief is
 the posterior, the weight of the particles below the truth is uniform (Talts et al. 2018). The table has the
@@ -20,7 +21,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import jax
@@ -83,14 +84,14 @@ WORLDS: dict[str, Callable[[int, bool], World]] = {"linear": linear, "bimodal": 
 """Each world by its dimension, and whether its state stands still."""
 
 DIMS = {"linear": 1, "bimodal": 1, "heavy tails": 2}
-"""The dimension of each, but for operators, which have their own."""
+"""The dimension of each, but for methods that have their own."""
 
 
 @dataclass(frozen=True)
 class Method:
     """How a learner is built of a model, a number of particles, dynamics and the dimension of the state.
 
-    `still` is whether parameters stand still, and `dim` an operator's dimension.
+    `still` is whether parameters stand still, and `dim` the dimension where it is not that of the world.
     """
 
     build: Callable[[credo.Model, int, credo.Dynamics, int], Any]
@@ -154,6 +155,8 @@ METHODS: dict[str, Method] = {
     "SGLD": Method(_plain(room.Langevin), still=True),
     "NPV": Method(_plain(room.NonparametricVariational), still=True),
     "SVI": Method(_mean_field, still=True),
+    "bootstrap, 50 in two dimensions": Method(_plain(room.particle_filter), 50, dim=2),
+    "bootstrap, 50 in ten dimensions": Method(_plain(room.particle_filter), 50, dim=10),
     "linear-2": Method(_shipped("linear-2"), dim=2),
     "linear-2, guarded": Method(_shipped("linear-2", guard=True), 100, dim=2),
     "linear-10": Method(_shipped("linear-10"), dim=10),
@@ -234,12 +237,16 @@ def main() -> None:
     )
     parser.add_argument("--draws", type=int, default=500, help="how many truths (500)")
     parser.add_argument("--only", default="", help="methods whose name has this in it")
+    parser.add_argument("--world", default="", choices=["", *WORLDS], help="one world (all)")
+    parser.add_argument("--particles", type=int, help="how many, in place of each method's own number")
     parser.add_argument("--seed", type=int, default=0)
     args = parser.parse_args()
-    print(f"| | {' | '.join(WORLDS)} |\n|---|{'--:|' * len(WORLDS)}", flush=True)
+    worlds = [args.world] if args.world else list(WORLDS)
+    print(f"| | {' | '.join(worlds)} |\n|---|{'--:|' * len(worlds)}", flush=True)
     for name, method in METHODS.items():
         if args.only in name:
-            scores = [calibrate(method, words, args.draws, args.seed) for words in WORLDS]
+            method = method if args.particles is None else replace(method, particles=args.particles)
+            scores = [calibrate(method, words, args.draws, args.seed) for words in worlds]
             print(f"| {name} | {' | '.join(score.words for score in scores)} |", flush=True)
             jax.clear_caches()
 

@@ -13,7 +13,7 @@ from tests.flows.test_operator import bent
 
 import credo
 from credo.core.types import Array
-from credo.flows import Guard, Operator, SetDensity, pfbr
+from credo.flows import Guard, Operator, SetDensity, load_operator, pfbr
 from credo.flows.choice import Chosen
 from credo.particles import Metropolis
 
@@ -57,6 +57,25 @@ def test_the_evidence_has_no_bias_with_32_particles_whatever_the_operator(operat
     error = ratios.std() / np.sqrt(len(ratios))
     # at most 2%, as measured by four standard errors
     assert error < 0.02 and abs(ratios.mean() - 1) < 4 * error
+
+
+@pytest.mark.slow
+@pytest.mark.optimised
+@pytest.mark.parametrize("fallback", [True, False])
+def test_the_evidence_has_no_bias_around_a_shipped_operator_in_a_world_of_four_modes(fallback: bool) -> None:
+    ys = np.array([[3.07, 0.24], [1.47, 2.2], [0.24, 5.0]])
+    exact = growth_evidence(ys[:, 0]) + growth_evidence(ys[:, 1])
+    learner = pfbr(GROWTH, load_operator("linear-2"), 32, GROW, guard=True, fallback=fallback)
+
+    def estimate(key: Array) -> Array:
+        _, trace = credo.run(learner, learner.init(jnp.zeros(2), key=key), None, jnp.asarray(ys))
+        return jnp.exp(trace.log_evidence.sum() - exact)
+
+    keys = jax.random.split(jax.random.key(1), 4000)
+    ratios = np.asarray(jax.jit(lambda keys: jax.lax.map(estimate, keys, batch_size=100))(keys))
+    error = ratios.std() / np.sqrt(len(ratios))
+    # a filter that kept too few of the modes would have half of the evidence or less
+    assert error < 0.03 and abs(ratios.mean() - 1) < 4 * error
 
 
 def test_a_guard_mends_an_operator_that_does_nothing() -> None:
