@@ -11,7 +11,7 @@ import pytest
 
 import credo
 from credo.core.errors import CredoError, FormatError
-from credo.flows import History, LinearGaussianTasks, Operator, Plan, train
+from credo.flows import History, LinearGaussianTasks, LinearSystemTasks, Operator, Plan, train, validate
 from credo.flows.objective import mismatch
 
 TASKS = LinearGaussianTasks(
@@ -72,6 +72,22 @@ def test_settings_of_training_that_do_not_fit_are_refused() -> None:
         train(TASKS, Operator(dim=3))
     with pytest.raises(CredoError, match="observation must have a column"):
         LinearGaussianTasks(jnp.eye(2), 1.0, jnp.eye(3), 1.0)
+
+
+def test_every_sequence_has_a_linear_system_of_its_own_and_kalmans_map_is_at_the_floor_of_all() -> None:
+    tasks = LinearSystemTasks(2, outputs=3, length=4, particles=16)
+    first, second = (tasks.begin(key) for key in jax.random.split(jax.random.key(0)))
+    assert not jnp.any(first.system.move == second.system.move)
+    assert jnp.linalg.svd(first.system.move, compute_uv=False)[0] < 1
+    after, stage = tasks.observe(first, jax.random.key(1))
+    assert stage.y.shape == (3,) and jnp.all(stage.x[0] == first.system.look)
+    assert tasks.advance(after, stage, stage.values, jax.random.key(2)).system == first.system
+    flow = Operator(dim=2, width=1, hidden=1, embedding=0).begin()
+    scores = validate(flow, flow.params, tasks, jax.random.key(3), sequences=6, stages=4)
+    # sets have their moments exactly, so the map is Kalman's, and variances differ by 900
+    np.testing.assert_allclose(scores["loss"], scores["floor"], rtol=0, atol=1e-8)
+    with pytest.raises(CredoError, match="spread must be above 1 and finite; got 1"):
+        LinearSystemTasks(2, spread=1.0)
 
 
 def test_a_static_task_knows_its_posterior() -> None:

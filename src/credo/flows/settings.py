@@ -16,12 +16,13 @@ from credo.core.errors import CredoError, DataError, require_choice, require_int
 from credo.core.extensions import extensions, missing
 from credo.core.integers import LARGEST_SEED
 from credo.flows.operator import FlowOperator, Operator
+from credo.flows.systems import LinearSystemTasks
 from credo.flows.tasks import LinearGaussianTasks, Tasks
 from credo.flows.train import Plan
 
 __all__ = ["Settings", "read_settings"]
 
-_TASKS: dict[str, type] = {"linear-gaussian": LinearGaussianTasks}
+_TASKS: dict[str, type] = {"linear-gaussian": LinearGaussianTasks, "linear-systems": LinearSystemTasks}
 _OPERATORS: dict[str, type] = {"affine": Operator}
 _MORE_TASKS, _MORE_OPERATORS = "credo.flows.tasks", "credo.flows.operators"
 """The entry points of kinds that other distributions bring."""
@@ -50,12 +51,12 @@ class Settings(NamedTuple):
 def read_settings(raw: Mapping[str, Any], folder: str | Path = ".") -> Settings:
     """The records that plain settings stand for.
 
-    There are three tables. `tasks` has a `kind`: "linear-gaussian" (`LinearGaussianTasks`), or "python", with
-    `file` and `function`, which makes tasks of any kind. `operator` has the `kind` "affine" (`Operator`).
-    Other distributions bring more kinds by the entry points `credo.flows.tasks` and `credo.flows.operators`;
-    credo-papers has the tasks "sequences" and the operator "published". `training` has the fields of `Plan`,
-    and `seed`. Everything else is a field of the record. A matrix is a list of rows, or the text
-    "FILE.npz:NAME".
+    There are three tables. `tasks` has a `kind`: "linear-gaussian" (`LinearGaussianTasks`), "linear-systems"
+    (`LinearSystemTasks`), or "python", with `file` and `function`, which makes tasks of any kind. `operator`
+    has the `kind` "affine" (`Operator`). Other distributions bring more kinds by the entry points
+    `credo.flows.tasks` and `credo.flows.operators`; credo-papers has the tasks "sequences" and the operator
+    "published". `training` has the fields of `Plan`, and `seed`. Everything else is a field of the record. A
+    matrix is a list of rows, or the text "FILE.npz:NAME".
 
     Arguments:
         raw: the tables.

@@ -101,6 +101,16 @@ class Filtered:
 
 
 @record
+class LinearSystem:
+    """A linear dynamical system: A (d, d), Q (d, d), B (k, d) and R (k, k)."""
+
+    move: Array
+    noise: Array
+    look: Array
+    blur: Array
+
+
+@record
 class LinearGaussianTasks(Tasks[Filtered]):
     """Updates of linear dynamical systems, whose priors come from the exact (Kalman) filter.
 
@@ -159,28 +169,15 @@ class LinearGaussianTasks(Tasks[Filtered]):
         truth = psd_root(cov) @ jax.random.normal(key, (self.dim,), like.dtype)
         return Filtered(truth, jnp.zeros(self.dim, like.dtype), cov, jnp.zeros((), jnp.int32))
 
-    def observe(self, task: Filtered, key: Array) -> tuple[Filtered, Stage]:
-        keys = jax.random.split(key, 5)
+    @property
+    def system(self) -> LinearSystem:
+        """The system, with dense covariances."""
         move, look = jnp.asarray(self.transition), jnp.asarray(self.observation)
         noise = dense(self.transition_cov, self.dim, move)
-        blur = dense(self.observation_cov, look.shape[0], move)
-        truth = move @ task.truth + psd_root(noise) @ jax.random.normal(keys[0], (self.dim,), move.dtype)
-        y = look @ truth + psd_root(blur) @ jax.random.normal(keys[1], look.shape[:1], move.dtype)
-        mean, cov = move @ task.mean, symmetric(move @ task.cov @ move.T) + noise
-        root = cholesky(cov)
-        values, points = (
-            mean[None, :] + standard(own, self.particles, self.dim, move.dtype) @ root.T for own in keys[3:]
-        )
-        spread = look @ cov
-        inner = cholesky(symmetric(spread @ look.T) + blur)
-        gain = jax.scipy.linalg.cho_solve((inner, True), spread).T
-        gap = y - look @ mean
-        floor = -normal_log_density(gap[None, :], inner)[0]
-        after = Filtered(truth, mean + gain @ gap, symmetric(cov - gain @ spread), task.count + 1)
-        draws = jax.random.normal(keys[2], (self.targets, self.dim), move.dtype)
-        targets = after.mean[None, :] + draws @ cholesky(after.cov).T
-        equal = jnp.full(self.particles, -jnp.log(float(self.particles)), move.dtype)
-        return after, Stage(values, equal, points, NormalDensity(mean, root), None, y, targets, floor)
+        return LinearSystem(move, noise, look, dense(self.observation_cov, look.shape[0], move))
+
+    def observe(self, task: Filtered, key: Array) -> tuple[Filtered, Stage]:
+        return observed(self.system, task, None, self.particles, self.targets, key)
 
     def advance(self, task: Filtered, stage: Stage, values: Array, key: Array) -> Filtered:
         return renewed(task, task.count >= self.length, self.begin(key))
@@ -188,6 +185,30 @@ class LinearGaussianTasks(Tasks[Filtered]):
     def log_likelihood(self, value: Array, x: PyTree, y: PyTree) -> Array:
         look = jnp.asarray(self.observation)
         return linear_log_likelihood(value, y, look, dense(self.observation_cov, look.shape[0], look))
+
+
+def observed(
+    system: LinearSystem, task: Filtered, x: PyTree, particles: int, targets: int, key: Array
+) -> tuple[Filtered, Stage]:
+    """The next observation of a linear system, with the stage that Kalman's filter makes of it."""
+    keys = jax.random.split(key, 5)
+    move, noise, look, blur = system.move, system.noise, system.look, system.blur
+    size = move.shape[0]
+    truth = move @ task.truth + psd_root(noise) @ jax.random.normal(keys[0], (size,), move.dtype)
+    y = look @ truth + psd_root(blur) @ jax.random.normal(keys[1], look.shape[:1], move.dtype)
+    mean, cov = move @ task.mean, symmetric(move @ task.cov @ move.T) + noise
+    root = cholesky(cov)
+    values, points = (mean[None, :] + standard(own, particles, size, move.dtype) @ root.T for own in keys[3:])
+    spread = look @ cov
+    inner = cholesky(symmetric(spread @ look.T) + blur)
+    gain = jax.scipy.linalg.cho_solve((inner, True), spread).T
+    gap = y - look @ mean
+    floor = -normal_log_density(gap[None, :], inner)[0]
+    after = Filtered(truth, mean + gain @ gap, symmetric(cov - gain @ spread), task.count + 1)
+    draws = jax.random.normal(keys[2], (targets, size), move.dtype)
+    samples = after.mean[None, :] + draws @ cholesky(after.cov).T
+    equal = jnp.full(particles, -jnp.log(float(particles)), move.dtype)
+    return after, Stage(values, equal, points, NormalDensity(mean, root), x, y, samples, floor)
 
 
 def linear_log_likelihood(value: Array, y: Array, look: Array, cov: Array) -> Array:
