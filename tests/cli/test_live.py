@@ -123,6 +123,34 @@ def test_a_slow_pipe_is_learned_from_the_rows_that_came(tmp_path: Path) -> None:
     os.close(write)
 
 
+@posix
+def test_where_the_first_rows_of_a_slow_pipe_say_too_little_more_are_awaited(tmp_path: Path) -> None:
+    """Not only the next one: all that come within the pipe's patience, counted anew."""
+    lines = labels(tmp_path / "t.csv", 60).read_bytes().splitlines(keepends=True)
+    one = [line for line in lines[1:] if line.split(b",")[-1] == lines[1].split(b",")[-1]]
+    other = [line for line in lines[1:] if line not in one]
+    read, write = os.pipe()
+    pipe = Pipe(read, "the pipe", patience=0.0, least=10)
+    os.write(write, b"".join([lines[0], *one[:11]]))
+    rest = [b"".join(other[1:9])]
+
+    def wait() -> None:
+        if pipe.taken < 12:
+            return
+        if pipe.patience == 0:  # these are few, and of one class
+            pipe.patience = 60.0
+        elif pipe.taken == 12:
+            os.write(write, other[0])
+        elif len(rest) == 1:
+            os.write(write, rest.pop())
+            os.close(write)
+
+    pipe.on_wait = wait
+    source = open_file("-", ColumnOptions("level"), pipe=pipe)
+    assert not pipe.slow and not any("come slowly" in sentence for sentence in source.sentences)
+    assert sum(map(len, source.rows)) == 20
+
+
 def test_a_second_request_to_stop_stops_at_once() -> None:
     with Interruptible() as interrupt:
         interrupt.busy = True
