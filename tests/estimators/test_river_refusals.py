@@ -6,6 +6,7 @@ import datetime
 import math
 import pickle
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ import pytest
 from credo.core.errors import CredoError
 from credo.estimators import RiverClassifier, RiverRegressor
 from credo.recipes import defaults
+from credo.streams import checkpoint
 
 ROW: dict[Any, Any] = {"a": 1.0, "b": True, "c": "red"}
 FRAME = pd.DataFrame([ROW])
@@ -102,3 +104,13 @@ def test_a_forecast_is_there_before_any_row() -> None:
     assert RiverClassifier().predict_proba_many(FRAME).shape == (1, 0)
     with pytest.raises(CredoError, match="learned a row"):
         RiverRegressor().save("nowhere.credo")
+
+
+def test_a_file_that_holds_no_sound_estimator_is_refused_by_its_name(tmp_path: Path) -> None:
+    path = learned(RiverRegressor("linear"), [1.0, 2.0]).save(tmp_path / "model.credo")
+    with pytest.raises(CredoError, match=r"model\.credo does not hold a RiverClassifier"):
+        RiverClassifier.load(path)
+    saved = checkpoint.read(path)
+    checkpoint.save(path, saved.learner, saved.belief, meta={**saved.meta, "extent": [3]})
+    with pytest.raises(CredoError, match=r"model\.credo cannot be used: estimator\.extent must be"):
+        RiverRegressor.load(path)
