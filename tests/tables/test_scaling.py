@@ -209,3 +209,14 @@ def test_an_entry_that_is_taken_is_one_that_is_standardised_and_then_observed(se
         observed.observe(x)
         assert taken.take(x, 8.0) == z and taken.state() == observed.state()
     assert observed.restarts
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_moments_of_negated_entries_are_the_moments_negated(seed: int) -> None:
+    entries = np.random.default_rng(seed).standard_t(1.5, size=600)  # single far entries on both sides
+    column, negated = ColumnMoments(), ColumnMoments()
+    for x in entries.tolist():
+        column.observe(x)
+        negated.observe(-x)
+        assert (negated.mean, negated.sd) == (-column.mean, column.sd)
+    assert column.events
