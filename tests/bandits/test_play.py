@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -48,6 +49,35 @@ def test_reports_can_be_read_and_drawn(tmp_path: Path) -> None:
     assert report.calibration.sum(1)[2] == 3 * 50 * 3
     np.testing.assert_allclose(report.calibration.sum(1)[:2], 150, rtol=1e-5)
     assert report.plot(tmp_path / "play.png").stat().st_size > 10_000
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_a_drawing_shows_regret_choices_and_frequencies(
+    known: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    report = bandits.play(AGENT, WORLD, steps=50, seeds=3)
+    if not known:
+        report = replace(report, regrets=np.full_like(report.regrets, np.nan))
+    figures: list[Any] = []
+
+    def keep(figure: Any) -> bytes:
+        figures.append(figure)
+        return b""
+
+    monkeypatch.setattr("credo.bandits.play_report.png", keep)
+    report.plot(tmp_path / "play.png", title="three arms")
+    curve, pulls, claims = figures[0].axes
+    assert figures[0].get_suptitle() == "three arms"
+    assert curve.get_title("left") == ("Cumulative regret" if known else "Cumulative reward")
+    assert [text.get_text() for text in curve.get_legend().get_texts()] == ["80% of runs", "median"]
+    curves = np.cumsum(report.regrets if known else report.rewards, axis=1)
+    np.testing.assert_allclose(curve.get_lines()[0].get_ydata(), np.median(curves, axis=0), rtol=1e-5)
+    shares = [np.mean(report.arms == arm) for arm in range(3)]
+    np.testing.assert_allclose([bar.get_height() for bar in pulls.patches], shares, rtol=1e-6)
+    diagonal, points = claims.get_lines()
+    assert list(diagonal.get_ydata()) == [0, 1]
+    claimed, best, count = report.calibration[:, report.calibration[2] > 0]
+    np.testing.assert_allclose(points.get_xydata(), np.stack([claimed, best], 1) / count[:, None])
 
 
 def test_a_network_of_its_own_for_each_seed() -> None:
