@@ -13,6 +13,7 @@ import credo
 from credo.core.errors import CredoError
 from credo.core.types import Array, PyTree
 from credo.flows import FlowFilter, Guard, Operator, pfbr
+from credo.flows.learner import weightless
 
 MOVE = jnp.array([[0.9, 0.2], [0.0, 0.7]])
 LOOK = jnp.array([[1.0, 0.5]])
@@ -98,6 +99,28 @@ def test_a_set_with_one_weight_or_with_half_of_it_lost_goes_on_as_in_a_bootstrap
         # and on: no later step remembers it
         later, _ = credo.run(learner, after, None, YS[:6])
         assert jnp.all(jnp.isfinite(later.values)) and later.ess > 2
+
+
+def test_lost_particles_stand_at_the_mean_of_the_others_which_stay() -> None:
+    belief = pfbr(MODEL, OPERATOR, 6, WALK).init(jnp.zeros(2), key=3)
+    weights = jnp.array([0.3, 0.1, 0.2, 0.1, 0.2, 0.1])
+    parents = belief.values + 1.0
+    whole = credo.replace(belief, log_weights=jnp.log(weights), parents=parents)
+    assert weightless(whole) == whole
+    gone = jnp.array([False, True, False, False, True, False])
+    lost = credo.replace(
+        whole,
+        values=whole.values.at[1, 0].set(jnp.nan).at[4].set(jnp.inf),
+        parents=parents.at[4, 1].set(jnp.nan),
+    )
+    mended = weightless(lost)
+    assert jnp.array_equal(mended.values[~gone], whole.values[~gone])
+    mean = weights[~gone] @ whole.values[~gone] / 0.7
+    assert jnp.allclose(mended.values[gone], mean[None, :], atol=1e-12)
+    assert jnp.allclose(jnp.exp(mended.log_weights), jnp.where(gone, 0.0, weights / 0.7), atol=1e-12)
+    assert mended.parents is not None
+    assert jnp.array_equal(mended.parents[:4], parents[:4]) and jnp.array_equal(mended.parents[5], parents[5])
+    assert jnp.array_equal(mended.parents[4], mended.values[4])
 
 
 def test_an_update_takes_the_map_with_the_tighter_bound_and_none_without_one() -> None:

@@ -11,7 +11,7 @@ import pytest
 
 import credo
 from credo.core.errors import CredoError
-from credo.particles import FlowProposal, Metropolis
+from credo.particles import FlowProposal, Metropolis, NonparametricVariational
 from credo.particles.linear_outputs import Moments, linear_outputs
 
 RNG = np.random.default_rng(0)
@@ -172,3 +172,19 @@ def test_outputs_that_are_regressed_on_a_set_are_those_of_least_squares_around_a
     assert jnp.allclose(found.eta, slopes[0] + jnp.array([0.2, 0.4, -0.3]) @ slopes[1:], atol=1e-10)
     assert jnp.allclose(found.rows, slopes[1:].T @ root, atol=1e-10)
     assert found.rest is not None and jnp.allclose(found.rest, cov, atol=1e-10)
+
+
+def test_one_round_component_takes_in_normal_rows_exactly() -> None:
+    """In one dimension nothing is lost: precisions add up."""
+    model = credo.Model(lambda z, x: x * z, credo.Normal(0.5))
+    learner = NonparametricVariational(model, 16, components=1)
+    belief = learner.init(jnp.ones(1), key=4)
+    centre, scale = learner.read(belief)
+    mean, precision = centre[0, 0], 1.0 / scale[0] ** 2
+    for x, y in ((1.0, 3.0), (-2.0, 0.5)):
+        belief, info = learner.update(belief, jnp.array([x]), jnp.array([y]))
+        mean = (precision * mean + x * y / 0.5) / (precision + x * x / 0.5)
+        precision = precision + x * x / 0.5
+        assert info.ok
+    centre, scale = learner.read(belief)
+    np.testing.assert_allclose([centre[0, 0], 1.0 / scale[0] ** 2], [mean, precision], rtol=1e-6)
