@@ -11,7 +11,7 @@ import pytest
 
 import credo
 from credo.core.errors import CredoError
-from credo.particles import FlowProposal, Metropolis, NonparametricVariational
+from credo.particles import FlowProposal, KernelProposal, Metropolis, NonparametricVariational
 from credo.particles.linear_outputs import Moments, linear_outputs
 
 RNG = np.random.default_rng(0)
@@ -39,10 +39,11 @@ WEIGHTED = {
     "EDH": {"proposal": FlowProposal(local=False)},
     "LEDH": {"proposal": FlowProposal()},
     "moved": {"move": Metropolis(2), "threshold": 0.9},
+    "Liu-West": {"proposal": KernelProposal(0.98)},
 }
 
 
-SAMPLE = ("adapted", "EDH", "moved")
+SAMPLE = ("adapted", "EDH", "moved", "Liu-West")
 """Those that run every time; the others are made of the same parts."""
 
 

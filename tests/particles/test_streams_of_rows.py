@@ -83,6 +83,11 @@ def test_settings_that_do_not_fit_are_refused_in_a_sentence() -> None:
         (lambda: Langevin(MODEL, total=10), "rate must be given with `total`"),
         (lambda: Langevin(MODEL, 2).init(jnp.zeros(3)), "particles must be more than the 3 parameters"),
         (lambda: NonparametricVariational(MODEL, 10, components=4), "particles must be a multiple of the 4"),
+        (lambda: NonparametricVariational(MODEL, components=0), "components must be a whole number"),
+        (lambda: NonparametricVariational(MODEL, 6, components=4), "particles must be .* at least 8"),
+        (lambda: NonparametricVariational(MODEL, iterations=0), "iterations must be a whole number"),
+        (lambda: NonparametricVariational(MODEL, probes=0), "probes must be a whole number"),
+        (lambda: NonparametricVariational(MODEL, total=-1.0), "total must be"),
         (lambda: svi(MODEL, total=10, iterations=3), "iterations must be None with `total`"),
     ):
         with pytest.raises(CredoError, match=match):
