@@ -11,8 +11,19 @@ import pytest
 
 import credo
 from credo.core.errors import CredoError, FormatError
-from credo.flows import History, LinearGaussianTasks, LinearSystemTasks, Operator, Plan, train, validate
+from credo.core.types import Array
+from credo.flows import (
+    History,
+    LinearGaussianTasks,
+    LinearSystemTasks,
+    Operator,
+    Plan,
+    StaticTasks,
+    train,
+    validate,
+)
 from credo.flows.objective import mismatch
+from credo.flows.simulated import Simulation
 
 TASKS = LinearGaussianTasks(
     jnp.array([[0.9, 0.2], [0.0, 0.7]]), 0.5, jnp.array([[1.0, 0.5]]), 0.3, length=5, particles=32
@@ -119,3 +130,36 @@ def test_the_mismatch_of_a_set_is_zero_where_the_mass_moves_as_the_likelihood_sa
     assert float(mismatch(values, values, equal, logs)) > 0.01
     with pytest.raises(CredoError, match="matching"):
         Plan(matching=-1.0)
+
+
+def test_a_static_task_goes_on_until_its_end_unless_it_is_lost_or_few_draws_count() -> None:
+    model = credo.Model(lambda z, x: z, credo.Normal(0.5))
+    learner = credo.flows.pfbr(model, Operator(dim=1, width=2, hidden=4).begin(), particles=8)
+    tasks = StaticTasks(learner, learner.init(jnp.zeros(1)), length=3, reservoir=200, targets=2)
+    task, stage = tasks.observe(tasks.begin(jax.random.key(1)), jax.random.key(2))
+    moved, key, even = jnp.arange(8.0)[:, None], jax.random.key(3), jnp.full(200, -jnp.log(200.0))
+
+    def after(values: Array, log_weights: Array, t: int) -> Simulation:
+        belief, state = credo.replace(task.belief, t=jnp.int32(t)), task.state
+        shown = credo.replace(task, belief=belief, state=credo.replace(state, log_weights=log_weights))
+        following = tasks.advance(shown, stage, values, key)
+        assert isinstance(following, Simulation)
+        return following
+
+    few = jnp.where(jnp.arange(200) < 3, -jnp.log(3.0), -1000.0)  # just above one draw in a hundred
+    for log_weights in (even, few):
+        same = after(moved, log_weights, 2)
+        assert jnp.array_equal(same.belief.values, moved) and int(same.belief.t) == 2
+        assert jnp.array_equal(same.truth, task.truth)
+        assert jnp.array_equal(same.state.log_weights, log_weights)
+    fewer = jnp.where(jnp.arange(200) < 1, 0.0, -1000.0)
+    for values, log_weights, t in (
+        (moved, even, 3),
+        (moved.at[2].set(jnp.nan), even, 1),
+        (moved, even.at[5].set(jnp.nan), 1),
+        (moved, fewer, 1),
+    ):
+        new, begun = after(values, log_weights, t), tasks.begin(key)
+        assert jnp.array_equal(new.truth, begun.truth) and int(new.belief.t) == 0
+        assert jnp.array_equal(new.state.values, begun.state.values)
+        assert jnp.array_equal(new.state.log_weights, begun.state.log_weights)
