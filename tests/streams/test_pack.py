@@ -76,6 +76,9 @@ def test_what_is_refused_or_missing_changes_nothing_and_calls_take_turns() -> No
         port.x[:], port.y[...] = [1.0, 0.0, -1.0], y
         assert port.learn() == twin.step(np.array([1.0, 0.0, -1.0]), y).ok == (not np.isnan(y))
     bitwise(live.belief, twin.belief)
+    port.asked[:] = [0.5, -1.0, 2.0]
+    assert port.forecast() == twin.forecast(np.array([0.5, -1.0, 2.0]))
+    bitwise(live.belief, twin.belief)
     live.adopt(credo.replace(before, t=before.t + 1))
     bitwise(live.belief, credo.replace(before, t=before.t + 1))
     with pytest.raises(CredoError, match="the pack's own"):

@@ -200,9 +200,11 @@ def test_bad_settings_are_refused() -> None:
         lambda: Fixed(-1),
         lambda: Fixed(9).pmf(LAW),
         lambda: BayesUCB(exponent=-1.0),
+        lambda: BayesUCB(draws=0),
     ):
         with pytest.raises(credo.CredoError):
             make()
+    assert BayesUCB(draws=1).draws == 1
 
 
 def test_policies_map_over_their_numbers() -> None:
