@@ -12,7 +12,8 @@ import pytest
 import credo
 from credo.core.errors import CredoError
 from credo.particles import FlowProposal, KernelProposal, Metropolis, NonparametricVariational
-from credo.particles.linear_outputs import Moments, linear_outputs
+from credo.particles.conditioning import Evidence
+from credo.particles.linear_outputs import LinearOutputs, Moments, linear_outputs
 
 RNG = np.random.default_rng(0)
 T, RUNS, N = 4, 24, 200
@@ -189,3 +190,20 @@ def test_one_round_component_takes_in_normal_rows_exactly() -> None:
         assert info.ok
     centre, scale = learner.read(belief)
     np.testing.assert_allclose([centre[0, 0], 1.0 / scale[0] ** 2], [mean, precision], rtol=1e-6)
+
+
+def test_what_is_not_linear_in_the_outputs_counts_as_noise_beside_that_of_the_likelihood() -> None:
+    """With a normal likelihood that is Kalman's update, with the sum of both covariances."""
+    noise, rest = np.array([0.5, 0.2]), np.array([[0.4, 0.1], [0.1, 0.3]])
+    eta, rows, y = RNG.normal(size=2), RNG.normal(size=(2, 3)), RNG.normal(size=2)
+    model = credo.Model(lambda z, x: z[:2], credo.Normal(jnp.asarray(noise)))
+    unravel = credo.gaussian_map(model, 4).init(jnp.zeros(3)).unravel
+    evidence = Evidence(model, unravel, None, jnp.asarray(y), jnp.ones(()))
+    outputs = LinearOutputs(jnp.asarray(eta), jnp.asarray(rows), jnp.asarray(rest))
+    innovation = rows @ rows.T + rest + np.diag(noise)
+    np.testing.assert_allclose(outputs.cov, rows @ rows.T + rest, atol=1e-12)
+    for iterations in (1, 2):
+        law = outputs.condition(evidence, iterations)
+        np.testing.assert_allclose(law.mean, rows.T @ np.linalg.solve(innovation, y - eta), atol=1e-10)
+        cov = np.eye(3) - rows.T @ np.linalg.solve(innovation, rows)
+        np.testing.assert_allclose(np.linalg.inv(np.eye(3) + law.rows.T @ law.rows), cov, atol=1e-10)

@@ -31,6 +31,11 @@ def test_the_weights_are_those_of_the_published_formula_in_one_scale() -> None:
         scaled @ scaled + count**2 * 1e-4 * np.eye(count), mu * np.asarray(column)
     )
     np.testing.assert_allclose(weights, published / published.sum(), rtol=1e-9, atol=1e-11)
+    # of another power of the likelihood, which is w / mu where that is positive
+    squared = kernel_bayes_weights(gram_x, gram_y, prior, column, prior_ridge=0.01, ridge=1e-4, power=2.0)
+    likelihood = np.where((published > 0) & (mu > 0), published / mu, 0.0)
+    assert np.any(likelihood == 0)
+    np.testing.assert_allclose(squared, mu * likelihood**2 / (mu @ likelihood**2), rtol=1e-8, atol=1e-11)
 
 
 def test_herding_divides_by_the_number_of_points_and_so_keeps_the_kernel_mean() -> None:
@@ -87,3 +92,16 @@ def test_equal_particles_and_uneven_weights_are_refused_and_examples_must_fit() 
     )
     belief, info = measured.step(measured.init(jnp.zeros(1)), None, jnp.full(1, 0.5))
     assert bool(info.ok) and float(belief.mean[0]) > 0.1
+
+
+def test_a_row_of_weight_zero_says_nothing_whatever_it_holds() -> None:
+    learner = KernelBayes(credo.joint(credo.Model(lambda z, x: x * z, credo.Normal(1.0))), 16)
+    start = learner.init(jnp.zeros(1), key=2)
+    x, weight = jnp.ones((3, 1)), jnp.array([1.0, 0.0, 1.0])
+
+    def after(y: float) -> Any:
+        return learner.update(start, x, jnp.array([[0.5], [y], [1.0]]), weight=weight)
+
+    (one, info), (other, same) = after(0.0), after(40.0)
+    assert info.ok and one == other and not jnp.array_equal(one.values, start.values)
+    assert info.log_evidence == same.log_evidence
