@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import datetime as dt
+
 import numpy as np
 import pytest
 
@@ -32,6 +34,10 @@ def test_a_missing_cell_is_spelled_in_many_ways() -> None:
 
 def test_cells_become_plain_objects_and_numbers() -> None:
     assert to_list(np.array([1, 2])) == [1, 2]
+    times = np.array(["2024-05-01T12:00", "NaT"], "datetime64[ns]")
+    assert to_list(times) == [dt.datetime(2024, 5, 1, 12), None]
+    spans = to_list(np.array([1500, "NaT"], "timedelta64[ms]"))
+    assert spans[0] == 1.5 and is_missing(spans[1])
     numbers = to_number_columns([["1", "2"], [3.0, 4.5]])
     assert numbers is not None and numbers.tolist() == [[1.0, 3.0], [2.0, 4.5]]
     assert to_number_columns([["1", "?"]]) is None

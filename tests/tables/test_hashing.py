@@ -87,6 +87,7 @@ def test_the_day_of_the_year_is_a_feature_of_long_streams() -> None:
         ["2024-05-01", "20240501", None, 3.5],
         ["9999-12-31T23:59:59.999999", "0001-01-01T00:00:00.000001"],
         ["0000-01-01", "2024-01-01"],
+        ["1600510900", "1600511000"],  # as years, these come round to our time in whole microseconds
     ],
 )
 def test_times_read_alike_fast_and_cell_by_cell(cells: list[Any]) -> None:

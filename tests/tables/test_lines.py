@@ -12,6 +12,7 @@ from credo.core.errors import DataError
 from credo.tables import Chunk, Encoder, infer_schema, open_table
 from credo.tables.lines import LineColumns
 from credo.tables.live import read_ahead
+from credo.tables.tasks import Task
 
 ROWS = [f"{i / 7!r},{' ' * (i % 3)}{-i}e-1,{'uvw'[i % 3]},{i % 5}.50\n" for i in range(40)]
 
@@ -72,3 +73,26 @@ def test_a_thread_reads_ahead_and_fails_where_reading_did() -> None:
     with pytest.raises(DataError, match="cut"):
         taken.extend(read_ahead(items(), lambda number: 10 * number))
     assert taken == [10, 20, 30]
+
+
+@pytest.mark.parametrize("task", ["classification", "regression"])
+def test_targets_are_read_with_the_numbers_only_where_they_are_plain_numbers(task: Task) -> None:
+    """Not labels, and not numbers with a decimal comma, whatever the cells of a chunk look like."""
+    cells = ("01", "02", "10") if task == "classification" else ("1.234", "2.500", "10")
+    end = "b\n" if task == "classification" else ",5\n"
+    lines = [f"{row};{row / 4};{cells[row % 3]}\n" for row in range(30)]
+    first = [line.replace("\n", end) if row < 9 else line for row, line in enumerate(lines)]
+
+    def chunk(some: list[str]) -> Chunk:
+        return next(iter(open_table(io.StringIO("a;b;y\n" + "".join(some)), format="csv", chunk_rows=30)))
+
+    schema, later = infer_schema(chunk(first), "y", task=task), chunk(lines)
+    assert isinstance(later.columns, LineColumns)
+    encoder = Encoder(schema)
+    _, _, y, report = encoder.encode(encoder.initial(), later)
+    assert not report.bad
+    if task == "classification":
+        assert [schema.target.classes[int(label)] for label in y] == [cells[row % 3] for row in range(30)]
+    else:
+        assert schema.target.decimal == ","
+        assert y.tolist() == [(1234.0, 2500.0, 10.0)[row % 3] for row in range(30)]

@@ -220,3 +220,10 @@ def test_the_moments_of_negated_entries_are_the_moments_negated(seed: int) -> No
         negated.observe(-x)
         assert (negated.mean, negated.sd) == (-column.mean, column.sd)
     assert column.events
+
+
+def test_of_a_column_without_entries_the_moments_are_zero() -> None:
+    blank = np.full((5, 2), [np.nan, 1.0])
+    for moments in (Moments.empty(2), Moments.of(blank), Moments.empty(2).scan(blank)[0]):
+        assert moments.mean().tolist() == [0.0, float(moments.count[1] > 0)]
+        assert moments.sd().tolist() == [0.0, 0.0]
