@@ -50,6 +50,14 @@ def test_whether_the_world_moves_is_told_by_members_that_walk_faster_than_others
     assert bank_words.motion(MEMBERS[:1], np.ones(1), 10) is None
 
 
+def test_a_doubt_that_the_world_stands_still_is_told_from_one_percent_on() -> None:
+    still = "The world stands still: weights that do not walk explain {} of the evidence of the latest 9 rows"
+    for share, words in ((1.0, "100%"), (0.9, "90%")):
+        sentence = bank_words.motion(MEMBERS[:2], np.array([share, 1.0 - share]), 9)
+        doubt = "" if share == 1 else "; weights that walk explain 10%"
+        assert sentence == still.format(words) + doubt
+
+
 def test_widths_noise_and_failures_are_said() -> None:
     assert bank_words.width_words(Widths({0.0: 0.4, 0.1: 0.35, 1.0: 0.25})) == (
         "Forecasts use none of the variance computed for the outputs (weight 40%), or 0.1 of it (35%)"

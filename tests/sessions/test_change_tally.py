@@ -47,3 +47,18 @@ def test_a_tally_of_changes_keeps_all_probability_in_bounded_memory_however_it_i
 def test_steps_of_chunks_are_joined() -> None:
     outcome = join([_steps(0, 3), _steps(3, 4)])
     assert jax.tree.all(jax.tree.map(lambda a, b: bool(np.all(a == b)), outcome, _steps(0, 7)))
+
+
+def test_a_mixture_tells_its_weights_and_where_an_expert_began_again() -> None:
+    tally = ChangeTally("mixture")
+    count = len(tally.experts)
+    probs = np.full((9, count), 1.0 / count)
+    lengths, flags = np.tile(np.arange(count), (9, 1)), np.isin(np.arange(9), [2, 6])
+    lengths[flags, 0] = -1
+    tally.add(Steps(probs, lengths, np.zeros(9), flags, np.zeros(9)))
+    weights, failed = tally.sentences()
+    assert (
+        weights.startswith("Weights of the experts at the end: ") and f"{1 / count:.3f} no drift" in weights
+    )
+    assert failed == "An expert ran away and began again from its prior at rows 3 and 7."
+    assert tally.failures[0] == 2 and tally.summary().get("rows") == [3, 7]
