@@ -109,3 +109,15 @@ def test_words_keep_every_bit_of_every_kind_of_number() -> None:
     bitwise(jax.tree.map(np.asarray, WordReader(layout)(words)["narrow"]), tree["narrow"])
     with jax.enable_x64(False), pytest.raises(CredoError, match="must fit into 32 bits; got 3000000000"):
         WordWriter(WordLayout.of(np.int32(0)))([np.int64(3_000_000_000)])
+
+
+def test_a_port_says_whether_a_row_was_taken_in_where_the_info_is_long() -> None:
+    """An info of more words than stand behind those of the belief comes in an array of its own."""
+    model = credo.Model(credo.Linear(1), credo.Normal(0.1))
+    learner = credo.Experts([credo.sgd(model, 0.01 * i) for i in range(1, 41)])
+    live = credo.pack(learner, learner.init(credo.Linear(1).init(0, (2,))))
+    port = live.port(np.ones(2, np.float32), np.float32(0.0))
+    for y in (1.0, np.nan, 2.0):
+        port.x[:], port.y[...] = [1.0, -1.0], y
+        assert port.learn() == (not np.isnan(y))
+    assert int(live.belief.t) == 3

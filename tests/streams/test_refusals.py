@@ -2,12 +2,27 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
 import numpy as np
 
 import credo
 from credo.metrics import Scores
 from credo.streams.annotations import misfit
 from credo.streams.refusals import count_refusals, sentence
+
+Bound = TypeVar("Bound", bound=int | str)
+Free = TypeVar("Free")
+
+
+@dataclass
+class Holder(Generic[Bound, Free]):
+    """A class of a user's own, whose fields are of any type."""
+
+    part: Bound
+    other: Free
+    parts: tuple[Bound, ...] = ()
 
 
 def test_rows_are_counted_by_the_reason_of_their_refusal() -> None:
@@ -25,3 +40,9 @@ def test_refusals_are_told_in_a_sentence() -> None:
 def test_a_value_that_does_not_fit_its_field_is_told_the_type() -> None:
     assert misfit(credo.Categorical, "classes", "three") == "int"
     assert misfit(credo.Categorical, "classes", 3) == ""
+    assert misfit(Holder, "part", 3) == misfit(Holder, "part", "three") == misfit(Holder, "other", 0.5) == ""
+    assert (
+        misfit(Holder, "part", 0.5)
+        and misfit(Holder, "parts", (1, 0.5))
+        and not misfit(Holder, "parts", (1,))
+    )
