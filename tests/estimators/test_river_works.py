@@ -115,6 +115,8 @@ def test_classes_that_appear_inside_a_batch(size: int) -> None:
         batches.learn_many(*batch)
     assert batches.classes == loop.classes
     assert set(loop.classes) == {"up", "down", "new"}
+    # in double precision, while they were computed in single precision
+    assert all(abs(sum(loop.predict_proba_one(row).values()) - 1.0) < 1e-12 for row, _ in rows)
     for row, _ in rows:
         few, many = loop.predict_proba_one(row), batches.predict_proba_one(row)
         assert list(few) == list(many)

@@ -43,6 +43,10 @@ REGRESSOR: dict[str, tuple[Call, str]] = {
         "Input y contains infinity",
     ),
     "missing target": (lambda e: e.partial_fit(X, np.r_[np.nan, Y[1:]]), "Input y contains NaN"),
+    "text for a target": (
+        lambda e: e.partial_fit(X, np.r_[["warm"], Y[1:].astype(object)]),
+        "could not convert string to float: 'warm'",
+    ),
     "no target": (lambda e: e.fit(X, None), "requires y to be passed, but the target y is None"),
     "infinite input": (lambda e: e.partial_fit(X * np.inf, Y), "Input X contains infinity"),
     "lengths": (lambda e: e.partial_fit(X, Y[:5]), "inconsistent numbers of samples"),
@@ -144,6 +148,7 @@ def test_a_frame_is_refused_by_the_names_and_cells_of_its_columns(tmp_path: Path
         "X has no column to learn from: column 'a' is left out": (
             lambda e: e.fit(pd.DataFrame({"a": ["x"] * 30}), Y)
         ),
+        "X must have at least one row and one column": lambda e: e.predict({}),
         "one cell a row in each column; 'a' has 2, 'b' has 1": (
             lambda e: e.fit({"a": [1, 2], "b": [1]}, [1.0, 2.0])
         ),
