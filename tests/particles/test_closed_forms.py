@@ -12,7 +12,7 @@ import pytest
 import credo
 from credo.core.errors import CredoError
 from credo.particles import FlowProposal, KernelProposal, Metropolis, NonparametricVariational
-from credo.particles.conditioning import Evidence
+from credo.particles.conditioning import Evidence, condition
 from credo.particles.linear_outputs import LinearOutputs, Moments, linear_outputs
 
 RNG = np.random.default_rng(0)
@@ -207,3 +207,37 @@ def test_what_is_not_linear_in_the_outputs_counts_as_noise_beside_that_of_the_li
         np.testing.assert_allclose(law.mean, rows.T @ np.linalg.solve(innovation, y - eta), atol=1e-10)
         cov = np.eye(3) - rows.T @ np.linalg.solve(innovation, rows)
         np.testing.assert_allclose(np.linalg.inv(np.eye(3) + law.rows.T @ law.rows), cov, atol=1e-10)
+
+
+@pytest.mark.parametrize("kind", ["random-walk", "langevin"])
+def test_metropolis_steps_lead_to_their_target_and_stay(kind: Any) -> None:
+    count, mean, cov = 4000, np.array([1.0, -0.5]), np.array([[1.0, 0.6], [0.6, 0.8]])
+    root = jnp.asarray(np.linalg.cholesky(cov))
+
+    def target(u: jax.Array) -> jax.Array:
+        gaps = jnp.linalg.solve(root, (u - jnp.asarray(mean)[None, :]).T)
+        return -0.5 * jnp.sum(gaps**2, axis=0)
+
+    own = jnp.asarray(mean)[None, :] + jax.random.normal(jax.random.key(0), (count, 2)) @ root.T
+    for steps, start in ((3, own), (60, jnp.zeros((count, 2)))):
+        moved, taken = Metropolis(steps, kind).walk(jax.random.key(1), start, target)
+        # 5 standard errors of independent draws, which moments of normal numbers have
+        scale = np.sqrt(np.outer(np.diag(cov), np.diag(cov)) + cov**2)
+        assert np.all(np.abs(moved.mean(0) - mean) < 5 * np.sqrt(np.diag(cov) / count)), moved.mean(0)
+        assert np.all(np.abs(np.cov(moved.T) - cov) < 5 * scale / np.sqrt(count)), np.cov(moved.T)
+        assert 0.2 < taken < 0.8
+
+
+def test_a_step_of_linearisation_is_shortened_to_where_the_density_is_highest() -> None:
+    """Among its shares; where the density is not known, as of a negative number's logarithm, it is not."""
+    model = credo.Model(lambda z, x: jnp.log(z), credo.Normal(0.01))
+    unravel = credo.gaussian_map(model, 4).init(jnp.ones(1)).unravel
+    shares = np.array([1.0, 0.5, 0.25, 0.125, 0.0])
+    for y, best in ((-4.0, 2), (-0.6, 0), (-1.6, 1)):
+        evidence = Evidence(model, unravel, None, jnp.array([y]), jnp.ones(()))
+        law = condition(evidence, jnp.array([0.5]), jnp.eye(1), 1, False)
+        whole = 2.0 * (y - np.log(0.5)) / (0.01 + 4.0)  # the slope of the logarithm is 2 at one half
+        with np.errstate(invalid="ignore"):
+            height = -0.5 * (y - np.log(0.5 + shares * whole)) ** 2 / 0.01 - 0.5 * (shares * whole) ** 2
+        assert np.nanargmax(height) == best
+        np.testing.assert_allclose(law.mean, shares[best] * whole, rtol=1e-10)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ from tests.streams.setups import bitwise
 import credo
 from credo.core.errors import CredoError
 from credo.particles import learned_filter, train_proposal
+from credo.particles.learned.proposal import LIMIT, LearnedProposal
 
 MODEL = credo.Model(lambda z, x: z, credo.Normal(0.05))
 WALK = credo.Decay(0.9, 1.0)
@@ -50,6 +52,31 @@ def test_a_trained_proposal_estimates_a_higher_evidence_and_training_resumes_bit
     exact = credo.extended_kalman(MODEL, dynamics=WALK)
     _, trace = credo.run(exact, exact.init(jnp.zeros(1)), None, ys)
     assert scores[0] < float(jnp.mean(trace.log_evidence)) + 0.05
+
+
+def test_with_the_best_proposal_a_particle_weighs_what_its_parent_says_of_the_observation() -> None:
+    """p(z | parent, y) is a network without hidden layers here; then the draw itself does not matter."""
+    learner = learned_filter(MODEL, WALK, example=(None, jnp.zeros(1)), size=1, particles=6)
+    proposal = learner.proposal
+    assert isinstance(proposal, LearnedProposal)
+    gain = 1.0 / 1.05
+    params = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape), proposal.params)
+    *layers, last = params["layers"]
+    log_sd = LIMIT * np.arctanh(0.5 * np.log(1.0 - gain) / LIMIT)
+    params["layers"] = [*layers, last | {"b": jnp.array([-gain * 2.0, log_sd])}]
+    # features are (y - shift) / scale, and the mean is told in units of the dynamics from their own mean
+    params["linear"] = jnp.array([[-0.9 * gain, 0.0], [3.0 * gain, 0.0]])
+    better = credo.replace(proposal, params=params, shift=jnp.array([-2.0]), scale=jnp.array([3.0]))
+    learner = credo.replace(learner, proposal=better)
+    belief = learner.predict(learner.init(jnp.zeros(1), key=5))
+    y = jnp.array([1.7])
+    after, info = learner.update(belief, None, y)
+    assert belief.parents is not None
+    logs = belief.log_weights + jax.vmap(lambda mean: credo.Normal(1.05).plugin(mean).log_prob(y))(
+        0.9 * belief.parents
+    )
+    np.testing.assert_allclose(info.log_evidence, jax.nn.logsumexp(logs), atol=1e-10)
+    np.testing.assert_allclose(after.log_weights, jax.nn.log_softmax(logs), atol=1e-10)
 
 
 def test_what_cannot_be_trained_is_refused_in_a_sentence() -> None:
