@@ -271,6 +271,10 @@ def test_settings_and_particles_that_do_not_fit_are_refused() -> None:
         Operator(dim=2, base="linear")  # type: ignore[arg-type]
     with pytest.raises(CredoError, match="width must be a whole number"):
         Operator(dim=2, width=0)
+    with pytest.raises(CredoError, match="residual must be one of bounded, convex"):
+        Operator(dim=2, residual="wide")  # type: ignore[arg-type]
+    with pytest.raises(CredoError, match="embedding must be at least 1 for a set that is reweighted"):
+        Operator(dim=2, reweighted=True, embedding=0)
     with pytest.raises(CredoError, match="dim must be that of the particles, 2; the operator has 3"):
         transport(bent(), values(dim=2))
 
