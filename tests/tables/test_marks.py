@@ -103,6 +103,9 @@ def test_a_column_that_mixes_the_marks_is_refused_and_few_slips_are_skipped() ->
     few = [f"{row},5" for row in range(39)] + ["0.5"]
     _, _, _, bad = learned("a;y\n" + "".join(f"{cell};{row}\n" for row, cell in enumerate(few)))
     assert bad == ["line 41 holds '0.5' in the numeric column 'a'"]
+    # nineteen of twenty are enough
+    with pytest.raises(DataError, match="holds numbers with decimal commas"):
+        learned("a;y\n" + "".join(f"{cell};{row}\n" for row, cell in enumerate([*mixed[:38], "x", "z"])))
     # texts that are no numbers in the main are categories, as before
     words = ["x", "y", "0,5", "0.5"] * 10
     schema, *_ = learned("a;y\n" + "".join(f"{cell};{row}\n" for row, cell in enumerate(words)))
