@@ -105,7 +105,7 @@ def test_batches_learn_what_a_loop_learns(model: Estimator, rows: list[tuple[Row
     assert many == one if isinstance(model, RiverClassifier) else np.allclose(many, one, rtol=1e-6)
 
 
-@pytest.mark.parametrize("size", [10, 60])
+@pytest.mark.parametrize("size", [10, 35, 60])  # with 35, in the second row of a batch
 def test_classes_that_appear_inside_a_batch(size: int) -> None:
     rows = [
         (row, "new" if at > 35 and at % 4 == 0 else label) for at, (row, label) in enumerate(LABELLED[:60])
