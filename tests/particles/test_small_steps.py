@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import math
+from typing import Any
+
+import jax
 import jax.numpy as jnp
+import numpy as np
 
 from credo.particles.kernel_bayes import squared_distances
-from credo.particles.tempering import next_temperature
+from credo.particles.tempering import Stage, next_temperature, temper
 
 
 def test_squared_distances_are_exact() -> None:
@@ -15,3 +20,26 @@ def test_squared_distances_are_exact() -> None:
 def test_the_temperature_rises_to_the_end_where_all_particles_are_as_likely() -> None:
     equal = jnp.full(4, -jnp.log(4.0))
     assert float(next_temperature(equal, jnp.zeros(4), jnp.asarray(0.5), jnp.asarray(2.0))) == 0.5
+
+
+def test_after_the_largest_number_of_temperatures_the_rest_of_the_likelihood_is_taken_in_at_once() -> None:
+    values = jnp.linspace(-3.0, 3.0, 200)[:, None]
+    logs = jnp.full(200, -math.log(200.0))
+
+    def steep(places: jax.Array) -> jax.Array:
+        return -50.0 * (places[:, 0] - 2.0) ** 2
+
+    def still(key: jax.Array, places: jax.Array, target: Any) -> jax.Array:
+        return places
+
+    first, wanted = Stage.first(values, logs, steep(values)), jnp.asarray(150.0)
+    for most in (1, 2, 4):
+        last = temper(jax.random.key(0), first, steep, still, wanted, "systematic", most)
+        assert int(last.number) == most and float(last.temperature) == 1.0
+    free = temper(jax.random.key(0), first, steep, still, wanted, "systematic", 30)
+    assert 4 < int(free.number) < 30
+    np.testing.assert_allclose(
+        temper(jax.random.key(0), first, steep, still, wanted, "systematic", 1).log_evidence,
+        jax.nn.logsumexp(logs + steep(values)),
+        rtol=1e-12,
+    )
