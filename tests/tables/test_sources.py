@@ -199,3 +199,13 @@ def test_a_gzip_file_is_closed(tmp_path: Path) -> None:
     opened = len(os.listdir("/proc/self/fd")) if os.path.isdir("/proc/self/fd") else 1
     list(source)
     assert not os.path.isdir("/proc/self/fd") or len(os.listdir("/proc/self/fd")) == opened - 1
+
+
+def test_the_share_of_a_file_is_that_of_the_rows_that_were_given_out(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text("a,y\n" + "".join(f"{row},{row % 2}\n" for row in range(40)))
+    with open_table(path, chunk_rows=10) as table:
+        assert sum(map(len, table.peek(40))) == 40
+        assert table.share() == 0.0  # all rows are read ahead, and none is given out
+        shares = [table.share() for _ in table]
+    assert shares == [0.25, 0.5, 0.75, 1.0]
