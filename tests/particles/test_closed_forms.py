@@ -209,6 +209,21 @@ def test_what_is_not_linear_in_the_outputs_counts_as_noise_beside_that_of_the_li
         np.testing.assert_allclose(np.linalg.inv(np.eye(3) + law.rows.T @ law.rows), cov, atol=1e-10)
 
 
+def test_with_a_total_one_component_goes_to_the_posterior_of_prior_and_all_rows() -> None:
+    """From anywhere, here from the prior twice: a batch of two rows stands for six."""
+    model = credo.joint(credo.Model(lambda z, x: x * z, credo.Normal(0.5)))
+    learner = NonparametricVariational(model, 16, components=1, total=6, iterations=60)
+    xs, ys = jnp.array([[1.0], [-2.0]]), jnp.array([[3.0], [0.5]])
+    belief = learner.init(jnp.full(1, 0.7), var=0.4, key=4)
+    precision = 1 / 0.4 + 3 * 5.0 / 0.5
+    mean = (0.7 / 0.4 + 3 * (3.0 - 1.0) / 0.5) / precision
+    for _ in range(2):
+        belief, info = learner.update(belief, xs, ys)
+        centre, scale = learner.read(belief)
+        assert info.ok
+        np.testing.assert_allclose([centre[0, 0], 1.0 / scale[0] ** 2], [mean, precision], rtol=1e-6)
+
+
 @pytest.mark.parametrize("kind", ["random-walk", "langevin"])
 def test_metropolis_steps_lead_to_their_target_and_stay(kind: Any) -> None:
     count, mean, cov = 4000, np.array([1.0, -0.5]), np.array([[1.0, 0.6], [0.6, 0.8]])

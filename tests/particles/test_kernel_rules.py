@@ -11,7 +11,15 @@ import pytest
 
 import credo
 from credo.core.errors import CredoError
-from credo.particles import KernelBayes, KernelFilter, gaussian_gram, herd, kernel_bayes_weights
+from credo.particles import (
+    KernelBayes,
+    KernelFilter,
+    bandwidths,
+    gaussian_gram,
+    herd,
+    kernel_bayes_weights,
+)
+from credo.particles.kernel_bayes import _herded
 
 MODEL = credo.Model(lambda z, x: z, credo.Normal(1.0))
 DYNAMICS = credo.Decay(0.9, 0.3)
@@ -105,3 +113,16 @@ def test_a_row_of_weight_zero_says_nothing_whatever_it_holds() -> None:
     (one, info), (other, same) = after(0.0), after(40.0)
     assert info.ok and one == other and not jnp.array_equal(one.values, start.values)
     assert info.log_evidence == same.log_evidence
+
+
+def test_herded_points_are_particles_or_copies_with_a_share_of_the_bandwidth_of_noise() -> None:
+    values = jax.random.normal(jax.random.key(4), (40, 2)) * jnp.array([[1.0, 3.0]])
+    weights, key = jnp.full(40, 1 / 40), jax.random.key(6)
+    points = _herded(values, weights, key, count=60, scale=1.0, jitter=0.5)
+    # of the root mean square, while the bandwidths are those of the sample standard deviation
+    wide = 0.5 * bandwidths(values) * np.sqrt(39 / 40)
+    copies = values + wide[None, :] * jax.random.normal(key, values.shape, values.dtype)
+    candidates = np.concatenate([values, copies])
+    gaps = np.abs(np.asarray(points)[:, None, :] - candidates[None]).max(axis=2)
+    assert gaps.min(axis=1).max() < 1e-10
+    assert 0 < np.sum(gaps.argmin(axis=1) >= 40) < 60
