@@ -191,6 +191,8 @@ def test_small_weights_compare_rows_and_leave_the_spread() -> None:
 
 def test_a_column_taken_entry_by_entry_leaves_an_absurd_one_out() -> None:
     column = ColumnMoments()
+    assert column.take(1.0, 8.0) == column.take(1.0, 8.0) == column.z(3.0, 8.0) == 0.0  # of no known spread
+    column = ColumnMoments()
     for x in (1.0, 3.0, 8.0, 1e9):
         column.observe(x)
     assert (column.mean, round(column.sd, 3), column.z(8.0, clip=1.0)) == (4.0, 3.606, 1.0)
@@ -227,3 +229,14 @@ def test_of_a_column_without_entries_the_moments_are_zero() -> None:
     for moments in (Moments.empty(2), Moments.of(blank), Moments.empty(2).scan(blank)[0]):
         assert moments.mean().tolist() == [0.0, float(moments.count[1] > 0)]
         assert moments.sd().tolist() == [0.0, 0.0]
+
+
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+def test_an_entry_is_far_by_its_distance_from_the_mean(sign: float) -> None:
+    """Nine standard deviations from it here, but only seven from zero, and five from the mean's opposite."""
+    x = sign * (2.0 + np.sqrt(3.0) * np.random.default_rng(0).uniform(-1.0, 1.0, size=(2000, 1)))
+    rest = np.delete(x, 1500)
+    x[1500] = sign * -7.0
+    after, *_ = Moments.empty(1).scan(x)
+    np.testing.assert_allclose(after.mean(), rest.mean(), rtol=1e-10)
+    np.testing.assert_allclose(after.sd(), rest.std(ddof=1), rtol=1e-10)

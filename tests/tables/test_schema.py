@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 from credo.core.errors import CredoError, DataError, FormatError
-from credo.tables import Chunk, Schema, from_frame, infer_schema
+from credo.tables import Chunk, ColumnSpec, Schema, TargetSpec, from_frame, infer_schema
 
 N = 200
 RNG = np.random.default_rng(0)
@@ -247,3 +247,13 @@ def test_too_many_classes() -> None:
 def test_no_rows() -> None:
     with pytest.raises(DataError, match="the first rows hold none that can be used"):
         infer_schema([], "y")
+
+
+def test_late_columns_have_room_until_there_is_none() -> None:
+    schema = Schema(TargetSpec("y", "regression"), (ColumnSpec("a", "numeric"),))
+    late = [ColumnSpec(name, "numeric", has_missing=True) for name in "bcdefg"]
+    wider = schema.including(late[:1])
+    assert schema.including([]).width == schema.width == 2 and wider.width == 12
+    # the next four fit beside it
+    assert wider.including(late[1:3]).including(late[3:5]).width == 12
+    assert wider.including(late[1:]).width > 14
