@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -11,7 +13,7 @@ import credo
 from credo.recipes.architecture import Network
 from credo.recipes.members import LINEAR, Member
 from credo.sessions import ChangeTally, Steps, Tally, bank_words
-from credo.sessions.bank_summary import latest_weights
+from credo.sessions.bank_summary import _widths, latest_weights
 from credo.sessions.bank_words import Widths
 from credo.sessions.effects import contrasts, linear_effects
 
@@ -132,6 +134,16 @@ def test_effects_are_mixed_over_the_linear_members_by_their_weights(classes: int
     if classes:
         np.testing.assert_allclose(contrasts(2, 3) @ np.ones(2), [-2 / 3, 1 / 3, 1 / 3])
     assert linear_effects(belief, [Member(HIDDEN), Member(HIDDEN)], classes, 4) is None
+
+
+def test_the_scales_of_a_bank_are_weighed_over_all_members_and_others_have_the_scale_one() -> None:
+    plain = credo.extended_kalman(credo.Model(credo.Linear(1), credo.Normal(0.1)))
+    members: list[Any] = [plain, credo.Calibrated(plain, scales=(0.0, 1.0)), plain]
+    learner: credo.Experts[Any] = credo.Experts(members)
+    belief = learner.init(credo.Linear(1).init(0, (2,)))
+    belief = credo.replace(belief, log_weights=jnp.log(jnp.array([0.2, 0.5, 0.3])))
+    widths = _widths(learner, belief)
+    assert widths.scales == pytest.approx({0.0: 0.25, 1.0: 0.75}) and widths.tails == pytest.approx(0.0)
 
 
 def test_forecasts_before_scaling_are_tallied_beside_ours_and_older_files_have_none() -> None:

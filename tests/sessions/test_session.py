@@ -84,6 +84,12 @@ def test_classes_have_labels_and_held_out_scores() -> None:
     assert session.predict([{"x": 3.0}, {"x": -3.0}]).labels == ["up", "down"]
     held_out = session.test(rows[150:])
     assert held_out.scored == 50 and held_out.metrics()["error"] < 0.1
+    # beside the classes' frequencies in what was learned, of which each counts one more
+    learned, tested = ([row["y"] for row in part] for part in (rows[:150], rows[150:]))
+    shares = {label: (learned.count(label) + 1) / 152 for label in ("down", "up")}
+    most = max(shares, key=lambda label: shares[label])
+    assert held_out.baseline()["nlpd"] == pytest.approx(-np.mean([np.log(shares[str(y)]) for y in tested]))
+    assert held_out.baseline()["error"] == pytest.approx(np.mean([y != most for y in tested]))
     assert session.rows_used == 150 and session.metrics()["nlpd"] < session.tally.baseline()["nlpd"]
 
 
