@@ -145,6 +145,8 @@ def test_a_named_data_set_is_a_source_of_rows() -> None:
     for rows in source.rows:
         session.learn(rows)
     assert session.rows_used == 60 == source.total and str(session.settings.drift) == "none"
+    rest = list(open_dataset("wine", limit=30, test_rows=-1, after=20, chunk=8).rows)
+    assert [line for rows in rest for line in rows.lines.tolist()] == list(range(21, 51))
 
 
 def test_the_calibration_error_of_a_session_is_that_of_the_library() -> None:
