@@ -11,7 +11,7 @@ import pytest
 from scipy.stats import gaussian_kde, multivariate_normal
 
 from credo.particles import bandwidths, log_gaussian, log_kde, smooth
-from credo.particles.density import moments
+from credo.particles.density import moments, sound_root
 
 RNG = np.random.default_rng(0)
 SET = RNG.normal(size=(30, 3)) @ RNG.normal(size=(3, 3)) + 4.0
@@ -64,3 +64,14 @@ def test_sets_without_a_density_have_a_finite_one(dtype: Any) -> None:
 
     found = jax.jit(jax.vmap(jax.vmap(look, (None, 0)), (0, None)))(sets, weights)
     assert all(leaf.dtype == dtype and bool(jnp.all(jnp.isfinite(leaf))) for leaf in jax.tree.leaves(found))
+
+
+def test_a_root_has_the_grain_of_its_coordinates_where_they_have_no_spread() -> None:
+    """And is that of the covariance up to a few roundings, whatever its rank."""
+    grain = jnp.array([0.1, 0.2, 0.3])
+    root = np.asarray(sound_root(jnp.diag(jnp.array([0.0, 4.0, 0.01])), grain))
+    np.testing.assert_allclose(root @ root.T, np.diag([0.01, 4.0, 0.09]), rtol=1e-13, atol=1e-15)
+    line = np.outer([1.0, 2.0, -3.0], [1.0, 2.0, -3.0])
+    root = np.asarray(sound_root(jnp.asarray(line), grain))
+    assert np.all(np.diag(root) > 0)
+    np.testing.assert_allclose(root @ root.T, line, rtol=1e-10)
