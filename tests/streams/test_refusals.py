@@ -32,6 +32,15 @@ def test_rows_are_counted_by_the_reason_of_their_refusal() -> None:
     assert count_refusals(xs, ys, None, ok, scores) == {"inputs": 1}
 
 
+def test_of_several_outputs_the_infinite_ones_are_told() -> None:
+    one, ok = np.ones((3, 2)), np.array([True, False, False])
+    scores = Scores(one, one, one, one[:, 0], None, None, {}, one[:, 0], ok)
+    ys = one.copy()
+    ys[1, 1] = np.inf
+    assert count_refusals(one, ys, None, ok, scores) == {"targets": 1, "update": 1}
+    assert count_refusals(one, (one, ys[:, 1]), None, ok, scores) == {"targets": 1, "update": 1}
+
+
 def test_refusals_are_told_in_a_sentence() -> None:
     words = "2 of 100 rows were refused and not learned from: 2 with inputs that are not finite."
     assert sentence({"inputs": 2}, 100) == words
