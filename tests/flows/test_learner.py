@@ -13,6 +13,7 @@ import credo
 from credo.core.errors import CredoError
 from credo.core.types import Array, PyTree
 from credo.flows import FlowFilter, Guard, Operator, pfbr
+from credo.flows.choice import Chosen
 from credo.flows.learner import weightless
 
 MOVE = jnp.array([[0.9, 0.2], [0.0, 0.7]])
@@ -138,6 +139,26 @@ def test_an_update_takes_the_map_with_the_tighter_bound_and_none_without_one() -
     assert jnp.allclose(after(broken)[0].values, base.values, atol=1e-12)
     belief, info = after(broken, fallback=broken)
     assert not info.ok and belief == start
+
+
+def test_of_several_maps_the_first_with_the_largest_bound_is_chosen_and_none_without_one() -> None:
+    points = jax.random.normal(jax.random.key(1), (20, 2))
+    logs = jnp.full(20, -jnp.log(20.0))
+
+    def bayes(steepness: float) -> Any:
+        def seen(value: Array) -> Array:
+            return -steepness * jnp.sum(value**2)
+
+        return OPERATOR.transport(OPERATOR.params, points, logs, seen, None, None)
+
+    maps = [bayes(1.0), bayes(5.0)]
+    for bounds, which in (((0.5, 0.5), 0), ((-jnp.inf, -3.0), 1), ((-jnp.inf, -jnp.inf), 2)):
+        chosen = Chosen.of(maps, [jnp.asarray(bound) for bound in bounds])
+        there, log_det = chosen.forward_density(points)
+        back, same = chosen.backward(there)
+        wanted = (points, jnp.zeros(20)) if which == 2 else maps[which].forward_density(points)
+        assert jnp.allclose(there, wanted[0], atol=1e-12) and jnp.allclose(log_det, wanted[1], atol=1e-12)
+        assert jnp.allclose(back, points, atol=1e-10) and jnp.allclose(same, log_det, atol=1e-10)
 
 
 def test_what_cannot_be_weighed_is_refused_and_nothing_is_lost() -> None:
