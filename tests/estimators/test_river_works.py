@@ -346,6 +346,18 @@ def test_a_drift_reports_its_alarms() -> None:
     assert any(60 < row < 75 for row in model._live.latest)
 
 
+def test_an_account_of_a_row_has_its_forecast() -> None:
+    x, classifier, regressor = {"a": 0.5}, RiverClassifier("linear"), RiverRegressor("linear")
+    assert "none yet" in classifier.debug_one(x) and "none yet" in regressor.debug_one(x)
+    for at in range(12):
+        classifier.learn_one({"a": float(at)}, "even" if at % 2 == 0 else "odd")
+        regressor.learn_one({"a": float(at)}, 2.0 * at)
+    shares = sorted(classifier.predict_proba_one(x).items(), key=lambda pair: -pair[1])
+    assert ", ".join(f"{label} {share:.3f}" for label, share in shares) in classifier.debug_one(x)
+    forecast = regressor.predict_one(x, with_dist=True)
+    assert f"{forecast.mean:.6g} ± {forecast.sd:.3g}" in regressor.debug_one(x)
+
+
 @pytest.mark.parametrize("name", ["linear", "mlp:3", "features:6"])
 def test_the_prior_of_a_feature_is_the_same_among_any_number_of_inputs(name: str) -> None:
     settings = resolve(Options(model=name), "regression", (8,), 0)
