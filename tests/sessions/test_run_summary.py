@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from credo.cli import progress
-from credo.sessions import ColumnOptions, Tally, open_file
-from credo.sessions.run_summary import verdict
+from credo.sessions import ColumnOptions, Session, Tally, open_file
+from credo.sessions.run_summary import Results, summarize_run, verdict
 
 
 def judged(nlpd: float, base_nlpd: float, loss: float, base_loss: float) -> str:
@@ -68,3 +68,28 @@ def test_the_time_left_of_a_file_comes_from_its_bytes(
         watch.tell(500, Tally("regression"), 0)
     line = capsys.readouterr().err
     assert "500 rows" in line and "25%" in line and "90 s left" in line
+
+
+def test_the_numbers_of_a_run_are_of_the_classes_only_where_there_are_classes() -> None:
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=30)
+    for targets, kind in ((x + 1.0, "regression"), (np.where(x > 0, "up", "down"), "classification")):
+        rows: list[dict[str, object]] = [
+            {"x": one, "y": y} for one, y in zip(x.tolist(), targets.tolist(), strict=True)
+        ]
+        session = Session.from_rows(rows, "y", model="linear")
+        blank = summarize_run(Results("rows", session, ("a note",), [], None, 2.0, 0, False, False))
+        assert "by_class" not in blank and "last_value_baseline" not in blank
+        session.learn(rows)
+        full = summarize_run(Results("rows", session, (), ["line 7"], session.tally, 2.0, 30, True, True))
+        assert full["task"] == kind and full["interrupted"] and full["rows_per_second"] == 15.0
+        assert full["rows"]["read"] == full["rows"]["learned"] == 30 and full["rows"]["bad"] == ["line 7"]
+        assert full["metrics"] == session.metrics() and full["test"]["rows"] == session.tally.scored
+        word = "rmse" if kind == "regression" else "error"
+        assert full["last_value_baseline"] == {word: session.tally.latest("last_loss")}
+        if kind == "regression":
+            assert "by_class" not in full
+        else:
+            assert [
+                full["by_class"][name]["rows"] for name in ("down", "up")
+            ] == session.tally.counts.tolist()
