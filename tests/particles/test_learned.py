@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -77,6 +79,21 @@ def test_with_the_best_proposal_a_particle_weighs_what_its_parent_says_of_the_ob
     )
     np.testing.assert_allclose(info.log_evidence, jax.nn.logsumexp(logs), atol=1e-10)
     np.testing.assert_allclose(after.log_weights, jax.nn.log_softmax(logs), atol=1e-10)
+
+
+def test_a_learning_rate_is_that_of_the_number_of_the_step_from_zero_on() -> None:
+    learner = learned_filter(MODEL, WALK, example=(None, jnp.zeros(1)), size=1, particles=4, hidden=(3,))
+    prior = learner.init(jnp.zeros(1))
+
+    def trained(steps: int, rate: Any) -> Any:
+        training = train_proposal(learner, prior, steps=steps, length=2, learning_rate=rate)
+        assert isinstance(training.learner.proposal, LearnedProposal)
+        return training.learner.proposal.params
+
+    one, two = trained(1, 0.03), trained(2, lambda number: jnp.where(number == 0, 0.03, 0.0))
+    assert any(jnp.any(leaf != 0) for leaf in jax.tree.leaves(one["linear"]))
+    for mine, other in zip(jax.tree.leaves(one), jax.tree.leaves(two), strict=True):
+        np.testing.assert_allclose(mine, other, rtol=1e-6)
 
 
 def test_what_cannot_be_trained_is_refused_in_a_sentence() -> None:

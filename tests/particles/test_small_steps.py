@@ -9,6 +9,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+import credo
+from credo.particles import MirrorDescent, effective_size
 from credo.particles.kernel_bayes import squared_distances
 from credo.particles.tempering import Stage, next_temperature, temper
 
@@ -43,3 +45,19 @@ def test_after_the_largest_number_of_temperatures_the_rest_of_the_likelihood_is_
         jax.nn.logsumexp(logs + steep(values)),
         rtol=1e-12,
     )
+
+
+def test_a_step_of_mirror_descent_is_shortened_to_the_effective_size_that_is_wanted() -> None:
+    model = credo.Model(lambda z, x: z, credo.Normal(1.0))
+    gap, first = 40.0 * jax.random.normal(jax.random.key(0), (50,)), jnp.int32(0)
+    for threshold, rate in ((0.2, 0.5), (0.5, 0.5), (0.2, 1e-4)):
+        learner = MirrorDescent(model, 50, total=10, rate=rate, threshold=threshold)
+        size = learner._size(first, first, gap)
+        if rate == 0.5:
+            assert size < rate
+            np.testing.assert_allclose(effective_size(size * gap), threshold * 50, rtol=1e-3)
+        else:
+            assert size == rate and effective_size(size * gap) > threshold * 50
+    whole = MirrorDescent(model, 50, iterations=4)
+    sizes = [float(whole._size(jnp.int32(step), first, gap)) for step in range(4)]
+    np.testing.assert_allclose(sizes, [1 / 4, 1 / 3, 1 / 2, 1.0])
