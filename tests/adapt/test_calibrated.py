@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -291,4 +292,38 @@ def test_one_absurd_target_leaves_a_cautious_learner_and_many_teach_it() -> None
 def test_what_outliers_may_be_is_said_in_a_sentence() -> None:
     for name, value in [("outliers", 0.0), ("outliers", 0.7), ("caution", 1.5)]:
         with pytest.raises(credo.CredoError, match=f"{name} must"):
-            Calibrated(INNER, **{name: value})
+            Calibrated(INNER, **{name: value})  # type: ignore[arg-type]
+
+
+def classes(plugin: bool) -> Calibrated[Any]:
+    inner = credo.extended_kalman(credo.Model(lambda w, x: w @ x, credo.Categorical(3)))
+    scales = (0.3,) if plugin else (0.0, 0.3)
+    return Calibrated(inner, scales, sharpness=(1.4, 2.0), plugin=plugin)
+
+
+def test_the_mean_alone_is_the_scale_0_without_an_integral() -> None:
+    xs, ys = jnp.asarray(np.random.default_rng(0).normal(size=(40, 2))), jnp.arange(40) % 3
+    beliefs, traces = [], []
+    for learner in (classes(True), classes(False)):
+        assert learner.size == 6
+        belief, trace = credo.run(learner, learner.init(jnp.zeros((3, 2))), xs, ys)
+        beliefs.append(belief)
+        traces.append(trace)
+    # The integral over a variance of 0 is right to 1e-4, and the plug-in forecast is exact.
+    np.testing.assert_allclose(traces[0].log_evidence, traces[1].log_evidence, atol=2e-4)
+    np.testing.assert_allclose(beliefs[0].log_weights, beliefs[1].log_weights, atol=5e-3)
+    np.testing.assert_array_equal(beliefs[0].belief.mean, beliefs[1].belief.mean)
+    alone = Calibrated(classes(True).learner, (), plugin=True)
+    belief = alone.init(jnp.ones((3, 2)))
+    inner = alone.learner.forecast(belief.belief, xs[0], method="plugin")
+    np.testing.assert_allclose(alone.forecast(belief, xs[0]).probs, inner.probs, rtol=1e-6)
+
+
+def test_what_nobody_asks_for_is_not_integrated() -> None:
+    """The evidence of the learner inside is not part of the answer, and so its integral is not run."""
+    learner = classes(True)
+    belief = learner.init(jnp.zeros((3, 2)))
+    compiled = jax.jit(learner.measurement_update).lower(belief, jnp.ones(2), 1, 1.0, None).compile()
+    text = compiled.as_text() or ""
+    arrays = re.findall(r"= f\d+\[([\d,]*)\]\S* exponential", text)
+    assert [shape for shape in arrays if shape.endswith("9,14")] == ["3,3,9,14"]

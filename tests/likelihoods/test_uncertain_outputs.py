@@ -298,3 +298,30 @@ def test_evidences_have_gradients_where_nothing_is_uncertain() -> None:
     for scale in (0.0, 0.5, 9.0):
         slopes = jax.grad(likely, argnums=(0, 1))(jnp.array([0.1, -0.2, 0.5]), jnp.asarray(scale))
         assert all(bool(jnp.all(jnp.isfinite(slope))) for slope in slopes)
+
+
+@pytest.mark.parametrize("dtype", [jnp.float32, jnp.float64])
+def test_a_class_has_an_evidence_where_it_says_so(dtype: type) -> None:
+    """At any size of the logits, from tiny ones to those that no number holds."""
+    rng = np.random.default_rng(0)
+
+    @jax.jit
+    def both(mean: jax.Array, cov: jax.Array, y: jax.Array) -> tuple[jax.Array, jax.Array]:
+        predictive = credo.Categorical(4).linearized(mean, cov)
+        return predictive.has_log_prob(y), predictive.log_prob(y)
+
+    said = 0
+    for _ in range(400):
+        size, spread = 10.0 ** rng.uniform(-20, 36, 2)
+        root = rng.normal(size=(4, 4))
+        mean, cov = size * rng.normal(size=4), spread * (root @ root.T)
+        mean = np.where(rng.random(4) < 0.02, rng.choice([np.nan, np.inf]), mean)
+        there, value = both(jnp.asarray(mean, dtype), jnp.asarray(cov, dtype), jnp.asarray(rng.integers(4)))
+        said += bool(there)
+        assert bool(jnp.isfinite(value)) or not bool(there)
+    assert 80 < said < 400
+
+
+def test_a_class_that_is_not_known_has_no_evidence() -> None:
+    predictive = credo.OpenCategorical(4, known=3).linearized(jnp.zeros(4), jnp.eye(4))
+    assert [bool(predictive.has_log_prob(y)) for y in range(4)] == [True, True, True, False]

@@ -17,7 +17,7 @@ from credo.adapt.wrapper import Proposal, Wrapper
 from credo.core.errors import CredoError, require_interval, require_nonnegative, require_positive
 from credo.core.groups import Groups, each, in_order
 from credo.core.names import ForecastName
-from credo.core.records import record, replace
+from credo.core.records import record, replace, static_field
 from credo.core.trees import as_like
 from credo.core.types import Array, ArrayLike, Key, PyTree
 from credo.dynamics import Dynamics
@@ -100,6 +100,8 @@ class Calibrated(Wrapper[Calibration[B], B], Generic[B]):
             None where there are none.
         caution: how far the learner inside passes outliers by, from 0 (it learns them as any other
             observation) to 1.
+        plugin: whether the mean of the belief alone is one more candidate, before the scales. Its forecast is
+            that of the scale 0 and costs no integral.
 
     Raises:
         CredoError: there are no scales, a number is outside its range, or (later) the model is joint.
@@ -126,6 +128,7 @@ class Calibrated(Wrapper[Calibration[B], B], Generic[B]):
     sharpness: ArrayLike | Sequence[float] = ()
     outliers: ArrayLike | None = None
     caution: ArrayLike = 1.0
+    plugin: bool = static_field(default=False)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -141,7 +144,7 @@ class Calibrated(Wrapper[Calibration[B], B], Generic[B]):
             value = getattr(self, name)
             if isinstance(value, list | tuple):
                 object.__setattr__(self, name, jnp.asarray(value, float))
-            if np.ndim(value) == 0 or (name == "scales" and np.size(value) == 0):
+            if np.ndim(value) == 0 or (name == "scales" and np.size(value) == 0 and not self.plugin):
                 raise CredoError(f"{name} must be several numbers; got {value!r}.", field=name)
         if np.size(self.tails) and np.size(self.sharpness):
             raise CredoError("sharpness is for classes, and tails are for numbers.", field="sharpness")
@@ -149,7 +152,8 @@ class Calibrated(Wrapper[Calibration[B], B], Generic[B]):
     @property
     def size(self) -> int:
         """The number K of candidates."""
-        count: int = np.shape(self.scales)[0] * (1 + np.shape(self.tails)[0] + np.shape(self.sharpness)[0])
+        laws = 1 + np.shape(self.tails)[0] + np.shape(self.sharpness)[0]
+        count: int = (self.plugin + np.shape(self.scales)[0]) * laws
         return count
 
     def wrap(self, prior: B) -> Calibration[B]:
@@ -170,21 +174,32 @@ class Calibrated(Wrapper[Calibration[B], B], Generic[B]):
 
     def _candidates(self, belief: B, x: PyTree) -> Any:
         """The K forecasts, as a stack or as `Groups`."""
-        scales, tails, sharpness = map(jnp.asarray, (self.scales, self.tails, self.sharpness))
-        own = jax.vmap(lambda scale: self.learner.scaled_predictive(belief, x, scale))(scales)
+        scales, rows = jnp.asarray(self.scales), []
+        if self.plugin:
+            rows.append((1, _one(self.learner.scaled_predictive(belief, x, None))))
+        if scales.shape[0]:
+            scaled = jax.vmap(lambda scale: self.learner.scaled_predictive(belief, x, scale))(scales)
+            rows.append((scales.shape[0], scaled))
+        laws = 1 + np.shape(self.tails)[0] + np.shape(self.sharpness)[0]
+        width, begin, parts = sum(count for count, _ in rows), 0, []
+        for count, own in rows:
+            places = [begin + law * width + np.arange(count) for law in range(laws)]
+            parts += self._laws(own, places)
+            begin += count
+        return _joined(parts)
+
+    def _laws(self, own: Any, places: Sequence[np.ndarray]) -> list[tuple[Any, np.ndarray]]:
+        """Forecasts as they are, and with heavier tails or sharper, with their places among all."""
+        tails, sharpness = jnp.asarray(self.tails), jnp.asarray(self.sharpness)
         other = None
         if tails.shape[0]:
             other = jax.vmap(lambda df: jax.vmap(lambda one: one.heavier(df))(own))(tails)
         if sharpness.shape[0]:
             other = jax.vmap(lambda factor: jax.vmap(lambda one: one.sharper(factor))(own))(sharpness)
         if other is None:
-            return own
+            return [(own, places[0])]
         other = jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:]), other)
-        kinds: list[object] = [jax.tree.structure(own), jax.tree.structure(other)]
-        if kinds[0] == kinds[1]:
-            return jax.tree.map(lambda *leaves: jnp.concatenate(leaves), own, other)
-        first = scales.shape[0]
-        return Groups((own, other), (tuple(range(first)), tuple(range(first, self.size))))
+        return [(own, places[0]), (other, np.concatenate(places[1:]))]
 
     def predictive(
         self,
@@ -240,6 +255,24 @@ class Calibrated(Wrapper[Calibration[B], B], Generic[B]):
         outlier = jnp.exp(jnp.log(share) + other - total)
         outlier = jnp.where(jnp.isfinite(outlier), outlier, 0.0)
         return jnp.where(evidence > -jnp.inf, with_outliers(evidence, other, share), evidence), total, outlier
+
+
+def _one(thing: Any) -> Any:
+    """A stack of one."""
+    return jax.tree.map(lambda leaf: jnp.asarray(leaf)[None], thing)
+
+
+def _joined(parts: Sequence[tuple[Any, np.ndarray]]) -> Any:
+    """Stacks with their places as one stack where all are of a kind, else as `Groups` of one stack a kind."""
+    kinds: dict[Any, list[tuple[Any, np.ndarray]]] = {}
+    for stack, places in parts:
+        kinds.setdefault(jax.tree.structure(stack), []).append((stack, places))
+    stacks = [
+        jax.tree.map(lambda *leaves: jnp.concatenate(leaves), *(stack for stack, _ in alike))
+        for alike in kinds.values()
+    ]
+    order = tuple(tuple(int(k) for _, own in alike for k in own) for alike in kinds.values())
+    return stacks[0] if order == (tuple(range(len(order[0]))),) else Groups(tuple(stacks), order)
 
 
 @matched.register

@@ -94,7 +94,7 @@ class Proposing(Learner[W]):
         assert isinstance(answer, Predictive)
         return answer
 
-    def scaled_predictive(self, belief: W, x: PyTree, scale: ArrayLike) -> Predictive:
+    def scaled_predictive(self, belief: W, x: PyTree, scale: ArrayLike | None) -> Predictive:
         def forecast(learner: Learner[Any], inner: Any, x: PyTree) -> Predictive:
             return learner.scaled_predictive(inner, x, scale)
 

@@ -97,7 +97,7 @@ class _Shared(Design[B], Generic[B]):
     ) -> Predictive:
         return self.observing.predictive(belief, self.arm_inputs(x), method, samples, key)
 
-    def scaled_predictive(self, belief: B, x: PyTree, scale: ArrayLike) -> Predictive:
+    def scaled_predictive(self, belief: B, x: PyTree, scale: ArrayLike | None) -> Predictive:
         return self.observing.scaled_predictive(belief, self.arm_inputs(x), scale)
 
     def measurement_update(
@@ -219,7 +219,7 @@ class ArmsDesign(Design[ArmBeliefs[B]], Generic[B]):
         context, arm = x
         return self.learner.predictive(_of_arm(belief, arm), context, method, samples, key)
 
-    def scaled_predictive(self, belief: ArmBeliefs[B], x: PyTree, scale: ArrayLike) -> Predictive:
+    def scaled_predictive(self, belief: ArmBeliefs[B], x: PyTree, scale: ArrayLike | None) -> Predictive:
         context, arm = x
         return self.learner.scaled_predictive(_of_arm(belief, arm), context, scale)
 

@@ -102,7 +102,7 @@ class Rewards(Learner[AgentBelief[B]], Generic[B]):
         inputs = (self.scaled(belief, x[0]), x[1])
         return _own_units(belief, self.design.predictive(belief.belief, inputs, method, samples, key))
 
-    def scaled_predictive(self, belief: AgentBelief[B], x: PyTree, scale: ArrayLike) -> Predictive:
+    def scaled_predictive(self, belief: AgentBelief[B], x: PyTree, scale: ArrayLike | None) -> Predictive:
         inputs = (self.scaled(belief, x[0]), x[1])
         return _own_units(belief, self.design.scaled_predictive(belief.belief, inputs, scale))
 

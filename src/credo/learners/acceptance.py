@@ -128,12 +128,10 @@ def usable(observed: Array, weight: ArrayLike, dtype: DTypeLike) -> tuple[Array,
     return good, jnp.where(good, weights, 0.0)
 
 
-def sound(
-    new: PyTree, log_evidence: Array, observed: Array, x: PyTree, y: PyTree, weight: ArrayLike
-) -> Array:
+def sound(new: PyTree, scored: Array, observed: Array, x: PyTree, y: PyTree, weight: ArrayLike) -> Array:
     """Whether an update is sound: the data are present and finite, and so are the belief and the evidence."""
     finite_y = all_finite(jax.tree.map(lambda leaf: jnp.where(jnp.isnan(leaf), 0, leaf), y))
-    finite = all_finite(x) & finite_y & all_finite(new) & jnp.isfinite(log_evidence)
+    finite = all_finite(x) & finite_y & all_finite(new) & scored
     return observed & finite & jnp.all(jnp.isfinite(jnp.asarray(weight)))
 
 
@@ -146,13 +144,16 @@ def accept(
     y: PyTree,
     weight: ArrayLike,
     witness: PyTree = None,
+    scored: Array | None = None,
 ) -> tuple[B, Info]:
     """Take the new belief only where the data are present and finite and the result is; else the old bits.
 
     `x` and `y` are as the user passed them, and `weight` as `usable` returns it: all zero means no update.
     `witness` is a part of the new belief that is finite only if all of it is: where a few numbers tell, the
-    choice between the beliefs is made in the pass that writes the new one.
+    choice between the beliefs is made in the pass that writes the new one. `scored` says whether the evidence
+    is finite, where that is known without it: a program that does not return it then does not compute it.
     """
-    ok = sound(new if witness is None else witness, log_evidence, observed, x, y, weight)
+    scored = jnp.isfinite(log_evidence) if scored is None else scored
+    ok = sound(new if witness is None else witness, scored, observed, x, y, weight)
     belief = select(ok & jnp.any(jnp.asarray(weight) != 0), new, old)
     return belief, Info(jnp.where(ok, log_evidence, 0.0), ok)

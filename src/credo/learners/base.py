@@ -264,12 +264,13 @@ class Learner(Expecting[B], Extensible[B]):
             p(y | x, past).
         """
 
-    def scaled_predictive(self, belief: B, x: PyTree, scale: ArrayLike) -> Predictive:
+    def scaled_predictive(self, belief: B, x: PyTree, scale: ArrayLike | None) -> Predictive:
         """The forecast in which the variance that is due to the belief is multiplied by `scale`.
 
         Arguments:
             belief, x: as for `predictive`.
-            scale: at least 0; with 0 the mean of the belief is trusted, with 1 the belief.
+            scale: at least 0; with 0 the mean of the belief is trusted, with 1 the belief. None stands for 0
+                as well, and then nothing is integrated.
 
         Returns:
             The forecast. A learner without a variance has one for all scales, which this default gives.

@@ -59,10 +59,12 @@ class OutputLearner(Learner[B]):
     def output_moments(self, belief: B, x: PyTree) -> tuple[Array, Array]:
         """The mean (C,) and covariance (C, C) of the model's outputs under the predicted belief."""
 
-    def scaled_predictive(self, belief: B, x: PyTree, scale: ArrayLike) -> Predictive:
+    def scaled_predictive(self, belief: B, x: PyTree, scale: ArrayLike | None) -> Predictive:
         """The linearised forecast of outputs N(eta, scale cov); a `vmap` over scales computes both once."""
         if self.model.batched:
             single: OutputLearner[B] = replace(self, model=self.model.each)
             return PredictiveRows(jax.vmap(lambda row: single.scaled_predictive(belief, row, scale))(x))
         eta, cov = self.output_moments(belief, x)
+        if scale is None:
+            return self.model.likelihood.plugin(eta, getattr(belief, "noise", None))
         return self.model.likelihood.scaled(eta, cov, scale, getattr(belief, "noise", None))

@@ -141,6 +141,7 @@ class RecursiveLearner(OutputLearner[Gaussian]):
             unit = unit if seen is None else only_observed(unit, each > 0)
             noise = noise.observe(gap, unit, jnp.sum(each))
         new = Gaussian(step.mean, step.cov, belief.t, belief.unravel, belief.anchor, noise)
+        scored = None
         if self.curvature.sampled:
             log_evidence = _sampled_evidence(likelihood, local.eta, safe_y, used)
         else:
@@ -149,10 +150,13 @@ class RecursiveLearner(OutputLearner[Gaussian]):
                 assert isinstance(likelihood, Rows)
                 log_evidence = likelihood.log_evidence(predictive, local.eta, safe_y, used > 0, belief.noise)
             else:
-                log_evidence = predictive.log_prob(safe_y)
+                log_evidence, scored = (
+                    predictive.log_prob(safe_y),
+                    predictive.has_log_prob(safe_y) | (used == 0),
+                )
         log_evidence = jnp.where(jnp.any(used > 0), log_evidence, 0.0)
         witness = (step.mean, noise) if step.vouched else new
-        return accept(belief, new, log_evidence, jnp.any(observed), x, y, used, witness)
+        return accept(belief, new, log_evidence, jnp.any(observed), x, y, used, witness, scored)
 
     def predictive(
         self, belief: Gaussian, x: PyTree, method: ForecastName | None, samples: int | None, key: Key | None

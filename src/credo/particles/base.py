@@ -278,11 +278,11 @@ class ParticleLearner(OutputLearner[Particles]):
             return likelihood.linearized(*self.output_moments(belief, x))
         return MixturePredictive(likelihood, self.outputs(belief, x), belief.log_weights)
 
-    def scaled_predictive(self, belief: Particles, x: PyTree, scale: ArrayLike) -> Predictive:
+    def scaled_predictive(self, belief: Particles, x: PyTree, scale: ArrayLike | None) -> Predictive:
         """The default forecast; a mixture over particles is narrower or wider in their outputs."""
         forecast = self.predictive(belief, x, None, None, None)
         if isinstance(forecast, MixturePredictive):
-            return forecast.scaled(scale)
+            return forecast.scaled(0.0 if scale is None else scale)
         return super().scaled_predictive(belief, x, scale)
 
     def expectation(self, belief: Particles, x: PyTree) -> Expectation:

@@ -139,7 +139,9 @@ def bank_of(
         size = networks.count_parameters(member.network, least + own, (origin.inputs,))
         inner = RecursiveLearner(model, _family(size, least + own), dynamics=walk)
         tails = () if own else recipe.tails
-        calibrated = Calibrated(inner, recipe.scales, tails, defaults.SCALE_SWITCHING, sharpness)
+        calibrated = Calibrated(
+            inner, recipe.scales, tails, defaults.SCALE_SWITCHING, sharpness, plugin=recipe.plugin
+        )
         if kind.standardised:
             calibrated = replace(calibrated, outliers=defaults.OUTLIERS, caution=float(member.cautious))
         learners.append(calibrated)

@@ -98,7 +98,16 @@ def image_bank(
         net = MLP(outputs, widths, defaults.activation(images=True)) if widths else Linear(outputs)
         seen = OrientedEdges(net) if member.sight == "edges" else net
         inner = RecursiveLearner(Model(seen, likelihood), LowRank(member.rank))
-        learners.append(Calibrated(inner, recipe.scales, recipe.tails, defaults.SCALE_SWITCHING, sharpness))
+        learners.append(
+            Calibrated(
+                inner,
+                recipe.scales,
+                recipe.tails,
+                defaults.SCALE_SWITCHING,
+                sharpness,
+                plugin=recipe.plugin,
+            )
+        )
         params = seen.init(jax.random.key(seed), shape)
         if start is not None:
             params[-1]["b"] = params[-1]["b"] + start

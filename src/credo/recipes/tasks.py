@@ -22,14 +22,15 @@ Noise: TypeAlias = float | Literal["input"] | InverseGamma
 @dataclass(frozen=True)
 class TaskRecipe:
     """How a task is learned: its likelihood for a noise variance, so many classes, and the first ones (0: all
-    are fixed); by how much members of a bank may scale the variance of their outputs, and the degrees of
-    freedom of heavier tails; what a target without a noise variance is; its own scale of prior variances; the
-    output that forecasts a mean, where targets are learned in their own units; and what an effect is a change
-    of, {} the target.
+    are fixed); by how much members of a bank may scale the variance of their outputs, whether they may trust
+    their mean alone, and the degrees of freedom of heavier tails; what a target without a noise variance is;
+    its own scale of prior variances; the output that forecasts a mean, where targets are learned in their own
+    units; and what an effect is a change of, {} the target.
     """
 
     likelihood: Callable[[Noise, int, int], LikelihoodBase]
     scales: tuple[float, ...]
+    plugin: bool = False
     tails: tuple[float, ...] = ()
     noiseless: str = ""
     prior_var: float | None = None
@@ -64,11 +65,12 @@ def _of_numbers(noise: Noise, *_: int) -> LikelihoodBase:
 
 
 RECIPES: Mapping[Task, TaskRecipe] = {
-    "classification": TaskRecipe(_of_classes, scales=(0.0, 0.3), noiseless="classified"),
+    "classification": TaskRecipe(_of_classes, scales=(0.3,), plugin=True, noiseless="classified"),
     "regression": TaskRecipe(_of_numbers, scales=(0.0, 1.0), tails=(2.5, 5.0)),
     "count": TaskRecipe(
         lambda *_: Poisson("secant"),
-        scales=(0.0, 0.3, 1.0),
+        scales=(0.3, 1.0),
+        plugin=True,
         noiseless="counted, and its noise is that of a Poisson",
         prior_var=0.5,  # the mean is exp(eta), which a wide eta carries away
         start=lambda mean: float(np.log(max(mean, 0.1))),  # one in ten where the first counts were 0

@@ -168,7 +168,7 @@ class NeuralLinear(Learner[NeuralLinearBelief]):
     ) -> Predictive:
         return self._on(belief.features, belief.network).predictive(belief.last, x, method, samples, key)
 
-    def scaled_predictive(self, belief: NeuralLinearBelief, x: PyTree, scale: ArrayLike) -> Predictive:
+    def scaled_predictive(self, belief: NeuralLinearBelief, x: PyTree, scale: ArrayLike | None) -> Predictive:
         return self._on(belief.features, belief.network).scaled_predictive(belief.last, x, scale)
 
     def expectation(self, belief: NeuralLinearBelief, x: PyTree) -> Expectation:

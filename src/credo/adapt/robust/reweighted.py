@@ -199,7 +199,7 @@ class RobustLearner(Wrapper[B, B], Generic[B]):
             state = jax.lax.fori_loop(1, self.iterations, again, state)
         trust, new, info = state
         log_evidence = jnp.where(used > 0, self._evidence(residual, trust), 0.0)
-        ok = sound((), log_evidence, observed, x, y, used) & info.ok
+        ok = sound((), jnp.isfinite(log_evidence), observed, x, y, used) & info.ok
         return Proposal(new, log_evidence, ok, Trust(jnp.where(ok, trust.weight, 0.0)))
 
     def _residual(self, belief: B, x: PyTree, y: PyTree) -> Residual:

@@ -136,7 +136,7 @@ class TailedLearner(RobustLearner[B], Generic[B]):
     ) -> Predictive:
         return self._tailed(belief, x).predictive(belief, x, method, samples, key)
 
-    def scaled_predictive(self, belief: B, x: PyTree, scale: ArrayLike) -> Predictive:
+    def scaled_predictive(self, belief: B, x: PyTree, scale: ArrayLike | None) -> Predictive:
         return self._tailed(belief, x).scaled_predictive(belief, x, scale)
 
     def _tailed(self, belief: B, x: PyTree) -> OutputLearner[B]:

@@ -145,7 +145,7 @@ class SavedAgent(Learner[AgentBelief[Any]]):
     ) -> Predictive:
         return self.agent.rewards.predictive(belief, x, method, samples, key)
 
-    def scaled_predictive(self, belief: AgentBelief[Any], x: PyTree, scale: ArrayLike) -> Predictive:
+    def scaled_predictive(self, belief: AgentBelief[Any], x: PyTree, scale: ArrayLike | None) -> Predictive:
         return self.agent.rewards.scaled_predictive(belief, x, scale)
 
     def measurement_update(
