@@ -76,7 +76,7 @@ def heavy(dim: int, still: bool) -> World:
     chain = 0.9 * jnp.eye(dim) + 0.3 * (jnp.eye(dim, k=1) - jnp.eye(dim, k=-1))
     move = chain / max(1.0, float(jnp.max(jnp.abs(jnp.linalg.eigvals(chain)))) / 0.95)
     look = 1.0 / jnp.arange(1.0, dim + 1.0)
-    model = credo.Model(lambda z, x: look.astype(z.dtype) @ z, credo.StudentT(0.5, 3.0, "weighted"))
+    model = credo.Model(lambda z, x: look.astype(z.dtype) @ z, credo.StudentT(3.0, 0.5, "weighted"))
     return World(model, credo.Static() if still else credo.LinearGaussian(move, cov=0.25), 1.0)
 
 

@@ -12,6 +12,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -64,6 +66,15 @@ def test_a_guarded_operator_has_the_ranks_of_a_bootstrap_filter_of_half_as_many_
     # by chance 100 ranks are .12 from uniform once in ten times
     assert abs(first.distance - second.distance) < 0.12
     assert (first.p > 1e-3) == (second.p > 1e-3) == (count == 400)
+
+
+def test_the_worlds_draw_noise_of_the_size_that_they_state() -> None:
+    # the upper quartiles of N(0, 1), twice, and of .5 t(3)
+    for words, quartile in {"linear": 0.674, "bimodal": 0.674, "heavy tails": 0.382}.items():
+        likelihood = calibration.WORLDS[words](2, False).model.likelihood
+        keys = jax.random.split(jax.random.key(0), 4000)
+        draws = np.asarray(jax.vmap(likelihood.sample, (None, 0))(jnp.zeros(1), keys))
+        assert abs(np.median(np.abs(draws)) / quartile - 1) < 0.08 and np.max(np.abs(draws)) < 50, words
 
 
 def test_the_page_on_correctness_has_every_method_or_says_that_it_was_not_run() -> None:

