@@ -81,7 +81,9 @@ def test_the_numbers_of_a_run_are_of_the_classes_only_where_there_are_classes() 
         blank = summarize_run(Results("rows", session, ("a note",), [], None, 2.0, 0, False, False))
         assert "by_class" not in blank and "last_value_baseline" not in blank
         session.learn(rows)
-        full = summarize_run(Results("rows", session, (), ["line 7"], session.tally, 2.0, 30, True, True))
+        full: dict[str, Any] = {
+            **summarize_run(Results("rows", session, (), ["line 7"], session.tally, 2.0, 30, True, True))
+        }
         assert full["task"] == kind and full["interrupted"] and full["rows_per_second"] == 15.0
         assert full["rows"]["read"] == full["rows"]["learned"] == 30 and full["rows"]["bad"] == ["line 7"]
         assert full["metrics"] == session.metrics() and full["test"]["rows"] == session.tally.scored
@@ -90,6 +92,5 @@ def test_the_numbers_of_a_run_are_of_the_classes_only_where_there_are_classes() 
         if kind == "regression":
             assert "by_class" not in full
         else:
-            assert [
-                full["by_class"][name]["rows"] for name in ("down", "up")
-            ] == session.tally.counts.tolist()
+            rows_of = [full["by_class"][name]["rows"] for name in ("down", "up")]
+            assert rows_of == session.tally.counts.tolist()

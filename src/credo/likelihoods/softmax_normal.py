@@ -153,7 +153,7 @@ class ClassPredictive(Predictive):
         """
         largest = 10.0 ** (0.4 * math.log10(precision(self.loc.dtype).max))
         within = (jnp.abs(self.loc) < largest) & (self.alone < largest)
-        moderate = jnp.all(jnp.where(self.known, within, True)) & jnp.all(jnp.abs(self.rest) < largest)
+        moderate = jnp.all(within | ~self.known) & jnp.all(jnp.abs(self.rest) < largest)
         return moderate & self.known[jnp.asarray(y).reshape(()).astype(jnp.int32)]
 
     def sample(self, key: Array, shape: tuple[int, ...] = ()) -> Array:
