@@ -1,6 +1,7 @@
 """How fast are two checkouts? Each case runs in both in turn, in processes of their own.
 
     python benchmarks/before_after.py ../before        # this checkout against the one in ../before
+    python benchmarks/before_after.py ../before bank   # the cases with "bank" in their names
 
 A case is a compiled stream, but for the last, a loop in Python. Both processes of a case live side by side
 and take turns, so that they meet the same load; what is compared is the median of the ratios of their turns.
@@ -73,6 +74,9 @@ def _learner(name: str) -> tuple[Any, int, int, int]:
             5_000,
         ),
         "robust": (lambda: credo.WoLF(small, 3.0), 2, 0, 10_000),
+        "bank, 2 classes": (lambda: credo.auto(10, "classification"), 10, 2, 1_000),
+        "bank, 3 classes": (lambda: credo.auto(10, "classification", 3), 10, 3, 1_000),
+        "bank, 10 classes": (lambda: credo.auto(10, "classification", 10), 10, 10, 150),
         LOOP: (lambda: credo.bong(linear(credo.Normal(0.1)), credo.Full()), 10, 0, 1_000),
     }
     make, inputs, outputs, rows = cases[name]
@@ -95,6 +99,9 @@ NAMES = (
     "run length, K = 10",
     "experts",
     "robust",
+    "bank, 2 classes",
+    "bank, 3 classes",
+    "bank, 10 classes",
     LOOP,
 )
 
@@ -111,10 +118,13 @@ def _worker(name: str) -> None:
     xs = jax.numpy.asarray(rng.normal(size=(rows, inputs)), np.float32)
     labels = rng.integers(0, max(outputs, 1), rows).astype(np.int32)
     ys = jax.numpy.asarray(labels if outputs else rng.normal(size=rows).astype(np.float32))
-    inner = learner
-    while not hasattr(inner, "model"):
-        inner = inner.learner if hasattr(inner, "learner") else inner.learners
-    start = learner.init(inner.model.apply.init(jax.random.key(0), (inputs,)), var=0.1)
+    if name.startswith("bank"):
+        start = learner.init()
+    else:
+        inner = learner
+        while not hasattr(inner, "model"):
+            inner = inner.learner if hasattr(inner, "learner") else inner.learners
+        start = learner.init(inner.model.apply.init(jax.random.key(0), (inputs,)), var=0.1)
     key = jax.random.key(1)
 
     def go() -> None:
@@ -155,10 +165,10 @@ def main() -> None:
     arguments = sys.argv[1:]
     if arguments[:1] == ["--worker"]:
         return _worker(arguments[1])
-    if len(arguments) != 1 or not (Path(arguments[0]) / "src" / "credo").is_dir():
-        sys.exit("name the other checkout: python benchmarks/before_after.py FOLDER")
+    if len(arguments) not in (1, 2) or not (Path(arguments[0]) / "src" / "credo").is_dir():
+        sys.exit("name the other checkout: python benchmarks/before_after.py FOLDER [CASES]")
     print(f"{'case':40} {'before, ms':>11} {'after, ms':>11} {'after / before':>15}")
-    for name in NAMES:
+    for name in (name for name in NAMES if len(arguments) == 1 or arguments[1] in name):
         before, after = (start(checkout, __file__, name) for checkout in (Path(arguments[0]), HERE))
         for process in (before, after):
             turn(process)
