@@ -84,15 +84,9 @@ def find_start(session: Session, request: Request, order: str) -> int:
                 f"{name} begins with rows that {request.run.resume} has learned from, and then differs; "
                 "--again learns from all of them."
             )
-    if place is None and name != "-":  # files of earlier versions know neither order nor digest
-        place = next((one for one in places if one.source == name and _unnamed(one)), None)
     session.places = [one for one in places if one is not place]
     start = 0 if place is None or request.run.again else place.line
     session.progress = Progress(
         name, start, order=order, forecast_bytes=latest.forecast_bytes, forecast_tail=latest.forecast_tail
     )
     return start
-
-
-def _unnamed(place: Progress) -> bool:
-    return place.interrupted and not place.order and not place.digest

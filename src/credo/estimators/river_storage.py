@@ -94,7 +94,7 @@ def read(path: str | os.PathLike[str], kind: str) -> SavedEstimator:
         live = LiveLearner(extent, slots.room, meta["classes"], slots.scaled)
         live.rows, live.refused, live.alarms = meta["counts"]
         live.latest = deque(meta["latest"], maxlen=live.latest.maxlen)
-        live.change, live.recovery = meta["change"], Recovery.from_dict(meta.get("recovery"), live.rows)
+        live.change, live.recovery = meta["change"], Recovery.from_dict(meta["recovery"])
         live.hold(saved.belief)
         parameters = {name: value for name, value in meta["parameters"].items() if name != "kind"}
         return SavedEstimator(parameters, slots, live, meta["extras"])

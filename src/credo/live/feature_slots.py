@@ -77,7 +77,7 @@ class Arrival(NamedTuple):
 class FeatureSlots:
     """The slots of the features that were met, what each feature holds (`kinds`), and the first value of each
     number and time, from which it is counted unless not `centred` (`origins`). `first` is how many slots the
-    first row took, 0 in files of earlier versions. Never changed: `including` gives new ones.
+    first row took. Never changed: `including` gives new ones.
     """
 
     def __init__(

@@ -112,10 +112,8 @@ class Recovery:
         return {"rows": self.rows, "streak": self.streak, "seen": self.seen}
 
     @staticmethod
-    def from_dict(saved: object, seen: int) -> Recovery:
-        """Restore what `to_dict` gave; None, as in earlier files, for `seen` rows without a refusal."""
-        if saved is None:
-            return Recovery(seen=seen)
+    def from_dict(saved: object) -> Recovery:
+        """Restore what `to_dict` gave."""
         require_form(saved, SavedRecovery, "recovery")
         return Recovery(**cast(SavedRecovery, saved))
 

@@ -73,11 +73,11 @@ class Early:
 
     @staticmethod
     def from_arrays(arrays: Mapping[str, np.ndarray]) -> Early:
-        """Restore what `arrays` gave; files of earlier versions have no weights, or no rows at all."""
+        """Restore what `arrays` gave: nothing where no row waits."""
         early = Early()
         if len(arrays.get("y", ())):
             y = np.array(arrays["y"], float)
-            weights = np.array(arrays["w"], float) if "w" in arrays else np.ones(len(y))
+            weights = np.array(arrays["w"], float)
             x = np.array(arrays["x"], np.float32)
             if y.ndim != 1 or weights.shape != y.shape or len(x) != len(y):
                 raise FormatError(
@@ -224,7 +224,7 @@ class Runner:
                 yield from self._number_parts(start, rows, online)
 
     def _number_parts(self, start: int, rows: EncodedRows, online: bool) -> Iterator[Part]:
-        self._learn_early(self.scaler)  # a file of an earlier version may hold rows that are due
+        self._learn_early(self.scaler)  # what was loaded knows its units by its moments
         before, size = self.scaler, len(rows.y)
         self.scaler, scaling = SCALER.encode(before, rows.y, learn=online, weights=rows.weights)
         if self.scaler.begun_again(before).any():

@@ -86,5 +86,5 @@ def restore(
     trainer.early = Early.from_arrays(parts["waiting"])
     trainer.units, trainer.seen, trainer.rows_refused = saved["units"], saved["seen"], saved["refused"]
     trainer.log_evidence, trainer.changes = saved["log_evidence"], tuple(saved["changes"])
-    trainer.recovery = Recovery.from_dict(saved["recovery"], saved["seen"])
+    trainer.recovery = Recovery.from_dict(saved["recovery"])
     return trainer

@@ -77,9 +77,9 @@ def _restored(saved: checkpoint.Saved, path: str | os.PathLike[str]) -> State:
         Tally.from_arrays(settings.task, arrays["tally"]),
         ChangeTally.from_arrays(settings.drift, arrays["changes"], [str(member) for member in bank]),
         Progress(**meta["progress"]),
-        [Progress(**place) for place in meta.get("places", [])],
+        [Progress(**place) for place in meta["places"]],
         *(counts["read"], counts["used"], counts["refused"]),
         *(Counter(meta["missing"]), Counter(meta["unseen"])),
-        recovery=Recovery.from_dict(meta.get("recovery"), counts["used"]),
+        recovery=Recovery.from_dict(meta["recovery"]),
         early=Early.from_arrays(arrays["early"]),
     )

@@ -43,9 +43,7 @@ ColumnName: TypeAlias = Literal[
 plug-in one for single learners, and for a bank that of its members before it is scaled."""
 
 _COLUMNS: tuple[ColumnName, ...] = get_args(ColumnName)
-_STATE = ("sums", "bins", "counts", "last", "recent", "trace")
-_LATER = ("unscaled", "pits")
-"""Arrays that files of before version 0.3 do not have."""
+_STATE = ("sums", "bins", "unscaled", "counts", "last", "recent", "trace", "pits")
 
 
 class Tally:
@@ -277,7 +275,7 @@ class Tally:
 
     def arrays(self) -> dict[str, np.ndarray]:
         """The state as arrays."""
-        state = {name: getattr(self, name) for name in (*_STATE, *_LATER)}
+        state = {name: getattr(self, name) for name in _STATE}
         state |= {f"by_class_{name}": array for name, array in self.by_class.arrays().items()}
         return state | {"size": np.array([self.scored, self.size])}
 
@@ -292,11 +290,8 @@ class Tally:
         tally = Tally(task)
         for name in _STATE:
             setattr(tally, name, np.array(arrays[name], float))
-        tally.unscaled = np.zeros_like(tally.bins)
-        for name in _LATER:
-            setattr(tally, name, np.array(arrays.get(name, getattr(tally, name)), float))
         tally.by_class = ClassTable(len(tally.counts))
         for name, array in tally.by_class.arrays().items():
-            array += arrays.get(f"by_class_{name}", 0.0)
+            array += arrays[f"by_class_{name}"]
         tally.scored, tally.size = (int(number) for number in arrays["size"])
         return tally

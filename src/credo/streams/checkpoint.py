@@ -19,7 +19,6 @@ from credo.core.errors import CredoError, FormatError
 from credo.learners import Learner
 from credo.streams.codec import Decoder, Functions, Tensors, encode
 from credo.streams.outline import require_same
-from credo.streams.renamed import upgraded
 from credo.streams.soundness import require_sound
 
 __all__ = ["FORMAT", "Saved", "load", "read", "save"]
@@ -134,7 +133,7 @@ def read(path: str | os.PathLike[str], learner: Learner[Any] | None = None) -> S
     header, tensors = archive.read(path, "credo", FORMAT, "saved learner")
     functions: Functions = {}
     with archive.refusing(path, "learner"):
-        structure, meta = upgraded(header.get("tree")), header.get("meta", {})
+        structure, meta = header.get("tree"), header.get("meta", {})
         if not isinstance(structure, dict) or set(structure) != {"learner", "belief"}:
             raise FormatError(f"{path} cannot be read: it must hold a learner and a belief.")
         if not isinstance(meta, dict):

@@ -230,9 +230,6 @@ class Decoder:
             self._refuse(path, f"a {name} without fields")
         unknown = sorted(set(fields) - set(known))
         absent = sorted(f.name for f in known.values() if _required(f) and f.name not in fields)
-        former = getattr(cls, "of_former", None)
-        if (unknown or absent) and former is not None:
-            return self._former(former, fields, name, path)
         if unknown or absent:
             what = f"it has no {absent[0]!r}" if absent else f"{unknown[0]!r} is unknown"
             raise FormatError(f"{self.file} holds a {name} of another version at {_spell(path)}: {what}.")
@@ -250,16 +247,6 @@ class Decoder:
         except (TypeError, ValueError, AttributeError, IndexError, OverflowError) as error:
             reason = str(error).rstrip(".")
             raise FormatError(f"{self.file} cannot be used: {_spell(path)} is no {name}: {reason}.") from None
-
-    def _former(self, former: Any, fields: dict[str, Json], name: str, path: str) -> object:
-        """A record that had other fields when it was saved, which its class knows how to read."""
-        values = {field: self(child, f"{path}/{field}") for field, child in fields.items()}
-        try:
-            return former(values)
-        except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
-            raise FormatError(
-                f"{self.file} holds a {name} of another version at {_spell(path)}: {error}."
-            ) from None
 
 
 def _required(field: dataclasses.Field[Any]) -> bool:

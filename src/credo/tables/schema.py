@@ -51,8 +51,7 @@ class ColumnSpec:
         origin: a datetime column's zero, in seconds since 1970.
         slots: how many features hashed cells share: those of a categorical column that are none of its
             categories (with 0, one feature says that a cell is none of them), or the words of a text.
-        cycles: the cycles of a datetime column that are features, each with a sine and a cosine; files
-            of earlier versions do not name them.
+        cycles: the cycles of a datetime column that are features, each with a sine and a cosine.
         decimal: the decimal mark of the numbers in texts, "." or ",".
 
     Example:

@@ -1,4 +1,4 @@
-"""Files saved while these records lived in credo: they load, and their streams go on."""
+"""Files of these learners, kept since they were written: they load, and their streams go on."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def test_every_kind_of_learner_has_a_file() -> None:
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
-def test_a_stream_goes_on_from_a_file_of_a_former_version(path: Path) -> None:
+def test_a_stream_goes_on_from_its_file(path: Path) -> None:
     """A file holds a learner after six observations, six more, and what was learned from them then."""
     with jax.enable_x64(False):
         saved = checkpoint.read(path)
@@ -38,7 +38,7 @@ def test_a_stream_goes_on_from_a_file_of_a_former_version(path: Path) -> None:
     np.testing.assert_allclose(trace.log_evidence, rows["log_evidence"], rtol=2e-4, atol=2e-5)
 
 
-def test_an_operator_of_a_former_version_loads() -> None:
+def test_an_operator_loads_from_its_file() -> None:
     operator = flows.load_operator(DATA / "published.flow", dim=3)
     blank = published_flow.PublishedOperator(dim=3, observation=4, hidden=4, layers=1)
     assert credo.replace(operator, params=None) == blank
