@@ -34,7 +34,6 @@ from credo.adapt import OutlierIndicator as OutlierIndicator
 from credo.adapt import PriorReset as PriorReset
 from credo.adapt import RunLength as RunLength
 from credo.adapt import SoftReset as SoftReset
-from credo.adapt import Standardised as Standardised
 from credo.adapt import Standardized as Standardized
 from credo.adapt import StudentTNoise as StudentTNoise
 from credo.adapt import WeightedPast as WeightedPast

@@ -19,10 +19,8 @@ from tests.streams.setups import bitwise
 import credo
 from credo.adapt import Calibrated, Experts, RunLength, RunningMoments, Standardized
 from credo.beliefs import InverseGamma
-from credo.core.records import REGISTRY, record_name
 from credo.likelihoods import NormalPredictive, Rescaled
 from credo.likelihoods.rescaled import FARTHEST
-from credo.streams import codec
 from credo.streams.scoring import score_chunk
 
 T, WARMUP, CLIP = 24, 4, 3.0
@@ -337,14 +335,3 @@ def test_no_rows_make_a_belief_that_is_not_finite(rows: list[tuple[float, ...]])
     assert np.isfinite(trace.log_evidence).all()
     law = BOTH.forecast(BOTH.predict(belief), xs[0])
     assert np.isfinite([law.mean, law.sd]).all() and float(law.sd) > 0
-
-
-def test_a_file_that_has_the_former_spelling_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with monkeypatch.context() as former:
-        former.setitem(REGISTRY, "Standardised", Standardized)
-        former.setattr(codec, "record_name", lambda cls: record_name(cls).replace("dized", "dised"))
-        path = credo.save(tmp_path / "former.credo", BOTH, begin(BOTH))
-    assert b"Standardised" in path.read_bytes() and credo.Standardised is Standardized
-    learner, belief = credo.load(path, BOTH)
-    assert isinstance(learner, Standardized)
-    bitwise(belief, begin(BOTH))

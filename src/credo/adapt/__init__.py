@@ -71,7 +71,6 @@ __all__ = [
     "Scaling",
     "Segments",
     "SoftReset",
-    "Standardised",
     "Standardized",
     "StudentTNoise",
     "Subset",
@@ -84,6 +83,3 @@ __all__ = [
     "named",
     "segmentation",
 ]
-
-Standardised = Standardized
-"""`Standardized`, as it was spelled before; both are the same class."""

@@ -150,10 +150,8 @@ class RecursiveLearner(OutputLearner[Gaussian]):
                 assert isinstance(likelihood, Rows)
                 log_evidence = likelihood.log_evidence(predictive, local.eta, safe_y, used > 0, belief.noise)
             else:
-                log_evidence, scored = (
-                    predictive.log_prob(safe_y),
-                    predictive.has_log_prob(safe_y) | (used == 0),
-                )
+                log_evidence, scored = predictive.log_prob(safe_y), predictive.has_log_prob(safe_y)
+                scored = None if scored is None else scored | (used == 0)
         log_evidence = jnp.where(jnp.any(used > 0), log_evidence, 0.0)
         witness = (step.mean, noise) if step.vouched else new
         return accept(belief, new, log_evidence, jnp.any(observed), x, y, used, witness, scored)

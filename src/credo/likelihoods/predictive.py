@@ -7,7 +7,6 @@ One output always gives scalars: the predictive of a model with C = 1 has a scal
 from __future__ import annotations
 
 import jax
-import jax.numpy as jnp
 
 from credo.core.errors import CredoError
 from credo.core.records import record
@@ -69,9 +68,9 @@ class Predictive:
         """log p(y), a scalar."""
         raise self._missing("log_prob(y)")
 
-    def has_log_prob(self, y: PyTree) -> Array:
-        """Whether log p(y) is finite: a boolean, for which a subclass may not need log p(y) itself."""
-        return jnp.isfinite(self.log_prob(y))
+    def has_log_prob(self, y: PyTree) -> Array | None:
+        """Whether log p(y) is finite, a boolean; None where log p(y) itself must say so."""
+        return None
 
     def sample(self, key: Array, shape: tuple[int, ...] = ()) -> Array:
         """Draws of y with leading axes `shape`."""
