@@ -18,7 +18,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-__all__ = ["HERE", "TURNS", "start", "turn"]
+__all__ = ["HERE", "NAMES", "TURNS", "start", "stream_of", "turn"]
 
 HERE = Path(__file__).resolve().parent.parent
 TURNS = 15
@@ -106,8 +106,8 @@ NAMES = (
 )
 
 
-def _worker(name: str) -> None:
-    """Run the case once for each line on standard input, and print how long it took."""
+def stream_of(name: str) -> tuple[Callable[[], None], int]:
+    """A case that has run once: a function that runs it again, and its number of rows."""
     import jax
     import numpy as np
 
@@ -137,6 +137,12 @@ def _worker(name: str) -> None:
         jax.block_until_ready(belief)
 
     go()
+    return go, rows
+
+
+def _worker(name: str) -> None:
+    """Run the case once for each line on standard input, and print how long it took."""
+    go, _ = stream_of(name)
     for _ in sys.stdin:
         started = time.perf_counter()
         go()
