@@ -306,6 +306,7 @@ def test_the_mean_alone_is_the_scale_0_without_an_integral() -> None:
     beliefs, traces = [], []
     for learner in (classes(True), classes(False)):
         assert learner.size == 6
+        assert learner.variance_factors.tolist() == pytest.approx([0.0, 0.3])
         belief, trace = credo.run(learner, learner.init(jnp.zeros((3, 2))), xs, ys)
         beliefs.append(belief)
         traces.append(trace)

@@ -146,7 +146,7 @@ def test_the_scales_of_a_bank_are_weighed_over_all_members_and_others_have_the_s
     assert widths.scales == pytest.approx({0.0: 0.25, 1.0: 0.75}) and widths.tails == pytest.approx(0.0)
 
 
-def test_forecasts_before_scaling_are_tallied_beside_ours_and_older_files_have_none() -> None:
+def test_forecasts_before_scaling_are_tallied_beside_ours() -> None:
     one, y = np.ones(2), np.array([0.0, 3.0])
     scores = credo.metrics.Scores(y, one, one, -one, one / 2, None, {"linearized": -2 * one}, one, one > 0)
     tally = Tally("regression")
@@ -157,9 +157,6 @@ def test_forecasts_before_scaling_are_tallied_beside_ours_and_older_files_have_n
     metrics = tally.metrics()
     assert metrics["nlpd_unscaled"] == 2.0 and metrics["coverage_90_unscaled"] == 0.5
     assert tally.pits.sum(axis=1).tolist() == [4.0, 2.0] and tally.pits[1, 10] == tally.pits[1, -1] == 1.0
-    arrays = {name: array for name, array in tally.arrays().items() if name not in ("unscaled", "pits")}
-    older = Tally.from_arrays("regression", arrays)
-    assert not older.unscaled.any() and older.metrics()["coverage_90"] == 1.0
     probs = np.array([[0.9, 0.1], [0.2, 0.8]])
     labels = credo.metrics.Scores(
         np.array([0, 0]), None, None, -one, None, probs, {"linearized": -one}, one, one > 0

@@ -156,6 +156,12 @@ class Calibrated(Wrapper[Calibration[B], B], Generic[B]):
         count: int = (self.plugin + np.shape(self.scales)[0]) * laws
         return count
 
+    @property
+    def variance_factors(self) -> Array:
+        """The factors of the variance of the outputs (S,), where the mean alone stands first as 0."""
+        scales = jnp.asarray(self.scales, float)
+        return jnp.concatenate([jnp.zeros(1), scales]) if self.plugin else scales
+
     def wrap(self, prior: B) -> Calibration[B]:
         """The inner learner's first belief, and equal weights."""
         size = self.size

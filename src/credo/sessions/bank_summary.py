@@ -138,7 +138,7 @@ def _widths(learner: Experts, belief: Bank) -> Widths:  # type: ignore[type-arg]
         if not isinstance(member, Calibrated) or not isinstance(calibration, Calibration):
             scales[1.0] = scales.get(1.0, 0.0) + weight
             continue
-        own, factors = _numbers(member.scales), _numbers(member.sharpness)
+        own, factors = _numbers(member.variance_factors), _numbers(member.sharpness)
         # the candidates with the forecast's own tails and sharpness come first, then those with others
         shares = weight * np.exp(calibration.log_weights).reshape(-1, len(own))
         for scale, share in zip(own, shares.sum(axis=0).tolist(), strict=True):
