@@ -205,6 +205,11 @@ MEETING: list[tuple[str, str, Change]] = [
         note("encoding.schema.target.classes", ["a", "b", "c", "d", "e"]),
     ),
     ("classes", r"tally\.counts must have the shape", put("extra/tally/counts", lambda a: a[:-1])),
+    (
+        "classes",
+        r"tally\.by_class_ranks must have the shape",
+        put("extra/tally/by_class_ranks", lambda a: a[:-1]),
+    ),
 ]
 
 

@@ -116,7 +116,8 @@ def _require_like(arrays: Mapping[str, np.ndarray], fresh: Mapping[str, np.ndarr
     """Refuse scores whose arrays are not those of new scores, but for the number of their rows."""
     for name, like in fresh.items():
         array = arrays[name]
-        fixed = 0 if name in ("counts", "last", "latest", "largest", "size", "numbers") else 1
+        whole = name in ("counts", "last", "latest", "largest", "size", "numbers")
+        fixed = 0 if whole or name.startswith("by_class_") else 1
         if array.ndim != like.ndim or array.shape[fixed:] != like.shape[fixed:]:
             _refuse(f"{field}.{name}", f"must have the shape {like.shape}; got {array.shape}")
         counted = name in ("bins", "counts", "size", "numbers", "grid")

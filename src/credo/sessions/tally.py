@@ -291,7 +291,7 @@ class Tally:
         for name in _STATE:
             setattr(tally, name, np.array(arrays[name], float))
         tally.by_class = ClassTable(len(tally.counts))
-        for name, array in tally.by_class.arrays().items():
-            array += arrays[f"by_class_{name}"]
+        for name in tally.by_class.arrays():
+            setattr(tally.by_class, name, np.array(arrays[f"by_class_{name}"], float))
         tally.scored, tally.size = (int(number) for number in arrays["size"])
         return tally
