@@ -13,6 +13,7 @@ import pytest
 from tests.cli.conftest import Command, labels, numbers, write
 
 from credo.sessions import Progress, Session
+from credo.sessions.places import HEAD, Prefix
 
 LINEAR = ("--model", "linear")
 
@@ -201,7 +202,8 @@ def test_resuming_is_bitwise_as_if_it_had_never_stopped(credo: Command, tmp_path
         if name not in ("trace",):
             np.testing.assert_allclose(array, parts.tally.arrays()[name], rtol=1e-12, err_msg=name)
     stopped = Session.load(Path("a.credo"))
-    stopped.progress = Progress("all.csv", 78, True)
+    rows = Prefix("all.csv")
+    stopped.progress = Progress("all.csv", 78, True, head=rows.upto(HEAD), digest=rows.upto(78))
     stopped.save(Path("stopped.credo"))
     outcome = credo("learn", "all.csv", "--resume", "stopped.credo", "--save", "c.credo")
     assert outcome.status == 0 and "going on after row 78 of all.csv" in outcome.err
