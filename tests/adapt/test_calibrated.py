@@ -328,3 +328,15 @@ def test_what_nobody_asks_for_is_not_integrated() -> None:
     text = compiled.as_text() or ""
     arrays = re.findall(r"= f\d+\[([\d,]*)\]\S* exponential", text)
     assert [shape for shape in arrays if shape.endswith("9,14")] == ["3,3,9,14"]
+
+
+def test_the_mean_alone_beside_an_integral_over_nodes() -> None:
+    """Both forecasts are mixtures over nodes, of one and of many."""
+    net = credo.Model(lambda w, x: w @ x, credo.HeteroscedasticNormal())
+    inner = credo.extended_kalman(net)
+    traces = []
+    for plugin, scales in ((True, (1.0,)), (False, (0.0, 1.0))):
+        learner = Calibrated(inner, scales, plugin=plugin)
+        start = learner.init(jnp.zeros((2, 2)), var=0.1)
+        traces.append(credo.run(learner, start, jnp.ones((5, 2)), jnp.arange(5.0))[1])
+    np.testing.assert_allclose(traces[0].log_evidence, traces[1].log_evidence, rtol=1e-5)

@@ -272,7 +272,10 @@ def _joined(parts: Sequence[tuple[Any, np.ndarray]]) -> Any:
     """Stacks with their places as one stack where all are of a kind, else as `Groups` of one stack a kind."""
     kinds: dict[Any, list[tuple[Any, np.ndarray]]] = {}
     for stack, places in parts:
-        kinds.setdefault(jax.tree.structure(stack), []).append((stack, places))
+        leaves, structure = jax.tree.flatten(stack)
+        # Integrals at the mean and around it may have unlike numbers of nodes.
+        kind = structure, tuple((leaf.shape[1:], leaf.dtype) for leaf in leaves)
+        kinds.setdefault(kind, []).append((stack, places))
     stacks = [
         jax.tree.map(lambda *leaves: jnp.concatenate(leaves), *(stack for stack, _ in alike))
         for alike in kinds.values()

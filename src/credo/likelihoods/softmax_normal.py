@@ -197,8 +197,6 @@ def _log_integral(mean: Array, var: Array, rest: Array, known: Array) -> Array:
     grown = jnp.exp(growth * jnp.asarray((np.arange(count) + 0.5) / count, mean.dtype))
     share = (high - low) / jnp.expm1(growth)
     values, widths = low + share * (grown - 1.0), share * growth / count * grown
-    # Beyond the last value the integrand falls as e^-u, and what is left of it is a geometric series.
-    widths = widths.at[-1].divide(-jnp.expm1(-widths[-1]))
     log_cdf, log_density, slope = _log_gumbel_normal(values[None, :] - mean[:, None], var[:, None])
     log_cdf = jnp.where(known[:, None], log_cdf, 0.0)
     others = jnp.sum(log_cdf, axis=0, keepdims=True) - log_cdf
