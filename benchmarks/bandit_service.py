@@ -2,8 +2,9 @@
 
     python benchmarks/bandit_service.py --steps 100000
 
-Prints medians for one agent of each design (10 inputs, 7 arms), and the resident memory of the process along
-the way: with a window of 1,000 decisions, a log, a third of the rewards late and a tenth lost.
+Prints medians for one agent of each design (10 inputs, 7 arms) and for the default agent with 5 and 50 arms,
+and the resident memory of the process along the way: with a window of 1,000 decisions, a log, a third of the
+rewards late and a tenth lost.
 """
 
 from __future__ import annotations
@@ -68,6 +69,9 @@ def main() -> None:
         folder = Path(name)
         for design in ("arms", "outputs"):
             print(f"{design:8} {latency(bandit(design, folder, 10_000), min(steps, 5_000))}", flush=True)
+        for arms in (5, 50):
+            agent = bandits.default_agent(arms, INPUTS)
+            print(f"default, {arms:2} arms {latency(bandits.Bandit(agent), min(steps, 500))}", flush=True)
         one, rng = bandit("arms", folder), np.random.default_rng(1)
         late: list[str] = []
         for step in range(steps + 1):

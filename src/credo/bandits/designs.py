@@ -234,7 +234,7 @@ class ArmsDesign(Design[ArmBeliefs[B]], Generic[B]):
             written: Array = jax.lax.dynamic_update_index_in_dim(leaves, leaf.astype(leaves.dtype), arm, 0)
             return written
 
-        return ArmBeliefs(jax.tree.map(put, belief.beliefs, new), belief.t), info
+        return replace(belief, beliefs=jax.tree.map(put, belief.beliefs, new)), info
 
     def draws(self, belief: ArmBeliefs[B], key: Key, shape: tuple[int, ...]) -> PyTree:
         """Parameters of every arm, with a leading axis K after `shape`."""

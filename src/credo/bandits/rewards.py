@@ -109,13 +109,26 @@ class Rewards(Learner[AgentBelief[B]], Generic[B]):
     def measurement_update(
         self, belief: AgentBelief[B], x: PyTree, y: PyTree, weight: ArrayLike, key: Key | None
     ) -> tuple[AgentBelief[B], Info]:
+        return self.observe(belief, x, y, weight, key)
+
+    def observe(
+        self,
+        belief: AgentBelief[B],
+        x: PyTree,
+        y: PyTree,
+        weight: ArrayLike,
+        key: Key | None,
+        *,
+        alone: bool = False,
+    ) -> tuple[AgentBelief[B], Info]:
+        """`measurement_update`; with `alone` without the rewards that waited until their units are known."""
         context, arm = x
         scaler = None if belief.scaler is None else belief.scaler.observe(context)
         inputs = self.scaled(belief, context)
         exists = (arm >= 0) & (arm < self.arms)
         reward = jnp.where(exists, jnp.asarray(y, jnp.result_type(float)), jnp.nan)
         place = jnp.clip(arm, 0, self.arms - 1)
-        inner, units, info = self._learn(belief, inputs, place, reward, weight, key)
+        inner, units, info = self._learn(belief, (inputs, place), reward, weight, key, alone)
         # A context that is not finite must not spoil the moments.
         sound = info.ok & all_finite(scaler)
         kept = None if belief.scaler is None else select(sound, scaler, belief.scaler)
@@ -124,15 +137,16 @@ class Rewards(Learner[AgentBelief[B]], Generic[B]):
     def _learn(
         self,
         belief: AgentBelief[B],
-        inputs: PyTree,
-        arm: Array,
+        pair: tuple[PyTree, Array],
         reward: Array,
         weight: ArrayLike,
         key: Key | None,
+        alone: bool,
     ) -> tuple[B, LearnedUnits | None, Info]:
         """The belief inside after a reward, the units, and what the update reported."""
+        inputs, arm = pair
         if belief.units is None:
-            inner, info = self.design.measurement_update(belief.belief, (inputs, arm), reward, weight, key)
+            inner, info = self.design.measurement_update(belief.belief, pair, reward, weight, key)
             return inner, None, info
         kind = belief.units.known.dtype
         here = jnp.isfinite(reward) & all_finite(inputs)
@@ -142,7 +156,7 @@ class Rewards(Learner[AgentBelief[B]], Generic[B]):
 
         share = jnp.where(here, weight, 0.0).astype(kind)
         row = Row(inputs, arm, jnp.where(here, reward, jnp.nan).astype(kind), share)
-        inner, units, info = learn_in_units(learn, belief.belief, belief.units, row)
+        inner, units, info = learn_in_units(learn, belief.belief, belief.units, row, alone=alone)
         fresh = units.known[1] != belief.units.known[1]  # by which rewards that waited were learned
         return inner, select(info.ok | fresh, units, belief.units), replace(info, ok=info.ok & here)
 

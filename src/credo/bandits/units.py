@@ -129,11 +129,16 @@ class LearnedUnits:
 
 
 def learn_in_units(
-    learn: Callable[[Any, Row], tuple[Any, Info]], belief: Any, units: LearnedUnits, row: Row
+    learn: Callable[[Any, Row], tuple[Any, Info]],
+    belief: Any,
+    units: LearnedUnits,
+    row: Row,
+    *,
+    alone: bool = False,
 ) -> tuple[Any, LearnedUnits, Info]:
-    """Learn a reward in its units, or let it wait; where it makes the units known, learn all that waited. The
-    result is the belief, the units, and what the last update reported, in the reward's own units; a reward
-    that waits reports no evidence.
+    """Learn a reward in its units, or let it wait; where it makes the units known, learn all that waited, or
+    with `alone` none of these. The result is the belief, the units, and what the last update reported, in the
+    reward's own units; a reward that waits reports no evidence.
 
     One beyond eight standard deviations is learned as eight, and with its full weight: a reward that is rare
     and large is what an agent looks for.
@@ -142,22 +147,31 @@ def learn_in_units(
     location, scale = after.location, after.scale
     ready = after.known[1] > 0
     waiting = units.first.filled
-    trips = jnp.where(now, waiting + 1, ready.astype(jnp.int32))
+    belief = jax.tree.map(jnp.asarray, belief)
+
+    def in_units(inner: Any, row: Row) -> tuple[Any, Info]:
+        away = jnp.clip((row.reward - location) / scale, -FAR * REWARD_SD, FAR * REWARD_SD)
+        learned, info = learn(inner, row._replace(reward=away))
+        return _alike(learned, inner), info
 
     def trip(state: tuple[Array, Any, Info]) -> tuple[Array, Any, Info]:
         number, inner, _ = state
         old = now & (number < waiting)
         early = units.first.at(jnp.minimum(number, WARMUP - 1))
-        one: Row = select(old, _alike(early, row), row)
-        away = jnp.clip((one.reward - location) / scale, -FAR * REWARD_SD, FAR * REWARD_SD)
-        learned, info = learn(inner, one._replace(reward=away))
-        return number + 1, _alike(learned, inner), _alike(info, blank)
+        learned, info = in_units(inner, select(old, _alike(early, row), row))
+        return number + 1, learned, _alike(info, blank)
 
-    belief = jax.tree.map(jnp.asarray, belief)
     shapes = jax.eval_shape(lambda inner: learn(inner, row)[1], belief)
     blank: Info = jax.tree.map(lambda like: jnp.zeros(like.shape, like.dtype), shapes)
-    start = (jnp.zeros((), jnp.int32), belief, replace(blank, ok=jnp.asarray(True)))
-    _, belief, info = jax.lax.while_loop(lambda state: state[0] < trips, trip, start)
+    blank = replace(blank, ok=jnp.asarray(True))
+    if alone:
+        trips = ready.astype(jnp.int32)
+        learned, info = in_units(belief, row)
+        belief, info = select(ready, (learned, _alike(info, blank)), (belief, blank))
+    else:
+        trips = jnp.where(now, waiting + 1, ready.astype(jnp.int32))
+        start = (jnp.zeros((), jnp.int32), belief, blank)
+        _, belief, info = jax.lax.while_loop(lambda state: state[0] < trips, trip, start)
     own = info.log_evidence - jnp.log(scale).astype(info.log_evidence.dtype)
     evidence = jnp.where((trips > 0) & info.ok & (row.weight > 0), own, 0.0)
     return belief, after.emptied(now), replace(info, log_evidence=evidence)

@@ -68,7 +68,8 @@ class Bandit(NamedArms):
         CredoError: a value is not allowed, or the agent cannot start; the sentence names it.
         DataError: the log cannot be written, or is of another bandit.
 
-    Cost: a decision or a reward is one call of a compiled program. The first of each compiles it.
+    Cost: a decision or a reward is one call of a compiled program. The first of each compiles it. Where each
+    arm has a learner of its own, a reward costs what the arm costs, and large arrays are kept twice for it.
 
     Example:
         >>> import credo

@@ -20,6 +20,7 @@ from credo.bandits.agent import Agent, AgentBelief
 from credo.bandits.service.arms import Arms
 from credo.bandits.service.clock import Time
 from credo.bandits.service.content import content_of, require_reward, require_same
+from credo.bandits.service.copies import Held
 from credo.bandits.service.decision import Decision, RewardStatus
 from credo.bandits.service.flights import Flights
 from credo.bandits.service.inputs import Inputs
@@ -27,7 +28,6 @@ from credo.bandits.service.ledger import Ledger
 from credo.bandits.service.programs import Answer, Programs
 from credo.bandits.service.window import Entry, Window
 from credo.core.errors import CredoError
-from credo.streams.words import Parts
 
 __all__ = ["Engine", "OnMissing", "Service", "State"]
 
@@ -38,7 +38,7 @@ OnMissing: TypeAlias = Literal["drop"] | float
 class State(NamedTuple):
     """What a decision depends on, replaced as a whole; `rows` are the features of arms by slot (K, e)."""
 
-    words: Parts
+    words: Held
     version: int
     arms: Arms
     rows: np.ndarray | None

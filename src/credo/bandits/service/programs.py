@@ -1,14 +1,9 @@
-"""The compiled programs of a bandit: an agent and its belief as words, NumPy in and NumPy out.
-
-Every program is `Agent.decide` or `Agent.update`, with their bits; bandits of alike agents share them.
-"""
+"""What a bandit asks its agent, by compiled programs: a belief as words, NumPy in and NumPy out."""
 
 from __future__ import annotations
 
-import functools
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 import jax
@@ -17,12 +12,12 @@ import numpy as np
 
 from credo.bandits.agent import Agent, AgentBelief
 from credo.bandits.designs import ArmBeliefs
+from credo.bandits.service.compiled import Form, arm_updater, decider, updater
+from credo.bandits.service.copies import Copies, Held
 from credo.core.errors import CredoError
 from credo.core.records import replace
-from credo.core.types import Array
-from credo.streams.first_rows import each_row, first_rows
-from credo.streams.programs import NEVER, Opening, blank_words, packer, unpacker
-from credo.streams.words import Parts, WordLayout, WordReader, WordWriter
+from credo.streams.programs import NEVER, packer, unpacker
+from credo.streams.words import WordLayout, WordReader, WordWriter
 
 __all__ = ["Answer", "Learned", "Programs", "Row", "with_prior_arm"]
 
@@ -33,9 +28,6 @@ _LENGTHS = (16, 256)
 """How many decisions or updates one call of a program may hold."""
 
 T = TypeVar("T")
-
-_DECISION, _UPDATE = 0, 1
-"""What the keys of a bandit are for."""
 
 _NUMBER = jax.ShapeDtypeStruct((), np.uint32)
 
@@ -48,86 +40,11 @@ class Answer(NamedTuple):
 
 
 class Learned(NamedTuple):
-    """The belief after an update as words; of each reward whether it was taken in, and its log evidence."""
+    """The belief after some updates; of each reward whether it was taken in, and its log evidence."""
 
-    belief: Parts
+    belief: Held
     ok: list[bool]
     log_evidence: list[float]
-
-
-@dataclass(frozen=True)
-class _Form(Opening):
-    """Everything that the programs depend on beside numbers."""
-
-    def choice(
-        self, setting: Parts, state: Parts, question: tuple[Array, Array, Array]
-    ) -> tuple[Array, Array]:
-        """The choice at a context among the allowed arms, by the key of the decision's number."""
-        agent, belief, key = self.open(setting, state)
-        x, allowed, number = question
-        own = jax.random.fold_in(jax.random.fold_in(key, _DECISION), number)
-        choice = agent.decide(belief, x, own, allowed)
-        rows = (choice.pmf, choice.mean, choice.sd, allowed)
-        return choice.arm, jnp.stack([row.astype(choice.pmf.dtype) for row in rows])
-
-    def learn(self, setting: Parts, state: Parts, row: tuple[Array, ...]) -> tuple[AgentBelief[Any], Any]:
-        """The belief after a reward, and what the update reports."""
-        agent, belief, key = self.open(setting, state)
-        x, arm, reward, weight, number = row
-        own = jax.random.fold_in(jax.random.fold_in(key, _UPDATE), number)
-        belief, info = agent.update(belief, x, arm, reward, weight=weight, key=own)
-        return belief, (jnp.asarray(info.ok), jnp.asarray(info.log_evidence))
-
-    def blank(self) -> tuple[Parts, Parts]:
-        """The shapes of an agent and of its belief as words."""
-        return blank_words(self.setting), blank_words(self.state)
-
-
-def _blank_tree(layout: WordLayout) -> Any:
-    leaves = [jax.ShapeDtypeStruct(*leaf) for leaf in zip(layout.shapes, layout.dtypes, strict=True)]
-    return jax.tree.unflatten(layout.treedef, leaves)
-
-
-@functools.lru_cache(maxsize=256)
-def _decider(form: _Form, row: WordLayout) -> tuple[Callable[..., Any], Callable[..., Any], WordLayout]:
-    """One decision, the first n of several decisions by one belief, and the layout of a choice."""
-    try:
-        choice = jax.eval_shape(form.choice, *form.blank(), _blank_tree(row))
-    except (TypeError, ValueError, IndexError) as error:
-        if isinstance(error, CredoError):
-            raise
-        raise CredoError(
-            f"context must fit the model of the agent, which failed at the shape {row.shapes[:-2]}: "
-            f"{str(error).splitlines()[0].rstrip('.')}.",
-            field="context",
-        ) from error
-    layout = WordLayout.of(choice, large=NEVER)
-
-    def one(setting: Parts, state: Parts, words: Array) -> Array:
-        return layout.pack(form.choice(setting, state, row.unpack((words, ()))))[0]
-
-    def many(setting: Parts, state: Parts, rows: Array, count: Array) -> Array:
-        return each_row(lambda place: one(setting, state, rows[place]), rows.shape[0], count)
-
-    return jax.jit(one), jax.jit(many), layout
-
-
-@functools.lru_cache(maxsize=256)
-def _updater(form: _Form, row: WordLayout) -> tuple[Callable[..., Any], Callable[..., Any], WordLayout]:
-    """One update, the first n of several updates, and the layout of what an update reports."""
-    belief, report = jax.eval_shape(form.learn, *form.blank(), _blank_tree(row))
-    if WordLayout.of(belief) != form.state:
-        raise CredoError("belief must keep its structure, shapes and dtypes in an update of the agent.")
-    layout = WordLayout.of(report, large=NEVER)
-
-    def one(setting: Parts, state: Parts, words: Array) -> tuple[Parts, Array]:
-        belief, report = form.learn(setting, state, row.unpack((words, ())))
-        return form.state.pack(belief), layout.pack(report)[0]
-
-    def many(setting: Parts, state: Parts, rows: Array, count: Array) -> tuple[Parts, Array]:
-        return first_rows(lambda state, place: one(setting, state, rows[place]), state, rows.shape[0], count)
-
-    return jax.jit(one), jax.jit(many), layout
 
 
 class Programs:
@@ -138,24 +55,23 @@ class Programs:
     def __init__(self, agent: Agent, belief: AgentBelief[Any], seed: int) -> None:
         key = jax.random.key(seed)
         setting, start = jax.tree.map(jnp.asarray, ((agent, jax.random.key_data(key)), belief))
-        self._form = _Form(WordLayout.of(setting), WordLayout.of(start), jax.random.key_impl(key))
+        self._form = Form(WordLayout.of(setting), WordLayout.of(start), jax.random.key_impl(key))
         self._setting = packer(self._form.setting)(setting)
         self._float = np.dtype(jnp.result_type(float))
         self._arms = agent.arms
         self._ask: Any = None
-        self._tell: Any = None
+        self._tell: _Telling | None = None
 
-    def pack(self, belief: AgentBelief[Any]) -> Parts:
+    def pack(self, belief: AgentBelief[Any]) -> Held:
         """A belief as words; a CredoError where it is not one of this agent."""
         arrays = jax.tree.map(jnp.asarray, belief)
         if WordLayout.of(arrays) != self._form.state:
             raise CredoError("belief must have the structure, shapes and dtypes of the bandit's own.")
-        words: Parts = packer(self._form.state)(arrays)
-        return words
+        return Held(packer(self._form.state)(arrays))
 
-    def unpack(self, state: Parts) -> AgentBelief[Any]:
-        """The belief again, bit by bit."""
-        belief: AgentBelief[Any] = unpacker(self._form.state)(state)
+    def unpack(self, held: Held) -> AgentBelief[Any]:
+        """The belief again, bit by bit, in arrays of its own."""
+        belief: AgentBelief[Any] = unpacker(self._form.state)(held.parts)
         return belief
 
     def require_fit(self, x: np.ndarray | None) -> None:
@@ -167,14 +83,14 @@ class Programs:
         dtype: np.dtype = self._asking(x)[4].dtypes[1]
         return dtype
 
-    def decide(self, state: Parts, x: np.ndarray | None, allowed: np.ndarray, number: int) -> Answer:
+    def decide(self, held: Held, x: np.ndarray | None, allowed: np.ndarray, number: int) -> Answer:
         """The choice of decision `number`."""
         one, _, write, read, _ = self._asking(x)
-        slot, numbers = read(np.asarray(one(self._setting, state, write(_leaves(x, allowed, number)))))
+        slot, numbers = read(np.asarray(one(self._setting, held.parts, write(_leaves(x, allowed, number)))))
         return Answer(slot, numbers.copy())
 
     def decide_many(
-        self, state: Parts, xs: Sequence[np.ndarray | None], allowed: np.ndarray, first: int
+        self, held: Held, xs: Sequence[np.ndarray | None], allowed: np.ndarray, first: int
     ) -> list[Answer]:
         """The choices of the decisions from number `first` on, all by one belief."""
         _, many, write, read, _ = self._asking(xs[0])
@@ -182,44 +98,78 @@ class Programs:
         for block in _blocks(xs):
             start = first + len(choices)
             words = [write(_leaves(x, allowed, start + place)) for place, x in enumerate(block)]
-            answers = np.asarray(many(self._setting, state, _padded(words), np.int32(len(words))))
+            answers = np.asarray(many(self._setting, held.parts, _padded(words), np.int32(len(words))))
             choices += [Answer(*read(answer)) for answer in answers[: len(words)]]
         return choices
 
-    def learn(self, state: Parts, rows: Sequence[Row]) -> Learned:
+    def learn(self, held: Held, rows: Sequence[Row]) -> Learned:
         """The belief after some rewards, one after the other."""
-        one, many, write, read = self._telling(rows[0][0])
-        ok: list[bool] = []
-        log_evidence: list[float] = []
+        tell = self._telling(rows[0][0])
+        if tell.arm is not None:
+            return self._learn_arms(tell, held, rows)
+        state, reports = held.parts, []
         for block in _blocks(rows):
-            words = [write(_leaves(*row)) for row in block]
+            words = [tell.write(_leaves(*row)) for row in block]
             if len(words) == 1:
-                state, report = one(self._setting, state, words[0])
-                reports = np.asarray(report)[None]
+                state, report = tell.one(self._setting, state, words[0])
+                reports.append(tell.read(np.asarray(report)))
             else:
-                state, report = many(self._setting, state, _padded(words), np.int32(len(words)))
-                reports = np.asarray(report)[: len(words)]
-            for values in map(read, reports):
-                ok.append(values[0])
-                log_evidence.append(values[1])
-        return Learned(state, ok, log_evidence)
+                state, report = tell.many(self._setting, state, _padded(words), np.int32(len(words)))
+                reports += map(tell.read, np.asarray(report)[: len(words)])
+        return _learned(Held(state), reports)
+
+    def _learn_arms(self, tell: _Telling, held: Held, rows: Sequence[Row]) -> Learned:
+        """The same for learners that each arm has apart, where a reward changes the part of one arm."""
+        assert tell.arm is not None
+        learn, read, copies = tell.arm
+        reports, private = [], False  # whether nobody else has seen the belief
+        for row in rows:
+            words = tell.write(_leaves(*row))
+            own, parts, report = learn(self._setting, held.parts, words)
+            *said, more = read(np.asarray(report))
+            if more:  # other arms have changed, too
+                state, report = tell.one(self._setting, held.parts, words)
+                held, said = Held(state, copies), tell.read(np.asarray(report))
+            else:
+                held = copies.with_arm(held, own, (np.int32(row[1]), parts), private=private)
+            reports.append(said)
+            private = True
+        return _learned(held, reports)
 
     def _asking(self, x: np.ndarray | None) -> Any:
         if self._ask is None:
             row = (_spec(x, self._float), jax.ShapeDtypeStruct((self._arms,), bool), _NUMBER)
             layout = WordLayout.of(row, large=NEVER)
-            one, many, answer = _decider(self._form, layout)
+            one, many, answer = decider(self._form, layout)
             self._ask = one, many, _Writer(layout), WordReader(answer), answer
         return self._ask
 
-    def _telling(self, x: np.ndarray | None) -> Any:
+    def _telling(self, x: np.ndarray | None) -> _Telling:
         if self._tell is None:
             real = jax.ShapeDtypeStruct((), self._float)
             row = (_spec(x, self._float), jax.ShapeDtypeStruct((), np.int32), real, real, _NUMBER)
             layout = WordLayout.of(row, large=NEVER)
-            one, many, answer = _updater(self._form, layout)
-            self._tell = one, many, _Writer(layout), WordReader(answer)
+            one, many, answer = updater(self._form, layout)
+            arm = arm_updater(self._form, layout)
+            way = None if arm is None else (arm.learn, WordReader(arm.report), Copies(arm.places, arm.axes))
+            self._tell = _Telling(one, many, _Writer(layout), WordReader(answer), way)
         return self._tell
+
+
+class _Telling(NamedTuple):
+    """How rewards are learned: one, several, what writes rows and reads reports, and the update of one arm
+    with the reader of its reports and the copies that it writes into, where there is one.
+    """
+
+    one: Callable[..., Any]
+    many: Callable[..., Any]
+    write: _Writer
+    read: WordReader
+    arm: tuple[Callable[..., Any], WordReader, Copies] | None
+
+
+def _learned(held: Held, reports: Sequence[Any]) -> Learned:
+    return Learned(held, [ok for ok, _ in reports], [evidence for _, evidence in reports])
 
 
 class _Writer:

@@ -1,0 +1,164 @@
+"""What a bandit compiles: deciding and learning, with an agent and its belief as words.
+
+Every program is `Agent.decide` or `Agent.update`, with their bits; bandits of alike agents share them.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from credo.bandits.agent import Agent, AgentBelief
+from credo.bandits.one_arm import STAYS, WHOLE, arm_axes, has_arms, learn_one_arm, put_arm
+from credo.core.errors import CredoError
+from credo.core.types import Array
+from credo.learners.acceptance import call_fenced
+from credo.streams.first_rows import each_row, first_rows
+from credo.streams.programs import NEVER, Opening, blank_words
+from credo.streams.words import Parts, WordLayout
+
+__all__ = ["ArmProgram", "Form", "arm_updater", "decider", "updater"]
+
+_DECISION, _UPDATE = 0, 1
+"""What the keys of a bandit are for."""
+
+
+@dataclass(frozen=True)
+class Form(Opening):
+    """Everything that the programs depend on beside numbers."""
+
+    def choice(
+        self, setting: Parts, state: Parts, question: tuple[Array, Array, Array]
+    ) -> tuple[Array, Array]:
+        """The choice at a context among the allowed arms, by the key of the decision's number."""
+        agent, belief, key = self.open(setting, state)
+        x, allowed, number = question
+        own = jax.random.fold_in(jax.random.fold_in(key, _DECISION), number)
+        choice = agent.decide(belief, x, own, allowed)
+        rows = (choice.pmf, choice.mean, choice.sd, allowed)
+        return choice.arm, jnp.stack([row.astype(choice.pmf.dtype) for row in rows])
+
+    def learn(self, setting: Parts, state: Parts, row: tuple[Array, ...]) -> tuple[AgentBelief[Any], Any]:
+        """The belief after a reward, and what the update reports."""
+        agent, belief, key = self.open(setting, state)
+        x, arm, reward, weight, number = row
+        own = jax.random.fold_in(jax.random.fold_in(key, _UPDATE), number)
+        belief, info = agent.update(belief, x, arm, reward, weight=weight, key=own)
+        return belief, (jnp.asarray(info.ok), jnp.asarray(info.log_evidence))
+
+    def learn_arm(self, axes: Any, setting: Parts, state: Parts, row: tuple[Array, ...]) -> Any:
+        """What a reward changes: the words, the arm's parts of the large arrays, and what the update reports,
+        with whether more than this changed. `axes` are those of the arms.
+        """
+        agent, belief, key = self.open(setting, state)
+        x, arm, reward, weight, number = row
+        own = jax.random.fold_in(jax.random.fold_in(key, _UPDATE), number)
+
+        def learn(agent: Agent, belief: AgentBelief[Any], *row: Any) -> Any:
+            with jax.default_matmul_precision("highest"):
+                step = learn_one_arm(agent.rewards, belief, row[:2], *row[2:])
+            put = functools.partial(put_arm, arm=row[1])
+            words, _ = self.state.pack(jax.tree.map(put, axes, step.before, step.after))
+            leaves = zip(self.state.places, jax.tree.leaves(axes), jax.tree.leaves(step.after), strict=True)
+            parts = tuple(leaf for place, axis, leaf in leaves if place < 0 and axis != STAYS)
+            return words, parts, (jnp.asarray(step.info.ok), jnp.asarray(step.info.log_evidence), step.more)
+
+        return call_fenced(learn, (agent, belief, x, arm, reward, weight, own))
+
+    def blank(self) -> tuple[Parts, Parts]:
+        """The shapes of an agent and of its belief as words."""
+        return blank_words(self.setting), blank_words(self.state)
+
+
+def _blank_tree(layout: WordLayout) -> Any:
+    leaves = [jax.ShapeDtypeStruct(*leaf) for leaf in zip(layout.shapes, layout.dtypes, strict=True)]
+    return jax.tree.unflatten(layout.treedef, leaves)
+
+
+@functools.lru_cache(maxsize=256)
+def decider(form: Form, row: WordLayout) -> tuple[Callable[..., Any], Callable[..., Any], WordLayout]:
+    """One decision, the first n of several decisions by one belief, and the layout of a choice."""
+    try:
+        choice = jax.eval_shape(form.choice, *form.blank(), _blank_tree(row))
+    except (TypeError, ValueError, IndexError) as error:
+        if isinstance(error, CredoError):
+            raise
+        raise CredoError(
+            f"context must fit the model of the agent, which failed at the shape {row.shapes[:-2]}: "
+            f"{str(error).splitlines()[0].rstrip('.')}.",
+            field="context",
+        ) from error
+    layout = WordLayout.of(choice, large=NEVER)
+
+    def one(setting: Parts, state: Parts, words: Array) -> Array:
+        return layout.pack(form.choice(setting, state, row.unpack((words, ()))))[0]
+
+    def many(setting: Parts, state: Parts, rows: Array, count: Array) -> Array:
+        return each_row(lambda place: one(setting, state, rows[place]), rows.shape[0], count)
+
+    return jax.jit(one), jax.jit(many), layout
+
+
+@functools.lru_cache(maxsize=256)
+def updater(form: Form, row: WordLayout) -> tuple[Callable[..., Any], Callable[..., Any], WordLayout]:
+    """One update, the first n of several updates, and the layout of what an update reports."""
+    belief, report = jax.eval_shape(form.learn, *form.blank(), _blank_tree(row))
+    if WordLayout.of(belief) != form.state:
+        raise CredoError("belief must keep its structure, shapes and dtypes in an update of the agent.")
+    layout = WordLayout.of(report, large=NEVER)
+
+    def one(setting: Parts, state: Parts, words: Array) -> tuple[Parts, Array]:
+        belief, report = form.learn(setting, state, row.unpack((words, ())))
+        return form.state.pack(belief), layout.pack(report)[0]
+
+    def many(setting: Parts, state: Parts, rows: Array, count: Array) -> tuple[Parts, Array]:
+        return first_rows(lambda state, place: one(setting, state, rows[place]), state, rows.shape[0], count)
+
+    return jax.jit(one), jax.jit(many), layout
+
+
+class ArmProgram(NamedTuple):
+    """One update that gives words, the arm's parts of large arrays and a report; the layout of the report;
+    and which of the large arrays have a part of each arm, and along which axes.
+    """
+
+    learn: Callable[..., Any]
+    report: WordLayout
+    places: tuple[int, ...]
+    axes: tuple[int, ...]
+
+
+@functools.lru_cache(maxsize=256)
+def arm_updater(form: Form, row: WordLayout) -> ArmProgram | None:
+    """The update of one arm; None where no large array has a part of each arm, or an update changes others,
+    as where time moves the beliefs about all arms.
+    """
+    agent, _ = _blank_tree(form.setting)
+    belief = _blank_tree(form.state)
+    if not has_arms(agent.rewards.design):
+        return None
+    axes = arm_axes(belief)
+    later = jax.make_jaxpr(lambda agent, belief: agent.rewards.time_update(belief, None))(agent, belief).jaxpr
+    rest = zip(later.invars[-len(later.outvars) :], later.outvars, strict=True)
+    large = [
+        (axis, before is after)
+        for place, axis, (before, after) in zip(form.state.places, jax.tree.leaves(axes), rest, strict=True)
+        if place < 0
+    ]
+    moving = [(place, axis) for place, (axis, _) in enumerate(large) if axis != STAYS]
+    if not moving or not all(stays and axis != WHOLE for axis, stays in large):
+        return None
+    learn = functools.partial(form.learn_arm, axes)
+    layout = WordLayout.of(jax.eval_shape(learn, *form.blank(), _blank_tree(row))[2], large=NEVER)
+
+    def one(setting: Parts, state: Parts, words: Array) -> tuple[Array, tuple[Array, ...], Array]:
+        words, parts, report = learn(setting, state, row.unpack((words, ())))
+        return words, parts, layout.pack(report)[0]
+
+    places, along = zip(*moving, strict=True)
+    return ArmProgram(jax.jit(one), layout, places, along)

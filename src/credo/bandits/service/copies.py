@@ -1,0 +1,97 @@
+"""Beliefs as words, and how the part of one arm is replaced where all arms lie in large arrays.
+
+To copy the arrays of all arms costs a hundred times what an arm learns. So there are two of them: one is what
+the bandit believes, and the other lags behind by one reward. The next reward is written into the latter, with
+the one that it lacks, and the two change places. A belief is never written into while anybody looks at it,
+and nothing is lost where a reward fails on the way.
+"""
+
+from __future__ import annotations
+
+import functools
+import weakref
+from collections.abc import Callable
+from typing import Any, NamedTuple, TypeAlias
+
+import jax
+import numpy as np
+
+from credo.bandits.one_arm import put_arm
+from credo.core.types import Array
+from credo.streams.words import Parts
+
+__all__ = ["Copies", "Held"]
+
+Arrays: TypeAlias = tuple[Array, ...]
+"""The large arrays that have a part of every arm."""
+
+Patch: TypeAlias = tuple[np.int32, Arrays]
+"""An arm, and its parts of all of them."""
+
+
+class Held:
+    """A belief as words, which is never changed. Its owner, if any, may write into its arrays once nobody
+    holds it any more.
+    """
+
+    __slots__ = ("__weakref__", "owner", "parts")
+
+    def __init__(self, parts: Parts, owner: Copies | None = None) -> None:
+        self.parts, self.owner = parts, owner
+
+
+class _Spare(NamedTuple):
+    """The arrays of an earlier belief, and what they lack of a later one."""
+
+    earlier: weakref.ref[Held]
+    arrays: Arrays
+    later: weakref.ref[Held]
+    patch: Patch
+
+
+class Copies:
+    """The two copies of a bandit's large arrays: those in `places` among them have the arms along `axes`."""
+
+    def __init__(self, places: tuple[int, ...], axes: tuple[int, ...]) -> None:
+        self._places = places
+        self._write, self._write_anew = _writers(axes)
+        self._spares: list[_Spare] = []
+
+    def with_arm(self, held: Held, words: Array, patch: Patch, *, private: bool) -> Held:
+        """The belief with other words and another part of one arm. Where it is private, nobody else will look
+        at it again, and its own arrays are used.
+        """
+        spare = self._spares.pop() if self._spares else None
+        old = self._arrays(held)
+        if private:
+            arrays = self._write(old, (patch,))
+        elif spare is not None and spare.later() is held and spare.earlier() is None:
+            arrays = self._write(spare.arrays, (spare.patch, patch))
+        else:
+            arrays = self._write_anew(old, (patch,))
+        new = Held((words, self._with(held, arrays)), self)
+        if held.owner is self and not private:
+            self._spares = [_Spare(weakref.ref(held), old, weakref.ref(new), patch)]
+        return new
+
+    def _arrays(self, held: Held) -> Arrays:
+        return tuple(held.parts[1][place] for place in self._places)
+
+    def _with(self, held: Held, arrays: Arrays) -> Arrays:
+        others = list(held.parts[1])
+        for place, array in zip(self._places, arrays, strict=True):
+            others[place] = array
+        return tuple(others)
+
+
+@functools.lru_cache(maxsize=256)
+def _writers(axes: tuple[int, ...]) -> tuple[Callable[..., Any], Callable[..., Any]]:
+    """What writes parts of arms into arrays that are given away for it, and into copies."""
+
+    def write(arrays: Arrays, patches: tuple[Patch, ...]) -> Arrays:
+        for arm, parts in patches:
+            trios = zip(axes, arrays, parts, strict=True)
+            arrays = tuple(put_arm(axis, array, part, arm) for axis, array, part in trios)
+        return arrays
+
+    return jax.jit(write, donate_argnums=(0,)), jax.jit(write)
