@@ -15,17 +15,12 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from tests.haste import ASKED, KNOWN, OPTIMISED
-
-# Commands that tests run in processes of their own keep compiled programs here, not in the user's folder.
-os.environ.setdefault(
-    "JAX_COMPILATION_CACHE_DIR", str(Path(__file__).parent.parent / ".pytest_cache" / "jax")
-)
-
 import hypothesis
 import jax
 import pytest
+from tests.haste import ASKED, KNOWN, OPTIMISED
 
+from credo.core import kept
 from credo.recipes import defaults
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -40,6 +35,9 @@ jax.config.update("jax_numpy_dtype_promotion", "strict")
 jax.config.update("jax_compilation_cache_dir", str(ROOT / ".pytest_cache" / "jax"))
 jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.2)
 jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
+
+# A test may change a constant, which no digest of a program notices: in this process, programs are compiled.
+kept.use(None)
 
 hypothesis.settings.register_profile("ci", deadline=None, max_examples=20, derandomize=True, print_blob=True)
 hypothesis.settings.register_profile("thorough", deadline=None, max_examples=500)

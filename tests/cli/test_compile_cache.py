@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from credo.cli.compile_cache import keep_compiled_programs, prune
+from credo.cli.compile_cache import keep_compiled_programs
+from credo.core.caches import prune
 
 
 @pytest.fixture

@@ -9,10 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from credo.core.caches import cache_dir
 from credo.core.errors import DataError
 from credo.datasets import downloads, finder
 from credo.datasets.downloads import checksum
-from credo.datasets.finder import DataFile, Finder, MissingFile, cache_dir, package_file
+from credo.datasets.finder import DataFile, Finder, MissingFile, package_file
 
 RIGHT = b"right"
 FILE = DataFile(

@@ -105,9 +105,9 @@ def test_another_seed_compiles_no_program_anew() -> None:
 
     program: Any = assembly._prior
     first = predict(1)
-    before = program._cache_size()
+    before = program.cache_size()
     assert not np.array_equal(predict(2), first)
-    assert program._cache_size() == before
+    assert program.cache_size() == before
     np.testing.assert_array_equal(predict(1), first)
 
 

@@ -185,6 +185,23 @@ def datasets() -> int:
     return 0
 
 
+@app.command
+def cache(*, clear: Annotated[bool, Parameter(negative="")] = False) -> int:
+    """Show the compiled programs that are kept between runs, or remove them.
+
+    With them, a model starts at once if one of its kind and shape ran before. To keep none, set the
+    environment variable CREDO_PROGRAMS to 0.
+
+    Parameters
+    ----------
+    clear:
+        Remove them.
+    """
+    from credo.cli.cache_table import cleared, show
+
+    return cleared() if clear else show()
+
+
 def _listing(kind: str, entries: dict[str, str], hint: str) -> None:
     from rich.table import Table
 

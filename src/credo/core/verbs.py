@@ -13,6 +13,7 @@ import numpy as np
 from credo.core.errors import CredoError
 from credo.core.forks import require_threads
 from credo.core.inputs import require_narrow, require_numbers
+from credo.core.kept import Kept
 
 __all__ = ["verb"]
 
@@ -25,25 +26,30 @@ def verb(function: Callable[P, R]) -> Callable[P, R]: ...
 
 
 @overload
-def verb(*, static: tuple[str, ...]) -> Callable[[Callable[P, R]], Callable[P, R]]: ...
+def verb(*, static: tuple[str, ...], kept: bool = False) -> Callable[[Callable[P, R]], Callable[P, R]]: ...
 
 
 def verb(
-    function: Callable[P, R] | None = None, *, static: tuple[str, ...] = ()
+    function: Callable[P, R] | None = None, *, static: tuple[str, ...] = (), kept: bool = False
 ) -> Callable[P, R] | Callable[[Callable[P, R]], Callable[P, R]]:
-    """Compile a public verb once per structure, with matrix products in full precision on every backend."""
+    """Compile a public verb once per structure, with matrix products in full precision on every backend.
+
+    Programs that are `kept` are found again in other processes; see `credo.core.kept`.
+    """
     if function is None:
-        return functools.partial(_compiled, static=static)
-    return _compiled(function, static)
+        return functools.partial(_compiled, static=static, kept=kept)
+    return _compiled(function, static, kept)
 
 
-def _compiled(function: Callable[P, R], static: tuple[str, ...]) -> Callable[P, R]:
+def _compiled(function: Callable[P, R], static: tuple[str, ...], kept: bool) -> Callable[P, R]:
     @functools.wraps(function)
     def precise(*args: P.args, **kwargs: P.kwargs) -> R:
         with jax.default_matmul_precision("highest"):
             return function(*args, **kwargs)
 
-    compiled = cast(Callable[P, R], jax.jit(precise, static_argnames=static))
+    compiled = cast(
+        Callable[P, R], (Kept(precise, static) if kept else jax.jit(precise, static_argnames=static))
+    )
 
     names = tuple(inspect.signature(function).parameters)
 

@@ -14,15 +14,15 @@ from __future__ import annotations
 
 import importlib.util
 import os
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from credo.core.caches import cache_dir
 from credo.core.errors import DataError
 from credo.datasets.downloads import checksum, fetch, uncompressed
 
-__all__ = ["DataFile", "FileContent", "Finder", "MissingFile", "cache_dir", "package_file"]
+__all__ = ["DataFile", "FileContent", "Finder", "MissingFile", "package_file"]
 
 CACHE = "the cache"
 
@@ -52,17 +52,6 @@ class FileContent:
     content: bytes
     path: str
     place: str
-
-
-def cache_dir() -> Path:
-    """The folder for downloads, which need not exist: `CREDO_CACHE_DIR`, or `credo` in the user's caches."""
-    if chosen := os.environ.get("CREDO_CACHE_DIR"):
-        return Path(chosen).expanduser()
-    if sys.platform == "win32":
-        return Path(os.environ.get("LOCALAPPDATA", Path.home() / "AppData" / "Local")) / "credo" / "Cache"
-    if sys.platform == "darwin":
-        return Path.home() / "Library" / "Caches" / "credo"
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "credo"
 
 
 def package_file(package: str, path: str) -> Path | None:

@@ -14,6 +14,7 @@ import numpy as np
 from credo.adapt import Standardized
 from credo.adapt.running_moments import farthest
 from credo.beliefs import embed
+from credo.core.kept import Kept
 from credo.core.records import replace
 from credo.core.types import Array, ArrayLike, PyTree
 from credo.learners import Info
@@ -288,7 +289,7 @@ def _restored(leaf: np.ndarray, like: Array) -> Array:
     return jnp.asarray(leaf)
 
 
-@functools.partial(jax.jit, donate_argnums=(1,))
+@functools.partial(Kept, donate=("belief",))
 def _learn_chunk(
     learner: Standardized[Any], belief: Any, xs: Array, ys: Array, count: Array, key: Array | None
 ) -> tuple[Any, Array, Info | None]:
@@ -302,7 +303,7 @@ def _learn_chunk(
     return belief, ok, reports
 
 
-@functools.partial(jax.jit, static_argnums=(4,))
+@functools.partial(Kept, static=("answer",))
 def _forecast_chunk(
     learner: Standardized[Any], belief: Any, xs: Array, count: Array, answer: Answer
 ) -> Array:

@@ -15,6 +15,7 @@ import numpy as np
 from credo.adapt import Bank, Hypotheses, Resettable
 from credo.beliefs import Gaussian, Particles
 from credo.core.groups import Groups
+from credo.core.kept import Kept
 from credo.core.names import ForecastName
 from credo.core.types import Array
 from credo.core.verbs import verb
@@ -89,7 +90,7 @@ def learn_rows(
     return packed.after(state), outcome, info
 
 
-@verb(static=("form", "compare", "collect"))
+@verb(static=("form", "compare", "collect"), kept=True)
 def _score_words(
     form: Form,
     setting: Parts,
@@ -132,7 +133,7 @@ def of_classes(scores: Scores, known: int | None) -> Scores:
     return dataclasses.replace(scores, probs=scores.probs[:, :known])
 
 
-@verb(static=("form",))
+@verb(static=("form",), kept=True)
 def forecast_rows(
     form: Form, setting: Parts, state: Parts, xs: np.ndarray, count: np.int32, levels: np.ndarray | None
 ) -> tuple[Array, ...]:
@@ -172,7 +173,7 @@ def spread(packed: PackedBelief) -> tuple[float, float]:
     return float(norm), float(sd)
 
 
-@functools.partial(jax.jit, static_argnums=0)
+@functools.partial(Kept, static=("form",))
 def _spread(form: Form, state: Parts) -> tuple[Array, Array]:
     mean, var = _moments(form.state.unpack(state))
     return jnp.linalg.norm(mean), jnp.mean(jnp.sqrt(var))

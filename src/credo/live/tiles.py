@@ -66,7 +66,7 @@ def whole(predictive: Predictive, y: Array, levels: Array) -> PyTree:
     return predictive
 
 
-@verb(static=("form", "collect"))
+@verb(static=("form", "collect"), kept=True)
 def learn_chunk(
     form: Form,
     setting: Parts,
@@ -92,7 +92,7 @@ def learn_chunk(
     return form.state.pack(belief), info
 
 
-@verb(static=("form", "ask"))
+@verb(static=("form", "ask"), kept=True)
 def forecast_tiles(
     form: Form, setting: Parts, state: Parts, rows: EncodedRows, count: np.int32, ask: Ask
 ) -> PyTree:

@@ -7,12 +7,12 @@ import functools
 import math
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
 
-import jax
 import numpy as np
 
 from credo.adapt import Experts, RunLength, SoftReset
 from credo.beliefs import Gaussian, InverseGamma, Point
 from credo.core.forks import require_threads
+from credo.core.kept import Kept
 from credo.core.records import replace
 from credo.covariances import Diagonal, Full, LowRank
 from credo.dynamics import (
@@ -102,7 +102,7 @@ def build(
     return learner, _prior(plain, shape, slots(first, classes), first, start, origin, seed)
 
 
-@functools.partial(jax.jit, static_argnums=(0, 1, 2, 3, 4, 5))
+@functools.partial(Kept, static=("settings", "shape", "classes", "first", "start", "origin"))
 def _bank(
     settings: Settings,
     shape: tuple[int, ...],
@@ -152,7 +152,7 @@ def _model(
     return Model(net, _likelihood(settings, classes, first))
 
 
-@functools.partial(jax.jit, static_argnums=(0, 1, 2, 3, 5))
+@functools.partial(Kept, static=("settings", "shape", "classes", "first", "origin"))
 def _prior(
     settings: Settings,
     shape: tuple[int, ...],

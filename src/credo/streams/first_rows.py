@@ -7,6 +7,7 @@ from typing import Generic, TypeVar
 
 import jax
 import jax.numpy as jnp
+from jax.extend.core import jaxpr_as_fun
 
 from credo.core.types import Array, ArrayLike
 
@@ -22,11 +23,14 @@ def first_rows(
     """Go through the numbers of the first `count` of `length` rows, in a compiled program: what `step`
     carried on in the end, and its reports with a leading axis of all rows, 0 behind the first ones.
     """
-    shapes = jax.eval_shape(step, carry, jnp.zeros((), jnp.int32))[1]
-    blank: T = jax.tree.map(lambda one: jnp.zeros((length, *one.shape), one.dtype), shapes)
+    # the shapes of a report come from the one trace of the step: tracing a bank takes seconds
+    traced, shapes = jax.make_jaxpr(step, return_shape=True)(carry, jnp.zeros((), jnp.int32))
+    structure = jax.tree.structure(shapes)
+    blank: T = jax.tree.map(lambda one: jnp.zeros((length, *one.shape), one.dtype), shapes[1])
 
     def write(row: Array, state: tuple[C, T]) -> tuple[C, T]:
-        carry, report = step(state[0], row)
+        leaves = jaxpr_as_fun(traced)(*jax.tree.leaves((state[0], row)))
+        carry, report = jax.tree.unflatten(structure, leaves)
         return carry, jax.tree.map(lambda whole, one: whole.at[row].set(one), state[1], report)
 
     end: tuple[C, T] = jax.lax.fori_loop(0, jnp.asarray(count, jnp.int32), write, (carry, blank))

@@ -153,7 +153,7 @@ class Pack(Generic[B]):
         with self._lock:
             words, others, _ = self._last[0]
             own = tuple(other.copy() for other in others)
-        belief: B = unpacker(self._form.state)((words, own))
+        belief: B = unpacker(self._form.state, REPORT)((words, own))
         return belief
 
     def adopt(self, belief: B) -> None:

@@ -11,6 +11,7 @@ import jax
 import numpy as np
 
 from credo.core.errors import CredoError
+from credo.core.kept import program
 from credo.core.names import ForecastName
 from credo.core.types import Array, PyTree
 from credo.learners import Info
@@ -51,7 +52,7 @@ Last: TypeAlias = tuple[Array, tuple[Array, ...], tuple[Array, ...]]
 """The belief as words, its large arrays, and the info of the last row where it needs an array of its own."""
 
 Built: TypeAlias = tuple[Callable[..., Any], WordLayout]
-"""A compiled program, and the layout of what it reports."""
+"""A program, and the layout of what it reports."""
 
 
 class Program(NamedTuple):
@@ -88,15 +89,15 @@ class Form(Opening):
 
     def blank(self, row: WordLayout) -> tuple[PyTree, ...]:
         """The shapes of the arguments of a program."""
-        state, others = blank_words(self.state)
+        state, others = blank_words(self.state, REPORT)
         return blank_words(self.setting), state, others, blank_words(row)[0]
 
 
-def blank_words(layout: WordLayout) -> Any:
-    """The shapes of a tree as words."""
-    leaves = zip(layout.shapes, layout.dtypes, layout.places, strict=True)
-    others = tuple(jax.ShapeDtypeStruct(shape, dtype) for shape, dtype, place in leaves if place < 0)
-    return jax.ShapeDtypeStruct((layout.size,), np.uint32), others
+def blank_words(layout: WordLayout, more: int = 0) -> Any:
+    """The shapes of a tree as words, with more words behind them."""
+    leaves = zip(jax.tree.leaves(layout.blank), layout.places, strict=True)
+    others = tuple(leaf for leaf, place in leaves if place < 0)
+    return jax.ShapeDtypeStruct((layout.size + more,), np.uint32), others
 
 
 def with_report(words: Array, report: Array) -> Array:
@@ -108,18 +109,24 @@ def with_report(words: Array, report: Array) -> Array:
 @functools.lru_cache(maxsize=256)
 def packer(layout: WordLayout) -> Callable[[PyTree], Parts]:
     """What turns a tree into words."""
-    return jax.jit(layout.pack)
+    return program("pack", (layout,), lambda: (layout.pack, None), (layout.blank,))[0]
 
 
 @functools.lru_cache(maxsize=256)
-def unpacker(layout: WordLayout) -> Callable[[Parts], Any]:
-    """What turns words into a tree."""
-    return jax.jit(layout.unpack)
+def unpacker(layout: WordLayout, more: int = 0) -> Callable[[Parts], Any]:
+    """What turns words into a tree, and overlooks those behind them."""
+    return program("unpack", (layout,), lambda: (layout.unpack, None), (blank_words(layout, more),))[0]
 
 
 @functools.lru_cache(maxsize=256)
 def stepper(form: Form, row: WordLayout) -> Built:
     """The step, which gives the belief back as it got it, beside the info."""
+    build = functools.partial(_step, form, row)
+    return program("step", (form, row), build, form.blank(row), donate=(2,))
+
+
+def _step(form: Form, row: WordLayout) -> Built:
+    """The step before it is compiled."""
 
     def learn(setting: Parts, words: Array, others: tuple[Array, ...], values: Array) -> tuple[Any, Info]:
         learner, belief, key = form.open(setting, (words, others))
@@ -140,12 +147,18 @@ def stepper(form: Form, row: WordLayout) -> Built:
             return with_report(state, report[:0]), large, (report,)
         return with_report(state, report), large, ()
 
-    return jax.jit(step, donate_argnums=(2,)), layout
+    return step, layout
 
 
 @functools.lru_cache(maxsize=256)
 def forecaster(form: Form, row: WordLayout) -> Built:
     """The forecast, by the arithmetic of `predict` and `forecast`, and what it is asked for."""
+    build = functools.partial(_forecast, form, row)
+    return program("forecast", (form, row), build, form.blank(row))
+
+
+def _forecast(form: Form, row: WordLayout) -> Built:
+    """The forecast before it is compiled."""
 
     def ask(setting: Parts, words: Array, others: tuple[Array, ...], values: Array) -> PyTree:
         learner, belief, key = form.open(setting, (words, others))
@@ -158,4 +171,4 @@ def forecaster(form: Form, row: WordLayout) -> Built:
             return jax.tree.map(jax.numpy.asarray, form.answer(predictive))
 
     layout = WordLayout.of(jax.eval_shape(ask, *form.blank(row)), large=NEVER)
-    return jax.jit(lambda *arguments: layout.pack(ask(*arguments))[0]), layout
+    return lambda *arguments: layout.pack(ask(*arguments))[0], layout

@@ -55,6 +55,12 @@ class WordLayout:
             size += count if among else 0
         return cls(treedef, shapes, tuple(leaf.dtype for leaf in leaves), tuple(places), size)
 
+    @property
+    def blank(self) -> PyTree:
+        """The tree with the shapes and dtypes of arrays in their places."""
+        kinds = zip(self.shapes, self.dtypes, strict=True)
+        return jax.tree.unflatten(self.treedef, [jax.ShapeDtypeStruct(*kind) for kind in kinds])
+
     def pack(self, tree: PyTree) -> Parts:
         """The words of a tree, and its large arrays, in a compiled program."""
         leaves = list(zip(self.places, jax.tree.leaves(tree), strict=True))

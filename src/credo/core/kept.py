@@ -1,0 +1,350 @@
+"""Compiled programs that are kept between processes, and found again without being traced.
+
+JAX keeps the results of compilation, but to find them it traces and lowers a function anew, which takes
+seconds for a bank of learners. Here a program is known by what it is made from: its function, the structures,
+shapes and dtypes of its arguments, the source of credo, the versions and options of what compiles it, and the
+processor (`credo.core.fingerprints`). A file holds its digest and is ignored if it is damaged; if anything
+differs it is never looked at. Programs that depend on a function of a user are compiled in every process.
+
+They lie in the folder `compiled` of `cache_dir()`, at most 256 MiB together with JAX's own.
+`CREDO_PROGRAMS=0` turns this off, as do JAX's switches `JAX_ENABLE_COMPILATION_CACHE=0` and an empty
+`JAX_COMPILATION_CACHE_DIR`; a folder there is used instead. A file is machine code, so a folder that others
+may write to is not used.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import hashlib
+import inspect
+import os
+import pickle
+import threading
+import zlib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple, TypeVar
+
+import jax
+import numpy as np
+from jax.core import Tracer
+from jax.experimental import serialize_executable
+from jaxlib import (
+    lapack,
+    utils,  # pyright: ignore[reportAttributeAccessIssue]
+)
+
+from credo.core import caches
+from credo.core.errors import DataError
+from credo.core.files import write_atomically
+from credo.core.fingerprints import Nameless, fingerprint, known_by_name, option
+from credo.core.types import PyTree
+
+__all__ = ["Kept", "KeptProgram", "clear", "folder", "listing", "program", "use"]
+
+T = TypeVar("T")
+
+_MARK = b"credo program 1\n"
+_SUFFIX = ".program"
+
+
+_SHORTEST = "jax_persistent_cache_min_compile_time_secs"
+
+
+class _Given(threading.local):
+    """How many programs JAX's own cache gave to this thread."""
+
+    count = 0
+
+
+class _Compiling:
+    """How many threads compile a program to be kept, and JAX's option that is changed meanwhile."""
+
+    def __init__(self) -> None:
+        self.lock, self.count, self.usual = threading.Lock(), 0, 0.0
+
+
+_given, _compiling = _Given(), _Compiling()
+
+
+class Choice:
+    """The folder of the programs: found at the first use, or chosen by `use`."""
+
+    folder: Path | None = None
+    known = False
+
+
+def use(path: Path | None) -> None:
+    """Keep programs in a folder from now on, or none where it is None. Those of this process stay."""
+    Choice.folder, Choice.known = path, True
+
+
+def folder() -> Path | None:
+    """The folder of the programs, None where none are kept."""
+    if not Choice.known:
+        use(_usual())
+    return Choice.folder
+
+
+def root() -> Path:
+    """The folder of the compiled programs of all kinds of processors."""
+    return caches.cache_dir() / "compiled"
+
+
+def _usual() -> Path | None:
+    off = any(map(caches.switched_off, ("CREDO_PROGRAMS", "JAX_ENABLE_COMPILATION_CACHE")))
+    chosen = os.environ.get("JAX_COMPILATION_CACHE_DIR")
+    if off or chosen == "":
+        return None
+    try:
+        place = root() / caches.machine() if chosen is None else Path(chosen)
+        programs = place / "programs"
+        programs.mkdir(parents=True, exist_ok=True, mode=0o700)
+        caches.prune(place.parent if chosen is None else programs, caches.LARGEST)
+        return programs if _own(programs) else None
+    except (OSError, RuntimeError):  # no such folder can be made, or there is no home
+        return None
+
+
+def _own(path: Path) -> bool:
+    """Whether nobody else may write to a folder, and we may."""
+    if not os.access(path, os.W_OK | os.X_OK):
+        return False
+    status = path.stat()
+    return not hasattr(os, "getuid") or (status.st_uid == os.getuid() and not status.st_mode & 0o022)
+
+
+class KeptProgram(NamedTuple):
+    """A file of a program: what it does, its bytes, and when it was last used, in seconds since 1970."""
+
+    name: str
+    size: int
+    used: float
+
+
+def listing() -> list[KeptProgram]:
+    """The programs that are kept, by name."""
+    found = folder()
+    files = [] if found is None else sorted(found.glob(f"*{_SUFFIX}"))
+    return [
+        KeptProgram(path.name.split("-")[0], s.st_size, s.st_mtime) for path in files for s in [path.stat()]
+    ]
+
+
+def clear() -> int:
+    """Remove the programs, and in credo's own folder those that JAX keeps beside them; their number."""
+    found = folder()
+    if found is None:
+        return 0
+    place = found.parent if found.parent.parent == root() else found
+    paths = [path for path in place.rglob("*") if path.is_file()]
+    for path in paths:
+        path.unlink(missing_ok=True)
+    return len(paths)
+
+
+def program(
+    name: str,
+    parts: tuple[object, ...],
+    build: Callable[[], tuple[Callable[..., PyTree], T]],
+    arguments: tuple[PyTree, ...],
+    donate: tuple[int, ...] = (),
+) -> tuple[Callable[..., Any], T]:
+    """A compiled function and what is to be known of it, from a file where there is one.
+
+    Arguments:
+        name: what the program does, one word, for its file.
+        parts: everything that the program depends on beside its arguments.
+        build: makes the function and what is to be known of it, which needs a trace, and can be pickled.
+        arguments: arguments like those that will come, or their shapes.
+        donate: the arguments whose arrays the program may use up.
+    """
+    place = _place(name, parts, arguments)
+    found = None if place is None else _read(place)
+    if found is not None:
+        return found
+    function, extra = build()
+    if place is None:
+        return jax.jit(function, donate_argnums=donate), extra
+    function = _named(function, place.stem)
+    given = _given.count
+    with _out_of_the_other_cache():
+        compiled = jax.jit(function, donate_argnums=donate).lower(*arguments).compile()
+    if _given.count == given:  # what JAX's cache gave cannot be written again
+        _keep(place, compiled, extra)
+    return compiled, extra
+
+
+def _place(name: str, parts: tuple[object, ...], arguments: tuple[PyTree, ...]) -> Path | None:
+    """The file of a program, None where it cannot be kept."""
+    found = folder()
+    if found is None or jax.device_count() > 1 or option("jax_default_device") is not None:
+        return None
+    leaves, structure = jax.tree.flatten(arguments)
+    kinds = [(np.shape(leaf), leaf.dtype, getattr(leaf, "weak_type", False)) for leaf in leaves]
+    try:
+        return found / f"{name}-{fingerprint(name, parts, structure, kinds)}{_SUFFIX}"
+    except Nameless:
+        return None
+
+
+def _named(function: Callable[..., T], name: str) -> Callable[..., T]:
+    """The function under a name of its own, by which no other cache knows its program yet."""
+
+    @functools.wraps(function)
+    def own(*arguments: Any) -> T:
+        return function(*arguments)
+
+    own.__name__ = own.__qualname__ = name[: name.rfind("-") + 13].replace("-", "_")
+    return own
+
+
+@functools.cache
+def _listen() -> None:
+    """Count the programs that JAX's own cache gives."""
+
+    def hear(event: str, **_: Any) -> None:
+        _given.count += event == "/jax/compilation_cache/cache_hits"
+
+    jax.monitoring.register_event_listener(hear)
+
+
+@contextlib.contextmanager
+def _out_of_the_other_cache() -> Iterator[None]:
+    """Compile without a second copy in JAX's own cache."""
+    _listen()
+    with _compiling.lock:
+        if not _compiling.count:
+            _compiling.usual = jax.config.values[_SHORTEST]
+            jax.config.update(_SHORTEST, 1e9)
+        _compiling.count += 1
+    try:
+        yield
+    finally:
+        with _compiling.lock:
+            _compiling.count -= 1
+            if not _compiling.count:
+                jax.config.update(_SHORTEST, _compiling.usual)
+
+
+def _keep(place: Path, compiled: jax.stages.Compiled, extra: object) -> None:
+    """Write a program, if that can be done."""
+    try:
+        data = zlib.compress(pickle.dumps((*serialize_executable.serialize(compiled), extra)), 1)
+    except (ValueError, TypeError, NotImplementedError, pickle.PicklingError, jax.errors.JaxRuntimeError):
+        return  # such a program has no form that could be written
+    with contextlib.suppress(DataError, OSError):
+        write_atomically(place, _MARK + hashlib.sha256(data).digest() + data)
+
+
+def _read(place: Path) -> tuple[Callable[..., Any], Any] | None:
+    """The program in a file; None where there is none, or it is damaged."""
+    try:
+        content = place.read_bytes()
+        os.utime(place)
+    except OSError:
+        return None
+    start = len(_MARK) + 32
+    if content[:start] != _MARK + hashlib.sha256(content[start:]).digest():
+        return None
+    try:
+        payload, inputs, outputs, extra = pickle.loads(zlib.decompress(content[start:]))
+        _find_lapack()
+        with _silently():
+            return serialize_executable.deserialize_and_load(payload, inputs, outputs), extra
+    except Exception:  # whatever a changed environment does to a file, the program can be compiled anew
+        return None
+
+
+@functools.cache
+def _find_lapack() -> None:
+    """Let jaxlib find LAPACK, as it otherwise does when a call of it is lowered."""
+    prepare: Any = lapack.prepare_lapack_call
+    prepare("potrf_ffi", np.dtype(np.float32))
+
+
+@contextlib.contextmanager
+def _silently() -> Iterator[None]:
+    """Load without XLA's lines on standard error, which compare two spellings of one processor."""
+    utils.absl_set_min_log_level(3)
+    try:
+        yield
+    finally:
+        utils.absl_set_min_log_level(int(os.environ.get("TF_CPP_MIN_LOG_LEVEL") or 0))
+
+
+class Kept:
+    """A function that is compiled once for each structure of its arguments, in whatever process.
+
+    Its programs are those of `jax.jit`, which takes its place where nothing is kept, while another function
+    is traced, and where an argument is no array or would be converted.
+
+    Arguments:
+        function: the function; what it computes depends on its arguments alone.
+        static: the names of the arguments that are part of the program.
+        donate: the names of the arguments whose arrays the program may use up.
+    """
+
+    def __init__(
+        self, function: Callable[..., Any], static: tuple[str, ...] = (), donate: tuple[str, ...] = ()
+    ) -> None:
+        functools.update_wrapper(self, function)
+        self._function = function
+        self._compiled: Any = jax.jit(function, static_argnames=static, donate_argnames=donate)
+        names = list(inspect.signature(function).parameters)
+        self._static = tuple(names.index(name) for name in static)
+        self._dynamic = tuple(place for place in range(len(names)) if place not in self._static)
+        self._donate = tuple(self._dynamic.index(names.index(name)) for name in donate)
+        self._programs: dict[object, Callable[..., Any] | None] = {}
+
+    def __call__(self, *arguments: Any) -> Any:
+        """The value of the function."""
+        if folder() is None or len(arguments) < len(self._static) + len(self._dynamic):
+            return self._compiled(*arguments)
+        dynamic = [arguments[place] for place in self._dynamic]
+        leaves, structure = jax.tree_util.tree_flatten(dynamic)
+        kinds = tuple(map(_kind, leaves))
+        if None in kinds:
+            return self._compiled(*arguments)
+        static = tuple(arguments[place] for place in self._static)
+        known = (static, structure, kinds, option("jax_enable_x64"))
+        if known not in self._programs:
+            self._programs[known] = self._find(static, dynamic)
+        found = self._programs[known]
+        return self._compiled(*arguments) if found is None else found(*dynamic)
+
+    def cache_size(self) -> int:
+        """How many programs of this function there are in this process."""
+        own = sum(found is not None for found in self._programs.values())
+        return own + int(self._compiled._cache_size())
+
+    def clear_cache(self) -> None:
+        """Forget the programs of this process, as the method of `jax.jit` does; files stay."""
+        self._programs.clear()
+        self._compiled.clear_cache()
+
+    def _find(self, static: tuple[Any, ...], dynamic: list[Any]) -> Callable[..., Any] | None:
+        """The program for arguments like these; None where it cannot be kept."""
+        name = self._function.__name__.strip("_")
+        parts = (self._function.__module__, self._function.__qualname__, static)
+        if not known_by_name(*parts[:2]) or _place(name, parts, tuple(dynamic)) is None:
+            return None
+
+        def bound(*dynamic: Any) -> Any:
+            places = (*self._static, *self._dynamic)
+            every = dict(zip(places, (*static, *dynamic), strict=True))
+            return self._function(*(every[place] for place in range(len(places))))
+
+        return program(name, parts, lambda: (bound, None), tuple(dynamic), self._donate)[0]
+
+
+def _kind(leaf: Any) -> object:
+    """What a program depends on in an array; None for what is none, or would be converted."""
+    if isinstance(leaf, Tracer):
+        return None
+    if isinstance(leaf, jax.Array):
+        return leaf.shape, leaf.dtype, getattr(leaf, "weak_type", False)
+    if isinstance(leaf, np.ndarray | np.generic):
+        return (leaf.shape, leaf.dtype) if jax.dtypes.canonicalize_dtype(leaf.dtype) == leaf.dtype else None
+    return None

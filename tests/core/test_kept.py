@@ -1,0 +1,226 @@
+"""Compiled programs that are kept: found again, the same bits, and never one that is wrong."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from credo.core import caches, fingerprints, kept
+from credo.core.kept import Kept
+
+traces: list[str] = []
+
+
+def double(x: Any, times: int) -> Any:
+    """A function whose traces are counted."""
+    traces.append("double")
+    return {"a": 2.0 * x, "b": jnp.linalg.cholesky(jnp.eye(2) * times)}
+
+
+def use_up(kind: str, x: Any, key: Any) -> Any:
+    """A function that may use up an argument, and takes a key."""
+    traces.append("use_up")
+    return x + jax.random.normal(key, x.shape)
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A folder of one's own, and the functions of this file among those that have a name."""
+    place = tmp_path / "programs"
+    place.mkdir(mode=0o700)
+    kept.use(place)
+    monkeypatch.setattr(fingerprints, "_KNOWN", (*fingerprints._KNOWN, __name__.split(".")[0]))
+    traces.clear()
+    yield place
+    kept.use(None)
+
+
+def again(static: tuple[str, ...] = ("times",)) -> Kept:
+    """The function as another process would have it."""
+    return Kept(double, static)
+
+
+def files(folder: Path) -> list[Path]:
+    """The programs."""
+    return sorted(folder.iterdir())
+
+
+def test_a_program_is_found_again_without_a_trace(folder: Path) -> None:
+    x = np.arange(3.0)
+    first, second = again()(x, 4), again()(x, 4)
+    assert traces == ["double"] and len(files(folder)) == 1
+    assert [one.name for one in kept.listing()] == ["double"]
+    for one, other in zip(jax.tree.leaves(first), jax.tree.leaves(second), strict=True):
+        np.testing.assert_array_equal(one, other)
+    np.testing.assert_array_equal(second["a"], 2 * x)
+
+
+def test_other_arguments_have_programs_of_their_own(folder: Path) -> None:
+    function = again()
+    for x in (np.zeros(3), np.zeros(4), np.zeros(3, np.float32)):
+        function(x, 4)
+        function(x, 9)
+        function(x, 9)
+    assert len(files(folder)) == len(traces) == 6
+    assert float(function(np.zeros(3), 9)["b"][0, 0]) == 3.0 and len(traces) == 6
+
+
+def test_arrays_are_used_up_and_keys_are_taken(folder: Path) -> None:
+    key = jax.random.key(3)
+    outcomes = []
+    for _ in range(2):
+        x = jnp.ones(5)
+        outcomes.append(np.asarray(Kept(use_up, ("kind",), ("x",))("plain", x, key)))
+        assert x.is_deleted()
+    assert traces == ["use_up"]
+    np.testing.assert_array_equal(outcomes[0], outcomes[1])
+    np.testing.assert_array_equal(outcomes[0], jnp.ones(5) + jax.random.normal(key, (5,)))
+
+
+@pytest.mark.parametrize("damage", ["cut", "bit", "other", "empty"])
+def test_a_damaged_file_is_compiled_anew(folder: Path, damage: str) -> None:
+    again()(np.ones(3), 4)
+    (path,) = files(folder)
+    data = path.read_bytes()
+    middle = len(data) // 2
+    path.write_bytes(
+        {
+            "cut": data[:middle],
+            "bit": data[:middle] + bytes([data[middle] ^ 1]) + data[middle + 1 :],
+            "other": b"something else",
+            "empty": b"",
+        }[damage]
+    )
+    np.testing.assert_array_equal(again()(np.ones(3), 4)["a"], 2 * np.ones(3))
+    assert traces == ["double"] * 2 and path.read_bytes()[: len(kept._MARK)] == kept._MARK
+    again()(np.ones(3), 4)
+    assert len(traces) == 2
+
+
+def test_another_source_is_another_program(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    again()(np.ones(3), 4)
+    monkeypatch.setattr(fingerprints, "_source", lambda: "changed")
+    fingerprints._surroundings.cache_clear()
+    again()(np.ones(3), 4)
+    fingerprints._surroundings.cache_clear()
+    assert len(files(folder)) == len(traces) == 2
+
+
+def test_jax_takes_over_where_nothing_is_kept(folder: Path) -> None:
+    outer = jax.jit(lambda x: again()(x, 4)["a"])
+    np.testing.assert_array_equal(outer(np.ones(2)), 2 * np.ones(2))  # while another function is traced
+    assert float(again()(3.0, 4)["a"]) == 6.0  # a number is no array
+    with jax.enable_x64(False):
+        assert again()(np.ones(2), 4)["a"].dtype == jnp.float32  # what would be converted
+    nameless = Kept(lambda x: x + 1)
+    assert float(nameless(np.ones(()))) == 2.0
+    kept.use(None)
+    np.testing.assert_array_equal(again()(np.ones(2), 4)["a"], 2 * np.ones(2))
+    assert not files(folder) and kept.listing() == [] and kept.clear() == 0
+
+
+def test_what_is_kept_can_be_removed(folder: Path) -> None:
+    again()(np.ones(3), 4)
+    assert kept.clear() == 1 and not files(folder)
+    again()(np.ones(3), 4)
+    assert len(traces) == 2 and len(files(folder)) == 1
+
+
+def test_a_folder_of_somebody_elses_is_left_alone(folder: Path) -> None:
+    (folder / "theirs").write_bytes(b"x")
+    own = folder / "programs"
+    own.mkdir()
+    kept.use(own)
+    again()(np.ones(3), 4)
+    assert kept.clear() == 1 and (folder / "theirs").exists()
+
+
+@pytest.fixture
+def unchosen(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """No choice of a folder, and a folder for caches of one's own."""
+    for name in ("CREDO_PROGRAMS", "JAX_ENABLE_COMPILATION_CACHE", "JAX_COMPILATION_CACHE_DIR"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("CREDO_CACHE_DIR", str(tmp_path / "caches"))
+    monkeypatch.setattr(kept.Choice, "known", False)
+    return tmp_path / "caches"
+
+
+def test_the_usual_folder_is_the_users(unchosen: Path) -> None:
+    assert kept.folder() == unchosen / "compiled" / caches.machine() / "programs"
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("CREDO_PROGRAMS", "0"), ("JAX_ENABLE_COMPILATION_CACHE", "false"), ("JAX_COMPILATION_CACHE_DIR", "")],
+)
+def test_a_switch_turns_it_off(
+    unchosen: Path, monkeypatch: pytest.MonkeyPatch, name: str, value: str
+) -> None:
+    monkeypatch.setenv(name, value)
+    assert kept.folder() is None and not unchosen.exists()
+
+
+def test_another_folder_can_be_named(unchosen: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JAX_COMPILATION_CACHE_DIR", str(unchosen / "other"))
+    assert kept.folder() == unchosen / "other" / "programs"
+
+
+@pytest.mark.skipif(not hasattr(os, "getuid"), reason="rights of Unix")
+def test_a_folder_that_others_may_write_to_is_not_used(unchosen: Path) -> None:
+    place = unchosen / "compiled" / caches.machine() / "programs"
+    place.mkdir(parents=True)
+    place.chmod(0o777)
+    assert kept.folder() is None
+
+
+DOOR = """
+import jax, numpy as np
+
+traced = []
+def hear(event, _, **more):
+    if event.endswith("jaxpr_trace_duration"):
+        traced.append(more["fun_name"])
+
+jax.monitoring.register_event_duration_secs_listener(hear)
+from credo.estimators import RiverClassifier
+from credo.sessions import Session
+
+rng = np.random.default_rng(0)
+model = RiverClassifier("linear")
+rows = [{"a": a, "b": b, "y": a + b} for a, b in rng.normal(size=(40, 2)).round(3).tolist()]
+answers = []
+for row in rows:
+    x = {"a": row["a"], "b": row["b"]}
+    answers.append(model.predict_proba_one(x))
+    model.learn_one(x, row["y"] > 0)
+session = Session.from_rows(rows, "y", model="linear")
+session.learn(rows)
+answers.append(session.predict(rows[:3]))
+print(answers)
+large = {"step", "forecast", "_score_words", "score_words", "forecast_rows", "_prior", "_spread"}
+print(sorted(name for name in traced if any(name.startswith(one) for one in large)))
+"""
+
+
+def test_a_second_process_traces_nothing_and_gives_the_same_answers(tmp_path: Path) -> None:
+    def run() -> tuple[str, str, str]:
+        choice = {"CREDO_PROGRAMS": "1", "JAX_COMPILATION_CACHE_DIR": str(tmp_path / "jax")}
+        command = [sys.executable, "-c", DOOR]
+        done = subprocess.run(command, capture_output=True, text=True, check=True, env=os.environ | choice)
+        answers, traced = done.stdout.strip().rsplit("\n", 1)
+        return answers, traced, done.stderr
+
+    first, second = run(), run()
+    assert first[0] == second[0]
+    assert "step" in first[1] and "forecast" in first[1] and "score_words" in first[1]
+    assert second[1] == "[]"
+    assert second[2] == ""  # no line of XLA
