@@ -15,12 +15,14 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
+from tests.haste import ASKED, KNOWN, OPTIMISED
+
+# isort: split
 import hypothesis
 import jax
 import pytest
-from tests.haste import ASKED, KNOWN, OPTIMISED
 
-from credo.core import kept
+from credo.core import program_folder
 from credo.recipes import defaults
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -37,7 +39,7 @@ jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.2)
 jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
 
 # A test may change a constant, which no digest of a program notices: in this process, programs are compiled.
-kept.use(None)
+program_folder.use(None)
 
 hypothesis.settings.register_profile("ci", deadline=None, max_examples=20, derandomize=True, print_blob=True)
 hypothesis.settings.register_profile("thorough", deadline=None, max_examples=500)

@@ -9,7 +9,7 @@ from operator import attrgetter
 from rich.table import Table
 
 from credo.cli.progress import Screen
-from credo.core import kept
+from credo.core import program_folder
 from credo.core.caches import LARGEST
 
 __all__ = ["cleared", "show"]
@@ -20,7 +20,7 @@ OFF = "No compiled programs are kept: that is switched off, or the folder for ca
 
 def show() -> int:
     """Print what is kept, and where."""
-    console, folder = Screen(), kept.folder()
+    console, folder = Screen(), program_folder.folder()
     if folder is None:
         console.print(OFF)
         return 0
@@ -28,7 +28,7 @@ def show() -> int:
     table.add_column("program", no_wrap=True)
     for column in ("how many", "MiB", "last used"):
         table.add_column(column, justify="right")
-    programs = kept.listing()
+    programs = program_folder.listing()
     for name, group in groupby(programs, attrgetter("name")):
         alike = list(group)
         age = _age(time.time() - max(one.used for one in alike))
@@ -45,9 +45,10 @@ def show() -> int:
 
 def cleared() -> int:
     """Remove what is kept, and say how much that was."""
-    console, folder = Screen(), kept.folder()
+    console, folder = Screen(), program_folder.folder()
     console.print(
-        OFF if folder is None else f"{kept.clear()} files were removed from\n{folder}", soft_wrap=True
+        OFF if folder is None else f"{program_folder.clear()} files were removed from\n{folder}",
+        soft_wrap=True,
     )
     return 0
 

@@ -32,11 +32,10 @@ def keep_compiled_programs() -> Path | None:
     if "jax" in sys.modules:
         return None
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", _FATAL)
-    off = any(map(caches.switched_off, ("CREDO_PROGRAMS", "JAX_ENABLE_COMPILATION_CACHE")))
-    if off or "JAX_COMPILATION_CACHE_DIR" in os.environ:
+    if caches.switched_off() or "JAX_COMPILATION_CACHE_DIR" in os.environ:
         return None
     try:
-        folder = caches.cache_dir() / "compiled" / caches.machine()
+        folder = caches.compiled_dir()
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         if not os.access(folder, os.W_OK | os.X_OK):
             return None

@@ -9,7 +9,7 @@ import platform
 import sys
 from pathlib import Path
 
-__all__ = ["LARGEST", "cache_dir", "machine", "prune", "switched_off"]
+__all__ = ["LARGEST", "cache_dir", "compiled_dir", "machine", "prune", "switched_off"]
 
 LARGEST = 256 * 2**20
 """The most bytes of compiled programs that are kept; those that were not used for longest go first."""
@@ -26,9 +26,15 @@ def cache_dir() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "credo"
 
 
-def switched_off(variable: str) -> bool:
-    """Whether an environment variable says no."""
-    return os.environ.get(variable, "").lower() in ("0", "f", "false", "no", "off")
+def compiled_dir() -> Path:
+    """The folder for programs that were compiled for this kind of processor, which need not exist."""
+    return cache_dir() / "compiled" / machine()
+
+
+def switched_off() -> bool:
+    """Whether the environment says that no compiled programs are to be kept."""
+    values = (os.environ.get(name, "") for name in ("CREDO_PROGRAMS", "JAX_ENABLE_COMPILATION_CACHE"))
+    return any(value.lower() in ("0", "f", "false", "no", "off") for value in values)
 
 
 def machine() -> str:

@@ -76,7 +76,9 @@ def _surroundings() -> tuple[str, ...]:
     versions = [f"{name} {metadata.version(name)}" for name in names]
     flags = [f"{name}={os.environ.get(name, '')}" for name in ("XLA_FLAGS", "LIBTPU_INIT_ARGS")]
     python = f"{platform.python_implementation()} {sys.version}"
-    return (_source(), *versions, python, machine(), str(cores), *flags, jax.default_backend())
+    device: Any = jax.devices()[0]
+    devices = (device.platform, device.device_kind, device.client.platform_version)
+    return (_source(), *versions, python, machine(), str(cores), *flags, *devices)
 
 
 def _source() -> str:

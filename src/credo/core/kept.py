@@ -5,11 +5,6 @@ seconds for a bank of learners. Here a program is known by what it is made from:
 shapes and dtypes of its arguments, the source of credo, the versions and options of what compiles it, and the
 processor (`credo.core.fingerprints`). A file holds its digest and is ignored if it is damaged; if anything
 differs it is never looked at. Programs that depend on a function of a user are compiled in every process.
-
-They lie in the folder `compiled` of `cache_dir()`, at most 256 MiB together with JAX's own.
-`CREDO_PROGRAMS=0` turns this off, as do JAX's switches `JAX_ENABLE_COMPILATION_CACHE=0` and an empty
-`JAX_COMPILATION_CACHE_DIR`; a folder there is used instead. A file is machine code, so a folder that others
-may write to is not used.
 """
 
 from __future__ import annotations
@@ -24,7 +19,7 @@ import threading
 import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 import jax
 import numpy as np
@@ -35,20 +30,17 @@ from jaxlib import (
     utils,  # pyright: ignore[reportAttributeAccessIssue]
 )
 
-from credo.core import caches
 from credo.core.errors import DataError
 from credo.core.files import write_atomically
 from credo.core.fingerprints import Nameless, fingerprint, known_by_name, option
+from credo.core.program_folder import SUFFIX, folder, keep_small
 from credo.core.types import PyTree
 
-__all__ = ["Kept", "KeptProgram", "clear", "folder", "listing", "program", "use"]
+__all__ = ["Kept", "program"]
 
 T = TypeVar("T")
 
 _MARK = b"credo program 1\n"
-_SUFFIX = ".program"
-
-
 _SHORTEST = "jax_persistent_cache_min_compile_time_secs"
 
 
@@ -68,82 +60,6 @@ class _Compiling:
 _given, _compiling = _Given(), _Compiling()
 
 
-class Choice:
-    """The folder of the programs: found at the first use, or chosen by `use`."""
-
-    folder: Path | None = None
-    known = False
-
-
-def use(path: Path | None) -> None:
-    """Keep programs in a folder from now on, or none where it is None. Those of this process stay."""
-    Choice.folder, Choice.known = path, True
-
-
-def folder() -> Path | None:
-    """The folder of the programs, None where none are kept."""
-    if not Choice.known:
-        use(_usual())
-    return Choice.folder
-
-
-def root() -> Path:
-    """The folder of the compiled programs of all kinds of processors."""
-    return caches.cache_dir() / "compiled"
-
-
-def _usual() -> Path | None:
-    off = any(map(caches.switched_off, ("CREDO_PROGRAMS", "JAX_ENABLE_COMPILATION_CACHE")))
-    chosen = os.environ.get("JAX_COMPILATION_CACHE_DIR")
-    if off or chosen == "":
-        return None
-    try:
-        place = root() / caches.machine() if chosen is None else Path(chosen)
-        programs = place / "programs"
-        programs.mkdir(parents=True, exist_ok=True, mode=0o700)
-        caches.prune(place.parent if chosen is None else programs, caches.LARGEST)
-        return programs if _own(programs) else None
-    except (OSError, RuntimeError):  # no such folder can be made, or there is no home
-        return None
-
-
-def _own(path: Path) -> bool:
-    """Whether nobody else may write to a folder, and we may."""
-    if not os.access(path, os.W_OK | os.X_OK):
-        return False
-    status = path.stat()
-    return not hasattr(os, "getuid") or (status.st_uid == os.getuid() and not status.st_mode & 0o022)
-
-
-class KeptProgram(NamedTuple):
-    """A file of a program: what it does, its bytes, and when it was last used, in seconds since 1970."""
-
-    name: str
-    size: int
-    used: float
-
-
-def listing() -> list[KeptProgram]:
-    """The programs that are kept, by name."""
-    found = folder()
-    files = [] if found is None else sorted(found.glob(f"*{_SUFFIX}"))
-    return [
-        KeptProgram(path.name.split("-")[0], s.st_size, s.st_mtime) for path in files for s in [path.stat()]
-    ]
-
-
-def clear() -> int:
-    """Remove the programs, and in credo's own folder those that JAX keeps beside them; their number."""
-    found = folder()
-    if found is None:
-        return 0
-    place = found.parent if found.parent.parent == root() else found
-    paths = [path for path in place.rglob("*") if path.is_file()]
-    for path in paths:
-        path.unlink(missing_ok=True)
-    return len(paths)
-
-
 def program(
     name: str,
     parts: tuple[object, ...],
@@ -161,13 +77,25 @@ def program(
         donate: the arguments whose arrays the program may use up.
     """
     place = _place(name, parts, arguments)
-    found = None if place is None else _read(place)
+    if place is not None:
+        return _obtain(place, build, arguments, donate)
+    function, extra = build()
+    return jax.jit(function, donate_argnums=donate), extra
+
+
+def _obtain(
+    place: Path,
+    build: Callable[[], tuple[Callable[..., PyTree], T]],
+    arguments: tuple[PyTree, ...],
+    donate: tuple[int, ...],
+) -> tuple[Callable[..., Any], T]:
+    """`program` for the file that it belongs into."""
+    found = _read(place)
     if found is not None:
         return found
     function, extra = build()
-    if place is None:
-        return jax.jit(function, donate_argnums=donate), extra
     function = _named(function, place.stem)
+    _listen()
     given = _given.count
     with _out_of_the_other_cache():
         compiled = jax.jit(function, donate_argnums=donate).lower(*arguments).compile()
@@ -184,7 +112,7 @@ def _place(name: str, parts: tuple[object, ...], arguments: tuple[PyTree, ...]) 
     leaves, structure = jax.tree.flatten(arguments)
     kinds = [(np.shape(leaf), leaf.dtype, getattr(leaf, "weak_type", False)) for leaf in leaves]
     try:
-        return found / f"{name}-{fingerprint(name, parts, structure, kinds)}{_SUFFIX}"
+        return found / f"{name}-{fingerprint(name, parts, structure, kinds)}{SUFFIX}"
     except Nameless:
         return None
 
@@ -213,7 +141,6 @@ def _listen() -> None:
 @contextlib.contextmanager
 def _out_of_the_other_cache() -> Iterator[None]:
     """Compile without a second copy in JAX's own cache."""
-    _listen()
     with _compiling.lock:
         if not _compiling.count:
             _compiling.usual = jax.config.values[_SHORTEST]
@@ -236,6 +163,7 @@ def _keep(place: Path, compiled: jax.stages.Compiled, extra: object) -> None:
         return  # such a program has no form that could be written
     with contextlib.suppress(DataError, OSError):
         write_atomically(place, _MARK + hashlib.sha256(data).digest() + data)
+        keep_small(place.parent)
 
 
 def _read(place: Path) -> tuple[Callable[..., Any], Any] | None:
@@ -328,7 +256,8 @@ class Kept:
         """The program for arguments like these; None where it cannot be kept."""
         name = self._function.__name__.strip("_")
         parts = (self._function.__module__, self._function.__qualname__, static)
-        if not known_by_name(*parts[:2]) or _place(name, parts, tuple(dynamic)) is None:
+        place = _place(name, parts, tuple(dynamic)) if known_by_name(*parts[:2]) else None
+        if place is None:
             return None
 
         def bound(*dynamic: Any) -> Any:
@@ -336,7 +265,7 @@ class Kept:
             every = dict(zip(places, (*static, *dynamic), strict=True))
             return self._function(*(every[place] for place in range(len(places))))
 
-        return program(name, parts, lambda: (bound, None), tuple(dynamic), self._donate)[0]
+        return _obtain(place, lambda: (bound, None), tuple(dynamic), self._donate)[0]
 
 
 def _kind(leaf: Any) -> object:

@@ -75,16 +75,11 @@ class Form(Opening):
         return blank_words(self.setting), blank_words(self.state)
 
 
-def _blank_tree(layout: WordLayout) -> Any:
-    leaves = [jax.ShapeDtypeStruct(*leaf) for leaf in zip(layout.shapes, layout.dtypes, strict=True)]
-    return jax.tree.unflatten(layout.treedef, leaves)
-
-
 @functools.lru_cache(maxsize=256)
 def decider(form: Form, row: WordLayout) -> tuple[Callable[..., Any], Callable[..., Any], WordLayout]:
     """One decision, the first n of several decisions by one belief, and the layout of a choice."""
     try:
-        choice = jax.eval_shape(form.choice, *form.blank(), _blank_tree(row))
+        choice = jax.eval_shape(form.choice, *form.blank(), row.blank)
     except (TypeError, ValueError, IndexError) as error:
         if isinstance(error, CredoError):
             raise
@@ -107,7 +102,7 @@ def decider(form: Form, row: WordLayout) -> tuple[Callable[..., Any], Callable[.
 @functools.lru_cache(maxsize=256)
 def updater(form: Form, row: WordLayout) -> tuple[Callable[..., Any], Callable[..., Any], WordLayout]:
     """One update, the first n of several updates, and the layout of what an update reports."""
-    belief, report = jax.eval_shape(form.learn, *form.blank(), _blank_tree(row))
+    belief, report = jax.eval_shape(form.learn, *form.blank(), row.blank)
     if WordLayout.of(belief) != form.state:
         raise CredoError("belief must keep its structure, shapes and dtypes in an update of the agent.")
     layout = WordLayout.of(report, large=NEVER)
@@ -138,8 +133,8 @@ def arm_updater(form: Form, row: WordLayout) -> ArmProgram | None:
     """The update of one arm; None where no large array has a part of each arm, or an update changes others,
     as where time moves the beliefs about all arms.
     """
-    agent, _ = _blank_tree(form.setting)
-    belief = _blank_tree(form.state)
+    agent, _ = form.setting.blank
+    belief = form.state.blank
     if not has_arms(agent.rewards.design):
         return None
     axes = arm_axes(belief)
@@ -154,7 +149,7 @@ def arm_updater(form: Form, row: WordLayout) -> ArmProgram | None:
     if not moving or not all(stays and axis != WHOLE for axis, stays in large):
         return None
     learn = functools.partial(form.learn_arm, axes)
-    layout = WordLayout.of(jax.eval_shape(learn, *form.blank(), _blank_tree(row))[2], large=NEVER)
+    layout = WordLayout.of(jax.eval_shape(learn, *form.blank(), row.blank)[2], large=NEVER)
 
     def one(setting: Parts, state: Parts, words: Array) -> tuple[Array, tuple[Array, ...], Array]:
         words, parts, report = learn(setting, state, row.unpack((words, ())))
