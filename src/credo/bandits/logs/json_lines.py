@@ -115,14 +115,42 @@ def _known(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def plain(value: Any, single: Callable[[Any], Any] = _known) -> Any:
-    """A value as JSON has it: arrays as lists, names as texts, and single values as `single` has them."""
-    value = value.tolist() if isinstance(value, np.generic | np.ndarray | jax.Array) else value
+def _same(array: np.ndarray) -> np.ndarray:
+    return array
+
+
+def plain(
+    value: Any,
+    single: Callable[[Any], Any] = _known,
+    every: Callable[[np.ndarray], np.ndarray] = _same,
+) -> Any:
+    """A value as JSON has it: arrays as lists, names as texts, and single values as `single` has them, which
+    `every` does to an array of finite numbers or of truth values.
+    """
+    if isinstance(value, np.generic | np.ndarray | jax.Array):
+        whole = _whole(value)
+        if whole is not None:
+            return every(whole).tolist()
+        value = value.tolist()
     if isinstance(value, Mapping):
-        return {str(key): plain(item, single) for key, item in value.items()}
+        return {str(key): plain(item, single, every) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [plain(item, single) for item in value]
+        return [plain(item, single, every) for item in value]
     return single(value)
+
+
+_KINDS = frozenset(np.dtype(letter).type for letter in "?bhilqBHILQefd")
+"""What the numbers of an array may be, so that lists have them as truth values, ints and floats."""
+
+
+def _whole(value: Any) -> np.ndarray | None:
+    """An array of finite numbers or of truth values; None for anything else."""
+    if type(value) is not np.ndarray and not isinstance(value, jax.Array):
+        return None
+    if value.dtype.type not in _KINDS:
+        return None
+    array = np.asarray(value)
+    return array if array.dtype.kind != "f" or np.isfinite(array).all() else None
 
 
 def parse_dsjson(line: Mapping[str, Any], where: str) -> DecisionLine | RewardLine:

@@ -21,7 +21,7 @@ def content_of(context: Any, arms: Iterable[str] | None) -> str:
     values are the same, in any order of names, as whole numbers or not, and from a log.
     """
     asked = {
-        "context": plain(context, _number),
+        "context": plain(context, _number, _numbers),
         "arms": None if arms is None else sorted(set(map(str, arms))),
     }
     text = json.dumps(asked, sort_keys=True, default=repr)
@@ -36,6 +36,11 @@ def _number(value: Any) -> Any:
         except OverflowError:
             return repr(value)
     return value
+
+
+def _numbers(array: np.ndarray) -> np.ndarray:
+    """The same for an array of finite numbers."""
+    return array if array.dtype.kind == "b" else array.astype(np.float64) + 0.0
 
 
 def require_same(id: str | None, content: str, before: str) -> None:
