@@ -122,11 +122,11 @@ def compiled(bandit: bandits.Bandit) -> tuple[str, str, str]:
     learn, _, copies = tell.arm
     words = tell.write([XS[0], 1, 0.5, 1.0, 50])
     _, parts, _ = learn(programs._setting, held.parts, words)
-    patch = np.int32(1), parts
+    patches, arrays = ((np.int32(1), parts),) * 2, copies._arrays(held)
     asked: list[tuple[Any, tuple[Any, ...]]] = [
         (learn, (programs._setting, held.parts, words)),
-        (tell.one, (programs._setting, held.parts, words)),
-        (copies._write, (copies._arrays(held), (patch, patch))),
+        (programs._learning(tell.layout).program, (programs._setting, held.parts, words)),
+        (copies.writer(arrays, patches), (arrays, patches)),
     ]
     one, whole, write = (program.lower(*arguments).compile().as_text() for program, arguments in asked)
     return one, whole, write
@@ -170,15 +170,16 @@ def test_a_decision_is_one_program_and_a_reward_two(monkeypatch: pytest.MonkeyPa
     tell = programs._tell
     assert tell is not None and tell.arm is not None
     learn, read, copies = tell.arm
-    asked, learned, whole = Counted(programs._ask[0]), Counted(learn), Counted(tell.one)
-    written, anew = Counted(copies._write), Counted(copies._write_anew)
-    monkeypatch.setattr(programs, "_ask", (asked, *programs._ask[1:]))
-    monkeypatch.setattr(programs, "_tell", tell._replace(one=whole, arm=(learned, read, copies)))
-    monkeypatch.setattr(copies, "_write", written)
-    monkeypatch.setattr(copies, "_write_anew", anew)
+    ask = programs._ask[None]
+    asked, learned, written = Counted(ask.program), Counted(learn), Counted(copies._writers[2, False])
+    monkeypatch.setitem(programs._ask, None, ask._replace(program=asked))
+    monkeypatch.setattr(programs, "_tell", tell._replace(arm=(learned, read, copies)))
+    copies._writers.clear()
+    copies._writers[2, False] = written
+    programs._whole.clear()
     teach(bandit, range(15, 25))
     assert (asked.calls, learned.calls, written.calls) == (10, 10, 10)
-    assert (whole.calls, anew.calls) == (0, 0)
+    assert list(copies._writers) == [(2, False)] and not programs._whole
 
 
 def test_a_belief_that_somebody_holds_stays_as_it_was() -> None:

@@ -12,14 +12,16 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from credo.bandits.agent import Agent, AgentBelief
 from credo.bandits.one_arm import STAYS, WHOLE, arm_axes, has_arms, learn_one_arm, put_arm
 from credo.core.errors import CredoError
-from credo.core.types import Array
+from credo.core.kept import program
+from credo.core.types import Array, PyTree
 from credo.learners.acceptance import call_fenced
 from credo.streams.first_rows import each_row, first_rows
-from credo.streams.programs import NEVER, Opening, blank_words
+from credo.streams.programs import NEVER, Built, Opening, blank_words
 from credo.streams.words import Parts, WordLayout
 
 __all__ = ["ArmProgram", "Form", "arm_updater", "decider", "updater"]
@@ -74,10 +76,24 @@ class Form(Opening):
         """The shapes of an agent and of its belief as words."""
         return blank_words(self.setting), blank_words(self.state)
 
+    def arguments(self, row: WordLayout, length: int | None) -> tuple[PyTree, ...]:
+        """The shapes of the arguments of a program for one row, or for the first of `length` rows."""
+        if length is None:
+            return *self.blank(), jax.ShapeDtypeStruct((row.size,), np.uint32)
+        rows = jax.ShapeDtypeStruct((length, row.size), np.uint32)
+        return *self.blank(), rows, jax.ShapeDtypeStruct((), np.int32)
+
 
 @functools.lru_cache(maxsize=256)
-def decider(form: Form, row: WordLayout) -> tuple[Callable[..., Any], Callable[..., Any], WordLayout]:
-    """One decision, the first n of several decisions by one belief, and the layout of a choice."""
+def decider(form: Form, row: WordLayout, length: int | None = None) -> Built:
+    """One decision, or the first n of `length` decisions by one belief; and the layout of a choice."""
+    name = "decide" if length is None else "decide_rows"
+    build = functools.partial(_decide, form, row, length)
+    return program(name, (form, row), build, form.arguments(row, length))
+
+
+def _decide(form: Form, row: WordLayout, length: int | None) -> Built:
+    """The decisions before they are compiled; a CredoError where the agent cannot take such a context."""
     try:
         choice = jax.eval_shape(form.choice, *form.blank(), row.blank)
     except (TypeError, ValueError, IndexError) as error:
@@ -96,12 +112,19 @@ def decider(form: Form, row: WordLayout) -> tuple[Callable[..., Any], Callable[.
     def many(setting: Parts, state: Parts, rows: Array, count: Array) -> Array:
         return each_row(lambda place: one(setting, state, rows[place]), rows.shape[0], count)
 
-    return jax.jit(one), jax.jit(many), layout
+    return one if length is None else many, layout
 
 
 @functools.lru_cache(maxsize=256)
-def updater(form: Form, row: WordLayout) -> tuple[Callable[..., Any], Callable[..., Any], WordLayout]:
-    """One update, the first n of several updates, and the layout of what an update reports."""
+def updater(form: Form, row: WordLayout, length: int | None = None) -> Built:
+    """One update, or the first n of `length` updates; and the layout of what an update reports."""
+    name = "reward" if length is None else "reward_rows"
+    build = functools.partial(_update, form, row, length)
+    return program(name, (form, row), build, form.arguments(row, length))
+
+
+def _update(form: Form, row: WordLayout, length: int | None) -> Built:
+    """The updates before they are compiled."""
     belief, report = jax.eval_shape(form.learn, *form.blank(), row.blank)
     if WordLayout.of(belief) != form.state:
         raise CredoError("belief must keep its structure, shapes and dtypes in an update of the agent.")
@@ -114,7 +137,7 @@ def updater(form: Form, row: WordLayout) -> tuple[Callable[..., Any], Callable[.
     def many(setting: Parts, state: Parts, rows: Array, count: Array) -> tuple[Parts, Array]:
         return first_rows(lambda state, place: one(setting, state, rows[place]), state, rows.shape[0], count)
 
-    return jax.jit(one), jax.jit(many), layout
+    return one if length is None else many, layout
 
 
 class ArmProgram(NamedTuple):
@@ -138,16 +161,26 @@ def arm_updater(form: Form, row: WordLayout) -> ArmProgram | None:
     if not has_arms(agent.rewards.design):
         return None
     axes = arm_axes(belief)
-    later = jax.make_jaxpr(lambda agent, belief: agent.rewards.time_update(belief, None))(agent, belief).jaxpr
-    rest = zip(later.invars[-len(later.outvars) :], later.outvars, strict=True)
     large = [
-        (axis, before is after)
-        for place, axis, (before, after) in zip(form.state.places, jax.tree.leaves(axes), rest, strict=True)
+        (at, axis)
+        for at, (place, axis) in enumerate(zip(form.state.places, jax.tree.leaves(axes), strict=True))
         if place < 0
     ]
-    moving = [(place, axis) for place, (axis, _) in enumerate(large) if axis != STAYS]
-    if not moving or not all(stays and axis != WHOLE for axis, stays in large):
+    moving = [(place, axis) for place, (_, axis) in enumerate(large) if axis != STAYS]
+    if not moving or any(axis == WHOLE for _, axis in large):
         return None
+    later = jax.make_jaxpr(lambda agent, belief: agent.rewards.time_update(belief, None))(agent, belief).jaxpr
+    before = later.invars[-len(later.outvars) :]
+    if not all(before[at] is later.outvars[at] for at, _ in large):
+        return None
+    build = functools.partial(_update_arm, form, row, axes)
+    learn, report = program("reward_arm", (form, row), build, form.arguments(row, None))
+    places, along = zip(*moving, strict=True)
+    return ArmProgram(learn, report, places, along)
+
+
+def _update_arm(form: Form, row: WordLayout, axes: Any) -> Built:
+    """The update of one arm before it is compiled."""
     learn = functools.partial(form.learn_arm, axes)
     layout = WordLayout.of(jax.eval_shape(learn, *form.blank(), row.blank)[2], large=NEVER)
 
@@ -155,5 +188,4 @@ def arm_updater(form: Form, row: WordLayout) -> ArmProgram | None:
         words, parts, report = learn(setting, state, row.unpack((words, ())))
         return words, parts, layout.pack(report)[0]
 
-    places, along = zip(*moving, strict=True)
-    return ArmProgram(jax.jit(one), layout, places, along)
+    return one, layout

@@ -17,6 +17,7 @@ import jax
 import numpy as np
 
 from credo.bandits.one_arm import put_arm
+from credo.core.kept import program
 from credo.core.types import Array
 from credo.streams.words import Parts
 
@@ -27,6 +28,10 @@ Arrays: TypeAlias = tuple[Array, ...]
 
 Patch: TypeAlias = tuple[np.int32, Arrays]
 """An arm, and its parts of all of them."""
+
+
+Kinds: TypeAlias = tuple[tuple[tuple[int, ...], np.dtype], ...]
+"""Shapes and dtypes."""
 
 
 class Held:
@@ -53,8 +58,8 @@ class Copies:
     """The two copies of a bandit's large arrays: those in `places` among them have the arms along `axes`."""
 
     def __init__(self, places: tuple[int, ...], axes: tuple[int, ...]) -> None:
-        self._places = places
-        self._write, self._write_anew = _writers(axes)
+        self._places, self._axes = places, axes
+        self._writers: dict[tuple[int, bool], Callable[..., Any]] = {}
         self._spares: list[_Spare] = []
 
     def with_arm(self, held: Held, words: Array, patch: Patch, *, private: bool) -> Held:
@@ -64,15 +69,24 @@ class Copies:
         spare = self._spares.pop() if self._spares else None
         old = self._arrays(held)
         if private:
-            arrays = self._write(old, (patch,))
+            arrays = self.writer(old, (patch,))(old, (patch,))
         elif spare is not None and spare.later() is held and spare.earlier() is None:
-            arrays = self._write(spare.arrays, (spare.patch, patch))
+            patches = spare.patch, patch
+            arrays = self.writer(spare.arrays, patches)(spare.arrays, patches)
         else:
-            arrays = self._write_anew(old, (patch,))
+            arrays = self.writer(old, (patch,), anew=True)(old, (patch,))
         new = Held((words, self._with(held, arrays)), self)
         if held.owner is self and not private:
             self._spares = [_Spare(weakref.ref(held), old, weakref.ref(new), patch)]
         return new
+
+    def writer(self, arrays: Arrays, patches: tuple[Patch, ...], anew: bool = False) -> Callable[..., Any]:
+        """The program that writes patches into arrays, or into copies of them."""
+        found = self._writers.get((len(patches), anew))
+        if found is None:
+            kinds = _kinds(arrays), _kinds(patches[0][1])
+            found = self._writers[len(patches), anew] = _writer(self._axes, kinds, len(patches), anew)
+        return found
 
     def _arrays(self, held: Held) -> Arrays:
         return tuple(held.parts[1][place] for place in self._places)
@@ -85,8 +99,12 @@ class Copies:
 
 
 @functools.lru_cache(maxsize=256)
-def _writers(axes: tuple[int, ...]) -> tuple[Callable[..., Any], Callable[..., Any]]:
-    """What writes parts of arms into arrays that are given away for it, and into copies."""
+def _writer(
+    axes: tuple[int, ...], kinds: tuple[Kinds, Kinds], patches: int, anew: bool
+) -> Callable[..., Any]:
+    """What writes parts of arms into arrays that are given away for it, or into copies; `kinds` are the
+    shapes and dtypes of the arrays and of the parts.
+    """
 
     def write(arrays: Arrays, patches: tuple[Patch, ...]) -> Arrays:
         for arm, parts in patches:
@@ -94,4 +112,12 @@ def _writers(axes: tuple[int, ...]) -> tuple[Callable[..., Any], Callable[..., A
             arrays = tuple(put_arm(axis, array, part, arm) for axis, array, part in trios)
         return arrays
 
-    return jax.jit(write, donate_argnums=(0,)), jax.jit(write)
+    arrays, parts = (tuple(jax.ShapeDtypeStruct(*kind) for kind in every) for every in kinds)
+    patch = jax.ShapeDtypeStruct((), np.int32), parts
+    name = "put_arm_anew" if anew else "put_arm"
+    given = () if anew else (0,)
+    return program(name, (axes,), lambda: (write, None), (arrays, (patch,) * patches), donate=given)[0]
+
+
+def _kinds(arrays: Arrays) -> Kinds:
+    return tuple((array.shape, array.dtype) for array in arrays)

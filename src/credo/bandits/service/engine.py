@@ -172,7 +172,7 @@ class Engine:
             try:
                 for place, context in enumerate(contexts):
                     if known[place] is None and places[place] == place:
-                        fresh[place] = self.admit(context)
+                        fresh[place] = self.admit(context, len(contexts))
                 self.expire(now, room=len(fresh))
                 state = self.state
                 xs = [self.inputs.of(vector, state.arms, state.rows) for vector in fresh.values()]
@@ -206,11 +206,11 @@ class Engine:
             require_same(id, content, entry.content)
         return entry
 
-    def admit(self, context: Any) -> np.ndarray | None:
-        """The context as an array, taken into the encoder."""
+    def admit(self, context: Any, rows: int | None = None) -> np.ndarray | None:
+        """The context as an array, taken into the encoder; `rows` says for how many decisions at once."""
         if self.inputs.shape is None:
             vector = self.inputs.context(context, learn=False)
-            self.programs.require_fit(self.inputs.of(vector, self.state.arms, self.state.rows))
+            self.programs.require_fit(self.inputs.of(vector, self.state.arms, self.state.rows), rows)
             vector = self.inputs.context(context)
             self.inputs.pin(vector)
             return vector

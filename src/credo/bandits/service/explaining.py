@@ -54,11 +54,12 @@ def explain(engine: Engine, entry: Entry, prior: AgentBelief[Any] | None) -> Exp
 def _asked(engine: Engine, belief: AgentBelief[Any], entry: Entry) -> list[dict[str, float]]:
     """What a belief says of the arms as they were, by name: mean, sd, and the probability of being best."""
     key = jax.random.fold_in(jax.random.key(engine.seed), entry.number)
-    rows = _ask(engine.agent, belief, entry.x, jnp.asarray(entry.numbers[3] > 0), key)
+    agent = jax.tree.map(jnp.asarray, engine.agent)  # a program with numbers of Python's is not kept
+    rows = _ask(agent, belief, entry.x, jnp.asarray(entry.numbers[3] > 0), key)
     return [entry.arms.by_name(np.asarray(row)) for row in rows]
 
 
-@verb
+@verb(static=(), kept=True)
 def _ask(
     agent: Agent, belief: AgentBelief[Any], x: PyTree, allowed: Array, key: Array
 ) -> tuple[Array, Array, Array]:

@@ -59,7 +59,8 @@ class Programs:
         self._setting = packer(self._form.setting)(setting)
         self._float = np.dtype(jnp.result_type(float))
         self._arms = agent.arms
-        self._ask: Any = None
+        self._ask: dict[int | None, _Asking] = {}
+        self._whole: dict[int | None, _Learning] = {}
         self._tell: _Telling | None = None
 
     def pack(self, belief: AgentBelief[Any]) -> Held:
@@ -74,32 +75,32 @@ class Programs:
         belief: AgentBelief[Any] = unpacker(self._form.state)(held.parts)
         return belief
 
-    def require_fit(self, x: np.ndarray | None) -> None:
-        """Refuse contexts that the agent cannot take, by one abstract decision."""
-        self._asking(x)
+    def require_fit(self, x: np.ndarray | None, rows: int | None = None) -> None:
+        """Refuse contexts that the agent cannot take, before one decision, or several at once."""
+        self._asking(x, None if rows is None else _length(rows))
 
     def answer_dtype(self, x: np.ndarray | None) -> np.dtype:
         """The dtype of the numbers of an answer."""
-        dtype: np.dtype = self._asking(x)[4].dtypes[1]
+        dtype: np.dtype = self._asking(x).layout.dtypes[1]
         return dtype
 
     def decide(self, held: Held, x: np.ndarray | None, allowed: np.ndarray, number: int) -> Answer:
         """The choice of decision `number`."""
-        one, _, write, read, _ = self._asking(x)
-        slot, numbers = read(np.asarray(one(self._setting, held.parts, write(_leaves(x, allowed, number)))))
+        ask = self._asking(x)
+        words = ask.write(_leaves(x, allowed, number))
+        slot, numbers = ask.read(np.asarray(ask.program(self._setting, held.parts, words)))
         return Answer(slot, numbers.copy())
 
     def decide_many(
         self, held: Held, xs: Sequence[np.ndarray | None], allowed: np.ndarray, first: int
     ) -> list[Answer]:
         """The choices of the decisions from number `first` on, all by one belief."""
-        _, many, write, read, _ = self._asking(xs[0])
         choices: list[Answer] = []
         for block in _blocks(xs):
-            start = first + len(choices)
-            words = [write(_leaves(x, allowed, start + place)) for place, x in enumerate(block)]
-            answers = np.asarray(many(self._setting, held.parts, _padded(words), np.int32(len(words))))
-            choices += [Answer(*read(answer)) for answer in answers[: len(words)]]
+            start, ask = first + len(choices), self._asking(xs[0], _length(len(block)))
+            words = [ask.write(_leaves(x, allowed, start + place)) for place, x in enumerate(block)]
+            answers = np.asarray(ask.program(self._setting, held.parts, *_padded(words)))
+            choices += [Answer(*ask.read(answer)) for answer in answers[: len(words)]]
         return choices
 
     def learn(self, held: Held, rows: Sequence[Row]) -> Learned:
@@ -111,11 +112,13 @@ class Programs:
         for block in _blocks(rows):
             words = [tell.write(_leaves(*row)) for row in block]
             if len(words) == 1:
-                state, report = tell.one(self._setting, state, words[0])
-                reports.append(tell.read(np.asarray(report)))
+                one = self._learning(tell.layout)
+                state, report = one.program(self._setting, state, words[0])
+                reports.append(one.read(np.asarray(report)))
             else:
-                state, report = tell.many(self._setting, state, _padded(words), np.int32(len(words)))
-                reports += map(tell.read, np.asarray(report)[: len(words)])
+                many = self._learning(tell.layout, _length(len(words)))
+                state, report = many.program(self._setting, state, *_padded(words))
+                reports += map(many.read, np.asarray(report)[: len(words)])
         return _learned(Held(state), reports)
 
     def _learn_arms(self, tell: _Telling, held: Held, rows: Sequence[Row]) -> Learned:
@@ -128,43 +131,68 @@ class Programs:
             own, parts, report = learn(self._setting, held.parts, words)
             *said, more = read(np.asarray(report))
             if more:  # other arms have changed, too
-                state, report = tell.one(self._setting, held.parts, words)
-                held, said = Held(state, copies), tell.read(np.asarray(report))
+                one = self._learning(tell.layout)
+                state, report = one.program(self._setting, held.parts, words)
+                held, said = Held(state, copies), one.read(np.asarray(report))
             else:
                 held = copies.with_arm(held, own, (np.int32(row[1]), parts), private=private)
             reports.append(said)
             private = True
         return _learned(held, reports)
 
-    def _asking(self, x: np.ndarray | None) -> Any:
-        if self._ask is None:
+    def _asking(self, x: np.ndarray | None, length: int | None = None) -> _Asking:
+        """How one decision, or several, are taken."""
+        found = self._ask.get(length)
+        if found is None:
             row = (_spec(x, self._float), jax.ShapeDtypeStruct((self._arms,), bool), _NUMBER)
             layout = WordLayout.of(row, large=NEVER)
-            one, many, answer = decider(self._form, layout)
-            self._ask = one, many, _Writer(layout), WordReader(answer), answer
-        return self._ask
+            program, answer = decider(self._form, layout, length)
+            found = self._ask[length] = _Asking(program, _Writer(layout), WordReader(answer), answer)
+        return found
 
     def _telling(self, x: np.ndarray | None) -> _Telling:
+        """How rewards are learned."""
         if self._tell is None:
             real = jax.ShapeDtypeStruct((), self._float)
             row = (_spec(x, self._float), jax.ShapeDtypeStruct((), np.int32), real, real, _NUMBER)
             layout = WordLayout.of(row, large=NEVER)
-            one, many, answer = updater(self._form, layout)
             arm = arm_updater(self._form, layout)
             way = None if arm is None else (arm.learn, WordReader(arm.report), Copies(arm.places, arm.axes))
-            self._tell = _Telling(one, many, _Writer(layout), WordReader(answer), way)
+            self._tell = _Telling(_Writer(layout), layout, way)
         return self._tell
+
+    def _learning(self, row: WordLayout, length: int | None = None) -> _Learning:
+        """How one reward, or several, are learned by an update of the whole belief."""
+        found = self._whole.get(length)
+        if found is None:
+            program, report = updater(self._form, row, length)
+            found = self._whole[length] = _Learning(program, WordReader(report))
+        return found
+
+
+class _Asking(NamedTuple):
+    """How decisions are taken: the program, what writes rows and reads answers, and the layout of those."""
+
+    program: Callable[..., Any]
+    write: _Writer
+    read: WordReader
+    layout: WordLayout
+
+
+class _Learning(NamedTuple):
+    """A program of updates of the whole belief, and what reads its reports."""
+
+    program: Callable[..., Any]
+    read: WordReader
 
 
 class _Telling(NamedTuple):
-    """How rewards are learned: one, several, what writes rows and reads reports, and the update of one arm
-    with the reader of its reports and the copies that it writes into, where there is one.
+    """How rewards are learned: what writes rows, their layout, and the update of one arm with the reader of
+    its reports and the copies that it writes into, where there is one.
     """
 
-    one: Callable[..., Any]
-    many: Callable[..., Any]
     write: _Writer
-    read: WordReader
+    layout: WordLayout
     arm: tuple[Callable[..., Any], WordReader, Copies] | None
 
 
@@ -199,12 +227,18 @@ def _blocks(rows: Sequence[T]) -> Iterator[Sequence[T]]:
         yield rows[start : start + _LENGTHS[-1]]
 
 
-def _padded(words: Sequence[np.ndarray]) -> np.ndarray:
-    """Rows of words, filled up with zeros to one of few lengths, each of which is compiled once."""
-    length = next(length for length in _LENGTHS if length >= len(words))
-    rows = np.zeros((length, words[0].size), np.uint32)
+def _length(count: int) -> int:
+    """For how many rows the program is that takes so many."""
+    return next((length for length in _LENGTHS if length >= count), _LENGTHS[-1])
+
+
+def _padded(words: Sequence[np.ndarray]) -> tuple[np.ndarray, np.int32]:
+    """Rows of words, filled up with zeros to one of few lengths, each of which is compiled once; their
+    number.
+    """
+    rows = np.zeros((_length(len(words)), words[0].size), np.uint32)
     rows[: len(words)] = words
-    return rows
+    return rows, np.int32(len(words))
 
 
 def with_prior_arm(belief: AgentBelief[Any], prior: AgentBelief[Any], slot: int) -> AgentBelief[Any]:
