@@ -14,7 +14,7 @@ from credo.bandits.policies import Policy, Thompson
 from credo.bandits.rewards import AgentBelief, Rewards, UnitsName, own_expectation
 from credo.core.errors import CredoError, require_choice, require_integer
 from credo.core.inputs import require_numbers
-from credo.core.keys import as_key
+from credo.core.keys import as_key, split_in_two
 from credo.core.records import record, static_field
 from credo.core.types import Array, ArrayLike, Key, PyTree
 from credo.core.verbs import verb
@@ -247,7 +247,7 @@ def _choose(
     law = agent.rewards.expect_arms(belief, x)
     mean, sd = law.mean, law.sd
     mask = jnp.ones(agent.arms, bool) if allowed is None else jnp.asarray(allowed, bool)
-    first, second = jax.random.split(key)
+    first, second = split_in_two(key)
     pmf = agent.policy.pmf(law, mask, belief.t, first)
     share = mask.astype(pmf.dtype)
     pmf = jnp.where(jnp.all(jnp.isfinite(pmf)), pmf, share / jnp.sum(share))

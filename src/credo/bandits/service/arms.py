@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -44,10 +45,26 @@ class Arms:
             arms = arms.put(arms.require_new(name), slot)
         return arms
 
-    @property
+    @functools.cached_property
     def names(self) -> tuple[str, ...]:
         """The names of the arms, in the order of their slots."""
         return tuple(name for name in self.slots if name is not None)
+
+    @functools.cached_property
+    def named(self) -> np.ndarray | None:
+        """Which slots have an arm, (K,) bool; None where all have."""
+        return (
+            None
+            if len(self.names) == len(self.slots)
+            else np.array([name is not None for name in self.slots])
+        )
+
+    @functools.cached_property
+    def _every(self) -> np.ndarray:
+        """`mask` of all arms."""
+        mask = np.array([name is not None and name not in self.forbidden for name in self.slots])
+        mask.flags.writeable = False
+        return mask
 
     def slot(self, name: object) -> int:
         """The slot of an arm; a CredoError where there is no such arm."""
@@ -92,11 +109,14 @@ class Arms:
 
     def mask(self, names: Iterable[str] | None = None) -> np.ndarray:
         """Which slots may be chosen, (K,) bool, among arms of these names; a CredoError where none may."""
-        mask = np.zeros(len(self.slots), bool)
         if isinstance(names, str):
             raise CredoError(f"arms must be a list of names; got {names!r}.", field="arms")
-        for name in self._where if names is None else names:
-            mask[self.slot(name)] = name not in self.forbidden
+        if names is None:
+            mask = self._every
+        else:
+            mask = np.zeros(len(self.slots), bool)
+            for name in names:
+                mask[self.slot(name)] = name not in self.forbidden
         if not mask.any():
             among = "there is no arm" if not self._where else "all arms are forbidden"
             among = among if names is None else f"{list(names)!r} names none that is allowed"
@@ -105,7 +125,12 @@ class Arms:
 
     def by_name(self, values: Any) -> dict[str, float]:
         """The values (K,) of the slots as numbers by the names of the arms."""
-        numbers = values.tolist()
+        return self.of_slots(values.tolist())
+
+    def of_slots(self, numbers: list[float]) -> dict[str, float]:
+        """The same for numbers in a list."""
+        if len(self.names) == len(self.slots):
+            return dict(zip(self.names, numbers, strict=True))
         return {name: numbers[slot] for name, slot in self._where.items()}
 
 

@@ -18,6 +18,7 @@ from credo.bandits.agent import Agent, AgentBelief
 from credo.bandits.one_arm import STAYS, WHOLE, arm_axes, has_arms, learn_one_arm, put_arm
 from credo.core.errors import CredoError
 from credo.core.kept import program
+from credo.core.keys import fold_in
 from credo.core.types import Array, PyTree
 from credo.learners.acceptance import call_fenced
 from credo.streams.first_rows import each_row, first_rows
@@ -40,7 +41,7 @@ class Form(Opening):
         """The choice at a context among the allowed arms, by the key of the decision's number."""
         agent, belief, key = self.open(setting, state)
         x, allowed, number = question
-        own = jax.random.fold_in(jax.random.fold_in(key, _DECISION), number)
+        own = fold_in(fold_in(key, _DECISION), number)
         choice = agent.decide(belief, x, own, allowed)
         rows = (choice.pmf, choice.mean, choice.sd, allowed)
         return choice.arm, jnp.stack([row.astype(choice.pmf.dtype) for row in rows])
@@ -49,7 +50,7 @@ class Form(Opening):
         """The belief after a reward, and what the update reports."""
         agent, belief, key = self.open(setting, state)
         x, arm, reward, weight, number = row
-        own = jax.random.fold_in(jax.random.fold_in(key, _UPDATE), number)
+        own = fold_in(fold_in(key, _UPDATE), number)
         belief, info = agent.update(belief, x, arm, reward, weight=weight, key=own)
         return belief, (jnp.asarray(info.ok), jnp.asarray(info.log_evidence))
 
@@ -59,7 +60,7 @@ class Form(Opening):
         """
         agent, belief, key = self.open(setting, state)
         x, arm, reward, weight, number = row
-        own = jax.random.fold_in(jax.random.fold_in(key, _UPDATE), number)
+        own = fold_in(fold_in(key, _UPDATE), number)
 
         def learn(agent: Agent, belief: AgentBelief[Any], *row: Any) -> Any:
             with jax.default_matmul_precision("highest"):

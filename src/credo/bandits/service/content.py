@@ -16,6 +16,9 @@ from credo.core.errors import CredoError
 __all__ = ["content_of", "require_reward", "require_same"]
 
 
+_LETTERS = json.JSONEncoder(sort_keys=True, default=repr).encode
+
+
 def content_of(context: Any, arms: Iterable[str] | None) -> str:
     """Letters that stand for a context and the arms that were asked for (None: all): the same ones whenever
     values are the same, in any order of names, as whole numbers or not, and from a log.
@@ -24,8 +27,7 @@ def content_of(context: Any, arms: Iterable[str] | None) -> str:
         "context": plain(context, _number, _numbers),
         "arms": None if arms is None else sorted(set(map(str, arms))),
     }
-    text = json.dumps(asked, sort_keys=True, default=repr)
-    return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
+    return hashlib.blake2b(_LETTERS(asked).encode(), digest_size=8).hexdigest()
 
 
 def _number(value: Any) -> Any:

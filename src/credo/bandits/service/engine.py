@@ -34,6 +34,9 @@ __all__ = ["Engine", "OnMissing", "Service", "State"]
 OnMissing: TypeAlias = Literal["drop"] | float
 """What becomes of a decision whose window ends without a reward: nothing, or this reward is learned."""
 
+_COUNTED = (RewardStatus.LEARNED, RewardStatus.REFUSED)
+"""What `Engine.learn` counts itself."""
+
 
 class State(NamedTuple):
     """What a decision depends on, replaced as a whole; `rows` are the features of arms by slot (K, e)."""
@@ -98,38 +101,45 @@ class Engine:
         self.expire(now)
         names = names if names is None or isinstance(names, str) else tuple(names)
         content = content_of(context, names)
-        with self.flights.one():
-            with self.books:
-                known = self._known(id, content)
-                if known is not None:
+        self.flights.start()
+        try:
+            return self._fly(context, names, id, now, content)
+        finally:
+            self.flights.land()
+
+    def _fly(self, context: Any, names: Any, id: str | None, now: float, content: str) -> Entry:
+        """The decision, from the context that is taken in to its line in the log."""
+        with self.books:
+            known = self._known(id, content)
+            if known is not None:
+                return known
+            arms = self.state.arms
+            mask = arms.mask(names)
+            self.say()
+            vector = self.admit(context)
+            number, written = self.count, False
+            self.count += 1
+        try:
+            self.expire(now, room=1)
+            while True:
+                state = self.state
+                if state.arms is not arms:
+                    arms, mask = state.arms, state.arms.mask(names)
+                x = self.inputs.of(vector, arms, state.rows)
+                answer = self.programs.decide(state.words, x, mask, number)
+                with self.books:
+                    if self.state.arms is not arms:
+                        continue  # the arms changed meanwhile, so that the slot may be another arm's
+                    known = self._known(id, content)
+                    if known is None:
+                        known = self.entry(id, number, answer, x, state, now, content)
+                        self._record([(known, context)])
+                        written = True
                     return known
-                arms = self.state.arms
-                mask = arms.mask(names)
-                self.say()
-                vector = self.admit(context)
-                number, written = self.count, False
-                self.count += 1
-            try:
-                self.expire(now, room=1)
-                while True:
-                    state = self.state
-                    if state.arms is not arms:
-                        arms, mask = state.arms, state.arms.mask(names)
-                    x = self.inputs.of(vector, arms, state.rows)
-                    answer = self.programs.decide(state.words, x, mask, number)
-                    with self.books:
-                        if self.state.arms is not arms:
-                            continue  # the arms changed meanwhile, so that the slot may be another arm's
-                        known = self._known(id, content)
-                        if known is None:
-                            known = self.entry(id, number, answer, x, state, now, content)
-                            self._record([(known, context)])
-                            written = True
-                        return known
-            finally:
-                if not written and self.ledger is not None:
-                    with self.books:
-                        self.unsaid.append((number, context))
+        finally:
+            if not written and self.ledger is not None:
+                with self.books:
+                    self.unsaid.append((number, context))
 
     def say(self) -> None:
         """Write the contexts that were taken in for decisions which were not taken, as where the disk was
@@ -214,9 +224,7 @@ class Engine:
             vector = self.inputs.context(context)
             self.inputs.pin(vector)
             return vector
-        if self.inputs.design == "actions" and self.inputs.actions is None:
-            self.inputs.of(self.inputs.context(context), self.state.arms, self.state.rows)
-        return self.inputs.context(context)
+        return self.inputs.context(context, arms=self.state.arms)
 
     def _record(self, decisions: Sequence[tuple[Entry, Any]]) -> None:
         """Put decisions and their contexts into the log, all of them or none, and into the window."""
@@ -239,8 +247,8 @@ class Engine:
         timeout = self.window.timeout
         expires = None if timeout is None else now + timeout
         # what the agent says of a slot without an arm is of no use, and the log has no name for it
-        named = [slot is not None for slot in state.arms.slots]
-        numbers = answer.numbers if all(named) else np.where(named, answer.numbers, 0.0)
+        named = state.arms.named
+        numbers = answer.numbers if named is None else np.where(named, answer.numbers, 0.0)
         about = state.arms, x, numbers, state.version, now, expires, content
         return Entry(id or self._own_id(number), number, answer.slot, *about)
 
@@ -284,8 +292,7 @@ class Engine:
             settle()
             with self.books:
                 said = [answer for answer in answers if answer is not None]
-                own = RewardStatus.LEARNED, RewardStatus.REFUSED  # which `learn` has counted
-                self.tally.update(answer.value for answer in said if answer not in own)
+                self.tally.update([answer.value for answer in said if answer not in _COUNTED])
         self.sync()
         return said
 

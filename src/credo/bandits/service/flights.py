@@ -19,18 +19,19 @@ class Flights:
         self._flying: set[int] = set()
         self._holders: list[int] = []
 
-    @contextlib.contextmanager
-    def one(self) -> Iterator[None]:
-        """A flight of this thread."""
+    def start(self) -> None:
+        """Begin a flight of this thread."""
         own = threading.get_ident()
         with self._changed:
-            self._changed.wait_for(lambda: set(self._holders) <= {own})
+            if self._holders:
+                self._changed.wait_for(lambda: set(self._holders) <= {own})
             self._flying.add(own)
-        try:
-            yield
-        finally:
-            with self._changed:
-                self._flying.discard(own)
+
+    def land(self) -> None:
+        """End it."""
+        with self._changed:
+            self._flying.discard(threading.get_ident())
+            if self._holders:  # who waits for the flights
                 self._changed.notify_all()
 
     @contextlib.contextmanager

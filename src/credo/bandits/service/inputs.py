@@ -46,8 +46,10 @@ class Inputs:
         own = self.actions.size
         return context + own + (context * own if self.products else 0)
 
-    def context(self, value: Any, learn: bool = True) -> np.ndarray | None:
-        """A context as a finite array, of the shape before, or None; else a CredoError, and no change."""
+    def context(self, value: Any, learn: bool = True, arms: Arms | None = None) -> np.ndarray | None:
+        """A context as a finite array, of the shape before and with the rows of `arms`, or None; else a
+        CredoError, and no change.
+        """
         if value is None:
             array = None
         elif isinstance(value, Mapping):
@@ -58,6 +60,8 @@ class Inputs:
         shape = () if array is None else array.shape
         if array is None or not isinstance(value, Mapping):
             self._require_shape((-1,) if array is None else shape, value)
+        if arms is not None:
+            self._require_rows(array, arms)
         return array
 
     def pin(self, context: np.ndarray | None) -> None:
@@ -75,23 +79,32 @@ class Inputs:
         """The agent's inputs, with features by slot (K, e) or None; a CredoError where rows do not fit."""
         if self.design != "actions":
             return context if context is None else context.astype(self._kind)
-        names, slots = arms.names, len(arms.slots)
+        slots = len(arms.slots)
         if rows is None:
-            if context is None or context.ndim != 2 or len(context) != len(names):
-                what = "None" if context is None else f"the shape {context.shape}"
-                raise CredoError(
-                    f"context must have a row for each of the {len(names)} arms, as they have no features; "
-                    f"got {what}.",
-                    field="context",
-                )
+            self._require_rows(context, arms)
+            assert context is not None
+            if arms.named is None:
+                return context.astype(self._kind)
             table = np.zeros((slots, context.shape[1]), self._kind)
-            table[[arms.slot(name) for name in names]] = context
+            table[arms.named] = context
             return table
         shared = np.zeros(0) if context is None else context.reshape(-1)
         parts = [np.broadcast_to(shared, (slots, shared.size)), rows]
         if self.products:
             parts.append((shared[None, :, None] * rows[:, None, :]).reshape(slots, -1))
         return np.concatenate(parts, axis=1).astype(self._kind)
+
+    def _require_rows(self, context: np.ndarray | None, arms: Arms) -> None:
+        """Refuse a context without a row for each arm, where arms have no features of their own."""
+        if self.design != "actions" or self.actions is not None:
+            return
+        if context is None or context.ndim != 2 or len(context) != len(arms.names):
+            what = "None" if context is None else f"the shape {context.shape}"
+            raise CredoError(
+                f"context must have a row for each of the {len(arms.names)} arms, as they have no features; "
+                f"got {what}.",
+                field="context",
+            )
 
     def features(self, name: str, value: Any) -> np.ndarray | None:
         """The features of an arm as a vector, None where arms have none; a CredoError if this one differs."""

@@ -49,8 +49,9 @@ class Entry:
     @property
     def decision(self) -> Decision:
         """The decision, as it was answered."""
-        pmf, mean, sd = (self.arms.by_name(row) for row in self.numbers[:3])
-        return Decision(self.id, self.arm, pmf[self.arm], pmf, mean, sd, self.version, self.expires)
+        pmf, mean, sd = map(self.arms.of_slots, self.numbers[:3].tolist())
+        arm = self.arm
+        return Decision(self.id, arm, pmf[arm], pmf, mean, sd, self.version, self.expires)
 
 
 class Window:
