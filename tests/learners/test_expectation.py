@@ -12,7 +12,7 @@ import scipy.stats as st
 
 import credo
 from credo.likelihoods import DrawnExpectation, IndependentExpectation, LatentExpectation
-from credo.likelihoods.expectation import scaled_root
+from credo.linalg.normals import scaled_root
 
 KEY = jax.random.key(0)
 XS = jnp.asarray(np.random.default_rng(0).normal(size=(6, 3)))

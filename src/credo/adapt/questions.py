@@ -12,13 +12,14 @@ import numpy as np
 from credo.adapt.moments import normalized
 from credo.core.errors import CredoError
 from credo.core.groups import Groups, each, in_order, pick
-from credo.core.records import record
+from credo.core.records import record, replace
 from credo.core.trees import all_finite
 from credo.core.types import Array, PyTree
 from credo.learners import Learner
 from credo.likelihoods import (
     Contaminated,
     Expectation,
+    LatentExpectation,
     Predictive,
     Rescaled,
     RescaledExpectation,
@@ -62,6 +63,9 @@ def _weights_of_finite(answers: Any, log_weights: Array) -> Array:
 
 def _finite(answer: Answer) -> Array:
     """Whether an answer is finite; of a mixture, whether all of it is that has a weight."""
+    if isinstance(answer, LatentExpectation) and answer.factor is not None:
+        # variances bound the covariances, which nothing else needs
+        return all_finite((replace(answer, cov=jnp.zeros((0, 0))), answer.unit_sd))
     if isinstance(answer, Rescaled):
         return _finite(answer.predictive) & all_finite((answer.location, answer.scale))
     if isinstance(answer, RescaledExpectation):

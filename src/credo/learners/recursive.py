@@ -15,7 +15,7 @@ from credo.core.names import ForecastName
 from credo.core.records import record, replace, static_field
 from credo.core.trees import ravel
 from credo.core.types import Array, ArrayLike, Key, PyTree
-from credo.covariances import Family, Full, LowRank, Readable
+from credo.covariances import Family, Full, LowRank, Readable, RootCovariance
 from credo.dynamics import Dynamics, Static
 from credo.learners.acceptance import legible
 from credo.learners.base import Info, accept, clean, usable
@@ -26,7 +26,8 @@ from credo.learners.rules import BONGRule, Rule
 from credo.likelihoods import Expectation, LatentExpectation, Predictive, PredictiveRows, Rows
 from credo.likelihoods.base import LikelihoodBase
 from credo.likelihoods.elliptical import only_observed
-from credo.linalg.matrices import psd_root
+from credo.linalg.jacobians import as_rows
+from credo.linalg.matrices import psd_root, rows_times
 from credo.models.model import Model, as_model
 from credo.models.partial import start
 
@@ -189,7 +190,10 @@ class RecursiveLearner(OutputLearner[Gaussian]):
         cov = belief.cov.push(belief.cov.admit(rows))
         likelihood, etas = self.model.rows_of(eta, x)
         correlated = isinstance(self.family, LowRank) and etas.shape[0] > 1
-        return LatentExpectation(likelihood, etas, cov, belief.noise, correlated)
+        factor = None
+        if isinstance(belief.cov, RootCovariance) and eta.shape[0] > belief.cov.size:
+            factor = rows_times(as_rows(rows).dense(), belief.cov.root)
+        return LatentExpectation(likelihood, etas, cov, belief.noise, correlated, factor)
 
     def function_draw(self, belief: Gaussian, key: Key) -> SampledFunction:
         step = self._vectors(belief, as_key(key), ()) - belief.mean

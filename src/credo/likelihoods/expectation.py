@@ -23,7 +23,8 @@ from credo.likelihoods.base import LikelihoodBase
 from credo.likelihoods.mixture import integration_nodes
 from credo.likelihoods.normal import Normal
 from credo.likelihoods.quantiles import bisect, student_cdf
-from credo.linalg.matrices import cholesky, precision, safe_sqrt
+from credo.linalg.matrices import precision, safe_sqrt
+from credo.linalg.normals import scaled_root
 
 __all__ = ["ConjugateExpectation", "DrawnExpectation", "Expectation", "LatentExpectation"]
 
@@ -119,6 +120,9 @@ class LatentExpectation(Expectation):
         eta: the outputs' means (K, E): E outputs for each of K rows.
         cov: their joint covariance (K E, K E), in units of the noise variance where that is learned.
         noise: the belief about the noise variance, or None.
+        correlated: whether the values are known to be correlated.
+        factor: F (K E, P) with cov = F F', where there are more outputs than parameters: variances and draws
+            then cost K E P, and need no Cholesky factor of `cov`. None otherwise.
 
     Example:
         >>> import credo
@@ -132,6 +136,7 @@ class LatentExpectation(Expectation):
     cov: Array
     noise: InverseGamma | None = None
     correlated: bool = static_field(default=False)
+    factor: Array | None = None
 
     @property
     def linear(self) -> bool:
@@ -154,10 +159,24 @@ class LatentExpectation(Expectation):
         return self.eta.reshape(-1)
 
     @property
+    def _squares(self) -> Array:
+        """The diagonal of `cov` (K E,)."""
+        return jnp.diagonal(self.cov) if self.factor is None else jnp.sum(self.factor**2, axis=1)
+
+    @property
+    def unit_sd(self) -> Array:
+        """The square roots of the diagonal of `cov` (K E,)."""
+        return safe_sqrt(self._squares)
+
+    @property
     def scale(self) -> Array:
         """The scale of each output (K E,): the standard deviation, or the scale of a Student-t."""
         unit = 1.0 if self.noise is None else jnp.asarray(self.noise.scale) / jnp.asarray(self.noise.shape)
-        return safe_sqrt(unit * jnp.diagonal(self.cov))
+        return safe_sqrt(unit * self._squares)
+
+    def root(self) -> Array:
+        """F with cov = F F', (K E, K E), or (K E, P) where there are more outputs than parameters."""
+        return scaled_root(self.cov) if self.factor is None else self.factor
 
     @property
     def df(self) -> Array | None:
@@ -185,10 +204,11 @@ class LatentExpectation(Expectation):
         rows, size = self.eta.shape
         nodes, log_weights = integration_nodes(size, self.eta.dtype)
         blocks = self.cov.reshape(rows, size, rows, size)
+        factors = None if self.factor is None else self.factor.reshape(rows, size, -1)
         weights = jnp.exp(log_weights)
 
         def one(row: Array) -> tuple[Array, Array]:
-            block = blocks[row, :, row, :]
+            block = blocks[row, :, row, :] if factors is None else factors[row] @ factors[row].T
             etas = self.eta[row][None, :] + nodes @ scaled_root(block).T
             values = jax.vmap(self.likelihood.mean)(etas)
             mean = weights @ values
@@ -200,9 +220,8 @@ class LatentExpectation(Expectation):
     def sample(self, key: Array, shape: tuple[int, ...] = ()) -> Array:
         first, second = jax.random.split(key)
         location = self.location
-        draws = (
-            jax.random.normal(first, (*shape, location.shape[0]), location.dtype) @ scaled_root(self.cov).T
-        )
+        root = self.root()
+        draws = jax.random.normal(first, (*shape, root.shape[1]), location.dtype) @ root.T
         if self.noise is not None:
             gamma = jax.random.gamma(second, self.noise.shape, (*shape, 1), location.dtype)
             draws = draws * jnp.sqrt(self.noise.scale / gamma)
@@ -326,20 +345,3 @@ class ConjugateExpectation(Expectation):
     def latent_scale(self) -> tuple[Array, Array]:
         """The mean and the standard deviation."""
         return self.mean, self.sd
-
-
-def scaled_root(cov: Array) -> Array:
-    """A triangular root of a covariance (K, K), accurate for each number however much their scales differ.
-
-    The correlation matrix is factorised, with a few roundings on its diagonal, and its rows are scaled by the
-    standard deviations. A variance of 0 gives a row of zeros.
-    """
-    sd = safe_sqrt(jnp.diagonal(cov))
-    if cov.shape[-1] == 1:
-        return sd[:, None]
-    positive = sd > 0
-    unit = jnp.where(positive, 1.0 / jnp.where(positive, sd, 1.0), 0.0)
-    eye = jnp.eye(cov.shape[0], dtype=cov.dtype)
-    correlation = cov * unit[:, None] * unit[None, :]
-    correlation = jnp.where(eye > 0, 1.0 + 8 * cov.shape[0] * precision(cov.dtype).eps, correlation)
-    return sd[:, None] * cholesky(correlation)

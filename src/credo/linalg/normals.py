@@ -13,9 +13,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from credo.core.types import Array, DTypeLike
-from credo.linalg.matrices import eigh, precision, scale_rows, symmetric
+from credo.linalg.matrices import cholesky, eigh, precision, safe_sqrt, scale_rows, symmetric
 
-__all__ = ["narrow", "standard_normals"]
+__all__ = ["narrow", "scaled_root", "standard_normals"]
 
 
 def standard_normals(
@@ -54,6 +54,23 @@ def narrow(draws: Array, rows: Array, cross: Array, inner: Array) -> Array:
     heights = (draws @ rows.T).reshape(-1, values.shape[0]) @ vectors
     heights = scale_rows(heights, 1.0 / (root * (1.0 + root)))
     return draws - ((heights @ vectors.T) @ cross).reshape(draws.shape)
+
+
+def scaled_root(cov: Array) -> Array:
+    """A triangular root of a covariance (K, K), accurate for each number however much their scales differ.
+
+    The correlation matrix is factorised, with a few roundings on its diagonal, and its rows are scaled by the
+    standard deviations. A variance of 0 gives a row of zeros.
+    """
+    sd = safe_sqrt(jnp.diagonal(cov))
+    if cov.shape[-1] == 1:
+        return sd[:, None]
+    positive = sd > 0
+    unit = jnp.where(positive, 1.0 / jnp.where(positive, sd, 1.0), 0.0)
+    eye = jnp.eye(cov.shape[0], dtype=cov.dtype)
+    correlation = cov * unit[:, None] * unit[None, :]
+    correlation = jnp.where(eye > 0, 1.0 + 8 * cov.shape[0] * precision(cov.dtype).eps, correlation)
+    return sd[:, None] * cholesky(correlation)
 
 
 @functools.lru_cache(maxsize=8)

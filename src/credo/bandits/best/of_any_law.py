@@ -22,7 +22,6 @@ from credo.likelihoods import (
     LatentExpectation,
     WeightedExpectation,
 )
-from credo.likelihoods.expectation import scaled_root
 from credo.linalg.matrices import safe_sqrt
 from credo.linalg.normals import standard_normals
 
@@ -39,8 +38,8 @@ def probability_best(
     - Dirichlet class probabilities are exact, by independent gammas.
     - A mixture of hypotheses about all arms is the average over them.
     - Two joint normal arms, or Student-t arms with one noise variance, are exact; more are exact where no two
-      are correlated. Where a learner is known to correlate them, as one of low rank does, this is not
-      looked for.
+      are correlated. Where a learner is known to correlate them, as one of low rank does or one with more
+      arms than parameters, this is not looked for.
     - All other laws are represented by `draws` joint draws, and the probability is the share of them. A
       policy that plays these shares is *defined* by the draws, so that the probability it reports of its
       choice is exact, given the key.
@@ -150,7 +149,7 @@ def _best_of_latent(part: LatentExpectation, allowed: Array, key: Array, draws: 
     location, cov = turn * part.location, part.cov
     if location.shape == (2,):
         return _best_of_pair(location, cov, part.noise, allowed)
-    unit = safe_sqrt(jnp.diagonal(cov))
+    unit = part.unit_sd
 
     def over(nodes: tuple[Array, Array]) -> Array:
         sds, weights = nodes
@@ -170,9 +169,9 @@ def _best_of_latent(part: LatentExpectation, allowed: Array, key: Array, draws: 
     def drawn() -> Array:
         if part.noise is not None:
             return best_of_draws(part.sample(key, (draws,)), None, allowed)
-        return best_of_draws(joint_normals(location, scaled_root(cov), key, draws), None, allowed)
+        return best_of_draws(joint_normals(location, part.root(), key, draws), None, allowed)
 
-    if part.correlated:
+    if part.correlated or part.factor is not None:
         return drawn()
     apart = jnp.where(allowed[:, None] & allowed[None, :], cov, 0.0)
     correlated = jnp.any(apart * (1.0 - jnp.eye(cov.shape[0], dtype=cov.dtype)) != 0)
@@ -253,10 +252,10 @@ def best_of_separate_draws(values: Array, log_weights: Array, allowed: Array | N
 
 
 def joint_normals(location: Array, root: Array, key: Array, draws: int) -> Array:
-    """Draws (M, K) of N(location, root root') that are spread evenly over the distribution.
+    """Draws (M, K) of N(location, root root'), root (K, R), that are spread evenly over the distribution.
 
     A randomised lattice (Richtmyer's, with a random shift; Cranley & Patterson 1976) makes shares of draws
     vary less than independent draws do.
     """
-    normals = standard_normals(key, draws, location.shape[0], location.dtype, quasi=True)
+    normals = standard_normals(key, draws, root.shape[1], location.dtype, quasi=True)
     return location[None] + normals @ root.T
