@@ -18,7 +18,7 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 # One thread, for a processor time that says what was computed.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
@@ -39,6 +39,7 @@ Entry: TypeAlias = tuple[int, Call]
 """How many rows a call takes in, and the call."""
 
 TURNS = 7
+FORMS: tuple[Literal["root", "dense"], ...] = ("root", "dense")
 CASES: dict[str, Callable[[], None]] = {}
 LINES: list[str] = []
 
@@ -118,7 +119,7 @@ def full() -> None:
         xs = jnp.asarray(rng.normal(size=(count, size)) / np.sqrt(size), jnp.float32)
         ys = jnp.asarray(rng.normal(size=count), jnp.float32)
         model = credo.Model(linear, credo.Normal(1.0))
-        learners = {form: credo.extended_kalman(model, form=form) for form in ("root", "dense")}
+        learners = {form: credo.extended_kalman(model, form=form) for form in FORMS}
         beliefs = {form: learner.init(jnp.zeros(size)) for form, learner in learners.items()}
         few = max(count // 20, 5)
         race(
@@ -136,23 +137,23 @@ def full() -> None:
 
 @case("kalman")
 def kalman() -> None:
-    """A tracker with a position and a speed, and one output."""
-    count = 20_000
-    matrices = {
-        "transition": jnp.array([[1.0, 1.0], [0.0, 1.0]]),
-        "observation": jnp.array([[1.0, 0.0]]),
-        "transition_cov": 0.01 * jnp.eye(2),
-        "observation_cov": jnp.eye(1),
-    }
-    ys = jnp.asarray(np.random.default_rng(1).normal(size=(count, 1)), jnp.float32)
-    learner = credo.kalman(**matrices)
-    belief = learner.init(jnp.zeros(2))
-    race(
-        "Kalman scan, D = 2, one output",
-        {"credo": ours(learner, belief, None, ys)},
-        {"dynamax lgssm_filter": (count, codes.dynamax_kalman(matrices, ys))},
-        bytes_of(belief),
-    )
+    """A tracker with a position and a speed, and a filter of ten numbers with four outputs."""
+    rng = np.random.default_rng(1)
+    tracker = ("D = 2, one output", np.array([[1.0, 1.0], [0.0, 1.0]]), np.eye(1, 2))
+    turn = 0.9 * np.linalg.qr(rng.normal(size=(10, 10)))[0]
+    for name, move, seen in (tracker, ("D = 10, 4 outputs", turn, rng.normal(size=(4, 10)))):
+        size, outputs = len(move), len(seen)
+        parts = (move, seen, 0.01 * np.eye(size), np.eye(outputs))
+        matrices = [jnp.asarray(each, jnp.float32) for each in parts]
+        ys = jnp.asarray(rng.normal(size=(20_000, outputs)), jnp.float32)
+        learners = {form: credo.kalman(*matrices, form=form) for form in FORMS}
+        beliefs = {form: learners[form].init(jnp.zeros(size)) for form in FORMS}
+        race(
+            f"Kalman scan, {name}",
+            {f"credo, {form}": ours(learners[form], beliefs[form], None, ys) for form in FORMS},
+            {"dynamax lgssm_filter": (len(ys), codes.dynamax_kalman(matrices, ys))},
+            bytes_of(beliefs["dense"]),
+        )
 
 
 @case("draws")

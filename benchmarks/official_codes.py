@@ -211,24 +211,17 @@ def rebayes_mini_run_lengths(apply: Apply, start: Any, capacity: int, xs: Any, y
     return lambda: run(state, xs, ys[:, None])
 
 
-def dynamax_kalman(matrices: dict[str, Any], ys: Any) -> Call:
+def dynamax_kalman(matrices: list[Any], ys: Any) -> Call:
     """dynamax's `lgssm_filter`.
 
     Arguments:
-        matrices: `transition`, `observation`, `transition_cov`, `observation_cov`.
+        matrices: of the transition, the observation, and the covariances of the noise of both.
         ys: the observations (T, C).
     """
     from dynamax.linear_gaussian_ssm.inference import lgssm_filter, make_lgssm_params
 
-    size = matrices["transition"].shape[0]
-    params = make_lgssm_params(
-        jnp.zeros(size),
-        jnp.eye(size),
-        matrices["transition"],
-        matrices["transition_cov"],
-        matrices["observation"],
-        matrices["observation_cov"],
-    )
+    move, look, moved, seen = matrices
+    params = make_lgssm_params(jnp.zeros(len(move)), jnp.eye(len(move)), move, moved, look, seen)
     run = jax.jit(lambda params, ys: lgssm_filter(params, ys).filtered_means)
     return lambda: run(params, ys)
 

@@ -200,3 +200,62 @@ def test_data_are_summed_not_averaged() -> None:
     close(belief.mean, [0.9])
     step = jax.jit(lambda b: joint.step(b, jnp.ones((9, 1)), jnp.ones(9))[0].var)
     close(step(belief), [1 / 19])
+
+
+@pytest.mark.parametrize("form", ["root", "dense"])
+def test_a_diagonal_noise_matrix_is_its_diagonal_in_a_kalman_filter(form: Any) -> None:
+    rng = np.random.default_rng(3)
+    transition, observation, ys = (
+        rng.normal(size=(3, 3)) / 2,
+        rng.normal(size=(2, 3)),
+        rng.normal(size=(T, 2)),
+    )
+    moves, noise = np.array([0.1, 0.0, 0.3]), np.array([0.5, 0.7])
+    diagonal = credo.kalman(*arrays(transition, observation, moves, noise), form=form)
+    matrix = credo.kalman(*arrays(transition, observation, np.diag(moves), np.diag(noise)), form=form)
+    ends = [credo.run(each, each.init(jnp.ones(3)), None, jnp.asarray(ys)) for each in (diagonal, matrix)]
+    for one, other in zip(*map(jax.tree.leaves, ends), strict=True):
+        np.testing.assert_array_equal(one, other)
+    stacked = np.broadcast_to(observation, (T, 2, 3))
+    mean, cov, evidence = kalman_filter(
+        np.ones(3), np.eye(3), stacked, ys, np.diag(noise), transition, np.zeros(3), np.diag(moves)
+    )
+    close(ends[0][0].mean, mean)
+    close(ends[0][0].cov.dense(), cov)
+    close(ends[0][1].log_evidence, evidence)
+
+
+def test_a_step_of_a_kalman_filter_with_diagonal_noise_has_no_eigenvectors() -> None:
+    noise = jnp.diag(jnp.asarray([0.1, 0.2]))
+    learner = credo.kalman(jnp.eye(2), jnp.eye(1, 2), noise, 0.1)
+    belief, y = learner.init(jnp.zeros(2)), jnp.zeros(1)
+    text = str(jax.make_jaxpr(learner.step)(belief, None, y))
+    assert "eigh" not in text and "qr" in text
+    mixed = credo.kalman(jnp.eye(2), jnp.eye(1, 2), noise + 0.01, 0.1)
+    assert "eigh" in str(jax.make_jaxpr(mixed.step)(belief, None, y))
+
+
+def test_a_kalman_filter_is_differentiable_in_its_noise() -> None:
+    def evidence(scale: Any) -> Any:
+        learner = credo.kalman(jnp.eye(2), jnp.eye(1, 2), scale * jnp.eye(2), 0.1)
+        _, trace = credo.run(learner, learner.init(jnp.zeros(2)), None, jnp.ones((3, 1)))
+        return trace.log_evidence.sum()
+
+    step = 1e-6
+    slope = (evidence(0.3 + step) - evidence(0.3 - step)) / (2 * step)
+    np.testing.assert_allclose(jax.grad(evidence)(0.3), slope, rtol=1e-6)
+
+
+def test_the_root_keeps_its_digits_where_the_matrix_loses_them() -> None:
+    rng = np.random.default_rng(0)
+    turn = 0.99 * np.linalg.qr(rng.normal(size=(4, 4)))[0]
+    shape = (turn, rng.normal(size=(2, 4)), np.full(4, 1e-6), np.full(2, 1e-4))
+    ys, exact = rng.normal(size=(200, 2)), {}
+    for form in ("root", "dense"):
+        for dtype in (np.float64, np.float32):
+            learner = credo.kalman(*(jnp.asarray(part, dtype) for part in shape), form=cast(Any, form))
+            start = learner.init(jnp.zeros(4, dtype), var=jnp.asarray(1e6, dtype))
+            exact[form, dtype] = credo.run(learner, start, None, jnp.asarray(ys, dtype))[0].cov.dense()
+    truth = np.asarray(exact["root", np.float64])
+    errors = {form: np.abs(np.asarray(exact[form, np.float32]) - truth).max() for form in ("root", "dense")}
+    assert errors["root"] < 1e-4 * truth.max() < truth.max() < errors["dense"]

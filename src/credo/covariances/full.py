@@ -209,6 +209,10 @@ class RootCovariance(FullCovariance):
         """Exact, by a QR decomposition of [F W, root of Q]. Cost: P^3."""
         return RootCovariance(triangularize(transition @ self.root, psd_root(noise)))
 
+    def linear_diagonal(self, transition: Array, noise: Array) -> RootCovariance:
+        """Exact, by a QR decomposition of [F W, sqrt(d) I]. Cost: P^3."""
+        return RootCovariance(triangularize(transition @ self.root, jnp.diag(safe_sqrt(noise))))
+
     def color(self, deviates: Array) -> Array:
         """W e."""
         return deviates @ self.root.T

@@ -227,6 +227,10 @@ class Movable(Readable):
     def linear(self, transition: Array, noise: Array) -> Covariance:
         """The covariance F S F' + Q for dense F and Q (P, P), reduced to what the family keeps."""
 
+    def linear_diagonal(self, transition: Array, noise: Array) -> Covariance:
+        """The covariance F S F' + diag(d) for variances d (P,), reduced to what the family keeps."""
+        return self.linear(transition, jnp.diag(noise))
+
     def mix(self, scale: Array, other: Readable, share: Array) -> Covariance:
         """The covariance a^2 S + b T, for a covariance T of the same family.
 

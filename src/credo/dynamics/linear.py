@@ -214,15 +214,19 @@ class LinearGaussian(Dynamics):
             raise CredoError(f"transition must be (P, P) = ({size}, {size}); got shape {transition.shape}.")
         offset = jnp.broadcast_to(as_like(self.offset, mean), (size,))
         noise = as_like(self.cov, mean)
-        noise = noise if noise.ndim == 2 else jnp.diag(jnp.broadcast_to(noise, (size,)))
+        noise = noise if noise.ndim == 2 else jnp.broadcast_to(noise, (size,))
         if self.continuous:
+            noise = noise if noise.ndim == 2 else jnp.diag(noise)
             transition, offset, noise = _discretize(transition, offset, noise, duration(dt, mean))
         elif dt is not None:
             raise CredoError(
                 "dt needs LinearGaussian(..., continuous=True): in discrete time a step has no length."
             )
         shifted = transition @ mean + offset
-        return shifted, None if cov is None else cov.linear(transition, noise)
+        if cov is None:
+            return shifted, None
+        linear = cov.linear if noise.ndim == 2 else cov.linear_diagonal
+        return shifted, linear(transition, noise)
 
 
 def _discretize(drift: Array, offset: Array, diffusion: Array, dt: Array) -> tuple[Array, Array, Array]:

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import jax.numpy as jnp
+import numpy as np
+from jax.core import Tracer
+
 from credo.beliefs import InverseGamma
 from credo.core.errors import CredoError
 from credo.core.records import record, replace
@@ -94,6 +98,8 @@ def kalman(
     transition_cov: ArrayLike,
     observation_cov: ArrayLike,
     offset: ArrayLike = 0.0,
+    *,
+    form: Form = "root",
 ) -> RecursiveLearner:
     """The Kalman filter (Kalman 1960) of z_t = F z_{t-1} + b + N(0, Q), y_t = H z_t + N(0, R); x is ignored.
 
@@ -103,9 +109,13 @@ def kalman(
         transition_cov: Q, (D, D), (D,) or a number.
         observation_cov: R, (C, C), (C,) or a number: variances.
         offset: b, (D,) or a number.
+        form: how the covariance is held; see `Full`. "dense" is several times as fast, and is for covariances
+            that are not far apart: from a variance of 10^6 and observations with one of 10^-4 it diverges in
+            single precision, where "root" keeps its digits.
 
     Returns:
-        A learner.
+        A learner. A matrix of noise that is diagonal counts as its diagonal, which spares a step the roots
+        of a matrix.
 
     Cost of a step: D^3. Exact.
 
@@ -116,8 +126,21 @@ def kalman(
         >>> [round(value, 3) for value in belief.mean.tolist()]
         [0.478, 0.478]
     """
-    dynamics = LinearGaussian(transition, offset, transition_cov)
-    return bong(Model(Observation(observation), Normal(observation_cov)), Full(), dynamics=dynamics)
+    dynamics = LinearGaussian(transition, offset, _narrowest(transition_cov))
+    likelihood = Normal(_narrowest(observation_cov))
+    return bong(Model(Observation(observation), likelihood), Full(form), dynamics=dynamics)
+
+
+def _narrowest(cov: ArrayLike) -> ArrayLike:
+    """The variances (n,) of a covariance (n, n) whose other entries are known to be zero; else the same."""
+    if isinstance(cov, Tracer) or np.ndim(cov) != 2 or not _is_diagonal(np.asarray(cov)):
+        return cov
+    variances: Array = jnp.diagonal(jnp.asarray(cov))
+    return variances
+
+
+def _is_diagonal(matrix: np.ndarray) -> bool:
+    return matrix.shape[0] == matrix.shape[1] and not np.any(matrix - np.diag(np.diagonal(matrix)))
 
 
 def vd_ekf(model: Model, *, dynamics: Dynamics = Static()) -> RecursiveLearner:
