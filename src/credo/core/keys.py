@@ -75,4 +75,5 @@ def _hashed(key: jax.Array, number: jax.Array) -> jax.Array:
             right = left ^ ((right << jnp.uint32(turn)) | (right >> jnp.uint32(32 - turn)))
         left = left + words[(block + 1) % 3]
         right = right + words[(block + 2) % 3] + jnp.uint32(block + 1)
-    return jax.random.wrap_key_data(jnp.stack([left, right]), impl=jax.random.key_impl(key))
+    made: jax.Array = jax.random.wrap_key_data(jnp.stack([left, right]), impl=jax.random.key_impl(key))
+    return made
