@@ -21,7 +21,7 @@ from credo.core.trees import all_finite, as_like
 from credo.core.types import Array
 from credo.covariances.extra_roles import Collapsible, Family, Invertible
 from credo.covariances.roles import Covariance, HessianForms, M
-from credo.linalg.jacobians import Crossed, DenseRows, Rows, as_rows
+from credo.linalg.jacobians import Crossed, Rows, as_rows
 from credo.linalg.jacobians.dense import leading
 from credo.linalg.matrices import (
     cholesky,
@@ -229,14 +229,13 @@ class LowRankCovariance(Covariance, Invertible, Collapsible):
             cross, inner = self.couple(jacobian)
             shift = cross.pull(kalman_weights(root, residual, inner))
             kept = self.condition(jacobian.attenuate(root))
+            shift = jnp.where(all_finite(kept), shift, jnp.nan)
         else:
             new = jacobian.assimilate(
                 self.base, self.factor, residual, root, family.rank, family.projection == "whitened"
             )
             shift, inner = new.shift, new.inner
             kept = LowRankCovariance(family.level(new.base), new.factor, family)
-        if isinstance(jacobian, DenseRows) or family.projection == "factor-analysis":
-            shift = jnp.where(all_finite(kept), shift, jnp.nan)
         return shift, kept, inner
 
     def precise(self, vector: Array) -> Array:

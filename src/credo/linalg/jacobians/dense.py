@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import jax
 import jax.numpy as jnp
 
 from credo.core.records import record
 from credo.core.types import Array, DTypeLike
 from credo.linalg.graded import leading_axes
-from credo.linalg.jacobians.protocol import Rows
-from credo.linalg.matrices import cholesky, column_sums, identity, ridge_root, scale_rows, solve_lower
+from credo.linalg.jacobians.protocol import Assimilated, Rows
+from credo.linalg.matrices import (
+    cholesky,
+    column_sums,
+    identity,
+    kalman_weights,
+    ridge_root,
+    scale_rows,
+    solve_lower,
+    symmetric,
+)
 
 __all__ = ["DenseRows", "as_rows", "leading"]
 
@@ -97,12 +108,7 @@ class DenseRows(Rows):
         """
         root = jax.lax.rsqrt(base)
         white, directions = scale_rows(self.array, root), scale_rows(factor, root)
-        chol, unit = ridge_root(directions @ directions.T)
-
-        def regress(targets: Array) -> Array:
-            scaled = unit[:, None] * targets
-            return (unit[:, None] * solve_lower(chol, solve_lower(chol, scaled), transpose=True)).T
-
+        regress = _ridge(directions @ directions.T)
         along = regress(directions @ white.T)
         rest = white - along @ directions
         missed = regress(directions @ rest.T - along.T)
@@ -112,6 +118,62 @@ class DenseRows(Rows):
     def leading(self, base: Array, factor: Array, rank: int, whitened: bool) -> tuple[Array, Array]:
         """By the Gram matrix of the stacked rows. Cost: P (R + k)^2."""
         return leading(base, jnp.concatenate([factor, self.array], axis=0), rank, whitened)
+
+    def assimilate(
+        self, base: Array, factor: Array, residual: Array, root: Array, rank: int, whitened: bool
+    ) -> Assimilated:
+        """`couple_ridge` and `leading` from products that they share. Cost: P (R + k)^2.
+
+        With the ridge regression c of J on W in the metric 1/y and N = J - cW, a product N y^-1 [W; N]'
+        gives both J S J' = N y^-1 N' + c c', which errors in c enter only squared, and what rounding makes of
+        N y^-1 W' = c. The refined c + d moves the mean by a row of dW less. The rows A' J are not formed:
+        M = diag(I, A') stands beside the Gram matrix of [W; J], and beside what turns these rows.
+        """
+        many, var = factor.shape[0], 1.0 / base
+        stack = jnp.concatenate([factor, self.array], axis=0)
+        if whitened:
+            gram = scale_rows(stack, var) @ stack.T
+            met = gram[:many]
+        else:
+            gram, met = stack @ stack.T, scale_rows(factor, var) @ stack.T
+        regress = _ridge(met[:, :many])
+        along = regress(met[:, many:])
+        rest = self.array - along @ factor
+        left = scale_rows(rest, var) @ jnp.concatenate([factor, rest], axis=0).T
+        missed = regress(left[:, :many].T - along.T)
+        inner = symmetric(left[:, many:]) + along @ along.T
+        weights = kalman_weights(root, residual, inner)
+        shift = (weights @ rest - (weights @ missed) @ factor) * var
+
+        beside = _beside(root, many)
+        gram = symmetric(beside @ gram @ beside.T)
+        level = jnp.ones((), base.dtype) if whitened else jnp.mean(base)
+        turn = leading_axes(gram, level) @ beside
+        new = turn @ stack
+        # The squares of what is written are at most this trace, times y where whitened, and y grows by them.
+        total, trace = jnp.sum(base), jnp.trace(gram)
+        most = total * (1.0 + trace) if whitened else total + trace
+        shift = jnp.where(jnp.isfinite(jnp.sum(turn) + most), shift, jnp.nan)
+        return Assimilated(shift, inner, base + column_sums(new[rank:] ** 2), new[:rank])
+
+
+def _beside(root: Array, many: int) -> Array:
+    """diag(I, A') (R + m, R + k), which makes [W; A' J] of [W; J]."""
+    eye, attenuating = identity(many, root.dtype), jnp.diag(root) if root.ndim == 1 else root.T
+    right = jnp.zeros((many, attenuating.shape[1]), root.dtype)
+    below = jnp.zeros((attenuating.shape[0], many), root.dtype)
+    return jnp.block([[eye, right], [below, attenuating]])
+
+
+def _ridge(gram: Array) -> Callable[[Array], Array]:
+    """The ridge regression on rows with a Gram matrix G (R, R): T' inv(I + G) for products T (R, k)."""
+    chol, unit = ridge_root(gram)
+
+    def regress(targets: Array) -> Array:
+        scaled = unit[:, None] * targets
+        return (unit[:, None] * solve_lower(chol, solve_lower(chol, scaled), transpose=True)).T
+
+    return regress
 
 
 def leading(base: Array, rows: Array, rank: int, whitened: bool) -> tuple[Array, Array]:

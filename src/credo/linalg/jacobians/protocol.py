@@ -107,17 +107,16 @@ class Rows(Crossed):
         The leading rows are those of [W; J], or of [W; J] y^-1/2 where `whitened`.
         """
 
+    @abstractmethod
     def assimilate(
         self, base: Array, factor: Array, residual: Array, root: Array, rank: int, whitened: bool
     ) -> Assimilated:
         """Kalman's update of S = inv(diag(y) + W' W) with gradient J' e and Hessian -J' A A' J.
 
         The mean moves by S J' inv(I + A A' J S J') e, and the precision becomes what `leading` keeps of
-        diag(y) + W' W + J' A A' J; the root A is (k, m), or (k,) where it is diagonal.
+        diag(y) + W' W + J' A A' J; the root A is (k, m), or (k,) where it is diagonal. The move is NaN where
+        the precision is not finite.
         """
-        cross, inner = self.couple_ridge(base, factor)
-        shift = cross.pull(kalman_weights(root, residual, inner))
-        return Assimilated(shift, inner, *self.attenuate(root).leading(base, factor, rank, whitened))
 
     def assimilate_diagonal(self, var: Array, residual: Array, root: Array) -> tuple[Array, Array, Array]:
         """Kalman's update of S = diag(v) with gradient J' e and Hessian -J' A A' J.
