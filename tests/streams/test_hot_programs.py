@@ -1,0 +1,97 @@
+"""What the programs that users run most start, in counts that no load disturbs.
+
+The bounds are what a row takes now: a change that adds a kernel, a call of LAPACK or a pass over the
+covariance fails, and whoever needs fewer lowers them. `tests/covariances/test_passes.py` has two more, the
+low-rank updates.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import pytest
+from tests.haste import KNOWN
+from tests.hlo_counts import Counts, as_users_get, counts
+
+import credo
+
+NUMBER, LABEL = jnp.zeros((), jnp.float32), jnp.zeros((), jnp.int32)
+
+
+def _counts(learner: Any, belief: Any, inputs: int | None, y: Any, size: int, key: Any = None) -> Counts:
+    """The counts of a step, compiled as a verb is."""
+    x = None if inputs is None else jnp.zeros(inputs, jnp.float32)
+    step = jax.jit(lambda learner, belief, x, y, key: learner.step(belief, x, y, key=key))
+    return counts(as_users_get(step.lower(learner, belief, x, y, key)), size)
+
+
+def _linear(likelihood: Any) -> Any:
+    return credo.Model(lambda w, x: x @ w, likelihood)
+
+
+def _tracker() -> Counts:
+    move, look = jnp.asarray([[1.0, 1.0], [0.0, 1.0]], jnp.float32), jnp.eye(1, 2, dtype=jnp.float32)
+    learner = credo.kalman(move, look, 0.01, 1.0)
+    return _counts(learner, learner.init(jnp.zeros(2, jnp.float32)), None, jnp.zeros(1, jnp.float32), 4)
+
+
+def _full(size: int, form: Any) -> Counts:
+    learner = credo.extended_kalman(_linear(credo.Normal(1.0)), form=form)
+    return _counts(learner, learner.init(jnp.zeros(size, jnp.float32)), size, NUMBER, size**2)
+
+
+def _logistic() -> Counts:
+    learner = credo.bong(_linear(credo.Bernoulli()), credo.Diagonal())
+    return _counts(learner, learner.init(jnp.zeros(100, jnp.float32)), 100, LABEL, 100)
+
+
+def _draws() -> Counts:
+    learner = credo.bong(_linear(credo.Bernoulli()), credo.Full(), credo.MonteCarloEmpiricalFisher(10))
+    belief = learner.init(jnp.zeros(100, jnp.float32))
+    return _counts(learner, belief, 100, LABEL, 100**2, jax.random.key(0))
+
+
+def _diagonal_network() -> Counts:
+    net = credo.MLP(10, (20,))
+    learner = credo.bong(credo.Model(net, credo.Categorical(10)), credo.Diagonal(), "lin-ef")
+    belief = learner.init(net.init(0, (64,)))
+    return _counts(learner, belief, 64, LABEL, belief.size)
+
+
+def _run_length() -> Counts:
+    net = credo.MLP(1, (5, 5), "tanh")
+    inner = credo.extended_kalman(credo.Model(net, credo.Normal(1.0)), form="dense")
+    learner = credo.RunLength(inner, 0.01, 1)
+    belief = learner.init(net.init(0, (2,)))
+    return _counts(learner, belief, 2, NUMBER, 51**2)
+
+
+def _bank() -> Counts:
+    learner = credo.auto(10, "classification")
+    return _counts(learner, learner.init(), 10, LABEL, 10**6)
+
+
+PROGRAMS: dict[str, tuple[Callable[[], Counts], Counts]] = {
+    "a tracker of two numbers": (_tracker, Counts(32, 1, 8)),
+    "full, root, P = 10": (lambda: _full(10, "root"), Counts(27, 0, 5)),
+    "full, root, P = 500": (lambda: _full(500, "root"), Counts(35, 0, 5)),
+    "full, dense, P = 500": (lambda: _full(500, "dense"), Counts(31, 0, 4)),
+    "logistic, diagonal": (_logistic, Counts(41, 0, 13)),
+    "draws, full, P = 100": (_draws, Counts(317, 0, 5)),
+    "a network, diagonal": (_diagonal_network, Counts(68, 0, 14)),
+    "run length": (_run_length, Counts(121, 0, 6)),
+    "the bank of two classes": (_bank, Counts(206, 0, 0)),
+}
+
+
+@pytest.mark.skipif(not KNOWN, reason="counts of another version of XLA")
+@pytest.mark.parametrize("name", list(PROGRAMS))
+def test_a_row_starts_no_more_than_it_did(name: str) -> None:
+    program, most = PROGRAMS[name]
+    got = program()
+    assert got.kernels <= most.kernels, got
+    assert got.lapack <= most.lapack, got
+    assert got.passes <= most.passes, got
