@@ -1,6 +1,7 @@
 """What a bandit compiles: deciding and learning, with an agent and its belief as words.
 
-Every program is `Agent.decide` or `Agent.update`, with their bits; bandits of alike agents share them.
+Every program is `Agent.decide` or `Agent.update`, whose last digits may differ by the processor; bandits of
+alike agents share them.
 """
 
 from __future__ import annotations
