@@ -4,7 +4,8 @@
     python benchmarks/official.py --codes FOLDER --clone
 
 A case is one pass over a stream by every code, in turn, several times; what counts is the median of the
-processor time of a row, one thread. A ratio above 1 says that credo is faster. The roofline is the least time
+processor time of a row, on one core. A ratio above 1 says that credo is faster; beside it stands what it must
+be, and what it should be (`aims.py`). The roofline is the least time
 in which the belief can be read and written once, at the copy bandwidth of this machine for arrays of that
 size; `x roofline` is our time over it.
 """
@@ -20,7 +21,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
-# One thread, for a processor time that says what was computed.
+# One thread on one core, for a processor time that says what was computed.
+if hasattr(os, "sched_setaffinity"):
+    os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("XLA_FLAGS", "--xla_cpu_multi_thread_eigen=false")
@@ -29,6 +32,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import official_codes as codes
+from aims import HEAD, cells
 from jax.flatten_util import ravel_pytree
 from timing import copy_seconds
 
@@ -84,14 +88,14 @@ def race(title: str, ours: dict[str, Entry], theirs: dict[str, Entry], size: int
         start = f"| {title} | {name} | {middle[name] * 1e6:,.2f}"
         for peer in theirs or [""]:
             if peer in broken:
-                line = f"{start} | {peer} | cannot run: {broken[peer]} | | |"
+                line = f"{start} | {peer} | cannot run: {broken[peer]} | | | | | |"
             elif not peer:
-                line = f"{start} | | | | {middle[name] / floor:.1f} |"
+                line = f"{start} | | | | | | | {middle[name] / floor:.1f} |"
             else:
-                line = (
-                    f"{start} | {peer} | {middle[peer] * 1e6:,.2f} "
-                    f"| {middle[peer] / middle[name]:.2f} | {middle[name] / floor:.1f} |"
+                compared = (
+                    f"{middle[peer] * 1e6:,.2f} | {cells(title, name, peer, middle[peer] / middle[name])}"
                 )
+                line = f"{start} | {peer} | {compared} | {middle[name] / floor:.1f} |"
             LINES.append(line)
             print(line, flush=True)
 
@@ -334,16 +338,12 @@ def main() -> None:
     jax.config.update("jax_cpu_enable_async_dispatch", not options.synchronous)
     sys.path.extend(str(folder) for folder in options.site)
     codes.open_codes(options.codes, clone=options.clone)
-    head = [
-        "| case | ours | us a row | official code | us a row | ratio | x roofline |",
-        "|---|---|--:|---|--:|--:|--:|",
-    ]
-    print("\n".join(head))
+    print("\n".join(HEAD))
     for name, run in CASES.items():
         if not options.only or name in options.only:
             run()
     if options.out:
-        options.out.write_text("\n".join(head + LINES) + "\n")
+        options.out.write_text("\n".join(HEAD + LINES) + "\n")
 
 
 if __name__ == "__main__":
