@@ -1,9 +1,12 @@
 """Peak memory of one process that takes three steps at P = 10^6; started by `grid.py`.
 
     python benchmarks/memory.py FAMILY RULE CURVATURE [plain]
+    python benchmarks/memory.py bank [ROWS]
 
 `plain` hides from credo that the layers are dense, so that a Jacobian is an array of C rows of length P, as
-it is for any model but a network of dense layers. `none` in place of FAMILY runs the network alone.
+it is for any model but a network of dense layers. `none` in place of FAMILY runs the network alone. `bank`
+learns a stream of two classes and ten columns, a million rows where nothing else is said, by the default
+estimator, and prints what the process holds after each tenth; a part of it is what malloc keeps free.
 """
 
 from __future__ import annotations
@@ -13,10 +16,12 @@ import time
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from ours import megabytes
 from timing import peak_megabytes
 
 import credo
+from credo.estimators import OnlineClassifier
 
 FAMILIES = {"diagonal": credo.Diagonal(), "low-rank": credo.LowRank(10)}
 RULES = ("bong", "blr", "bog", "bbb")
@@ -49,5 +54,23 @@ def main(family: str, rule: str = "bong", curvature: str = "lin-hess", rows: str
     print(f"{words}\t{megabytes(belief):.1f}\t{peak:,.0f}\t{taken:.2f}\t{sound}")
 
 
+def bank(rows: str = "1000000") -> None:
+    """Print the megabytes that are held after each tenth of a stream, which should not grow."""
+    rng = np.random.default_rng(0)
+    learner = OnlineClassifier()
+    weights, tenth = rng.normal(size=10), int(rows) // 10
+    for part in range(10):
+        for _ in range(tenth // 1000):
+            x = rng.normal(size=(1000, 10))
+            learner.partial_fit(x, (x @ weights + rng.logistic(size=1000) > 0).astype(int), classes=[0, 1])
+        print(f"{(part + 1) * tenth:,}\t{held_megabytes():,.0f}", flush=True)
+
+
+def held_megabytes() -> float:
+    """The memory that this process holds now."""
+    with open("/proc/self/status") as status:
+        return next(int(line.split()[1]) for line in status if line.startswith("VmRSS")) / 1024
+
+
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    bank(*sys.argv[2:]) if sys.argv[1:2] == ["bank"] else main(*sys.argv[1:])
