@@ -12,6 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from credo.core.outlying import ABSURD, CLOSE, EARLY, EVENTS, FAR, STREAK, YOUNG, inliers
+from credo.core.platforms import accelerated
 from credo.core.records import record
 from credo.core.trees import as_like
 from credo.core.types import Array, ArrayLike, DTypeLike
@@ -206,6 +207,8 @@ class RunningMoments:
         # Comparisons with NaN are false.
         seen = (jnp.abs(x) <= farthest(x.dtype)) & (old[..., 4] == LEARNS)
         unusual = jnp.any(seen & (self._far(x) | self._close(x)))
+        if accelerated():
+            return RunningMoments(_with_streaks(old, x, seen))
         # Nearly all rows are usual, and have the same bits by a fifth of the arithmetic.
         return RunningMoments(jax.lax.cond(unusual, _with_streaks, _with_usual, old, x, seen))
 

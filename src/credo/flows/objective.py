@@ -15,30 +15,19 @@ it compares the moved particles with the same particles before the move, weighte
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, Literal, Protocol, TypeAlias, runtime_checkable
 
 import jax
 import jax.numpy as jnp
 
+from credo.core.platforms import over_rows
 from credo.core.types import Array, PyTree
 from credo.flows.densities import NormalDensity
 from credo.flows.operator import FlowOperator
 from credo.flows.tasks import Stage, Tasks
 from credo.particles.density import bandwidths, log_gaussian, log_kde
 
-__all__ = ["Loss", "each", "mismatch", "stage_loss", "validate"]
-
-
-def each(function: Callable[..., Any], *rows: PyTree) -> Any:
-    """The results of a function for every row of its arguments, as those of `jax.vmap`.
-
-    On a CPU the rows are taken one after another: maps of whole particle sets are large enough to take as
-    long in either way there, and so need the memory of one.
-    """
-    if jax.default_backend() == "cpu":
-        return jax.lax.map(lambda row: function(*row), rows)
-    return jax.vmap(function)(*rows)
+__all__ = ["Loss", "mismatch", "stage_loss", "validate"]
 
 
 Loss: TypeAlias = Literal["elbo", "likelihood"]
@@ -147,5 +136,5 @@ def validate(
 
         return jax.lax.scan(one, tasks.begin(first), jax.random.split(second, stages))[1]
 
-    table = each(sequence, jax.random.split(key, sequences))
+    table = over_rows(sequence, jax.random.split(key, sequences))
     return {name: jnp.mean(column, axis=0) for name, column in table.items()}

@@ -22,10 +22,11 @@ from credo.core.errors import (
     require_positive,
 )
 from credo.core.keys import as_key
+from credo.core.platforms import over_rows
 from credo.core.records import record, replace, static_field
 from credo.core.trees import all_finite, select
 from credo.core.types import Array, Key, PyTree
-from credo.flows.objective import Loss, each, stage_loss, validate
+from credo.flows.objective import Loss, stage_loss, validate
 from credo.flows.operator import FlowOperator
 from credo.flows.storage import History, description, digest, read_training, save_operator, write_training
 from credo.flows.tasks import Stage, Tasks
@@ -242,7 +243,7 @@ def train(
 def _begin(tasks: Tasks[Any], operator: FlowOperator, plan: Plan, key: Array) -> Training:
     keys = jax.random.split(key, 3)
     params = operator.start(keys[0]) if operator.params is None else operator.params
-    pool = each(tasks.begin, jax.random.split(keys[1], plan.pool))
+    pool = over_rows(tasks.begin, jax.random.split(keys[1], plan.pool))
     return Training(
         params=params,
         average=params,
@@ -272,14 +273,14 @@ def _compiled(
         if plan.batch == 1:  # a long chain takes half the time without an axis for the batch
             value, last = one(jax.tree.map(lambda leaf: leaf[0], stages))
             return value, last[None]
-        losses, new = each(one, stages)
+        losses, new = over_rows(one, stages)
         return jnp.mean(losses), new
 
     def step(state: Training, _: None) -> tuple[Training, tuple[Array, Array]]:
         keys = jax.random.split(jax.random.fold_in(as_key(state.key), state.step), 3)
         places = jax.random.permutation(keys[0], plan.pool)[: plan.batch]
         chosen = jax.tree.map(lambda leaf: leaf[places], state.tasks)
-        seen, stages = each(tasks.observe, chosen, jax.random.split(keys[1], plan.batch))
+        seen, stages = over_rows(tasks.observe, chosen, jax.random.split(keys[1], plan.batch))
         (loss, new), slopes = jax.value_and_grad(batch_loss, has_aux=True)(state.params, stages)
         sound = all_finite(slopes) & jnp.isfinite(loss)
         with jax.numpy_dtype_promotion("standard"):  # what optax needs
@@ -293,7 +294,7 @@ def _compiled(
             state.average,
             params,
         )
-        after = each(tasks.advance, seen, stages, new, jax.random.split(keys[2], plan.batch))
+        after = over_rows(tasks.advance, seen, stages, new, jax.random.split(keys[2], plan.batch))
         pool = jax.tree.map(lambda leaf, rows: leaf.at[places].set(rows), state.tasks, after)
         pool = select(sound, pool, state.tasks)
         new_state = replace(

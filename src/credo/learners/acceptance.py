@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 
 from credo.core.errors import CredoError, require_nonnegative
+from credo.core.platforms import in_branch
 from credo.core.records import record
 from credo.core.trees import all_finite, select
 from credo.core.types import Array, ArrayLike, DTypeLike, PyTree
@@ -53,18 +54,10 @@ def call_fenced(function: Callable[..., T], arguments: tuple[PyTree, ...]) -> T:
     """The value of a function, with the same bits in a Python loop, in a scan and in any chunk.
 
     Barriers keep the compiler from merging the function with the program around it, or from moving parts of
-    it out of a loop; the branch, whose condition the compiler cannot see, lays the function out in memory in
-    one way everywhere.
+    it out of a loop; the branch of `in_branch` lays the function out in memory in one way everywhere.
     """
     inputs = isolate(arguments)
-
-    def leave(inputs: tuple[PyTree, ...]) -> T:
-        shapes: T = jax.eval_shape(lambda values: function(*values), inputs)
-        zeros: T = jax.tree.map(lambda like: jnp.zeros(like.shape, like.dtype), shapes)
-        return zeros
-
-    always = jax.lax.optimization_barrier(jnp.asarray(True))
-    value: T = isolate(jax.lax.cond(always, lambda values: function(*values), leave, inputs))
+    value: T = isolate(in_branch(function, *inputs))
     return value
 
 

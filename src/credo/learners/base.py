@@ -14,6 +14,7 @@ import jax.numpy as jnp
 
 from credo.core.errors import CredoError
 from credo.core.names import ForecastName
+from credo.core.platforms import in_branch
 from credo.core.types import Array, ArrayLike, Key, PyTree
 from credo.core.verbs import verb
 from credo.learners.acceptance import Info, accept, clean, isolate, sound, usable
@@ -195,9 +196,8 @@ class Learner(Expecting[B], Extensible[B]):
             The new belief and an `Info`.
         """
         # The barriers keep the compiler from merging a step with the program around it, or from moving parts
-        # of it out of a loop; the branch, whose condition the compiler cannot see, lays the step out in
-        # memory in one way everywhere. A step is then the same program in a Python loop, in a scan and in any
-        # chunk, and gives the same bits.
+        # of it out of a loop; the branch lays the step out in memory in one way everywhere. A step is then
+        # the same program in a Python loop, in a scan and in any chunk, and gives the same bits.
         self, belief, x, y, weight, dt, key = isolate((self, belief, x, y, weight, dt, key))
 
         def take(belief: B) -> tuple[B, Info]:
@@ -208,8 +208,7 @@ class Learner(Expecting[B], Extensible[B]):
             same = jax.tree.map(lambda leaf, like: jnp.asarray(leaf, like.dtype), belief, new)
             return same, jax.tree.map(lambda like: jnp.zeros(like.shape, like.dtype), info)
 
-        always = jax.lax.optimization_barrier(jnp.asarray(True))
-        result: tuple[B, Info] = isolate(jax.lax.cond(always, take, leave, belief))
+        result: tuple[B, Info] = isolate(in_branch(take, belief, otherwise=leave))
         return result
 
     @verb(static=("shape",))

@@ -14,6 +14,7 @@ from typing import TypeAlias
 import jax
 import jax.numpy as jnp
 
+from credo.core.platforms import over_rows
 from credo.core.records import record, replace
 from credo.core.types import Array, DTypeLike
 from credo.linalg.jacobians.dense import DenseRows
@@ -144,7 +145,7 @@ class OuterRows(Rows):
         for h, d in zip(self.inputs, self.deltas, strict=True):
             pairs = (jnp.repeat(h, d.shape[1], axis=0), spread_deltas(d).reshape(self.count, -1))
             # One product at a time: XLA's CPU code for all of them at once, laid out flat, is 4 times slower.
-            layers.append(jax.lax.map(lambda pair: pair[0][:, None] * pair[1][None, :], pairs))
+            layers.append(over_rows(lambda arm, side: arm[:, None] * side[None, :], *pairs))
         products = jnp.concatenate([layer.reshape(self.count, -1) for layer in layers], axis=1)
         return leave(products.T, self.left).T
 
@@ -160,7 +161,7 @@ class OuterRows(Rows):
         parts = []
         for h, d in zip(self.inputs, self.deltas, strict=True):
             reach = arms(weights.reshape(-1, *d.shape[:2]), d)
-            parts.append(jax.lax.map(lambda arm, h=h: h.T @ arm, reach).reshape(weights.shape[0], -1))
+            parts.append(over_rows(lambda arm, h=h: h.T @ arm, reach).reshape(weights.shape[0], -1))
         return jnp.concatenate(parts, axis=1)
 
     def cross(self, matrix: Array) -> Array:

@@ -20,6 +20,7 @@ from typing import TypeAlias, TypeVar
 import jax
 import jax.numpy as jnp
 
+from credo.core.platforms import accelerated, in_branch, over_rows
 from credo.core.records import record
 from credo.core.types import Array
 from credo.linalg.matrices import column_sums, scale_rows, symmetric
@@ -106,7 +107,6 @@ def _side_by_side(deltas: Array) -> Array:
     return (deltas[:, :, None, :] * eye[:, None, :, None]).reshape(groups * each, groups * size)
 
 
-S = TypeVar("S")
 T = TypeVar("T")
 
 Layers: TypeAlias = tuple[tuple[Array, Array], ...]
@@ -263,22 +263,10 @@ def by_layer(
 
     if vector.shape[0] < FENCED:
         return vectors(matrices(vector))
-    # XLA's CPU code for outer products that are worked out along the flat vector is 6 times slower.
-    flat = [tuple(part.reshape(-1) for part in result) for result in _fence(matrices, vector)]
-    return _fence(vectors, flat)
-
-
-def _fence(function: Callable[[T], S], argument: T) -> S:
-    """The function's result, with whose code the compiler mixes nothing before or after it."""
-
-    def nothing(argument: T) -> S:
-        shapes = jax.eval_shape(function, argument)
-        zeros: S = jax.tree.map(lambda like: jnp.zeros(like.shape, like.dtype), shapes)
-        return zeros
-
-    always = jax.lax.optimization_barrier(jnp.asarray(True))
-    result: S = jax.lax.cond(always, function, nothing, argument)
-    return result
+    # Nothing is mixed across a branch: XLA's CPU code for outer products that are worked out along the flat
+    # vector is 6 times slower.
+    flat = [tuple(part.reshape(-1) for part in result) for result in in_branch(matrices, vector)]
+    return in_branch(vectors, flat)
 
 
 def outer_sum(side: Array, h: Array) -> Array:
@@ -299,16 +287,16 @@ def _outer(side: Array, h: Array) -> Array:
     """The sum over groups of arms (q, G, m) times inputs (G, b): (q, b, m)."""
     if h.shape[0] == 1:
         return side[:, 0, None, :] * h[0][None, :, None]
-    result: Array = jax.lax.map(lambda arm: h.T @ arm, side)
+    result: Array = over_rows(lambda arm: h.T @ arm, side)
     return result
 
 
 def _sweep(layers: Layers, visit: Callable[[Block, T], T], carry: T) -> T:
-    """Visit all blocks, one after the other."""
+    """Visit all blocks, one after the other; on an accelerator a layer is one block."""
     start = 0
     for layer, (h, d) in enumerate(layers):
         inputs, size = h.shape[1], width(d)
-        times = max(1, round(inputs * size / BLOCK))
+        times = 1 if accelerated() else max(1, round(inputs * size / BLOCK))
         count = inputs // times
         if times > 1:
 
