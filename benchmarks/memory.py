@@ -2,15 +2,19 @@
 
     python benchmarks/memory.py FAMILY RULE CURVATURE [plain]
     python benchmarks/memory.py bank [ROWS]
+    python benchmarks/memory.py low-rank-rows [ROWS] [WIDTH]
 
 `plain` hides from credo that the layers are dense, so that a Jacobian is an array of C rows of length P, as
 it is for any model but a network of dense layers. `none` in place of FAMILY runs the network alone. `bank`
 learns a stream of two classes and ten columns, a million rows where nothing else is said, by the default
 estimator, and prints what the process holds after each tenth; a part of it is what malloc keeps free.
+`low-rank-rows` takes rows one by one into a `Pack` of rank 10 with P = 10^6, and prints the peak over its own
+arrays: the old directions stay until the new ones are known to be finite, since a refused row changes no bit.
 """
 
 from __future__ import annotations
 
+import gc
 import sys
 import time
 
@@ -66,6 +70,33 @@ def bank(rows: str = "1000000") -> None:
         print(f"{(part + 1) * tenth:,}\t{held_megabytes():,.0f}", flush=True)
 
 
+def low_rank_rows(rows: str = "10", width: str = "1257") -> float:
+    """Print, and return, the peak of a process that takes rows one by one, over the bytes of its belief.
+
+    Left out is what the process holds without a belief: Python, JAX and compiled programs.
+    """
+    net = credo.MLP(10, (int(width),))
+    learner = credo.bong(credo.Model(net, credo.Categorical(10)), FAMILIES["low-rank"])
+    live = credo.pack(learner, learner.init(net.init(0, (784,)), var=0.01))
+    own = megabytes(live.belief)
+    xs = np.random.default_rng(0).normal(size=(int(rows), 784)).astype(np.float32)
+    live.step(xs[0], 0)  # compiles
+    gc.collect()
+    without = held_megabytes() - own
+    forget_peak()
+    for number, x in enumerate(xs):
+        live.step(x, number % 10)
+    peak = peak_megabytes() - without
+    print(f"low rank, P = {live.belief.size:,}\t{own:.1f}\t{peak:.1f}\t{peak / own:.2f} times its arrays")
+    return peak / own
+
+
+def forget_peak() -> None:
+    """Let the largest memory of this process count from now on."""
+    with open("/proc/self/clear_refs", "w") as references:
+        references.write("5")
+
+
 def held_megabytes() -> float:
     """The memory that this process holds now."""
     with open("/proc/self/status") as status:
@@ -73,4 +104,5 @@ def held_megabytes() -> float:
 
 
 if __name__ == "__main__":
-    bank(*sys.argv[2:]) if sys.argv[1:2] == ["bank"] else main(*sys.argv[1:])
+    parts = {"bank": bank, "low-rank-rows": low_rank_rows}
+    parts.get(sys.argv[1], lambda *_: main(*sys.argv[1:]))(*sys.argv[2:])
