@@ -2,8 +2,8 @@
 # make test   set up what is missing, then lint, types, floors and the test-suite
 # make soak   a million rows of every learner that hurt, and a run that is killed again and again; for hours
 # make thorough  what the test-suite samples, in full: half an hour more
-# make bench  speed and scores beside named peers, into benchmarks/RESULTS.md; ARGS="--only estimators" runs one section,
-#             CODES=FOLDER adds the official codes there, beside what each ratio must and should be
+# make bench  speed and scores beside named peers, into benchmarks/RESULTS.md; ARGS="--only estimators" runs one section.
+#             Then one table of what must be fast, and whether it is; CODES=FOLDER has the official codes
 # make mutants  a hundred small changes of the package, each of which a test should notice; for hours
 #
 # Variables: PYTHON (the interpreter to build .venv with), UV=0 (use pip even where uv is at hand),
@@ -101,7 +101,7 @@ soak: $(STAMPS)/test
 # All sections but `linear` and `estimators` need the extra "bench" as well (benchmarks/README.md).
 bench: $(STAMPS)/test
 	$(BIN)/python benchmarks/run.py $(ARGS)
-	$(if $(CODES),$(BIN)/python benchmarks/official.py --codes $(CODES),@echo "CODES=FOLDER adds the official codes in that folder (benchmarks/official.py)")
+	$(BIN)/python benchmarks/speed.py $(if $(CODES),--codes $(CODES))
 
 mutants: $(STAMPS)/test
 	$(BIN)/python benchmarks/mutants.py --count 100 --seed 0

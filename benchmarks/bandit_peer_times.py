@@ -29,7 +29,7 @@ from credo import bandits
 from credo.bandits.scaling import Scaler
 from credo.covariances import LowRank
 
-__all__ = ["print_times"]
+__all__ = ["VW", "call_times", "callers", "linear_agents", "peer_entries", "print_times", "rows_of"]
 
 
 class Rows(NamedTuple):
@@ -99,9 +99,8 @@ def print_times(turns: int) -> None:
     _service(turns)
 
 
-def _linear(turns: int) -> None:
-    world: Any = bandits.load("linear")
-    rows = _rows(world, 20_000)
+def linear_agents(rows: Rows) -> dict[str, Entry]:
+    """Our agents with a linear model for each of seven arms, over all rows in one compiled program."""
     known, unknown = credo.Normal(0.1), credo.Normal(credo.InverseGamma(2.0, 0.2))
     ours = {}
     for name, noise, var, policy in (
@@ -113,8 +112,17 @@ def _linear(turns: int) -> None:
         net = credo.Linear()
         agent = bandits.Agent(credo.extended_kalman(credo.Model(net, noise)), 7, "arms", policy)
         ours[name] = _scan(agent, agent.init(net.init(0, (10,)), var=var), rows)
+    return ours
+
+
+def _linear(turns: int) -> None:
+    world: Any = bandits.load("linear")
+    rows = rows_of(world, 20_000)
+    ours = linear_agents(rows)
     goals = {name: goal for name, (_, _, goal) in LINEAR_PEERS.items()}
-    theirs = _peers({name: (settings, steps) for name, (settings, steps, _) in LINEAR_PEERS.items()}, rows)
+    theirs = peer_entries(
+        {name: (settings, steps) for name, (settings, steps, _) in LINEAR_PEERS.items()}, rows
+    )
     middle = _race("linear, 10 inputs, 7 arms", ours, theirs, goals, turns)
     ratio = middle["unknown noise, Thompson"] / middle["linear, Thompson"]
     print(f"\nWith unknown noise, Thompson takes {ratio:.1f}x its time (goal 2x: {_verdict(ratio <= 2)}).")
@@ -133,14 +141,14 @@ def _network(
         belief = agent.init(params, var=net.prior_var(params))
         ours[name] = _scan(agent, belief, rows)
         ours[f"{name}, decide alone"] = _scan(agent, belief, rows, learn=False)
-    theirs = _peers({name: (settings, steps) for name, (settings, steps, _) in peers.items()}, rows)
+    theirs = peer_entries({name: (settings, steps) for name, (settings, steps, _) in peers.items()}, rows)
     size = sum(leaf.size for leaf in jax.tree.leaves(params))
     _race(f"{title}, P = {size:,}", ours, theirs, {name: goal for name, (_, _, goal) in peers.items()}, turns)
 
 
 def _service(turns: int) -> None:
     """Calls from Python, one after the other: microseconds of wall clock and of processor."""
-    rows = _rows(bandits.load("linear"), 1000)
+    rows = rows_of(bandits.load("linear"), 1000)
     with tempfile.TemporaryDirectory() as folder:
         one = bandit("arms", Path(folder), 10_000)
         print("\n### one call after the other, linear, 10 inputs, 7 arms\n")
@@ -149,9 +157,9 @@ def _service(turns: int) -> None:
         for _ in range(turns + 1):
             for name, decide, learn in [
                 ("Bandit", one.decide, lambda decision, x, reward: one.reward(decision.id, reward)),
-                *_callers(rows),
+                *callers(rows),
             ]:
-                for what, pair in zip((".decide", ".reward"), _call_times(decide, learn, rows), strict=True):
+                for what, pair in zip((".decide", ".reward"), call_times(decide, learn, rows), strict=True):
                     lines.setdefault(name + what, []).append(pair)
     for name, pairs in lines.items():
         wall, processor = (1e6 * statistics.median(column) for column in zip(*pairs[1:], strict=True))
@@ -164,13 +172,13 @@ def _vw() -> Any:
     return build_peer("VW", VW)(7, 10, 0)
 
 
-def _callers(rows: Rows) -> list[tuple[str, Callable[..., Any], Callable[..., Any]]]:
+def callers(rows: Rows) -> list[tuple[str, Callable[..., Any], Callable[..., Any]]]:
     if "cannot run" in version("VW"):
         return []
     return [("VW", _vw().decide, lambda arm, x, reward: _vw().learn(x, arm, reward))]
 
 
-def _call_times(
+def call_times(
     decide: Callable[..., Any], learn: Callable[..., Any], rows: Rows
 ) -> tuple[tuple[float, float], tuple[float, float]]:
     """The median wall seconds, and the mean processor seconds, of decisions and of rewards."""
@@ -192,7 +200,7 @@ def _call_times(
     return first, second
 
 
-def _rows(world: Any, count: int, scaled: bool = False) -> Rows:
+def rows_of(world: Any, count: int, scaled: bool = False) -> Rows:
     """The first rows of a world."""
 
     def body(carry: Any, t: jax.Array) -> Any:
@@ -210,7 +218,7 @@ def _rows(world: Any, count: int, scaled: bool = False) -> Rows:
 
 
 def _data(name: str, count: int, **options: Any) -> Rows:
-    return _rows(bandits.load(name, **options), count, scaled=name != "mnist")
+    return rows_of(bandits.load(name, **options), count, scaled=name != "mnist")
 
 
 def _scan(agent: bandits.Agent, belief: Any, rows: Rows, learn: bool = True) -> Entry:
@@ -231,7 +239,7 @@ def _scan(agent: bandits.Agent, belief: Any, rows: Rows, learn: bool = True) -> 
     return Entry(len(rows.x), lambda: jax.block_until_ready(run(agent, belief, x, rewards)))
 
 
-def _peers(every: Mapping[str, tuple[Settings, int]], rows: Rows) -> dict[str, Entry]:
+def peer_entries(every: Mapping[str, tuple[Settings, int]], rows: Rows) -> dict[str, Entry]:
     """The agents of other packages that can run, over the first rows; they go on learning in every turn."""
     entries = {}
     for name, (settings, steps) in every.items():

@@ -13,6 +13,7 @@ import argparse
 import os
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import jax
@@ -35,20 +36,28 @@ def bandit(design: str, folder: Path, window: int = 1_000) -> bandits.Bandit:
     return bandits.Bandit(agent, params=net.init(0, (INPUTS,)), window=window, log=log, on_missing=0.0)
 
 
+def call_seconds(
+    one: bandits.Bandit, contexts: np.ndarray, clock: Callable[[], float] = time.perf_counter
+) -> tuple[list[float], list[float]]:
+    """What each decision and each reward takes; the first tenth is left out."""
+    took: tuple[list[float], list[float]] = ([], [])
+    for x in contexts:
+        start = clock()
+        decision = one.decide(x)
+        middle = clock()
+        one.reward(decision.id, float(x.flat[0]))
+        took[0].append(middle - start)
+        took[1].append(clock() - middle)
+    first = max(len(contexts) // 10, 1)
+    return took[0][first:], took[1][first:]
+
+
 def latency(one: bandits.Bandit, steps: int) -> str:
     """The microseconds of a decision and of a reward: the median, and the fastest and slowest tenth."""
-    rng = np.random.default_rng(0)
-    took: list[list[float]] = [[], []]
-    for x in rng.normal(size=(steps, INPUTS)):
-        start = time.perf_counter()
-        decision = one.decide(x)
-        middle = time.perf_counter()
-        one.reward(decision.id, x[0])
-        took[0].append(middle - start)
-        took[1].append(time.perf_counter() - middle)
+    contexts = np.random.default_rng(0).normal(size=(steps, INPUTS))
     words = []
-    for what, times in zip(("decide", "reward"), took, strict=True):
-        low, middle, high = 1e6 * np.percentile(times[steps // 10 :], [10, 50, 90])
+    for what, times in zip(("decide", "reward"), call_seconds(one, contexts), strict=True):
+        low, middle, high = 1e6 * np.percentile(times, [10, 50, 90])
         words.append(f"{what} {middle:4.0f} us ({low:.0f} to {high:.0f})")
     return ", ".join(words)
 

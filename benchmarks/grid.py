@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, TypedDict
 
@@ -128,12 +128,19 @@ def low_rank_grid(table: Table) -> None:
         race(table, f"grid: low-rank-10, P = {size:,}", cases, [*pairs, ("credo BLR", one.format("BLR"))])
 
 
-def fisher(table: Table) -> None:
+FISHER: tuple[tuple[int, int | None, int, int, int], ...] = (
+    (10, None, 1, 20_000, 300),
+    (784, 128, 32, 20, 5),
+)
+"""Inputs, the width of the hidden layer, the rows of a batch, and how many batches are ours and theirs."""
+
+
+def fisher(table: Table, cases: Iterable[tuple[int, int | None, int, int, int]] = FISHER) -> None:
     """`credo.ekf.diag_fisher` in a scan, and `posteriors`' own, called for each batch."""
     import peers
 
     rng = np.random.default_rng(5)
-    for inputs, width, batch, batches, theirs in ((10, None, 1, 20_000, 300), (784, 128, 32, 20, 5)):
+    for inputs, width, batch, batches, theirs in cases:
         x = rng.normal(size=(batches * batch, inputs)).astype(np.float32)
         y = rng.integers(0, 2 if width is None else 10, batches * batch)
         group = (

@@ -17,6 +17,7 @@ from __future__ import annotations
 import gc
 import sys
 import time
+from collections.abc import Callable
 
 import jax
 import jax.numpy as jnp
@@ -104,5 +105,6 @@ def held_megabytes() -> float:
 
 
 if __name__ == "__main__":
-    parts = {"bank": bank, "low-rank-rows": low_rank_rows}
-    parts.get(sys.argv[1], lambda *_: main(*sys.argv[1:]))(*sys.argv[2:])
+    parts: dict[str, Callable[..., object]] = {"bank": bank, "low-rank-rows": low_rank_rows}
+    name, *others = sys.argv[1:]
+    parts[name](*others) if name in parts else main(name, *others)

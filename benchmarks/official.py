@@ -19,7 +19,7 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 # One thread on one core, for a processor time that says what was computed.
 if hasattr(os, "sched_setaffinity"):
@@ -46,6 +46,19 @@ TURNS = 7
 FORMS: tuple[Literal["root", "dense"], ...] = ("root", "dense")
 CASES: dict[str, Callable[[], None]] = {}
 LINES: list[str] = []
+
+
+class Measured(NamedTuple):
+    """The ratio of a case, None where the peer cannot run, with the reason."""
+
+    title: str
+    ours: str
+    peer: str
+    ratio: float | None
+    why: str = ""
+
+
+MEASURED: list[Measured] = []
 
 
 def case(name: str) -> Callable[[Callable[[], None]], Callable[[], None]]:
@@ -89,12 +102,13 @@ def race(title: str, ours: dict[str, Entry], theirs: dict[str, Entry], size: int
         for peer in theirs or [""]:
             if peer in broken:
                 line = f"{start} | {peer} | cannot run: {broken[peer]} | | | | | |"
+                MEASURED.append(Measured(title, name, peer, None, broken[peer]))
             elif not peer:
                 line = f"{start} | | | | | | | {middle[name] / floor:.1f} |"
             else:
-                compared = (
-                    f"{middle[peer] * 1e6:,.2f} | {cells(title, name, peer, middle[peer] / middle[name])}"
-                )
+                ratio = middle[peer] / middle[name]
+                MEASURED.append(Measured(title, name, peer, ratio))
+                compared = f"{middle[peer] * 1e6:,.2f} | {cells(title, name, peer, ratio)}"
                 line = f"{start} | {peer} | {compared} | {middle[name] / floor:.1f} |"
             LINES.append(line)
             print(line, flush=True)
