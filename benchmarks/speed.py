@@ -334,7 +334,9 @@ def main() -> None:
     readings: list[Reading] = []
     for name in given.only or GROUPS:
         print(f"{name} ...", file=sys.stderr, flush=True)
-        readings += elsewhere(name, options)
+        found = elsewhere(name, options)
+        print("\n".join(table(found)[2:]), file=sys.stderr, flush=True)
+        readings += found
     text = "\n".join(table(readings))
     print(text)
     if given.out:
