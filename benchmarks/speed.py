@@ -61,7 +61,7 @@ Readings = Iterator[Reading]
 
 
 def bank(plan: Plan) -> Readings:
-    """The bank of classes in a scan, over its members alone, one after another."""
+    """The bank of classes in a scan, over the learners inside its members alone, one after another."""
     import jax
     import jax.numpy as jnp
     from timing import medians
@@ -75,7 +75,8 @@ def bank(plan: Plan) -> Readings:
     whole = credo.auto(COLUMNS, "classification")
     begin = whole.init()
     learners: Any = whole.learners
-    pairs = [(pick(learners, place), pick(begin.beliefs, place)) for place in range(whole.size)]
+    members = [(pick(learners, place), pick(begin.beliefs, place)) for place in range(whole.size)]
+    pairs = [(member.learner, belief.belief) for member, belief in members]
 
     def stream(learner: Any, belief: Any) -> None:
         jax.block_until_ready(credo.run(learner, belief, xs, ys))
@@ -85,7 +86,7 @@ def bank(plan: Plan) -> Readings:
     }
     times = medians(calls, plan.turns, time.process_time)
     together, *alone = (times[str(place)][0] for place in range(len(times)))
-    yield Reading("the bank of two classes, a scan", "its members alone", together / sum(alone))
+    yield Reading("the bank of two classes, a scan", "the learners inside alone", together / sum(alone))
 
 
 def command(plan: Plan) -> Readings:
@@ -228,6 +229,8 @@ def default_agent(plan: Plan) -> Readings:
 def posteriors(plan: Plan) -> Readings:
     """The diagonal Fisher EKF of a network, 32 rows a batch, beside `posteriors`."""
     row, peer = "diagonal Fisher EKF, P = 101,770, 32 rows a batch", "posteriors ekf.diag_fisher"
+    if plan.codes is not None:
+        importlib.import_module("official_codes").open_codes(plan.codes, clone=False)
     with _named(peer, row) as missing:
         import grid
         from timing import Table

@@ -29,7 +29,7 @@ def speed(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
 
 def test_a_number_stands_beside_what_is_asked_of_it(speed: Any) -> None:
     rows = [
-        speed.Reading("the bank of two classes, a scan", "its members alone", 1.5),
+        speed.Reading("the bank of two classes, a scan", "the learners inside alone", 1.5),
         speed.Reading("credo learn, 100 rows, warm", "", 2.9),
         speed.Reading("low rank 10, P = 1,510: credo", "BONG, transcribed (published.py)", 3.2),
         speed.Reading("Thompson, unknown noise, 7 arms, a scan", "VW", None, "vowpalwabbit is not installed"),
