@@ -26,6 +26,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import aims
@@ -248,6 +249,8 @@ def official(plan: Plan) -> Readings:
         race.codes = importlib.import_module("transcribed")
     else:
         race.codes.open_codes(plan.codes, clone=False)
+        made = {name: getattr(race.codes, name) for name in race.codes.__all__}
+        race.codes = SimpleNamespace(**{n: _or_absent(f) for n, f in made.items() if callable(f)})
     race.TURNS = plan.turns
     for name in OFFICIAL:
         with _named("its peer", f"official.py, {name}") as missing:
@@ -271,6 +274,23 @@ GROUPS: dict[str, Callable[[Plan], Readings]] = {
     "bandit": bandit,
     "default-agent": default_agent,
 }
+
+
+def _or_absent(make: Callable[..., Any]) -> Callable[..., Any]:
+    """The same call of an official code, or where it lacks a package a call that says so."""
+
+    def made(*values: Any, **options: Any) -> Any:
+        try:
+            return make(*values, **options)
+        except ImportError as error:
+            why = f"{error.name} is not installed"
+
+        def call() -> None:
+            raise RuntimeError(why)
+
+        return call
+
+    return made
 
 
 def _absent(row: str, peer: str, package: str) -> Reading:

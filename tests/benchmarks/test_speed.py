@@ -66,6 +66,16 @@ def test_a_group_without_its_package_says_so(speed: Any, monkeypatch: pytest.Mon
     assert reading.why == "estimators is not installed"
 
 
+def test_an_official_code_without_its_package_says_so_when_it_runs(speed: Any) -> None:
+    def make(size: int) -> Any:
+        raise ModuleNotFoundError("no einops", name="einops")
+
+    call = speed._or_absent(make)(3)
+    with pytest.raises(RuntimeError, match="einops is not installed"):
+        call()
+    assert speed._or_absent(lambda size: size)(3) == 3
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["bandit", pytest.param("default-agent", marks=pytest.mark.thorough)])
 def test_a_group_gives_numbers_or_reasons(speed: Any, name: str) -> None:
