@@ -8,13 +8,23 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-__all__ = ["HEAD", "Asked", "Goal", "asked", "cells", "goal"]
+__all__ = ["HEAD", "Asked", "Goal", "Measured", "asked", "cells", "goal"]
 
 HEAD = [
     "| case | ours | us a row | official code | us a row | ratio | must | aim | reached | x roofline |",
     "|---|---|--:|---|--:|--:|--:|--:|---|--:|",
 ]
 """The first lines of the table."""
+
+
+class Measured(NamedTuple):
+    """The ratio of a case, None where the peer cannot run, with the reason."""
+
+    title: str
+    ours: str
+    peer: str
+    ratio: float | None
+    why: str = ""
 
 
 class Asked(NamedTuple):

@@ -5,9 +5,8 @@
 
 A case is one pass over a stream by every code, in turn, several times; what counts is the median of the
 processor time of a row, on one core. A ratio above 1 says that credo is faster; beside it stands what it must
-be, and what it should be (`aims.py`). The roofline is the least time
-in which the belief can be read and written once, at the copy bandwidth of this machine for arrays of that
-size; `x roofline` is our time over it.
+be, and what it should be (`aims.py`). The roofline is the least time in which the belief can be read and
+written once, at the copy bandwidth of this machine for arrays of that size; `x roofline` is our time over it.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 # One thread on one core, for a processor time that says what was computed.
 if hasattr(os, "sched_setaffinity"):
@@ -32,7 +31,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import official_codes as codes
-from aims import HEAD, cells
+from aims import HEAD, Measured, cells
 from jax.flatten_util import ravel_pytree
 from timing import copy_seconds
 
@@ -46,18 +45,6 @@ TURNS = 7
 FORMS: tuple[Literal["root", "dense"], ...] = ("root", "dense")
 CASES: dict[str, Callable[[], None]] = {}
 LINES: list[str] = []
-
-
-class Measured(NamedTuple):
-    """The ratio of a case, None where the peer cannot run, with the reason."""
-
-    title: str
-    ours: str
-    peer: str
-    ratio: float | None
-    why: str = ""
-
-
 MEASURED: list[Measured] = []
 
 

@@ -254,3 +254,26 @@ def posteriors_diagonal(inputs: int, width: int, x: np.ndarray, y: np.ndarray) -
         return SimpleNamespace(mean=state.params)
 
     return run
+
+
+def or_absent(make: Callable[..., Any]) -> Callable[..., Any]:
+    """The same call of an official code, or where it lacks a package a call that says so."""
+
+    def made(*values: Any, **options: Any) -> Any:
+        try:
+            return make(*values, **options)
+        except ImportError as error:
+            why = f"{error.name} is not installed"
+
+        def call() -> None:
+            raise RuntimeError(why)
+
+        return call
+
+    return made
+
+
+def guarded() -> SimpleNamespace:
+    """All codes, each as `or_absent` makes it."""
+    made = {name: globals()[name] for name in __all__ if name != "REPOSITORIES"}
+    return SimpleNamespace(**{name: or_absent(make) for name, make in made.items()})

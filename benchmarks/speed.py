@@ -2,8 +2,7 @@
 
     python benchmarks/speed.py                      # all rows: some twenty minutes on one core
     python benchmarks/speed.py --codes FOLDER       # the official codes lie there (`official.py`)
-    python benchmarks/speed.py --only bank --only river
-    python benchmarks/speed.py --small              # short streams, to see whether it runs
+    python benchmarks/speed.py --only bank --small  # one group; short streams, to see whether it runs
 
 Each group of rows runs in a process of its own, on one core, and counts processor time. Peers that are not
 installed and official codes that are not there give a row that says so; the update of BONG has a
@@ -26,7 +25,6 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import aims
@@ -249,8 +247,7 @@ def official(plan: Plan) -> Readings:
         race.codes = importlib.import_module("transcribed")
     else:
         race.codes.open_codes(plan.codes, clone=False)
-        made = {name: getattr(race.codes, name) for name in race.codes.__all__}
-        race.codes = SimpleNamespace(**{n: _or_absent(f) for n, f in made.items() if callable(f)})
+        race.codes = race.codes.guarded()
     race.TURNS = plan.turns
     for name in OFFICIAL:
         with _named("its peer", f"official.py, {name}") as missing:
@@ -274,23 +271,6 @@ GROUPS: dict[str, Callable[[Plan], Readings]] = {
     "bandit": bandit,
     "default-agent": default_agent,
 }
-
-
-def _or_absent(make: Callable[..., Any]) -> Callable[..., Any]:
-    """The same call of an official code, or where it lacks a package a call that says so."""
-
-    def made(*values: Any, **options: Any) -> Any:
-        try:
-            return make(*values, **options)
-        except ImportError as error:
-            why = f"{error.name} is not installed"
-
-        def call() -> None:
-            raise RuntimeError(why)
-
-        return call
-
-    return made
 
 
 def _absent(row: str, peer: str, package: str) -> Reading:
