@@ -248,7 +248,7 @@ session = Session.from_rows(rows, "y", model="linear")
 session.learn(rows)
 answers.append(session.predict(rows[:3]))
 print(answers)
-large = {"root", "step", "forecast", "_score_words", "score_words", "forecast_rows", "_prior", "_spread"}
+large = {"root", "step", "forecast", "_score_rows", "score_rows", "forecast_rows", "_prior", "_spread"}
 print(sorted(name for name in traced if any(name.startswith(one) for one in large)))
 """
 
@@ -263,6 +263,6 @@ def test_a_second_process_traces_nothing_and_gives_the_same_answers(tmp_path: Pa
 
     first, second = run(), run()
     assert first[0] == second[0]
-    assert "root" in first[1] and "step" in first[1] and "forecast" in first[1] and "score_words" in first[1]
+    assert "root" in first[1] and "step" in first[1] and "forecast" in first[1] and "score_rows" in first[1]
     assert second[1] == "[]"
     assert second[2] == ""  # no line of XLA

@@ -4,11 +4,23 @@ from __future__ import annotations
 
 import jax
 import jax.numpy as jnp
+import jax.test_util
 import numpy as np
 import pytest
 
 from credo.core.verbs import verb
-from credo.linalg.matrices import eigh, psd_root, safe_sqrt, solve_lower, symmetric, triangularize
+from credo.linalg.matrices import (
+    cholesky,
+    diagonal,
+    eigh,
+    psd_root,
+    raised,
+    safe_sqrt,
+    solve,
+    solve_lower,
+    symmetric,
+    triangularize,
+)
 
 RNG = np.random.default_rng(0)
 
@@ -34,6 +46,33 @@ def test_solve_lower_solves_both_ways() -> None:
     np.testing.assert_allclose(
         solve_lower(lower, rows, transpose=True), np.linalg.solve(lower.T, rows), atol=1e-12
     )
+
+
+@pytest.mark.parametrize("size", [1, 2, 5, 64, 65])
+def test_a_system_is_solved_whatever_its_size_and_scale(size: int) -> None:
+    matrix = RNG.normal(size=(size, size)) * 10.0 ** RNG.uniform(-3, 3, size=(size, 1))
+    right = RNG.normal(size=(size, 2))
+    for one in (right, right[:, 0]):
+        exact = np.linalg.solve(matrix, one)
+        np.testing.assert_allclose(solve(jnp.asarray(matrix), jnp.asarray(one)), exact, rtol=1e-8)
+
+
+def test_a_solution_is_differentiated_both_ways() -> None:
+    matrix, right = jnp.asarray(RNG.normal(size=(3, 3))), jnp.asarray(RNG.normal(size=3))
+    jax.test_util.check_grads(solve, (matrix, right), order=2, modes=("fwd", "rev"), rtol=1e-5)
+
+
+@pytest.mark.parametrize("size", [1, 3, 64, 65])
+def test_parts_of_a_matrix_are_exact_whatever_its_size(size: int) -> None:
+    half = RNG.normal(size=(size, size + 2))
+    matrix = half @ half.T
+    lower = np.asarray(cholesky(jnp.asarray(matrix)))
+    np.testing.assert_allclose(lower, np.linalg.cholesky(matrix), atol=1e-10)
+    np.testing.assert_array_equal(diagonal(jnp.asarray(matrix)), np.diagonal(matrix))
+    noise = RNG.normal(size=size)
+    np.testing.assert_array_equal(raised(jnp.asarray(matrix), jnp.asarray(noise)), matrix + np.diag(noise))
+    np.testing.assert_array_equal(raised(jnp.asarray(matrix), jnp.asarray(2.0)), matrix + 2.0 * np.eye(size))
+    assert np.isnan(cholesky(jnp.asarray(-matrix))).any()
 
 
 def test_safe_sqrt_has_derivative_zero_at_zero_and_below() -> None:

@@ -107,6 +107,9 @@ def test_words_keep_every_bit_of_every_kind_of_number() -> None:
     bitwise(jax.tree.map(np.asarray, back), jax.tree.map(np.asarray, tree))
     np.testing.assert_array_equal(jax.jit(layout.pack)(back)[0], words)
     bitwise(jax.tree.map(np.asarray, WordReader(layout)(words)["narrow"]), tree["narrow"])
+    given, others = layout.give(back)  # outside a compiled program
+    np.testing.assert_array_equal(given, words)
+    bitwise(jax.tree.map(np.asarray, layout.take((given, others))), jax.tree.map(np.asarray, tree))
     with jax.enable_x64(False), pytest.raises(CredoError, match="must fit into 32 bits; got 3000000000"):
         WordWriter(WordLayout.of(np.int32(0)))([np.int64(3_000_000_000)])
 

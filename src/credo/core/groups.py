@@ -102,14 +102,27 @@ def in_order(stack: T | Groups[T]) -> T:
             f"the answers of unlike things must have one shape; number {first} answers {shapes[0]} and "
             f"number {other} answers {shapes[odd]}."
         )
-    order = np.argsort([place for group in stack.places for place in group])
+    runs = _runs(stack.places)
 
     def join(*leaves: Array) -> Array:
         widest = max((leaf.dtype for leaf in leaves), key=lambda kind: (kind.kind == "f", kind.itemsize))
-        return jnp.concatenate([leaf.astype(widest) for leaf in leaves])[order]
+        return jnp.concatenate([leaves[part][start:stop].astype(widest) for part, start, stop in runs])
 
     joined: T = jax.tree.map(join, *stack.parts)
     return joined
+
+
+def _runs(places: Sequence[Sequence[int]]) -> list[tuple[int, int, int]]:
+    """The order of all things, as slices (part, start, stop) of the parts that they stand in."""
+    runs: list[tuple[int, int, int]] = []
+    origin = {place: (part, at) for part, group in enumerate(places) for at, place in enumerate(group)}
+    for place in sorted(origin):
+        part, at = origin[place]
+        if runs and runs[-1][0] == part and runs[-1][2] == at:
+            runs[-1] = (part, runs[-1][1], at + 1)
+        else:
+            runs.append((part, at, at + 1))
+    return runs
 
 
 def pick(stack: T | Groups[T], index: int | Array) -> T:

@@ -31,7 +31,7 @@ from credo.core.trees import as_like
 from credo.core.types import Array, ArrayLike, PyTree
 from credo.likelihoods.predictive import Predictive
 from credo.likelihoods.uncertain import erfcx, log_logistic_normal
-from credo.linalg.matrices import precision, safe_sqrt
+from credo.linalg.matrices import diagonal, identity, precision, safe_sqrt
 
 __all__ = ["ClassPredictive"]
 
@@ -97,14 +97,14 @@ class ClassPredictive(Predictive):
     def of(cls, loc: Array, cov: Array, known: Array) -> ClassPredictive:
         """The predictive for eta ~ N(loc, cov), for loc (C,) and cov (C, C)."""
         count = jnp.sum(known.astype(cov.dtype))
-        pairs = (known[:, None] & known[None, :]) & ~jnp.eye(cov.shape[0], dtype=bool)
+        pairs = (known[:, None] & known[None, :]) & (identity(cov.shape[0], cov.dtype) == 0)
         between = jnp.where(pairs, 0.5 * (cov + cov.T), 0.0)
         rows = jnp.sum(between, axis=1)
         fitted = (rows - jnp.sum(rows) / (2.0 * jnp.maximum(count - 1.0, 1.0))) / jnp.maximum(
             count - 2.0, 1.0
         )
         shift = jnp.where(count > 2, fitted, 0.5 * rows)
-        own: Array = jnp.diagonal(cov)
+        own = diagonal(cov)
         alone = jnp.where(known, own - 2.0 * shift, jnp.zeros_like(own))
         level = jnp.sum(alone) / jnp.maximum(count, 1.0)
         # Of two classes, only the sum of both variances counts.

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from credo.core.types import Array
-from credo.linalg.matrices import eigh, identity, mixing, precision, symmetric
+from credo.linalg.matrices import diagonal, eigh, identity, mixing, precision, symmetric
 
 __all__ = ["leading_axes"]
 
@@ -27,7 +28,7 @@ def leading_axes(gram: Array, level: Array) -> Array:
     """
     if gram.shape[0] == 1:
         return jnp.ones_like(gram)
-    values: Array = jnp.diagonal(gram)
+    values = diagonal(gram)
     _, usual = eigh(gram)
     positive = jnp.where(values > 0, values, jnp.full_like(values, jnp.inf))
     least = jnp.maximum(jnp.min(positive), level)
@@ -54,7 +55,7 @@ def _jacobi(gram: Array) -> Array:
     """The eigenvectors as rows, by cyclic rotations, until no two rows meet."""
     size = gram.shape[0]
     eps = precision(gram.dtype).eps
-    first, second = jnp.triu_indices(size, 1)
+    first, second = (jnp.asarray(places, jnp.int32) for places in np.triu_indices(size, 1))
 
     def unfinished(state: tuple[Array, Array, Array]) -> Array:
         matrix, _, sweep = state

@@ -112,6 +112,25 @@ def _identity(size: int, dtype: np.dtype) -> np.ndarray:
     return eye
 
 
+@functools.lru_cache(maxsize=64)
+def _below(size: int) -> np.ndarray:
+    """Where a lower triangular matrix (n, n) has its numbers."""
+    mask = np.tri(size, dtype=bool)
+    mask.setflags(write=False)
+    return mask
+
+
+def diagonal(matrix: Array) -> Array:
+    """The diagonal (n,) of a matrix (n, n), as a slice of its numbers.
+
+    `jnp.diagonal` gathers them in a branch by platform, whose results XLA does not see to be equal in two
+    parts of a step.
+    """
+    size = matrix.shape[0]
+    own: Array = jax.lax.slice(matrix.reshape(-1), (0,), (size * size,), (size + 1,))
+    return own
+
+
 def framed(matrix: Array, scale: Array) -> Array:
     """diag(a) S diag(a) for a number a or an array (P,), symmetric to the last bit where S is."""
     if scale.ndim == 0:
@@ -121,9 +140,15 @@ def framed(matrix: Array, scale: Array) -> Array:
 
 def raised(matrix: Array, noise: Array) -> Array:
     """S + diag(d) for a number d or an array (P,). It touches P numbers of a matrix of which no other use is
-    made; the sum with the matrix diag(d) would take a pass of its own.
+    made; the sum with the matrix diag(d) would take a pass of its own. A small matrix is one kernel with what
+    comes before and after.
     """
-    places = jnp.arange(matrix.shape[0])
+    size = matrix.shape[0]
+    if size <= _SMALL:
+        on = jnp.asarray(_identity(size, np.dtype(bool)))
+        small: Array = jnp.where(on, matrix + jnp.broadcast_to(noise, (1, size)), matrix)
+        return small
+    places = jnp.arange(size)
     raised: Array = matrix.at[places, places].add(
         noise, indices_are_sorted=True, unique_indices=True, mode="promise_in_bounds"
     )
@@ -134,16 +159,43 @@ def cholesky(matrix: Array) -> Array:
     """The lower triangular L (n, n) with L L' = M, or NaN where M is not positive definite."""
     if matrix.shape[-1] == 1:
         return jnp.where(matrix > 0, jnp.sqrt(jnp.where(matrix > 0, matrix, 1.0)), jnp.nan)
-    chol: Array = jnp.linalg.cholesky(matrix)
-    return chol
+    if matrix.shape[-1] > _SMALL:
+        chol: Array = jnp.linalg.cholesky(matrix)
+        return chol
+    # the same, with a mask that is one constant; see `identity`
+    factor: Array = jax.lax.linalg.cholesky_p.bind(symmetric(matrix))
+    return jnp.where(jnp.asarray(_below(matrix.shape[-1])), factor, jnp.zeros_like(factor))
 
 
 def solve(matrix: Array, right: Array) -> Array:
-    """Solve M X = R for a square M (n, n) and R (n,) or (n, k)."""
-    if matrix.shape[-1] == 1:
+    """Solve M X = R for a square M (n, n) and R (n,) or (n, k).
+
+    A small M is brought to a triangle together with R, by Householder's reflections. Elimination needs fewer
+    products, but its pivots become a loop of many small kernels, which cost more to compile and to run.
+    """
+    size = matrix.shape[-1]
+    if size == 1:
         return right / matrix.reshape((1,) * right.ndim)
-    solution: Array = jnp.linalg.solve(matrix, right)
-    return solution
+    if size > _SMALL:
+        solution: Array = jnp.linalg.solve(matrix, right)
+        return solution
+    return _reflected(matrix, right.reshape(size, -1)).reshape(right.shape)
+
+
+@jax.custom_jvp
+def _reflected(matrix: Array, right: Array) -> Array:
+    """`solve` for R (n, k), by the triangle of [M, R]."""
+    size = matrix.shape[-1]
+    both = jnp.linalg.qr(jnp.concatenate([matrix, right], axis=1), mode="r")
+    solved: Array = jsl.solve_triangular(both[:, :size], both[:, size:])
+    return solved
+
+
+@_reflected.defjvp
+def _reflected_jvp(primals: tuple[Array, Array], tangents: tuple[Array, Array]) -> tuple[Array, Array]:
+    solved = _reflected(*primals)
+    change = jnp.linalg.solve(primals[0], tangents[1] - tangents[0] @ solved)
+    return solved, change
 
 
 def inverse(matrix: Array) -> Array:
@@ -253,8 +305,8 @@ def ridge_root(gram: Array) -> tuple[Array, Array]:
     Rows of any length are scaled to one. A few roundings on the diagonal keep rows that are nearly parallel
     from leaving the positive definite matrices.
     """
-    unit = jax.lax.rsqrt(1.0 + jnp.diagonal(gram))
-    alike = framed(symmetric(gram), unit) + jnp.diag(unit**2)
+    unit = jax.lax.rsqrt(1.0 + diagonal(gram))
+    alike = framed(symmetric(gram), unit) + identity(gram.shape[0], gram.dtype) * unit[None, :] ** 2
     return cholesky(raised(alike, 1.0 * precision(gram.dtype).eps * jnp.ones_like(unit))), unit
 
 

@@ -1,33 +1,42 @@
-"""A learner and its belief as words, which compiled programs take and give back at the cost of few arrays."""
+"""A learner and its belief as two lists of arrays, which compiled programs take and give back."""
 
 from __future__ import annotations
 
 import functools
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import jax
 import jax.numpy as jnp
 
+from credo.core.types import Array, PyTree
 from credo.learners import Learner
 from credo.recipes.assembly import Belief
-from credo.streams.programs import packer, unpacker
-from credo.streams.words import Parts, WordLayout
 
-__all__ = ["Form", "PackedBelief", "PlainBelief"]
+__all__ = ["Form", "Leaves", "PackedBelief", "PlainBelief"]
+
+Leaves: TypeAlias = tuple[Array, ...]
+"""The arrays of a tree."""
 
 
 @dataclass(frozen=True, eq=False)
 class Form:
-    """What programs depend on beside numbers: one for each kind, so that it is known by its identity."""
+    """What programs depend on beside arrays: one for each kind, so that it is known by its identity."""
 
-    setting: WordLayout
-    state: WordLayout
+    setting: Any
+    state: Any
     kind: type
 
-    def open(self, setting: Parts, state: Parts) -> tuple[Learner[Any], Belief]:
-        """The learner and the belief, in a compiled program."""
-        return self.setting.unpack(setting), self.state.unpack(state)
+    def open(self, setting: Leaves, state: Leaves) -> tuple[Learner[Any], Belief]:
+        """The learner and the belief."""
+        return jax.tree.unflatten(self.setting, setting), jax.tree.unflatten(self.state, state)
+
+    def close(self, belief: Belief, state: Leaves) -> Leaves:
+        """The arrays of a belief that came of another, in a compiled program, with the dtypes of that one."""
+        return tuple(
+            jnp.asarray(leaf, before.dtype)
+            for leaf, before in zip(self.state.flatten_up_to(belief), state, strict=True)
+        )
 
 
 _form = functools.lru_cache(maxsize=256)(Form)
@@ -40,30 +49,36 @@ class PlainBelief(NamedTuple):
 
 
 class PackedBelief:
-    """A belief and its learner as words: the 150 arrays of a bank cost a call as much as two rows do."""
+    """A belief and its learner as arrays: to flatten the records of a bank costs a call more than a row."""
 
-    def __init__(self, learner: Learner[Any], form: Form, setting: Parts, state: Parts) -> None:
+    def __init__(self, learner: Learner[Any], form: Form, setting: Leaves, state: Leaves) -> None:
         self.learner, self.form, self.setting, self.state = learner, form, setting, state
 
     @staticmethod
     def of(learner: Learner[Any], belief: Belief) -> PackedBelief:
-        """The words of a belief of a learner."""
-        setting, start = jax.tree.map(jnp.asarray, (learner, belief))
+        """The arrays of a belief of a learner."""
         kind: type = type(belief)
-        form = _form(WordLayout.of(setting), WordLayout.of(start), kind)
-        return PackedBelief(learner, form, packer(form.setting)(setting), packer(form.state)(start))
+        (setting, learners), (state, beliefs) = _flat(learner), _flat(belief)
+        return PackedBelief(learner, _form(learners, beliefs, kind), setting, state)
 
     @property
-    def words(self) -> tuple[Form, Parts, Parts]:
+    def arguments(self) -> tuple[Form, Leaves, Leaves]:
         """The first arguments of every compiled program."""
         return self.form, self.setting, self.state
 
-    def after(self, state: Parts) -> PackedBelief:
+    def after(self, state: Leaves) -> PackedBelief:
         """What the learner believes after some rows."""
         return PackedBelief(self.learner, self.form, self.setting, state)
 
     @functools.cached_property
     def tree(self) -> Belief:
         """The belief again, bit by bit."""
-        belief: Belief = unpacker(self.form.state)(self.state)
+        belief: Belief = jax.tree.unflatten(self.form.state, self.state)
         return belief
+
+
+def _flat(tree: PyTree) -> tuple[Leaves, Any]:
+    """The arrays of a tree, none of which is weakly typed, and its structure."""
+    leaves, structure = jax.tree.flatten(tree)
+    arrays = (jnp.asarray(leaf) for leaf in leaves)
+    return tuple(jnp.asarray(leaf, leaf.dtype) for leaf in arrays), structure

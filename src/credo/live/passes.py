@@ -20,12 +20,11 @@ from credo.core.names import ForecastName
 from credo.core.types import Array
 from credo.core.verbs import verb
 from credo.learners import Info
-from credo.live.packed import Form, PackedBelief
+from credo.live.packed import Form, Leaves, PackedBelief
 from credo.metrics import Scores
 from credo.recipes.assembly import Belief, SessionLearner
 from credo.streams.first_rows import each_row
 from credo.streams.scoring import Outcome, forecast_outcome, score_chunk
-from credo.streams.words import Parts
 
 __all__ = [
     "EncodedRows",
@@ -85,27 +84,27 @@ def learn_rows(
 ) -> tuple[PackedBelief, Outcome, Info]:
     """Forecast, score and learn N rows, padded to one chunk: the belief, their outcomes and their infos."""
     count, columns = len(rows.x), rows.padded(chunk)
-    state, outcome, info = _score_words(*packed.words, columns, np.int32(count), key, compare, collect)
+    state, outcome, info = _score_rows(*packed.arguments, columns, np.int32(count), key, compare, collect)
     outcome, info = jax.tree.map(lambda leaf: np.asarray(leaf)[:count], (outcome, info))
     return packed.after(state), outcome, info
 
 
 @verb(static=("form", "compare", "collect"), kept=True)
-def _score_words(
+def _score_rows(
     form: Form,
-    setting: Parts,
-    state: Parts,
+    setting: Leaves,
+    state: Leaves,
     rows: EncodedRows,
     count: np.int32,
     key: Array | None,
     compare: tuple[ForecastName, ...],
     collect: Callable[[Any, Info], Any] | None,
-) -> tuple[Parts, Outcome, Info]:
+) -> tuple[Leaves, Outcome, Info]:
     x, y, targets, weights, levels = rows
     given: dict[str, Any] = {"targets": targets, "weights": weights, "levels": levels, "collect": collect}
     opened = form.open(setting, state)
     belief, outcome, info = score_chunk(*opened, x, y, count=count, compare=compare, key=key, **given)
-    return form.state.pack(belief), outcome, info
+    return form.close(belief, state), outcome, info
 
 
 def arrivals(y: np.ndarray, known: int) -> list[int]:
@@ -135,7 +134,7 @@ def of_classes(scores: Scores, known: int | None) -> Scores:
 
 @verb(static=("form",), kept=True)
 def forecast_rows(
-    form: Form, setting: Parts, state: Parts, xs: np.ndarray, count: np.int32, levels: np.ndarray | None
+    form: Form, setting: Leaves, state: Leaves, xs: np.ndarray, count: np.int32, levels: np.ndarray | None
 ) -> tuple[Array, ...]:
     """Forecast the first `count` of N rows by words: class probabilities (N, C), where `levels` is None; or
     mean (N,), sd (N,) and, where there are levels (L,), quantiles (N, L). A row costs a row.
@@ -174,8 +173,8 @@ def spread(packed: PackedBelief) -> tuple[float, float]:
 
 
 @functools.partial(Kept, static=("form",))
-def _spread(form: Form, state: Parts) -> tuple[Array, Array]:
-    mean, var = _moments(form.state.unpack(state))
+def _spread(form: Form, state: Leaves) -> tuple[Array, Array]:
+    mean, var = _moments(jax.tree.unflatten(form.state, state))
     return jnp.linalg.norm(mean), jnp.mean(jnp.sqrt(var))
 
 

@@ -188,7 +188,7 @@ class Trainer(Runner):
         count = len(columns.x)
         weights = np.ones(count, np.float32) if columns.weights is None else columns.weights
         rows = EncodedRows(columns.x, columns.y, None, np.asarray(weights, np.float32)).padded(CHUNK)
-        state, info = tiles.learn_chunk(*packed.words, rows, np.int32(count), self.key, reports)
+        state, info = tiles.learn_chunk(*packed.arguments, rows, np.int32(count), self.key, reports)
         return packed.after(state), None, jax.tree.map(lambda leaf: np.asarray(leaf)[:count], info)
 
     def forecast(
@@ -218,7 +218,7 @@ class Trainer(Runner):
             for start in range(0, len(x), CHUNK):
                 some = EncodedRows(x, own, levels=probabilities).part(slice(start, start + CHUNK))
                 count = np.int32(len(some.x))
-                answer = tiles.forecast_tiles(*packed.words, some.padded(CHUNK), count, ask)
+                answer = tiles.forecast_tiles(*packed.arguments, some.padded(CHUNK), count, ask)
                 answers.append(jax.tree.map(lambda leaf, count=count: np.asarray(leaf)[:count], answer))
         return jax.tree.map(lambda *parts: np.concatenate(parts), *answers)
 

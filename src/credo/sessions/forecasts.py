@@ -74,7 +74,7 @@ def forecast_blocks(
         for start in range(0, len(block), chunk):
             x = block.x[start : start + chunk]
             rows = pad(x, chunk), np.int32(len(x)), probabilities
-            parts.append(forecast_rows(*packed.words, *rows))
+            parts.append(forecast_rows(*packed.arguments, *rows))
             sizes.append(len(x))
     if not parts:
         return Forecasts(lines, classes)

@@ -28,9 +28,7 @@ from credo.streams.programs import (
     Last,
     Program,
     forecaster,
-    packer,
     stepper,
-    unpacker,
     with_report,
 )
 from credo.streams.words import WordLayout, WordReader, WordWriter, kind_of, shape_of
@@ -137,7 +135,7 @@ class Pack(Generic[B]):
         setting, start = jax.tree.map(jax.numpy.asarray, ((learner, data), belief))
         self._learner = learner
         self._form = Form(WordLayout.of(setting), WordLayout.of(start), kind, answer, method, samples)
-        self._setting = packer(self._form.setting)(setting)
+        self._setting = self._form.setting.give(setting)
         self._last: deque[Last] = deque([_begun(self._form, start)], maxlen=1)
         self._lock = threading.Lock()
         self._programs: dict[object, Program] = {}
@@ -153,7 +151,7 @@ class Pack(Generic[B]):
         with self._lock:
             words, others, _ = self._last[0]
             own = tuple(other.copy() for other in others)
-        belief: B = unpacker(self._form.state, REPORT)((words, own))
+        belief: B = self._form.state.take((words, own))
         return belief
 
     def adopt(self, belief: B) -> None:
@@ -279,5 +277,5 @@ class Pack(Generic[B]):
 
 def _begun(form: Form, belief: PyTree) -> Last:
     """A belief as words. A step gives its arrays away, so they are copied; with them lies the last info."""
-    words, others = packer(form.state)(belief)
+    words, others = form.state.give(belief)
     return with_report(words, words[:0]), tuple(other.copy() for other in others), ()

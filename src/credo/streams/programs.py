@@ -30,9 +30,7 @@ __all__ = [
     "Program",
     "blank_words",
     "forecaster",
-    "packer",
     "stepper",
-    "unpacker",
     "with_report",
 ]
 
@@ -104,18 +102,6 @@ def with_report(words: Array, report: Array) -> Array:
     """The words of a belief with those of an info behind them."""
     room = jax.numpy.zeros(REPORT - report.shape[0], words.dtype)
     return jax.numpy.concatenate([words, report, room])
-
-
-@functools.lru_cache(maxsize=256)
-def packer(layout: WordLayout) -> Callable[[PyTree], Parts]:
-    """What turns a tree into words."""
-    return program("pack", (layout,), lambda: (layout.pack, None), (layout.blank,))[0]
-
-
-@functools.lru_cache(maxsize=256)
-def unpacker(layout: WordLayout, more: int = 0) -> Callable[[Parts], Any]:
-    """What turns words into a tree, and overlooks those behind them."""
-    return program("unpack", (layout,), lambda: (layout.unpack, None), (blank_words(layout, more),))[0]
 
 
 @functools.lru_cache(maxsize=256)

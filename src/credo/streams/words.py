@@ -8,7 +8,7 @@ from __future__ import annotations
 import functools
 import math
 import struct
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias, TypeVar
 
@@ -73,13 +73,40 @@ class WordLayout:
 
     def unpack(self, parts: Parts) -> PyTree:
         """The tree again, bit by bit, in a compiled program."""
-        among = [leaf for leaf in zip(self.places, self.shapes, self.dtypes, strict=True) if leaf[0] >= 0]
+        among = [leaf for leaf in self._kinds if leaf[0] >= 0]
         read: list[Array] = []
         for start in range(0, len(among), _TOGETHER):
             few = functools.partial(_read_few, among[start : start + _TOGETHER])
             read += _branch(few, parts[0])
-        among_them, others = iter(read), iter(parts[1])
-        leaves = [next(among_them) if place >= 0 else next(others) for place in self.places]
+        return self._with(read, parts[1])
+
+    def take(self, parts: Parts) -> PyTree:
+        """The tree again, bit by bit, outside a compiled program."""
+        words = np.array(parts[0])
+        read = [
+            _from_numbers(words[place : place + _words(dtype) * math.prod(shape)], dtype).reshape(shape)
+            for place, shape, dtype in self._kinds
+            if place >= 0
+        ]
+        return self._with(jax.device_put(read), parts[1])
+
+    def give(self, tree: PyTree) -> Parts:
+        """The words of a tree, and its large arrays, outside a compiled program."""
+        require_threads()  # the words are for a compiled program
+        leaves = list(zip(self.places, jax.tree.leaves(tree), strict=True))
+        among = [_to_numbers(np.asarray(leaf)) for place, leaf in leaves if place >= 0]
+        words = np.concatenate(among) if among else np.zeros(0, np.uint32)
+        return jax.device_put(words), tuple(leaf for place, leaf in leaves if place < 0)
+
+    @property
+    def _kinds(self) -> Iterable[tuple[int, tuple[int, ...], np.dtype]]:
+        """Where each leaf stands, its shape and its dtype."""
+        return zip(self.places, self.shapes, self.dtypes, strict=True)
+
+    def _with(self, words: Sequence[Array], others: Sequence[Array]) -> PyTree:
+        """The tree of the leaves that are words and of the large arrays, both in order."""
+        among, rest = iter(words), iter(others)
+        leaves = [next(among) if place >= 0 else next(rest) for place in self.places]
         return jax.tree.unflatten(self.treedef, leaves)
 
 
@@ -138,6 +165,20 @@ def _from_words(words: Array, dtype: np.dtype) -> Array:
     return jax.lax.bitcast_convert_type(words.reshape(-1, 2) if dtype.itemsize == 8 else words, dtype)
 
 
+def _to_numbers(leaf: np.ndarray) -> np.ndarray:
+    """What `_to_words` gives, in NumPy."""
+    flat: np.ndarray = np.ascontiguousarray(leaf).reshape(-1)
+    words: np.ndarray = flat.view(_bits(leaf.dtype)).astype(np.uint32, copy=False)
+    return words
+
+
+def _from_numbers(words: np.ndarray, dtype: np.dtype) -> np.ndarray:
+    """What `_from_words` gives, in NumPy."""
+    bits = words if dtype.itemsize >= 4 else words.astype(_bits(dtype))
+    numbers: np.ndarray = words != 0 if dtype.kind == "b" else bits.view(dtype)
+    return numbers
+
+
 class WordWriter:
     """Writes the leaves of trees of one layout as words, in NumPy; `views` are their places among them."""
 
@@ -194,7 +235,7 @@ class WordReader:
             if not shape and dtype.kind == "b":
                 leaves.insert(at, bool(own[0]))
                 continue
-            values = own.view(dtype) if dtype.itemsize >= 4 else own.astype(_bits(dtype)).view(dtype)
+            values = _from_numbers(own, dtype)
             leaves.insert(at, values.reshape(shape) if shape else values.item())
         return self._treedef.unflatten(leaves)
 

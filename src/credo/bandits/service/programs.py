@@ -16,7 +16,7 @@ from credo.bandits.service.compiled import Form, arm_updater, decider, updater
 from credo.bandits.service.copies import Copies, Held
 from credo.core.errors import CredoError
 from credo.core.records import replace
-from credo.streams.programs import NEVER, packer, unpacker
+from credo.streams.programs import NEVER
 from credo.streams.words import WordLayout, WordReader, WordWriter
 
 __all__ = ["Answer", "Learned", "Programs", "Row", "with_prior_arm"]
@@ -56,7 +56,7 @@ class Programs:
         key = jax.random.key(seed)
         setting, start = jax.tree.map(jnp.asarray, ((agent, jax.random.key_data(key)), belief))
         self._form = Form(WordLayout.of(setting), WordLayout.of(start), jax.random.key_impl(key))
-        self._setting = packer(self._form.setting)(setting)
+        self._setting = self._form.setting.give(setting)
         self._float = np.dtype(jnp.result_type(float))
         self._arms = agent.arms
         self._ask: dict[int | None, _Asking] = {}
@@ -68,11 +68,11 @@ class Programs:
         arrays = jax.tree.map(jnp.asarray, belief)
         if WordLayout.of(arrays) != self._form.state:
             raise CredoError("belief must have the structure, shapes and dtypes of the bandit's own.")
-        return Held(packer(self._form.state)(arrays))
+        return Held(self._form.state.give(arrays))
 
     def unpack(self, held: Held) -> AgentBelief[Any]:
         """The belief again, bit by bit, in arrays of its own."""
-        belief: AgentBelief[Any] = unpacker(self._form.state)(held.parts)
+        belief: AgentBelief[Any] = self._form.state.take(held.parts)
         return belief
 
     def require_fit(self, x: np.ndarray | None, rows: int | None = None) -> None:
