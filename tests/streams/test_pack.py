@@ -114,6 +114,55 @@ def test_words_keep_every_bit_of_every_kind_of_number() -> None:
         WordWriter(WordLayout.of(np.int32(0)))([np.int64(3_000_000_000)])
 
 
+def test_a_row_that_is_read_in_its_place_is_the_row_that_was_written() -> None:
+    layout = WordLayout.of({"x": np.zeros(3, np.float32), "y": np.int32(0)})
+    write = WordWriter(layout)
+    assert write.lent is not None and np.shares_memory(np.asarray(write.lent), write.words)
+    program = jax.jit(layout.unpack).lower((jax.ShapeDtypeStruct((4,), np.uint32), ())).compile()
+    for x, y in ((np.arange(3.0), 5), (-np.ones(3), -7)):
+        read = program((write.lend([x, y]), ()))
+        np.testing.assert_array_equal(read["x"], x)
+        assert int(read["y"]) == y
+    write.lent = None  # where JAX would copy, the words come in an array of their own
+    own = write.lend([np.zeros(3), 0])
+    assert isinstance(own, np.ndarray) and not np.shares_memory(own, write.words)
+
+
+def test_rows_are_learned_in_order_whatever_takes_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`learn` does not wait for its row, while `step`, `forecast` and a port write the next one at once."""
+    network = credo.MLP(1, (40,), "tanh")
+    learner = credo.bong(credo.Model(network, credo.Normal(0.1)), credo.Full())
+    start = learner.init(network.init(0, (3,)))
+    xs, ys = (np.asarray(each, np.float32) for each in data("normal", jnp.float32, 40))
+    whole, _ = credo.run(learner, start, xs, ys)
+    live = credo.pack(learner, start)
+    port = live.port(xs[0], ys[0])
+    for at, (x, y) in enumerate(zip(xs, ys, strict=True)):
+        if at % 4 == 0:
+            live.step(x, y)
+        elif at % 4 == 3:
+            port.x[:], port.y[...] = x, y
+            assert port.learn()
+        else:
+            live.learn(x, y)
+        live.forecast(-x)
+    bitwise(live.belief, whole)
+
+    def interrupted(*_: Any) -> Any:
+        raise KeyboardInterrupt
+
+    twin = credo.pack(learner, live.belief)
+    with monkeypatch.context() as patch:
+        patch.setattr("credo.streams.port.unpacked", interrupted)
+        patch.setattr("credo.streams.words.unpacked", interrupted)
+        for learn in (port.learn, lambda: live.step(xs[-1], ys[-1])):
+            with pytest.raises(KeyboardInterrupt):
+                learn()
+    for x, y in ((xs[-1], ys[-1]), (xs[-1], ys[-1])):
+        twin.learn(x, y)
+    bitwise(live.belief, twin.belief)
+
+
 def test_a_port_says_whether_a_row_was_taken_in_where_the_info_is_long() -> None:
     """An info of more words than stand behind those of the belief comes in an array of its own."""
     model = credo.Model(credo.Linear(1), credo.Normal(0.1))

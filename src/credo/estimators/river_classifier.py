@@ -127,7 +127,7 @@ class RiverClassifier(RiverEstimator, base.MiniBatchClassifier):
         row = slots.row(x)
         if len(labels) < 2 or self._live is None:
             return dict.fromkeys(labels, 1.0)
-        probs = self._live.forecast(row).tolist()[: len(labels)]
+        probs = self._live.probabilities(row)[: len(labels)]
         total = sum(probs)
         return {label: share / total for label, share in zip(labels, probs, strict=True)}
 

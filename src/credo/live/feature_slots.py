@@ -103,6 +103,7 @@ class FeatureSlots:
         self._own_origins = self.origins[len(self._lead) :]
         self._numbers = struct.Struct(f"{len(self.slots)}f")
         self._row = np.full(self.room, np.nan, np.float32)
+        self._memory = self._row.data
         self._values = np.full(self.room, np.nan)
         self._origins = np.zeros(self.room)
         self._origins[: len(self.slots)] = self.origins
@@ -173,15 +174,18 @@ class FeatureSlots:
         return FeatureSlots, (self.slots, self.origins, self.centred, self.first)
 
     def row(self, x: Mapping[Any, object]) -> np.ndarray:
-        """A row of inputs (room,), float32: NaN where there is no value. Features not met are left out."""
+        """A row of inputs (room,), float32, until the next is asked for: NaN where there is no value.
+
+        Features not met are left out.
+        """
         if type(x) is dict and self._cells is not None:
             try:
                 # one call each for the cells, their gaps, what bounds them and the row; what is unusual
                 # raises, or is farther away than that
                 gaps = tuple(map(sub, self._cells(x), self._own_origins))
                 if math.hypot(*gaps) <= FARTHEST:
-                    self._numbers.pack_into(self._row.data, 0, *self._lead, *gaps)
-                    return self._row.copy()
+                    self._numbers.pack_into(self._memory, 0, *self._lead, *gaps)
+                    return self._row
             except (KeyError, TypeError, ValueError, OverflowError, struct.error):
                 pass
         values = self._values

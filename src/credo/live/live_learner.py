@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 import jax
@@ -188,6 +188,15 @@ class LiveLearner:
             return self._live.forecast(x)
         port.asked[:] = x
         return port.forecast()
+
+    def probabilities(self, x: np.ndarray) -> Sequence[float]:
+        """Those of the classes, as `forecast` gives them."""
+        port = self._port
+        if port is None:
+            probs: list[float] = self._live.forecast(x).tolist()
+            return probs
+        port.asked[:] = x
+        return port.forecast_floats()
 
     def learn_rows(self, xs: np.ndarray, ys: np.ndarray) -> None:
         """Learn rows (n, inputs) and (n,) in order, as `step` does one by one."""

@@ -189,8 +189,7 @@ class Pack(Generic[B]):
         leaves, program = self._program((x, dt), forecaster, answer)
         with self._lock:
             words, others, _ = self._last[0]
-            numbers = np.asarray(program.compiled(self._setting, words, others, program.write(leaves)))
-        return program.read(numbers)
+            return program.read(program.compiled(self._setting, words, others, program.write.lend(leaves)))
 
     def step(self, x: PyTree, y: PyTree, *, weight: ArrayLike = _ONE, dt: float | None = None) -> Info:
         """Let time pass and learn a row, as `learner.step` does.
@@ -209,10 +208,13 @@ class Pack(Generic[B]):
             require_nonnegative("weight", weight)
         leaves, program = self._program((x, y, weight, dt), stepper)
         with self._lock:
-            self._take(program, leaves)
-            words, _, reports = self._last[0]
-            report = np.asarray(reports[0]) if reports else np.asarray(words)[-REPORT:]
-        info: Info = program.read(report)
+            try:
+                self._take(program, program.write.lend(leaves))
+                words, _, reports = self._last[0]
+                info: Info = program.read(*((reports[0], 0) if reports else (words, self._form.state.size)))
+            except BaseException:
+                self._last[0][0].block_until_ready()  # till then, the program may read the row in its place
+                raise
         return info
 
     def learn(self, x: PyTree, y: PyTree, *, weight: ArrayLike = _ONE, dt: float | None = None) -> None:
@@ -228,7 +230,7 @@ class Pack(Generic[B]):
             require_nonnegative("weight", weight)
         leaves, program = self._program((x, y, weight, dt), stepper)
         with self._lock:
-            self._take(program, leaves)
+            self._take(program, program.write(leaves))
 
     def port(self, x: PyTree, y: PyTree, *, answer: Answer | None = None) -> Port:
         """A way in for rows of one kind, whose numbers are written in place.
@@ -243,13 +245,12 @@ class Pack(Generic[B]):
         _, step = self._program((x, y, _ONE, None), stepper)
         _, ask = self._program((x, None), forecaster, answer)
         report = step.read.places[1]
-        ok = report if step.read.size > REPORT else report - REPORT
+        ok = report if step.read.size > REPORT else self._form.state.size + report
         ways = ((step.compiled, WordWriter(step.row)), (ask.compiled, WordWriter(ask.row)))
         return Port(self._lock, self._last, self._setting, *ways, ask.read, ok)
 
-    def _take(self, program: Program, leaves: list[ArrayLike]) -> None:
+    def _take(self, program: Program, row: Array | np.ndarray) -> None:
         words, others, _ = self._last[0]
-        row = program.write(leaves)
         # One call in C: no interrupt comes between giving the old arrays away and keeping the new ones.
         self._last.extend(map(program.compiled, [self._setting], [words], [others], [row]))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 import threading
 from collections import deque
 from collections.abc import Callable
@@ -9,9 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from credo.streams.words import Parts, WordReader, WordWriter
+from credo.streams.words import Parts, WordReader, WordWriter, unpacked
 
 __all__ = ["Port"]
+
+_WORD = struct.Struct("=I")
 
 
 class Port:
@@ -24,7 +27,7 @@ class Port:
         lock, last, setting: the pack's own lock, its latest belief, and its learner as words.
         step, ask: the compiled programs of a step and of a forecast, with their writers.
         read: what reads the answer of a forecast.
-        ok: the place behind the words of the belief where a step says whether the row was taken in.
+        ok: the place among the words of a step, or of its info, that says whether the row was taken in.
 
     Attributes:
         x, y: the row of the next `learn`, NumPy views to be written to.
@@ -54,11 +57,11 @@ class Port:
         ok: int,
     ) -> None:
         self._lock, self._last, self._setting, self.read, self._ok = lock, last, setting, read, ok
-        self._step, self._row = step[0], step[1].words
-        self._ask, self._question = ask[0], ask[1].words
-        self.x, self.y, weight = step[1].views
+        self._step, self._row = step
+        self._ask, self._question = ask
+        self.x, self.y, weight = self._row.views
         weight[...] = 1.0
-        self.asked = ask[1].views[0]
+        self.asked = self._question.views[0]
 
     def learn(self) -> bool:
         """Let time pass and learn the row in `x` and `y`, with weight 1.
@@ -69,19 +72,31 @@ class Port:
         last = self._last
         with self._lock:
             words, others, _ = last[0]
-            row = self._row.copy()
-            # One call in C: no interrupt comes between giving the old arrays away and keeping the new ones.
-            last.extend(map(self._step, (self._setting,), (words,), (others,), (row,)))
-            words, _, reports = last[0]
-            report = reports[0] if reports else words
-            return bool(np.asarray(report)[self._ok])
+            row = self._row.in_place
+            try:
+                # One call in C: no interrupt comes between giving the old arrays away and keeping the new.
+                last.extend(map(self._step, (self._setting,), (words,), (others,), (row,)))
+                words, _, reports = last[0]
+                ok: int = unpacked(_WORD, reports[0] if reports else words, self._ok)[0]
+                return ok != 0
+            except BaseException:
+                last[0][0].block_until_ready()  # till then, the program may read the row in its place
+                raise
 
     def forecast(self) -> Any:
         """The answer for the row in `asked`, before anything is learned."""
-        return self.read(self.forecast_words())
+        with self._lock:
+            words, others, _ = self._last[0]
+            return self.read(self._ask(self._setting, words, others, self._question.in_place))
+
+    def forecast_floats(self) -> tuple[float, ...]:
+        """The numbers of an answer that holds nothing but floats of 32 bits, one after another."""
+        with self._lock:
+            words, others, _ = self._last[0]
+            return self.read.floats(self._ask(self._setting, words, others, self._question.in_place))
 
     def forecast_words(self) -> np.ndarray:
         """The answer for the row in `asked` as words, which `read` turns into what `forecast` gives."""
         with self._lock:
             words, others, _ = self._last[0]
-            return np.asarray(self._ask(self._setting, words, others, self._question.copy()))
+            return np.asarray(self._ask(self._setting, words, others, self._question.in_place))

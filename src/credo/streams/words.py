@@ -21,9 +21,12 @@ from credo.core.forks import require_threads
 from credo.core.inputs import require_narrow
 from credo.core.types import Array, ArrayLike, PyTree
 
-__all__ = ["Parts", "WordLayout", "WordReader", "WordWriter", "kind_of", "shape_of"]
+__all__ = ["Parts", "WordLayout", "WordReader", "WordWriter", "kind_of", "shape_of", "unpacked"]
 
 T = TypeVar("T")
+
+_ALIGNED = 64
+"""The bytes at whose multiples an array of XLA begins."""
 
 LARGE = 4096
 """The number of words from which an array stays as it is, because to copy it would cost more."""
@@ -180,10 +183,12 @@ def _from_numbers(words: np.ndarray, dtype: np.dtype) -> np.ndarray:
 
 
 class WordWriter:
-    """Writes the leaves of trees of one layout as words, in NumPy; `views` are their places among them."""
+    """Writes the leaves of trees of one layout as words, in NumPy; `views` are their places among them, and
+    `lent` is an array of JAX in the same memory, where there can be one.
+    """
 
     def __init__(self, layout: WordLayout) -> None:
-        self.words = np.zeros(layout.size, np.uint32)
+        self.words = _aligned(layout.size)
         self.views: list[np.ndarray] = []
         self._narrow = []
         self._integers = [at for at, dtype in enumerate(layout.dtypes) if dtype.kind in "iu"]
@@ -194,9 +199,24 @@ class WordWriter:
             self.views.append(view)
             if not wide:
                 self._narrow.append((own, view.view(_bits(dtype)).reshape(-1)))
+        self.lent = _lent(self.words)
 
     def __call__(self, leaves: Sequence[ArrayLike]) -> np.ndarray:
         """The words, in an array of their own; an integer that does not fit is refused."""
+        self._fill(leaves)
+        return self.words.copy()
+
+    def lend(self, leaves: Sequence[ArrayLike]) -> Array | np.ndarray:
+        """The words for a program that has ended before this writer is used again, likewise."""
+        self._fill(leaves)
+        return self.in_place
+
+    @property
+    def in_place(self) -> Array | np.ndarray:
+        """The words that are written, without a copy where a program can read them in this place."""
+        return self.words.copy() if self.lent is None else self.lent
+
+    def _fill(self, leaves: Sequence[ArrayLike]) -> None:
         require_threads()  # the words are for a compiled program
         for at in self._integers:
             require_narrow("an integer of a row", leaves[at])
@@ -204,40 +224,69 @@ class WordWriter:
             view[...] = leaf
         for own, bits in self._narrow:
             own[:] = bits
-        return self.words.copy()
+
+
+def _aligned(size: int) -> np.ndarray:
+    """Words (n,) in memory that starts where XLA wants it."""
+    memory = np.zeros(4 * size + _ALIGNED, np.uint8)
+    start = -memory.ctypes.data % _ALIGNED
+    return memory[start : start + 4 * size].view(np.uint32)
+
+
+def _lent(words: np.ndarray) -> Array | None:
+    """An array of JAX in the same memory; None where JAX would not do without a copy."""
+    with jax.ensure_compile_time_eval():
+        array = jnp.asarray(words)
+    return array if np.shares_memory(np.asarray(array), words) else None
 
 
 class WordReader:
-    """Reads trees of one layout from words, in NumPy, with plain numbers in place of scalars."""
+    """Reads trees of one layout from words, with plain numbers in place of scalars."""
 
     def __init__(self, layout: WordLayout) -> None:
         self._treedef, self.places, self.size = layout.treedef, layout.places, layout.size
-        places = [
-            (place, place + _words(dtype) * math.prod(shape), dtype, shape)
-            for shape, dtype, place in zip(layout.shapes, layout.dtypes, layout.places, strict=True)
-        ]
-        # numbers that are words as they are come by one call, and the others are read from their places
-        plain = [not shape and dtype.char in "fdil" for _, _, dtype, shape in places]
-        formats = [
-            dtype.char.replace("l", "q") if one else f"{4 * (end - start)}x"
-            for one, (start, end, dtype, _) in zip(plain, places, strict=True)
-        ]
+        formats: list[str] = []
+        self._flags: list[int] = []
+        self._arrays: list[tuple[int, int, int, np.dtype, tuple[int, ...]]] = []
+        for at, kind in enumerate(zip(layout.shapes, layout.dtypes, layout.places, strict=True)):
+            shape, dtype, place = kind
+            count = _words(dtype) * math.prod(shape)
+            # numbers that are words as they are come by one call, and the others are read from their places
+            if not shape and dtype.char in "fdil?":
+                formats.append({"l": "q", "?": "I"}.get(dtype.char, dtype.char))
+                self._flags += [at] * (dtype.char == "?")
+            else:
+                formats.append(f"{4 * count}x")
+                self._arrays.append((at, place, place + count, dtype, shape))
         self._numbers = struct.Struct("=" + "".join(formats))
-        self._others = [
-            (at, *place) for at, (one, place) in enumerate(zip(plain, places, strict=True)) if not one
-        ]
+        self._floats = struct.Struct(f"={layout.size}f")
 
-    def __call__(self, words: np.ndarray) -> PyTree:
-        """The tree."""
-        leaves: list[Any] = list(self._numbers.unpack_from(words.data))
-        for at, start, end, dtype, shape in self._others:
-            own = words[start:end]
-            if not shape and dtype.kind == "b":
-                leaves.insert(at, bool(own[0]))
-                continue
-            values = _from_numbers(own, dtype)
-            leaves.insert(at, values.reshape(shape) if shape else values.item())
+    def __call__(self, words: Array | np.ndarray, start: int = 0) -> PyTree:
+        """The tree whose words begin at a place among those of a program, which are waited for."""
+        leaves: list[Any] = list(unpacked(self._numbers, words, start))
+        if self._arrays:
+            every = np.asarray(words)
+            for at, place, end, dtype, shape in self._arrays:
+                own = every[start + place : start + end]
+                values = _from_numbers(own, dtype)
+                leaves.insert(at, values.reshape(shape) if shape else values.item())
+        for at in self._flags:
+            leaves[at] = leaves[at] != 0
         return self._treedef.unflatten(leaves)
+
+    def floats(self, words: Array | np.ndarray) -> tuple[float, ...]:
+        """The numbers of a tree of nothing but floats of 32 bits, one after another."""
+        return unpacked(self._floats, words, 0)
+
+
+def unpacked(form: struct.Struct, words: Any, start: int) -> tuple[Any, ...]:
+    """The numbers that begin at a place among words, which are waited for: from where they lie, if that is
+    one piece of the memory of the processor.
+    """
+    try:
+        return form.unpack_from(words, 4 * start)
+    except (BufferError, TypeError):
+        return form.unpack_from(np.asarray(words).data, 4 * start)
 
 
 def _bits(dtype: np.dtype) -> np.dtype:
