@@ -84,6 +84,11 @@ def test_classes_have_labels_and_held_out_scores() -> None:
     assert session.predict([{"x": 3.0}, {"x": -3.0}]).labels == ["up", "down"]
     held_out = session.test(rows[150:])
     assert held_out.scored == 50 and held_out.metrics()["error"] < 0.1
+    forecasts = session.predict(rows[150:])
+    assert forecasts.probs is not None
+    places = [session.encoding.classes.index(str(row["y"])) for row in rows[150:]]
+    exact = -np.log(forecasts.probs[np.arange(50), places]).mean()
+    assert held_out.metrics()["nlpd"] == pytest.approx(exact, rel=1e-5)  # single precision
     # beside the classes' frequencies in what was learned, of which each counts one more
     learned, tested = ([row["y"] for row in part] for part in (rows[:150], rows[150:]))
     shares = {label: (learned.count(label) + 1) / 152 for label in ("down", "up")}

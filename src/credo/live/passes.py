@@ -22,7 +22,7 @@ from credo.core.verbs import verb
 from credo.learners import Info
 from credo.live.packed import Form, Leaves, PackedBelief
 from credo.metrics import Scores
-from credo.recipes.assembly import Belief, SessionLearner
+from credo.recipes.assembly import Belief
 from credo.streams.first_rows import each_row
 from credo.streams.scoring import Outcome, forecast_outcome, score_chunk
 
@@ -152,18 +152,26 @@ def forecast_rows(
     return each_row(one, len(xs), count)
 
 
-@verb(static=("compare",))
+@verb(static=("form", "compare"), kept=True)
 def judge_rows(
-    learner: SessionLearner, belief: Belief, xs: np.ndarray, ys: np.ndarray, compare: tuple[ForecastName, ...]
+    form: Form,
+    setting: Leaves,
+    state: Leaves,
+    xs: np.ndarray,
+    ys: np.ndarray,
+    count: np.int32,
+    compare: tuple[ForecastName, ...],
 ) -> Outcome:
-    """Forecast and score rows (N, ...) and (N,), also by the methods of `compare`, without learning."""
+    """Forecast and score the first `count` of N rows (N, ...) and (N,) by words, also by the methods of
+    `compare`, without learning. A row costs a row.
+    """
+    learner, belief = form.open(setting, state)
 
-    def one(row: tuple[Array, Array]) -> Outcome:
-        x, y = row
+    def one(row: Array) -> Outcome:
+        x, y = jnp.asarray(xs)[row], jnp.asarray(ys)[row]
         return forecast_outcome(learner, belief, x, y, None, compare, None)
 
-    rows: Outcome = jax.lax.map(one, (xs, ys), batch_size=16)
-    return rows
+    return each_row(one, len(xs), count)
 
 
 def spread(packed: PackedBelief) -> tuple[float, float]:

@@ -271,7 +271,7 @@ class Session(SessionState):
         def judged(x: np.ndarray, y: np.ndarray, targets: np.ndarray) -> Scores:
             """The scores of at most a chunk of rows; `targets` are what their forecasts are judged by."""
             columns = passes.pad(x, chunk), passes.pad(targets, chunk)
-            outcome = passes.judge_rows(self.learner, self.belief, *columns, self.compare)
+            outcome = passes.judge_rows(*self.packed.arguments, *columns, np.int32(len(x)), self.compare)
             real = jax.tree.map(lambda leaf: np.asarray(leaf)[: len(x)], outcome)
             fields = (real.mean, real.sd, real.log_prob, real.pit, real.probs, real.others)
             scores = Scores(y, *fields, real.log_prob, np.ones(len(x), bool))
