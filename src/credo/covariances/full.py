@@ -14,17 +14,15 @@ from credo.core.types import Array
 from credo.covariances.extra_roles import Collapsible, Family, Invertible
 from credo.covariances.full_steps import narrowed, vouched
 from credo.covariances.roles import Covariance, Readable
+from credo.linalg.entries import framed, identity, raised
 from credo.linalg.jacobians import DenseRows, Rows, as_rows
 from credo.linalg.matrices import (
     attenuate,
     cholesky,
     crossed,
-    framed,
-    identity,
     kalman_weights,
     log_det,
     psd_root,
-    raised,
     rows_times,
     safe_sqrt,
     scale_rows,

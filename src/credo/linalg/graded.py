@@ -7,7 +7,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from credo.core.types import Array
-from credo.linalg.matrices import diagonal, eigh, identity, mixing, precision, symmetric
+from credo.linalg.entries import diagonal, identity
+from credo.linalg.matrices import eigh, mixing, precision, symmetric
 
 __all__ = ["leading_axes"]
 

@@ -12,14 +12,13 @@ matrix (k, m), or the diagonal (k,) of a diagonal one.
 
 from __future__ import annotations
 
-import functools
-
 import jax
 import jax.numpy as jnp
 import jax.scipy.linalg as jsl
 import numpy as np
 
 from credo.core.types import Array, DTypeLike
+from credo.linalg.entries import SMALL, diagonal, framed, identity, lower, raised
 
 __all__ = [
     "attenuate",
@@ -28,8 +27,6 @@ __all__ = [
     "column_sums",
     "crossed",
     "eigh",
-    "framed",
-    "identity",
     "inverse",
     "inverse_gram",
     "kalman_weights",
@@ -37,7 +34,6 @@ __all__ = [
     "mixing",
     "precision",
     "psd_root",
-    "raised",
     "ridge_root",
     "rounded",
     "rows_times",
@@ -90,81 +86,16 @@ def symmetric(matrix: Array) -> Array:
     return matrix if matrix.shape[-1] == 1 else 0.5 * (matrix + matrix.T)
 
 
-_SMALL = 64
-"""Up to here an identity matrix is a constant of the program, which holds all of its numbers."""
-
-
-def identity(size: int, dtype: DTypeLike) -> Array:
-    """The identity matrix (n, n), for small n as one constant for all of a program.
-
-    In a scan, XLA moves every `jnp.eye` out of the loop on its own, and then no longer sees that what two
-    parts of a step compute from it is the same, such as a factor that a forecast and an update both need.
-    """
-    if size > _SMALL:
-        return jnp.eye(size, dtype=dtype)
-    return jnp.asarray(_identity(size, np.dtype(dtype)))
-
-
-@functools.lru_cache(maxsize=64)
-def _identity(size: int, dtype: np.dtype) -> np.ndarray:
-    eye = np.eye(size, dtype=dtype)
-    eye.setflags(write=False)
-    return eye
-
-
-@functools.lru_cache(maxsize=64)
-def _below(size: int) -> np.ndarray:
-    """Where a lower triangular matrix (n, n) has its numbers."""
-    mask = np.tri(size, dtype=bool)
-    mask.setflags(write=False)
-    return mask
-
-
-def diagonal(matrix: Array) -> Array:
-    """The diagonal (n,) of a matrix (n, n), as a slice of its numbers.
-
-    `jnp.diagonal` gathers them in a branch by platform, whose results XLA does not see to be equal in two
-    parts of a step.
-    """
-    size = matrix.shape[0]
-    own: Array = jax.lax.slice(matrix.reshape(-1), (0,), (size * size,), (size + 1,))
-    return own
-
-
-def framed(matrix: Array, scale: Array) -> Array:
-    """diag(a) S diag(a) for a number a or an array (P,), symmetric to the last bit where S is."""
-    if scale.ndim == 0:
-        return matrix * scale**2
-    return matrix * (scale[:, None] * scale[None, :])
-
-
-def raised(matrix: Array, noise: Array) -> Array:
-    """S + diag(d) for a number d or an array (P,). It touches P numbers of a matrix of which no other use is
-    made; the sum with the matrix diag(d) would take a pass of its own. A small matrix is one kernel with what
-    comes before and after.
-    """
-    size = matrix.shape[0]
-    if size <= _SMALL:
-        on = jnp.asarray(_identity(size, np.dtype(bool)))
-        small: Array = jnp.where(on, matrix + jnp.broadcast_to(noise, (1, size)), matrix)
-        return small
-    places = jnp.arange(size)
-    raised: Array = matrix.at[places, places].add(
-        noise, indices_are_sorted=True, unique_indices=True, mode="promise_in_bounds"
-    )
-    return raised
-
-
 def cholesky(matrix: Array) -> Array:
     """The lower triangular L (n, n) with L L' = M, or NaN where M is not positive definite."""
     if matrix.shape[-1] == 1:
         return jnp.where(matrix > 0, jnp.sqrt(jnp.where(matrix > 0, matrix, 1.0)), jnp.nan)
-    if matrix.shape[-1] > _SMALL:
+    if matrix.shape[-1] > SMALL:
         chol: Array = jnp.linalg.cholesky(matrix)
         return chol
     # the same, with a mask that is one constant; see `identity`
     factor: Array = jax.lax.linalg.cholesky_p.bind(symmetric(matrix))
-    return jnp.where(jnp.asarray(_below(matrix.shape[-1])), factor, jnp.zeros_like(factor))
+    return jnp.where(lower(matrix.shape[-1]), factor, jnp.zeros_like(factor))
 
 
 def solve(matrix: Array, right: Array) -> Array:
@@ -176,7 +107,7 @@ def solve(matrix: Array, right: Array) -> Array:
     size = matrix.shape[-1]
     if size == 1:
         return right / matrix.reshape((1,) * right.ndim)
-    if size > _SMALL:
+    if size > SMALL:
         solution: Array = jnp.linalg.solve(matrix, right)
         return solution
     return _reflected(matrix, right.reshape(size, -1)).reshape(right.shape)
@@ -184,9 +115,15 @@ def solve(matrix: Array, right: Array) -> Array:
 
 @jax.custom_jvp
 def _reflected(matrix: Array, right: Array) -> Array:
-    """`solve` for R (n, k), by the triangle of [M, R]."""
+    """`solve` for R (n, k), by the triangle of [M, R].
+
+    Equations are brought to one size first: reflections mix them, and the rounding of a large one would
+    otherwise stand where a small one was.
+    """
     size = matrix.shape[-1]
-    both = jnp.linalg.qr(jnp.concatenate([matrix, right], axis=1), mode="r")
+    largest = jnp.max(jnp.abs(matrix), axis=1, keepdims=True)
+    level = jnp.where(largest > 0, largest, jnp.ones_like(largest))
+    both = jnp.linalg.qr(jnp.concatenate([matrix / level, right / level], axis=1), mode="r")
     solved: Array = jsl.solve_triangular(both[:, :size], both[:, size:])
     return solved
 

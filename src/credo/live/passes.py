@@ -136,7 +136,7 @@ def of_classes(scores: Scores, known: int | None) -> Scores:
 def forecast_rows(
     form: Form, setting: Leaves, state: Leaves, xs: np.ndarray, count: np.int32, levels: np.ndarray | None
 ) -> tuple[Array, ...]:
-    """Forecast the first `count` of N rows by words: class probabilities (N, C), where `levels` is None; or
+    """Forecast the first `count` of N rows: class probabilities (N, C), where `levels` is None; or
     mean (N,), sd (N,) and, where there are levels (L,), quantiles (N, L). A row costs a row.
     """
     learner, belief = form.open(setting, state)
@@ -162,7 +162,7 @@ def judge_rows(
     count: np.int32,
     compare: tuple[ForecastName, ...],
 ) -> Outcome:
-    """Forecast and score the first `count` of N rows (N, ...) and (N,) by words, also by the methods of
+    """Forecast and score the first `count` of N rows (N, ...) and (N,), also by the methods of
     `compare`, without learning. A row costs a row.
     """
     learner, belief = form.open(setting, state)

@@ -16,8 +16,8 @@ from credo.core.types import Array, PyTree
 from credo.likelihoods import Likelihood
 from credo.likelihoods import Rows as JointRows
 from credo.likelihoods.base import LikelihoodBase
+from credo.linalg.entries import identity
 from credo.linalg.jacobians import DenseRows, OuterRows, Rows
-from credo.linalg.matrices import identity
 from credo.models.affine import is_affine
 from credo.models.networks import MLP, Linear
 

@@ -9,12 +9,12 @@ import jax.numpy as jnp
 
 from credo.core.records import record
 from credo.core.types import Array, DTypeLike
+from credo.linalg.entries import identity
 from credo.linalg.graded import leading_axes
 from credo.linalg.jacobians.protocol import Assimilated, Rows
 from credo.linalg.matrices import (
     cholesky,
     column_sums,
-    identity,
     kalman_weights,
     ridge_root,
     scale_rows,
