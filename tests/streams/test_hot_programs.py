@@ -17,6 +17,7 @@ from tests.haste import KNOWN
 from tests.hlo_counts import Counts, as_users_get, counts
 
 import credo
+from credo.streams.scoring import score_chunk
 
 NUMBER, LABEL = jnp.zeros((), jnp.float32), jnp.zeros((), jnp.int32)
 
@@ -69,9 +70,17 @@ def _run_length() -> Counts:
     return _counts(learner, belief, 2, NUMBER, 51**2)
 
 
-def _bank() -> Counts:
-    learner = credo.auto(10, "classification")
+def _bank(classes: int) -> Counts:
+    learner = credo.auto(10, "classification", classes)
     return _counts(learner, learner.init(), 10, LABEL, 10**6)
+
+
+def _chunk(inputs: int, y: Any, *task: Any) -> Counts:
+    """The counts of the program by which the command forecasts, scores and learns rows."""
+    learner = credo.auto(inputs, *task)
+    xs, ys = jnp.zeros((4, inputs), jnp.float32), jnp.broadcast_to(y, 4)
+    rows = jax.jit(lambda *of: score_chunk(*of[:-1], count=of[-1]))
+    return counts(as_users_get(rows.lower(learner, learner.init(), xs, ys, 4)), 10**6)
 
 
 PROGRAMS: dict[str, tuple[Callable[[], Counts], Counts]] = {
@@ -81,9 +90,12 @@ PROGRAMS: dict[str, tuple[Callable[[], Counts], Counts]] = {
     "full, dense, P = 500": (lambda: _full(500, "dense"), Counts(31, 0, 4)),
     "logistic, diagonal": (_logistic, Counts(41, 0, 13)),
     "draws, full, P = 100": (_draws, Counts(317, 0, 5)),
-    "a network, diagonal": (_diagonal_network, Counts(68, 0, 14)),
+    "a network, diagonal": (_diagonal_network, Counts(60, 0, 14)),
     "run length": (_run_length, Counts(121, 0, 6)),
-    "the bank of two classes": (_bank, Counts(206, 0, 0)),
+    "the bank of two classes": (lambda: _bank(2), Counts(201, 0, 0)),
+    "the bank of three classes": (lambda: _bank(3), Counts(441, 21, 0)),
+    "rows of numbers, with scores": (lambda: _chunk(4, NUMBER), Counts(413, 5, 0)),
+    "rows of three classes, with scores": (lambda: _chunk(4, LABEL, "classification", 3), Counts(504, 23, 0)),
 }
 
 
