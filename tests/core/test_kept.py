@@ -87,6 +87,26 @@ def test_arrays_are_used_up_and_keys_are_taken(folder: Path) -> None:
     np.testing.assert_array_equal(outcomes[0], jnp.ones(5) + jax.random.normal(key, (5,)))
 
 
+@pytest.mark.parametrize("options", [{}, {"xla_no_such_option": 1}])
+def test_a_program_that_runs_once_is_compiled_in_haste(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, options: dict[str, Any]
+) -> None:
+    asked: list[Any] = []
+    usual = jax.stages.Lowered.compile
+
+    def compile(self: Any, compiler_options: Any = None) -> Any:
+        asked.append(compiler_options)
+        return usual(self, compiler_options)
+
+    monkeypatch.setattr(jax.stages.Lowered, "compile", compile)
+    monkeypatch.setattr(kept, "_HASTE", kept._HASTE | options)
+    first = Kept(double, ("times",), once=True)(np.ones(3), 4)
+    assert asked == [kept._HASTE, None][: 1 + len(options)]  # a new XLA may not know what is asked
+    second = again()(np.ones(3), 4)
+    assert traces == ["double"] and len(files(folder)) == 1
+    np.testing.assert_array_equal(first["b"], second["b"])
+
+
 @pytest.mark.parametrize("damage", ["cut", "bit", "swapped", "other", "empty"])
 def test_a_damaged_file_is_compiled_anew(folder: Path, damage: str) -> None:
     again()(np.ones(3), 9)

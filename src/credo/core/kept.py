@@ -41,6 +41,8 @@ __all__ = ["Kept", "program"]
 T = TypeVar("T")
 
 _MARK = b"credo program 1\n"
+_HASTE: Any = {"xla_backend_optimization_level": 0, "xla_cpu_use_fusion_emitters": False}
+"""What XLA is asked for where a program runs once: it would take longer to make it fast than to run it."""
 _SHORTEST = "jax_persistent_cache_min_compile_time_secs"
 
 
@@ -88,8 +90,9 @@ def _obtain(
     build: Callable[[], tuple[Callable[..., PyTree], T]],
     arguments: tuple[PyTree, ...],
     donate: tuple[int, ...],
+    once: bool = False,
 ) -> tuple[Callable[..., Any], T]:
-    """`program` for the file that it belongs into."""
+    """`program` for the file that it belongs into, compiled in haste where it runs `once`."""
     found = _read(place)
     if found is not None:
         return found
@@ -98,10 +101,19 @@ def _obtain(
     _listen()
     given = _given.count
     with _out_of_the_other_cache():
-        compiled = jax.jit(function, donate_argnums=donate).lower(*arguments).compile()
+        lowered = jax.jit(function, donate_argnums=donate).lower(*arguments)
+        compiled = _in_haste(lowered) if once else lowered.compile()
     if _given.count == given:  # what JAX's cache gave cannot be written again
         _keep(place, compiled, extra)
     return compiled, extra
+
+
+def _in_haste(lowered: jax.stages.Lowered) -> jax.stages.Compiled:
+    """Compile a program that runs once; as any other where XLA no longer has the options for it."""
+    try:
+        return lowered.compile(compiler_options=_HASTE)
+    except jax.errors.JaxRuntimeError:
+        return lowered.compile()
 
 
 def _place(name: str, parts: tuple[object, ...], arguments: tuple[PyTree, ...]) -> Path | None:
@@ -212,12 +224,18 @@ class Kept:
         function: the function; what it computes depends on its arguments alone.
         static: the names of the arguments that are part of the program.
         donate: the names of the arguments whose arrays the program may use up.
+        once: whether a process runs it once, so that it need not be fast but quickly compiled.
     """
 
     def __init__(
-        self, function: Callable[..., Any], static: tuple[str, ...] = (), donate: tuple[str, ...] = ()
+        self,
+        function: Callable[..., Any],
+        static: tuple[str, ...] = (),
+        donate: tuple[str, ...] = (),
+        once: bool = False,
     ) -> None:
         functools.update_wrapper(self, function)
+        self._once = once
         self._function = function
         self._compiled: Any = jax.jit(function, static_argnames=static, donate_argnames=donate)
         names = list(inspect.signature(function).parameters)
@@ -265,7 +283,7 @@ class Kept:
             every = dict(zip(places, (*static, *dynamic), strict=True))
             return self._function(*(every[place] for place in range(len(places))))
 
-        return _obtain(place, lambda: (bound, None), tuple(dynamic), self._donate)[0]
+        return _obtain(place, lambda: (bound, None), tuple(dynamic), self._donate, self._once)[0]
 
 
 def _kind(leaf: Any) -> object:

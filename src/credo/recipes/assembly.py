@@ -102,7 +102,7 @@ def build(
     return learner, _prior(plain, shape, slots(first, classes), first, start, origin, seed)
 
 
-@functools.partial(Kept, static=("settings", "shape", "classes", "first", "start", "origin"))
+@functools.partial(Kept, static=("settings", "shape", "classes", "first", "start", "origin"), once=True)
 def _bank(
     settings: Settings,
     shape: tuple[int, ...],
@@ -152,7 +152,7 @@ def _model(
     return Model(net, _likelihood(settings, classes, first))
 
 
-@functools.partial(Kept, static=("settings", "shape", "classes", "first", "origin"))
+@functools.partial(Kept, static=("settings", "shape", "classes", "first", "origin"), once=True)
 def _prior(
     settings: Settings,
     shape: tuple[int, ...],
