@@ -16,6 +16,7 @@ from credo.bandits.service.compiled import Form, arm_updater, decider, updater
 from credo.bandits.service.copies import Copies, Held
 from credo.core.errors import CredoError
 from credo.core.records import replace
+from credo.core.types import Array
 from credo.streams.programs import NEVER
 from credo.streams.words import WordLayout, WordReader, WordWriter
 
@@ -87,8 +88,8 @@ class Programs:
     def decide(self, held: Held, x: np.ndarray | None, allowed: np.ndarray, number: int) -> Answer:
         """The choice of decision `number`."""
         ask = self._asking(x)
-        words = ask.write(_leaves(x, allowed, number))
-        slot, numbers = ask.read(np.asarray(ask.program(self._setting, held.parts, words)))
+        words = ask.write.lend(_leaves(x, allowed, number))
+        slot, numbers = ask.read(ask.program(self._setting, held.parts, words))
         return Answer(slot, numbers.copy())
 
     def decide_many(
@@ -110,12 +111,12 @@ class Programs:
             return self._learn_arms(tell, held, rows)
         state, reports = held.parts, []
         for block in _blocks(rows):
-            words = [tell.write(_leaves(*row)) for row in block]
-            if len(words) == 1:
-                one = self._learning(tell.layout)
-                state, report = one.program(self._setting, state, words[0])
-                reports.append(one.read(np.asarray(report)))
+            if len(block) == 1:
+                one, word = self._learning(tell.layout), tell.write.lend(_leaves(*block[0]))
+                state, report = one.program(self._setting, state, word)
+                reports.append(one.read(report))
             else:
+                words = [tell.write(_leaves(*row)) for row in block]
                 many = self._learning(tell.layout, _length(len(words)))
                 state, report = many.program(self._setting, state, *_padded(words))
                 reports += map(many.read, np.asarray(report)[: len(words)])
@@ -127,13 +128,13 @@ class Programs:
         learn, read, copies = tell.arm
         reports, private = [], False  # whether nobody else has seen the belief
         for row in rows:
-            words = tell.write(_leaves(*row))
+            words = tell.write.lend(_leaves(*row))
             own, parts, report = learn(self._setting, held.parts, words)
-            *said, more = read(np.asarray(report))
+            *said, more = read(report)
             if more:  # other arms have changed, too
                 one = self._learning(tell.layout)
                 state, report = one.program(self._setting, held.parts, words)
-                held, said = Held(state, copies), one.read(np.asarray(report))
+                held, said = Held(state, copies), one.read(report)
             else:
                 held = copies.with_arm(held, own, (np.int32(row[1]), parts), private=private)
             reports.append(said)
@@ -207,10 +208,20 @@ class _Writer:
         self._layout, self._local = layout, threading.local()
 
     def __call__(self, leaves: Sequence[Any]) -> np.ndarray:
+        """The words of a row, in an array of their own."""
+        return self._own(leaves)
+
+    def lend(self, leaves: Sequence[Any]) -> Array | np.ndarray:
+        """The words for a program whose answer is read before this thread writes again."""
+        return self._own.lend(leaves)
+
+    @property
+    def _own(self) -> WordWriter:
+        """The writer of this thread."""
         writer: WordWriter | None = getattr(self._local, "writer", None)
         if writer is None:
             writer = self._local.writer = WordWriter(self._layout)
-        return writer(leaves)
+        return writer
 
 
 def _leaves(x: np.ndarray | None, *others: Any) -> list[Any]:
