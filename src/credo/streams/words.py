@@ -84,7 +84,7 @@ class WordLayout:
         return self._with(read, parts[1])
 
     def take(self, parts: Parts) -> PyTree:
-        """The tree again, bit by bit, outside a compiled program."""
+        """The tree again, bit by bit, outside a compiled program, with the large arrays as they are."""
         words = np.array(parts[0])
         read = [
             _from_numbers(words[place : place + _words(dtype) * math.prod(shape)], dtype).reshape(shape)

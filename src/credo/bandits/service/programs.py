@@ -73,7 +73,8 @@ class Programs:
 
     def unpack(self, held: Held) -> AgentBelief[Any]:
         """The belief again, bit by bit, in arrays of its own."""
-        belief: AgentBelief[Any] = self._form.state.take(held.parts)
+        words, others = held.parts
+        belief: AgentBelief[Any] = self._form.state.take((words, tuple(other.copy() for other in others)))
         return belief
 
     def require_fit(self, x: np.ndarray | None, rows: int | None = None) -> None:
