@@ -2,7 +2,8 @@
 
 The bounds are what a row takes now: a change that adds a kernel, a call of LAPACK or a pass over the
 covariance fails, and whoever needs fewer lowers them. `tests/covariances/test_passes.py` has two more, the
-low-rank updates.
+low-rank updates. The two largest programs have some kernels to spare, for other processors: what a forecast
+and an update compute twice costs sixty.
 """
 
 from __future__ import annotations
@@ -94,8 +95,8 @@ PROGRAMS: dict[str, tuple[Callable[[], Counts], Counts]] = {
     "run length": (_run_length, Counts(121, 0, 6)),
     "the bank of two classes": (lambda: _bank(2), Counts(201, 0, 0)),
     "the bank of three classes": (lambda: _bank(3), Counts(441, 21, 0)),
-    "rows of numbers, with scores": (lambda: _chunk(4, NUMBER), Counts(413, 5, 0)),
-    "rows of three classes, with scores": (lambda: _chunk(4, LABEL, "classification", 3), Counts(504, 23, 0)),
+    "rows of numbers, with scores": (lambda: _chunk(4, NUMBER), Counts(420, 5, 0)),
+    "rows of three classes, with scores": (lambda: _chunk(4, LABEL, "classification", 3), Counts(515, 23, 0)),
 }
 
 
