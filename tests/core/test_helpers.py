@@ -89,3 +89,13 @@ def test_a_record_has_a_name_in_files() -> None:
 def test_a_misspelled_name_gets_a_hint() -> None:
     assert suggest("mnits", ["mnist", "digits"]) == "did you mean 'mnist'?"
     assert suggest("zebra", ["mnist", "digits"]) == ""
+
+
+ORDERS = [((0, 1), (2, 3, 4)), ((3, 4), (0, 1, 2)), ((0, 2, 3), (1, 4)), ((4, 0), (1, 2, 3))]
+
+
+@pytest.mark.parametrize("places", ORDERS)
+def test_things_of_several_kinds_are_put_in_order(places: tuple[tuple[int, ...], ...]) -> None:
+    stacks = tuple(jnp.asarray(np.repeat(np.array(group, float)[:, None], 2, axis=1)) for group in places)
+    some: Any = Groups(stacks, places)
+    np.testing.assert_array_equal(in_order(some)[:, 1], np.arange(5.0))

@@ -13,6 +13,7 @@ from tests.streams.setups import T, begin, bitwise, data, make
 
 import credo
 from credo.core.errors import CredoError
+from credo.streams.live import Pack
 from credo.streams.words import WordLayout, WordReader, WordWriter
 
 
@@ -52,6 +53,24 @@ def test_a_pack_gives_the_bits_of_a_run_and_forecasts_what_the_verbs_forecast(na
     for ours, theirs in zip(jax.tree.leaves(stacked), jax.tree.leaves(trace), strict=True):
         np.testing.assert_array_equal(ours, theirs)
     credo.run(learner, start, xs, ys, key=3)  # the first belief is still there
+
+
+def test_memory_is_lent_to_calls_alone_that_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    learner = make("normal", "root", "lin-hess", "static")
+    live, take = credo.pack(learner, begin(learner, "normal")), Pack._take
+    rows: list[Any] = []
+
+    def seen(self: Any, program: Any, row: Any) -> None:
+        rows.append(row)
+        take(self, program, row)
+
+    monkeypatch.setattr(Pack, "_take", seen)
+    live.step(np.ones(3), 1.0)
+    live.learn(np.ones(3), 1.0)
+    live.learn(np.ones(3), 1.0)
+    own = np.asarray(rows[0])  # what the writer writes into, where JAX reads it in place
+    assert not any(np.shares_memory(np.asarray(row), own) for row in rows[1:])
+    assert not np.shares_memory(np.asarray(rows[1]), np.asarray(rows[2]))
 
 
 def test_what_is_refused_or_missing_changes_nothing_and_calls_take_turns() -> None:
