@@ -22,11 +22,7 @@ SMALL = 64
 
 
 def identity(size: int, dtype: DTypeLike) -> Array:
-    """The identity matrix (n, n), for small n as one constant for all of a program.
-
-    In a scan, XLA moves every `jnp.eye` out of the loop on its own, and then no longer sees that what two
-    parts of a step compute from it is the same, such as a factor that a forecast and an update both need.
-    """
+    """The identity matrix (n, n), for small n as one constant for all of a program."""
     if size > SMALL:
         return jnp.eye(size, dtype=dtype)
     return jnp.asarray(_identity(size, np.dtype(dtype)))
@@ -76,8 +72,9 @@ def raised(matrix: Array, noise: Array) -> Array:
     """
     size = matrix.shape[0]
     if size <= SMALL:
-        on = jnp.asarray(_identity(size, np.dtype(bool)))
-        small: Array = jnp.where(on, matrix + jnp.broadcast_to(noise, (1, size)), matrix)
+        small: Array = jnp.where(
+            identity(size, np.dtype(bool)), matrix + jnp.broadcast_to(noise, (1, size)), matrix
+        )
         return small
     places = jnp.arange(size)
     raised: Array = matrix.at[places, places].add(

@@ -8,9 +8,9 @@ from __future__ import annotations
 import functools
 import math
 import struct
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, TypeAlias
 
 import jax
 import jax.numpy as jnp
@@ -19,11 +19,10 @@ import numpy as np
 from credo.core.errors import CredoError
 from credo.core.forks import require_threads
 from credo.core.inputs import require_narrow
+from credo.core.platforms import in_branch
 from credo.core.types import Array, ArrayLike, PyTree
 
 __all__ = ["Parts", "WordLayout", "WordReader", "WordWriter", "kind_of", "shape_of", "unpacked"]
-
-T = TypeVar("T")
 
 _ALIGNED = 64
 """The bytes at whose multiples an array of XLA begins."""
@@ -69,7 +68,8 @@ class WordLayout:
         leaves = list(zip(self.places, jax.tree.leaves(tree), strict=True))
         among = [leaf for place, leaf in leaves if place >= 0]
         parts = [
-            _branch(_write_few, among[start : start + _TOGETHER]) for start in range(0, len(among), _TOGETHER)
+            in_branch(_write_few, among[start : start + _TOGETHER])
+            for start in range(0, len(among), _TOGETHER)
         ]
         words = jnp.concatenate(parts) if parts else jnp.zeros(0, jnp.uint32)
         return words, tuple(leaf for place, leaf in leaves if place < 0)
@@ -80,7 +80,7 @@ class WordLayout:
         read: list[Array] = []
         for start in range(0, len(among), _TOGETHER):
             few = functools.partial(_read_few, among[start : start + _TOGETHER])
-            read += _branch(few, parts[0])
+            read += in_branch(few, parts[0])
         return self._with(read, parts[1])
 
     def take(self, parts: Parts) -> PyTree:
@@ -114,24 +114,8 @@ class WordLayout:
 
 
 _TOGETHER = 6
-"""How many leaves are read or written side by side."""
-
-
-def _branch(function: Callable[[Any], T], argument: Any) -> T:
-    """The value of a function, computed in a branch that is always taken and counts as one operation: where
-    more than eight are ready, XLA wakes another thread, which costs more than a step of a small filter.
-    """
-
-    def leave(argument: Any) -> T:
-        shapes: T = jax.eval_shape(function, argument)
-        zeros: T = jax.tree.map(lambda like: jnp.zeros(like.shape, like.dtype), shapes)
-        return zeros
-
-    if jax.default_backend() != "cpu":
-        return function(argument)
-    always = jax.lax.optimization_barrier(jnp.asarray(True))
-    value: T = jax.lax.cond(always, function, leave, argument)
-    return value
+"""How many leaves are read or written side by side, in a branch that counts as one operation: where more than
+eight are ready, XLA wakes another thread, which costs more than a step of a small filter."""
 
 
 def _read_few(places: Sequence[tuple[int, tuple[int, ...], np.dtype]], words: Array) -> list[Array]:
