@@ -20,6 +20,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
+# One thread on one core, for a processor time that says what was computed.
 if hasattr(os, "sched_setaffinity"):
     os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
