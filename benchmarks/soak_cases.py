@@ -125,6 +125,9 @@ def cases() -> Iterator[Case]:
         (credo.DirichletCategorical(CLASSES), "classes"),
     ):
         yield Case(type(conjugate).__name__, conjugate, conjugate.init(), task, inputs=False)
+    for tied in (False, True):
+        normals = credo.GaussianClasses(INPUTS, credo.Categorical(CLASSES), tied, forgetting=0.9999)
+        yield Case("tied classes" if tied else "normal classes", normals, normals.init(), "classes")
     inner = credo.bong(numbers, credo.Full())
     walks = [credo.bong(numbers, credo.Full(), dynamics=credo.RandomWalk(q)) for q in (0.0, 1e-3)]
     wrapped: list[Any] = [

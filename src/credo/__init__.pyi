@@ -42,6 +42,7 @@ from credo.adapt import Wrapper as Wrapper
 from credo.adapt import alarms as alarms
 from credo.adapt import segmentation as segmentation
 from credo.beliefs import Beta as Beta
+from credo.beliefs import ClassNormals as ClassNormals
 from credo.beliefs import Dirichlet as Dirichlet
 from credo.beliefs import Ensemble as Ensemble
 from credo.beliefs import Gamma as Gamma
@@ -83,6 +84,7 @@ from credo.learners import Curvature as Curvature
 from credo.learners import DirichletCategorical as DirichletCategorical
 from credo.learners import EnsembleLearner as EnsembleLearner
 from credo.learners import GammaPoisson as GammaPoisson
+from credo.learners import GaussianClasses as GaussianClasses
 from credo.learners import GradientLearner as GradientLearner
 from credo.learners import Info as Info
 from credo.learners import Learner as Learner

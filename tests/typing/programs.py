@@ -96,10 +96,13 @@ def kalman_filter() -> Array:
 
 def conjugate_pairs() -> tuple[Array, Array, Array]:
     coin, rate, classes = credo.BetaBernoulli(1.0, 1.0), credo.GammaPoisson(), credo.DirichletCategorical(3)
+    normals = credo.GaussianClasses(2, credo.Categorical(3), tied=True)
     heads, _ = coin.step(coin.init(), None, 1.0)
     count, _ = rate.step(rate.init(), None, 4.0)
     label, _ = classes.step(classes.init(), None, 2)
-    return heads.mean, count.mean, label.mean
+    moments: credo.ClassNormals
+    moments, _ = normals.step(normals.init(), jnp.zeros(2), 2)
+    return heads.mean, count.mean, label.mean + moments.probs
 
 
 def gradient_baselines() -> list[credo.GradientLearner]:

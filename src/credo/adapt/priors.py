@@ -14,7 +14,7 @@ import functools
 from typing import Generic, Protocol, TypeVar, runtime_checkable
 
 from credo.adapt.nested import renewed
-from credo.beliefs import Anchor, Beta, Dirichlet, Gamma, Gaussian, Particles
+from credo.beliefs import Anchor, Beta, ClassNormals, Dirichlet, Gamma, Gaussian, Particles
 from credo.beliefs.particles import RESET, moments
 from credo.core.errors import CredoError
 from credo.core.records import record, replace
@@ -158,6 +158,11 @@ def _(parent: Gamma, prior: Gamma, dynamics: Dynamics, dt: ArrayLike | None) -> 
 def _(parent: Dirichlet, prior: Dirichlet, dynamics: Dynamics, dt: ArrayLike | None) -> Dirichlet:
     share = _retention(dynamics, parent.counts, dt)
     return Dirichlet(_blend(share, parent.counts, prior.counts), parent.t)
+
+
+@moved.register
+def _(parent: ClassNormals, prior: ClassNormals, dynamics: Dynamics, dt: ArrayLike | None) -> ClassNormals:
+    return parent.toward(prior, _retention(dynamics, parent.counts, dt))
 
 
 def _retention(dynamics: Dynamics, counts: Array, dt: ArrayLike | None) -> Array:

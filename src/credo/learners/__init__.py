@@ -25,6 +25,7 @@ from credo.learners.curvatures import (
 )
 from credo.learners.decide import decide
 from credo.learners.ensemble import EnsembleLearner
+from credo.learners.gaussian_classes import GaussianClasses
 from credo.learners.gradient import GradientLearner, adam, replay, sgd
 from credo.learners.methods import (
     bbb,
@@ -64,6 +65,7 @@ __all__ = [
     "DirichletCategorical",
     "EnsembleLearner",
     "GammaPoisson",
+    "GaussianClasses",
     "GradientLearner",
     "Info",
     "Learner",

@@ -29,7 +29,8 @@ def _forgotten(value: Array, prior: ArrayLike, keep: ArrayLike, dt: ArrayLike | 
     return jnp.where(factor == 1, value, factor * value + (1 - factor) * as_like(prior, value))
 
 
-def _one_method(method: ForecastName | None) -> None:
+def closed_form(method: ForecastName | None) -> None:
+    """Refuse a way to forecast other than the exact one."""
     if method not in (None, "linearized", "plugin"):
         raise CredoError(f"conjugate learners forecast in closed form: method must be None; got {method!r}.")
 
@@ -94,7 +95,7 @@ class BetaBernoulli(Learner[Beta]):
     def predictive(
         self, belief: Beta, x: PyTree, method: ForecastName | None, samples: int | None, key: Key | None
     ) -> Predictive:
-        _one_method(method)
+        closed_form(method)
         return Bernoulli().plugin(jnp.log(belief.a / belief.b).reshape(1))
 
     def measurement_update(
@@ -156,7 +157,7 @@ class DirichletCategorical(Learner[Dirichlet]):
     def predictive(
         self, belief: Dirichlet, x: PyTree, method: ForecastName | None, samples: int | None, key: Key | None
     ) -> Predictive:
-        _one_method(method)
+        closed_form(method)
         return Categorical(self.classes).plugin(jnp.log(belief.counts))
 
     def measurement_update(
@@ -274,7 +275,7 @@ class GammaPoisson(Learner[Gamma]):
     def predictive(
         self, belief: Gamma, x: PyTree, method: ForecastName | None, samples: int | None, key: Key | None
     ) -> Predictive:
-        _one_method(method)
+        closed_form(method)
         exposure = _exposure(x, belief.per)
         return NegativeBinomialPredictive(belief.shape, belief.per / exposure)
 

@@ -81,6 +81,7 @@ CONSTRAINTS: dict[str, dict[str, Constraint]] = {
     "Beta": {"a": _POSITIVE, "b": _POSITIVE},
     "Buffer": {"weight": _NONNEGATIVE, "count": _NONNEGATIVE, "y": _OBSERVED},
     "Calibration": {"log_weights": _WEIGHTS},
+    "ClassNormals": {name: _POSITIVE for name in ("counts", "rows", "shape", "scale")},
     "DenseCovariance": {"matrix": _MATRIX},
     "DiagonalCovariance": {"var": _NONNEGATIVE},
     "Dirichlet": {"counts": _POSITIVE},
