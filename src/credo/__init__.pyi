@@ -92,6 +92,7 @@ from credo.learners import LinearizedEmpiricalFisher as LinearizedEmpiricalFishe
 from credo.learners import LinearizedGaussNewton as LinearizedGaussNewton
 from credo.learners import MonteCarloEmpiricalFisher as MonteCarloEmpiricalFisher
 from credo.learners import MonteCarloHessian as MonteCarloHessian
+from credo.learners import NearestNeighbours as NearestNeighbours
 from credo.learners import RecursiveLearner as RecursiveLearner
 from credo.learners import Rule as Rule
 from credo.learners import Schedule as Schedule

@@ -20,6 +20,7 @@ from credo.core.names import ForecastName
 from credo.core.records import record, replace, static_field
 from credo.core.trees import as_like
 from credo.core.types import Array, ArrayLike, Key, PyTree
+from credo.core.weights import fixed_share
 from credo.dynamics import Dynamics
 from credo.learners.acceptance import clean, scored
 from credo.likelihoods import Contaminated, Predictive
@@ -171,11 +172,7 @@ class Calibrated(Wrapper[Calibration[B], B], Generic[B]):
 
     def advance(self, belief: Calibration[B], dt: ArrayLike | None) -> Calibration[B]:
         """Let another candidate take over, and let time pass for the learner inside."""
-        logs, size = belief.log_weights, self.size
-        if size > 1:
-            share = as_like(self.switching, logs)
-            enter = share / (size - 1)
-            logs = jnp.where(share > 0, jnp.log((1.0 - size * enter) * jnp.exp(logs) + enter), logs)
+        logs = fixed_share(belief.log_weights, self.switching)
         return replace(belief, belief=self.learner.time_update(belief.belief, dt), log_weights=logs)
 
     def _candidates(self, belief: B, x: PyTree) -> Any:

@@ -52,6 +52,7 @@ from credo.learners.methods import (
     vogn,
     von,
 )
+from credo.learners.neighbours import NearestNeighbours
 from credo.learners.recursive import RecursiveLearner
 from credo.learners.rules import BBBRule, BLRRule, BOGRule, BONGRule, Measure, Rule, Schedule, Step
 
@@ -75,6 +76,7 @@ __all__ = [
     "Measure",
     "MonteCarloEmpiricalFisher",
     "MonteCarloHessian",
+    "NearestNeighbours",
     "RecursiveLearner",
     "Rule",
     "Schedule",

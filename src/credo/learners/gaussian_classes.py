@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import TypeAlias
 
 import jax.numpy as jnp
 import jax.scipy.special as jss
@@ -18,25 +17,19 @@ from credo.core.trees import as_like
 from credo.core.types import Array, ArrayLike, DTypeLike, Key, PyTree
 from credo.learners.base import Info, Learner, accept, usable
 from credo.learners.conjugate import closed_form
-from credo.likelihoods import (
-    Bernoulli,
-    Categorical,
-    Expectation,
-    LatentExpectation,
-    OpenCategorical,
-    Predictive,
+from credo.likelihoods import Expectation, LatentExpectation, Predictive
+from credo.likelihoods.class_laws import (
+    ClassLaw,
+    class_outputs,
+    class_slots,
+    known_classes,
+    reference_class,
 )
 from credo.likelihoods.elliptical import drop_one
 from credo.linalg.entries import identity
 from credo.linalg.matrices import precision
 
-__all__ = ["ClassLaw", "GaussianClasses", "SampledClasses"]
-
-ClassLaw: TypeAlias = Bernoulli | Categorical | OpenCategorical
-"""The likelihoods of a class."""
-
-_NEVER = -1e30
-"""The log probability of a class that is not known."""
+__all__ = ["GaussianClasses", "SampledClasses"]
 
 _HALF_STEP = (1 / 64, -5 / 2048, 61 / 49152, -1385 / 1048576, 50521 / 20971520)
 """log Gamma(a + 1/2) - log Gamma(a) = log(w) / 2 + sum_n c_n w^-2n with w = a - 1/4, for a large a."""
@@ -58,7 +51,7 @@ class SampledClasses:
         logs = -0.5 * (gap**2 / params.var + jnp.log(params.var))
         log_p = jnp.log(jnp.maximum(params.p, precision(params.p.dtype).tiny))
         joint = log_p + self.share * jnp.sum(jnp.where(seen[None, :], logs, 0.0), axis=1)
-        return drop_one(self.likelihood.mean(_outputs(self.likelihood, joint)))
+        return drop_one(self.likelihood.mean(class_outputs(self.likelihood, joint)))
 
 
 @record
@@ -150,7 +143,7 @@ class GaussianClasses(Learner[ClassNormals]):
         return self._prior(float)
 
     def _prior(self, dtype: DTypeLike) -> ClassNormals:
-        classes = _count(self.likelihood)
+        classes = class_slots(self.likelihood)
         table, shared = (classes, self.columns), (1 if self.tied else classes, self.columns)
 
         def full(value: ArrayLike, shape: tuple[int, ...]) -> Array:
@@ -174,7 +167,7 @@ class GaussianClasses(Learner[ClassNormals]):
         narrow = 1.0 / (2.0 * belief.scale * (1.0 + 1.0 / belief.rows))
         logs = _log_height(belief.shape, narrow) - (belief.shape + 0.5) * _log_one_plus(square * narrow)
         told = as_like(self.share, square) * jnp.sum(jnp.where(seen[None, :], logs, 0.0), axis=1)
-        return _known(self.likelihood, jnp.log(belief.counts) + told)
+        return known_classes(self.likelihood, jnp.log(belief.counts) + told)
 
     def predictive(
         self,
@@ -187,7 +180,7 @@ class GaussianClasses(Learner[ClassNormals]):
         closed_form(method)
         row, seen, _ = _read(x, belief.mean)
         joint = self._joint(belief, (row[None, :] - belief.mean) ** 2, seen)
-        return self.likelihood.plugin(_outputs(self.likelihood, joint))
+        return self.likelihood.plugin(class_outputs(self.likelihood, joint))
 
     def measurement_update(
         self, belief: ClassNormals, x: PyTree, y: PyTree, weight: ArrayLike, key: Key | None
@@ -226,8 +219,8 @@ class GaussianClasses(Learner[ClassNormals]):
         share = as_like(self.share, row)
         joint = jss.digamma(belief.counts) + share * mean
         cov = share**2 * cov + jnp.diag(jss.polygamma(1, belief.counts))
-        eta = _outputs(self.likelihood, _known(self.likelihood, joint))
-        if _based(self.likelihood):
+        eta = class_outputs(self.likelihood, known_classes(self.likelihood, joint))
+        if reference_class(self.likelihood):
             cov = cov[1:, 1:] + cov[0, 0] - cov[1:, :1] - cov[:1, 1:]
         return LatentExpectation(self.likelihood, eta[None, :], cov)
 
@@ -238,35 +231,8 @@ class GaussianClasses(Learner[ClassNormals]):
     def draws(self, belief: ClassNormals, key: Key, shape: tuple[int, ...]) -> ClassParameters:
         """Draws of p (*shape, C), and of the means and variances (*shape, C, D)."""
         drawn = belief.sample(as_key(key), shape)
-        p = jnp.exp(_known(self.likelihood, jnp.log(drawn.p)))
+        p = jnp.exp(known_classes(self.likelihood, jnp.log(drawn.p)))
         return replace(drawn, p=p / jnp.sum(p, axis=-1, keepdims=True))
-
-
-def _count(likelihood: ClassLaw) -> int:
-    """The number C of classes that there is room for."""
-    if isinstance(likelihood, Bernoulli):
-        return 2
-    return likelihood.slots if isinstance(likelihood, OpenCategorical) else likelihood.classes
-
-
-def _based(likelihood: ClassLaw) -> bool:
-    """Whether the outputs of the likelihood are log odds against class 0."""
-    if isinstance(likelihood, OpenCategorical):
-        return likelihood.reference
-    return isinstance(likelihood, Bernoulli)
-
-
-def _known(likelihood: ClassLaw, logs: Array) -> Array:
-    """Log probabilities (..., C), of which those of classes that are not known vanish."""
-    if not isinstance(likelihood, OpenCategorical):
-        return logs
-    known = jnp.arange(likelihood.slots) < jnp.asarray(likelihood.known, int)
-    return jnp.where(jnp.broadcast_to(known, logs.shape), logs, jnp.asarray(_NEVER, logs.dtype))
-
-
-def _outputs(likelihood: ClassLaw, joint: Array) -> Array:
-    """The outputs that stand for the log joint probabilities (C,)."""
-    return joint[1:] - joint[:1] if _based(likelihood) else joint - jnp.max(joint)
 
 
 def _read(x: PyTree, like: Array) -> tuple[Array, Array, Array]:

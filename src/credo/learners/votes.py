@@ -1,0 +1,284 @@
+"""What targets of alike rows say of the next one: votes of classes, numbers and counts, by conjugate laws."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Generic, TypeVar
+
+import jax
+import jax.numpy as jnp
+
+from credo.beliefs import Beta, Dirichlet, Gamma, InverseGamma
+from credo.core.errors import CredoError
+from credo.core.records import record
+from credo.core.trees import as_like
+from credo.core.types import Array, ArrayLike, DTypeLike, PyTree
+from credo.learners.conjugate import NegativeBinomialPredictive
+from credo.likelihoods import (
+    Bernoulli,
+    ConjugateExpectation,
+    Expectation,
+    LatentExpectation,
+    Normal,
+    Poisson,
+    Predictive,
+    StudentTPredictive,
+)
+from credo.likelihoods.base import LikelihoodBase
+from credo.likelihoods.class_laws import ClassLaw, class_outputs, class_slots
+
+__all__ = ["ClassVotes", "CountVotes", "NumberVotes", "Votes", "votes_of"]
+
+P = TypeVar("P", bound=PyTree)
+"""What votes keep of all targets: the base, towards which few votes are drawn."""
+
+
+class Votes(ABC, Generic[P]):
+    """How the targets (k,) of alike rows forecast the next one, given the shares (S, k) of S widths.
+
+    Every answer is a stack of S laws. The base is what is known of all targets alike.
+    """
+
+    @abstractmethod
+    def base(self, widths: int, dtype: DTypeLike) -> P:
+        """The base before any target."""
+
+    @abstractmethod
+    def observed(self, y: PyTree) -> Array:
+        """Whether y is a target: a boolean."""
+
+    @abstractmethod
+    def forecast(self, base: P, targets: Array, shares: Array) -> Predictive:
+        """The forecasts of the next target."""
+
+    @abstractmethod
+    def expectation(self, base: P, targets: Array, shares: Array) -> Expectation:
+        """The laws of the expected target."""
+
+    @abstractmethod
+    def value(self, base: P, targets: Array, shares: Array, key: Array) -> Array:
+        """The expected target for shares (k,) that were drawn, with a base that is drawn with the key."""
+
+    @abstractmethod
+    def learn(self, base: P, forecast: Predictive, y: Array, weight: Array, fade: float) -> P:
+        """The base after a target, of which earlier ones have lost the share `fade` of their weight."""
+
+
+@record
+class ClassVotes(Votes[Array]):
+    """Votes for classes: p_c = (n_c + s b_c) / (n + s), with n_c the shares of class c and b the base rates.
+
+    Arguments:
+        likelihood: `Bernoulli`, `Categorical` or `OpenCategorical`.
+        strength: the pseudo-count s of the base rates, above 0.
+
+    Example:
+        >>> votes = ClassVotes(Bernoulli(), 1.0)
+        >>> shares = jnp.asarray([[1.0, 1.0, 0.0]])
+        >>> probs = votes.forecast(votes.base(1, float), jnp.asarray([1.0, 1.0, 0.0]), shares).probs
+        >>> [round(float(p), 2) for p in probs.reshape(-1)]
+        [0.17, 0.83]
+    """
+
+    likelihood: ClassLaw
+    strength: ArrayLike = 0.03
+
+    @property
+    def classes(self) -> int:
+        """How many classes there is room for."""
+        return class_slots(self.likelihood)
+
+    def base(self, widths: int, dtype: DTypeLike) -> Array:
+        return jnp.ones(self.classes, dtype)
+
+    def observed(self, y: PyTree) -> Array:
+        return self.likelihood.observed(y)
+
+    def counts(self, base: Array, targets: Array, shares: Array) -> Array:
+        """n_c + s b_c of each width (S, C)."""
+        labels = (targets[:, None] == jnp.arange(self.classes)[None, :]).astype(shares.dtype)
+        return shares @ labels + (as_like(self.strength, base) * base / jnp.sum(base))[None, :]
+
+    def forecast(self, base: Array, targets: Array, shares: Array) -> Predictive:
+        logs = jnp.log(self.counts(base, targets, shares))
+        return jax.vmap(lambda row: self.likelihood.plugin(class_outputs(self.likelihood, row)))(logs)
+
+    def expectation(self, base: Array, targets: Array, shares: Array) -> Expectation:
+        counts = self.counts(base, targets, shares)
+        clock = jnp.zeros(counts.shape[0], jnp.int32)
+        if isinstance(self.likelihood, Bernoulli):
+            return ConjugateExpectation(Beta(counts[:, 1], counts[:, 0], clock))
+        return ConjugateExpectation(Dirichlet(counts, clock))
+
+    def value(self, base: Array, targets: Array, shares: Array, key: Array) -> Array:
+        fixed = as_like(self.strength, base) * base / jnp.sum(base)
+        rest = self.counts(base, targets, shares[None, :])[0] - fixed
+        counts = rest + jax.random.gamma(key, fixed)
+        probs = counts / jnp.sum(counts)
+        return probs[1] if isinstance(self.likelihood, Bernoulli) else probs
+
+    def learn(self, base: Array, forecast: Predictive, y: Array, weight: Array, fade: float) -> Array:
+        own = (y == jnp.arange(self.classes)).astype(base.dtype)
+        return (1.0 - fade) * base + fade + weight * own
+
+
+@record
+class Level:
+    """What is known of all numbers: their mean, and how far off each width's forecasts are.
+
+    Attributes:
+        mean: the running mean of the numbers.
+        count: the weight of the numbers that it is the mean of.
+        noise: the running scale of the squared errors of each width (S,).
+
+    Example:
+        >>> Level(jnp.zeros(()), jnp.zeros(()), jnp.ones(4)).noise.shape
+        (4,)
+    """
+
+    mean: Array
+    count: Array
+    noise: Array
+
+
+NOISE = 0.02
+"""The share of the latest error in the running scale of errors, once there were fifty."""
+
+
+@record
+class NumberVotes(Votes[Level]):
+    """Votes for numbers: a normal-inverse-gamma law, whose noise is that of the errors of its own forecasts.
+
+        y ~ t(2 a, m, b (1 + 1 / k) / a),   k = k0 + n,   a = a0 + n / 2,   b = a0 v + S / 2
+
+    with n the sum of the shares, m their weighted mean, drawn to the mean of all numbers by k0 rows, S the
+    sum of their squares around it, and v the running scale of the squared errors of this width.
+
+    Arguments:
+        noise: the prior of the noise: a0 is its shape, and v begins at its scale over its shape.
+        confidence: the pseudo-count k0, above 0.
+
+    Example:
+        >>> votes = NumberVotes(InverseGamma(3.0, 3.0))
+        >>> law = votes.forecast(votes.base(1, float), jnp.asarray([2.0, 2.2]), jnp.ones((1, 2)))
+        >>> [round(float(law.loc[0, 0]), 1)], law.df.tolist()
+        ([2.0], [8.0])
+    """
+
+    noise: InverseGamma
+    confidence: ArrayLike = 0.1
+
+    def base(self, widths: int, dtype: DTypeLike) -> Level:
+        first = as_like(self.noise.scale, jnp.zeros((), dtype)) / as_like(
+            self.noise.shape, jnp.zeros((), dtype)
+        )
+        return Level(jnp.zeros((), dtype), jnp.zeros((), dtype), jnp.full(widths, first, dtype))
+
+    def observed(self, y: PyTree) -> Array:
+        return jnp.isfinite(jnp.asarray(y)).reshape(())
+
+    def _posterior(self, base: Level, targets: Array, shares: Array) -> tuple[Array, Array, Array, Array]:
+        """k, m, a and b of each width (S,). Squares are taken around the nearest target, for their digits."""
+        centre = targets[0]
+        gaps = targets - centre
+        sums = shares @ jnp.stack([jnp.ones_like(gaps), gaps, gaps**2], axis=1)
+        few, own = as_like(self.confidence, gaps), base.mean - centre
+        rows = sums[:, 0] + few
+        mean = (sums[:, 1] + few * own) / rows
+        squares = jnp.maximum(sums[:, 2] + few * own**2 - rows * mean**2, 0.0)
+        a0 = as_like(self.noise.shape, gaps)
+        return rows, centre + mean, a0 + 0.5 * sums[:, 0], a0 * base.noise + 0.5 * squares
+
+    def forecast(self, base: Level, targets: Array, shares: Array) -> StudentTPredictive:
+        rows, mean, a, b = self._posterior(base, targets, shares)
+        scale = b / a * (1.0 + 1.0 / rows)
+        return StudentTPredictive(2.0 * a, mean[:, None], scale[:, None, None])
+
+    def expectation(self, base: Level, targets: Array, shares: Array) -> Expectation:
+        rows, mean, a, b = self._posterior(base, targets, shares)
+
+        def one(rows: Array, mean: Array, a: Array, b: Array) -> Expectation:
+            noise = InverseGamma(a, b)
+            return LatentExpectation(Normal(noise), mean.reshape(1, 1), (1.0 / rows).reshape(1, 1), noise)
+
+        return jax.vmap(one)(rows, mean, a, b)
+
+    def value(self, base: Level, targets: Array, shares: Array, key: Array) -> Array:
+        few = as_like(self.confidence, targets) * jax.random.exponential(key, dtype=targets.dtype)
+        return (shares @ targets + few * base.mean) / (jnp.sum(shares) + few)
+
+    def learn(self, base: Level, forecast: Predictive, y: Array, weight: Array, fade: float) -> Level:
+        """The noise is the scale of a Student-t's expectation-maximisation step, so outliers count little."""
+        assert isinstance(forecast, StudentTPredictive)
+        count = (1.0 - fade) * base.count + weight
+        mean = base.mean + weight / jnp.maximum(count, 1.0) * (y - base.mean)
+        squares, df = (y - forecast.loc[:, 0]) ** 2, forecast.df
+        trust = (df + 1.0) / (df + squares / forecast.shape[:, 0, 0])
+        rate = jnp.minimum(weight * jnp.maximum(NOISE, 1.0 / (count + 2.0)), 1.0)
+        return Level(mean, count, base.noise + rate * (trust * squares - base.noise))
+
+
+@record
+class CountVotes(Votes[Array]):
+    """Votes for counts: rate ~ Gamma(sum + s r, n + s), with r the mean of all counts.
+
+    Arguments:
+        strength: the pseudo-count s of the mean of all counts, above 0.
+
+    Example:
+        >>> votes = CountVotes(1.0)
+        >>> law = votes.forecast(votes.base(1, float), jnp.asarray([2.0, 3.0]), jnp.ones((1, 2)))
+        >>> law.mean.tolist()
+        [2.0]
+    """
+
+    strength: ArrayLike = 0.3
+
+    def base(self, widths: int, dtype: DTypeLike) -> Array:
+        """The sum and the number of all counts, faded; they begin at one event in one row."""
+        return jnp.ones(2, dtype)
+
+    def observed(self, y: PyTree) -> Array:
+        return Poisson().observed(y)
+
+    def _posterior(self, base: Array, targets: Array, shares: Array) -> tuple[Array, Array]:
+        few = as_like(self.strength, base)
+        return shares @ targets + few * base[0] / base[1], jnp.sum(shares, axis=-1) + few
+
+    def forecast(self, base: Array, targets: Array, shares: Array) -> Predictive:
+        return NegativeBinomialPredictive(*self._posterior(base, targets, shares))
+
+    def expectation(self, base: Array, targets: Array, shares: Array) -> Expectation:
+        shape, per = self._posterior(base, targets, shares)
+        return ConjugateExpectation(Gamma(shape, per, jnp.zeros(shape.shape, jnp.int32)))
+
+    def value(self, base: Array, targets: Array, shares: Array, key: Array) -> Array:
+        few = as_like(self.strength, base)
+        events = shares @ targets + jax.random.gamma(key, few * base[0] / base[1])
+        return events / (jnp.sum(shares) + few)
+
+    def learn(self, base: Array, forecast: Predictive, y: Array, weight: Array, fade: float) -> Array:
+        return (1.0 - fade) * base + fade + weight * jnp.stack([y, jnp.ones_like(y)])
+
+
+def votes_of(likelihood: LikelihoodBase) -> ClassVotes | NumberVotes | CountVotes:
+    """The votes that forecast the targets of a likelihood.
+
+    Raises:
+        CredoError: the likelihood has none: it is not of classes, counts, or numbers of unknown noise.
+
+    Example:
+        >>> type(votes_of(Bernoulli())).__name__
+        'ClassVotes'
+    """
+    if isinstance(likelihood, ClassLaw):
+        return ClassVotes(likelihood)
+    if isinstance(likelihood, Poisson):
+        return CountVotes()
+    if isinstance(likelihood, Normal) and isinstance(likelihood.var, InverseGamma):
+        return NumberVotes(likelihood.var)
+    raise CredoError(
+        "likelihood must be Bernoulli, Categorical, OpenCategorical, Poisson, or Normal(InverseGamma(...)) "
+        f"for votes; got {likelihood!r}.",
+        field="likelihood",
+    )
