@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import changing
@@ -94,13 +95,49 @@ def everything_of_the_grid(table: Table, scale: float) -> None:
     grid.fisher(table)
 
 
-GROUPS = {
-    "linear": linear_regression,
-    "logistic": logistic_regression,
-    "networks": networks,
-    "grid": everything_of_the_grid,
-    "changing": changing.run_lengths,
+def of_table(group: Callable[[Table, float], None]) -> Callable[[bool], str]:
+    """The sections of a group, which writes rows into a table, of short streams or of long ones."""
+
+    def measure(quick: bool) -> str:
+        table = Table()
+        group(table, 0.1 if quick else 0.5)
+        return table.markdown()
+
+    return measure
+
+
+MEASURED: dict[str, Callable[[bool], str]] = {
+    "linear": of_table(linear_regression),
+    "logistic": of_table(logistic_regression),
+    "networks": of_table(networks),
+    "grid": of_table(everything_of_the_grid),
+    "changing": of_table(changing.run_lengths),
+    "memory": lambda quick: grid.memory(),
+    "streams": lambda quick: real_streams.markdown(0.1 if quick else 1.0),
+    "estimators": lambda quick: estimators.markdown(0.25 if quick else 1.0),
 }
+"""The parts that `--only` names, and what each writes."""
+
+HEAD = """# Results
+
+Float32. A section names its command and its machine; a measurement is the median of five, or the best of
+three, after a first call; the first call's further time is under `compile s`.
+`ratio` is rows a second of the row over those of the peer named beside it, in the same process.
+credo's learners keep a posterior; River's and scikit-learn's logistic regressions keep a point.
+`posteriors` computes the empirical Fisher on a diagonal, which is credo's diagonal LIN-EF.
+"published" is the published update, transcribed (`published.py`): a baseline, no package.
+"""
+"""What stands above the sections."""
+
+
+def conditions() -> str:
+    """The machine, the versions, and what else the machine does."""
+    blas = os.environ.get("OPENBLAS_NUM_THREADS", "not set")
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    versions = (
+        f"{cores} of them used, JAX {jax.__version__}, credo {credo.__version__}, OPENBLAS_NUM_THREADS {blas}"
+    )
+    return f"{machine()}, {versions}, load {os.getloadavg()[0]:.1f} at the end."
 
 
 def sections(text: str) -> dict[str, str]:
@@ -112,36 +149,21 @@ def sections(text: str) -> dict[str, str]:
 def main() -> None:
     """Measure and write."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--only", choices=[*GROUPS, "memory", "streams", "estimators"])
+    parser.add_argument("--only", choices=list(MEASURED))
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--out", type=Path, default=Path(__file__).parent / "RESULTS.md")
     options = parser.parse_args()
-    table = Table()
-    for name, group in GROUPS.items():
-        if options.only in (None, name):
-            group(table, 0.1 if options.quick else 0.5)
-    blas = os.environ.get("OPENBLAS_NUM_THREADS", "not set")
-    head = [
-        "# Results\n",
-        "Float32. A section names its machine; a measurement is the median of five, or the best of",
-        "three, after a first call; the first call's further time is under `compile s`.",
-        "`ratio` is rows a second of the row over those of the peer named beside it, in the same process.",
-        "credo's learners keep a posterior; River's and scikit-learn's logistic regressions keep a point.",
-        "`posteriors` computes the empirical Fisher on a diagonal, which is credo's diagonal LIN-EF.",
-        '"published" is the published update, transcribed (`published.py`): a baseline, no package.\n',
-    ]
-    text = table.markdown() + (grid.memory() if options.only in (None, "memory") else "")
-    if options.only in (None, "streams"):
-        text += real_streams.markdown(0.1 if options.quick else 1.0)
-    if options.only in (None, "estimators"):
-        text += estimators.markdown(0.25 if options.quick else 1.0)
-    note = f"{machine()}, JAX {jax.__version__}, credo {credo.__version__}, OPENBLAS_NUM_THREADS {blas}"
-    note += f", other work on the machine (load {os.getloadavg()[0]:.1f} at the end).\n"
     old = sections(options.out.read_text()) if options.out.exists() else {}
-    new = {title: part.rstrip() + "\n" for title, part in sections(text).items() if title}
-    new = {title: part.replace(f"## {title}\n", f"## {title}\n\n{note}", 1) for title, part in new.items()}
-    old[""] = "\n".join(head)
-    options.out.write_text("".join(part.rstrip("\n") + "\n" for part in {**old, **new}.values()))
+    old[""] = HEAD
+    for name, measure in MEASURED.items():
+        if options.only in (None, name):
+            text = measure(options.quick)
+            note = f"`python benchmarks/run.py --only {name}`: {conditions()}"
+            for title, part in sections(text).items():
+                if title:
+                    old[title] = part.rstrip().replace(f"## {title}\n", f"## {title}\n\n{note}\n", 1) + "\n"
+            # a section is written as soon as it is known, so that a run that ends early has what it measured
+            options.out.write_text("".join(part.rstrip("\n") + "\n" for part in old.values()))
     print(f"wrote {options.out}")
 
 
