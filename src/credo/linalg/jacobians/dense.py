@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -97,23 +98,11 @@ class DenseRows(Rows):
         return DenseRows(scale_rows(white, sd)), white @ white.T
 
     def couple_ridge(self, base: Array, factor: Array) -> tuple[DenseRows, Array]:
-        """By the Woodbury identity, arranged as a ridge regression. Cost: k P (k + R) and P R^2.
-
-        For a = J y^-1/2, B = W y^-1/2 and c = a B' inv(I + B B'): J S = (a - cB) y^-1/2 and
-        J S J' = (a - cB)(a - cB)' + c c', since c is the ridge regression of a on B and that is its minimal
-        loss. Errors in c enter only squared, and the result is positive semi-definite by construction. Since
-        (a - cB) B' = c, what rounding leaves of it is known, and one step of iterative refinement takes it
-        out of c and of a - cB: where B is large, the difference would lose the digits that move the mean
-        along B.
-        """
-        root = jax.lax.rsqrt(base)
-        white, directions = scale_rows(self.array, root), scale_rows(factor, root)
-        regress = _ridge(directions @ directions.T)
-        along = regress(directions @ white.T)
-        rest = white - along @ directions
-        missed = regress(directions @ rest.T - along.T)
-        along, rest = along + missed, rest - missed @ directions
-        return DenseRows(scale_rows(rest, root)), rest @ rest.T + along @ along.T
+        """By the Woodbury identity, arranged as a ridge regression. Cost: P (R + k)^2."""
+        stack = jnp.concatenate([factor, self.array], axis=0)
+        scale, found = _regressed(base, stack, factor.shape[0])
+        rest = found.rest - found.missed @ found.directions
+        return DenseRows(scale_rows(rest, scale)), found.inner
 
     def leading(self, base: Array, factor: Array, rank: int, whitened: bool) -> tuple[Array, Array]:
         """By the Gram matrix of the stacked rows. Cost: P (R + k)^2."""
@@ -124,29 +113,20 @@ class DenseRows(Rows):
     ) -> Assimilated:
         """`couple_ridge` and `leading` from products that they share. Cost: P (R + k)^2.
 
-        With the ridge regression c of J on W in the metric 1/y and N = J - cW, a product N y^-1 [W; N]'
-        gives both J S J' = N y^-1 N' + c c', which errors in c enter only squared, and what rounding makes of
-        N y^-1 W' = c. The refined c + d moves the mean by a row of dW less. The rows A' J are not formed:
-        M = diag(I, A') stands beside the Gram matrix of [W; J], and beside what turns these rows.
+        A program that also forecasts the row takes `couple_ridge` from here, since both begin alike. The rows
+        A' J are not formed: M = diag(I, A') stands beside the Gram matrix of [W; J], and beside what turns
+        these rows.
         """
-        many, var = factor.shape[0], 1.0 / base
+        many = factor.shape[0]
         stack = jnp.concatenate([factor, self.array], axis=0)
-        if whitened:
-            gram = scale_rows(stack, var) @ stack.T
-            met = gram[:many]
-        else:
-            gram, met = stack @ stack.T, scale_rows(factor, var) @ stack.T
-        regress = _ridge(met[:, :many])
-        along = regress(met[:, many:])
-        rest = self.array - along @ factor
-        left = scale_rows(rest, var) @ jnp.concatenate([factor, rest], axis=0).T
-        missed = regress(left[:, :many].T - along.T)
-        inner = symmetric(left[:, many:]) + along @ along.T
+        scale, found = _regressed(base, stack, many)
+        inner = found.inner
         weights = kalman_weights(root, residual, inner)
-        shift = (weights @ rest - (weights @ missed) @ factor) * var
+        shift = (weights @ found.rest - (weights @ found.missed) @ found.directions) * scale
+        rows = scale_rows(stack, scale) if whitened else stack
 
         beside = _beside(root, many)
-        gram = symmetric(beside @ gram @ beside.T)
+        gram = symmetric(beside @ (rows @ rows.T) @ beside.T)
         level = jnp.ones((), base.dtype) if whitened else jnp.mean(base)
         turn = leading_axes(gram, level) @ beside
         new = turn @ stack
@@ -155,6 +135,39 @@ class DenseRows(Rows):
         most = total * (1.0 + trace) if whitened else total + trace
         shift = jnp.where(jnp.isfinite(jnp.sum(turn) + most), shift, jnp.nan)
         return Assimilated(shift, inner, base + column_sums(new[rank:] ** 2), new[:rank])
+
+
+class _Regressed(NamedTuple):
+    """The ridge regression of rows on others: what is left of them (k, P), the others (R, P), what of these
+    the regression missed (k, R), and J S J' (k, k).
+    """
+
+    rest: Array
+    directions: Array
+    missed: Array
+    inner: Array
+
+
+def _regressed(base: Array, stack: Array, many: int) -> tuple[Array, _Regressed]:
+    """y^-1/2 (P,), and the regression of J on W in the metric 1/y, for the rows [W; J] with R rows W.
+
+    For a = J y^-1/2, B = W y^-1/2 and c = a B' inv(I + B B'): J S = (a - cB) y^-1/2 and
+    J S J' = (a - cB)(a - cB)' + c c', since c is the ridge regression of a on B and that is its minimal loss.
+    Errors in c enter only squared, and the result is positive semi-definite by construction. Since
+    (a - cB) B' = c, what rounding leaves of it is known, and one step of iterative refinement d = `missed`
+    takes it out of J S: where B is large, the difference would lose the digits that move the mean along B.
+    """
+    scale = jax.lax.rsqrt(base)
+    white = scale_rows(stack, scale)
+    directions = white[:many]
+    met = directions @ white.T
+    regress = _ridge(met[:, :many])
+    along = regress(met[:, many:])
+    rest = white[many:] - along @ directions
+    left = rest @ jnp.concatenate([directions, rest], axis=0).T
+    missed = regress(left[:, :many].T - along.T)
+    inner = symmetric(left[:, many:]) + along @ along.T
+    return scale, _Regressed(rest, directions, missed, inner)
 
 
 def _beside(root: Array, many: int) -> Array:
