@@ -77,6 +77,12 @@ class ClassNormals:
         return self.mean
 
     @property
+    def size(self) -> int:
+        """The number of means C D."""
+        count: int = self.mean.shape[-2] * self.mean.shape[-1]
+        return count
+
+    @property
     def var(self) -> Array:
         """The typical variances scale / shape, shaped as those."""
         return self.scale / self.shape

@@ -42,11 +42,12 @@ class SampledClasses:
     likelihood: ClassLaw
     params: ClassParameters
     share: Array
+    clip: ArrayLike | None = None
 
     def __call__(self, x: PyTree) -> Array:
         """The expected observation at one row x: the probability of 1, or the class probabilities (C,)."""
         params = self.params
-        row, seen, _ = _read(x, params.mean)
+        row, seen, _ = _read(x, params.mean, self.clip)
         gap = row[None, :] - params.mean
         logs = -0.5 * (gap**2 / params.var + jnp.log(params.var))
         log_p = jnp.log(jnp.maximum(params.p, precision(params.p.dtype).tiny))
@@ -85,9 +86,11 @@ class GaussianClasses(Learner[ClassNormals]):
         confidence: how many rows the prior mean 0 is worth, above 0.
         shape, scale: the prior law of the variances, above 0; it is worth 2 `shape` rows, and the typical
             variance is scale / shape.
-        share: a power in (0, 1] of what the columns say together. Columns that are correlated say in part the
-            same, which the model counts more than once; 1 is exact Bayes under the model.
+        share: a power in [0, 1] of what the columns say together. Columns that are correlated say in part the
+            same, which the model counts more than once; 1 is exact Bayes under the model, and 0 leaves the
+            rates of the classes alone.
         forgetting: the share of the evidence that is kept for a unit of time, in (0, 1]; 1 never forgets.
+        clip: the largest size of an input that counts, above 0; None for any.
 
     Raises:
         CredoError: a number is outside its range, `likelihood` is another one, or (later) a row has another
@@ -121,6 +124,7 @@ class GaussianClasses(Learner[ClassNormals]):
     scale: ArrayLike = 1.0
     share: ArrayLike = 1.0
     forgetting: ArrayLike = 1.0
+    clip: ArrayLike | None = None
 
     def __post_init__(self) -> None:
         require_integer("columns", self.columns, 1)
@@ -131,8 +135,10 @@ class GaussianClasses(Learner[ClassNormals]):
             )
         for name in ("count", "confidence", "shape", "scale"):
             require_positive(name, getattr(self, name))
-        require_interval("share", self.share, 1e-9, 1.0)
+        require_interval("share", self.share, 0.0, 1.0)
         require_interval("forgetting", self.forgetting, 1e-9, 1.0)
+        if self.clip is not None:
+            require_positive("clip", self.clip)
 
     @property
     def takes_missing(self) -> bool:
@@ -178,14 +184,14 @@ class GaussianClasses(Learner[ClassNormals]):
         key: Key | None,
     ) -> Predictive:
         closed_form(method)
-        row, seen, _ = _read(x, belief.mean)
+        row, seen, _ = _read(x, belief.mean, self.clip)
         joint = self._joint(belief, (row[None, :] - belief.mean) ** 2, seen)
         return self.likelihood.plugin(class_outputs(self.likelihood, joint))
 
     def measurement_update(
         self, belief: ClassNormals, x: PyTree, y: PyTree, weight: ArrayLike, key: Key | None
     ) -> tuple[ClassNormals, Info]:
-        row, seen, squares = _read(x, belief.mean)
+        row, seen, squares = _read(x, belief.mean, self.clip)
         label = _label(y, belief.mean)
         observed, used = usable(
             self.likelihood.observed(label) & (label == jnp.round(label)), weight, belief.mean.dtype
@@ -214,7 +220,7 @@ class GaussianClasses(Learner[ClassNormals]):
         return accept(belief, new, log_evidence, observed, squares, y, used)
 
     def expectation(self, belief: ClassNormals, x: PyTree) -> Expectation:
-        row, seen, _ = _read(x, belief.mean)
+        row, seen, _ = _read(x, belief.mean, self.clip)
         mean, cov = _log_moments(belief, (row[None, :] - belief.mean) ** 2, seen)
         share = as_like(self.share, row)
         joint = jss.digamma(belief.counts) + share * mean
@@ -226,7 +232,7 @@ class GaussianClasses(Learner[ClassNormals]):
 
     def function_draw(self, belief: ClassNormals, key: Key) -> Callable[[PyTree], Array]:
         share = as_like(self.share, belief.mean)
-        return SampledClasses(self.likelihood, belief.sample(as_key(key)), share)
+        return SampledClasses(self.likelihood, belief.sample(as_key(key)), share, self.clip)
 
     def draws(self, belief: ClassNormals, key: Key, shape: tuple[int, ...]) -> ClassParameters:
         """Draws of p (*shape, C), and of the means and variances (*shape, C, D)."""
@@ -235,13 +241,15 @@ class GaussianClasses(Learner[ClassNormals]):
         return replace(drawn, p=p / jnp.sum(p, axis=-1, keepdims=True))
 
 
-def _read(x: PyTree, like: Array) -> tuple[Array, Array, Array]:
+def _read(x: PyTree, like: Array, clip: ArrayLike | None) -> tuple[Array, Array, Array]:
     """A row (D,) with 0 for what cannot be used; what can be; and what is finite for a row to learn."""
     if jnp.shape(x) != like.shape[1:]:
         raise CredoError(f"x must be a row of {like.shape[1]} inputs; got shape {jnp.shape(x)}.", field="x")
     row = as_like(x, like)
     squares = 8.0 * row * row  # (x - m)^2 is at most 4 times the largest square
     seen = jnp.isfinite(squares)
+    if clip is not None:
+        row = jnp.clip(row, -as_like(clip, row), as_like(clip, row))
     return jnp.where(seen, row, 0.0), seen, jnp.where(jnp.isnan(row), 0.0, squares)
 
 

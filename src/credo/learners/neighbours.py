@@ -53,6 +53,11 @@ class Remembered:
     written: Array
     t: Array
 
+    @property
+    def size(self) -> int:
+        """The number of parameters: none, since rows are kept as they come."""
+        return 0
+
 
 class _Near(NamedTuple):
     """The rows that are nearest to an input, nearest first: places, targets, and shares a width (S, k)."""
@@ -156,10 +161,7 @@ class NearestNeighbours(Learner[Remembered]):
 
     def _near(self, belief: Remembered, row: Array) -> _Near:
         """The nearest rows, and their shares under each number of neighbours."""
-        # one column after the other: a sum over an axis that is not the last is four times slower
-        squares = sum(
-            ((belief.rows[j] - row[j]) ** 2 for j in range(1, self.columns)), (belief.rows[0] - row[0]) ** 2
-        )
+        squares = _squares(belief.rows, row)
         most = self.neighbours[-1]
         nearest, places = jax.lax.top_k(jnp.where(belief.shares > 0, -squares, -jnp.inf), most)
         squares, there = -nearest, nearest > -jnp.inf
@@ -197,16 +199,13 @@ class NearestNeighbours(Learner[Remembered]):
         taken = ok & (used > 0)
         scores = logs + used * densities
         base = votes.learn(belief.base, forecasts, target, used, 1.0 / self.size)
-        slot = belief.written % self.size
-        # the place of the row alone is written, with what was there where the row is refused
-        before = (belief.rows[:, slot], belief.targets[slot], belief.shares[slot])
-        column, value, share = (
-            jnp.where(taken, new, old) for new, old in zip((row, target, used), before, strict=True)
-        )
+        # All places are written in one pass, which is fused with the choices of wrappers around. To write one
+        # place is slower in a bank, whose choices then ask for each place whether it is the one.
+        here = (jnp.arange(self.size) == belief.written % self.size) & taken
         new = Remembered(
-            jax.lax.dynamic_update_slice(belief.rows, column[:, None], (0, slot)),
-            belief.targets.at[slot].set(value),
-            belief.shares.at[slot].set(share),
+            jnp.where(here[None, :], row[:, None], belief.rows),
+            jnp.where(here, target, belief.targets),
+            jnp.where(here, used, belief.shares),
             jax.tree.map(lambda one, old: jnp.where(taken, one, old), base, belief.base),
             jnp.where(taken, scores - jss.logsumexp(scores), logs),
             belief.written + taken.astype(belief.written.dtype),
@@ -226,6 +225,31 @@ class NearestNeighbours(Learner[Remembered]):
 
     def draws(self, belief: Remembered, key: Key, shape: tuple[int, ...]) -> Array:
         return jax.random.exponential(as_key(key), (*shape, self.size), belief.rows.dtype)
+
+
+FEW = 32
+"""Columns that are written out one by one; more are taken in blocks of so many."""
+
+
+def _squares(rows: Array, row: Array) -> Array:
+    """The squared distances (M,) of the columns of D x M rows.
+
+    One input is taken after the other: a sum over an axis that is not the last is four times slower.
+    """
+
+    def some(rows: Array, row: Array, total: Array) -> Array:
+        return sum(((rows[j] - row[j]) ** 2 for j in range(rows.shape[0])), total)
+
+    whole, total = rows.shape[0] // FEW, jnp.zeros(rows.shape[1], rows.dtype)
+
+    def block(i: Array, total: Array) -> Array:
+        own = (jax.lax.dynamic_slice_in_dim(one, i * FEW, FEW) for one in (rows, row))
+        return some(*own, total)
+
+    if whole > 1:
+        total = jax.lax.fori_loop(0, whole, block, total)
+        rows, row = rows[whole * FEW :], row[whole * FEW :]
+    return some(rows, row, total)
 
 
 @record
