@@ -105,6 +105,14 @@ def conjugate_pairs() -> tuple[Array, Array, Array]:
     return heads.mean, count.mean, label.mean + moments.probs
 
 
+def votes_of_a_memory() -> Array:
+    learner = credo.NearestNeighbours(
+        3, credo.Normal(credo.InverseGamma(2.0, 1.0)), size=50, neighbours=(3, 8)
+    )
+    belief, trace = credo.run(learner, learner.init(), X, Y)
+    return learner.forecast(belief, X[0]).mean + belief.shares.sum() + trace.log_evidence.sum()
+
+
 def gradient_baselines() -> list[credo.GradientLearner]:
     return [credo.sgd(LINEAR, 0.1), credo.adam(LINEAR, 1e-3), credo.ogd(LINEAR)]
 
@@ -342,6 +350,7 @@ PROGRAMS: list[Callable[[], object]] = [
     named_methods,
     kalman_filter,
     conjugate_pairs,
+    votes_of_a_memory,
     gradient_baselines,
     ensembles,
     mini_batches,

@@ -10,6 +10,8 @@ import jax.numpy as jnp
 import jax.scipy.special as jss
 import numpy as np
 
+from credo.beliefs.widening import widen_belief
+from credo.core.corners import at_corner, put_corners
 from credo.core.errors import CredoError, require_integer, require_interval, require_positive
 from credo.core.keys import as_key
 from credo.core.names import ForecastName
@@ -188,6 +190,8 @@ class NearestNeighbours(Learner[Remembered]):
         self, belief: Remembered, x: PyTree, y: PyTree, weight: ArrayLike, key: Key | None
     ) -> tuple[Remembered, Info]:
         votes, logs = self.votes, belief.log_weights
+        if jnp.size(y) != 1:
+            raise CredoError(f"y must be one number or class label; got shape {jnp.shape(y)}.", field="y")
         observed, used = usable(votes.observed(y), weight, logs.dtype)
         row = self._inputs(belief, clean(x))
         target = jnp.where(observed, as_like(y, belief.targets), 0.0).reshape(())
@@ -195,19 +199,21 @@ class NearestNeighbours(Learner[Remembered]):
         forecasts = votes.forecast(belief.base, near.targets, near.shares)
         densities = jax.vmap(lambda one: one.log_prob(target))(forecasts).astype(logs.dtype)
         log_evidence = jss.logsumexp(logs + densities)
-        ok = sound((), jnp.isfinite(log_evidence), observed, x, y, used)
-        taken = ok & (used > 0)
         scores = logs + used * densities
+        weights: Array = scores - jss.logsumexp(scores)
         base = votes.learn(belief.base, forecasts, target, used, 1.0 / self.size)
+        scored = jnp.isfinite(log_evidence) & ~jnp.any(jnp.isnan(weights))
+        ok = sound((row, target, base), scored, observed, x, y, used)
+        taken = ok & (used > 0)
         # All places are written in one pass, which is fused with the choices of wrappers around. To write one
         # place is slower in a bank, whose choices then ask for each place whether it is the one.
-        here = (jnp.arange(self.size) == belief.written % self.size) & taken
+        here = (jnp.arange(self.size, dtype=belief.written.dtype) == belief.written % self.size) & taken
         new = Remembered(
             jnp.where(here[None, :], row[:, None], belief.rows),
             jnp.where(here, target, belief.targets),
             jnp.where(here, used, belief.shares),
             jax.tree.map(lambda one, old: jnp.where(taken, one, old), base, belief.base),
-            jnp.where(taken, scores - jss.logsumexp(scores), logs),
+            jnp.where(taken, weights, logs),
             belief.written + taken.astype(belief.written.dtype),
             belief.t,
         )
@@ -243,13 +249,28 @@ def _squares(rows: Array, row: Array) -> Array:
     whole, total = rows.shape[0] // FEW, jnp.zeros(rows.shape[1], rows.dtype)
 
     def block(i: Array, total: Array) -> Array:
-        own = (jax.lax.dynamic_slice_in_dim(one, i * FEW, FEW) for one in (rows, row))
-        return some(*own, total)
+        part = jax.lax.dynamic_slice_in_dim
+        return some(part(rows, i * FEW, FEW), part(row, i * FEW, FEW), total)
 
     if whole > 1:
         total = jax.lax.fori_loop(0, whole, block, total)
         rows, row = rows[whole * FEW :], row[whole * FEW :]
     return some(rows, row, total)
+
+
+@widen_belief.register
+def _(belief: Remembered, prior: Remembered) -> Remembered:
+    """More columns, which are 0 in the rows that are there, and more classes."""
+    for name in ("targets", "log_weights"):
+        before, after = jnp.shape(getattr(belief, name)), jnp.shape(getattr(prior, name))
+        if before != after:
+            raise CredoError(
+                f"a memory is widened in its columns and classes only; {name} has shape {before} in the "
+                f"belief and {after} in the wider one.",
+                field="belief",
+            )
+    rows, base = at_corner("rows", belief.rows, prior.rows), put_corners("base", belief.base, prior.base)
+    return replace(belief, rows=rows, base=base)
 
 
 @record

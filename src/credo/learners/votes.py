@@ -20,12 +20,13 @@ from credo.likelihoods import (
     Expectation,
     LatentExpectation,
     Normal,
+    OpenCategorical,
     Poisson,
     Predictive,
     StudentTPredictive,
 )
 from credo.likelihoods.base import LikelihoodBase
-from credo.likelihoods.class_laws import ClassLaw, class_outputs, class_slots
+from credo.likelihoods.class_laws import ClassLaw, class_outputs, class_slots, known_classes
 
 __all__ = ["ClassVotes", "CountVotes", "NumberVotes", "Votes", "votes_of"]
 
@@ -68,6 +69,8 @@ class Votes(ABC, Generic[P]):
 class ClassVotes(Votes[Array]):
     """Votes for classes: p_c = (n_c + s b_c) / (n + s), with n_c the shares of class c and b the base rates.
 
+    Base rates are those among the classes that are known; a class that is not known has no probability.
+
     Arguments:
         likelihood: `Bernoulli`, `Categorical` or `OpenCategorical`.
         strength: the pseudo-count s of the base rates, above 0.
@@ -92,12 +95,25 @@ class ClassVotes(Votes[Array]):
         return jnp.ones(self.classes, dtype)
 
     def observed(self, y: PyTree) -> Array:
-        return self.likelihood.observed(y)
+        label = jnp.asarray(y)
+        return self.likelihood.observed(y) & jnp.all(label == jnp.round(label))
+
+    def prior(self, base: Array) -> Array:
+        """s b_c (C,), which vanishes for classes that are not known."""
+        if isinstance(self.likelihood, OpenCategorical):
+            known = jnp.arange(self.classes) < jnp.asarray(self.likelihood.known, int)
+            base = jnp.where(known, base, 0.0)
+        return as_like(self.strength, base) * base / jnp.sum(base)
+
+    def told(self, targets: Array, shares: Array) -> Array:
+        """n_c: the shares of each class (..., C)."""
+        labels = jnp.arange(self.classes, dtype=targets.dtype)
+        return shares @ (targets[:, None] == labels[None, :]).astype(shares.dtype)
 
     def counts(self, base: Array, targets: Array, shares: Array) -> Array:
-        """n_c + s b_c of each width (S, C)."""
-        labels = (targets[:, None] == jnp.arange(self.classes)[None, :]).astype(shares.dtype)
-        return shares @ labels + (as_like(self.strength, base) * base / jnp.sum(base))[None, :]
+        """n_c + s b_c of each width (S, C), which a logarithm can be taken of."""
+        counts = self.told(targets, shares) + self.prior(base)[None, :]
+        return jnp.maximum(counts, jnp.finfo(counts.dtype).tiny)
 
     def forecast(self, base: Array, targets: Array, shares: Array) -> Predictive:
         logs = jnp.log(self.counts(base, targets, shares))
@@ -111,14 +127,16 @@ class ClassVotes(Votes[Array]):
         return ConjugateExpectation(Dirichlet(counts, clock))
 
     def value(self, base: Array, targets: Array, shares: Array, key: Array) -> Array:
-        fixed = as_like(self.strength, base) * base / jnp.sum(base)
-        rest = self.counts(base, targets, shares[None, :])[0] - fixed
-        counts = rest + jax.random.gamma(key, fixed)
-        probs = counts / jnp.sum(counts)
+        # a gamma number of a small shape is often below the smallest float, so that logarithms are added up
+        fixed = jnp.maximum(self.prior(base), jnp.finfo(base.dtype).tiny)
+        logs = jnp.logaddexp(
+            jnp.log(self.told(targets, shares)), jax.random.loggamma(key, fixed, dtype=fixed.dtype)
+        )
+        probs = jax.nn.softmax(known_classes(self.likelihood, logs))
         return probs[1] if isinstance(self.likelihood, Bernoulli) else probs
 
     def learn(self, base: Array, forecast: Predictive, y: Array, weight: Array, fade: float) -> Array:
-        own = (y == jnp.arange(self.classes)).astype(base.dtype)
+        own = (y == jnp.arange(self.classes, dtype=y.dtype)).astype(base.dtype)
         return (1.0 - fade) * base + fade + weight * own
 
 
@@ -143,6 +161,9 @@ class Level:
 
 NOISE = 0.02
 """The share of the latest error in the running scale of errors, once there were fifty."""
+
+FLOOR = 1e-12
+"""The smallest scale of errors, as a share of the first: a density is finite where all targets are alike."""
 
 
 @record
@@ -169,10 +190,12 @@ class NumberVotes(Votes[Level]):
     confidence: ArrayLike = 0.1
 
     def base(self, widths: int, dtype: DTypeLike) -> Level:
-        first = as_like(self.noise.scale, jnp.zeros((), dtype)) / as_like(
-            self.noise.shape, jnp.zeros((), dtype)
-        )
-        return Level(jnp.zeros((), dtype), jnp.zeros((), dtype), jnp.full(widths, first, dtype))
+        zero = jnp.zeros((), dtype)
+        return Level(zero, zero, jnp.full(widths, self._first(zero), dtype))
+
+    def _first(self, like: Array) -> Array:
+        """The scale of errors before any."""
+        return as_like(self.noise.scale, like) / as_like(self.noise.shape, like)
 
     def observed(self, y: PyTree) -> Array:
         return jnp.isfinite(jnp.asarray(y)).reshape(())
@@ -211,11 +234,12 @@ class NumberVotes(Votes[Level]):
         """The noise is the scale of a Student-t's expectation-maximisation step, so outliers count little."""
         assert isinstance(forecast, StudentTPredictive)
         count = (1.0 - fade) * base.count + weight
-        mean = base.mean + weight / jnp.maximum(count, 1.0) * (y - base.mean)
+        mean = base.mean + weight / jnp.maximum(count, jnp.finfo(count.dtype).tiny) * (y - base.mean)
         squares, df = (y - forecast.loc[:, 0]) ** 2, forecast.df
         trust = (df + 1.0) / (df + squares / forecast.shape[:, 0, 0])
         rate = jnp.minimum(weight * jnp.maximum(NOISE, 1.0 / (count + 2.0)), 1.0)
-        return Level(mean, count, base.noise + rate * (trust * squares - base.noise))
+        noise = base.noise + rate * (trust * squares - base.noise)
+        return Level(mean, count, jnp.maximum(noise, FLOOR * self._first(noise)))
 
 
 @record
@@ -254,7 +278,7 @@ class CountVotes(Votes[Array]):
 
     def value(self, base: Array, targets: Array, shares: Array, key: Array) -> Array:
         few = as_like(self.strength, base)
-        events = shares @ targets + jax.random.gamma(key, few * base[0] / base[1])
+        events = shares @ targets + jax.random.gamma(key, few * base[0] / base[1], dtype=base.dtype)
         return events / (jnp.sum(shares) + few)
 
     def learn(self, base: Array, forecast: Predictive, y: Array, weight: Array, fade: float) -> Array:
