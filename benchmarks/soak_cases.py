@@ -128,6 +128,11 @@ def cases() -> Iterator[Case]:
     for tied in (False, True):
         normals = credo.GaussianClasses(INPUTS, credo.Categorical(CLASSES), tied, forgetting=0.9999)
         yield Case("tied classes" if tied else "normal classes", normals, normals.init(), "classes")
+    for law, task in ((credo.Categorical(CLASSES), "classes"), (unknown.likelihood, "numbers")):
+        memory = credo.NearestNeighbours(INPUTS, law, size=200)
+        yield Case(f"memory of {task}", memory, memory.init(), task)
+    events = credo.NearestNeighbours(INPUTS, credo.Poisson(), size=200)
+    yield Case("memory of counts", events, events.init(), "counts")
     inner = credo.bong(numbers, credo.Full())
     walks = [credo.bong(numbers, credo.Full(), dynamics=credo.RandomWalk(q)) for q in (0.0, 1e-3)]
     wrapped: list[Any] = [

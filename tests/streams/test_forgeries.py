@@ -40,6 +40,10 @@ LEARNERS: dict[str, Any] = {
     "adam": credo.adam(MODEL),
     "noise": credo.normal_inverse_gamma(MODEL),
     "experts": credo.Experts([credo.sgd(MODEL, rate) for rate in (0.1, 0.2)]),
+    "memory": credo.NearestNeighbours(2, credo.Bernoulli(), size=9, neighbours=(2, 4)),
+    "memory of numbers": credo.NearestNeighbours(
+        2, credo.Normal(credo.InverseGamma(2.0, 1.0)), size=9, neighbours=(2, 4)
+    ),
 }
 SESSIONS = Path(__file__).parent.parent / "sessions" / "data"
 
@@ -164,6 +168,15 @@ BELIEFS: list[tuple[str, str, Change]] = [
     ("adam", r"'adam', which is no state", write("belief.state", {"optax": "adam", "items": []})),
     ("noise", r"scale must be finite and above 0", write("belief.noise.scale", FLOAT)),
     ("experts", r"must have the shape \(2, 21\)", put("belief/beliefs/mean", lambda a: a[:1])),
+    ("memory", r"belief\.shares must be at least 0", put("belief/shares", -1.0)),
+    ("memory", r"belief\.base must be above 0", put("belief/base", 0.0)),
+    ("memory", r"log_weights must be log probabilities that sum", put("belief/log_weights", 0.0)),
+    ("memory", r"belief\.written must be at least 0", put("belief/written", -1)),
+    ("memory", r"belief\.rows must be finite", put("belief/rows", np.inf)),
+    ("memory", r"belief\.rows must have the shape \(2, 9\)", put("belief/rows", lambda a: a[:, :-1])),
+    ("memory", r"neighbours must be increasing", write("learner.neighbours", {"tuple": [4, 2]})),
+    ("memory of numbers", r"belief\.base\.noise must be above 0", put("belief/base/noise", 0.0)),
+    ("memory of numbers", r"belief\.base\.count must be at least 0", put("belief/base/count", -1.0)),
 ]
 
 

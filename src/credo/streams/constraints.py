@@ -91,9 +91,16 @@ CONSTRAINTS: dict[str, dict[str, Constraint]] = {
     "Gamma": {"shape": _POSITIVE, "per": _POSITIVE},
     "Hypotheses": {"log_weights": _WEIGHTS},
     "LearnedUnits": {"known": _UNITS},
+    "Level": {"count": _NONNEGATIVE, "noise": _POSITIVE},
     "LowRankCovariance": {"base": _PRECISION},
     "Memory": {"filled": _NONNEGATIVE, "ys": _OBSERVED},
     "Piece": {"jump_var": _NONNEGATIVE},
+    "Remembered": {
+        "shares": _NONNEGATIVE,
+        "base": _POSITIVE,
+        "log_weights": _WEIGHTS,
+        "written": _NONNEGATIVE,
+    },
     "Resettable": {"run_length": _LENGTH, "retention": _SHARE, "change": _SHARE},
     "RunningMoments": {"values": _MOMENTS},
     "ScaleByAdamState": {"count": _NONNEGATIVE, "nu": _NONNEGATIVE},
@@ -103,7 +110,7 @@ CONSTRAINTS: dict[str, dict[str, Constraint]] = {
 """What the fields of beliefs must be beside finite, by the name of the record."""
 
 
-_RAW = ("Buffer", "FirstRewards", "Memory", "RunningMoments", "Waiting")
+_RAW = ("Buffer", "FirstRewards", "Memory", "Remembered", "RunningMoments", "Waiting")
 """Records of data as they came, and of squares, which may be larger than numbers that are multiplied."""
 
 
