@@ -11,7 +11,8 @@ from unittest.mock import patch
 import jax
 
 from credo.recipes import assembly, defaults
-from credo.recipes.members import Member, members_of
+from credo.recipes.members import Member, TableMember, members_of
+from credo.recipes.plain_members import NearMember, NormalMember
 from credo.recipes.tasks import RECIPES
 
 __all__ = ["VARIATIONS", "varied"]
@@ -52,12 +53,24 @@ SETTINGS: dict[str, dict[str, Any]] = {
 TASKS: dict[str, dict[str, Any]] = {"no scales (1 only)": {"scales": (1.0,)}, "no tails": {"tails": ()}}
 """Variations of the recipes of all tasks."""
 
-VARIATIONS = (*MEMBERS, *SETTINGS)
-"""The names of the variations."""
-
 
 def _same(member: Member) -> Member | None:
     return member
+
+
+def _never(member: object) -> bool:
+    return False
+
+
+PLAIN: dict[str, Callable[[object], bool]] = {
+    "no nearest rows": lambda member: isinstance(member, NearMember),
+    "no normal columns": lambda member: isinstance(member, NormalMember) and member.share > 0,
+    "no base rates": lambda member: isinstance(member, NormalMember) and member.share == 0,
+}
+"""Members without a network that are left out."""
+
+VARIATIONS = (*MEMBERS, *PLAIN, *SETTINGS)
+"""The names of the variations."""
 
 
 def _forget() -> None:
@@ -74,8 +87,10 @@ def varied(name: str) -> Iterator[None]:
     change = MEMBERS.get(name, _same)
     recipes = {task: dataclasses.replace(recipe, **TASKS.get(name, {})) for task, recipe in RECIPES.items()}
 
-    def members(*arguments: Any) -> tuple[Member, ...]:
-        changed = [change(member) for member in members_of(*arguments)]
+    def members(*arguments: Any) -> tuple[TableMember, ...]:
+        left_out = PLAIN.get(name, _never)
+        every = [member for member in members_of(*arguments) if not left_out(member)]
+        changed = [change(member) if isinstance(member, Member) else member for member in every]
         return tuple(member for member in changed if member is not None)
 
     _forget()

@@ -481,3 +481,34 @@ def test_impossible_arguments_are_refused() -> None:
     ]:
         with pytest.raises(CredoError, match=message):
             make()  # type: ignore[no-untyped-call]
+
+
+def test_inputs_beyond_the_clip_count_as_the_clip() -> None:
+    xs, ys = rows_of(30, 2, 2)
+    learner = learner_of(2, 2, clip=0.8)
+    belief, trace = credo.run(learner, learner.init(), jnp.asarray(xs), jnp.asarray(ys))
+    near = jnp.clip(jnp.asarray(xs), -0.8, 0.8)
+    plain, same = credo.run(learner_of(2, 2), learner.init(), near, jnp.asarray(ys))
+    assert belief == plain and float(jnp.abs(jnp.asarray(xs)).max()) > 0.8
+    close(trace.log_evidence, same.log_evidence)
+    drawn, other = (one.sample_function(belief, 3) for one in (learner, learner_of(2, 2)))
+    close(drawn(jnp.array([5.0, -9.0])), other(jnp.array([0.8, -0.8])))
+    kept, info = learner.update(belief, jnp.array([jnp.inf, 0.0]), 1)
+    assert kept == belief and not bool(info.ok)
+
+
+def test_a_share_of_zero_leaves_the_rates_of_the_classes() -> None:
+    xs, ys = rows_of(40, 2, 3)
+    learner, rates = learner_of(3, 2, share=0.0), credo.DirichletCategorical(3, COUNT)
+    _, trace = credo.run(learner, learner.init(), jnp.asarray(xs), jnp.asarray(ys))
+    _, alone = credo.run(rates, rates.init(), None, jnp.asarray(ys))
+    close(trace.log_evidence, alone.log_evidence)
+
+
+def test_a_learner_that_takes_no_missing_inputs_refuses_their_row() -> None:
+    xs, ys = rows_of(10, 2, 2)
+    learner = learner_of(2, 2, missing=False)
+    belief, _ = credo.run(learner, learner.init(), jnp.asarray(xs), jnp.asarray(ys))
+    kept, info = learner.update(belief, jnp.array([jnp.nan, 0.0]), 1)
+    assert kept == belief and not bool(info.ok) and not learner.takes_missing
+    assert learner_of(2, 2).takes_missing

@@ -14,7 +14,8 @@ import pytest
 import credo
 from credo.core.errors import CredoError
 from credo.recipes import assembly
-from credo.recipes.members import members_of
+from credo.recipes.members import TableMember, members_of, networks_of
+from credo.recipes.plain_members import NearMember, NormalMember
 from credo.sessions import Member, Network, Options, Session, resolve
 
 pytestmark = pytest.mark.bank
@@ -25,14 +26,17 @@ HIDDEN = Network("mlp", (3,))
 
 @pytest.fixture(autouse=True, scope="module")
 def few_members() -> Iterator[None]:
-    """Three members in place of eleven, of both kinds of networks; the list itself has a test of its own."""
+    """Few members in place of many, of all kinds; the list itself has a test of its own."""
 
-    def few(task: str, *_: Any) -> tuple[Member, ...]:
+    def few(task: str, *_: Any) -> tuple[TableMember, ...]:
+        plain = (NormalMember(tied=True, share=0.5),) if task == "classification" else ()
         noise: Any = "input" if task == "regression" else "shared"
         return (
             Member(Network("linear"), 0.0, 1.0, forgetting=0.97),
             Member(Network("linear"), 1e-2, 16.0, 8.0, forgetting=0.9),
             Member(HIDDEN, 1e-4, 4.0, activation="tanh", noise=noise),
+            *plain,
+            NearMember(),
         )
 
     patch = pytest.MonkeyPatch()
@@ -108,7 +112,9 @@ def test_counts_are_learned_by_a_bank() -> None:
 
 
 def test_members_for_counts_have_narrow_priors_of_their_log_rate() -> None:
-    assert {member.prior_var for member in members_of("count", 3, 1, "default")} == {0.5}
+    members = members_of("count", 3, 1, "default")
+    assert {member.prior_var for member in members if isinstance(member, Member)} == {0.5}
+    assert [member for member in members if not isinstance(member, Member)] == [NearMember(decay=2.0)]
 
 
 def test_a_budget_or_a_model_asks_for_a_bank_and_other_choices_for_one_learner() -> None:
@@ -130,12 +136,21 @@ def test_the_list_of_members() -> None:
     numbers, labels = members_of("regression", 10, 1), members_of("classification", 10, 1)
     assert len(set(map(str, numbers))) == len(numbers) and len(set(map(str, labels))) == len(labels)
     assert len(numbers) <= 12 and len(members_of("regression", 10, 1, "wide")) > len(numbers)
-    walks = {member.walk for member in numbers if member.network.kind == "linear"}
+    walks = {m.walk for m in numbers if isinstance(m, Member) and m.network.kind == "linear"}
     assert {0.0, 1e-4, 1e-3, 1e-2, 1e-1} <= walks
-    assert any(member.noise == "input" for member in numbers)
-    assert not any(member.noise == "input" for member in labels)
-    assert not any(member.network.kind == "features" for member in members_of("regression", 26, 1, "wide"))
-    assert members_of("classification", 10, 4)[-1].network == Network("mlp", (50,))
+    assert any(isinstance(member, Member) and member.noise == "input" for member in numbers)
+    assert not any(isinstance(member, Member) and member.noise == "input" for member in labels)
+    assert Network("features", (200,)) not in networks_of(members_of("regression", 26, 1, "wide"))
+    assert networks_of(members_of("classification", 10, 4))[-1] == Network("mlp", (50,))
+    normal = [member for member in labels if isinstance(member, NormalMember)]
+    assert {(member.tied, member.share) for member in normal} == {
+        (True, 0.5),
+        (False, 0.5),
+        (False, 1.0),
+        (False, 0.0),
+    }
+    near = [sum(isinstance(m, NearMember) for m in members_of("regression", size, 1)) for size in (100, 101)]
+    assert near == [1, 0]
 
 
 def test_the_bank_in_python_takes_the_five_verbs() -> None:
@@ -145,5 +160,7 @@ def test_the_bank_in_python_takes_the_five_verbs() -> None:
     assert learner.forecast(belief, jnp.ones(2)).probs.shape == (2,)
     belief, info = learner.step(belief, jnp.ones(2), 1)
     assert bool(info.ok) and float(belief.weights.sum()) == pytest.approx(1.0, abs=1e-5)
+    missing, info = learner.update(belief, jnp.asarray([1.0, jnp.nan]), 1)  # no member takes such a row
+    assert missing == belief and not bool(info.ok)
     with pytest.raises(CredoError, match="task must be"):
         credo.auto(2, task="words")  # type: ignore[arg-type]

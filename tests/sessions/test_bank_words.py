@@ -12,6 +12,7 @@ import pytest
 import credo
 from credo.recipes.architecture import Network
 from credo.recipes.members import LINEAR, Member
+from credo.recipes.plain_members import NearMember, NormalMember
 from credo.sessions import ChangeTally, Steps, Tally, bank_words
 from credo.sessions.bank_summary import _widths, latest_weights
 from credo.sessions.bank_words import Widths
@@ -52,6 +53,19 @@ def test_whether_the_world_moves_is_told_by_members_that_walk_faster_than_others
     assert bank_words.motion(MEMBERS[:1], np.ones(1), 10) is None
 
 
+def test_members_without_a_network_do_not_say_whether_the_world_moves() -> None:
+    members = (*MEMBERS[:2], NearMember(), NormalMember(share=0.0))
+    sentence = bank_words.motion(members, np.array([0.02, 0.06, 0.9, 0.02]), 9)
+    assert sentence is not None and "is moving: weights that walk by 0.01 a row explain 75% of" in sentence
+    assert bank_words.motion(members, np.array([0.01, 0.01, 0.9, 0.08]), 9) is None
+    assert bank_words.leaders(members, np.eye(4)[2], np.eye(4)[3]) == (
+        "Of 4 members, nearest of 1,500 rows (decay 3) leads with 100% of the weight; "
+        "over all rows base rates does, with 100%"
+    )
+    kinds = ["linear", "linear", "nearest rows", "normal columns"]
+    assert [bank_words.kind_of(member) for member in members] == kinds
+
+
 def test_a_doubt_that_the_world_stands_still_is_told_from_one_percent_on() -> None:
     still = "The world stands still: weights that do not walk explain {} of the evidence of the latest 9 rows"
     for share, words in ((1.0, "100%"), (0.9, "90%")):
@@ -61,6 +75,7 @@ def test_a_doubt_that_the_world_stands_still_is_told_from_one_percent_on() -> No
 
 
 def test_widths_noise_and_failures_are_said() -> None:
+    assert not bank_words.width_words(Widths({}))
     assert bank_words.width_words(Widths({0.0: 0.4, 0.1: 0.35, 1.0: 0.25})) == (
         "Forecasts use none of the variance computed for the outputs (weight 40%), or 0.1 of it (35%)"
     )

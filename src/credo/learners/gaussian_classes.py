@@ -91,14 +91,17 @@ class GaussianClasses(Learner[ClassNormals]):
             rates of the classes alone.
         forgetting: the share of the evidence that is kept for a unit of time, in (0, 1]; 1 never forgets.
         clip: the largest size of an input that counts, above 0; None for any.
+        missing: whether rows with missing inputs (NaN) are learned; beside learners that refuse them, which
+            would fail at rows that this one learns, it should refuse them, too.
 
     Raises:
         CredoError: a number is outside its range, `likelihood` is another one, or (later) a row has another
             number of inputs.
 
     The belief and, with `share=1`, the evidence of each label are exact. A missing input (NaN) leaves its
-    column out, exactly. A row with an infinite input, or one whose square is not finite, is refused by an
-    update, while a forecast leaves out the column. Only whole labels are learned.
+    column out, exactly, or an update refuses its row. A row with an infinite input, or one whose square is
+    not finite, is refused by an update, while a forecast leaves out the column. Only whole labels are
+    learned.
 
     `expect` is approximate: it takes the log odds to be normal, with their exact means and covariance under
     the belief. As `sample_function` does, it takes parameters from the belief before x was seen; the forecast
@@ -125,6 +128,7 @@ class GaussianClasses(Learner[ClassNormals]):
     share: ArrayLike = 1.0
     forgetting: ArrayLike = 1.0
     clip: ArrayLike | None = None
+    missing: bool = static_field(default=True)
 
     def __post_init__(self) -> None:
         require_integer("columns", self.columns, 1)
@@ -142,7 +146,7 @@ class GaussianClasses(Learner[ClassNormals]):
 
     @property
     def takes_missing(self) -> bool:
-        return True
+        return self.missing
 
     def init(self, params: PyTree = None, *, var: PyTree = 1.0) -> ClassNormals:
         """The prior. The arguments are ignored."""
@@ -217,7 +221,7 @@ class GaussianClasses(Learner[ClassNormals]):
             belief.t,
         )
         log_evidence = jnp.where(used > 0, log_evidence, 0.0)
-        return accept(belief, new, log_evidence, observed, squares, y, used)
+        return accept(belief, new, log_evidence, observed, squares if self.missing else x, y, used)
 
     def expectation(self, belief: ClassNormals, x: PyTree) -> Expectation:
         row, seen, _ = _read(x, belief.mean, self.clip)

@@ -13,7 +13,7 @@ from credo.live.growing import GrowingEncoder
 from credo.recipes import defaults
 from credo.recipes.assembly import members
 from credo.recipes.image_members import ImageMember
-from credo.recipes.members import Member
+from credo.recipes.members import TableMember
 from credo.recipes.networks import Origin
 from credo.recipes.settings import Settings, TaskName, one_of
 from credo.tables import BadRow, Chunk, Encoder, EncoderState, Schema
@@ -319,7 +319,7 @@ class ImageEncoding:
         return {}
 
 
-def members_at(settings: Settings, encoding: Encoding) -> tuple[Member | ImageMember, ...]:
+def members_at(settings: Settings, encoding: Encoding) -> tuple[TableMember | ImageMember, ...]:
     """The members of the bank of a setting, for rows of an encoding; none for a single learner."""
     shape = encoding.shape if encoding.origin is None else (encoding.origin.inputs,)
     return members(settings, shape, len(encoding.classes), encoding.first)

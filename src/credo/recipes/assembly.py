@@ -45,7 +45,7 @@ from credo.recipes import defaults
 from credo.recipes.auto import bank_of
 from credo.recipes.drift import Drift
 from credo.recipes.image_members import ImageMember, image_bank, image_members_of
-from credo.recipes.members import Breadth, Member, members_of
+from credo.recipes.members import Breadth, TableMember, members_of
 from credo.recipes.networks import Origin, first_parameters, network, outputs_of, prior_variances
 from credo.recipes.posterior import Posterior
 from credo.recipes.settings import MethodName, Settings
@@ -132,7 +132,7 @@ def _breadth(settings: Settings) -> Breadth:
 
 def members(
     settings: Settings, shape: tuple[int, ...], classes: int, first: int = 0
-) -> tuple[Member | ImageMember, ...]:
+) -> tuple[TableMember | ImageMember, ...]:
     """The members of the bank of a setting, the same however many classes come; none for a single learner."""
     if not settings.model.banked:
         return ()

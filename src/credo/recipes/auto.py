@@ -13,11 +13,11 @@ from credo.core.records import record, replace
 from credo.core.types import PyTree
 from credo.covariances import Full, LowRank
 from credo.dynamics import PriorBound, RandomWalk
-from credo.learners import RecursiveLearner
+from credo.learners import Learner, RecursiveLearner
 from credo.models import Clipped, Model
 from credo.recipes import defaults, networks
 from credo.recipes.architecture import Network
-from credo.recipes.members import Breadth, Member, members_of
+from credo.recipes.members import Breadth, Member, TableMember, members_of
 from credo.recipes.networks import Origin, outputs_of
 from credo.recipes.settings import TaskName
 from credo.recipes.tasks import RECIPES, Noise
@@ -64,9 +64,10 @@ def auto(
     """The bank of learners that `credo learn` uses by default, for standardised inputs.
 
     Its members differ in their network (linear, perceptron, random waves), in how fast their world moves, in
-    their prior, and in what they take for an outlier. Each forecasts as widely as observations have shown
-    that it should (`credo.Calibrated`). The mixture trusts those members that predicted well, and lets
-    another take over at a rate that is weighed, too (`credo.Experts`). docs/explanation/defaults.md has
+    their prior, and in what they take for an outlier; others have no network, but a memory of the latest rows
+    whose nearest ones vote, or classes whose columns are normal. Each forecasts as widely as observations
+    have shown that it should (`credo.Calibrated`). The mixture trusts those members that predicted well, and
+    lets another take over at a rate that is weighed, too (`credo.Experts`). docs/explanation/defaults.md has
     measurements.
 
     Arguments:
@@ -109,7 +110,7 @@ def _learned_noise(member: Member) -> Noise:
 
 
 def bank_of(
-    members: Sequence[Member],
+    members: Sequence[TableMember],
     shape: tuple[int, ...],
     classes: int,
     seed: int,
@@ -124,9 +125,15 @@ def bank_of(
     outputs, least = outputs_of(task, classes, first), outputs_of(task, first or classes)
     learners, begins, spreads = [], [], []
     drawn: dict[tuple[Network, bool], Any] = {}
-    recipe, kind = RECIPES[task], TARGET_KINDS[task]
-    sharpness = defaults.SHARPNESS if kind.classed else ()
+    recipe = RECIPES[task]
     for member in members:
+        if not isinstance(member, Member):
+            law = recipe.likelihood(_shared_noise(), classes, first)
+            one = member.learner(law, math.prod(shape))
+            learners.append(_calibrated(one, task, plain=True) if member.calibrated else one)
+            begins.append(0.0)
+            spreads.append(1.0)
+            continue
         law, own = recipe.likelihood(_learned_noise(member), classes, first), member.noise == "input"
         net = networks.network(member.network, outputs + own, shape, seed, member.activation, origin.features)
         alike = (member.network, own)  # networks of a kind begin alike, whatever their non-linearity
@@ -138,16 +145,34 @@ def bank_of(
         walk = PriorBound(RandomWalk(member.walk))
         size = networks.count_parameters(member.network, least + own, (origin.inputs,))
         inner = RecursiveLearner(model, _family(size, least + own), dynamics=walk)
-        tails = () if own else recipe.tails
-        calibrated = Calibrated(
-            inner, recipe.scales, tails, defaults.SCALE_SWITCHING, sharpness, plugin=recipe.plugin
-        )
-        if kind.standardised:
-            calibrated = replace(calibrated, outliers=defaults.OUTLIERS, caution=float(member.cautious))
-        learners.append(calibrated)
+        learners.append(_calibrated(inner, task, tails=not own, caution=float(member.cautious)))
         begins.append(params)
         spreads.append(networks.prior_variances(net, params, member.prior_var, origin.features))
     return Auto(learners, defaults.SWITCHING, begin=Each(tuple(begins)), spread=Each(tuple(spreads)))
+
+
+def _calibrated(
+    inner: Learner[Any], task: TaskName, *, tails: bool = True, caution: float = 1.0, plain: bool = False
+) -> Calibrated[Any]:
+    """A member whose forecasts are as wide, and as sharp, as observations say; `plain` has one width."""
+    recipe, kind = RECIPES[task], TARGET_KINDS[task]
+    calibrated: Calibrated[Any] = Calibrated(
+        inner,
+        () if plain else recipe.scales,
+        recipe.tails if tails else (),
+        defaults.SCALE_SWITCHING,
+        defaults.SHARPNESS if kind.classed else (),
+        plugin=plain or recipe.plugin,
+    )
+    if kind.standardised:
+        return replace(calibrated, outliers=defaults.OUTLIERS, caution=caution)
+    return calibrated
+
+
+def _shared_noise() -> InverseGamma:
+    """The prior of a noise that is not forgotten."""
+    shape, scale, _ = defaults.NOISE
+    return InverseGamma(shape, scale)
 
 
 def _family(size: int, outputs: int) -> Full | LowRank:

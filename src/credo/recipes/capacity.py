@@ -6,6 +6,7 @@ from credo.core.errors import CredoError
 from credo.recipes import defaults
 from credo.recipes.assembly import members
 from credo.recipes.image_members import ImageMember
+from credo.recipes.members import Member
 from credo.recipes.networks import Origin, count_parameters, outputs_of
 from credo.recipes.posterior import Posterior
 from credo.recipes.resolution import require_memory
@@ -31,7 +32,7 @@ def require_room(
         )  # fmt: skip
         return
     start = outputs_of(settings.task, first or classes, first)
-    for net in {member.network for member in bank}:
+    for net in {member.network for member in bank if isinstance(member, Member | ImageMember)}:
         size = count_parameters(net, outputs, shape)
         whole = start * count_parameters(net, start, begun) ** 2 <= defaults.FULL_COST
         few = any(isinstance(member, ImageMember) for member in bank) or not whole

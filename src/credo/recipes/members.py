@@ -6,14 +6,17 @@ one for each; docs/explanation/defaults.md names the streams, and has what each 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
 from credo.recipes.architecture import Network
+from credo.recipes.plain_members import NearMember, NormalMember, PlainMember
 from credo.recipes.settings import TaskName
 from credo.recipes.tasks import RECIPES
+from credo.tables.tasks import TARGET_KINDS
 
-__all__ = ["Breadth", "Member", "members_of"]
+__all__ = ["Breadth", "Member", "TableMember", "members_of", "networks_of"]
 
 Breadth: TypeAlias = Literal["default", "wide"]
 """How many members a bank has."""
@@ -70,6 +73,18 @@ class Member:
         return ", ".join(parts)
 
 
+TableMember: TypeAlias = Member | PlainMember
+"""A member of a bank for tables."""
+
+MOST_COMPARED = 100
+"""The most inputs by which rows are compared: in a larger space the nearest rows are hardly nearer."""
+
+_PLAIN_CLASSES: tuple[PlainMember, ...] = (
+    NormalMember(tied=True, share=0.5),
+    NormalMember(share=0.5),
+    NormalMember(share=1.0),
+    NormalMember(share=0.0),
+)
 _LINEAR_CLASSES = (
     Member(LINEAR, 0.0, 1.0),
     Member(LINEAR, 0.0, 16.0),
@@ -111,8 +126,22 @@ _WIDE_NUMBERS = (
 _WAVES = (Member(FEATURES, 0.0, 1.0, forgetting=0.99),)
 
 
-def members_of(task: TaskName, inputs: int, outputs: int, breadth: Breadth = "default") -> tuple[Member, ...]:
+def members_of(
+    task: TaskName, inputs: int, outputs: int, breadth: Breadth = "default"
+) -> tuple[TableMember, ...]:
     """The members of a bank for a task and so many inputs and outputs; "wide" has more of each kind."""
+    plain: tuple[PlainMember, ...] = _PLAIN_CLASSES if TARGET_KINDS[task].classed else ()
+    if inputs <= MOST_COMPARED:
+        plain += (NearMember(decay=6.0 if plain else 2.0),)
+    return _with_networks(task, inputs, outputs, breadth) + plain
+
+
+def networks_of(members: Sequence[object]) -> list[Network]:
+    """The networks of those members that have one, each once, in their order."""
+    return list(dict.fromkeys(member.network for member in members if isinstance(member, Member)))
+
+
+def _with_networks(task: TaskName, inputs: int, outputs: int, breadth: Breadth) -> tuple[Member, ...]:
     recipe, wide = RECIPES[task], breadth == "wide"
     numbers = not recipe.noiseless
     deep: tuple[Member, ...] = _HIDDEN_NUMBERS if numbers else _HIDDEN_CLASSES

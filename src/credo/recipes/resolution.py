@@ -11,7 +11,7 @@ from credo.core.names import CURVATURES, RULES, CurvatureName
 from credo.recipes import defaults
 from credo.recipes.architecture import Network
 from credo.recipes.drift import Drift
-from credo.recipes.members import members_of
+from credo.recipes.members import members_of, networks_of
 from credo.recipes.networks import count_parameters, outputs_of
 from credo.recipes.posterior import Posterior
 from credo.recipes.settings import METHODS, BudgetName, MethodName, NoiseVar, Options, Settings, TaskName
@@ -121,9 +121,9 @@ def _settings_of_bank(
     if len(shape) > 1:
         return settings
     kept = Posterior("low-rank", defaults.BANK_RANK)
-    for member in {one.network: one for one in members_of(task, math.prod(shape), outputs)}.values():
-        size = count_parameters(member.network, outputs, shape)
-        require_memory(kept, size, Drift(), model=member.network, outputs=outputs)
+    for net in networks_of(members_of(task, math.prod(shape), outputs)):
+        size = count_parameters(net, outputs, shape)
+        require_memory(kept, size, Drift(), model=net, outputs=outputs)
     return settings
 
 

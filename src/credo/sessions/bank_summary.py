@@ -9,6 +9,7 @@ import numpy as np
 
 from credo.adapt import Bank, Calibrated, Calibration, Experts
 from credo.core.groups import pick
+from credo.learners import GaussianClasses, NearestNeighbours
 from credo.recipes.tasks import RECIPES
 from credo.sessions import bank_words as words
 from credo.sessions.bank_words import Widths
@@ -127,7 +128,7 @@ def _capital(sentence: str) -> str:
 
 
 def _widths(learner: Experts, belief: Bank) -> Widths:  # type: ignore[type-arg]
-    """The weights of scales and tails, over the members by their weights."""
+    """The weights of scales, over the members that have several, and of tails and sharpness, over all."""
     inside, beliefs = jax.tree.map(np.asarray, (learner.bank, belief.beliefs))
     weights = np.exp(np.asarray(belief.log_weights))
     scales: dict[float, float] = {}
@@ -136,19 +137,23 @@ def _widths(learner: Experts, belief: Bank) -> Widths:  # type: ignore[type-arg]
     for k, weight in enumerate(weights.tolist()):
         member, calibration = pick(inside, k), pick(beliefs, k)
         if not isinstance(member, Calibrated) or not isinstance(calibration, Calibration):
-            scales[1.0] = scales.get(1.0, 0.0) + weight
+            if not isinstance(member, GaussianClasses | NearestNeighbours):  # these have no variance
+                scales[1.0] = scales.get(1.0, 0.0) + weight
             continue
         own, factors = _numbers(member.variance_factors), _numbers(member.sharpness)
         # the candidates with the forecast's own tails and sharpness come first, then those with others
         shares = weight * np.exp(calibration.log_weights).reshape(-1, len(own))
-        for scale, share in zip(own, shares.sum(axis=0).tolist(), strict=True):
-            scales[scale] = scales.get(scale, 0.0) + share
+        if np.size(member.scales):  # another has one width, whatever is believed
+            for scale, share in zip(own, shares.sum(axis=0).tolist(), strict=True):
+                scales[scale] = scales.get(scale, 0.0) + share
         if factors:
             for factor, share in zip((1.0, *factors), shares.sum(axis=1).tolist(), strict=True):
                 sharpness[factor] = sharpness.get(factor, 0.0) + share
         else:
             tails += float(shares[1:].sum())
-    return Widths(dict(sorted(scales.items())), tails, dict(sorted(sharpness.items())))
+    whole = max(sum(scales.values()), 1e-12)
+    believed = {scale: share / whole for scale, share in sorted(scales.items())}
+    return Widths(believed, tails, dict(sorted(sharpness.items())))
 
 
 def _numbers(values: object) -> list[float]:

@@ -8,13 +8,14 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from credo.recipes.image_members import ImageMember
-from credo.recipes.members import Member
+from credo.recipes.members import Member, TableMember
 
 __all__ = [
     "AnyMember",
     "Widths",
     "failure_words",
     "input_noise",
+    "kind_of",
     "leaders",
     "motion",
     "noise_words",
@@ -23,7 +24,7 @@ __all__ = [
     "width_words",
 ]
 
-AnyMember = Member | ImageMember
+AnyMember = TableMember | ImageMember
 """A member of a bank for tables or for images."""
 
 FEW = 0.05
@@ -39,6 +40,11 @@ class Widths:
     scales: Mapping[float, float]
     tails: float = 0.0
     sharpness: Mapping[float, float] = field(default_factory=dict)
+
+
+def kind_of(member: AnyMember) -> str:
+    """What a member is like: its network, or what stands in the place of one."""
+    return str(member.network) if isinstance(member, Member | ImageMember) else member.kind
 
 
 def walk_of(member: AnyMember) -> float:
@@ -72,16 +78,22 @@ def _bracketed(name: str) -> str:
 
 def motion(members: Sequence[AnyMember], weights: np.ndarray, rows: int) -> str | None:
     """Whether the world moves, by mean weights (K,) over the latest rows; None where no member walks. It does
-    where most weight is on members that walk faster than another with the same network.
+    where most weight is on members that walk faster than another with the same network; members without a
+    network do not say.
     """
+    networks = np.array([isinstance(member, Member | ImageMember) for member in members])
+    total = float(weights[networks].sum())
+    if total < FEW:
+        return None
+    weights = np.where(networks, weights, 0.0) / total
     slowest: dict[str, float] = {}
     for member in members:
-        name = str(member.network)
+        name = kind_of(member)
         slowest[name] = min(slowest.get(name, np.inf), walk_of(member))
     walks = np.array([walk_of(member) for member in members])
     if not walks.any():
         return None
-    faster = walks > np.array([slowest[str(member.network)] for member in members])
+    faster = walks > np.array([slowest[kind_of(member)] for member in members])
     share = float(weights[faster].sum())
     over = f"of the evidence of the latest {rows:,} rows"
     if share > 0.5:
@@ -92,7 +104,7 @@ def motion(members: Sequence[AnyMember], weights: np.ndarray, rows: int) -> str 
         return (
             f"The world is moving: weights that walk by {walk:g} a row explain {_percent(only)} {over}{rest}"
         )
-    still = float(weights[walks == 0].sum())
+    still = float(weights[(walks == 0) & networks].sum())
     if still > 0.5 * (1.0 - share):
         doubt = f"; weights that walk explain {_percent(1.0 - still)}" if 1.0 - still > FEW else ""
         return f"The world stands still: weights that do not walk explain {_percent(still)} {over}{doubt}"
@@ -105,7 +117,9 @@ def motion(members: Sequence[AnyMember], weights: np.ndarray, rows: int) -> str 
 
 
 def width_words(widths: Widths) -> str:
-    """Which scale of the variance of the outputs is believed."""
+    """Which scale of the variance of the outputs is believed, where members have one."""
+    if not widths.scales:
+        return ""
     first, *others = sorted(widths.scales, key=lambda scale: -widths.scales[scale])
     sentence = f"Forecasts use {_part(first)} of the variance computed for the outputs"
     sentence += f" (weight {_percent(widths.scales[first])})"

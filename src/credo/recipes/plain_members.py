@@ -1,0 +1,86 @@
+"""Members of a bank that have no network: rows that are alike, and columns that are normal."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar, TypeAlias
+
+from credo.learners import GaussianClasses, Learner, NearestNeighbours
+from credo.likelihoods.base import LikelihoodBase
+from credo.likelihoods.class_laws import ClassLaw
+
+__all__ = ["NearMember", "NormalMember", "PlainMember"]
+
+
+@dataclass(frozen=True)
+class NearMember:
+    """The votes of the nearest of the latest rows (`credo.NearestNeighbours`).
+
+    Attributes:
+        decay: how fast a vote falls with the distance.
+        clip: the largest size of a standardised number that this member sees.
+
+    Example:
+        >>> print(NearMember())
+        nearest of 1,500 rows, decay 3
+    """
+
+    decay: float = 3.0
+    clip: float = 3.0
+
+    calibrated: ClassVar[bool] = True
+    """Whether observations say how sharp its forecasts are."""
+
+    @property
+    def kind(self) -> str:
+        """What such members are called together."""
+        return "nearest rows"
+
+    def learner(self, likelihood: LikelihoodBase, inputs: int) -> Learner[Any]:
+        """The learner, for rows of so many inputs."""
+        return NearestNeighbours(inputs, likelihood, decay=self.decay, clip=self.clip)
+
+    def __str__(self) -> str:
+        return f"nearest of 1,500 rows, decay {self.decay:g}"
+
+
+@dataclass(frozen=True)
+class NormalMember:
+    """Classes whose columns are normal (`credo.GaussianClasses`). Those alike in `tied` share one program.
+
+    Attributes:
+        tied: whether all classes share the variance of a column.
+        share: the power of what the columns say together; 0 leaves the base rates alone.
+        clip: the largest size of a standardised number that this member sees.
+
+    Example:
+        >>> print(NormalMember(share=0.5), "|", NormalMember(tied=True), "|", NormalMember(share=0.0))
+        normal columns, share 0.5 | normal columns of one variance | base rates
+    """
+
+    tied: bool = False
+    share: float = 1.0
+    clip: float = 8.0
+
+    calibrated: ClassVar[bool] = False
+    """Whether observations say how sharp its forecasts are: `share` says it."""
+
+    @property
+    def kind(self) -> str:
+        """What such members are called together."""
+        return "normal columns"
+
+    def learner(self, likelihood: LikelihoodBase, inputs: int) -> Learner[Any]:
+        """The learner, for rows of so many inputs."""
+        assert isinstance(likelihood, ClassLaw)
+        return GaussianClasses(inputs, likelihood, self.tied, share=self.share, clip=self.clip, missing=False)
+
+    def __str__(self) -> str:
+        if not self.share:
+            return "base rates"
+        variance = " of one variance" if self.tied else ""
+        return f"normal columns{variance}" + ("" if self.share == 1.0 else f", share {self.share:g}")
+
+
+PlainMember: TypeAlias = NearMember | NormalMember
+"""A member without a network."""
