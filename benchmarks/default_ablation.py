@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -63,6 +64,7 @@ def _never(member: object) -> bool:
 
 
 PLAIN: dict[str, Callable[[object], bool]] = {
+    "networks only": lambda member: not isinstance(member, Member),
     "no nearest rows": lambda member: isinstance(member, NearMember),
     "no normal columns": lambda member: isinstance(member, NormalMember) and member.share > 0,
     "no base rates": lambda member: isinstance(member, NormalMember) and member.share == 0,
@@ -98,7 +100,8 @@ def varied(name: str) -> Iterator[None]:
     for key, value in SETTINGS.get(name, {}).items():
         setattr(defaults, key, value)
     try:
-        with patch.dict(RECIPES, recipes):
+        # programs that are kept between processes know nothing of what is changed here
+        with patch.dict(RECIPES, recipes), patch.dict(os.environ, CREDO_PROGRAMS="0"):
             yield
     finally:
         setattr(assembly, name_of, members_of)

@@ -16,7 +16,7 @@ from credo.sessions import Session
 from credo.sessions.forecasts import Forecasts
 from credo.sessions.tally import Tally
 
-__all__ = ["ours"]
+__all__ = ["ours", "session_of"]
 
 TIMED = 5000
 """The most rows of the second run, which measures the speed when everything is compiled."""
@@ -50,7 +50,7 @@ def ours(stream: Stream, options: Mapping[str, Any] | None = None) -> Scores:
         stream: the rows.
         options: settings of `Session.from_rows`; by default everything is left to the session.
     """
-    session = _session(stream, options)
+    session = session_of(stream, options)
     recorder = _Recorder(session.tally)
     session.tally = recorder
     started = time.process_time()
@@ -92,7 +92,8 @@ def _probs(stream: Stream, forecasts: Sequence[Forecasts]) -> np.ndarray:
     return probs
 
 
-def _session(stream: Stream, options: Mapping[str, Any] | None) -> Session:
+def session_of(stream: Stream, options: Mapping[str, Any] | None = None) -> Session:
+    """A session for the rows of a stream, as `credo learn` makes it, before any row."""
     rows = {name: cells[:SCHEMA_ROWS] for name, cells in stream.rows.items()}
     given: dict[str, Any] = dict(options or {})
     session = Session.from_rows(rows, "y", **given)
@@ -106,7 +107,7 @@ def _speed(stream: Stream, options: Mapping[str, Any] | None) -> float:
     """Rows a second of a session that only learns and scores, as the command does, once it is compiled."""
     seconds = 0.0
     for most in (WARM, TIMED):
-        session = _session(stream, options)
+        session = session_of(stream, options)
         rows = {name: cells[:most] for name, cells in stream.rows.items()}
         started = time.process_time()
         session.learn(rows)
