@@ -64,7 +64,7 @@ def test_a_legend_names_those_members_that_matter() -> None:
     tally.add(Steps(probs, np.tile(np.arange(len(members)), (300, 1)), zeros, zeros > 0, zeros))
     named, rest = bank_report.legend_entries(tally, members)
     assert named == [3] and rest == len(members) - 1
-    assert "one hue a network" in bank_report.draw(tally, members).caption.lower()
+    assert "one hue a kind" in bank_report.draw(tally, members).caption.lower()
 
 
 def test_effects_of_members_without_weight_are_said_to_say_nothing() -> None:

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import credo
+from credo.adapt import Each
 from credo.recipes.architecture import Network
 from credo.recipes.members import LINEAR, Member
 from credo.recipes.plain_members import NearMember, NormalMember
@@ -62,7 +63,7 @@ def test_members_without_a_network_do_not_say_whether_the_world_moves() -> None:
         "Of 4 members, nearest of 1,500 rows (decay 3) leads with 100% of the weight; "
         "over all rows base rates does, with 100%"
     )
-    kinds = ["linear", "linear", "nearest rows", "normal columns"]
+    kinds = ["linear", "linear", "memory", "naive Bayes"]
     assert [bank_words.kind_of(member) for member in members] == kinds
 
 
@@ -159,6 +160,18 @@ def test_the_scales_of_a_bank_are_weighed_over_all_members_and_others_have_the_s
     belief = credo.replace(belief, log_weights=jnp.log(jnp.array([0.2, 0.5, 0.3])))
     widths = _widths(learner, belief)
     assert widths.scales == pytest.approx({0.0: 0.25, 1.0: 0.75}) and widths.tails == pytest.approx(0.0)
+
+
+def test_members_without_a_variance_have_no_scales() -> None:
+    plain = credo.GaussianClasses(2, credo.Bernoulli())
+    model = credo.Model(credo.Linear(1), credo.Bernoulli())
+    members: list[Any] = [plain, credo.Calibrated(credo.extended_kalman(model), scales=(0.0, 1.0))]
+    learner: credo.Experts[Any] = credo.Experts(members)
+    params = credo.Linear(1).init(0, (2,))
+    for weight, scales in ((0.5, {0.0: 0.5, 1.0: 0.5}), (0.01, {})):
+        belief = learner.init(Each((0.0, params)))
+        belief = credo.replace(belief, log_weights=jnp.log(jnp.array([1.0 - weight, weight])))
+        assert _widths(learner, belief).scales == pytest.approx(scales)
 
 
 def test_forecasts_before_scaling_are_tallied_beside_ours() -> None:

@@ -85,8 +85,8 @@ def parts(bank: BankSummary) -> list[Section]:
     return sections
 
 
-MAPS = ("Blues", "Oranges", "Greens", "Purples", "Greys")
-"""The colours of each network, from light for members that stand still to dark for those that walk fast."""
+MAPS = ("Blues", "Oranges", "Greens", "Purples", "PuRd")
+"""The colours of each kind of member, from light where it stands still to dark where it walks fast."""
 
 NAMED, OFTEN, ONCE = 8, 0.015, 0.3
 """The most members that the legend names; a named one has this mean weight, or this weight in some block."""
@@ -121,7 +121,7 @@ def draw(changes: ChangeTally, members: Sequence[AnyMember]) -> Picture:
     darker = ", darker for members whose weights walk faster" if any(map(walk_of, members)) else ""
     how = "." if changes.size == 1 else f" (the mean of each block of {changes.size:,} rows)."
     return Picture(
-        drawing.png, f"Members: how much each is believed after each row. One hue a network{darker}{how}"
+        drawing.png, f"Members: how much each is believed after each row. One hue a kind{darker}{how}"
     )
 
 

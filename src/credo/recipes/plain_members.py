@@ -1,4 +1,4 @@
-"""Members of a bank that have no network: rows that are alike, and columns that are normal."""
+"""Members of a bank that have no network: a memory of rows, and naive Bayes."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class NearMember:
     @property
     def kind(self) -> str:
         """What such members are called together."""
-        return "nearest rows"
+        return "memory"
 
     def learner(self, likelihood: LikelihoodBase, inputs: int) -> Learner[Any]:
         """The learner, for rows of so many inputs."""
@@ -55,7 +55,7 @@ class NormalMember:
 
     Example:
         >>> print(NormalMember(share=0.5), "|", NormalMember(tied=True), "|", NormalMember(share=0.0))
-        normal columns, share 0.5 | normal columns of one variance | base rates
+        naive Bayes, share 0.5 | naive Bayes, tied | base rates
     """
 
     tied: bool = False
@@ -68,7 +68,7 @@ class NormalMember:
     @property
     def kind(self) -> str:
         """What such members are called together."""
-        return "normal columns"
+        return "naive Bayes"
 
     def learner(self, likelihood: LikelihoodBase, inputs: int) -> Learner[Any]:
         """The learner, for rows of so many inputs."""
@@ -78,8 +78,8 @@ class NormalMember:
     def __str__(self) -> str:
         if not self.share:
             return "base rates"
-        variance = " of one variance" if self.tied else ""
-        return f"normal columns{variance}" + ("" if self.share == 1.0 else f", share {self.share:g}")
+        parts = ["naive Bayes"] + ["tied"] * self.tied
+        return ", ".join(parts + [f"share {self.share:g}"] * (self.share != 1.0))
 
 
 PlainMember: TypeAlias = NearMember | NormalMember

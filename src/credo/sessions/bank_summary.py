@@ -151,8 +151,9 @@ def _widths(learner: Experts, belief: Bank) -> Widths:  # type: ignore[type-arg]
                 sharpness[factor] = sharpness.get(factor, 0.0) + share
         else:
             tails += float(shares[1:].sum())
-    whole = max(sum(scales.values()), 1e-12)
-    believed = {scale: share / whole for scale, share in sorted(scales.items())}
+    whole = sum(scales.values())
+    # where hardly any member has a variance, its scales say nothing of the forecasts
+    believed = {scale: share / whole for scale, share in sorted(scales.items()) if whole > words.FEW}
     return Widths(believed, tails, dict(sorted(sharpness.items())))
 
 
