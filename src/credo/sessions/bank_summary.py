@@ -96,7 +96,8 @@ def summarize_bank(session: SessionState) -> BankSummary | None:
     moves = words.motion(members, recent, rows)
     wide, noise = words.width_words(widths), words.noise_words(members, now, widths)
     whole = [first, broken and _capital(broken), moves, wide, _capital(noise)]
-    short = [first + (f"; {broken}" if broken else ""), moves, "; ".join(filter(None, [wide, noise]))]
+    forecasts = "; ".join(filter(None, [wide, noise]))
+    short = [first + (f"; {broken}" if broken else ""), moves, _capital(forecasts)]
     rates = np.atleast_1d(np.asarray(learner.switching, float)).tolist()
     joint = belief.log_joint
     shares = [1.0] if joint is None else np.exp(np.asarray(joint)).sum(axis=-1).tolist()
