@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -11,6 +10,7 @@ from unittest.mock import patch
 
 import jax
 
+from credo.core.program_folder import folder, use
 from credo.recipes import assembly, defaults
 from credo.recipes.members import Member, TableMember, members_of
 from credo.recipes.plain_members import NearMember, NormalMember
@@ -96,15 +96,17 @@ def varied(name: str) -> Iterator[None]:
         return tuple(member for member in changed if member is not None)
 
     _forget()
+    kept = folder()
+    use(None)  # programs that are kept between processes know nothing of what is changed here
     setattr(assembly, name_of, members)
     for key, value in SETTINGS.get(name, {}).items():
         setattr(defaults, key, value)
     try:
-        # programs that are kept between processes know nothing of what is changed here
-        with patch.dict(RECIPES, recipes), patch.dict(os.environ, CREDO_PROGRAMS="0"):
+        with patch.dict(RECIPES, recipes):
             yield
     finally:
         setattr(assembly, name_of, members_of)
+        use(kept)
         for key, value in saved.items():
             setattr(defaults, key, value)
         _forget()
