@@ -72,7 +72,7 @@ def same(one: Session, other: Session) -> None:
 def test_a_bank_learns_by_chunks_and_through_a_file_bit_by_bit(tmp_path: Path) -> None:
     rows = numbers(120)
     whole, parts = (Session.from_rows(rows, "y", chunk=25) for _ in range(2))
-    assert str(whole.settings.model) == "bank" and len(whole.members) == 3
+    assert str(whole.settings.model) == "bank" and len(whole.members) == 4
     whole.learn(rows)
     for start, stop in ((0, 7), (7, 8), (8, 60)):
         parts.learn(rows[start:stop])

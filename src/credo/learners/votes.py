@@ -141,7 +141,7 @@ class ClassVotes(Votes[Array]):
 
 
 @record
-class Level:
+class NumberLevel:
     """What is known of all numbers: their mean, and how far off each width's forecasts are.
 
     Attributes:
@@ -150,7 +150,7 @@ class Level:
         noise: the running scale of the squared errors of each width (S,).
 
     Example:
-        >>> Level(jnp.zeros(()), jnp.zeros(()), jnp.ones(4)).noise.shape
+        >>> NumberLevel(jnp.zeros(()), jnp.zeros(()), jnp.ones(4)).noise.shape
         (4,)
     """
 
@@ -167,7 +167,7 @@ FLOOR = 1e-12
 
 
 @record
-class NumberVotes(Votes[Level]):
+class NumberVotes(Votes[NumberLevel]):
     """Votes for numbers: a normal-inverse-gamma law, whose noise is that of the errors of its own forecasts.
 
         y ~ t(2 a, m, b (1 + 1 / k) / a),   k = k0 + n,   a = a0 + n / 2,   b = a0 v + S / 2
@@ -189,9 +189,9 @@ class NumberVotes(Votes[Level]):
     noise: InverseGamma
     confidence: ArrayLike = 0.1
 
-    def base(self, widths: int, dtype: DTypeLike) -> Level:
+    def base(self, widths: int, dtype: DTypeLike) -> NumberLevel:
         zero = jnp.zeros((), dtype)
-        return Level(zero, zero, jnp.full(widths, self._first(zero), dtype))
+        return NumberLevel(zero, zero, jnp.full(widths, self._first(zero), dtype))
 
     def _first(self, like: Array) -> Array:
         """The scale of errors before any."""
@@ -200,7 +200,9 @@ class NumberVotes(Votes[Level]):
     def observed(self, y: PyTree) -> Array:
         return jnp.isfinite(jnp.asarray(y)).reshape(())
 
-    def _posterior(self, base: Level, targets: Array, shares: Array) -> tuple[Array, Array, Array, Array]:
+    def _posterior(
+        self, base: NumberLevel, targets: Array, shares: Array
+    ) -> tuple[Array, Array, Array, Array]:
         """k, m, a and b of each width (S,). Squares are taken around the nearest target, for their digits."""
         centre = targets[0]
         gaps = targets - centre
@@ -212,12 +214,12 @@ class NumberVotes(Votes[Level]):
         a0 = as_like(self.noise.shape, gaps)
         return rows, centre + mean, a0 + 0.5 * sums[:, 0], a0 * base.noise + 0.5 * squares
 
-    def forecast(self, base: Level, targets: Array, shares: Array) -> StudentTPredictive:
+    def forecast(self, base: NumberLevel, targets: Array, shares: Array) -> StudentTPredictive:
         rows, mean, a, b = self._posterior(base, targets, shares)
         scale = b / a * (1.0 + 1.0 / rows)
         return StudentTPredictive(2.0 * a, mean[:, None], scale[:, None, None])
 
-    def expectation(self, base: Level, targets: Array, shares: Array) -> Expectation:
+    def expectation(self, base: NumberLevel, targets: Array, shares: Array) -> Expectation:
         rows, mean, a, b = self._posterior(base, targets, shares)
 
         def one(rows: Array, mean: Array, a: Array, b: Array) -> Expectation:
@@ -226,11 +228,13 @@ class NumberVotes(Votes[Level]):
 
         return jax.vmap(one)(rows, mean, a, b)
 
-    def value(self, base: Level, targets: Array, shares: Array, key: Array) -> Array:
+    def value(self, base: NumberLevel, targets: Array, shares: Array, key: Array) -> Array:
         few = as_like(self.confidence, targets) * jax.random.exponential(key, dtype=targets.dtype)
         return (shares @ targets + few * base.mean) / (jnp.sum(shares) + few)
 
-    def learn(self, base: Level, forecast: Predictive, y: Array, weight: Array, fade: float) -> Level:
+    def learn(
+        self, base: NumberLevel, forecast: Predictive, y: Array, weight: Array, fade: float
+    ) -> NumberLevel:
         """The noise is the scale of a Student-t's expectation-maximisation step, so outliers count little."""
         assert isinstance(forecast, StudentTPredictive)
         count = (1.0 - fade) * base.count + weight
@@ -239,7 +243,7 @@ class NumberVotes(Votes[Level]):
         trust = (df + 1.0) / (df + squares / forecast.shape[:, 0, 0])
         rate = jnp.minimum(weight * jnp.maximum(NOISE, 1.0 / (count + 2.0)), 1.0)
         noise = base.noise + rate * (trust * squares - base.noise)
-        return Level(mean, count, jnp.maximum(noise, FLOOR * self._first(noise)))
+        return NumberLevel(mean, count, jnp.maximum(noise, FLOOR * self._first(noise)))
 
 
 @record

@@ -91,7 +91,7 @@ CONSTRAINTS: dict[str, dict[str, Constraint]] = {
     "Gamma": {"shape": _POSITIVE, "per": _POSITIVE},
     "Hypotheses": {"log_weights": _WEIGHTS},
     "LearnedUnits": {"known": _UNITS},
-    "Level": {"count": _NONNEGATIVE, "noise": _POSITIVE},
+    "NumberLevel": {"count": _NONNEGATIVE, "noise": _POSITIVE},
     "LowRankCovariance": {"base": _PRECISION},
     "Memory": {"filled": _NONNEGATIVE, "ys": _OBSERVED},
     "Piece": {"jump_var": _NONNEGATIVE},
