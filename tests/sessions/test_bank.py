@@ -102,6 +102,17 @@ def test_new_classes_get_room_in_every_member(tmp_path: Path) -> None:
     same(session, again)
 
 
+def test_a_bank_of_other_members_is_refused_in_a_sentence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session = Session.from_rows(numbers(30), "y", chunk=25)
+    session.learn(numbers(30))
+    saved = session.save(tmp_path / "bank.credo")
+    monkeypatch.setattr(assembly, "members_of", lambda *_: session.members[:2])
+    with pytest.raises(CredoError, match="a bank of 4 members, and the bank of this version of credo has 2"):
+        Session.load(saved)
+
+
 def test_counts_are_learned_by_a_bank() -> None:
     rng = np.random.default_rng(0)
     x = rng.normal(size=80)

@@ -7,6 +7,8 @@ import os
 from collections import Counter
 from pathlib import Path
 
+import numpy as np
+
 from credo.core.archive import join, refusing, split
 from credo.core.errors import FormatError
 from credo.live.encoding import members_at, restore
@@ -68,6 +70,12 @@ def _restored(saved: checkpoint.Saved, path: str | os.PathLike[str]) -> State:
     counts = meta["counters"]
     encoding = restore(meta["encoding"], arrays["encoding"])
     bank = members_at(settings, encoding)
+    had = np.size(arrays["changes"].get("failures", ())) if bank else 0
+    if had and had != len(bank):
+        raise FormatError(
+            f"{path} has a bank of {had} members, and the bank of this version of credo has {len(bank)}: "
+            "learn its rows anew, or go on with the version that saved it."
+        )
     return State(
         settings,
         encoding,
