@@ -9,9 +9,9 @@ import scipy.stats
 
 st: Any = scipy.stats  # its annotations are those of another distribution in places
 
-__all__ = ["SCALE", "SHAPE", "NaiveMemory"]
+__all__ = ["FORGETTING", "SCALE", "SHAPE", "NaiveMemory"]
 
-SHAPE, SCALE = 1.5, 0.9
+SHAPE, SCALE, FORGETTING = 1.5, 0.9, 0.95
 """The prior of the noise of numbers."""
 
 
@@ -93,7 +93,7 @@ class NaiveMemory:
             df, loc, scale = self.law(x, place).args
             square = (y - loc) ** 2
             square = square * (df + 1) / (df + square / scale**2)
-            rate = min(weight * max(0.02, 1 / (keep * self.count + weight + 2)), 1.0)
+            rate = min(weight * max(1 - FORGETTING, 1 / (keep * self.count + weight + 2)), 1.0)
             self.noise[place] += rate * (square - self.noise[place])
         self.count = keep * self.count + weight
         self.mean += weight / self.count * (y - self.mean)

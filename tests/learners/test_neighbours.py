@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import scipy.special as ss
 import scipy.stats
-from tests.learners.neighbours_reference import SCALE, SHAPE, NaiveMemory
+from tests.learners.neighbours_reference import FORGETTING, SCALE, SHAPE, NaiveMemory
 from tests.learners.reference import close
 from tests.streams.setups import bitwise
 
@@ -26,7 +26,7 @@ SIZE, NEIGHBOURS = 25, (2, 5, 9)
 KINDS: dict[str, Any] = {
     "two": credo.Bernoulli(),
     "three": credo.Categorical(3),
-    "numbers": credo.Normal(credo.InverseGamma(SHAPE, SCALE)),
+    "numbers": credo.Normal(credo.InverseGamma(SHAPE, SCALE, FORGETTING)),
     "counts": credo.Poisson(),
 }
 EACH = pytest.mark.parametrize("name", list(KINDS))

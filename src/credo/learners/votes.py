@@ -159,9 +159,6 @@ class NumberLevel:
     noise: Array
 
 
-NOISE = 0.02
-"""The share of the latest error in the running scale of errors, once there were fifty."""
-
 FLOOR = 1e-12
 """The smallest scale of errors, as a share of the first: a density is finite where all targets are alike."""
 
@@ -176,7 +173,8 @@ class NumberVotes(Votes[NumberLevel]):
     sum of their squares around it, and v the running scale of the squared errors of this width.
 
     Arguments:
-        noise: the prior of the noise: a0 is its shape, and v begins at its scale over its shape.
+        noise: the prior of the noise: a0 is its shape, v begins at its scale over its shape, and the latest
+            error has at least the share 1 - `forgetting` in v.
         confidence: the pseudo-count k0, above 0.
 
     Example:
@@ -241,7 +239,8 @@ class NumberVotes(Votes[NumberLevel]):
         mean = base.mean + weight / jnp.maximum(count, jnp.finfo(count.dtype).tiny) * (y - base.mean)
         squares, df = (y - forecast.loc[:, 0]) ** 2, forecast.df
         trust = (df + 1.0) / (df + squares / forecast.shape[:, 0, 0])
-        rate = jnp.minimum(weight * jnp.maximum(NOISE, 1.0 / (count + 2.0)), 1.0)
+        least = 1.0 - as_like(self.noise.forgetting, count)
+        rate = jnp.minimum(weight * jnp.maximum(least, 1.0 / (count + 2.0)), 1.0)
         noise = base.noise + rate * (trust * squares - base.noise)
         return NumberLevel(mean, count, jnp.maximum(noise, FLOOR * self._first(noise)))
 

@@ -105,8 +105,13 @@ def _learned_noise(member: Member) -> Noise:
     """The noise variance that a member learns: one number that is forgotten, or one by the inputs."""
     if member.noise == "input":
         return "input"
+    return _noise_of(member.forgetting)
+
+
+def _noise_of(forgetting: float) -> InverseGamma:
+    """The prior of a noise variance that is forgotten at a rate."""
     shape, scale, _ = defaults.NOISE
-    return InverseGamma(shape, scale, member.forgetting)
+    return InverseGamma(shape, scale, forgetting)
 
 
 def bank_of(
@@ -128,7 +133,7 @@ def bank_of(
     recipe = RECIPES[task]
     for member in members:
         if not isinstance(member, Member):
-            law = recipe.likelihood(_shared_noise(), classes, first)
+            law = recipe.likelihood(_noise_of(member.forgetting), classes, first)
             one = member.learner(law, math.prod(shape))
             learners.append(_calibrated(one, task, plain=True) if member.calibrated else one)
             begins.append(0.0)
@@ -167,12 +172,6 @@ def _calibrated(
     if kind.standardised:
         return replace(calibrated, outliers=defaults.OUTLIERS, caution=caution)
     return calibrated
-
-
-def _shared_noise() -> InverseGamma:
-    """The prior of a noise that is not forgotten."""
-    shape, scale, _ = defaults.NOISE
-    return InverseGamma(shape, scale)
 
 
 def _family(size: int, outputs: int) -> Full | LowRank:

@@ -19,6 +19,8 @@ class NearMember:
     Attributes:
         decay: how fast a vote falls with the distance.
         clip: the largest size of a standardised number that this member sees.
+        forgetting: the factor by which what is known of the noise shrinks at each row (regression).
+        size: how many rows are remembered.
 
     Example:
         >>> print(NearMember())
@@ -27,6 +29,8 @@ class NearMember:
 
     decay: float = 3.0
     clip: float = 3.0
+    forgetting: float = 0.98
+    size: int = 1500
 
     calibrated: ClassVar[bool] = True
     """Whether observations say how sharp its forecasts are."""
@@ -38,10 +42,10 @@ class NearMember:
 
     def learner(self, likelihood: LikelihoodBase, inputs: int) -> Learner[Any]:
         """The learner, for rows of so many inputs."""
-        return NearestNeighbours(inputs, likelihood, decay=self.decay, clip=self.clip)
+        return NearestNeighbours(inputs, likelihood, self.size, decay=self.decay, clip=self.clip)
 
     def __str__(self) -> str:
-        return f"nearest of 1,500 rows, decay {self.decay:g}"
+        return f"nearest of {self.size:,} rows, decay {self.decay:g}"
 
 
 @dataclass(frozen=True)
@@ -61,6 +65,9 @@ class NormalMember:
     tied: bool = False
     share: float = 1.0
     clip: float = 8.0
+
+    forgetting: ClassVar[float] = 1.0
+    """Classes have no noise."""
 
     calibrated: ClassVar[bool] = False
     """Whether observations say how sharp its forecasts are: `share` says it."""
