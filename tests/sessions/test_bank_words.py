@@ -64,7 +64,7 @@ def test_members_without_a_network_do_not_say_whether_the_world_moves() -> None:
         "over all rows base rates does, with 100%"
     )
     kinds = ["linear", "linear", "memory", "naive Bayes"]
-    assert [bank_words.kind_of(member) for member in members] == kinds
+    assert [member.kind for member in members] == kinds
 
 
 def test_a_doubt_that_the_world_stands_still_is_told_from_one_percent_on() -> None:

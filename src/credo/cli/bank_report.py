@@ -10,7 +10,7 @@ from credo.cli.html_report import Grid, Line, Picture, Section
 from credo.plots import COMPACT_PALETTE, compact_figure, count_rows, shortened
 from credo.sessions import ChangeTally
 from credo.sessions.bank_summary import BankSummary, Effect
-from credo.sessions.bank_words import AnyMember, kind_of, walk_of
+from credo.sessions.bank_words import AnyMember, walk_of
 
 __all__ = ["draw", "draw_effects", "legend_entries", "meaning", "parts", "shown"]
 
@@ -136,11 +136,11 @@ def legend_entries(changes: ChangeTally, members: Sequence[AnyMember]) -> tuple[
 
 def _order(members: Sequence[AnyMember]) -> list[int]:
     """The members, those with one network side by side, from the slowest to the fastest."""
-    networks = list(dict.fromkeys(kind_of(member) for member in members))
+    networks = list(dict.fromkeys(member.kind for member in members))
 
     def rank(place: int) -> tuple[int, float]:
         member = members[place]
-        return networks.index(kind_of(member)), walk_of(member)
+        return networks.index(member.kind), walk_of(member)
 
     return sorted(range(len(members)), key=rank)
 
@@ -149,11 +149,11 @@ def _colours(members: Sequence[AnyMember], named: Sequence[int]) -> dict[int, tu
     """The colour of each of the named members."""
     from matplotlib import colormaps
 
-    networks = list(dict.fromkeys(kind_of(member) for member in members))
+    networks = list(dict.fromkeys(member.kind for member in members))
     walks = sorted({walk_of(member) for member in members})
     colours: dict[int, tuple[float, ...]] = {}
     for number, network in enumerate(networks):
-        own = [k for k in named if kind_of(members[k]) == network]
+        own = [k for k in named if members[k].kind == network]
         shades = np.linspace(0.3, 0.95, len(own))
         if len(own) == 1:
             shades = np.array([0.3 + 0.65 * walks.index(walk_of(members[own[0]])) / max(len(walks) - 1, 1)])

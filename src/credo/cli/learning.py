@@ -21,7 +21,6 @@ from credo.cli.row_loop import require_good, stream, waiting_for_rows
 from credo.core.errors import CredoError, DataError
 from credo.live.encoding import TableEncoding
 from credo.sessions import ColumnOptions, RowSource, Session, Tally, open_dataset, open_file
-from credo.sessions.bank_words import kind_of
 from credo.sessions.run_summary import Results
 from credo.tables.live import Pipe, open_pipe
 
@@ -199,7 +198,7 @@ def _fresh(request: Request, source: RowSource) -> tuple[Session, list[str]]:
     settings = session.settings
     drift = "" if settings.drift.kind == "none" else f", drift {settings.drift}"
     if session.members:
-        kinds = Counter(kind_of(member) for member in session.members)
+        kinds = Counter(member.kind for member in session.members)
         counts = ", ".join(f"{count} {name}" for name, count in kinds.items())
         sentences = [
             f"learner: a bank of {len(session.members)} members weighed by evidence ({counts}), "

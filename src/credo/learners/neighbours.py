@@ -21,6 +21,7 @@ from credo.core.types import Array, ArrayLike, Key, PyTree
 from credo.core.weights import fixed_share
 from credo.learners.acceptance import clean, sound
 from credo.learners.base import Info, Learner, usable
+from credo.learners.conjugate import closed_form
 from credo.learners.votes import ClassVotes, CountVotes, NumberVotes, votes_of
 from credo.likelihoods import Expectation, Predictive, WeightedExpectation, WeightedPredictive
 from credo.likelihoods.base import LikelihoodBase
@@ -180,8 +181,7 @@ class NearestNeighbours(Learner[Remembered]):
     def predictive(
         self, belief: Remembered, x: PyTree, method: ForecastName | None, samples: int | None, key: Key | None
     ) -> Predictive:
-        if method not in (None, "linearized", "plugin"):
-            raise CredoError(f"a memory forecasts in one way: method must be None; got {method!r}.")
+        closed_form(method)
         near = self._near(belief, self._inputs(belief, x))
         forecasts = self.votes.forecast(belief.base, near.targets, near.shares)
         return WeightedPredictive(forecasts, belief.log_weights)

@@ -51,6 +51,11 @@ class ImageMember:
     rank: int = 20
     sight: Sight = "edges"
 
+    @property
+    def kind(self) -> str:
+        """What such members are called together: by their network."""
+        return str(self.network)
+
     def __str__(self) -> str:
         return f"{self.network} of {self.sight}, prior {self.prior_var:g}, rank {self.rank}"
 

@@ -61,6 +61,11 @@ class Member:
         """
         return self.walk < 1e-3
 
+    @property
+    def kind(self) -> str:
+        """What such members are called together: by their network."""
+        return str(self.network)
+
     def __str__(self) -> str:
         name = f"{self.network} {self.activation}" if self.network.kind == "mlp" else str(self.network)
         parts = [name, f"walk {self.walk:g}" if self.walk else "static", f"prior {self.prior_var:g}"]

@@ -15,7 +15,6 @@ __all__ = [
     "Widths",
     "failure_words",
     "input_noise",
-    "kind_of",
     "leaders",
     "motion",
     "noise_words",
@@ -40,11 +39,6 @@ class Widths:
     scales: Mapping[float, float]
     tails: float = 0.0
     sharpness: Mapping[float, float] = field(default_factory=dict)
-
-
-def kind_of(member: AnyMember) -> str:
-    """What a member is like: its network, or what stands in the place of one."""
-    return str(member.network) if isinstance(member, Member | ImageMember) else member.kind
 
 
 def walk_of(member: AnyMember) -> float:
@@ -88,12 +82,11 @@ def motion(members: Sequence[AnyMember], weights: np.ndarray, rows: int) -> str 
     weights = np.where(networks, weights, 0.0) / total
     slowest: dict[str, float] = {}
     for member in members:
-        name = kind_of(member)
-        slowest[name] = min(slowest.get(name, np.inf), walk_of(member))
+        slowest[member.kind] = min(slowest.get(member.kind, np.inf), walk_of(member))
     walks = np.array([walk_of(member) for member in members])
     if not walks.any():
         return None
-    faster = walks > np.array([slowest[kind_of(member)] for member in members])
+    faster = walks > np.array([slowest[member.kind] for member in members])
     share = float(weights[faster].sum())
     over = f"of the evidence of the latest {rows:,} rows"
     if share > 0.5:
