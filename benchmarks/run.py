@@ -126,13 +126,8 @@ three, after a first call; the first call's further time is under `compile s`.
 credo's learners keep a posterior; River's and scikit-learn's logistic regressions keep a point.
 `posteriors` computes the empirical Fisher on a diagonal, which is credo's diagonal LIN-EF.
 "published" is the published update, transcribed (`published.py`): a baseline, no package.
-
-Sections that name JAX 0.10.2 (real streams, bandit packages, estimators) are older than the code, and have
-a former default. The others are of one day, of a machine that takes three times as long for a call, and
-twice as long for arithmetic, as that of the older ones: against River, which calls no compiled programs,
-loops in Python have fallen.
 """
-"""What stands above the sections."""
+"""What stands above the sections of a new page; an old page keeps its own words."""
 
 
 def conditions() -> str:
@@ -159,7 +154,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path(__file__).parent / "RESULTS.md")
     options = parser.parse_args()
     old = sections(options.out.read_text()) if options.out.exists() else {}
-    old[""] = HEAD
+    old.setdefault("", HEAD)
     for name, measure in MEASURED.items():
         if options.only in (None, name):
             text = measure(options.quick)

@@ -103,3 +103,15 @@ def alike(one: object, other: object) -> bool:
     """Whether two trees have the same structure."""
     structure: object = jax.tree.structure(one)
     return structure == jax.tree.structure(other)
+
+
+def right_choices(agent: Any, steps: int) -> np.ndarray:
+    """Which of an agent's choices were the arm that pays 1, which the sign of the first input says."""
+    rng, belief, right = np.random.default_rng(0), agent.init(), []
+    for step in range(steps):
+        x = jnp.asarray(rng.normal(size=2))
+        choice, best = agent.decide(belief, x, key=step), int(x[0] > 0)
+        right.append(int(choice.arm) == best)
+        belief, info = agent.update(belief, x, choice.arm, float(right[-1]))
+        assert bool(info.ok)
+    return np.array(right)

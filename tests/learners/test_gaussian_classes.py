@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import scipy.special as ss
 import scipy.stats
-from tests.learners.reference import close
+from tests.learners.reference import close, right_choices
 
 import credo
 from credo import bandits
@@ -454,14 +454,7 @@ def test_a_soft_reset_pulls_the_belief_to_its_prior() -> None:
 
 def test_an_agent_learns_which_arm_pays_for_a_context() -> None:
     agent = bandits.Agent(credo.GaussianClasses(2, credo.Bernoulli()), arms=2, design="arms")
-    rng, belief, right = np.random.default_rng(0), agent.init(), []
-    for step in range(60):
-        x = jnp.asarray(rng.normal(size=2))
-        choice = agent.decide(belief, x, key=step)
-        best = int(x[0] > 0)
-        right.append(int(choice.arm) == best)
-        belief, info = agent.update(belief, x, choice.arm, float(int(choice.arm) == best))
-        assert bool(info.ok)
+    right = right_choices(agent, 60)
     assert np.mean(right[30:]) > 0.8
 
 

@@ -12,7 +12,7 @@ import pytest
 import scipy.special as ss
 import scipy.stats
 from tests.learners.neighbours_reference import FORGETTING, SCALE, SHAPE, NaiveMemory
-from tests.learners.reference import close
+from tests.learners.reference import close, right_choices
 from tests.streams.setups import bitwise
 
 import credo
@@ -353,14 +353,7 @@ def test_in_company_it_is_weighed_by_its_evidence(name: str, tmp_path: Path) -> 
 
 def test_an_agent_learns_which_arm_pays_for_a_context() -> None:
     agent = bandits.Agent(learner_of("two", size=100, neighbours=(3, 8)), arms=2, design="arms")
-    rng, belief, right = np.random.default_rng(0), agent.init(), []
-    for step in range(80):
-        x = jnp.asarray(rng.normal(size=2))
-        choice = agent.decide(belief, x, key=step)
-        best = int(x[0] > 0)
-        right.append(int(choice.arm) == best)
-        belief, info = agent.update(belief, x, choice.arm, float(int(choice.arm) == best))
-        assert bool(info.ok)
+    right = right_choices(agent, 80)
     assert np.mean(right[40:]) > 0.8
 
 

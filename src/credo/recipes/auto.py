@@ -65,10 +65,10 @@ def auto(
 
     Its members differ in their network (linear, perceptron, random waves), in how fast their world moves, in
     their prior, and in what they take for an outlier; others have no network, but a memory of the latest rows
-    whose nearest ones vote, or classes whose columns are normal. Each forecasts as widely as observations
-    have shown that it should (`credo.Calibrated`). The mixture trusts those members that predicted well, and
-    lets another take over at a rate that is weighed, too (`credo.Experts`). docs/explanation/defaults.md has
-    measurements.
+    whose nearest ones vote, or classes whose columns are normal. Networks forecast as widely as observations
+    have shown that they should (`credo.Calibrated`). The mixture trusts those members that predicted well,
+    and lets another take over at a rate that is weighed, too (`credo.Experts`). docs/explanation/defaults.md
+    has measurements.
 
     Arguments:
         inputs: the number of inputs, numbers with mean 0 and variance 1.
