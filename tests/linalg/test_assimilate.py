@@ -132,3 +132,15 @@ def test_the_mean_says_where_the_precision_is_not_finite(name: str, value: float
     found = assimilated(given._replace(**{name: spoilt}), whitened)
     kept = [np.asarray(getattr(found, field.name)) for field in dataclasses.fields(found)[2:]]
     assert all(np.all(np.isfinite(part)) for part in kept) or bool(jnp.any(jnp.isnan(found.shift)))
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e3, 1e6])
+def test_what_a_forecast_reaches_has_the_digits_of_the_update(scale: float) -> None:
+    """J S in single precision, where W is long and J lies nearly in its span."""
+    given = case(scale, diagonal=True, within=True)
+    small = [jnp.asarray(part, jnp.float32) for part in given]
+    cross, inner = DenseRows(small[2]).couple_ridge(small[0], small[1])
+    shift = cross.pull(kalman_weights(small[4], small[3], inner))
+    right = by_dense_algebra(given, whitened=False)
+    np.testing.assert_allclose(inner, right["inner"], rtol=1e-4, atol=1e-4 * np.abs(right["inner"]).max())
+    np.testing.assert_allclose(shift, right["shift"], rtol=0, atol=7e-4 * np.abs(right["shift"]).max())

@@ -14,6 +14,7 @@ import pytest
 import credo
 from credo.core.errors import CredoError
 from credo.recipes import assembly
+from credo.recipes.auto import bank_of
 from credo.recipes.members import TableMember, members_of, networks_of
 from credo.recipes.plain_members import NearMember, NormalMember
 from credo.sessions import Member, Network, Options, Session, resolve
@@ -175,3 +176,18 @@ def test_the_bank_in_python_takes_the_five_verbs() -> None:
     assert missing == belief and not bool(info.ok)
     with pytest.raises(CredoError, match="task must be"):
         credo.auto(2, task="words")  # type: ignore[arg-type]
+
+
+def test_members_without_a_network_have_their_own_settings() -> None:
+    near = NearMember(decay=2.5, clip=2.0, forgetting=0.9, size=70)
+    bayes = NormalMember(tied=True, share=0.3, clip=5.0)
+    bank: Any = bank_of((near,), (2,), 0, 0, task="regression").learners
+    memory: Any = bank.learner
+    assert [type(one).__name__ for one in (bank, memory)] == ["Calibrated", "NearestNeighbours"]
+    numbers = (memory.decay, memory.clip, memory.likelihood.var.forgetting)
+    assert [float(value[0]) for value in numbers] == pytest.approx([2.5, 2.0, 0.9])
+    assert (memory.size, memory.columns) == (70, 2)
+    assert bank.plugin and jnp.shape(bank.scales) == (1, 0) and jnp.shape(bank.tails) == (1, 2)
+    classes: Any = bank_of((bayes,), (2,), 2, 0, task="classification").learners
+    assert type(classes).__name__ == "GaussianClasses" and classes.tied and not classes.missing
+    assert [float(value[0]) for value in (classes.share, classes.clip)] == pytest.approx([0.3, 5.0])
