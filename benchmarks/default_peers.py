@@ -37,14 +37,26 @@ class Peer(Protocol):
 
 
 def numbers_of(columns: dict[str, np.ndarray]) -> np.ndarray:
-    """The columns as numbers (N, D): text is one-hot, and truth values are 0 and 1."""
+    """The columns as numbers (N, D): text is one-hot, and truth values are 0 and 1.
+
+    A missing number is the mean of those before it in its column, and a further column says where it was
+    missing. A missing text is a level as any other.
+    """
     parts: list[np.ndarray] = []
     for column in columns.values():
         if column.dtype.kind == "U":
             parts += [column == level for level in np.unique(column)]
-        else:
-            parts.append(column)
+            continue
+        present = np.isfinite(column)
+        parts.append(column if present.all() else _filled(column, present))
+        parts += [] if present.all() else [~present]
     return np.stack(parts, axis=1).astype(float)
+
+
+def _filled(column: np.ndarray, present: np.ndarray) -> np.ndarray:
+    total, count = np.cumsum(np.where(present, column, 0.0)), np.cumsum(present)
+    filled: np.ndarray = np.where(present, column, total / np.maximum(count, 1))
+    return filled
 
 
 class River:

@@ -6,14 +6,13 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
-from default_streams import HELD, Stream
+from default_groups import STANDARD, dirt_of, group_of
+from default_standing import Table, dirt, line, rank, standing
+from default_streams import Stream
 
 __all__ = ["described", "tables"]
 
 Entry: TypeAlias = Mapping[str, Any]
-Table: TypeAlias = dict[str, dict[str, Mapping[str, Any]]]
-"""Scores by stream and peer."""
-
 METRICS = {
     "classification": {
         "log_loss": "Log loss",
@@ -29,11 +28,15 @@ METRICS = {
         "crps": "CRPS",
     },
 }
-GROUPS = {
-    None: "all streams",
-    False: "streams on which members were chosen",
-    True: "streams that no choice has seen",
+TITLES = {
+    None: "all streams but the unseen tables, dirty copies and wide ones",
+    "chosen": "streams on which members were chosen",
+    "held": "streams that no choice has seen",
+    "unseen": "tables that no choice has seen",
+    "wide": "wide streams",
 }
+"""The groups whose metrics are shown stream by stream, and first two of them together."""
+
 SPEED = ("rows_per_second", "Rows a second of processor time")
 COVERAGE = 0.9
 COVERS = (0.88, 0.92)
@@ -42,7 +45,7 @@ TOLERANCE = 1.02
 
 
 def tables(entries: Sequence[Entry], names: Sequence[str], ours: str) -> str:
-    """All tables: a summary, each stream with its best peer, every metric by peer, and the ablations.
+    """All tables: a summary, each stream with its best peer, every metric by peer, dirt, and the ablations.
 
     Arguments:
         entries: the saved entries.
@@ -52,35 +55,56 @@ def tables(entries: Sequence[Entry], names: Sequence[str], ours: str) -> str:
     sections: list[str] = []
     variations = [entry for entry in entries if entry["peer"].startswith(f"{ours}, ")]
     plain = [entry for entry in entries if entry not in variations]
-    for group, where in GROUPS.items():
+    for group, where in TITLES.items():
+        within = STANDARD if group is None else (group,)
         for task, metrics in METRICS.items():
-            some = [e for e in plain if e["task"] == task and group in (None, e["held"])]
-            table: Table = {}
-            for name in names:
-                row = {entry["peer"]: entry["scores"] for entry in some if entry["stream"] == name}
-                table |= {name: row} if row else {}
+            some = [e for e in plain if e["task"] == task and group_of(e["stream"]) in within]
+            table = _table(some, names)
             if not table:
                 continue
             sections += [f"## {task.capitalize()}: {where}", _summary(table, task, ours)]
+            sections += [standing(table, task)]
             if group is None:
                 continue
             sections += ["### Each stream and its best peer", _best(table, task, ours)]
             for metric, title in (*metrics.items(), SPEED):
                 sections += [f"### {title}", _wide(table, metric, ours)]
+    sections += _dirty(plain, names)
     if variations:
         sections += ["## Ablations: log loss with a setting changed, less that of the default"]
         sections.append(_ablations(entries, variations, names, ours))
     return "\n\n".join(sections)
 
 
+def _table(entries: Sequence[Entry], names: Sequence[str]) -> Table:
+    table: Table = {name: {} for name in names}
+    for entry in entries:
+        table.get(entry["stream"], {})[entry["peer"]] = entry["scores"]
+    return {name: row for name, row in table.items() if row}
+
+
+def _dirty(plain: Sequence[Entry], names: Sequence[str]) -> list[str]:
+    """What dirt costs, and how the peers stand on the dirty copies."""
+    sections: list[str] = []
+    for task in METRICS:
+        table = _table([entry for entry in plain if entry["task"] == task], names)
+        if cost := dirt(table):
+            sections += [f"## {task.capitalize()}: log loss of dirty copies, less that of the clean stream"]
+            sections += ["The mean, the largest, and the number of streams.", cost]
+        for kind in dict.fromkeys(dirt_of(name) for name in table if dirt_of(name)):
+            some = {name: row for name, row in table.items() if dirt_of(name) == kind}
+            sections += [f"### Copies with {kind}", standing(some, task)]
+    return sections
+
+
 def described(streams: Mapping[str, Stream]) -> str:
-    """The streams, with their sizes."""
-    lines = [_line(["stream", "members were chosen on it", "task", "rows", "columns", "classes"])]
-    lines.append(_line(["---", "---", "---", "--:", "--:", "--:"]))
+    """The streams, with their sizes; dirty copies have those of the clean ones, and are left out."""
+    lines = [line(["stream", "group", "task", "rows", "columns", "classes"])]
+    lines.append(line(["---", "---", "---", "--:", "--:", "--:"]))
     for name, (columns, target, task) in streams.items():
         classes = str(len(np.unique(target))) if task == "classification" else ""
-        chosen = "no" if name in HELD else "yes"
-        lines.append(_line([name, chosen, task, f"{len(target):,}", str(len(columns)), classes]))
+        if dirt_of(name) is None:
+            lines.append(line([name, group_of(name), task, f"{len(target):,}", str(len(columns)), classes]))
     return "\n".join(["## The streams", "", *lines])
 
 
@@ -116,7 +140,7 @@ def _summary(table: Table, task: str, ours: str) -> str:
     worst = max(row[ours]["worst"] for row in both.values())
     lines.append(f"Its worst row costs {worst:.1f} nats.")
     peers = sorted({peer for row in both.values() for peer in row})
-    ranks = {peer: _rank(both, peer) for peer in peers}
+    ranks = {peer: rank(both, peer) for peer in peers}
     order = sorted(ranks, key=lambda peer: ranks[peer])
     lines.append(f"Mean ranks: {', '.join(f'{peer} {ranks[peer]:.1f}' for peer in order)}.")
     return "\n".join(lines)
@@ -157,21 +181,12 @@ def _covers(coverage: float) -> bool:
     return COVERS[0] <= coverage <= COVERS[1]
 
 
-def _rank(table: Table, peer: str) -> float:
-    """The mean place of a peer's log loss on the streams that it ran on."""
-    places = []
-    for row in table.values():
-        if peer in row:
-            places.append(1 + sum(other["log_loss"] < row[peer]["log_loss"] for other in row.values()))
-    return float(np.mean(places))
-
-
 def _best(table: Table, task: str, ours: str) -> str:
     word, calibration = ("error", "ece") if task == "classification" else ("rmse", "coverage")
     shown = ["log_loss", word, calibration, *(["crps"] if task == "regression" else [])]
     titles = [title.split(" (")[0] for key, title in METRICS[task].items() if key in shown]
     head = ["stream", "rows", "best peer", *(f"{title}: peer, credo" for title in titles)]
-    lines = [_line(head), _line(["---", "--:", "---", *["--:"] * len(titles)])]
+    lines = [line(head), line(["---", "--:", "---", *["--:"] * len(titles)])]
     for name, row in table.items():
         peers = {peer: scores for peer, scores in row.items() if peer != ours}
         if not peers:
@@ -181,14 +196,14 @@ def _best(table: Table, task: str, ours: str) -> str:
         for key in shown:
             own = f"{row[ours][key]:.3f}" if ours in row else "-"
             cells.append(f"{peers[best][key]:.3f}, {own}")
-        lines.append(_line(cells))
+        lines.append(line(cells))
     return "\n".join(lines)
 
 
 def _wide(table: Table, metric: str, ours: str) -> str:
     """A metric of every peer on every stream, with the best in bold."""
     peers = sorted({peer for row in table.values() for peer in row}, key=lambda peer: (peer != ours, peer))
-    lines = [_line(["stream", *peers]), _line(["---", *["--:"] * len(peers)])]
+    lines = [line(["stream", *peers]), line(["---", *["--:"] * len(peers)])]
     for name, row in table.items():
         numbers = {peer: row[peer].get(metric) for peer in peers if peer in row}
         present = {peer: number for peer, number in numbers.items() if number is not None}
@@ -200,7 +215,7 @@ def _wide(table: Table, metric: str, ours: str) -> str:
             number = present.get(peer)
             text = "" if number is None else _text(metric, number)
             cells.append(f"**{text}**" if peer == best else text)
-        lines.append(_line(cells))
+        lines.append(line(cells))
     return "\n".join(lines)
 
 
@@ -223,8 +238,8 @@ def _text(metric: str, number: float) -> str:
 def _ablations(entries: Sequence[Entry], variations: Sequence[Entry], names: Sequence[str], ours: str) -> str:
     base = {entry["stream"]: entry["scores"]["log_loss"] for entry in entries if entry["peer"] == ours}
     titles = sorted({entry["peer"] for entry in variations})
-    lines = [_line(["stream", *(title.removeprefix(f"{ours}, ") for title in titles)])]
-    lines.append(_line(["---", *["--:"] * len(titles)]))
+    lines = [line(["stream", *(title.removeprefix(f"{ours}, ") for title in titles)])]
+    lines.append(line(["---", *["--:"] * len(titles)]))
     changes: dict[str, list[float]] = {title: [] for title in titles}
     for name in names:
         losses = {e["peer"]: e["scores"]["log_loss"] for e in variations if e["stream"] == name}
@@ -233,10 +248,6 @@ def _ablations(entries: Sequence[Entry], variations: Sequence[Entry], names: Seq
         for title, loss in losses.items():
             changes[title].append(loss - base[name])
         cells = [f"{losses[title] - base[name]:+.3f}" if title in losses else "" for title in titles]
-        lines.append(_line([name, *cells]))
+        lines.append(line([name, *cells]))
     means = [f"{np.mean(changes[title]):+.3f}" if changes[title] else "" for title in titles]
-    return "\n".join([*lines, _line(["mean", *means])])
-
-
-def _line(cells: Sequence[str]) -> str:
-    return f"| {' | '.join(cells)} |"
+    return "\n".join([*lines, line(["mean", *means])])

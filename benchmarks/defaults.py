@@ -3,6 +3,7 @@
     python benchmarks/defaults.py --cache FOLDER              # runs what the folder lacks: hours
     python benchmarks/defaults.py --cache FOLDER --only credo --again
     python benchmarks/defaults.py --cache FOLDER --ablate
+    python benchmarks/defaults.py --cache FOLDER --streams unseen,unseen~sentinels,wide
     python benchmarks/defaults.py --cache FOLDER --markdown   # prints the tables
 
 Every method forecasts a row, and then learns it. The folder has a JSON file for each stream and peer, and the
@@ -21,10 +22,11 @@ from pathlib import Path
 
 import numpy as np
 from default_ablation import VARIATIONS, varied
+from default_groups import GROUPS, STANDARD, dirt_of, group_of, stream, streams_of
 from default_ours import ours
 from default_peers import numbers_of, peers_of
 from default_scores import Scores, class_scores, normal_scores
-from default_streams import CHOSEN, HELD, Stream, stream
+from default_streams import Stream
 from default_tables import described, tables
 
 OURS = "credo"
@@ -66,8 +68,7 @@ def _numbered(rows: Stream) -> np.ndarray:
 
 
 def _record(folder: Path, name: str, peer: str, rows: Stream, scores: Scores) -> None:
-    held = name in HELD
-    entry = {"stream": name, "peer": peer, "task": rows.task, "held": held, "scores": scores}
+    entry = {"stream": name, "peer": peer, "task": rows.task, "group": group_of(name), "scores": scores}
     path_of(folder, name, peer).write_text(json.dumps(entry, indent=1))
     numbers = [f"{key} {value:.4g}" for key, value in scores.items() if isinstance(value, int | float)]
     print(f"{name}, {peer}: {', '.join(numbers)}", flush=True)
@@ -92,7 +93,11 @@ def run_peer(folder: Path, name: str, rows: Stream, peer: str, again: bool) -> N
 def run(folder: Path, names: list[str], only: str | None, again: bool, ablate: bool) -> None:
     """Run what the folder lacks."""
     for name in names:
-        rows = stream(name)
+        try:
+            rows = stream(name)
+        except (ImportError, ValueError) as error:
+            print(f"{name}: left out, {error}", flush=True)
+            continue
         for peer in () if ablate else peers_of(len(rows.classes)):
             if only in (None, peer) and (again or not path_of(folder, name, peer).exists()):
                 try:
@@ -119,7 +124,11 @@ def main() -> None:
     """Read the command line, run, and print the tables if asked to."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--cache", type=Path, required=True, help="the folder of the results")
-    parser.add_argument("--streams", help="names, or 'chosen' or 'held', with commas between; by default all")
+    parser.add_argument(
+        "--streams",
+        default=",".join(STANDARD),
+        help=f"names, NAME~DIRT, or groups, with commas between: {', '.join(GROUPS)}; by default %(default)s",
+    )
     parser.add_argument("--only", help="one peer, or credo")
     parser.add_argument("--again", action="store_true", help="run what the folder has, too")
     parser.add_argument("--ablate", action="store_true", help="run the variations of credo's default")
@@ -128,18 +137,16 @@ def main() -> None:
     arguments = parser.parse_args()
     folder: Path = arguments.cache
     folder.mkdir(parents=True, exist_ok=True)
-    groups = {"chosen": list(CHOSEN), "held": list(HELD)}
-    wanted = arguments.streams.split(",") if arguments.streams else list(groups)
-    names = [name for word in wanted for name in groups.get(word, [word])]
-    for name in names:
-        if name not in {**CHOSEN, **HELD}:
-            parser.error(f"--streams must name streams, chosen or held; got {name!r}")
+    try:
+        names = streams_of(arguments.streams.split(","))
+    except KeyError as error:
+        parser.error(f"--streams must name streams or groups ({', '.join(GROUPS)}); got {error}")
     methods = [*peers_of(0), *peers_of(3), OURS, *(f"{OURS}, {key}" for key in VARIATIONS)]
     if arguments.only not in (None, *methods):
         parser.error(f"--only must be one of {', '.join(dict.fromkeys(methods))}; got {arguments.only!r}")
     if arguments.markdown:
         entries = [json.loads(path.read_text()) for path in sorted(folder.glob("*.json"))]
-        print(described({name: stream(name) for name in names}), end="\n\n")
+        print(described({name: stream(name) for name in names if dirt_of(name) is None}), end="\n\n")
         print(tables([entry for entry in entries if entry["stream"] in names], names, OURS))
         return
     with warnings.catch_warnings():
