@@ -1,7 +1,8 @@
-"""The peers of credo's default: River, Vowpal Wabbit, scikit-learn, each as its documentation shows.
+"""The peers of credo's default: River, Vowpal Wabbit, scikit-learn, CapyMOA, as their documentation shows.
 
 Every peer is asked for a forecast of a row, and then learns the row. Text columns are one-hot. A peer says
-None where it has no forecast yet. `peers_of` has them by name; a new one is made for every stream.
+None where it has no forecast yet. `peers_of` has them by name; a new one is made for every stream. Those that
+keep all rows and are fitted anew are in `default_refits.py`.
 """
 
 from __future__ import annotations
@@ -13,11 +14,16 @@ from functools import partial
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
+from default_capymoa import capymoa_of
+from default_refits import Refitted, refits_of
 
 __all__ = ["Peer", "numbers_of", "peers_of"]
 
 Answer: TypeAlias = np.ndarray | None
 """Class probabilities (C,), or a mean and a standard deviation (2,) that is NaN where there is none."""
+
+NEAREST_ROWS, NEIGHBOURS = 1000, 20
+"""The rows that the nearest neighbours are sought in, and how many vote for a class, so that few say 0."""
 
 
 class Peer(Protocol):
@@ -175,60 +181,77 @@ class ScikitLearn:
             self.model.partial_fit(row, self.targets.standardise(np.array([y])))
 
 
-def peers_of(classes: int) -> dict[str, Callable[[], Peer]]:
+def peers_of(classes: int) -> dict[str, Callable[[], Peer | Refitted]]:
     """The peers by name: those of a classification, or of a regression where there are 0 classes."""
     from sklearn.linear_model import SGDClassifier, SGDRegressor
     from sklearn.neural_network import MLPClassifier, MLPRegressor
 
-    peers: dict[str, Callable[[], Peer]] = {
-        f"VW {words}".strip(): partial(VowpalWabbit, classes, options)
-        for words, options in (("plain", ""), ("-q ::", "-q ::"), ("--nn 10", "--nn 10"))
-    }
+    peers: dict[str, Callable[[], Peer | Refitted]] = dict(
+        _river_labels(classes) if classes else _river_numbers()
+    )
+    for words, options in (("plain", ""), ("-q ::", "-q ::"), ("--nn 10", "--nn 10")):
+        peers[f"VW {words}"] = partial(VowpalWabbit, classes, options)
     if classes:
-        peers |= {
-            "sklearn SGD": lambda: ScikitLearn(SGDClassifier(loss="log_loss", random_state=0), classes),
-            "MLP Adam": lambda: ScikitLearn(MLPClassifier(random_state=0), classes),
-        }
-        return _river_labels(classes) | peers
-    peers |= {
-        "sklearn SGD": lambda: ScikitLearn(SGDRegressor(random_state=0), 0),
-        "MLP Adam": lambda: ScikitLearn(MLPRegressor(random_state=0), 0),
-    }
-    return _river_numbers() | peers
+        peers["sklearn SGD"] = lambda: ScikitLearn(SGDClassifier(loss="log_loss", random_state=0), classes)
+        peers["MLP Adam"] = lambda: ScikitLearn(MLPClassifier(random_state=0), classes)
+    else:
+        peers["sklearn SGD"] = lambda: ScikitLearn(SGDRegressor(random_state=0), 0)
+        peers["MLP Adam"] = lambda: ScikitLearn(MLPRegressor(random_state=0), 0)
+    return peers | refits_of(classes) | capymoa_of(classes)
 
 
 def _river_labels(classes: int) -> dict[str, Callable[[], Peer]]:
-    from river import forest, linear_model, multiclass, preprocessing, tree
+    from river import ensemble, forest, linear_model, multiclass, naive_bayes, neighbors, preprocessing, tree
 
     scaler, logistic = preprocessing.StandardScaler, linear_model.LogisticRegression
 
     def linear() -> Any:
         return logistic() if classes == 2 else multiclass.OneVsRestClassifier(logistic())
 
-    peers: dict[str, Callable[[], Peer]] = {"River linear": lambda: River(scaler() | linear(), classes)}
+    def nearest() -> Any:
+        engine = neighbors.LazySearch(window_size=NEAREST_ROWS)
+        return neighbors.KNNClassifier(n_neighbors=NEIGHBOURS, engine=engine)
+
+    models: dict[str, Callable[[], Any]] = {"River linear": lambda: scaler() | linear()}
     if classes > 2:
-        softmax = linear_model.SoftmaxRegression
-        peers["River softmax"] = lambda: River(scaler() | softmax(), classes)
-    hat = tree.HoeffdingAdaptiveTreeClassifier
-    mondrian = forest.AMFClassifier
-    return peers | {
-        "River HAT": lambda: River(hat(seed=0), classes),
-        "River ARF": lambda: River(forest.ARFClassifier(seed=0), classes),
-        "River AMF": lambda: River(mondrian(seed=0), classes),
+        models["River softmax"] = lambda: scaler() | linear_model.SoftmaxRegression()
+    models |= {
+        "River HAT": lambda: tree.HoeffdingAdaptiveTreeClassifier(seed=0),
+        "River ARF": lambda: forest.ARFClassifier(seed=0),
+        "River AMF": lambda: forest.AMFClassifier(seed=0),
+        "River AMF, scaled": lambda: scaler() | forest.AMFClassifier(seed=0),
+        "River AMF, min-max": lambda: preprocessing.MinMaxScaler() | forest.AMFClassifier(seed=0),
+        "River SRP": lambda: ensemble.SRPClassifier(seed=0),
+        "River KNN": lambda: scaler() | nearest(),
+        "River NB": lambda: scaler() | naive_bayes.GaussianNB(),
     }
+    return {name: partial(_river, make, classes) for name, make in models.items()}
 
 
 def _river_numbers() -> dict[str, Callable[[], Peer]]:
-    from river import forest, linear_model, preprocessing, tree
+    from river import ensemble, forest, linear_model, neighbors, preprocessing, tree
 
     scaler, target = preprocessing.StandardScaler, preprocessing.TargetStandardScaler
     bayesian = linear_model.BayesianLinearRegression
-    hat = tree.HoeffdingAdaptiveTreeRegressor
-    return {
-        "River linear": lambda: River(scaler() | target(linear_model.LinearRegression()), 0),
-        "River BLR": lambda: River(bayesian(), 0, with_dist=True),
-        "River BLR, scaled": lambda: River(scaler() | target(bayesian()), 0),
-        "River HAT": lambda: River(scaler() | hat(seed=0), 0),
-        "River ARF": lambda: River(scaler() | forest.ARFRegressor(seed=0), 0),
-        "River AMF": lambda: River(forest.AMFRegressor(seed=0), 0),
+
+    def nearest() -> Any:
+        engine = neighbors.LazySearch(window_size=NEAREST_ROWS)
+        return neighbors.KNNRegressor(engine=engine, aggregation_method="weighted_mean")
+
+    models: dict[str, Callable[[], Any]] = {
+        "River linear": lambda: scaler() | target(linear_model.LinearRegression()),
+        "River BLR, scaled": lambda: scaler() | target(bayesian()),
+        "River HAT": lambda: scaler() | tree.HoeffdingAdaptiveTreeRegressor(seed=0),
+        "River ARF": lambda: scaler() | forest.ARFRegressor(seed=0),
+        "River AMF": lambda: forest.AMFRegressor(seed=0),
+        "River AMF, scaled": lambda: scaler() | forest.AMFRegressor(seed=0),
+        "River AMF, min-max": lambda: preprocessing.MinMaxScaler() | forest.AMFRegressor(seed=0),
+        "River SRP": lambda: scaler() | ensemble.SRPRegressor(seed=0),
+        "River KNN": lambda: scaler() | nearest(),
     }
+    with_dist: dict[str, Callable[[], Peer]] = {"River BLR": lambda: River(bayesian(), 0, with_dist=True)}
+    return with_dist | {name: partial(_river, make, 0) for name, make in models.items()}
+
+
+def _river(make: Callable[[], Any], classes: int) -> Peer:
+    return River(make(), classes)
