@@ -73,9 +73,10 @@ def test_two_cells_in_a_hundred_of_each_numeric_column_become_sentinels() -> Non
     assert not np.array_equal(places["quiet"], places["loud"])
 
 
-def test_one_present_cell_in_a_thousand_is_an_outlier() -> None:
+@pytest.mark.parametrize("seed", range(8))
+def test_one_present_cell_in_a_thousand_is_an_outlier(seed: int) -> None:
     rows = table()
-    copy = module("default_dirty").dirty(rows, "outliers")
+    copy = module("default_dirty").dirty(rows, "outliers", seed)
     places = changed(rows, copy)
     for name in ("loud", "holes"):
         before, after = rows.columns[name][places[name]], copy.columns[name][places[name]]
