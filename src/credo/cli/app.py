@@ -13,7 +13,7 @@ from cyclopts import App, CycloptsError, Parameter
 import credo
 from credo.cli.bandit_app import bandit
 from credo.cli.command_words import STREAM, flowing, source_of, starting
-from credo.cli.flags import DATA, DataFlags, LearnerFlags, RunFlags, whole_number
+from credo.cli.flags import DATA, DataFlags, LearnerFlags, RunFlags, SeriesFlags, whole_number
 from credo.cli.flow_app import flow
 from credo.core.errors import CredoError, require_integer
 from credo.core.extensions import PAPERS, extensions
@@ -29,6 +29,7 @@ Examples:
   credo learn prices.csv --target price --test new.csv
   cat log.jsonl | credo learn - --target clicked --predictions -
   credo learn prices.csv --resume runs/prices
+  credo learn demand.csv --time hour --target load --horizon 24
   credo predict runs/prices/belief.credo new.csv --out p.csv
   credo bandit run statlog
   credo flow train flow.toml
@@ -47,6 +48,7 @@ app.command(bandit)
 app.command(flow)
 
 _NO_DATA_FLAGS, _NO_LEARNER_FLAGS, _NO_RUN_FLAGS = DataFlags(), LearnerFlags(), RunFlags()
+_NO_SERIES_FLAGS = SeriesFlags()
 
 
 @app.command(sort_key=1)
@@ -58,12 +60,14 @@ def learn(
     data: DataFlags = _NO_DATA_FLAGS,
     learner: LearnerFlags = _NO_LEARNER_FLAGS,
     run: RunFlags = _NO_RUN_FLAGS,
+    series: SeriesFlags = _NO_SERIES_FLAGS,
 ) -> int:
     """Learn from a stream of rows, predicting each row before learning from it.
 
     SOURCE is a named data set (see `credo datasets`), a CSV, TSV, JSON lines or Parquet file, or - for
     standard input. Files are read in their own order and need not fit in memory. The result is a table, and a
-    folder with report.html, plots, metrics.json and the saved belief.
+    folder with report.html, plots, metrics.json and the saved belief. With --horizon, the next steps of a
+    series are forecast, and forecast.csv has those after the last row.
 
     Parameters
     ----------
@@ -75,6 +79,9 @@ def learn(
         ("--seed", learner.seed, 0, LARGEST_SEED),
         ("--chunk", run.chunk, 1, LARGEST_CHUNK),
         ("--test-rows", data.test_rows, -1, None),
+        ("--horizon", series.horizon, 1, 10_000),
+        ("--every", series.every, 1, None),
+        ("--paths", series.paths, 2, 100_000),
     ):
         if value is not None:
             require_integer(option, value, least, most)
@@ -88,7 +95,7 @@ def learn(
 
     predictions = None if run.predictions is None else source_of(run.predictions)
     return learn_from(
-        Request(source_of(source), data, learner, dataclasses.replace(run, predictions=predictions))
+        Request(source_of(source), data, learner, dataclasses.replace(run, predictions=predictions), series)
     )
 
 

@@ -15,13 +15,23 @@ from cyclopts import Group, Parameter, Token
 from credo.core.errors import CredoError
 from credo.core.integers import read_integer
 
-__all__ = ["DATA", "DataFlags", "LearnerFlags", "RunFlags", "in_flags", "refusal", "whole_number"]
+__all__ = [
+    "DATA",
+    "DataFlags",
+    "LearnerFlags",
+    "RunFlags",
+    "SeriesFlags",
+    "in_flags",
+    "refusal",
+    "whole_number",
+]
 
 DATA = Group("Data", sort_key=1)
 """The group of the flags that say what the data are."""
 
 _LEARNER = Group("Learner (all of it has defaults)", sort_key=2)
 _RUN = Group("Output and resuming", sort_key=3)
+_SERIES = Group("Forecasting a series (of a file whose rows are in time order)", sort_key=4)
 
 
 def whole_number(_: object, tokens: Sequence[Token]) -> int:
@@ -56,7 +66,9 @@ def _flag(group: Group, help: str, read: _Reader | None = None) -> Parameter:
     return Parameter(group=group, help=help, converter=read, allow_leading_hyphen=read is not None)
 
 
-_data, _learner, _run = (functools.partial(_flag, group) for group in (DATA, _LEARNER, _RUN))
+_data, _learner, _run, _series = (
+    functools.partial(_flag, group) for group in (DATA, _LEARNER, _RUN, _SERIES)
+)
 
 
 @Parameter(name="*")
@@ -108,6 +120,46 @@ class DataFlags:
             help="Stop at the first bad row; by default bad rows are counted, reported and skipped.",
         ),
     ] = False
+
+
+@Parameter(name="*")
+@dataclass(frozen=True)
+class SeriesFlags:
+    """The flags about a series, with the names of `credo.sessions.Lagged`."""
+
+    horizon: Annotated[
+        int | None,
+        _series(
+            "How many steps after each row are forecast. With it, rows get lags and calendar.", whole_number
+        ),
+    ] = None
+    time: Annotated[
+        str | None, _series("The column of times: ISO dates or timestamps, or numbers with a common step.")
+    ] = None
+    known: Annotated[
+        str | None,
+        _series(
+            "Other columns that are known in advance, separated by commas. The others are left out. Rows "
+            "without a target at the end of the file hold them for the steps to come."
+        ),
+    ] = None
+    lags: Annotated[
+        str | None,
+        _series("How many steps back the targets lie that a row gets, such as 1,2,24; by default they suit."),
+    ] = None
+    seasons: Annotated[
+        str | None,
+        _series("The seasons in steps, such as 24,168; by default day, week or year, as suits the times."),
+    ] = None
+    every: Annotated[
+        int | None,
+        _series(
+            "The forecasts of every so many rows are scored; by default as many as the horizon.", whole_number
+        ),
+    ] = None
+    paths: Annotated[
+        int | None, _series("How many sample paths a forecast has; 100 by default.", whole_number)
+    ] = None
 
 
 @Parameter(name="*")
@@ -246,7 +298,7 @@ class RunFlags:
 
 _FLAGS = {
     field.name: f"--{field.name.replace('_', '-')}"
-    for kind in (DataFlags, LearnerFlags, RunFlags)
+    for kind in (DataFlags, LearnerFlags, RunFlags, SeriesFlags)
     for field in dataclasses.fields(kind)
 }
 _FLAGS |= {

@@ -7,8 +7,9 @@ import sys
 import time
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
-from credo.cli import output, results
+from credo.cli import forecasting, output, results
 from credo.cli.checkpoints import Checkpoints, go_on
 from credo.cli.drift_file import DriftFile
 from credo.cli.flags import in_flags
@@ -20,7 +21,16 @@ from credo.cli.resuming import find_start, resume
 from credo.cli.row_loop import require_good, stream, waiting_for_rows
 from credo.core.errors import CredoError, DataError
 from credo.live.encoding import TableEncoding
-from credo.sessions import ColumnOptions, RowSource, Session, Tally, open_dataset, open_file
+from credo.sessions import (
+    ColumnOptions,
+    RowSource,
+    SeriesEncoding,
+    Session,
+    Tally,
+    open_dataset,
+    open_file,
+    open_series,
+)
 from credo.sessions.run_summary import Results
 from credo.tables.live import Pipe, open_pipe
 
@@ -31,6 +41,8 @@ def learn_from(request: Request) -> int:
     """Learn from a source, and write the results; 0, or 128 and the number of the signal that stopped it."""
     _require_files(request)
     named = request.named  # which refuses what is neither a file nor a data set
+    if request.series is not None and named:
+        raise CredoError("--horizon is for a file; a named data set has no column of times.")
     saved = None if request.run.resume is None else output.saved_in(request.run.resume)
     folder, begun = request.run.out, request.run.resume
     if folder is None and begun is not None and begun.is_dir():
@@ -93,6 +105,8 @@ def _run(
         ) as forecasts,
     ):
         checkpoints = Checkpoints(request, session, place, record, forecasts)
+        origins = forecasting.begin(request, session)
+        source.rows = source.rows if origins is None else origins.cut(source.rows)
         bad = stream(request, session, source, interrupt, record, forecasts, checkpoints)
         seconds = time.monotonic() - clock
         if interrupt.stopped and session.rows_read == read_before and not place.belief.is_file():
@@ -111,7 +125,8 @@ def _run(
         session.save(request.run.save)
     test = None if interrupt.stopped else _score_held_out(request, session, source)
     run = seconds, session.rows_used - rows_before, interrupt.stopped, source.ordered, scored_before
-    result = Results(request.source, session, tuple(sentences), bad, test, *run)
+    ahead = None if origins is None or interrupt.stopped else forecasting.finish(origins, place.files)
+    result = Results(request.source, session, tuple(sentences), bad, test, *run, ahead=ahead)
     hints = results.write(place.files, result, plots=not interrupt.stopped)
     place.commit()
     if interrupt.stopped:
@@ -125,6 +140,11 @@ def _run(
     for hint in hints:
         note(hint, request.run.quiet)
     belief = request.run.save or place.path / output.BELIEF
+    if ahead is not None:
+        steps = len(ahead.forecast.times)
+        note(
+            f"forecast of the {steps} steps after the last row: {place.path}/forecast.csv", request.run.quiet
+        )
     note(f"report: {place.path}/report.html   saved belief: {belief}", request.run.quiet)
     return 0
 
@@ -176,15 +196,16 @@ def _open(
         if pipe is not None:
             interrupt.pipe = pipe
             pipe.on_wait = waiting_for_rows(pipe, request.run.quiet)
-        source = open_file(
-            request.source,
-            request.columns,
-            encoding=encoding,
-            chunk=chunk,
-            limit=data.limit,
-            after=start,
-            pipe=pipe,
-        )
+        series = request.series
+        common: Any = {"encoding": encoding, "chunk": chunk, "limit": data.limit, "after": start}
+        if series is not None or isinstance(encoding, SeriesEncoding):
+            if pipe is not None:
+                raise CredoError("--horizon is for a file, whose rows can be read ahead; got standard input.")
+            if series is not None and isinstance(encoding, SeriesEncoding):
+                encoding.horizon = series.horizon
+            source = open_series(request.source, request.columns, series, **common)
+        else:
+            source = open_file(request.source, request.columns, pipe=pipe, **common)
     source.after = start
     if start:
         source.sentences.append(

@@ -23,7 +23,7 @@ __all__ = ["BELIEF", "UNFINISHED", "Folder", "require_writable_file", "saved_in"
 BELIEF, UNFINISHED = "belief.credo", "unfinished"
 """The saved belief, and the folder of a run that is not complete."""
 
-_RESULTS = (BELIEF, "metrics.json", "report.html", "report.json", "drift.csv")
+_RESULTS = (BELIEF, "metrics.json", "report.html", "report.json", "drift.csv", "forecast.csv")
 _FLOW = ("operator.flow", "training.safetensors", "settings.json")
 _OURS = (*_RESULTS, *_FLOW, UNFINISHED)
 _LOCK = "lock"

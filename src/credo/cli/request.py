@@ -6,10 +6,11 @@ import dataclasses
 from dataclasses import dataclass
 from pathlib import Path
 
-from credo.cli.flags import DataFlags, LearnerFlags, RunFlags
-from credo.core.errors import DataError, require_choice, suggest
+from credo.cli.flags import DataFlags, LearnerFlags, RunFlags, SeriesFlags
+from credo.core.errors import CredoError, DataError, require_choice, suggest
+from credo.core.integers import read_integer
 from credo.datasets import names
-from credo.sessions import ColumnOptions, Options
+from credo.sessions import ColumnOptions, Options, SeriesOptions
 from credo.tables.tasks import TARGET_KINDS
 
 __all__ = ["Request", "is_named", "slug"]
@@ -23,6 +24,27 @@ class Request:
     data: DataFlags
     learner: LearnerFlags
     run: RunFlags
+    flags_of_series: SeriesFlags = dataclasses.field(default_factory=SeriesFlags)
+
+    @property
+    def series(self) -> SeriesOptions | None:
+        """What the flags say about a series; None where the rows are no series."""
+        flags, target = self.flags_of_series, self.data.target
+        if flags.horizon is None:
+            given = [
+                field.name for field in dataclasses.fields(flags) if getattr(flags, field.name) is not None
+            ]
+            others = [name for name in given if name not in ("every", "paths") or self.run.resume is None]
+            if others:
+                raise CredoError(f"--{others[0]} is for a series; give --horizon, too.")
+            return None
+        if flags.time is None or target is None:
+            missing = "--time" if flags.time is None else "--target"
+            raise CredoError(
+                f"{missing} is missing: with --horizon, name the column of times and the target."
+            )
+        lags, seasons = _numbers("--lags", flags.lags), _numbers("--seasons", flags.seasons)
+        return SeriesOptions(flags.time, target, flags.horizon, lags, seasons, tuple(_words(flags.known)))
 
     @property
     def columns(self) -> ColumnOptions:
@@ -60,6 +82,15 @@ class Request:
 
 def _words(text: str | None) -> list[str]:
     return [part.strip() for part in text.split(",") if part.strip()] if text else []
+
+
+def _numbers(flag: str, text: str | None) -> list[int] | None:
+    if text is None:
+        return None
+    numbers = [read_integer(word) for word in _words(text)]
+    if None in numbers or not numbers:
+        raise CredoError(f"{flag} must be whole numbers separated by commas; got {text!r}.")
+    return [number for number in numbers if number is not None]
 
 
 def is_named(source: str) -> bool:

@@ -10,10 +10,19 @@ from rich import box
 from rich.table import Table
 
 from credo import plots as drawing
-from credo.cli import bank_report, class_plot, drift_plot, html_report, score_plots
+from credo.cli import (
+    bank_report,
+    class_plot,
+    drift_plot,
+    forecast_plot,
+    forecasting,
+    html_report,
+    score_plots,
+)
 from credo.cli.flags import in_flags
 from credo.cli.progress import Screen
 from credo.core.files import json_bytes, write_atomically
+from credo.sessions import SeriesEncoding
 from credo.sessions.run_summary import Results, Summary, number, summarize_run
 
 __all__ = ["show", "show_report", "write", "write_plots"]
@@ -136,6 +145,20 @@ def show(results: Results) -> None:
     sentences = contents["changes"]["sentences"] if "changes" in contents else []
     for sentence in contents["bank"]["short"] if "bank" in contents else sentences:
         console.print(sentence)
+    if results.ahead is not None:
+        _show_ahead(console, results)
+
+
+def _show_ahead(console: Screen, results: Results) -> None:
+    """Print the scores by step ahead, and the forecast after the last row."""
+    assert results.ahead is not None
+    tables = forecasting.grids(results.ahead)
+    if "crps" in tables:
+        console.print("\nCRPS by step ahead, in units of the target (lower is better):", style="bold")
+        _print_grid(console, tables["crps"], "step", wide=1000)
+    console.print(forecasting.verdict(results.ahead))
+    console.print("\nforecast after the last row:", style="bold")
+    _print_grid(console, tables["forecast"], "step", wide=1000)
 
 
 def show_report(title: str, grid: html_report.Grid, sentences: list[str]) -> None:
@@ -182,6 +205,7 @@ def write(folder: Path, results: Results, *, plots: bool) -> list[str]:
         return []
     pictures, hints = write_plots(folder, lambda: _draw(results, contents))
     bank = bank_report.parts(contents["bank"]) if "bank" in contents else []
+    bank = [*([] if results.ahead is None else forecasting.sections(results.ahead)), *bank]
     page = html_report.page(contents, _scores(contents), _classes(contents), pictures, hints, bank)
     write_atomically(folder / "report.html", page.encode())
     return hints
@@ -189,7 +213,10 @@ def write(folder: Path, results: Results, *, plots: bool) -> list[str]:
 
 def _draw(results: Results, contents: Summary) -> dict[str, html_report.Picture]:
     session = results.session
-    pictures = score_plots.draw(
+    ahead: dict[str, html_report.Picture] = {}
+    if results.ahead is not None and isinstance(session.encoding, SeriesEncoding):
+        ahead = forecast_plot.draw(results.ahead, session.encoding)
+    pictures = ahead | score_plots.draw(
         session.tally,
         target=session.encoding.target,
         baseline=results.baseline_name,

@@ -4,24 +4,23 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Iterator, Mapping
-from typing import Literal, Protocol, TypedDict
+from typing import Any, Literal, NotRequired, Protocol, TypedDict
 
 import numpy as np
 
-from credo.core.errors import DataError, FormatError
+from credo.core.errors import DataError
 from credo.live.growing import GrowingEncoder
 from credo.recipes import defaults
 from credo.recipes.assembly import members
 from credo.recipes.image_members import ImageMember
 from credo.recipes.members import TableMember
 from credo.recipes.networks import Origin
-from credo.recipes.settings import Settings, TaskName, one_of
+from credo.recipes.settings import Settings, TaskName
 from credo.tables import BadRow, Chunk, Encoder, EncoderState, Schema
 from credo.tables.cells import is_missing, to_list
 from credo.tables.infer import MOST_CLASSES
-from credo.tables.tasks import TARGET_KINDS
 
-__all__ = ["Block", "Encoding", "ImageEncoding", "Images", "TableEncoding", "members_at", "restore"]
+__all__ = ["Block", "Encoding", "ImageEncoding", "Images", "TableEncoding", "members_at"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -81,11 +80,12 @@ class Block:
 
 
 class SavedTable(TypedDict):
-    """The fixed part of a `TableEncoding` as JSON data."""
+    """The fixed part of a `TableEncoding` as JSON data; `series` is that of a series alone."""
 
-    kind: Literal["table"]
+    kind: Literal["table", "series"]
     schema: Mapping[str, object]
     clip: float
+    series: NotRequired[Mapping[str, Any]]
 
 
 class SavedImages(TypedDict):
@@ -323,16 +323,3 @@ def members_at(settings: Settings, encoding: Encoding) -> tuple[TableMember | Im
     """The members of the bank of a setting, for rows of an encoding; none for a single learner."""
     shape = encoding.shape if encoding.origin is None else (encoding.origin.inputs,)
     return members(settings, shape, len(encoding.classes), encoding.first)
-
-
-def restore(
-    saved: SavedTable | SavedImages, arrays: Mapping[str, np.ndarray]
-) -> TableEncoding | ImageEncoding:
-    """The encoding that `to_dict` and `arrays` described; a FormatError where another version wrote it."""
-    if saved["kind"] == "table":
-        state = EncoderState.from_arrays(arrays)
-        return TableEncoding(Schema.from_dict(saved["schema"]), state, float(saved["clip"]))
-    if saved["kind"] == "images":
-        task = one_of(saved, "task", TARGET_KINDS)
-        return ImageEncoding(tuple(saved["shape"]), tuple(saved["classes"]), task)
-    raise FormatError(f"the saved encoding is of another version of credo; got kind {saved['kind']!r}.")

@@ -3,7 +3,8 @@
 A `Session` takes a stream of rows through an encoder, online scaling, a learner and running scores. Each row
 is forecast before it is learned from. `Session.from_rows` starts one from a DataFrame or a list of dicts;
 `open_file` and `open_dataset` give rows that need not fit in memory. A `Trainer` learns without scoring,
-from rows with weights; the estimators stand on it. All choices have defaults
+from rows with weights; the estimators stand on it. `Lagged` forecasts the next steps of a series in time,
+whose rows get their lags on the way into a session. All choices have defaults
 (`credo.recipes.defaults`). `Options` hold what a user chooses, and `Settings` what is resolved from it.
 
 Settings with numbers are records, `Network`, `Posterior` and `Drift`, which are also written as text:
@@ -14,6 +15,7 @@ Settings with numbers are records, `Network`, `Posterior` and `Drift`, which are
 from credo.live.change_steps import Steps
 from credo.live.encoding import Block, Encoding, ImageEncoding, Images, TableEncoding
 from credo.live.intake import Rows
+from credo.live.series import SeriesEncoding, SeriesOptions
 from credo.live.trainer import Trainer
 from credo.recipes.architecture import Network, NetworkKind
 from credo.recipes.auto import Auto, auto
@@ -26,8 +28,12 @@ from credo.recipes.settings import METHODS, BudgetName, MethodName, Options, Sav
 from credo.sessions.change_tally import ChangeSummary, ChangeTally
 from credo.sessions.cutting import after_line
 from credo.sessions.forecasts import Forecasts
+from credo.sessions.horizons import HorizonSummary
+from credo.sessions.lagged import Lagged
+from credo.sessions.paths import PathForecast
 from credo.sessions.places import Progress
 from credo.sessions.row_sources import ColumnOptions, RowSource, open_dataset, open_file
+from credo.sessions.series_source import open_series
 from credo.sessions.session import Session
 from credo.sessions.tally import Tally
 
@@ -44,20 +50,25 @@ __all__ = [
     "DriftKind",
     "Encoding",
     "Forecasts",
+    "HorizonSummary",
     "ImageEncoding",
     "ImageMember",
     "Images",
+    "Lagged",
     "Member",
     "MethodName",
     "Network",
     "NetworkKind",
     "Options",
+    "PathForecast",
     "Posterior",
     "PosteriorKind",
     "Progress",
     "RowSource",
     "Rows",
     "SavedSettings",
+    "SeriesEncoding",
+    "SeriesOptions",
     "Session",
     "Settings",
     "Steps",
@@ -69,5 +80,6 @@ __all__ = [
     "auto",
     "open_dataset",
     "open_file",
+    "open_series",
     "resolve",
 ]

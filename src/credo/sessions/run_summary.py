@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import NotRequired, TypedDict
+from typing import NamedTuple, NotRequired, TypedDict
 
 from credo.core.files import versions
 from credo.sessions import ChangeSummary, SavedSettings, Session, Tally
 from credo.sessions.bank_summary import BankSummary, summarize_bank
+from credo.sessions.horizons import HorizonSummary
+from credo.sessions.paths import PathForecast
 
-__all__ = ["Results", "Summary", "number", "summarize_run", "verdict"]
+__all__ = ["Ahead", "Results", "Summary", "number", "summarize_run", "verdict"]
 
 DIVERGED = 5.0
 """A learner that loses so many nats a row against the baseline has diverged. A row costs at most some 20."""
@@ -63,8 +65,15 @@ class ResolvedSettings(SavedSettings):
     parameters: int
 
 
+class Ahead(NamedTuple):
+    """The scores of the forecasts of the next steps of a series, and the forecast of those after its end."""
+
+    scores: HorizonSummary
+    forecast: PathForecast
+
+
 class Summary(TypedDict):
-    """The contents of metrics.json. The last six are present where they apply."""
+    """The contents of metrics.json. The last seven are present where they apply."""
 
     format: int
     source: str
@@ -87,6 +96,7 @@ class Summary(TypedDict):
     changes: NotRequired[ReportedChanges]
     bank: NotRequired[BankSummary]
     test: NotRequired[Scored]
+    horizons: NotRequired[HorizonSummary]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -106,6 +116,7 @@ class Results:
     interrupted: bool
     ordered: bool
     before: Tally | None = None
+    ahead: Ahead | None = None
 
     @property
     def this_run(self) -> Tally | None:
@@ -170,6 +181,8 @@ def summarize_run(results: Results) -> Summary:
         contents["changes"] = {**session.changes.summary(), "sentences": session.changes.sentences()}
     if results.test is not None and results.test.scored:
         contents["test"] = _scored(session, results.test)
+    if results.ahead is not None:
+        contents["horizons"] = results.ahead.scores
     return contents
 
 

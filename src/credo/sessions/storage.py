@@ -11,8 +11,9 @@ import numpy as np
 
 from credo.core.archive import join, refusing, split
 from credo.core.errors import FormatError
-from credo.live.encoding import members_at, restore
+from credo.live.encoding import members_at
 from credo.live.recovery import Recovery
+from credo.live.restoring import restore
 from credo.live.runner import Early
 from credo.recipes.settings import Settings
 from credo.sessions.change_tally import ChangeTally

@@ -1,0 +1,275 @@
+"""Rows of a series in time, encoded with their lags, seasonal terms and calendar."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Mapping, Sequence
+
+import numpy as np
+
+from credo.core.errors import CredoError, DataError, FormatError, require_integer
+from credo.live.encoding import Block, Images, SavedTable, TableEncoding
+from credo.recipes.settings import TaskName
+from credo.tables import Chunk, Dropped, EncoderState, Schema, infer_schema
+from credo.tables.cells import is_missing, to_list
+from credo.tables.clock import Clock
+from credo.tables.infer_column import read_numbers
+from credo.tables.lags import History, LagColumns, LaggedChunk, usual_lags
+
+__all__ = ["SeriesEncoding", "SeriesOptions", "infer_series"]
+
+_DAY = 86400.0
+ENOUGH = 2.5
+"""How many of a season the first rows must hold for it to be used by default."""
+
+UNKNOWN = "its values are not known in advance; name it in `known` if they are"
+
+
+@dataclasses.dataclass(frozen=True)
+class SeriesOptions:
+    """What a user says about a series.
+
+    Arguments:
+        time: the column of times.
+        target: the column to predict.
+        horizon: how many steps are forecast.
+        lags: how many steps before a row the targets lie that it gets; by default they suit the seasons.
+        seasons: the seasons in steps; by default those that suit the spacing of the times.
+        known: the columns whose values are known in advance.
+        least: the shortest lag that is used by default.
+
+    Raises:
+        CredoError: a number is not a whole one, or is too small.
+
+    Example:
+        >>> SeriesOptions("t", "y", 24).lags is None
+        True
+    """
+
+    time: str
+    target: str
+    horizon: int = 1
+    lags: Sequence[int] | None = None
+    seasons: Sequence[int] | None = None
+    known: Sequence[str] = ()
+    least: int = 1
+
+    def __post_init__(self) -> None:
+        require_integer("horizon", self.horizon, 1, 10_000)
+        for field, low in (("lags", 1), ("seasons", 2)):
+            numbers = getattr(self, field)
+            if numbers is not None and (isinstance(numbers, str) or not isinstance(numbers, Sequence)):
+                raise CredoError(f"{field} must be a list of whole numbers; got {numbers!r}.", field=field)
+            for number in numbers or ():
+                require_integer(field, number, low, 100_000)
+        if self.lags is not None and not self.lags:
+            raise CredoError("lags must be at least one whole number; got none.", field="lags")
+        if isinstance(self.known, str):
+            raise CredoError(
+                f"known must be a list of column names; got the text {self.known!r}.", field="known"
+            )
+
+
+class SeriesEncoding(TableEncoding):
+    """Rows of a series, which get their lags before they are encoded as those of any table.
+
+    Arguments:
+        schema: what the columns mean, with those that are made.
+        columns: the columns that are made.
+        horizon: how many steps are forecast.
+        used: the seasons in steps.
+        history: the latest targets; by default none.
+        state: the running statistics; by default those of no rows.
+        clip: the largest size of a standardised number; None leaves it to the session.
+
+    Example:
+        >>> rows = Chunk({"t": list(range(60)), "y": [float(i % 7) for i in range(60)]}, np.arange(1, 61))
+        >>> encoding = infer_series([rows], SeriesOptions("t", "y", lags=[1, 7]))
+        >>> encoding.encode(rows, learn=True).x.shape, encoding.history.last
+        ((60, 4), 59)
+    """
+
+    def __init__(
+        self,
+        schema: Schema,
+        columns: LagColumns,
+        horizon: int,
+        used: tuple[int, ...] = (),
+        history: History | None = None,
+        state: EncoderState | None = None,
+        clip: float | None = None,
+    ) -> None:
+        super().__init__(schema, state, clip)
+        self.columns, self.horizon, self.used = columns, horizon, used
+        self.history = History.empty() if history is None else history
+
+    @property
+    def sentences(self) -> tuple[str, ...]:
+        columns, made = self.columns, [f"the targets {_listed(self.columns.lags)} steps before"]
+        made += [f"waves of {_listed(columns.seasons)} steps"] if columns.seasons else []
+        made += list(columns.calendar)
+        said = f"series {columns.clock.words} by {columns.clock.name!r}; each row gets {', '.join(made)}"
+        return (*super().sentences, said)
+
+    def learned(self, rows: Chunk | Images) -> Iterator[Block]:
+        """The blocks of a chunk; learn each before the next is asked for.
+
+        Raises:
+            DataError: the rows are images, or lack a column.
+        """
+        if not isinstance(rows, Chunk) or isinstance(rows, LaggedChunk):
+            yield from super().learned(rows)
+            return
+        lagged, self.history = self.columns.rows(rows, self.history)
+        yield from super().learned(lagged)
+
+    def encode(self, rows: Chunk | Images, *, learn: bool, need_target: bool = True) -> Block:
+        """Encode a chunk.
+
+        Raises:
+            DataError: the rows are images, or lack a column.
+        """
+        if not isinstance(rows, Chunk) or isinstance(rows, LaggedChunk):
+            return super().encode(rows, learn=learn, need_target=need_target)
+        lagged, after = self.columns.rows(rows, self.history, learn=learn)
+        block = super().encode(lagged, learn=learn, need_target=need_target)
+        self.history = after
+        return block
+
+    def to_dict(self) -> SavedTable:
+        """The schema, and the columns that are made."""
+        made = {"columns": self.columns.to_dict(), "horizon": self.horizon, "used": list(self.used)}
+        return {**super().to_dict(), "kind": "series", "series": made}
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        """The moments of the numeric columns, and the latest targets."""
+        return self.state.arrays() | self.history.arrays()
+
+    @staticmethod
+    def restored(saved: SavedTable, arrays: Mapping[str, np.ndarray]) -> SeriesEncoding:
+        """The encoding that `to_dict` and `arrays` described; a FormatError says what does not fit."""
+        made = saved.get("series")
+        if made is None:
+            raise FormatError("encoding.series is missing.", field="encoding.series")
+        columns, horizon = LagColumns.from_dict(made["columns"]), made["horizon"]
+        if not isinstance(horizon, int) or horizon < 1:
+            raise FormatError(f"horizon must be a whole number at least 1; got {horizon!r}.", field="horizon")
+        return SeriesEncoding(
+            Schema.from_dict(saved["schema"]),
+            columns,
+            horizon,
+            tuple(made["used"]),
+            History.from_arrays(arrays),
+            EncoderState.from_arrays(arrays),
+            float(saved["clip"]),
+        )
+
+
+def _listed(numbers: Sequence[int]) -> str:
+    texts = list(map(str, numbers))
+    return texts[0] if len(texts) == 1 else f"{', '.join(texts[:-1])} and {texts[-1]}"
+
+
+def infer_series(
+    chunks: Sequence[Chunk],
+    options: SeriesOptions,
+    *,
+    task: TaskName | None = None,
+    drop: Sequence[str] = (),
+    categorical: Sequence[str] = (),
+) -> SeriesEncoding:
+    """The encoding of a series by its first rows.
+
+    A season is used by default where the first rows are at least `ENOUGH` of it long.
+
+    Arguments:
+        chunks: the first rows.
+        options: what is said about the series.
+        task: regression, the default, or count.
+        drop: columns to leave out.
+        categorical: columns that are categories although they look like numbers.
+
+    Raises:
+        CredoError: the task is classification.
+        DataError: a column is missing, or the times have no common step.
+    """
+    if task == "classification":
+        raise CredoError("task must be regression or count for a series; got classification.", field="task")
+    if not chunks:
+        raise DataError(
+            "the first rows hold none that can be used, so the series' meaning cannot be inferred."
+        )
+    names = chunks[-1].names
+    for field, wanted in (
+        ("time", options.time),
+        ("target", options.target),
+        *(("known", n) for n in options.known),
+    ):
+        if wanted not in names:
+            shown = ", ".join(names[:30])
+            raise DataError(f"{field} {wanted!r} is no column; the columns are {shown}.", field=field)
+    if options.time == options.target:
+        raise DataError(f"time {options.time!r} must be another column than the target.", field="time")
+    cells = [cell for chunk in chunks for cell in to_list(chunk.columns[options.time])]
+    clock, count = Clock.infer(options.time, cells), len(cells)
+    seasons = options.seasons
+    if seasons is None:
+        seasons = tuple(one for one in clock.seasons if ENOUGH * one <= count)
+    known = tuple(
+        name for name in options.known if name not in (options.time, options.target) and name not in drop
+    )
+    columns = _columns(chunks, clock, options, tuple(seasons), known)
+    lagged: list[Chunk] = []
+    history: History | None = None
+    for chunk in chunks:
+        some, history = columns.rows(chunk, history)
+        lagged.append(some)
+    kinds = [*(name for name in categorical if name in known), *columns.calendar]
+    schema = infer_schema(
+        _after(lagged, max(columns.lags)), options.target, task=task or "regression", categorical=kinds
+    )
+    rest = [name for name in names if name not in (options.time, options.target, *known)]
+    left = [Dropped(name, "as asked" if name in drop else UNKNOWN) for name in rest]
+    why = schema.target.why if task else f"target {options.target!r}: a series of numbers"
+    schema = dataclasses.replace(
+        schema,
+        target=dataclasses.replace(schema.target, why=why),
+        dropped=(*schema.dropped, *left),
+    )
+    return SeriesEncoding(schema, columns, options.horizon, tuple(seasons))
+
+
+def _columns(
+    chunks: Sequence[Chunk],
+    clock: Clock,
+    options: SeriesOptions,
+    seasons: tuple[int, ...],
+    known: tuple[str, ...],
+) -> LagColumns:
+    targets = [cell for chunk in chunks for cell in to_list(chunk.columns[options.target])]
+    present = [cell for cell in targets if not is_missing(cell)]
+    mark = read_numbers(f"target {options.target!r}", present, chunks[-1].semicolons)[0]
+    lags = tuple(sorted(set(options.lags or usual_lags(seasons, options.least))))
+    calendar: list[str] = []
+    if clock.kind == "seconds" and clock.step < _DAY:
+        calendar.append("hour")
+    if clock.kind == "weekdays" or (clock.kind == "seconds" and clock.step <= _DAY):
+        calendar.append("weekday")
+    if clock.kind == "months" or clock.seasons[-1:] in ((365,), (52,)):
+        calendar.append("month")
+    shown = () if clock.kind == "numbers" else clock.seasons
+    waves = tuple(one for one in seasons if one not in shown)
+    keep = max(lags) + options.horizon + 1
+    return LagColumns(clock, options.target, lags, waves, tuple(calendar), known, keep, mark)
+
+
+def _after(chunks: list[Chunk], rows: int) -> list[Chunk]:
+    """The rows that have all lags, where these are half of them at least; else all rows."""
+    if 2 * rows > sum(map(len, chunks)):
+        return chunks
+    rest: list[Chunk] = []
+    for chunk in chunks:
+        if rows < len(chunk):
+            rest.append(chunk.part(rows, len(chunk)))
+        rows = max(0, rows - len(chunk))
+    return rest

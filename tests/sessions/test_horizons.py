@@ -1,0 +1,66 @@
+"""Scores of forecasts at each horizon."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from credo.live.series import SeriesOptions, infer_series
+from credo.sessions import PathForecast
+from credo.sessions.horizons import HorizonScores, normal_crps, sample_crps
+from credo.tables import Chunk
+
+
+def test_the_crps_of_a_normal_is_its_integral() -> None:
+    """CRPS = integral of (F(x) - 1[x >= y])^2 dx."""
+    grid = np.linspace(-30, 30, 600_001)
+    for y, mean, sd in ((0.3, 0.0, 1.0), (-2.0, 1.0, 0.5), (4.0, 1.0, 3.0)):
+        integral = np.trapezoid((stats.norm.cdf(grid, mean, sd) - (grid >= y)) ** 2, grid)
+        found = normal_crps(np.array(y), np.array(mean), np.array(sd))
+        assert found == pytest.approx(integral, abs=1e-4)
+
+
+def test_the_crps_of_draws_is_that_of_all_pairs() -> None:
+    rng = np.random.default_rng(0)
+    draws, y = rng.normal(size=(7, 3)), rng.normal(size=3)
+    pairs = np.abs(draws[:, None] - draws[None]).mean(axis=(0, 1))
+    np.testing.assert_allclose(sample_crps(y, draws), np.abs(draws - y).mean(axis=0) - pairs / 2, rtol=1e-12)
+
+
+def test_naive_forecasts_are_as_wide_as_they_were_wrong() -> None:
+    rng = np.random.default_rng(0)
+    y = rng.normal(size=40).cumsum() + 3 * (np.arange(40) % 4)
+    y[11] = np.nan
+    rows = Chunk({"t": list(range(40)), "y": y.tolist()}, np.arange(1, 41))
+    encoding = infer_series([rows], SeriesOptions("t", "y", 6, lags=[1], seasons=[4]))
+    scores = HorizonScores(encoding, 6)
+    for start in range(0, 40, 7):  # in parts, as rows come
+        scores.note(np.arange(start, min(start + 7, 40)), y[start : start + 7])
+
+    def spread(steps: int) -> float:
+        return float(np.sqrt(np.nanmean((y[steps:] - y[:-steps]) ** 2)))
+
+    (naive, naive_sd), (season, season_sd) = scores.naive(39)
+    assert naive.tolist() == [y[39]] * 6 and scores.season == 4
+    np.testing.assert_allclose(naive_sd, [spread(steps) for steps in range(1, 7)])
+    np.testing.assert_array_equal(season, y[[36, 37, 38, 39, 36, 37]])
+    np.testing.assert_allclose(season_sd, [spread(4)] * 4 + [spread(8)] * 2)
+
+
+def test_scores_are_means_over_origins_of_what_was_observed() -> None:
+    y = np.arange(12.0) % 5 + 0.1 * np.arange(12)
+    rows = Chunk({"t": list(range(12)), "y": y.tolist()}, np.arange(1, 13))
+    scores = HorizonScores(infer_series([rows], SeriesOptions("t", "y", 2, lags=[1])), 2)
+    scores.note(np.arange(12), y)
+    means, sds = np.array([[1.0, 2.0], [3.0, 4.0]]), np.array([[1.0, 1.0], [2.0, 0.5]])
+    forecast = PathForecast(np.array([12, 13]), ["12", "13"], means.mean(0), sds[0], means, means, sds)
+    scores.add(forecast, np.array([2.0, np.nan]))
+    scores.add(forecast, np.array([0.0, 1.0]))
+    summary = scores.summary()
+    assert summary["origins"] == 2 and summary["forecasts"] == [2, 1] and summary["season"] is None
+    density = [np.mean(stats.norm.pdf(at, means[:, 0], sds[:, 0])) for at in (2.0, 0.0)]
+    assert summary["nlpd"]["credo"][0] == pytest.approx(-np.mean(np.log(density)))
+    assert summary["rmse"]["credo"] == pytest.approx([np.sqrt((0.0 + 4.0) / 2), 2.0])
+    assert summary["crps"]["credo"][1] == pytest.approx(sample_crps(np.array([1.0, 1.0]), means)[1])
+    assert summary["coverage_90"] == [0.5, 0.0] and set(summary["crps"]) == {"credo", "naive"}
