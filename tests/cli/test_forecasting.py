@@ -70,7 +70,10 @@ def test_a_run_goes_on_with_its_lags(credo: Command, tmp_path: Path) -> None:
     assert forecast(tmp_path / "part")[0]["time"] == "2024-03-21"
     outcome = credo("learn", whole, "--resume", "part", "--paths", "10")
     assert outcome.status == 0, outcome.err
-    assert forecast(tmp_path / "part") == forecast(tmp_path / "all")
+    for ours, wanted in zip(forecast(tmp_path / "part"), forecast(tmp_path / "all"), strict=True):
+        assert (ours["time"], ours["mean"]) == (wanted["time"], wanted["mean"])
+        # other forecasts were scored, so that the widths are not the same
+        assert abs(float(ours["sd"]) / float(wanted["sd"]) - 1) < 0.1
 
 
 def test_bad_times_are_skipped_and_counted_or_refused(credo: Command, tmp_path: Path) -> None:

@@ -24,8 +24,17 @@ def test_the_crps_of_a_normal_is_its_integral() -> None:
 def test_the_crps_of_draws_is_that_of_all_pairs() -> None:
     rng = np.random.default_rng(0)
     draws, y = rng.normal(size=(7, 3)), rng.normal(size=3)
-    pairs = np.abs(draws[:, None] - draws[None]).mean(axis=(0, 1))
-    np.testing.assert_allclose(sample_crps(y, draws), np.abs(draws - y).mean(axis=0) - pairs / 2, rtol=1e-12)
+    total, away = np.abs(draws[:, None] - draws[None]).sum(axis=(0, 1)), np.abs(draws - y).mean(axis=0)
+    np.testing.assert_allclose(sample_crps(y, draws), away - total / (7 * 6) / 2, rtol=1e-12)
+    np.testing.assert_allclose(sample_crps(y, draws, fair=False), away - total / 49 / 2, rtol=1e-12)
+
+
+def test_the_crps_of_few_draws_is_right_on_average() -> None:
+    rng = np.random.default_rng(0)
+    y = np.full(40_000, 0.7)
+    found = sample_crps(y, rng.normal(size=(5, 40_000)))
+    error = found.std() / 200
+    assert abs(found.mean() - normal_crps(np.array(0.7), np.array(0.0), np.array(1.0))) < 4 * error
 
 
 def test_naive_forecasts_are_as_wide_as_they_were_wrong() -> None:

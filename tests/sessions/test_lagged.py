@@ -104,6 +104,26 @@ def test_forecasts_follow_the_season_and_beat_the_naive_ones() -> None:
     assert learned.session.metrics() == series.session.metrics()
 
 
+def test_forecasts_are_as_wide_as_they_were_wrong(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of draws that are half as wide as their errors, the widths become two."""
+    rng = np.random.default_rng(0)
+    series = Lagged("t", "y", 2, lags=[1], paths=50, budget="fast")
+
+    def draw(session: Session, rows: LaggedChunk, key: jax.Array) -> tuple[np.ndarray, ...]:
+        count = len(rows)
+        return np.zeros(count), np.full(count, 0.5), rng.normal(size=count) / 2
+
+    monkeypatch.setattr(paths, "_draw", draw)
+    rows = {"t": list(range(1200)), "y": rng.normal(size=1200).tolist()}
+    scores = series.evaluate(rows, every=2)
+    widths = series.encoding.widths.factors(2)
+    np.testing.assert_allclose(widths, [2.0, 2.0], rtol=0.1)
+    assert all(0.85 < share < 0.93 for share in scores["coverage_90"])
+    np.testing.assert_allclose(series.forecast().sd, widths / 2)
+    again = Lagged.load(series.save(tmp_path / "series.credo"), paths=50)
+    np.testing.assert_array_equal(again.encoding.widths.factors(2), widths)
+
+
 def test_a_saved_series_goes_on_bit_by_bit(tmp_path: Path) -> None:
     rows = demand()
     whole = Lagged("time", "y", 4, lags=[1, 24], paths=8, budget="fast")

@@ -45,7 +45,7 @@ def finish(origins: Origins, folder: Path) -> Ahead | None:
     """Forecast the steps after the last row, and write them; None where too few rows were learned."""
     if not ready(origins.session):
         return None
-    forecast = origins.forecast(origins.waiting)
+    forecast = origins.last()
     heads = ["step", "time", "mean", "sd", *(f"q{100 * level:02.0f}" for level in LEVELS)]
     numbers = np.column_stack([forecast.mean, forecast.sd, forecast.quantile(LEVELS)])
     rows = [

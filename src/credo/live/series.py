@@ -9,6 +9,7 @@ import numpy as np
 
 from credo.core.errors import CredoError, DataError, FormatError, require_integer
 from credo.live.encoding import Block, Images, SavedTable, TableEncoding
+from credo.live.widths import Widths
 from credo.recipes.settings import TaskName
 from credo.tables import Chunk, Dropped, EncoderState, Schema, infer_schema
 from credo.tables.cells import is_missing, to_list
@@ -81,6 +82,7 @@ class SeriesEncoding(TableEncoding):
         history: the latest targets; by default none.
         state: the running statistics; by default those of no rows.
         clip: the largest size of a standardised number; None leaves it to the session.
+        widths: how much wider forecasts must be than they are computed; by default not at all.
 
     Example:
         >>> rows = Chunk({"t": list(range(60)), "y": [float(i % 7) for i in range(60)]}, np.arange(1, 61))
@@ -98,10 +100,12 @@ class SeriesEncoding(TableEncoding):
         history: History | None = None,
         state: EncoderState | None = None,
         clip: float | None = None,
+        widths: Widths | None = None,
     ) -> None:
         super().__init__(schema, state, clip)
         self.columns, self.horizon, self.used = columns, horizon, used
         self.history = History.empty() if history is None else history
+        self.widths = Widths.empty(horizon) if widths is None else widths
 
     @property
     def sentences(self) -> tuple[str, ...]:
@@ -142,8 +146,8 @@ class SeriesEncoding(TableEncoding):
         return {**super().to_dict(), "kind": "series", "series": made}
 
     def arrays(self) -> dict[str, np.ndarray]:
-        """The moments of the numeric columns, and the latest targets."""
-        return self.state.arrays() | self.history.arrays()
+        """The moments of the numeric columns, the latest targets, and the widths of forecasts."""
+        return self.state.arrays() | self.history.arrays() | self.widths.arrays()
 
     @staticmethod
     def restored(saved: SavedTable, arrays: Mapping[str, np.ndarray]) -> SeriesEncoding:
@@ -162,6 +166,7 @@ class SeriesEncoding(TableEncoding):
             History.from_arrays(arrays),
             EncoderState.from_arrays(arrays),
             float(saved["clip"]),
+            Widths.from_arrays(arrays),
         )
 
 

@@ -39,11 +39,15 @@ def normal_crps(y: np.ndarray, mean: np.ndarray, sd: np.ndarray) -> np.ndarray:
     return np.asarray(sd * (z * (2 * ndtr(z) - 1) + 2 * density - 1 / math.sqrt(math.pi)))
 
 
-def sample_crps(y: np.ndarray, draws: np.ndarray) -> np.ndarray:
-    """The CRPS (H,) of y (H,) under the distribution of draws (M, H): E|X - y| - E|X - X'| / 2."""
+def sample_crps(y: np.ndarray, draws: np.ndarray, fair: bool = True) -> np.ndarray:
+    """The CRPS (H,) of y (H,) by draws (M, H): E|X - y| - E|X - X'| / 2.
+
+    The second mean is over pairs of different draws, so that its expectation is that of the distribution;
+    with `fair` off it is over all pairs, as suits quantiles in place of draws.
+    """
     count = len(draws)
     ordered = np.sort(draws, axis=0)
-    weights = (2 * np.arange(1, count + 1) - count - 1) / count**2
+    weights = (2 * np.arange(1, count + 1) - count - 1) / (count * (count - fair))
     return np.asarray(np.abs(draws - y).mean(axis=0) - weights @ ordered)
 
 
@@ -131,7 +135,8 @@ class HorizonScores:
             return
         y0 = np.where(known, y, 0.0)
         density = _mixture_log_prob(y0, forecast.means, forecast.sds)
-        self._take(0, known, sample_crps(y0, forecast.paths), -density, (y0 - forecast.mean) ** 2)
+        crps = sample_crps(y0, forecast.paths, fair=len(forecast.means) > 1)
+        self._take(0, known, crps, -density, (y0 - forecast.mean) ** 2)
         for row, (mean, sd) in enumerate(others, 1):
             mean, sd = np.where(known, mean, 0.0), np.where(known, sd, 1.0)
             nlpd = 0.5 * ((y0 - mean) / sd) ** 2 + np.log(sd) + 0.5 * math.log(2 * math.pi)

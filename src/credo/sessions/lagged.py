@@ -62,7 +62,8 @@ class Lagged:
         CredoError: an argument is out of its range; the sentence names it.
 
     Cost: a row costs what it costs a session; a recursive forecast M H forecasts of a row, a direct one H.
-    Conditional on the belief, the paths are exact draws; the belief does not learn on a path.
+    Conditional on the belief, the paths are exact draws; the belief does not learn on a path, which makes
+    them too narrow. So `evaluate` learns, for each step, how many times as wide forecasts must be.
 
     Example:
         >>> rows = [{"t": i, "y": float(i % 4)} for i in range(80)]
@@ -165,6 +166,8 @@ class Lagged:
     def forecast(self, rows: Rows | None = None) -> PathForecast:
         """The joint forecast of the H steps after the latest target that is known. Nothing is learned.
 
+        It is as wide as `evaluate` found that forecasts must be, and without it as wide as computed.
+
         Arguments:
             rows: the rows of these steps as far as they are known: the time and the columns `known`.
 
@@ -175,7 +178,7 @@ class Lagged:
         for chunk in [] if rows is None else chunks_of(rows):
             if isinstance(chunk, Chunk):
                 known |= known_cells(self.encoding, chunk)
-        return self._forecast(known)
+        return self._forecast(known).widened(self.encoding.widths.factors(self.horizon))
 
     def _forecast(self, known: Known) -> PathForecast:
         if self.multistep == "direct":

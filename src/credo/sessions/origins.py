@@ -31,7 +31,8 @@ class Origins:
     Arguments:
         session: a session of a series.
         every: how many rows lie between two forecasts that are scored.
-        forecast: what forecasts the steps after the latest target, given the columns that are known.
+        forecast: what forecasts the steps after the latest target, given the columns that are known, and is
+            then stretched by the widths of the encoding.
     """
 
     def __init__(self, session: Session, every: int, forecast: Callable[[Known], PathForecast]) -> None:
@@ -96,6 +97,11 @@ class Origins:
         kept[list(read.why)] = False
         return read.ticks[kept], to_numbers(cells, columns.decimal)[0][kept]
 
+    def last(self) -> PathForecast:
+        """The forecast of the steps after the latest target."""
+        factors = self.encoding.widths.factors(self.horizon)
+        return self.forecast(self.waiting).widened(factors)
+
     def _score(self) -> None:
         known: dict[int, dict[str, object]] = {}
         seen: dict[int, float] = {}
@@ -108,6 +114,8 @@ class Origins:
             left -= len(some)
             if left <= 0:
                 break
-        forecast = self.forecast(self.waiting | known)
-        y = np.array([seen.get(tick, np.nan) for tick in forecast.ticks.tolist()])
-        self.scores.add(forecast, y)
+        computed = self.forecast(self.waiting | known)
+        y = np.array([seen.get(tick, np.nan) for tick in computed.ticks.tolist()])
+        widths = self.encoding.widths
+        self.scores.add(computed.widened(widths.factors(self.horizon)), y)
+        self.encoding.widths = widths.add((y - computed.mean) / computed.sd)

@@ -60,6 +60,17 @@ class PathForecast(NamedTuple):
     means: np.ndarray
     sds: np.ndarray
 
+    def widened(self, factors: np.ndarray) -> PathForecast:
+        """The forecast with each step stretched about its mean.
+
+        Arguments:
+            factors: how many times as wide each step becomes (H,).
+        """
+        if (factors == 1.0).all():
+            return self
+        paths, means = (self.mean + factors * (part - self.mean) for part in (self.paths, self.means))
+        return self._replace(sd=factors * self.sd, paths=paths, means=means, sds=factors * self.sds)
+
     def quantile(self, p: float | Sequence[float]) -> np.ndarray:
         """Quantiles of the draws: (H,) for one probability, and (H, L) for L of them.
 
