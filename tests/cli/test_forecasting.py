@@ -111,5 +111,11 @@ def test_what_does_not_fit_a_series_is_refused_in_a_sentence(credo: Command, tmp
     ):
         outcome = credo("learn", file, "--target", "sold", *words)
         assert outcome.status == 2 and sentence in outcome.err, outcome.err
+    fine = ("learn", file, "--target", "sold", "--horizon", "3", "--time", "day")
+    outcome = credo(*fine, "--test", file)
+    assert outcome.status == 2 and "--test is for tables" in outcome.err
+    assert credo(*fine, *FAST, "--out", "o").status == 0
+    outcome = credo("predict", "o/belief.credo", file)
+    assert outcome.status == 2 and "which writes the forecast of the next steps" in outcome.err
     outcome = credo("learn", "digits", "--horizon", "3", "--time", "t")
     assert outcome.status == 2 and "--target is missing" in outcome.err

@@ -44,11 +44,13 @@ def test_one_step_forecasts_are_bitwise_those_of_lags_by_hand() -> None:
     table: dict[str, list[object]] = {
         "time": rows["time"],
         **{f"y[t-{steps}]": list(lag(steps)) for steps in (1, 2, 24)},
-        "hour": [f"{moment.hour:02d} h" for moment in moments],
-        "weekday": [f"{moment:%A}" for moment in moments],
+        "hour(time)": [f"{moment.hour:02d} h" for moment in moments],
+        "weekday(time)": [f"{moment:%A}" for moment in moments],
         "y": rows["y"],
     }
-    by_hand = Session.from_rows(part(table, 24), "y", categorical=["hour", "weekday"], budget="fast")
+    by_hand = Session.from_rows(
+        part(table, 24), "y", categorical=["hour(time)", "weekday(time)"], budget="fast"
+    )
     by_hand.learn(table)
     assert series.encoding.features == by_hand.encoding.features
     assert series.session.metrics() == by_hand.metrics()
@@ -59,8 +61,8 @@ def test_one_step_forecasts_are_bitwise_those_of_lags_by_hand() -> None:
     following = {
         "time": [str(HOURS[len(y)])],
         **{f"y[t-{steps}]": [y[-steps]] for steps in (1, 2, 24)},
-        "hour": ["06 h"],
-        "weekday": ["Sunday"],
+        "hour(time)": ["06 h"],
+        "weekday(time)": ["Sunday"],
     }
     wanted = by_hand.predict(following)
     forecast = series.forecast()

@@ -45,7 +45,15 @@ def test_lags_are_those_of_a_loop_by_hand() -> None:
         np.testing.assert_array_equal(np.asarray(made.columns[f"y[t-{lag}]"], float), np.array(wanted, float))
     assert list(made.columns) == [
         *("time", "y", "y[t-1]", "y[t-2]", "y[t-7]"),
-        *("sin(2 pi t/12)", "cos(2 pi t/12)", "sin(4 pi t/12)", "cos(4 pi t/12)", "hour", "weekday", "month"),
+        *(
+            "sin(2 pi t/12)",
+            "cos(2 pi t/12)",
+            "sin(4 pi t/12)",
+            "cos(4 pi t/12)",
+            "hour(time)",
+            "weekday(time)",
+            "month(time)",
+        ),
     ]
     assert history.last is not None and history.ticks[0] > history.last - 8
 
@@ -54,9 +62,9 @@ def test_calendar_and_waves_are_those_of_the_clock() -> None:
     chunk = series()
     made, _ = columns(chunk).rows(chunk, None)
     moments = [dt.datetime.fromisoformat(str(time)) for time in chunk.columns["time"]]
-    assert list(made.columns["hour"]) == [f"{one.hour:02d} h" for one in moments]
-    assert list(made.columns["weekday"]) == [f"{one:%A}" for one in moments]
-    assert list(made.columns["month"]) == [f"{one:%B}" for one in moments]
+    assert list(made.columns["hour(time)"]) == [f"{one.hour:02d} h" for one in moments]
+    assert list(made.columns["weekday(time)"]) == [f"{one:%A}" for one in moments]
+    assert list(made.columns["month(time)"]) == [f"{one:%B}" for one in moments]
     ticks = columns(chunk).clock.read(chunk.columns["time"]).ticks
     np.testing.assert_allclose(
         np.array(made.columns["cos(4 pi t/12)"], float), np.cos(4 * np.pi * ticks / 12), atol=1e-12

@@ -201,6 +201,8 @@ def _open(
         if series is not None or isinstance(encoding, SeriesEncoding):
             if pipe is not None:
                 raise CredoError("--horizon is for a file, whose rows can be read ahead; got standard input.")
+            if data.test is not None:
+                raise CredoError("--test is for tables; rows of a series are scored before they are learned.")
             if series is not None and isinstance(encoding, SeriesEncoding):
                 encoding.horizon = series.horizon
             source = open_series(request.source, request.columns, series, **common)

@@ -10,7 +10,7 @@ from credo.cli.output import require_writable_file
 from credo.cli.progress import note, write_out
 from credo.core.errors import CredoError, DataError
 from credo.core.files import write_atomically
-from credo.sessions import Forecasts, Session, TableEncoding
+from credo.sessions import Forecasts, SeriesEncoding, Session, TableEncoding
 from credo.sessions.forecast_table import SUFFIXES, as_csv, format_of, heads, rows_as_text, write_parquet
 from credo.tables import BadRow, open_table
 from credo.tables.live import open_pipe
@@ -30,6 +30,11 @@ def predict_file(
     if not isinstance(session.encoding, TableEncoding):
         raise CredoError(
             f"{saved} was learned from images, which a table cannot hold; `credo predict` is for tables."
+        )
+    if isinstance(session.encoding, SeriesEncoding):
+        raise CredoError(
+            f"{saved} was learned from a series, whose rows get their lags as they are learned: go on with "
+            f"`credo learn {file} --resume {saved}`, which writes the forecast of the next steps."
         )
     if out != "-":
         require_writable_file(Path(out), "--out")

@@ -215,7 +215,7 @@ def infer_series(
             raise DataError(f"{field} {wanted!r} is no column; the columns are {shown}.", field=field)
     if options.time == options.target:
         raise DataError(f"time {options.time!r} must be another column than the target.", field="time")
-    cells = [cell for chunk in chunks for cell in to_list(chunk.columns[options.time])]
+    cells = _cells(chunks, options.time)
     clock, count = Clock.infer(options.time, cells), len(cells)
     seasons = options.seasons
     if seasons is None:
@@ -229,7 +229,7 @@ def infer_series(
     for chunk in chunks:
         some, history = columns.rows(chunk, history)
         lagged.append(some)
-    kinds = [*(name for name in categorical if name in known), *columns.calendar]
+    kinds = [*(name for name in categorical if name in known), *map(columns.calendar_name, columns.calendar)]
     schema = infer_schema(
         _after(lagged, max(columns.lags)), options.target, task=task or "regression", categorical=kinds
     )
@@ -244,6 +244,11 @@ def infer_series(
     return SeriesEncoding(schema, columns, options.horizon, tuple(seasons))
 
 
+def _cells(chunks: Sequence[Chunk], name: str) -> list[object]:
+    """The cells of a column, missing where a chunk lacks it."""
+    return [cell for chunk in chunks for cell in to_list(chunk.columns.get(name, [None] * len(chunk)))]
+
+
 def _columns(
     chunks: Sequence[Chunk],
     clock: Clock,
@@ -251,8 +256,7 @@ def _columns(
     seasons: tuple[int, ...],
     known: tuple[str, ...],
 ) -> LagColumns:
-    targets = [cell for chunk in chunks for cell in to_list(chunk.columns[options.target])]
-    present = [cell for cell in targets if not is_missing(cell)]
+    present = [cell for cell in _cells(chunks, options.target) if not is_missing(cell)]
     mark = read_numbers(f"target {options.target!r}", present, chunks[-1].semicolons)[0]
     lags = tuple(sorted(set(options.lags or usual_lags(seasons, options.least))))
     calendar: list[str] = []

@@ -91,8 +91,9 @@ class Origins:
         columns = self.encoding.columns
         if not len(rows):
             return np.zeros(0, np.int64), np.zeros(0)
-        read = columns.clock.read(rows.columns[columns.clock.name])
-        cells = rows.columns.get(columns.target, [None] * len(rows))
+        absent = [None] * len(rows)
+        read = columns.clock.read(rows.columns.get(columns.clock.name, absent))
+        cells = rows.columns.get(columns.target, absent)
         kept = np.ones(len(rows), bool)
         kept[list(read.why)] = False
         return read.ticks[kept], to_numbers(cells, columns.decimal)[0][kept]

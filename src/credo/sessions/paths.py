@@ -105,7 +105,7 @@ def require_ready(session: Session) -> None:
 def known_cells(encoding: SeriesEncoding, rows: Chunk) -> dict[int, dict[str, object]]:
     """The cells of the columns that are known in advance, by the place of their row."""
     columns = encoding.columns
-    read = columns.clock.read(rows.columns[columns.clock.name])
+    read = columns.clock.read(rows.columns.get(columns.clock.name, [None] * len(rows)))
     cells = {name: to_list(rows.columns.get(name, [None] * len(rows))) for name in columns.known}
     return {
         int(read.ticks[row]): {name: cells[name][row] for name in columns.known}

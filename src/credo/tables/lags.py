@@ -93,7 +93,7 @@ class LagColumns:
     """The columns that a row of a series gets: y[t - lag], calendar, and waves of seasons.
 
     With the place t of a row in steps, `target[t-24]` is the target 24 steps before, `sin(2 pi t/12)` a wave
-    of a season of 12 steps, and `hour`, `weekday` and `month` are read from the clock.
+    of a season of 12 steps, and `hour(time)`, `weekday(time)` and `month(time)` are read from the clock.
 
     Arguments:
         clock: the clock of the series.
@@ -126,6 +126,10 @@ class LagColumns:
     def names(self) -> tuple[str, ...]:
         """The names of the lags."""
         return tuple(f"{self.target}[t-{lag}]" for lag in self.lags)
+
+    def calendar_name(self, part: str) -> str:
+        """The name of a column of the calendar."""
+        return f"{part}({self.clock.name})"
 
     def rows(
         self, chunk: Chunk, history: History | None, *, learn: bool = True
@@ -198,18 +202,8 @@ class LagColumns:
                 angle = 2 * np.pi * wave * (ticks % season) / season
                 columns[f"sin({2 * wave} pi t/{season})"] = np.sin(angle)
                 columns[f"cos({2 * wave} pi t/{season})"] = np.cos(angle)
-        days = np.floor(clock / _DAY)
-        if "hour" in self.calendar:
-            columns["hour"] = [
-                f"{hour:02d} h" for hour in ((clock - days * _DAY) // 3600).astype(int).tolist()
-            ]
-        if "weekday" in self.calendar:
-            columns["weekday"] = [_WEEKDAYS[day] for day in ((days + 3) % 7).astype(int).tolist()]
-        if "month" in self.calendar:
-            months = (
-                days.astype(np.int64).astype("datetime64[D]").astype("datetime64[M]").astype(np.int64) % 12
-            )
-            columns["month"] = [_MONTHS[month] for month in months.tolist()]
+        for part in self.calendar:
+            columns[self.calendar_name(part)] = _calendar(part, clock)
         return columns
 
     def to_dict(self) -> dict[str, object]:
@@ -225,6 +219,17 @@ class LagColumns:
         }
         parts["clock"] = Clock.from_dict(saved["clock"])
         return LagColumns(**parts)
+
+
+def _calendar(part: str, clock: np.ndarray) -> list[str]:
+    """The hour, the weekday or the month of some times by the clock, in words."""
+    days = np.floor(clock / _DAY)
+    if part == "hour":
+        return [f"{hour:02d} h" for hour in ((clock - days * _DAY) // 3600).astype(int).tolist()]
+    if part == "weekday":
+        return [_WEEKDAYS[day] for day in ((days + 3) % 7).astype(int).tolist()]
+    months = days.astype(np.int64).astype("datetime64[D]").astype("datetime64[M]").astype(np.int64)
+    return [_MONTHS[month] for month in (months % 12).tolist()]
 
 
 _WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
