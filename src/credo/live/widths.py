@@ -30,7 +30,7 @@ class Widths:
 
     Example:
         >>> widths = Widths.empty(1).add(np.array([2.0]))
-        >>> float(widths.factors(1)[0] ** 2)
+        >>> round(float(widths.factors(1)[0] ** 2), 6)
         1.5
     """
 
