@@ -29,13 +29,13 @@ def rank(table: Table, peer: str) -> float:
 
 
 def standing(table: Table, task: str) -> str:
-    """Every peer: its first places, its mean rank, how far it is behind the best, and its calibration.
+    """Every peer: its first places, its mean rank, how far it is behind the best, and its mean calibration.
 
     A peer counts on the streams that it ran on. The best of a stream is the least log loss that any peer has.
     """
     calibration = "ece" if task == "classification" else "coverage"
     title = "ECE" if task == "classification" else "coverage of 90% intervals"
-    head = ["peer", "streams", "first", "mean rank", "nats behind the best", title]
+    head = ["peer", "streams", "first", "mean rank", "nats behind the best: median", "mean", title]
     head.append(f"{title} after 2,000 rows")
     lines = [line(head), line(["---", *["--:"] * (len(head) - 1)])]
     ranks = {peer: rank(table, peer) for peer in {peer for row in table.values() for peer in row}}
@@ -45,16 +45,18 @@ def standing(table: Table, task: str) -> str:
         late = [row[peer][f"{calibration}_settled"] for row in rows]
         known = [number for number in late if number is not None]
         cells = [peer, str(len(rows)), str(sum(gap == 0.0 for gap in behind)), f"{ranks[peer]:.1f}"]
-        cells += [f"{np.mean(behind):.3f}", f"{np.mean([row[peer][calibration] for row in rows]):.3f}"]
-        lines.append(line([*cells, f"{np.mean(known):.3f}" if known else ""]))
+        cells += [_number(float(np.median(behind))), _number(float(np.mean(behind)))]
+        cells += [f"{np.mean([row[peer][calibration] for row in rows]):.3f}"]
+        cells += [f"{np.mean(known):.3f}" if known else ""]
+        lines.append(line(cells))
     return "\n".join(lines)
 
 
 def dirt(table: Table) -> str:
     """What each kind of dirt costs each peer: the log loss of the dirty copy less that of the clean stream.
 
-    A cell has the mean and the largest over the streams that the peer has both ways, and their number. Peers
-    are in the order of what they lose by all kinds.
+    A cell has the median and the largest over the streams that the peer has both ways, and their number.
+    Peers are in the order of the mean of their medians.
 
     Arguments:
         table: the scores of clean streams, and of dirty ones, which are called `NAME~KIND`.
@@ -70,7 +72,7 @@ def dirt(table: Table) -> str:
         return ""
 
     def lost(peer: str) -> float:
-        return float(np.mean([cost for costs in losses[peer].values() for cost in costs]))
+        return float(np.mean([np.median(costs) for costs in losses[peer].values()]))
 
     lines = [line(["peer", *KINDS]), line(["---", *["--:"] * len(KINDS)])]
     for peer in sorted(losses, key=lambda peer: (lost(peer), peer)):
@@ -80,4 +82,9 @@ def dirt(table: Table) -> str:
 
 
 def _cost(costs: Sequence[float]) -> str:
-    return f"{np.mean(costs):+.3f}, {max(costs):+.3f} ({len(costs)})"
+    return f"{_number(float(np.median(costs)), '+')}, {_number(max(costs), '+')} ({len(costs)})"
+
+
+def _number(value: float, sign: str = "") -> str:
+    """Three decimals, or two digits of what is large."""
+    return f"{value:{sign}.3f}" if abs(value) < 1000.0 else f"{value:{sign}.2g}"

@@ -90,7 +90,7 @@ def _dirty(plain: Sequence[Entry], names: Sequence[str]) -> list[str]:
         table = _table([entry for entry in plain if entry["task"] == task], names)
         if cost := dirt(table):
             sections += [f"## {task.capitalize()}: log loss of dirty copies, less that of the clean stream"]
-            sections += ["The mean, the largest, and the number of streams.", cost]
+            sections += ["The median, the largest, and the number of streams.", cost]
         for kind in dict.fromkeys(dirt_of(name) for name in table if dirt_of(name)):
             some = {name: row for name, row in table.items() if dirt_of(name) == kind}
             sections += [f"### Copies with {kind}", standing(some, task)]

@@ -41,6 +41,8 @@ RESULTS = [
     entry("churn~units", "forest", 0.4),
     entry("churn~shift", "linear", 0.2),
     entry("churn~shift", "late", 0.2),
+    entry("credit", "linear", 0.5),
+    entry("credit~units", "linear", 5000.5),
     number_entry("rain", "forest", 2.0, 0.88),
     entry("letter", "linear", 1.0),
     entry("bananas", "linear", 0.6),
@@ -70,15 +72,15 @@ def text() -> str:
 
 def test_peers_stand_by_their_mean_rank_on_the_streams_that_they_ran_on(text: str) -> None:
     table = cells(text, "## Classification: tables that no choice has seen")
-    assert list(table)[2:] == ["forest", "late", "linear"]
-    assert table["forest"] == ["2", "1", "1.5", "0.050", "0.020", "0.010"]
-    assert table["linear"] == ["2", "1", "2.0", "0.150", "0.020", "0.010"]
-    assert table["late"] == ["1", "0", "2.0", "0.200", "0.020", "0.010"]
+    assert list(table)[2:] == ["forest", "linear", "late"]
+    assert table["forest"] == ["2", "1", "1.5", "0.050", "0.050", "0.020", "0.010"]
+    assert table["linear"] == ["3", "2", "1.7", "0.000", "0.100", "0.020", "0.010"]
+    assert table["late"] == ["1", "0", "2.0", "0.200", "0.200", "0.020", "0.010"]
 
 
 def test_a_regression_shows_how_much_its_intervals_cover(text: str) -> None:
     table = cells(text, "## Regression: tables that no choice has seen")
-    assert table["forest"] == ["1", "1", "1.0", "0.000", "0.880", ""]
+    assert table["forest"] == ["1", "1", "1.0", "0.000", "0.000", "0.880", ""]
 
 
 def test_dirt_costs_what_the_copy_loses_more_than_the_clean_stream(text: str) -> None:
@@ -87,7 +89,7 @@ def test_dirt_costs_what_the_copy_loses_more_than_the_clean_stream(text: str) ->
     assert table["peer"] == ["sentinels", "outliers", "units", "shift"]
     assert list(table)[2:] == ["forest", "linear"]  # a peer without clean scores costs nothing that is known
     assert table["forest"] == ["", "", "+0.025, +0.050 (2)", ""]
-    assert table["linear"] == ["", "", "+1.500, +2.000 (2)", "-0.100, -0.100 (1)"]
+    assert table["linear"] == ["", "", "+2.000, +5e+03 (3)", "-0.100, -0.100 (1)"]
     assert cells(text, "### Copies with units")["forest"][:3] == ["2", "2", "1.0"]
 
 
