@@ -71,11 +71,12 @@ def bank(plan: Plan) -> Readings:
     rng = np.random.default_rng(0)
     xs = jnp.asarray(rng.normal(size=(plan.rows(1000), COLUMNS)), jnp.float32)
     ys = jnp.asarray(rng.integers(0, 2, len(xs)))
-    whole = credo.auto(COLUMNS, "classification")
+    whole: Any = credo.auto(COLUMNS, "classification")
     begin = whole.init()
     learners: Any = whole.learners
     members = [(pick(learners, place), pick(begin.beliefs, place)) for place in range(whole.size)]
-    pairs = [(member.learner, belief.belief) for member, belief in members]
+    # members without a network are calibrated, or stand alone
+    pairs = [(getattr(one, "learner", one), getattr(belief, "belief", belief)) for one, belief in members]
 
     def stream(learner: Any, belief: Any) -> None:
         jax.block_until_ready(credo.run(learner, belief, xs, ys))

@@ -34,7 +34,9 @@ from credo.adapt import OutlierIndicator as OutlierIndicator
 from credo.adapt import PriorReset as PriorReset
 from credo.adapt import RunLength as RunLength
 from credo.adapt import SoftReset as SoftReset
+from credo.adapt import Stacked as Stacked
 from credo.adapt import Standardized as Standardized
+from credo.adapt import Stretched as Stretched
 from credo.adapt import StudentTNoise as StudentTNoise
 from credo.adapt import WeightedPast as WeightedPast
 from credo.adapt import WoLF as WoLF

@@ -54,6 +54,13 @@ def test_whether_the_world_moves_is_told_by_members_that_walk_faster_than_others
     assert bank_words.motion(MEMBERS[:1], np.ones(1), 10) is None
 
 
+def test_a_regression_on_the_members_is_said() -> None:
+    weights = np.array([1.0, 0.0, 0.0, 0.0])
+    said = bank_words.noise_words(MEMBERS, weights, Widths({}, stacked=0.912))
+    assert said == "a regression on what all members forecast has weight 91%"
+    assert bank_words.noise_words(MEMBERS, weights, Widths({}, stacked=0.02)) == ""
+
+
 def test_members_without_a_network_do_not_say_whether_the_world_moves() -> None:
     members = (*MEMBERS[:2], NearMember(), NormalMember(share=0.0))
     sentence = bank_words.motion(members, np.array([0.02, 0.06, 0.9, 0.02]), 9)

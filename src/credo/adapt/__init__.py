@@ -31,7 +31,9 @@ from credo.adapt.probability import ChangeProbability, Forgetting
 from credo.adapt.robust import GammaWeight, InverseWishartNoise, OutlierIndicator, StudentTNoise, WoLF
 from credo.adapt.running_moments import RunningMoments
 from credo.adapt.soft_reset import Resettable, SoftReset
+from credo.adapt.stacked import Stacked, Stacking
 from credo.adapt.standardized import Scaling, Standardized
+from credo.adapt.stretched import Stretch, Stretched
 from credo.adapt.warmup import Waiting
 from credo.adapt.weighted_past import Memory, WeightedPast
 from credo.adapt.wrapper import Proposal, Wrapper
@@ -71,7 +73,11 @@ __all__ = [
     "Scaling",
     "Segments",
     "SoftReset",
+    "Stacked",
+    "Stacking",
     "Standardized",
+    "Stretch",
+    "Stretched",
     "StudentTNoise",
     "Subset",
     "Waiting",

@@ -21,7 +21,7 @@ from credo.core.trees import Unravel
 from credo.core.types import Array, DTypeLike, Key, PyTree
 from credo.learners.base import Belief
 
-__all__ = ["Around", "B", "Mixture", "at_time", "floating", "renewed"]
+__all__ = ["Around", "B", "Mixture", "at_time", "floating", "renewed", "within"]
 
 B = TypeVar("B", bound=Belief)
 """The kind of belief that the learner inside keeps."""
@@ -40,6 +40,27 @@ def renewed(prior: B, t: Array) -> B:
 
     drawn: B = jax.tree.map(fresh, prior, is_leaf=lambda part: isinstance(part, Particles))
     return at_time(drawn, t)
+
+
+K = TypeVar("K")
+
+
+def within(thing: object, kind: type[K]) -> K | None:
+    """The outermost part of a kind in a belief or a learner that holds another one; None where there is none.
+
+    Arguments:
+        thing: a belief, whose inner one is its `belief`, or a learner, whose inner one is its `learner`.
+        kind: a class.
+
+    Example:
+        >>> import credo
+        >>> learner = credo.adapt.Calibrated(credo.Experts([credo.BetaBernoulli()]))
+        >>> type(within(learner, credo.Experts)).__name__, within(learner.init(), credo.Gaussian)
+        ('Experts', None)
+    """
+    while thing is not None and not isinstance(thing, kind):
+        thing = getattr(thing, "belief", getattr(thing, "learner", None))
+    return thing
 
 
 def floating(belief: Belief) -> DTypeLike:

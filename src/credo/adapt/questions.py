@@ -18,6 +18,7 @@ from credo.core.types import Array, PyTree
 from credo.learners import Learner
 from credo.likelihoods import (
     Contaminated,
+    Either,
     Expectation,
     LatentExpectation,
     Predictive,
@@ -70,6 +71,10 @@ def _finite(answer: Answer) -> Array:
         return _finite(answer.predictive) & all_finite((answer.location, answer.scale))
     if isinstance(answer, RescaledExpectation):
         return _finite(answer.expectation) & all_finite((answer.location, answer.scale))
+    if isinstance(answer, Either):
+        dead = answer.log_weights == -jnp.inf
+        parts = jnp.stack([_finite(answer.first), _finite(answer.second)])
+        return jnp.all(dead | parts) & jnp.all(answer.log_weights < jnp.inf)
     if isinstance(answer, Contaminated):
         return _finite(answer.predictive) & all_finite(answer.share)
     if not isinstance(answer, WeightedPredictive | WeightedExpectation):

@@ -15,7 +15,7 @@ from credo.adapt.priors import moved
 from credo.adapt.questions import Answer, Question
 from credo.adapt.running_moments import RunningMoments, farthest
 from credo.adapt.warmup import Plan, Target, Waiting, learn_scaled, planned, target_of
-from credo.adapt.wrapper import Proposal, Wrapper
+from credo.adapt.wrapper import Proposal, Wrapper, first_inside
 from credo.core.errors import CredoError, require_integer, require_positive
 from credo.core.records import record, replace, static_field
 from credo.core.trees import as_like, select
@@ -142,7 +142,7 @@ class Standardized(Wrapper[Scaling[B], B], Generic[B]):
         self,
         params: PyTree = None,
         *,
-        var: PyTree = 1.0,
+        var: PyTree = None,
         size: int | None = None,
         scaled: ArrayLike | None = None,
         **others: PyTree,
@@ -157,7 +157,7 @@ class Standardized(Wrapper[Scaling[B], B], Generic[B]):
         Raises:
             CredoError: `size` is missing, or `scaled` has another shape.
         """
-        return self.wrap(self.learner.init(params, var=var, **others), size, scaled)
+        return self.wrap(first_inside(self.learner, params, var, others), size, scaled)
 
     def wrap(self, prior: B, size: int | None = None, scaled: ArrayLike | None = None) -> Scaling[B]:
         """The first belief around one that the learner inside starts from.

@@ -106,7 +106,7 @@ class WeightedPast(Wrapper[Memory[B], B], Generic[B]):
         self,
         params: PyTree = None,
         *,
-        var: PyTree = 1.0,
+        var: PyTree = None,
         example: tuple[PyTree, PyTree] | None = None,
         **others: PyTree,
     ) -> Memory[B]:

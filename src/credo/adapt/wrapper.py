@@ -7,7 +7,7 @@ draws that are passed on, and the rule by which an update is accepted or refused
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from types import NoneType
 from typing import Any, Generic, TypeVar
 
@@ -25,7 +25,7 @@ from credo.learners import Info, Learner
 from credo.learners.base import Belief, require_learner
 from credo.likelihoods import Expectation, Predictive
 
-__all__ = ["Proposal", "Proposing", "Wrapper"]
+__all__ = ["Proposal", "Proposing", "Wrapper", "first_inside"]
 
 W = TypeVar("W", bound=Belief)
 """The kind of belief that a wrapper keeps."""
@@ -52,6 +52,11 @@ class Proposal(Generic[W]):
     log_evidence: Array
     ok: Array
     extras: PyTree = None
+
+
+def first_inside(learner: Learner[B], params: PyTree, var: PyTree, others: Mapping[str, PyTree]) -> B:
+    """The first belief of the learner inside, which has prior variances of its own where none are given."""
+    return learner.init(params, **({} if var is None else {"var": var}), **others)
 
 
 class Proposing(Learner[W]):
@@ -189,17 +194,17 @@ class Wrapper(Proposing[W], Generic[W, B]):
         if type(self.learner) not in (int, NoneType, object):  # what JAX puts in the place of a tree
             require_learner("learner", self.learner)
 
-    def init(self, params: PyTree = None, *, var: PyTree = 1.0, **others: PyTree) -> W:
+    def init(self, params: PyTree = None, *, var: PyTree = None, **others: PyTree) -> W:
         """The belief before any data.
 
         Arguments:
-            params, var: as for the learner inside.
+            params, var: as for the learner inside; where no `var` is given, its own.
             others: further arguments of the `init` of the learner inside.
 
         Returns:
             What `wrap` makes of the inner learner's first belief.
         """
-        return self.wrap(self.learner.init(params, var=var, **others))
+        return self.wrap(first_inside(self.learner, params, var, others))
 
     @property
     def takes_missing(self) -> bool:

@@ -13,6 +13,7 @@ are expectations, the laws of E[y | theta, x], in which the noise of y has no pa
 from credo.likelihoods.base import Likelihood, LikelihoodBase
 from credo.likelihoods.categorical import Categorical, OpenCategorical
 from credo.likelihoods.contaminated import Contaminated
+from credo.likelihoods.either import Either
 from credo.likelihoods.elliptical import NormalPredictive, StudentTPredictive
 from credo.likelihoods.expectation import (
     ConjugateExpectation,
@@ -38,6 +39,7 @@ __all__ = [
     "ConjugateExpectation",
     "Contaminated",
     "DrawnExpectation",
+    "Either",
     "Expectation",
     "HeteroscedasticNormal",
     "IndependentExpectation",

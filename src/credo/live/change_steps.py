@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from credo.adapt import Bank, Changes, Hypotheses, Resettable
+from credo.adapt.nested import within
 from credo.core.records import record
 from credo.learners import Info
 from credo.recipes.assembly import Belief
@@ -54,11 +55,12 @@ def collect(belief: Belief, info: Info) -> Steps:
         # The first row begins the first segment, which is no change.
         change = jnp.where(belief.t > 1, report.change, 0.0)
         return Steps(belief.weights, lengths, change, report.alarm, back)
-    if isinstance(belief, Bank):
-        weights = belief.weights
+    bank = within(belief, Bank)
+    if bank is not None:
+        weights = bank.weights
         numbers = jnp.arange(len(weights), dtype=jnp.int32)
         # Only an expert that failed, and began again, has no weight at all.
-        failed = info.ok & jnp.isneginf(belief.log_weights)
+        failed = info.ok & jnp.isneginf(bank.log_weights)
         numbers = jnp.where(failed, -1, numbers)
         return Steps(weights, numbers, jnp.zeros((), weights.dtype), jnp.any(failed), zero)
     assert isinstance(belief, Resettable)

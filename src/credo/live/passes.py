@@ -12,7 +12,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from credo.adapt import Bank, Hypotheses, Resettable
+from credo.adapt import Around, Bank, Hypotheses
+from credo.adapt.nested import within
 from credo.beliefs import Gaussian, Particles
 from credo.core.groups import Groups
 from credo.core.kept import Kept
@@ -194,7 +195,7 @@ def _moments(belief: Belief) -> tuple[Array, Array]:
         means, variances = jax.vmap(_moments)(belief.beliefs)
         mean = belief.weights @ means
         return mean, belief.weights @ (variances + (means - mean[None]) ** 2)
-    if isinstance(belief, Resettable):
+    if isinstance(belief, Around):
         return _moments(belief.belief)
     if isinstance(belief, Particles):
         return belief.mean, belief.var
@@ -216,7 +217,8 @@ def largest_member(belief: Belief) -> int:
 
 def _sizes(belief: Belief) -> list[tuple[int, int]]:
     """How many members there are of each kind, and their number of parameters; a mixture counts once."""
-    beliefs: Any = belief.beliefs if isinstance(belief, Bank) else belief
+    bank = within(belief, Bank)
+    beliefs: Any = belief if bank is None else bank.beliefs
     if isinstance(beliefs, Groups):
         return [
             (len(group), int(part.size)) for part, group in zip(beliefs.parts, beliefs.places, strict=True)

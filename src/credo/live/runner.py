@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
-from credo.adapt import Bank
+from credo.adapt import Around, Bank
 from credo.beliefs import embed
 from credo.core.errors import FormatError
 from credo.core.records import replace
@@ -184,9 +184,9 @@ class Runner:
         if slots(self.first, before) == slots(self.first, classes):
             return
         self.belief = embed(self.belief, fresh)
-        if isinstance(self.belief, Bank) and isinstance(fresh, Bank) and self.settings.model.banked:
+        if self.settings.model.banked:
             # a member that fails begins again from the first weights of the wider network
-            self.belief = replace(self.belief, priors=fresh.priors)
+            self.belief = _with_priors(self.belief, fresh)
 
     def _follow(self, schema: Schema) -> None:
         """Make room for the columns that have come, whose parameters begin at the prior."""
@@ -309,3 +309,12 @@ def _units_known(moments: Moments) -> bool:
 def _first_known(scaling: ScaledTarget) -> int:
     """How many rows there are up to the one that makes the units known; all of them where none does."""
     return int(np.argmax(scaling.known)) if scaling.known.any() else len(scaling.known)
+
+
+def _with_priors(belief: Any, fresh: Any) -> Any:
+    """A belief whose bank, if it holds one, has the priors of another."""
+    if isinstance(belief, Bank):
+        return replace(belief, priors=fresh.priors)
+    if isinstance(belief, Around):
+        return replace(belief, belief=_with_priors(belief.belief, fresh.belief))
+    return belief

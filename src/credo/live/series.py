@@ -16,6 +16,7 @@ from credo.tables.cells import is_missing, to_list
 from credo.tables.clock import Clock
 from credo.tables.infer_column import read_numbers
 from credo.tables.lags import History, LagColumns, LaggedChunk, usual_lags
+from credo.tables.tasks import TARGET_KINDS
 
 __all__ = ["SeriesEncoding", "SeriesOptions", "infer_series"]
 
@@ -198,7 +199,7 @@ def infer_series(
         CredoError: the task is classification.
         DataError: a column is missing, or the times have no common step.
     """
-    if task == "classification":
+    if task is not None and TARGET_KINDS[task].classed:
         raise CredoError("task must be regression or count for a series; got classification.", field="task")
     if not chunks:
         raise DataError(

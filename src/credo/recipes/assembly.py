@@ -42,7 +42,7 @@ from credo.likelihoods.base import LikelihoodBase
 from credo.models import Model
 from credo.particles import liu_west
 from credo.recipes import defaults
-from credo.recipes.auto import bank_of
+from credo.recipes.auto import bank_of, combined
 from credo.recipes.drift import Drift
 from credo.recipes.image_members import ImageMember, image_bank, image_members_of
 from credo.recipes.members import Breadth, TableMember, members_of
@@ -122,8 +122,9 @@ def _bank(
         inputs = math.prod(shape) if origin is None else origin.inputs
         some = members_of(task, inputs, outputs_of(task, first or classes), breadth)
         learner = bank_of(some, shape, classes, seed, task=task, first=first, start=start, origin=origin)
-    belief: Belief = learner.init()
-    return learner, belief
+    whole = combined(learner, task, classes, first)
+    belief: Belief = whole.init()
+    return whole, belief
 
 
 def _breadth(settings: Settings) -> Breadth:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from credo.adapt import Calibrated, Each, Experts
+from credo.adapt import Calibrated, Each, Experts, Stacked
 from credo.beliefs import InverseGamma
 from credo.core.errors import require_choice, require_integer
 from credo.core.records import record, replace
@@ -14,6 +14,7 @@ from credo.core.types import PyTree
 from credo.covariances import Full, LowRank
 from credo.dynamics import PriorBound, RandomWalk
 from credo.learners import Learner, RecursiveLearner
+from credo.likelihoods import Bernoulli, Categorical, OpenCategorical
 from credo.models import Clipped, Model
 from credo.recipes import defaults, networks
 from credo.recipes.architecture import Network
@@ -23,7 +24,7 @@ from credo.recipes.settings import TaskName
 from credo.recipes.tasks import RECIPES, Noise
 from credo.tables.tasks import TARGET_KINDS
 
-__all__ = ["Auto", "auto", "bank_of"]
+__all__ = ["Auto", "auto", "bank_of", "combined"]
 
 
 @record
@@ -35,7 +36,7 @@ class Auto(Experts[Any]):
         spread: their prior variances.
 
     Example:
-        >>> learner = auto(3)
+        >>> learner = auto(3, "classification")
         >>> isinstance(learner, Auto), len(learner.init().weights) == learner.size
         (True, True)
     """
@@ -60,15 +61,16 @@ def auto(
     *,
     breadth: Breadth = "default",
     seed: int = 0,
-) -> Auto:
+) -> Learner[Any]:
     """The bank of learners that `credo learn` uses by default, for standardised inputs.
 
     Its members differ in their network (linear, perceptron, random waves), in how fast their world moves, in
     their prior, and in what they take for an outlier; others have no network, but a memory of the latest rows
     whose nearest ones vote, or classes whose columns are normal. Networks forecast as widely as observations
     have shown that they should (`credo.Calibrated`). The mixture trusts those members that predicted well,
-    and lets another take over at a rate that is weighed, too (`credo.Experts`). docs/explanation/defaults.md
-    has measurements.
+    and lets another take over at a rate that is weighed, too (`credo.Experts`). Beside it stands a regression
+    on what the members forecast (`credo.Stacked`; not for counts). docs/explanation/defaults.md has
+    measurements.
 
     Arguments:
         inputs: the number of inputs, numbers with mean 0 and variance 1.
@@ -90,7 +92,7 @@ def auto(
         >>> import credo, jax.numpy as jnp
         >>> learner = credo.auto(inputs=2)
         >>> belief, info = learner.step(learner.init(), jnp.ones(2), 1.0)
-        >>> bool(info.ok), belief.weights.shape == (learner.size,)
+        >>> bool(info.ok), belief.belief.weights.shape == (learner.learner.size,)
         (True, True)
     """
     require_integer("inputs", inputs, 1)
@@ -98,7 +100,7 @@ def auto(
     require_choice("task", task, TARGET_KINDS)
     require_choice("breadth", breadth, ("default", "wide"))
     members = members_of(task, inputs, outputs_of(task, classes), breadth)
-    return bank_of(members, (inputs,), classes, seed, task=task)
+    return combined(bank_of(members, (inputs,), classes, seed, task=task), task, classes)
 
 
 def _learned_noise(member: Member) -> Noise:
@@ -154,6 +156,18 @@ def bank_of(
         begins.append(params)
         spreads.append(networks.prior_variances(net, params, member.prior_var, origin.features))
     return Auto(learners, defaults.SWITCHING, begin=Each(tuple(begins)), spread=Each(tuple(spreads)))
+
+
+def combined(bank: Auto, task: TaskName, classes: int, first: int = 0) -> Learner[Any]:
+    """The learner that forecasts by a bank: its mixture beside a regression on what its members forecast."""
+    kind = TARGET_KINDS[task]
+    if kind.standardised:
+        return Stacked(bank, outliers=defaults.OUTLIERS)
+    if not kind.classed:
+        return bank
+    law = RECIPES[task].likelihood(defaults.FIXED_NOISE, classes, first)
+    assert isinstance(law, Bernoulli | Categorical | OpenCategorical)
+    return Stacked(bank, law)
 
 
 def _calibrated(

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, NotRequired, TypedDict
 import jax
 import numpy as np
 
-from credo.adapt import Bank, Calibrated, Calibration, Experts
+from credo.adapt import Bank, Calibrated, Calibration, Experts, Stacking
+from credo.adapt.nested import within
 from credo.core.groups import pick
 from credo.learners import GaussianClasses, NearestNeighbours
 from credo.recipes.tasks import RECIPES
@@ -50,8 +51,9 @@ class BankSummary(TypedDict):
     """What a bank has learned about its members.
 
     `walks` has mean weights over the latest rows, by the variance that parameters gain at a row; `scales`,
-    `sharpness` (of the logits of classes), `heavy_tails`, `noise_by_inputs` and `switching` (by the rate) are
-    as at the end. `sentences` say it at length, and `short` in at most three of them.
+    `sharpness` (of the logits of classes), `heavy_tails`, `stacked` (the weight of the regression on what the
+    members forecast), `noise_by_inputs` and `switching` (by the rate) are as at the end. `sentences` say it
+    at length, and `short` in at most three of them.
     """
 
     members: list[MemberSummary]
@@ -62,6 +64,7 @@ class BankSummary(TypedDict):
     scales: dict[str, float]
     sharpness: dict[str, float]
     heavy_tails: float
+    stacked: float
     noise_by_inputs: float
     switching: dict[str, float]
     linear_weight: float
@@ -81,15 +84,16 @@ def latest_weights(tally: ChangeTally) -> tuple[np.ndarray, int]:
 
 def summarize_bank(session: SessionState) -> BankSummary | None:
     """What the bank of a session has learned about its members; None where it is no bank, or has no row."""
-    tally, belief, learner, members = session.changes, session.belief, session.learner, session.members
-    if tally is None or not tally.rows or not isinstance(belief, Bank) or not isinstance(learner, Experts):
+    tally, members = session.changes, session.members
+    belief, learner = within(session.belief, Bank), within(session.learner, Experts)
+    if tally is None or not tally.rows or belief is None or learner is None:
         return None
     if not members:
         return None
     now, names = np.asarray(tally.latest, float), tally.experts
     mean = tally.grid.sum(axis=0) / tally.rows
     recent, rows = latest_weights(tally)
-    widths = _widths(learner, belief)
+    widths = _widths(learner, belief, _stacked(session.belief))
     effects = linear_effects(belief, members, len(session.encoding.classes), SHOWN)
     first = words.leaders(members, now, mean)
     broken = words.failure_words(names, tally.failures, tally.alarms[:, 0].astype(int).tolist())
@@ -113,6 +117,7 @@ def summarize_bank(session: SessionState) -> BankSummary | None:
         "scales": {f"{scale:g}": share for scale, share in widths.scales.items()},
         "sharpness": {f"{factor:g}": share for factor, share in widths.sharpness.items()},
         "heavy_tails": widths.tails,
+        "stacked": widths.stacked,
         "noise_by_inputs": words.input_noise(members, now),
         "switching": {f"{rate:g}": share for rate, share in zip(rates, shares, strict=True)},
         "linear_weight": effects.weight if effects else 0.0,
@@ -128,7 +133,13 @@ def _capital(sentence: str) -> str:
     return sentence[:1].upper() + sentence[1:]
 
 
-def _widths(learner: Experts, belief: Bank) -> Widths:  # type: ignore[type-arg]
+def _stacked(belief: object) -> float:
+    """The weight of the regression on what the members forecast."""
+    around = within(belief, Stacking)
+    return 0.0 if around is None else float(around.share)
+
+
+def _widths(learner: Experts, belief: Bank, stacked: float = 0.0) -> Widths:  # type: ignore[type-arg]
     """The weights of scales, over the members that have several, and of tails and sharpness, over all."""
     inside, beliefs = jax.tree.map(np.asarray, (learner.bank, belief.beliefs))
     weights = np.exp(np.asarray(belief.log_weights))
@@ -155,7 +166,7 @@ def _widths(learner: Experts, belief: Bank) -> Widths:  # type: ignore[type-arg]
     whole = sum(scales.values())
     # where hardly any member has a variance, its scales say nothing of the forecasts
     believed = {scale: share / whole for scale, share in sorted(scales.items()) if whole > words.FEW}
-    return Widths(believed, tails, dict(sorted(sharpness.items())))
+    return Widths(believed, tails, dict(sorted(sharpness.items())), stacked)
 
 
 def _numbers(values: object) -> list[float]:

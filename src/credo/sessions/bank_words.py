@@ -33,12 +33,14 @@ FEW = 0.05
 @dataclass(frozen=True)
 class Widths:
     """Weights over a bank: of each factor of the computed variance, of tails heavier than the noise's own,
-    and of each factor of the outputs of classes, 1 where they are as members believe.
+    and of each factor of the outputs of classes, 1 where they are as members believe; and of the regression
+    on what the members forecast.
     """
 
     scales: Mapping[float, float]
     tails: float = 0.0
     sharpness: Mapping[float, float] = field(default_factory=dict)
+    stacked: float = 0.0
 
 
 def walk_of(member: AnyMember) -> float:
@@ -132,7 +134,9 @@ def input_noise(members: Sequence[AnyMember], weights: np.ndarray) -> float:
 
 
 def noise_words(members: Sequence[AnyMember], weights: np.ndarray, widths: Widths) -> str:
-    """What else is believed: heavy tails, noise that follows the inputs, and sharper classes; or nothing."""
+    """What else is believed: heavy tails, noise that follows the inputs, sharper classes, and a regression on
+    what the members forecast; or nothing.
+    """
     follows = input_noise(members, weights)
     parts = []
     if widths.tails > FEW:
@@ -143,6 +147,8 @@ def noise_words(members: Sequence[AnyMember], weights: np.ndarray, widths: Width
     if sum(sharper.values()) > FEW:
         best = max(sharper, key=lambda factor: sharper[factor])
         parts.append(f"logits that are {best:g} times as large have weight {_percent(sharper[best])}")
+    if widths.stacked > FEW:
+        parts.append(f"a regression on what all members forecast has weight {_percent(widths.stacked)}")
     return "; ".join(parts)
 
 

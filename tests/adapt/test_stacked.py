@@ -1,0 +1,266 @@
+"""Stacked mixtures: against references beside the test, in their limits, and as learners of the library."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import scipy.stats as st
+from tests.adapt.setups import INNER, WALKS, XS, YS, P, T, begin
+from tests.streams.setups import bitwise
+
+import credo
+from credo.adapt import Experts, RunLength, Stacked, Standardized, Stretched
+from credo.adapt.nested import within
+from credo.likelihoods import Either, OpenCategorical, WeightedPredictive
+from credo.streams.scoring import score_chunk
+
+BANK = Experts([*WALKS, credo.RecursiveLearner(WALKS[0].model, credo.Diagonal())])
+RATES, FIRST, VAR, NOISE = (0.0, 0.1), 0.2, 0.3, 0.7
+
+
+def shared(joint: np.ndarray) -> np.ndarray:
+    """The joint weights (R, 2) after a step of each rate's fixed share."""
+    rates = np.array(RATES)[:, None]
+    return np.asarray((1 - rates) * joint + rates * joint[:, ::-1])
+
+
+def members(belief: Any, x: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The weights, means and variances of the members of the bank."""
+    law: Any = BANK.predictive(belief, x, None, None, None)
+    moments = [credo.core.groups.in_order(credo.core.groups.each(ask, law.parts)) for ask in (_mean, _var)]
+    return np.asarray(np.exp(law.log_weights)), np.asarray(moments[0]), np.asarray(moments[1])
+
+
+def _mean(law: Any) -> Any:
+    return law.mean
+
+
+def _var(law: Any) -> Any:
+    return law.var
+
+
+def test_numbers_are_a_kalman_filter_on_standardised_means_beside_the_mixture() -> None:
+    learner = Stacked(BANK, credo.Normal(NOISE), VAR, 0.01, FIRST, RATES, tails=())
+    inner = begin(BANK)
+    joint = np.tile([1 - FIRST, FIRST], (2, 1)) / 2
+    b, cov = np.zeros(4), VAR * np.eye(4)
+    ys = np.array(YS)
+    ys[4] = np.nan
+    rows = np.array([1.0, 1.0, 0.5, 1.0, 1.0, 0.0, 1.0, 1.0, 2.0, 1.0])
+    logs, scores, cdfs = [], [], []
+    for x, y, row in zip(XS, ys, rows, strict=True):
+        joint, cov = shared(joint), cov + 0.01 * np.eye(4)
+        predicted = BANK.predict(inner)
+        w, means, variances = members(predicted, x)
+        m0 = w @ means
+        s0 = np.sqrt(w @ (variances + (means - m0) ** 2))
+        f = np.concatenate([[m0 / s0], (means - m0) / s0])
+        assert np.abs(f).max() < 4  # nothing is clipped
+        gain, spread = f @ b, f @ cov @ f + NOISE
+        law = st.norm(m0 + s0 * gain, s0 * np.sqrt(spread))
+        pool = w @ st.norm.pdf(y, means, np.sqrt(variances))
+        both = joint.sum(axis=0) @ [pool, law.pdf(y)]
+        logs.append(np.log(both) if np.isfinite(y) and row else 0.0)
+        if np.isfinite(y):
+            scores.append(np.log(both))
+            below = w @ st.norm.cdf(y, means, np.sqrt(variances))
+            cdfs.append(joint.sum(axis=0) @ [below, law.cdf(y)])
+            joint = joint * np.array([pool, law.pdf(y)]) ** row
+            joint = joint / joint.sum()
+            if row:
+                k = cov @ f / (f @ cov @ f + NOISE / row)
+                b, cov = b + k * ((y - m0) / s0 - gain), cov - np.outer(k, f @ cov)
+        inner, _ = BANK.update(predicted, x, y, weight=row)
+    last, outcome, info = score_chunk(learner, begin(learner), XS, ys, weights=jnp.asarray(rows))
+    seen = ~np.isnan(ys)
+    np.testing.assert_allclose(info.log_evidence, logs, atol=1e-10)
+    np.testing.assert_allclose(outcome.log_prob[seen], scores, atol=1e-10)
+    np.testing.assert_allclose(np.asarray(outcome.pit)[seen], cdfs, atol=1e-10)
+    np.testing.assert_allclose(last.stack.mean, b, atol=1e-10)
+    np.testing.assert_allclose(np.exp(last.log_joint), joint, atol=1e-10)
+    np.testing.assert_allclose(last.share, joint.sum(axis=0)[1], atol=1e-10)
+    np.testing.assert_allclose(last.belief.log_weights, inner.log_weights, atol=1e-10)
+
+
+OPEN = OpenCategorical(5, 3)
+CLASSES: dict[str, tuple[Any, int]] = {
+    "two": (credo.Bernoulli(), 2),
+    "three": (credo.Categorical(3), 3),
+    "room for five": (OPEN, 3),
+    "against the first": (OpenCategorical(5, 3, reference=True), 3),
+}
+
+
+def class_bank(likelihood: Any) -> tuple[Any, Any]:
+    """A bank of linear classifiers, and its first belief."""
+    outputs = {credo.Bernoulli: 1, credo.Categorical: 3}.get(type(likelihood), 5 - (likelihood is not OPEN))
+    net = credo.Linear(outputs)
+    params = jax.tree.map(lambda leaf: leaf.astype(float), net.init(0, (P,)))
+    model = credo.Model(net, likelihood)
+    walks = [credo.RandomWalk(q) for q in (0.0, 0.3)]
+    bank = Experts([credo.bong(model, credo.Full("dense"), dynamics=walk) for walk in walks])
+    return bank, params
+
+
+@pytest.mark.parametrize("name", CLASSES)
+def test_classes_are_a_regression_on_log_probabilities_beside_the_mixture(name: str) -> None:
+    likelihood, count = CLASSES[name]
+    bank, params = class_bank(likelihood)
+    learner = Stacked(bank, likelihood, VAR, 0.01, FIRST, 0.1)
+    labels = jnp.asarray(np.random.default_rng(2).integers(0, count, T))
+    model = credo.Model(lambda b, x: x @ b, likelihood)
+    alone = credo.RecursiveLearner(
+        model, credo.Full("dense"), dynamics=credo.RandomWalk(0.01), forecasting="plugin"
+    )
+    inner, stack = bank.init(params), alone.init(jnp.eye(1, 3)[0], var=VAR)
+    weights, logs, probs = np.array([1 - FIRST, FIRST]), [], []
+    for x, y in zip(XS, labels, strict=True):
+        weights = 0.9 * weights + 0.1 * weights[::-1]
+        inner, stack = bank.predict(inner), alone.predict(stack)
+        law: Any = bank.predictive(inner, x, None, None, None)
+        own = np.asarray(jax.vmap(lambda part: part.probs)(law.parts))
+        rows = np.log(np.maximum(np.vstack([np.exp(law.log_weights) @ own, own]), 1e-4))
+        reference = name in ("two", "against the first")
+        inputs = rows[:, 1:] - rows[:, :1] if reference else rows - rows.max(axis=1, keepdims=True)
+        second = alone.forecast(stack, jnp.asarray(inputs.T)).probs
+        both = weights @ np.stack([np.exp(law.log_weights) @ own, second])
+        probs.append(both)
+        logs.append(np.log(both[y]))
+        weights = weights * np.array([np.exp(law.log_weights) @ own[:, y], second[y]])
+        weights = weights / weights.sum()
+        inner, _ = bank.update(inner, x, y)
+        stack, _ = alone.update(stack, jnp.asarray(inputs.T), y)
+    last, outcome, info = score_chunk(learner, learner.init(params), XS, labels)
+    np.testing.assert_allclose(info.log_evidence, logs, atol=1e-10)
+    np.testing.assert_allclose(np.asarray(outcome.probs), probs, atol=1e-10)
+    np.testing.assert_allclose(last.stack.mean, stack.mean, atol=1e-10)
+    np.testing.assert_allclose(np.exp(last.log_weights), weights, atol=1e-10)
+
+
+def test_at_first_the_regression_is_the_mixture() -> None:
+    bank, params = class_bank(credo.Categorical(3))
+    learner = Stacked(bank, credo.Categorical(3), var=1e-9)
+    belief, inner = learner.init(params, var=0.5), bank.init(params, var=0.5)
+    law: Any = learner.forecast(belief, XS[0])
+    np.testing.assert_allclose(law.second.probs, bank.forecast(inner, XS[0]).probs, atol=1e-12)
+    numbers = Stacked(BANK, credo.Normal(1.0), var=1e-12, tails=())
+    first, mixed = numbers.forecast(begin(numbers), XS[0]), BANK.forecast(begin(BANK), XS[0])
+    np.testing.assert_allclose([first.mean, first.sd], [mixed.mean, mixed.sd], atol=1e-9)
+
+
+def test_members_that_know_one_input_each_say_more_together() -> None:
+    def model(place: int) -> credo.Model:
+        return credo.Model(lambda w, x: x[place] * w[0], credo.Normal(1.0))
+
+    bank = Experts([credo.RecursiveLearner(model(place), credo.Full("dense")) for place in range(2)])
+    rng = np.random.default_rng(3)
+    xs = jnp.asarray(rng.normal(size=(400, 2)))
+    ys = xs @ jnp.ones(2) + 0.1 * rng.normal(size=400)
+    learner = Stacked(bank, credo.Normal(credo.InverseGamma(10.0, 10.0, 0.99)), var=1.0)
+    reports = [credo.evaluate(one, one.init(jnp.zeros(1)), (xs, ys)) for one in (bank, learner)]
+    alone, both = (report.scores.log_prob[200:].mean() for report in reports)
+    assert both > alone + 0.8 and float(reports[1].belief.share) > 0.99
+    sd = float(learner.forecast(reports[1].belief, xs[0]).sd)
+    assert 0.08 < sd < 0.25
+
+
+LEARNERS: dict[str, Any] = {
+    "numbers": Stacked(BANK),
+    "with outliers": Stacked(BANK, outliers=0.01, switching=0.1),
+    "run length": Stacked(RunLength(INNER, 0.1, 3)),
+    "stretched": Stretched(Stacked(Experts(WALKS))),
+}
+
+
+@pytest.mark.optimised
+@pytest.mark.parametrize("name", LEARNERS)
+def test_a_loop_a_scan_and_chunks_give_the_same_bits(name: str, tmp_path: Path) -> None:
+    learner, half = LEARNERS[name], T // 2
+    first, early = credo.run(learner, begin(learner), XS[:half], YS[:half])
+    again, belief = credo.load(credo.save(tmp_path / "half.credo", learner, first), learner)
+    bitwise((learner, first), (again, belief))
+    last, late = credo.run(again, belief, XS[half:], YS[half:])
+    belief, logs = begin(learner), []
+    for x, y in zip(XS, YS, strict=True):
+        belief, info = learner.step(belief, x, y)
+        logs.append(info.log_evidence)
+    bitwise(belief, last)
+    bitwise(jnp.stack(logs), jnp.concatenate([early.log_evidence, late.log_evidence]))
+    assert bool(jnp.all(jnp.isfinite(jnp.stack(logs))))
+
+
+def test_a_bad_row_leaves_the_belief_and_a_broken_member_counts_as_the_mixture() -> None:
+    learner = LEARNERS["with outliers"]
+    belief, _ = credo.run(learner, begin(learner), XS, YS)
+    predicted = learner.predict(belief)
+    for y, weight in ((jnp.nan, 1.0), (jnp.inf, 1.0), (1.0, 0.0)):
+        after, info = learner.update(predicted, XS[0], y, weight=weight)
+        bitwise(after, predicted)
+        assert float(info.log_evidence) == 0.0 and bool(info.ok) == (weight == 0.0)
+    after, info = learner.update(predicted, XS[0], 1e30)
+    assert all(bool(jnp.all(~jnp.isnan(leaf))) for leaf in jax.tree.leaves(after))
+    inner = predicted.belief
+    diagonal = credo.replace(inner.beliefs.parts[1], mean=jnp.full((1, P), jnp.nan))
+    parts = credo.replace(inner.beliefs, parts=(inner.beliefs.parts[0], diagonal))
+    broken = credo.replace(predicted, belief=credo.replace(inner, beliefs=parts))
+    law = learner.forecast(broken, XS[0])
+    assert bool(jnp.isfinite(law.mean)) and bool(jnp.isfinite(law.log_prob(1.0)))
+    after, info = learner.update(broken, XS[0], YS[0])
+    assert bool(info.ok) and bool(jnp.all(jnp.isfinite(after.stack.mean)))
+
+
+def test_what_has_no_members_or_no_regression_is_refused_in_a_sentence() -> None:
+    with pytest.raises(credo.CredoError, match="Stacked is for learners whose beliefs are mixtures"):
+        begin(Stacked(INNER))
+    with pytest.raises(credo.CredoError, match=r"likelihood must be Bernoulli, .* got Poisson"):
+        Stacked(BANK, credo.Poisson())  # type: ignore[arg-type]
+    cases = (("var", 0.0), ("walk", -1.0), ("prior", 1.0), ("switching", 0.6), ("switching", ()))
+    for name, value in cases:
+        with pytest.raises(credo.CredoError, match=name):
+            Stacked(BANK, **{name: value})  # type: ignore[arg-type]
+
+
+def test_a_wrapper_leaves_the_prior_variances_to_the_learner_inside() -> None:
+    bank = credo.auto(2)
+    inside: Any = within(bank, Experts)
+    own = inside.init()
+    wrapped: Any = within(Standardized(bank, targets=True).init(size=2), credo.adapt.Bank)
+    bitwise(own.priors, wrapped.priors)
+    assert within(own, credo.Gaussian) is None
+    learner = Standardized(INNER)
+    found = within(learner.init(jnp.zeros(P), size=P), credo.Gaussian)
+    assert found is not None and np.allclose(found.var, 1.0)
+
+
+def test_either_of_two_laws_is_their_mixture() -> None:
+    laws = [credo.Normal(var).plugin(jnp.full(1, mean)) for mean, var in ((-1.0, 1.0), (2.0, 0.3))]
+    weights = jnp.log(jnp.array([0.3, 0.7]))
+    both = Either(laws[0], laws[1], weights)
+    stack = WeightedPredictive(jax.tree.map(lambda *leaves: jnp.stack(leaves), *laws), weights)
+    asks: list[Any] = [
+        _mean,
+        _var,
+        lambda law: law.log_prob(0.3),
+        lambda law: law.cdf(0.3),
+        lambda law: law.quantile(jnp.array([0.05, 0.5])),
+        lambda law: law.heavier(jnp.asarray(4.0)).log_prob(5.0),
+    ]
+    for ask in asks:
+        np.testing.assert_allclose(np.asarray(ask(both)), np.asarray(ask(stack)), atol=1e-10)
+    draws = np.asarray(both.sample(jax.random.key(1), (4000,)))
+    error = float(both.sd) / np.sqrt(4000)
+    assert abs(draws.mean() - float(both.mean)) < 5 * error
+    np.testing.assert_allclose(draws.var(), float(both.var), rtol=0.1)
+    gone = Either(laws[0], credo.Normal(1.0).plugin(jnp.full(1, jnp.nan)), jnp.array([0.0, -jnp.inf]))
+    np.testing.assert_allclose(
+        [float(gone.mean), float(gone.log_prob(0.0))], [-1.0, float(laws[0].log_prob(0.0))], atol=1e-12
+    )
+    chances = [credo.Bernoulli().plugin(jnp.full(1, logit)) for logit in (-1.0, 2.0)]
+    classes = Either(chances[0], chances[1], weights)
+    np.testing.assert_allclose(classes.probs, 0.3 * chances[0].probs + 0.7 * chances[1].probs, atol=1e-12)
+    assert classes.discrete and not both.discrete
