@@ -112,8 +112,8 @@ class SeriesEncoding(TableEncoding):
     def sentences(self) -> tuple[str, ...]:
         columns, made = self.columns, [f"the targets {_listed(self.columns.lags)} steps before"]
         made += [f"waves of {_listed(columns.seasons)} steps"] if columns.seasons else []
-        made += list(columns.calendar)
-        said = f"series {columns.clock.words} by {columns.clock.name!r}; each row gets {', '.join(made)}"
+        made += [f"the {part}" for part in columns.calendar]
+        said = f"series {columns.clock.words} by {columns.clock.name!r}; each row gets {_listed(made)}"
         return (*super().sentences, said)
 
     def learned(self, rows: Chunk | Images) -> Iterator[Block]:
@@ -171,8 +171,8 @@ class SeriesEncoding(TableEncoding):
         )
 
 
-def _listed(numbers: Sequence[int]) -> str:
-    texts = list(map(str, numbers))
+def _listed(things: Sequence[object]) -> str:
+    texts = list(map(str, things))
     return texts[0] if len(texts) == 1 else f"{', '.join(texts[:-1])} and {texts[-1]}"
 
 
