@@ -157,6 +157,7 @@ from credo.particles import particle_filter as particle_filter
 from credo.particles import svgd as svgd
 from credo.particles import tempered_smc as tempered_smc
 from credo.recipes import auto as auto
+from credo.sessions import Lagged as Lagged
 from credo.streams import BatchFit as BatchFit
 from credo.streams import Decision as Decision
 from credo.streams import Pack as Pack

@@ -125,7 +125,7 @@ class DataFlags:
 @Parameter(name="*")
 @dataclass(frozen=True)
 class SeriesFlags:
-    """The flags about a series, with the names of `credo.sessions.Lagged`."""
+    """The flags about a series, with the names of `credo.Lagged`."""
 
     horizon: Annotated[
         int | None,
