@@ -12,6 +12,7 @@ import jax
 
 from credo.core.program_folder import folder, use
 from credo.recipes import assembly, defaults
+from credo.recipes.auto import combined
 from credo.recipes.members import Member, TableMember, members_of
 from credo.recipes.plain_members import NearMember, NormalMember
 from credo.recipes.tasks import RECIPES
@@ -71,7 +72,10 @@ PLAIN: dict[str, Callable[[object], bool]] = {
 }
 """Members without a network that are left out."""
 
-VARIATIONS = (*MEMBERS, *PLAIN, *SETTINGS)
+ALONE = "no regression on the members"
+"""The variation whose forecast is the mixture of the members alone."""
+
+VARIATIONS = (*MEMBERS, *PLAIN, ALONE, *SETTINGS)
 """The names of the variations."""
 
 
@@ -79,6 +83,11 @@ def _forget() -> None:
     """Forget the compiled programs, whose settings are the same for all variations."""
     forget: Callable[[], None] = jax.clear_caches
     forget()
+
+
+def _alone(bank: Any, *_: Any) -> Any:
+    """A bank without what stands around it."""
+    return bank
 
 
 @contextmanager
@@ -99,6 +108,8 @@ def varied(name: str) -> Iterator[None]:
     kept = folder()
     use(None)  # programs that are kept between processes know nothing of what is changed here
     setattr(assembly, name_of, members)
+    if name == ALONE:
+        setattr(assembly, combined.__name__, _alone)
     for key, value in SETTINGS.get(name, {}).items():
         setattr(defaults, key, value)
     try:
@@ -106,6 +117,7 @@ def varied(name: str) -> Iterator[None]:
             yield
     finally:
         setattr(assembly, name_of, members_of)
+        setattr(assembly, combined.__name__, combined)
         use(kept)
         for key, value in saved.items():
             setattr(defaults, key, value)

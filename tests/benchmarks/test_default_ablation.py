@@ -25,7 +25,7 @@ def ablation(monkeypatch: pytest.MonkeyPatch) -> Any:
 
 
 def test_a_variation_changes_the_members_while_it_lasts_and_takes_no_kept_program(ablation: Any) -> None:
-    kept, usual = folder(), members_of("classification", 4, 1)
+    kept, usual, combined = folder(), members_of("classification", 4, 1), assembly.combined
     for name in ablation.VARIATIONS:
         recipes = dict(RECIPES), defaults.SWITCHING, defaults.SHARPNESS, defaults.FULL_COST
         with ablation.varied(name):
@@ -33,8 +33,8 @@ def test_a_variation_changes_the_members_while_it_lasts_and_takes_no_kept_progra
             varied = assembly.members_of("classification", 4, 1)
             changed = dict(RECIPES), defaults.SWITCHING, defaults.SHARPNESS, defaults.FULL_COST
             if name not in ("no noise by the inputs", "one forgetting of the noise (.99)", "one clip (3)"):
-                assert varied != usual or changed != recipes, name
-        assert folder() == kept and assembly.members_of is members_of
+                assert varied != usual or changed != recipes or assembly.combined is not combined, name
+        assert folder() == kept and assembly.members_of is members_of and assembly.combined is combined
         assert (dict(RECIPES), defaults.SWITCHING, defaults.SHARPNESS, defaults.FULL_COST) == recipes
 
 
