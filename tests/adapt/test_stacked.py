@@ -84,7 +84,7 @@ def test_numbers_are_a_kalman_filter_on_standardised_means_beside_the_mixture() 
     np.testing.assert_allclose(last.stack.mean, b, atol=1e-10)
     np.testing.assert_allclose(np.exp(last.log_joint), joint, atol=1e-10)
     np.testing.assert_allclose(last.share, joint.sum(axis=0)[1], atol=1e-10)
-    np.testing.assert_allclose(last.belief.log_weights, inner.log_weights, atol=1e-10)
+    np.testing.assert_allclose(last.weights, inner.weights, atol=1e-10)
 
 
 OPEN = OpenCategorical(5, 3)
@@ -139,7 +139,7 @@ def test_classes_are_a_regression_on_log_probabilities_beside_the_mixture(name: 
     np.testing.assert_allclose(info.log_evidence, logs, atol=1e-10)
     np.testing.assert_allclose(np.asarray(outcome.probs), probs, atol=1e-10)
     np.testing.assert_allclose(last.stack.mean, stack.mean, atol=1e-10)
-    np.testing.assert_allclose(np.exp(last.log_weights), weights, atol=1e-10)
+    np.testing.assert_allclose(np.exp(last.log_shares), weights, atol=1e-10)
 
 
 def test_at_first_the_regression_is_the_mixture() -> None:

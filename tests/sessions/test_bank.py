@@ -169,10 +169,10 @@ def test_the_bank_in_python_takes_the_five_verbs() -> None:
     learner: Any = credo.auto(inputs=2, task="classification")
     belief = learner.init()
     size = len(members_of("classification", 2, 1))
-    assert len(belief.belief.weights) == learner.learner.size == size
+    assert len(belief.weights) == learner.learner.size == size
     assert learner.forecast(belief, jnp.ones(2)).probs.shape == (2,)
     belief, info = learner.step(belief, jnp.ones(2), 1)
-    assert bool(info.ok) and float(belief.belief.weights.sum()) == pytest.approx(1.0, abs=1e-5)
+    assert bool(info.ok) and float(belief.weights.sum()) == pytest.approx(1.0, abs=1e-5)
     missing, info = learner.update(belief, jnp.asarray([1.0, jnp.nan]), 1)  # no member takes such a row
     assert missing == belief and not bool(info.ok)
     with pytest.raises(CredoError, match="task must be"):

@@ -67,14 +67,21 @@ class Stacking(Around[B], Generic[B]):
     t: Array
 
     @property
-    def log_weights(self) -> Array:
+    def log_shares(self) -> Array:
         """log P(the mixture, or the regression, forecasts best) (2,)."""
         return log_sum(self.log_joint, axis=0)
 
     @property
     def share(self) -> Array:
         """The probability that the regression forecasts best."""
-        return jnp.exp(self.log_weights[1])
+        return jnp.exp(self.log_shares[1])
+
+    @property
+    def weights(self) -> Array:
+        """The weights of the members of the mixture (K,)."""
+        mixture: Mixture[Any] | None = within(self.belief, Mixture)
+        assert mixture is not None
+        return mixture.weights
 
 
 class _Row(NamedTuple):
@@ -246,7 +253,7 @@ class Stacked(Wrapper[Stacking[B], B], Generic[B]):
         return law if method is not None else self._both(belief, law)
 
     def _both(self, belief: Stacking[B], law: Predictive) -> Predictive:
-        return Either(law, self._law(belief.stack, self._row(law)), belief.log_weights)
+        return Either(law, self._law(belief.stack, self._row(law)), belief.log_shares)
 
     def propose(
         self, belief: Stacking[B], x: PyTree, y: PyTree, weight: ArrayLike, key: Key | None
@@ -262,7 +269,7 @@ class Stacked(Wrapper[Stacking[B], B], Generic[B]):
         stack, fitted = self.regression.measurement_update(belief.stack, row.inputs, target, weight, key)
         evidence = jnp.stack([info.log_evidence, log_prob]).astype(belief.log_joint.dtype)
         evidence = jnp.where(jnp.isfinite(evidence), evidence, -jnp.inf)
-        log_evidence = log_sum(belief.log_weights + evidence)
+        log_evidence = log_sum(belief.log_shares + evidence)
         scores = jnp.where(evidence > -jnp.inf, jnp.asarray(weight, evidence.dtype) * evidence, -jnp.inf)
         joint, total = normalized(belief.log_joint + scores[None, :])
         joint = jnp.where(total > -jnp.inf, joint, belief.log_joint)

@@ -92,7 +92,7 @@ def auto(
         >>> import credo, jax.numpy as jnp
         >>> learner = credo.auto(inputs=2)
         >>> belief, info = learner.step(learner.init(), jnp.ones(2), 1.0)
-        >>> bool(info.ok), belief.belief.weights.shape == (learner.learner.size,)
+        >>> bool(info.ok), belief.weights.shape == (learner.learner.size,)
         (True, True)
     """
     require_integer("inputs", inputs, 1)
