@@ -37,7 +37,7 @@ class Auto(Experts[Any]):
 
     Example:
         >>> learner = auto(3, "classification")
-        >>> isinstance(learner, Auto), len(learner.init().weights) == learner.size
+        >>> isinstance(learner.learner, Auto), len(learner.init().weights) == learner.learner.size
         (True, True)
     """
 
