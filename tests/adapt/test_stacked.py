@@ -16,6 +16,7 @@ from tests.streams.setups import bitwise
 import credo
 from credo.adapt import Experts, RunLength, Stacked, Standardized, Stretched
 from credo.adapt.nested import within
+from credo.core.groups import each, in_order
 from credo.likelihoods import Either, OpenCategorical, WeightedPredictive
 from credo.streams.scoring import score_chunk
 
@@ -32,7 +33,7 @@ def shared(joint: np.ndarray) -> np.ndarray:
 def members(belief: Any, x: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """The weights, means and variances of the members of the bank."""
     law: Any = BANK.predictive(belief, x, None, None, None)
-    moments = [credo.core.groups.in_order(credo.core.groups.each(ask, law.parts)) for ask in (_mean, _var)]
+    moments = [in_order(each(ask, law.parts)) for ask in (_mean, _var)]
     return np.asarray(np.exp(law.log_weights)), np.asarray(moments[0]), np.asarray(moments[1])
 
 
@@ -62,7 +63,7 @@ def test_numbers_are_a_kalman_filter_on_standardised_means_beside_the_mixture() 
         f = np.concatenate([[m0 / s0], (means - m0) / s0])
         assert np.abs(f).max() < 4  # nothing is clipped
         gain, spread = f @ b, f @ cov @ f + NOISE
-        law = st.norm(m0 + s0 * gain, s0 * np.sqrt(spread))
+        law: Any = st.norm(m0 + s0 * gain, s0 * np.sqrt(spread))
         pool = w @ st.norm.pdf(y, means, np.sqrt(variances))
         both = joint.sum(axis=0) @ [pool, law.pdf(y)]
         logs.append(np.log(both) if np.isfinite(y) and row else 0.0)
@@ -162,7 +163,8 @@ def test_members_that_know_one_input_each_say_more_together() -> None:
     xs = jnp.asarray(rng.normal(size=(400, 2)))
     ys = xs @ jnp.ones(2) + 0.1 * rng.normal(size=400)
     learner = Stacked(bank, credo.Normal(credo.InverseGamma(10.0, 10.0, 0.99)), var=1.0)
-    reports = [credo.evaluate(one, one.init(jnp.zeros(1)), (xs, ys)) for one in (bank, learner)]
+    pair: list[Any] = [bank, learner]
+    reports: list[Any] = [credo.evaluate(one, one.init(jnp.zeros(1)), (xs, ys)) for one in pair]
     alone, both = (report.scores.log_prob[200:].mean() for report in reports)
     assert both > alone + 0.8 and float(reports[1].belief.share) > 0.99
     sd = float(learner.forecast(reports[1].belief, xs[0]).sd)

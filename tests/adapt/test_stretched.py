@@ -28,6 +28,13 @@ def normals(forecast: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return np.exp(forecast.log_weights), np.asarray(jax.vmap(lambda part: part.mean)(parts)), sds
 
 
+def stretched(parts: tuple[np.ndarray, ...], y: float, s: float) -> tuple[float, float]:
+    """The density and the distribution function at y of a mixture of normals, stretched about its mean."""
+    shares, means, sds = parts
+    z = shares @ means + (y - shares @ means) / s
+    return float(shares @ st.norm.pdf(z, means, sds) / s), float(shares @ st.norm.cdf(z, means, sds))
+
+
 def test_forecasts_weights_and_evidence_are_those_of_the_formula() -> None:
     learner, share = Stretched(MIXED, FACTORS, 0.05), 0.05
     inner, weights = begin(MIXED), np.full(3, 1 / 3)
@@ -39,20 +46,15 @@ def test_forecasts_weights_and_evidence_are_those_of_the_formula() -> None:
         weights = (1 - share) * weights + share * (1 - weights) / 2
         predicted = MIXED.predict(inner)
         shares, means, sds = normals(MIXED.predictive(predicted, x, None, None, None))
-        centre = shares @ means
 
-        def law(s: float, y: float = y, given: Any = (shares, means, sds, centre)) -> tuple[float, float]:
-            shares, means, sds, centre = given
-            z = centre + (y - centre) / s
-            return shares @ st.norm.pdf(z, means, sds) / s, shares @ st.norm.cdf(z, means, sds)
-
-        density, below = law(float(np.exp(weights @ np.log(FACTORS))))
+        parts = shares, means, sds
+        density, below = stretched(parts, y, float(np.exp(weights @ np.log(FACTORS))))
         if np.isfinite(y):
             densities.append(np.log(density))
             cdfs.append(below)
         logs.append(np.log(density) if np.isfinite(y) and row else 0.0)
         if np.isfinite(y):
-            weights = weights * np.array([law(s)[0] for s in FACTORS]) ** row
+            weights = weights * np.array([stretched(parts, y, s)[0] for s in FACTORS]) ** row
             weights = weights / weights.sum()
         inner, _ = MIXED.update(predicted, x, y, weight=row)
     last, outcome, info = score_chunk(learner, begin(learner), XS, ys, weights=jnp.asarray(rows))
@@ -138,7 +140,7 @@ def test_quantiles_and_draws_follow_the_stretched_law() -> None:
     learner = Stretched(INNER, (2.0,))
     belief, _ = credo.run(learner, begin(learner), XS, YS)
     law = learner.forecast(belief, XS[0])
-    normal = st.norm(float(law.mean), float(law.sd))
+    normal: Any = st.norm(float(law.mean), float(law.sd))
     for level in (0.05, 0.5, 0.9):
         np.testing.assert_allclose(law.quantile(level), normal.ppf(level), atol=1e-9)
     np.testing.assert_allclose(law.log_prob(jnp.asarray(0.3)), normal.logpdf(0.3), atol=1e-10)
