@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
+from tests.streams.setups import bitwise
 
 import credo
 from credo.adapt import (
@@ -60,3 +63,29 @@ def begin(learner: Any) -> Any:
     """The first belief over two parameters."""
     more = {"example": (XS[0], YS[0])} if isinstance(learner, WeightedPast) else {}
     return learner.init(jnp.zeros(P), var=1.5, **more)
+
+
+def same_bits(learner: Any, folder: Path) -> None:
+    """A loop, and a run that is cut and goes on from a file, give the same belief and evidence bit by bit."""
+    half = T // 2
+    first, early = credo.run(learner, begin(learner), XS[:half], YS[:half])
+    again, belief = credo.load(credo.save(folder / "half.credo", learner, first), learner)
+    bitwise((learner, first), (again, belief))
+    last, late = credo.run(again, belief, XS[half:], YS[half:])
+    belief, logs = begin(learner), []
+    for x, y in zip(XS, YS, strict=True):
+        belief, info = learner.step(belief, x, y)
+        logs.append(info.log_evidence)
+    bitwise(last, belief)
+    bitwise(jnp.concatenate([early.log_evidence, late.log_evidence]), jnp.stack(logs))
+    assert bool(jnp.all(jnp.isfinite(jnp.stack(logs))))
+
+
+def bad_rows_leave(learner: Any, predicted: Any) -> None:
+    """A missing, an infinite and a weightless observation leave a belief; an absurd one leaves it sound."""
+    for y, weight in ((jnp.nan, 1.0), (jnp.inf, 1.0), (1.0, 0.0)):
+        after, info = learner.update(predicted, XS[0], y, weight=weight)
+        bitwise(after, predicted)
+        assert float(info.log_evidence) == 0.0 and bool(info.ok) == (weight == 0.0)
+    after, _ = learner.update(predicted, XS[0], 1e30)
+    assert all(bool(jnp.all(~jnp.isnan(leaf))) for leaf in jax.tree.leaves(after))

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from scipy import stats
-from tests.adapt.setups import INNER, MODEL, WALKS, XS, YS, P, begin, linear
+from tests.adapt.setups import INNER, MODEL, WALKS, XS, YS, P, begin, linear, same_bits
 from tests.streams.setups import bitwise
 
 import credo
@@ -132,17 +132,7 @@ LEARNERS: dict[str, Any] = {
 @pytest.mark.optimised
 @pytest.mark.parametrize("name", LEARNERS)
 def test_a_loop_a_scan_and_chunks_give_the_same_bits(name: str, tmp_path: Path) -> None:
-    learner, half = LEARNERS[name], 5
-    first, early = credo.run(learner, begin(learner), XS[:half], YS[:half])
-    again, belief = credo.load(credo.save(tmp_path / "half.credo", learner, first), learner)
-    bitwise((learner, first), (again, belief))
-    last, late = credo.run(again, belief, XS[half:], YS[half:])
-    belief, logs = begin(learner), []
-    for x, y in zip(XS, YS, strict=True):
-        belief, info = learner.step(belief, x, y)
-        logs.append(info.log_evidence)
-    bitwise(last, belief)
-    bitwise(jnp.concatenate([early.log_evidence, late.log_evidence]), jnp.stack(logs))
+    same_bits(LEARNERS[name], tmp_path)
 
 
 def test_around_other_wrappers_their_reports_go_through() -> None:

@@ -10,11 +10,11 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 import scipy.stats as st
-from tests.adapt.setups import INNER, WALKS, XS, YS, P, T, begin
+from tests.adapt.setups import INNER, WALKS, XS, YS, P, T, bad_rows_leave, begin, same_bits
 from tests.streams.setups import bitwise
 
 import credo
-from credo.adapt import Experts, RunLength, Stacked, Standardized, Stretched
+from credo.adapt import Calibrated, Experts, RunLength, Stacked, Standardized, Stretched
 from credo.adapt.nested import within
 from credo.core.groups import each, in_order
 from credo.likelihoods import Either, OpenCategorical, WeightedPredictive
@@ -154,6 +154,21 @@ def test_at_first_the_regression_is_the_mixture() -> None:
     np.testing.assert_allclose([first.mean, first.sd], [mixed.mean, mixed.sd], atol=1e-9)
 
 
+def test_far_means_and_small_probabilities_are_bounded() -> None:
+    far = credo.likelihoods.NormalPredictive(jnp.array([[0.0], [1e3]]), jnp.full((2, 1, 1), 1e-4))
+    law = WeightedPredictive(far, jnp.log(jnp.array([1.0 - 1e-9, 1e-9])))
+    row = Stacked(BANK)._row(law)
+    np.testing.assert_allclose(row.inputs[1:], [0.0, 4.0], atol=0.1)
+    high = WeightedPredictive(credo.replace(far, loc=far.loc + 50.0), law.log_weights)
+    assert float(Stacked(BANK)._row(high).inputs[0]) == 8.0
+    sure = credo.Bernoulli().plugin(jnp.full(1, -40.0))
+    stack = WeightedPredictive(
+        jax.tree.map(lambda leaf: jnp.stack([leaf, leaf]), sure), jnp.log(jnp.full(2, 0.5))
+    )
+    outputs = Stacked(BANK, credo.Bernoulli())._row(stack).inputs
+    np.testing.assert_allclose(outputs, np.full((1, 3), np.log(1e-4)), atol=1e-9)
+
+
 def test_members_that_know_one_input_each_say_more_together() -> None:
     def model(place: int) -> credo.Model:
         return credo.Model(lambda w, x: x[place] * w[0], credo.Normal(1.0))
@@ -176,36 +191,21 @@ LEARNERS: dict[str, Any] = {
     "with outliers": Stacked(BANK, outliers=0.01, switching=0.1),
     "run length": Stacked(RunLength(INNER, 0.1, 3)),
     "stretched": Stretched(Stacked(Experts(WALKS))),
+    "in run length": RunLength(Stacked(Experts(WALKS)), 0.1, 2),
 }
 
 
 @pytest.mark.optimised
 @pytest.mark.parametrize("name", LEARNERS)
 def test_a_loop_a_scan_and_chunks_give_the_same_bits(name: str, tmp_path: Path) -> None:
-    learner, half = LEARNERS[name], T // 2
-    first, early = credo.run(learner, begin(learner), XS[:half], YS[:half])
-    again, belief = credo.load(credo.save(tmp_path / "half.credo", learner, first), learner)
-    bitwise((learner, first), (again, belief))
-    last, late = credo.run(again, belief, XS[half:], YS[half:])
-    belief, logs = begin(learner), []
-    for x, y in zip(XS, YS, strict=True):
-        belief, info = learner.step(belief, x, y)
-        logs.append(info.log_evidence)
-    bitwise(belief, last)
-    bitwise(jnp.stack(logs), jnp.concatenate([early.log_evidence, late.log_evidence]))
-    assert bool(jnp.all(jnp.isfinite(jnp.stack(logs))))
+    same_bits(LEARNERS[name], tmp_path)
 
 
 def test_a_bad_row_leaves_the_belief_and_a_broken_member_counts_as_the_mixture() -> None:
     learner = LEARNERS["with outliers"]
     belief, _ = credo.run(learner, begin(learner), XS, YS)
     predicted = learner.predict(belief)
-    for y, weight in ((jnp.nan, 1.0), (jnp.inf, 1.0), (1.0, 0.0)):
-        after, info = learner.update(predicted, XS[0], y, weight=weight)
-        bitwise(after, predicted)
-        assert float(info.log_evidence) == 0.0 and bool(info.ok) == (weight == 0.0)
-    after, info = learner.update(predicted, XS[0], 1e30)
-    assert all(bool(jnp.all(~jnp.isnan(leaf))) for leaf in jax.tree.leaves(after))
+    bad_rows_leave(learner, predicted)
     inner = predicted.belief
     diagonal = credo.replace(inner.beliefs.parts[1], mean=jnp.full((1, P), jnp.nan))
     parts = credo.replace(inner.beliefs, parts=(inner.beliefs.parts[0], diagonal))
@@ -216,12 +216,56 @@ def test_a_bad_row_leaves_the_belief_and_a_broken_member_counts_as_the_mixture()
     assert bool(info.ok) and bool(jnp.all(jnp.isfinite(after.stack.mean)))
 
 
+def test_an_outlier_hardly_moves_coefficients_where_outliers_are_foreseen() -> None:
+    moved = []
+    for outliers in (0.01, None):
+        learner = Stacked(BANK, outliers=outliers)
+        belief, _ = credo.run(learner, begin(learner), XS, YS)
+        after, _ = learner.step(belief, XS[0], 50.0)
+        moved.append(float(jnp.abs(after.stack.mean - belief.stack.mean).max()))
+    assert moved[0] < 0.1 * moved[1]
+
+
+def test_a_broken_classifier_counts_as_the_mixture() -> None:
+    likelihood = credo.Categorical(3)
+    bank, params = class_bank(likelihood)
+    learner = Stacked(bank, likelihood)
+    parts = bank.predictive(bank.init(params), XS[0], None, None, None).parts
+
+    def spoilt(leaf: Any) -> Any:
+        return leaf.at[1].set(jnp.nan) if jnp.issubdtype(leaf.dtype, jnp.floating) else leaf
+
+    broken = jax.tree.map(spoilt, parts)
+    law = WeightedPredictive(broken, jnp.array([0.0, -jnp.inf]))
+    inputs = np.asarray(learner._row(law).inputs)
+    assert np.isfinite(inputs).all()
+    np.testing.assert_array_equal(inputs[:, 2], inputs[:, 0])
+
+
 def test_what_has_no_members_or_no_regression_is_refused_in_a_sentence() -> None:
     with pytest.raises(credo.CredoError, match="Stacked is for learners whose beliefs are mixtures"):
         begin(Stacked(INNER))
     with pytest.raises(credo.CredoError, match=r"likelihood must be Bernoulli, .* got Poisson"):
         Stacked(BANK, credo.Poisson())  # type: ignore[arg-type]
-    cases = (("var", 0.0), ("walk", -1.0), ("prior", 1.0), ("switching", 0.6), ("switching", ()))
+    options: tuple[dict[str, Any], ...] = ({"outliers": 0.01}, {"tails": (4.0,)})
+    for option in options:
+        with pytest.raises(credo.CredoError, match="is for numbers; the likelihood is of classes"):
+            Stacked(BANK, credo.Bernoulli(), **option)
+    bank, params = class_bank(credo.Bernoulli())
+    learner = Stacked(bank)
+    with pytest.raises(credo.CredoError, match="likelihood is Normal, for forecasts of one number"):
+        learner.forecast(learner.init(params), XS[0])
+    with pytest.raises(credo.CredoError, match="beliefs are mixtures; this one is a Calibration"):
+        begin(Stacked(Calibrated(BANK, (0.0, 1.0))))
+    cases = (
+        ("outliers", 0.6),
+        ("tails", (1.0,)),
+        ("var", 0.0),
+        ("walk", -1.0),
+        ("prior", 1.0),
+        ("switching", 0.6),
+        ("switching", ()),
+    )
     for name, value in cases:
         with pytest.raises(credo.CredoError, match=name):
             Stacked(BANK, **{name: value})  # type: ignore[arg-type]

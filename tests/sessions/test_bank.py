@@ -13,7 +13,8 @@ import pytest
 
 import credo
 from credo.core.errors import CredoError
-from credo.recipes import assembly
+from credo.live.runner import _with_priors
+from credo.recipes import assembly, defaults
 from credo.recipes.auto import bank_of
 from credo.recipes.members import TableMember, members_of, networks_of
 from credo.recipes.plain_members import NearMember, NormalMember
@@ -163,6 +164,22 @@ def test_the_list_of_members() -> None:
     }
     near = [sum(isinstance(m, NearMember) for m in members_of("regression", size, 1)) for size in (100, 101)]
     assert near == [1, 0]
+
+
+def test_around_the_bank_stands_a_regression_that_foresees_outliers_of_numbers() -> None:
+    numbers, classes, counts = (credo.auto(2, task) for task in ("regression", "classification", "count"))
+    assert isinstance(numbers, credo.Stacked) and numbers.outliers == defaults.OUTLIERS
+    assert isinstance(classes, credo.Stacked) and classes.outliers is None
+    assert isinstance(counts, credo.Experts)
+
+
+def test_a_wider_belief_has_the_priors_of_the_wider_learner_wherever_its_bank_is() -> None:
+    first = credo.auto(2, "classification", 3).init()
+    other = credo.auto(2, "classification", 3, seed=1).init()
+    assert isinstance(first, credo.adapt.Stacking) and first.belief.priors != other.belief.priors
+    mixed = _with_priors(first, other)
+    assert mixed.belief.priors == other.belief.priors and mixed.belief.beliefs == first.belief.beliefs
+    assert _with_priors(first.stack, other.stack) is first.stack
 
 
 def test_the_bank_in_python_takes_the_five_verbs() -> None:

@@ -12,7 +12,7 @@ import numpy as np
 from credo.adapt.calibrated import Calibrated
 from credo.adapt.experts import share
 from credo.adapt.moments import log_sum, normalized
-from credo.adapt.nested import Around, B, Mixture, floating, within
+from credo.adapt.nested import Around, B, Mixture, floating
 from credo.adapt.questions import Answer, Question
 from credo.adapt.wrapper import Proposal, Wrapper
 from credo.beliefs import InverseGamma
@@ -20,7 +20,6 @@ from credo.core.errors import CredoError, require_interval, require_nonnegative,
 from credo.core.groups import each, in_order
 from credo.core.names import ForecastName
 from credo.core.records import record, replace, static_field
-from credo.core.trees import select
 from credo.core.types import Array, ArrayLike, Key, PyTree
 from credo.covariances import Full
 from credo.dynamics import RandomWalk
@@ -38,6 +37,9 @@ LEAST = 1e-4
 FAR = 4.0
 """The farthest that the mean of a member may be from that of all, in standard deviations of the mixture; that
 of all may be twice as far from 0."""
+
+TAILS = (2.5, 5.0)
+"""The degrees of freedom that errors of numbers may have, where none are given."""
 
 NOISE = InverseGamma(10.0, 10.0, 0.998)
 """What is believed at first of the variance of standardised errors, and how it is forgotten."""
@@ -79,9 +81,8 @@ class Stacking(Around[B], Generic[B]):
     @property
     def weights(self) -> Array:
         """The weights of the members of the mixture (K,)."""
-        mixture: Mixture[Any] | None = within(self.belief, Mixture)
-        assert mixture is not None
-        return mixture.weights
+        assert isinstance(self.belief, Mixture)
+        return self.belief.weights
 
 
 class _Row(NamedTuple):
@@ -121,8 +122,10 @@ class Stacked(Wrapper[Stacking[B], B], Generic[B]):
         prior: the first weight of the regression, above 0 and below 1.
         switching: the probability that the other one is right at the next step, or several of them, each in
             [0, 0.5].
-        outliers: the probability of an outlier, for standardised numbers; None where there are none.
-        tails: degrees of freedom above 2 that errors of numbers may have, beside those of the noise.
+        outliers: the probability of an outlier, in (0, 0.5], for standardised numbers; None where there are
+            none.
+        tails: degrees of freedom above 2 that errors may have, beside those of the noise; 2.5 and 5 for
+            numbers, and none for classes.
 
     Raises:
         CredoError: a number is outside its range, there is no such regression, or (later) the learner inside
@@ -157,7 +160,7 @@ class Stacked(Wrapper[Stacking[B], B], Generic[B]):
     prior: ArrayLike = 0.1
     switching: ArrayLike | Sequence[float] = (1e-4, 1e-3, 1e-2)
     outliers: ArrayLike | None = None
-    tails: tuple[float, ...] = static_field(default=(2.5, 5.0))
+    tails: tuple[float, ...] | None = static_field(default=None)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -167,6 +170,14 @@ class Stacked(Wrapper[Stacking[B], B], Generic[B]):
                 f"{type(self.likelihood).__name__}.",
                 field="likelihood",
             )
+        if isinstance(self.likelihood, ClassLaw):
+            for name in ("outliers", "tails"):
+                if getattr(self, name):
+                    raise CredoError(f"{name} is for numbers; the likelihood is of classes.", field=name)
+        if self.outliers is not None:
+            require_positive("outliers", self.outliers)
+            require_interval("outliers", self.outliers, 0.0, 0.5)
+        require_interval("tails", () if self.tails is None else self.tails, 2.0, np.inf, closed=False)
         require_positive("var", self.var)
         require_nonnegative("walk", self.walk)
         require_interval("prior", self.prior, 0.0, 1.0, closed=False)
@@ -188,7 +199,8 @@ class Stacked(Wrapper[Stacking[B], B], Generic[B]):
         if not self.numbers:
             return RecursiveLearner(model, Full("dense"), dynamics=walk, forecasting="plugin")
         inner = RecursiveLearner(model, Full("dense"), dynamics=walk)
-        return Calibrated(inner, (1.0,), self.tails, outliers=self.outliers)
+        tails = TAILS if self.tails is None else self.tails
+        return Calibrated(inner, (1.0,), tails, outliers=self.outliers)
 
     def wrap(self, prior: B) -> Stacking[B]:
         """The inner learner's first belief, and coefficients that leave the mixture as it is."""
@@ -229,7 +241,7 @@ class Stacked(Wrapper[Stacking[B], B], Generic[B]):
         own = jnp.where(jnp.all(jnp.isfinite(own), axis=1, keepdims=True), own, whole)
         logs = jnp.log(jnp.maximum(jnp.concatenate([whole, own]), LEAST))
         outputs = jax.vmap(lambda one: class_outputs(likelihood, one))(logs)
-        return _Row(jnp.where(jnp.isfinite(outputs), outputs, 0.0).T)
+        return _Row(outputs.T)
 
     def _law(self, stack: Any, row: _Row) -> Predictive:
         """What the regression forecasts."""
@@ -238,7 +250,9 @@ class Stacked(Wrapper[Stacking[B], B], Generic[B]):
 
     def ask(self, belief: Stacking[B], x: PyTree, question: Question) -> Answer:
         answer = question(self.learner, belief.belief, x)
-        return self._both(belief, answer) if isinstance(answer, Predictive) else answer
+        if not isinstance(answer, Predictive):
+            return answer
+        return Either(answer, self._law(belief.stack, self._row(answer)), belief.log_shares)
 
     def predictive(
         self,
@@ -249,11 +263,9 @@ class Stacked(Wrapper[Stacking[B], B], Generic[B]):
         key: Key | None,
     ) -> Predictive:
         """The mixture of both; where a method is named, the forecast of the learner inside."""
-        law = self.learner.predictive(belief.belief, x, method, samples, key)
-        return law if method is not None else self._both(belief, law)
-
-    def _both(self, belief: Stacking[B], law: Predictive) -> Predictive:
-        return Either(law, self._law(belief.stack, self._row(law)), belief.log_shares)
+        if method is None:
+            return super().predictive(belief, x, method, samples, key)
+        return self.learner.predictive(belief.belief, x, method, samples, key)
 
     def propose(
         self, belief: Stacking[B], x: PyTree, y: PyTree, weight: ArrayLike, key: Key | None
@@ -266,14 +278,14 @@ class Stacked(Wrapper[Stacking[B], B], Generic[B]):
             target = (jnp.asarray(target, row.scale.dtype) - row.location) / row.scale
         log_prob = self._law(belief.stack, row).log_prob(scored(y))
         learned, info = self.learner.measurement_update(belief.belief, x, y, weight, key)
-        stack, fitted = self.regression.measurement_update(belief.stack, row.inputs, target, weight, key)
+        stack, _ = self.regression.measurement_update(belief.stack, row.inputs, target, weight, key)
         evidence = jnp.stack([info.log_evidence, log_prob]).astype(belief.log_joint.dtype)
         evidence = jnp.where(jnp.isfinite(evidence), evidence, -jnp.inf)
         log_evidence = log_sum(belief.log_shares + evidence)
         scores = jnp.where(evidence > -jnp.inf, jnp.asarray(weight, evidence.dtype) * evidence, -jnp.inf)
         joint, total = normalized(belief.log_joint + scores[None, :])
         joint = jnp.where(total > -jnp.inf, joint, belief.log_joint)
-        new = replace(belief, belief=learned, stack=select(fitted.ok, stack, belief.stack), log_joint=joint)
+        new = replace(belief, belief=learned, stack=stack, log_joint=joint)
         return Proposal(new, log_evidence, info.ok & jnp.isfinite(log_evidence), info.extras)
 
 
@@ -284,20 +296,22 @@ def _product(coefficients: Array, inputs: Array) -> Array:
 
 def _members(belief: object) -> int:
     """The number K of members of the mixture inside a belief."""
-    mixture: Mixture[Any] | None = within(belief, Mixture)
-    if mixture is None:
+    if not isinstance(belief, Mixture):
         raise CredoError(
             f"Stacked is for learners whose beliefs are mixtures; this one is a {type(belief).__name__}."
         )
-    return mixture.log_weights.shape[0]
+    return belief.log_weights.shape[0]
 
 
 def _units(law: WeightedPredictive) -> tuple[Array, Array]:
     """The mean and the standard deviation of a mixture, without members that have none."""
     means: Array = in_order(each(lambda part: part.mean, law.parts))
     variances: Array = in_order(each(lambda part: part.var, law.parts))
-    if means.ndim > 1:
-        raise CredoError("Stacked is for forecasts of one number; this one is of several.")
+    if means.ndim > 1 or law.discrete:
+        raise CredoError(
+            "likelihood is Normal, for forecasts of one number; this one is of a class, a count or several.",
+            field="likelihood",
+        )
     there = jnp.isfinite(means) & jnp.isfinite(variances) & (law.log_weights > -jnp.inf)
     weights = jnp.where(there, jnp.exp(law.log_weights), 0.0)
     total = jnp.sum(weights)

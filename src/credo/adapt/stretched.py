@@ -15,6 +15,7 @@ from credo.adapt.priors import moved
 from credo.adapt.questions import Answer, Question
 from credo.adapt.wrapper import Proposal, Wrapper
 from credo.core.errors import CredoError, require_interval, require_positive
+from credo.core.names import ForecastName
 from credo.core.records import record, replace
 from credo.core.trees import as_like
 from credo.core.types import Array, ArrayLike, Key, PyTree
@@ -137,11 +138,17 @@ class Stretched(Wrapper[Stretch[B], B], Generic[B]):
         return _stretched(answer, self.factor(belief))
 
     def predictive(
-        self, belief: Stretch[B], x: PyTree, method: Any, samples: int | None, key: Key | None
+        self,
+        belief: Stretch[B],
+        x: PyTree,
+        method: ForecastName | None,
+        samples: int | None,
+        key: Key | None,
     ) -> Predictive:
         """The stretched forecast; where a method is named, the forecast of the learner inside."""
-        own = self.learner.predictive(belief.belief, x, method, samples, key)
-        return own if method is not None else _stretched(own, self.factor(belief))
+        if method is None:
+            return super().predictive(belief, x, method, samples, key)
+        return self.learner.predictive(belief.belief, x, method, samples, key)
 
     def propose(
         self, belief: Stretch[B], x: PyTree, y: PyTree, weight: ArrayLike, key: Key | None
