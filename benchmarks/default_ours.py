@@ -7,8 +7,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from default_scores import FIRST, LEVELS, Scores, class_scores, number_scores
+from default_scores import LEVELS, Scores, class_scores, number_scores, running_normal
 from default_streams import Stream
+from scipy.stats import norm
 
 from credo.metrics import Scores as RowScores
 from credo.recipes.defaults import SCHEMA_ROWS
@@ -16,7 +17,7 @@ from credo.sessions import Session
 from credo.sessions.forecasts import Forecasts
 from credo.sessions.tally import Tally
 
-__all__ = ["ours", "session_of"]
+__all__ = ["ours", "session_of", "with_first_rows"]
 
 TIMED = 5000
 """The most rows of the second run, which measures the speed when everything is compiled."""
@@ -40,7 +41,7 @@ class _Recorder(Tally):
             self.pit.append(np.asarray(scores.pit, float))
 
 
-def ours(stream: Stream, options: Mapping[str, Any] | None = None) -> Scores:
+def ours(stream: Stream, options: Mapping[str, Any] | None = None, timed: bool = True) -> Scores:
     """Forecast and learn every row, once; then learn the first rows again, to measure the speed.
 
     The first 1,000 rows say what the columns mean, as they do for the command. The task is inferred, too,
@@ -49,6 +50,7 @@ def ours(stream: Stream, options: Mapping[str, Any] | None = None) -> Scores:
     Arguments:
         stream: the rows.
         options: settings of `Session.from_rows`; by default everything is left to the session.
+        timed: whether the first rows are learned again.
     """
     session = session_of(stream, options)
     recorder = _Recorder(session.tally)
@@ -60,17 +62,41 @@ def ours(stream: Stream, options: Mapping[str, Any] | None = None) -> Scores:
     if regression:
         mean = np.concatenate([part.mean for part in forecasts if part.mean is not None])
         quantiles = np.concatenate([part.quantiles for part in forecasts if part.quantiles is not None])
-        scored = [np.concatenate(column) for column in (recorder.log_prob, recorder.pit)]
-        before = len(mean) - len(scored[0])
-        log_prob, pit = (np.concatenate([np.full(before, np.nan), column]) for column in scored)
-        if before > FIRST:
-            raise ValueError(f"the session scored no row before row {before + 1}; expected {FIRST + 1}.")
-        scores = number_scores(mean, log_prob, pit, quantiles, stream.target)
+        log_prob, pit = (np.concatenate(column) for column in (recorder.log_prob, recorder.pit))
+        scores = number_scores(*with_first_rows(mean, log_prob, pit, quantiles, stream.target))
     else:
         scores = class_scores(_probs(stream, forecasts), np.searchsorted(stream.classes, stream.target))
     scores["seconds"] = seconds
-    scores["rows_per_second"] = _speed(stream, options)
+    if timed:
+        scores["rows_per_second"] = _speed(stream, options)
     return scores
+
+
+def with_first_rows(
+    mean: np.ndarray, log_prob: np.ndarray, pit: np.ndarray, quantiles: np.ndarray, y: np.ndarray
+) -> tuple[np.ndarray, ...]:
+    """The arguments of `number_scores`, with a forecast of the first rows, which a session does not score.
+
+    A session scores a row once ten targets have said in which units the others are. A target far from those
+    before it does not count among the ten, so that there may be more such rows than the ten which nobody is
+    scored on. They are forecast as a peer's are that says nothing, by the mean and the spread of the targets
+    so far.
+
+    Arguments:
+        mean, quantiles: of all rows (N,) and (N, L).
+        log_prob, pit: of the latest rows (n,), those that were scored.
+        y: the targets (N,).
+    """
+    first = len(y) - len(log_prob)
+    running, sd = (column[:first] for column in running_normal(y))
+    z = (y[:first] - running) / sd
+    return (
+        np.concatenate([running, mean[first:]]),
+        np.concatenate([norm.logpdf(z) - np.log(sd), log_prob]),
+        np.concatenate([norm.cdf(z), pit]),
+        np.concatenate([running[:, None] + sd[:, None] * norm.ppf(LEVELS), quantiles[first:]]),
+        y,
+    )
 
 
 def _probs(stream: Stream, forecasts: Sequence[Forecasts]) -> np.ndarray:

@@ -27,6 +27,7 @@ __all__ = [
     "class_scores",
     "normal_scores",
     "number_scores",
+    "running_normal",
     "spread_of_errors",
 ]
 
@@ -113,18 +114,23 @@ def spread_of_errors(mean: np.ndarray, y: np.ndarray, forgetting: float) -> np.n
     return spread
 
 
+def running_normal(y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The mean and the spread (N,) of the targets before each row: the forecast of who says nothing."""
+    rows = np.maximum(np.arange(len(y)), 1)
+    running = np.concatenate([[0.0], np.cumsum(y)[:-1]]) / rows
+    squares = np.concatenate([[0.0], np.cumsum(y**2)[:-1]]) / rows
+    return running, np.sqrt(np.maximum(squares - running**2, 1e-12))
+
+
 def normal_scores(mean: np.ndarray, sd: np.ndarray, y: np.ndarray) -> Scores:
     """The scores of normal forecasts (N,) of numbers (N,).
 
     A row without a mean is forecast by the mean and the spread of the targets before it, and a standard
     deviation that is absent is taken from the errors so far.
     """
-    rows = np.maximum(np.arange(len(y)), 1)
-    running = np.concatenate([[0.0], np.cumsum(y)[:-1]]) / rows
-    squares = np.concatenate([[0.0], np.cumsum(y**2)[:-1]]) / rows
+    running, spread = running_normal(y)
     absent = ~(np.isfinite(mean) & (np.abs(mean) < 1e100))
     mean = np.where(absent, running, mean)
-    spread = np.sqrt(np.maximum(squares - running**2, 1e-12))
     candidates = []
     for forgetting in FORGETTING if np.isnan(sd).any() else (1.0,):
         own = np.where(np.isfinite(sd), sd, spread_of_errors(mean, y, forgetting))

@@ -1,4 +1,4 @@
-"""The tables of docs/explanation/defaults.md, in Markdown, made of the saved scores."""
+"""The long tables of docs/explanation/defaults-tables.md, in Markdown, made of scores."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 from default_groups import STANDARD, dirt_of, group_of
+from default_results import Shape
 from default_standing import Table, dirt, line, rank, standing
-from default_streams import Stream
 
 __all__ = ["described", "tables"]
 
@@ -97,15 +97,15 @@ def _dirty(plain: Sequence[Entry], names: Sequence[str]) -> list[str]:
     return sections
 
 
-def described(streams: Mapping[str, Stream]) -> str:
+def described(shapes: Mapping[str, Shape]) -> str:
     """The streams, with their sizes; dirty copies have those of the clean ones, and are left out."""
     lines = [line(["stream", "group", "task", "rows", "columns", "classes"])]
     lines.append(line(["---", "---", "---", "--:", "--:", "--:"]))
-    for name, (columns, target, task) in streams.items():
-        classes = str(len(np.unique(target))) if task == "classification" else ""
+    for name, shape in shapes.items():
         if dirt_of(name) is None:
-            lines.append(line([name, group_of(name), task, f"{len(target):,}", str(len(columns)), classes]))
-    return "\n".join(["## The streams", "", *lines])
+            sizes = [f"{shape.rows:,}", str(shape.columns), str(shape.classes or "")]
+            lines.append(line([name, group_of(name), shape.task, *sizes]))
+    return "\n".join(lines)
 
 
 def _summary(table: Table, task: str, ours: str) -> str:
@@ -137,8 +137,9 @@ def _summary(table: Table, task: str, ours: str) -> str:
             f"Its 90% intervals cover {_mean(both, 'coverage', ours)} on average, "
             f"{_settled(both, 'coverage_settled', ours)}."
         )
-    worst = max(row[ours]["worst"] for row in both.values())
-    lines.append(f"Its worst row costs {worst:.1f} nats.")
+    dearest = [row[ours]["worst"] for row in both.values() if row[ours]["worst"] is not None]
+    if dearest:
+        lines.append(f"Its worst row costs {max(dearest):.1f} nats.")
     peers = sorted({peer for row in both.values() for peer in row})
     ranks = {peer: rank(both, peer) for peer in peers}
     order = sorted(ranks, key=lambda peer: ranks[peer])
@@ -148,17 +149,6 @@ def _summary(table: Table, task: str, ours: str) -> str:
 
 def _count(own: np.ndarray, others: np.ndarray) -> str:
     return f"{int((own <= others).sum())} of {len(own)}"
-
-
-def _behind(table: Table, ours: str) -> list[str]:
-    """The streams on which a peer's log loss is less than ours, and by how much."""
-    words = []
-    for name, row in table.items():
-        best = min(row, key=lambda peer: row[peer]["log_loss"])
-        if best != ours:
-            gap = row[ours]["log_loss"] - row[best]["log_loss"]
-            words.append(f"{name} ({best} by {gap:.3f} nats)")
-    return words
 
 
 def _mean(table: Table, metric: str, peer: str) -> str:

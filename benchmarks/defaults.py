@@ -1,10 +1,12 @@
-"""The tables of docs/explanation/defaults.md: credo and its peers without tuning, stream by stream.
+"""The runs behind docs/explanation/defaults.md: credo and its peers without tuning, stream by stream.
 
     python benchmarks/defaults.py --cache FOLDER              # runs what the folder lacks: hours
     python benchmarks/defaults.py --cache FOLDER --only credo --again
     python benchmarks/defaults.py --cache FOLDER --ablate
     python benchmarks/defaults.py --cache FOLDER --streams unseen,unseen~sentinels,wide
-    python benchmarks/defaults.py --cache FOLDER --markdown   # prints the tables
+    python benchmarks/defaults.py --cache FOLDER --results    # into results/defaults.csv, with what is there
+    python benchmarks/default_page.py                         # the tables of the pages, of that file
+    python benchmarks/defaults.py --cache FOLDER --markdown   # prints the tables of the folder, ablations too
 
 Every method forecasts a row, and then learns it. The folder has a JSON file for each stream and peer, and the
 peers' answers beside it, so that a run goes on where it stopped and the scores can be taken again.
@@ -13,19 +15,34 @@ peers' answers beside it, so that a run goes on where it stopped and the scores 
 from __future__ import annotations
 
 import argparse
+import datetime
 import json
 import re
 import time
 import warnings
 from contextlib import nullcontext
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from default_ablation import VARIATIONS, varied
-from default_groups import GROUPS, STANDARD, dirt_of, group_of, stream, streams_of
+from default_groups import GROUPS, STANDARD, clean_of, dirt_of, group_of, stream, streams_of
 from default_ours import ours
 from default_peers import numbers_of, peers_of
 from default_refits import Refitted
+from default_results import (
+    RESULTS,
+    STREAMS,
+    collected,
+    day_of,
+    merged,
+    missing_shapes,
+    read,
+    read_shapes,
+    version_of,
+    write,
+    write_shapes,
+)
 from default_scores import Scores, class_scores, normal_scores
 from default_streams import Stream
 from default_tables import described, tables
@@ -72,8 +89,11 @@ def _numbered(rows: Stream) -> np.ndarray:
     return np.searchsorted(rows.classes, rows.target).astype(float) if rows.classes else rows.target
 
 
-def _record(folder: Path, name: str, peer: str, rows: Stream, scores: Scores) -> None:
-    entry = {"stream": name, "peer": peer, "task": rows.task, "group": group_of(name), "scores": scores}
+def _record(folder: Path, name: str, peer: str, rows: Stream, scores: Scores, answers: Path | None) -> None:
+    """Write down scores, with the day of the saved answers, or else today."""
+    entry: dict[str, Any] = {"stream": name, "peer": peer, "task": rows.task, "group": group_of(name)}
+    entry |= {"version": version_of(peer), "scores": scores}
+    entry["date"] = day_of(answers) if answers else datetime.datetime.now(datetime.UTC).date().isoformat()
     path_of(folder, name, peer).write_text(json.dumps(entry, indent=1))
     numbers = [f"{key} {value:.4g}" for key, value in scores.items() if isinstance(value, int | float)]
     print(f"{name}, {peer}: {', '.join(numbers)}", flush=True)
@@ -92,7 +112,7 @@ def run_peer(folder: Path, name: str, rows: Stream, peer: str, again: bool) -> N
     for title, own_sd in ((peer, True), (f"{peer}, sd of its errors", False))[: 1 + own]:
         scores = scores_of(rows, answers, own_sd)
         scores["seconds"], scores["rows_per_second"] = seconds, len(answers) / seconds
-        _record(folder, name, title, rows, scores)
+        _record(folder, name, title, rows, scores, saved)
 
 
 def run(folder: Path, names: list[str], only: str | None, again: bool, ablate: bool) -> None:
@@ -113,7 +133,7 @@ def run(folder: Path, names: list[str], only: str | None, again: bool, ablate: b
             title = OURS if variation is None else f"{OURS}, {variation}"
             if only in (None, title) and (again or not path_of(folder, name, title).exists()):
                 with nullcontext() if variation is None else varied(variation):
-                    _record(folder, name, title, rows, ours(rows))
+                    _record(folder, name, title, rows, ours(rows, timed=dirt_of(name) is None), None)
 
 
 def rescore(folder: Path, names: list[str]) -> None:
@@ -123,6 +143,16 @@ def rescore(folder: Path, names: list[str]) -> None:
         for peer in peers_of(len(rows.classes)):
             if path_of(folder, name, peer).with_suffix(".npz").exists():
                 run_peer(folder, name, rows, peer, again=False)
+
+
+def write_results(folder: Path, path: Path) -> None:
+    """Write the scores of a folder into a file beside those that it has, and the sizes of their streams."""
+    results = merged(read(path), collected(folder, OURS))
+    write(path, results)
+    sizes = path.with_name(STREAMS.name)
+    known = read_shapes(sizes)
+    names = dict.fromkeys(clean_of(one.stream) for one in results)
+    write_shapes(sizes, known | missing_shapes(known, names, stream))
 
 
 def main() -> None:
@@ -139,6 +169,13 @@ def main() -> None:
     parser.add_argument("--ablate", action="store_true", help="run the variations of credo's default")
     parser.add_argument("--rescore", action="store_true", help="score the saved answers of the peers again")
     parser.add_argument("--markdown", action="store_true", help="print the tables, and run nothing")
+    parser.add_argument(
+        "--results",
+        type=Path,
+        nargs="?",
+        const=RESULTS,
+        help="write the folder's scores into this file, and run nothing; by default %(const)s",
+    )
     arguments = parser.parse_args()
     folder: Path = arguments.cache
     folder.mkdir(parents=True, exist_ok=True)
@@ -149,9 +186,13 @@ def main() -> None:
     methods = [*peers_of(0), *peers_of(3), OURS, *(f"{OURS}, {key}" for key in VARIATIONS)]
     if arguments.only not in (None, *methods):
         parser.error(f"--only must be one of {', '.join(dict.fromkeys(methods))}; got {arguments.only!r}")
+    if arguments.results:
+        write_results(folder, arguments.results)
+        return
     if arguments.markdown:
         entries = [json.loads(path.read_text()) for path in sorted(folder.glob("*.json"))]
-        print(described({name: stream(name) for name in names if dirt_of(name) is None}), end="\n\n")
+        clean = [name for name in names if dirt_of(name) is None]
+        print(f"## The streams\n\n{described(missing_shapes({}, clean, stream))}", end="\n\n")
         print(tables([entry for entry in entries if entry["stream"] in names], names, OURS))
         return
     with warnings.catch_warnings():

@@ -1,0 +1,182 @@
+"""Writes the tables of docs/explanation/defaults.md and defaults-tables.md from `results/defaults.csv`.
+
+    python benchmarks/default_page.py
+
+What stands between `<!-- generated: NAME -->` and `<!-- end -->` is written anew; the rest of a page stays.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from itertools import groupby
+from pathlib import Path
+
+from default_best import BATCH, OURS, ahead, dirt_said, dirty_costs, losses, stands
+from default_groups import GROUPS, clean_of, group_of
+from default_results import Result, Shape, read, read_shapes
+from default_standing import Table, line
+from default_tables import described, tables
+
+__all__ = ["METHODS", "PAGES", "REGIONS", "filled", "pages"]
+
+DOCS = Path(__file__).parents[1] / "docs/explanation"
+PAGES = (DOCS / "defaults.md", DOCS / "defaults-tables.md")
+_REGION = re.compile(r"(<!-- generated: ([\w-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
+
+RIVER = (
+    "River AMF",
+    "River AMF, min-max",
+    "River AMF, scaled",
+    "River ARF",
+    "River HAT",
+    "River KNN",
+    "River SRP",
+    "River linear",
+)
+OTHERS = ("CapyMOA ARF", "MLP Adam", "VW --nn 10", "VW -q ::", "VW plain", "sklearn SGD")
+METHODS = {
+    "classification": (OURS, *BATCH, *RIVER, "River NB", "River softmax", "CapyMOA SRP", *OTHERS),
+    "regression": (OURS, *BATCH, *RIVER, "River BLR", "River BLR, scaled", "CapyMOA SOKNL", *OTHERS),
+}
+"""The methods that `defaults.py` can run, by task; River's softmax is for more than two classes."""
+
+TITLES = {
+    "unseen": "Tables from packages, which no choice has seen",
+    "held": "Streams that no choice has seen",
+    "chosen": "Streams on which members were chosen",
+    "wide": "Wide streams",
+} | {group: f"Copies of the tables with {group.split('~')[1]}" for group in GROUPS if "~" in group}
+
+
+class Evidence:
+    """The results and the sizes of the streams."""
+
+    def __init__(self, results: Sequence[Result], shapes: Mapping[str, Shape]) -> None:
+        self.results, self.shapes = results, shapes
+
+    def table(self, *groups: str) -> Table:
+        """The scores of the streams of some groups, in their order."""
+        names = [name for group in groups for name in GROUPS[group]]
+        table: Table = {name: {} for name in names}
+        for one in self.results:
+            if one.stream in table:
+                table[one.stream][one.method] = one.entry["scores"]
+        return {name: row for name, row in table.items() if row}
+
+    def of(self, group: str) -> list[Result]:
+        """The results of a group."""
+        return [one for one in self.results if group_of(one.stream) == group]
+
+
+def _standing(group: str) -> Callable[[Evidence], str]:
+    def text(evidence: Evidence) -> str:
+        table = evidence.table(group)
+        return f"{stands(table)}\n\n{ahead(table)}"
+
+    return text
+
+
+DIRTY = tuple(group for group in GROUPS if "~" in group)
+
+
+def _lost(evidence: Evidence) -> str:
+    return losses(evidence.table("unseen", *DIRTY, "held", "wide", "chosen"))
+
+
+def _dirt(evidence: Evidence) -> str:
+    return dirt_said(evidence.table("unseen", *DIRTY))
+
+
+def _dirty(evidence: Evidence) -> str:
+    return dirty_costs(evidence.table("unseen", *DIRTY))
+
+
+def _tables(evidence: Evidence) -> str:
+    names = [name for names in GROUPS.values() for name in names]
+    return tables([one.entry for one in evidence.results], names, OURS)
+
+
+def _streams(evidence: Evidence) -> str:
+    return described(evidence.shapes)
+
+
+def _days(evidence: Evidence) -> str:
+    """When each group was run, and by which versions."""
+    lines = [line(["streams", "credo, on", "peers, on"]), line(["---", "---", "---"])]
+    for group, title in TITLES.items():
+        if some := evidence.of(group):
+            ours = [one for one in some if one.method == OURS]
+            lines.append(line([title, _dated(ours, True), _dated([o for o in some if o.method != OURS])]))
+    versions = sorted({one.version for one in evidence.results if one.version})
+    return "\n".join(
+        [*lines, "", f"Versions: {', '.join(versions)}; those of the earliest are not on record."]
+    )
+
+
+def _dated(results: Sequence[Result], named: bool = False) -> str:
+    """The days of results with how many there are; where there are several days, their streams if asked."""
+    ordered = sorted(results, key=lambda one: one.date)
+    days = {date: list(some) for date, some in groupby(ordered, key=lambda one: one.date)}
+    parts = []
+    for date, some in days.items():
+        streams = f": {', '.join(one.stream for one in some)}" if named and date != max(days) else ""
+        parts.append(f"{date} ({len(some)}{streams})")
+    return "; ".join(parts) or "none yet"
+
+
+def _absent(evidence: Evidence) -> str:
+    """Which methods have run on all streams of a group, on some of them, and on none."""
+    lines = [line(["streams", "on all", "on some, but not on", "on none"]), line(["---"] * 4)]
+    for group, title in TITLES.items():
+        ran = {(one.stream, one.method) for one in evidence.of(group)}
+        if not ran:
+            lines.append(line([title, "", "", "every method"]))
+            continue
+        sizes = {name: size for name in GROUPS[group] if (size := evidence.shapes.get(clean_of(name)))}
+        cells: tuple[list[str], ...] = ([], [], [])
+        for method in dict.fromkeys(method for methods in METHODS.values() for method in methods):
+            fit = [name for name, shape in sizes.items() if _fits(method, shape)]
+            out = [clean_of(name) for name in fit if (name, method) not in ran]
+            if not out:
+                cells[0].append(method)
+            elif len(out) < len(fit):
+                cells[1].append(f"{method} ({', '.join(out)})")
+            else:
+                cells[2].append(method)
+        lines.append(line([title, *("; ".join(some) for some in cells)]))
+    return "\n".join(lines)
+
+
+def _fits(method: str, shape: Shape) -> bool:
+    return method in METHODS[shape.task] and (method != "River softmax" or shape.classes > 2)
+
+
+REGIONS: dict[str, Callable[[Evidence], str]] = {
+    "unseen": _standing("unseen"),
+    "held": _standing("held"),
+    "lost": _lost,
+    "dirt": _dirt,
+    "dirty": _dirty,
+    "days": _days,
+    "absent": _absent,
+    "streams": _streams,
+    "tables": _tables,
+}
+"""What is written into the pages, by the name of the region."""
+
+
+def filled(text: str, evidence: Evidence) -> str:
+    """A page with its regions written anew."""
+    return _REGION.sub(lambda found: f"{found[1]}\n{REGIONS[found[2]](evidence)}\n\n{found[3]}", text)
+
+
+def pages() -> dict[Path, str]:
+    """The pages as they should be."""
+    evidence = Evidence(read(), read_shapes())
+    return {path: filled(path.read_text(encoding="utf-8"), evidence) for path in PAGES}
+
+
+if __name__ == "__main__":
+    for path, text in pages().items():
+        path.write_text(text, encoding="utf-8")

@@ -1,0 +1,232 @@
+"""The results of `defaults.py`: one line for each stream and method in `results/defaults.csv`.
+
+The pages of the default and the README say what this file says. `results/streams.csv` has the sizes of the
+streams. Numbers have four significant digits; a cell is empty where there is no such score.
+"""
+
+from __future__ import annotations
+
+import csv
+import datetime
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from importlib import metadata
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from default_groups import GROUPS, group_of
+
+__all__ = [
+    "RESULTS",
+    "STREAMS",
+    "Result",
+    "Shape",
+    "collected",
+    "day_of",
+    "merged",
+    "missing_shapes",
+    "read",
+    "read_shapes",
+    "version_of",
+    "write",
+    "write_shapes",
+]
+
+FOLDER = Path(__file__).parent / "results"
+RESULTS = FOLDER / "defaults.csv"
+"""The scores."""
+
+STREAMS = FOLDER / "streams.csv"
+"""The sizes of the streams."""
+
+SCORES = (
+    "rows",
+    "log_loss",
+    "error",
+    "ece",
+    "ece_settled",
+    "rmse",
+    "coverage",
+    "coverage_settled",
+    "crps",
+    "worst",
+    "seconds",
+    "rows_per_second",
+)
+WHOLE = ("rows", "rows_per_second")
+PACKAGES = {
+    "credo": "credo",
+    "River": "river",
+    "VW": "vowpalwabbit",
+    "sklearn": "scikit-learn",
+    "MLP": "scikit-learn",
+    "forest": "scikit-learn",
+    "LightGBM": "lightgbm",
+    "CapyMOA": "capymoa",
+}
+"""The package of a method by the first word of its name."""
+
+
+class Result(NamedTuple):
+    """What a method reached on a stream.
+
+    Attributes:
+        stream, method: their names.
+        date: the day of the run, YYYY-MM-DD.
+        version: the package and its version, empty where they are not known.
+        scores: numbers by name; what is absent is not known, or there is no such score.
+    """
+
+    stream: str
+    method: str
+    date: str
+    version: str
+    scores: dict[str, float]
+
+    @property
+    def task(self) -> str:
+        """What is predicted."""
+        return "regression" if "rmse" in self.scores else "classification"
+
+    @property
+    def entry(self) -> dict[str, Any]:
+        """The result as the tables take it, with None for each score that is absent."""
+        scores = dict.fromkeys(SCORES) | self.scores
+        return {"stream": self.stream, "peer": self.method, "task": self.task, "scores": scores}
+
+
+class Shape(NamedTuple):
+    """The size of a stream: its task, its rows and columns, and its classes, 0 for a regression."""
+
+    task: str
+    rows: int
+    columns: int
+    classes: int
+
+
+def version_of(method: str) -> str:
+    """The package of a method and its version, where it is installed."""
+    package = PACKAGES.get(method.split()[0].strip(","), "")
+    try:
+        return f"{package} {metadata.version(package)}" if package else ""
+    except metadata.PackageNotFoundError:
+        return ""
+
+
+def collected(folder: Path, ours: str) -> list[Result]:
+    """The results in a folder of `defaults.py`, without the variations of ours.
+
+    A file that does not say its day is of the day on which it was written.
+    """
+    results = []
+    for path in sorted(folder.glob("*.json")):
+        saved = json.loads(path.read_text())
+        if saved["peer"].startswith(f"{ours}, "):
+            continue
+        date = saved.get("date") or day_of(path)
+        scores = {name: _short(name, saved["scores"].get(name)) for name in SCORES}
+        known = {name: number for name, number in scores.items() if number is not None}
+        results.append(Result(saved["stream"], saved["peer"], date, saved.get("version", ""), known))
+    return results
+
+
+def day_of(path: Path) -> str:
+    """The day on which a file was written."""
+    return datetime.datetime.fromtimestamp(path.stat().st_mtime, datetime.UTC).date().isoformat()
+
+
+def _short(name: str, number: float | None) -> float | None:
+    if number is None:
+        return None
+    return round(number) if name in WHOLE else float(f"{number:.4g}")
+
+
+def merged(before: Iterable[Result], new: Iterable[Result]) -> list[Result]:
+    """All results; of two for the same stream and method the later, the new one if they are of one day."""
+    results = {(one.stream, one.method): one for one in before}
+    for one in new:
+        known = results.get((one.stream, one.method))
+        if known is None or known.date <= one.date:
+            results[one.stream, one.method] = one
+    return list(results.values())
+
+
+def write(path: Path, results: Iterable[Result]) -> None:
+    """Write results in the order of the groups, of their streams, and of the methods' names."""
+    order = _places()
+    lines = [["stream", "method", "date", "version", *SCORES]]
+    for one in sorted(results, key=lambda one: (order[one.stream], one.method)):
+        cells = [_cell(one.scores.get(name)) for name in SCORES]
+        lines.append([one.stream, one.method, one.date, one.version, *cells])
+    _write(path, lines)
+
+
+def _cell(number: float | None) -> str:
+    return "" if number is None else str(number) if isinstance(number, int) else f"{number:.4g}"
+
+
+def read(path: Path = RESULTS) -> list[Result]:
+    """The results of a file, in its order; none where there is no file."""
+    return [
+        Result(
+            line["stream"],
+            line["method"],
+            line["date"],
+            line["version"],
+            {name: _number(name, line[name]) for name in SCORES if line[name]},
+        )
+        for line in _lines(path)
+    ]
+
+
+def _number(name: str, cell: str) -> float:
+    return int(cell) if name in WHOLE else float(cell)
+
+
+def read_shapes(path: Path = STREAMS) -> dict[str, Shape]:
+    """The sizes of streams by name; none where there is no file."""
+    return {
+        line["stream"]: Shape(line["task"], *(int(line[name]) for name in Shape._fields[1:]))
+        for line in _lines(path)
+    }
+
+
+def write_shapes(path: Path, shapes: Mapping[str, Shape]) -> None:
+    """Write the sizes of streams, in the order of the groups."""
+    order = _places()
+    lines = [[name, *map(str, shapes[name])] for name in sorted(shapes, key=order.__getitem__)]
+    _write(path, [["stream", *Shape._fields], *lines])
+
+
+def missing_shapes(
+    known: Mapping[str, Shape], names: Iterable[str], load: Callable[[str], Any]
+) -> dict[str, Shape]:
+    """The sizes of the streams that are not known yet, by loading them."""
+    shapes = {}
+    for name in names:
+        if name not in known:
+            rows = load(name)
+            shapes[name] = Shape(rows.task, len(rows.target), len(rows.columns), len(rows.classes))
+    return shapes
+
+
+def _places() -> dict[str, tuple[int, int]]:
+    groups = list(GROUPS)
+    return {
+        name: (groups.index(group_of(name)), place)
+        for names in GROUPS.values()
+        for place, name in enumerate(names)
+    }
+
+
+def _lines(path: Path) -> list[dict[str, str]]:
+    if not path.exists():
+        return []
+    with path.open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def _write(path: Path, lines: Sequence[Sequence[str]]) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("w", newline="") as file:
+        csv.writer(file, lineterminator="\n").writerows(lines)
