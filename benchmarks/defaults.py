@@ -115,8 +115,10 @@ def run_peer(folder: Path, name: str, rows: Stream, peer: str, again: bool) -> N
         _record(folder, name, title, rows, scores, saved)
 
 
-def run(folder: Path, names: list[str], only: str | None, again: bool, ablate: bool) -> None:
-    """Run what the folder lacks."""
+def run(
+    folder: Path, names: list[str], only: str | None, again: bool, ablate: bool, timed: bool = True
+) -> None:
+    """Run what the folder lacks. Dirty copies are not timed."""
     for name in names:
         try:
             rows = stream(name)
@@ -133,7 +135,9 @@ def run(folder: Path, names: list[str], only: str | None, again: bool, ablate: b
             title = OURS if variation is None else f"{OURS}, {variation}"
             if only in (None, title) and (again or not path_of(folder, name, title).exists()):
                 with nullcontext() if variation is None else varied(variation):
-                    _record(folder, name, title, rows, ours(rows, timed=dirt_of(name) is None), None)
+                    _record(
+                        folder, name, title, rows, ours(rows, timed=timed and dirt_of(name) is None), None
+                    )
 
 
 def rescore(folder: Path, names: list[str]) -> None:
@@ -166,6 +170,7 @@ def main() -> None:
     )
     parser.add_argument("--only", help="one peer, or credo")
     parser.add_argument("--again", action="store_true", help="run what the folder has, too")
+    parser.add_argument("--untimed", action="store_true", help="leave out the run that times credo")
     parser.add_argument("--ablate", action="store_true", help="run the variations of credo's default")
     parser.add_argument("--rescore", action="store_true", help="score the saved answers of the peers again")
     parser.add_argument("--markdown", action="store_true", help="print the tables, and run nothing")
@@ -200,7 +205,7 @@ def main() -> None:
         if arguments.rescore:
             rescore(folder, names)
         else:
-            run(folder, names, arguments.only, arguments.again, arguments.ablate)
+            run(folder, names, arguments.only, arguments.again, arguments.ablate, not arguments.untimed)
 
 
 if __name__ == "__main__":
