@@ -174,8 +174,8 @@ def dirt_said(table: Table) -> str:
     )
     worst = max(costs, key=lambda name: costs[name])
     return (
-        f"On {near} of {len(costs)} dirty copies credo's log loss is at most {DEAREST} nats above that of "
-        f"the clean table; the dearest is `{worst}`, {costs[worst]:+.3f}.\n"
+        f"On {near} of the {len(costs)} copies that credo has run on, its log loss is at most {DEAREST} nats "
+        f"above that of the clean table; the dearest is `{worst}`, {costs[worst]:+.3f}.\n"
         f"It is ahead of every online peer that has run on the copy on {first} of {len(others)}."
     )
 

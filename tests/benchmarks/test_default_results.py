@@ -112,7 +112,7 @@ def test_dirt_is_counted_by_its_cost_and_by_who_is_ahead_on_the_copy() -> None:
         result("phoneme~shift", "LightGBM, refitted", 0.1),
     )
     regions = module("default_page").REGIONS
-    assert "On 1 of 2 dirty copies" in regions["dirt"](dirty)
+    assert "On 1 of the 2 copies" in regions["dirt"](dirty)
     assert "`phoneme~units`, +0.060" in regions["dirt"](dirty)
     assert "on 0 of 1." in regions["dirt"](dirty)
     (line,) = cells(regions["dirty"](dirty))
