@@ -48,7 +48,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "no tails": {},
     "no switching between members": {"SWITCHING": 0.0},
     "one rate of switching (.001)": {"SWITCHING": 1e-3},
-    "low rank in place of full": {"FULL_COST": 0},
+    "unit blocks in place of full": {"FULL_COST": 0},
 }
 """Variations of the settings that all members share."""
 

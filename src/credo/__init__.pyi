@@ -62,6 +62,7 @@ from credo.covariances import Blocks as Blocks
 from credo.covariances import Diagonal as Diagonal
 from credo.covariances import Full as Full
 from credo.covariances import LowRank as LowRank
+from credo.covariances import UnitBlocks as UnitBlocks
 from credo.dynamics import Decay as Decay
 from credo.dynamics import Dynamics as Dynamics
 from credo.dynamics import Inflation as Inflation

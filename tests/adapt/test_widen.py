@@ -108,6 +108,7 @@ def test_new_classes_and_inputs_of_a_network_whose_first_weights_hold_the_old_on
         learners: list[Any] = [
             credo.bong(model, blocks),
             credo.bong(model, credo.LowRank(3)),
+            credo.bong(model, credo.UnitBlocks()),
             credo.GradientLearner(model, 0.1, "momentum"),
         ]
         return credo.Experts(learners)

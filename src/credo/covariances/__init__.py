@@ -15,9 +15,9 @@ family has its own costs:
 
 `condition` is where a family decides what to forget: `Full` is exact, `Diagonal` keeps the diagonal of the
 precision (or of the covariance), `LowRank` keeps the leading R directions and, exactly, the diagonal of the
-precision. `Blocks` keeps a family for each named part of the parameters. Factors are stored by rows (k, P),
-so `B' B` is a precision. Rows may be an array or any `credo.linalg.jacobians.Rows`. To add a family, see
-`Covariance`.
+precision. `Blocks` keeps a family for each named part of the parameters, and `UnitBlocks` a full covariance
+for each unit of each layer. Factors are stored by rows (k, P), so `B' B` is a precision. Rows may be an array
+or any `credo.linalg.jacobians.Rows`. To add a family, see `Covariance`.
 """
 
 from credo.covariances.block_covariance import BlockCovariance
@@ -29,6 +29,8 @@ from credo.covariances.extra_roles import Collapsible, Family, Invertible, colla
 from credo.covariances.full import DenseCovariance, Full, FullCovariance, RootCovariance
 from credo.covariances.low_rank import LowRank, LowRankCovariance
 from credo.covariances.roles import Covariance, HessianForms, Movable, Readable, Updatable
+from credo.covariances.unit_blocks import PlacedUnitBlocks, UnitBlocks
+from credo.covariances.unit_covariance import UnitCovariance
 from credo.covariances.widening import widen_covariance
 
 __all__ = [
@@ -49,8 +51,11 @@ __all__ = [
     "LowRankCovariance",
     "Movable",
     "PlacedBlocks",
+    "PlacedUnitBlocks",
     "Readable",
     "RootCovariance",
+    "UnitBlocks",
+    "UnitCovariance",
     "Updatable",
     "collapse_mixture",
     "divergence",

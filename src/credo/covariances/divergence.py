@@ -15,6 +15,7 @@ from credo.covariances.extra_roles import inverse_of
 from credo.covariances.full import FullCovariance
 from credo.covariances.low_rank import LowRankCovariance
 from credo.covariances.roles import Covariance, Readable
+from credo.covariances.unit_covariance import UnitCovariance
 from credo.linalg.matrices import cholesky, solve_lower
 
 __all__ = ["divergence", "log_normal", "precision_trace"]
@@ -80,6 +81,14 @@ def _(prior: BlockCovariance, cov: Covariance) -> Array:
     assert isinstance(cov, BlockCovariance)
     pairs = zip(prior.parts, cov.parts, strict=True)
     return jnp.sum(jnp.stack([precision_trace(before, part) for before, part in pairs]))
+
+
+@precision_trace.register
+def _(prior: UnitCovariance, cov: Covariance) -> Array:
+    """The sum over units. Cost: m n^3 a layer."""
+    assert isinstance(cov, UnitCovariance)
+    pairs = zip(prior.parts, cov.parts, strict=True)
+    return jnp.sum(jnp.stack([jnp.sum(jax.vmap(precision_trace)(before, part)) for before, part in pairs]))
 
 
 def divergence(mean: Array, cov: Covariance, prior_mean: Array, prior: Covariance) -> Array:

@@ -67,6 +67,9 @@ class Readable(ABC):
         ([1.0, 2.0], [[5.0]])
     """
 
+    layered: ClassVar[bool] = False
+    """Whether rows of dense layers are wanted as outer products, however small the network is."""
+
     @property
     @abstractmethod
     def size(self) -> int:

@@ -20,6 +20,7 @@ from credo.covariances.diagonal import DiagonalCovariance
 from credo.covariances.full import DenseCovariance, RootCovariance
 from credo.covariances.low_rank import LowRankCovariance
 from credo.covariances.roles import Covariance
+from credo.covariances.unit_covariance import UnitCovariance
 from credo.linalg.jacobians.outer import Ranges
 
 __all__ = ["widen_covariance"]
@@ -129,6 +130,27 @@ def _(cov: BlockCovariance, prior: Covariance, places: np.ndarray) -> Covariance
             raise CredoError("a belief can be widened only where every parameter stays in its block.")
         parts.append(widen_covariance(old, new, np.searchsorted(all_there, mine)))
     return BlockCovariance(tuple(parts), prior.places, prior.keep)
+
+
+@widen_covariance.register
+def _(cov: UnitCovariance, prior: Covariance, places: np.ndarray) -> Covariance:
+    """Unit by unit, since the old layers are corners of the new ones."""
+    if not isinstance(prior, UnitCovariance) or len(prior.layers) != len(cov.layers):
+        raise _refusal(cov, prior)
+    parts, start, stop = [], 0, 0
+    for old, new, before, after in zip(cov.parts, prior.parts, cov.layers, prior.layers, strict=True):
+        mine = places[stop : stop + before[0] * before[1]].reshape(before) - start
+        corner = np.arange(after[0] * after[1]).reshape(after)[: before[0], : before[1]]
+        if mine.shape != corner.shape or np.any(mine != corner):
+            raise CredoError("a belief can be widened only where every parameter stays in its unit.")
+        require_alike(old.matrix.shape[:-3], new.matrix.shape[:-3])
+        inputs, units = before
+        whole = np.array(new.matrix)
+        whole[..., :units, :inputs, inputs:] = whole[..., :units, inputs:, :inputs] = 0.0
+        whole[..., :units, :inputs, :inputs] = np.asarray(old.matrix)
+        parts.append(DenseCovariance(jnp.asarray(whole)))
+        start, stop = start + after[0] * after[1], stop + before[0] * before[1]
+    return UnitCovariance(tuple(parts), prior.layers, prior.keep)
 
 
 def _flat(ranges: Ranges) -> np.ndarray:

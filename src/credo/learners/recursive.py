@@ -73,7 +73,7 @@ class RecursiveLearner(OutputLearner[Gaussian]):
 
     def output_moments(self, belief: Gaussian, x: PyTree) -> tuple[Array, Array]:
         """The outputs at the mean, and their covariance by linearisation there."""
-        eta, rows = self.model.linearize(belief.mean, belief.unravel, x)
+        eta, rows = self.model.linearize(belief.mean, belief.unravel, x, layered=belief.cov.layered)
         return eta, belief.cov.push(belief.cov.admit(rows))
 
     def __post_init__(self) -> None:
@@ -174,7 +174,7 @@ class RecursiveLearner(OutputLearner[Gaussian]):
             count = _draws(samples)
             draws = self._vectors(belief, require_key(key, "forecast(method='mc')"), (count,))
             return likelihood.mixture(jax.vmap(lambda v: self.model.outputs(v, unravel, x))(draws), noise)
-        eta, rows = self.model.linearize(belief.mean, unravel, x)
+        eta, rows = self.model.linearize(belief.mean, unravel, x, layered=belief.cov.layered)
         cov = belief.cov.push(belief.cov.admit(rows))
         if method == "linearized":
             return likelihood.linearized(eta, cov, noise)
@@ -186,7 +186,7 @@ class RecursiveLearner(OutputLearner[Gaussian]):
         )
 
     def expectation(self, belief: Gaussian, x: PyTree) -> Expectation:
-        eta, rows = self.model.linearize(belief.mean, belief.unravel, x)
+        eta, rows = self.model.linearize(belief.mean, belief.unravel, x, layered=belief.cov.layered)
         cov = belief.cov.push(belief.cov.admit(rows))
         likelihood, etas = self.model.rows_of(eta, x)
         correlated = isinstance(self.family, LowRank) and etas.shape[0] > 1

@@ -189,13 +189,15 @@ class Model:
             raise CredoError(f"apply must return a scalar or a vector (C,) for one row; got {shape}.")
         return eta.reshape(-1)
 
-    def linearize(self, vector: Array, unravel: Unravel, x: PyTree) -> tuple[Array, Rows]:
+    def linearize(
+        self, vector: Array, unravel: Unravel, x: PyTree, *, layered: bool = False
+    ) -> tuple[Array, Rows]:
         """Like `jacobian`, but with the Jacobian as `Rows`.
 
-        They are `OuterRows` where the network is made of dense layers and is large enough for the saving to
-        matter, and otherwise `DenseRows`.
+        They are `OuterRows` if the network is made of dense layers, and is large enough for the saving to
+        matter or `layered` asks for them however small it is; and otherwise `DenseRows`.
         """
-        network = self._layered(vector, unravel)
+        network = self._layered(vector, unravel, layered)
         if network is None:
             eta, jacobian = self.jacobian(vector, unravel, x)
             return eta, DenseRows(jacobian)
@@ -215,12 +217,13 @@ class Model:
         eta, rows = jax.vmap(outer)(x)
         return eta.reshape(-1), jax.tree.map(lambda leaf: leaf[:, 0], rows)
 
-    def _layered(self, vector: Array, unravel: Unravel) -> MLP | Linear | None:
-        """The network, where it is made of dense layers and is large enough for outer products."""
+    def _layered(self, vector: Array, unravel: Unravel, small: bool = False) -> MLP | Linear | None:
+        """The network, if it is made of dense layers and is large, or may be small."""
         network = self.apply.network if isinstance(self.apply, Picked | View) else self.apply
         if not isinstance(network, LAYERED) or set(unravel.dtypes) != {str(vector.dtype)}:
             return None
-        return network if vector.shape[0] >= LARGE or network.outputs >= MANY else None
+        large = vector.shape[0] >= LARGE or network.outputs >= MANY
+        return network if large or small else None
 
     def jacobian(self, vector: Array, unravel: Unravel, x: PyTree) -> tuple[Array, Array]:
         """The outputs eta (C,) and d eta / d theta (C, P), with one reverse pass an output."""

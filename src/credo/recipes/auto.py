@@ -11,13 +11,13 @@ from credo.beliefs import InverseGamma
 from credo.core.errors import require_choice, require_integer
 from credo.core.records import record, replace
 from credo.core.types import PyTree
-from credo.covariances import Full, LowRank
 from credo.dynamics import PriorBound, RandomWalk
 from credo.learners import Learner, RecursiveLearner
 from credo.likelihoods import Bernoulli, Categorical, OpenCategorical
 from credo.models import Clipped, Model
 from credo.recipes import defaults, networks
 from credo.recipes.architecture import Network
+from credo.recipes.bank_family import family_of
 from credo.recipes.members import Breadth, Member, TableMember, members_of
 from credo.recipes.networks import Origin, outputs_of
 from credo.recipes.settings import TaskName
@@ -150,8 +150,8 @@ def bank_of(
         model = Model(Clipped(net, member.clip), law)
         # a walk also where its variance is 0, so that all members of a network share one program
         walk = PriorBound(RandomWalk(member.walk))
-        size = networks.count_parameters(member.network, least + own, (origin.inputs,))
-        inner = RecursiveLearner(model, _family(size, least + own), dynamics=walk)
+        family = family_of(member.network, least + own, origin.inputs)
+        inner = RecursiveLearner(model, family, dynamics=walk)
         learners.append(_calibrated(inner, task, tails=not own, caution=float(member.cautious)))
         begins.append(params)
         spreads.append(networks.prior_variances(net, params, member.prior_var, origin.features))
@@ -186,9 +186,3 @@ def _calibrated(
     if kind.standardised:
         return replace(calibrated, outliers=defaults.OUTLIERS, caution=caution)
     return calibrated
-
-
-def _family(size: int, outputs: int) -> Full | LowRank:
-    """The whole covariance where a row costs little with it."""
-    whole = outputs * size**2 <= defaults.FULL_COST
-    return Full("dense") if whole else LowRank(min(defaults.BANK_RANK, size))

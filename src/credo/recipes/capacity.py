@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
+
 from credo.core.errors import CredoError
-from credo.recipes import defaults
 from credo.recipes.assembly import members
+from credo.recipes.bank_family import family_of, numbers_of
 from credo.recipes.image_members import ImageMember
 from credo.recipes.members import Member
 from credo.recipes.networks import Origin, count_parameters, outputs_of
@@ -32,12 +34,15 @@ def require_room(
         )  # fmt: skip
         return
     start = outputs_of(settings.task, first or classes, first)
-    for net in {member.network for member in bank if isinstance(member, Member | ImageMember)}:
-        size = count_parameters(net, outputs, shape)
-        whole = start * count_parameters(net, start, begun) ** 2 <= defaults.FULL_COST
-        few = any(isinstance(member, ImageMember) for member in bank) or not whole
-        posterior = Posterior("low-rank", defaults.BANK_RANK) if few else Posterior("full")
-        require_memory(posterior, size, settings.drift, model=net, outputs=outputs)
+    networks = {one.network: one for one in bank if isinstance(one, Member | ImageMember)}
+    for member in networks.values():
+        net, size = member.network, count_parameters(member.network, outputs, shape)
+        if isinstance(member, ImageMember):
+            kept = Posterior("low-rank", member.rank).numbers(size)
+        else:
+            inputs = math.prod(shape)
+            kept = numbers_of(family_of(net, start, math.prod(begun)), net, outputs, inputs)
+        require_memory(None, size, settings.drift, model=net, outputs=outputs, kept=kept)
 
 
 def fits(

@@ -11,7 +11,6 @@ from typing import Literal
 __all__ = [
     "ALARM",
     "BANK_CLIP",
-    "BANK_RANK",
     "CLIP",
     "FIXED_NOISE",
     "FULL_COST",
@@ -37,6 +36,7 @@ __all__ = [
     "TABLE_CHUNK",
     "TEST_ROWS",
     "TINY",
+    "UNIT_COST",
     "USUAL",
     "activation",
     "drift",
@@ -68,8 +68,9 @@ FULL_LIMIT, FULL_MOVING_LIMIT = 700, 64
 """The most parameters for which the whole covariance is kept: as a rule, and where a row costs P^3
 (inflation, bog, bbb, mc-hess, and blr with any drift)."""
 
-FULL_COST, BANK_RANK = 300_000, 20
-"""Members of a bank keep the whole covariance where C P^2 is at most this, and elsewhere a low rank."""
+FULL_COST = UNIT_COST = 300_000
+"""Members of a bank keep the whole covariance if C P^2 is at most the first; the covariance of every unit if
+that holds at most so many numbers as the second; and else variances alone."""
 
 SWITCHING = (1e-4, 1e-3, 1e-2)
 """How probable it is that another member of a bank takes over before a row: rates that are weighed, too."""

@@ -25,6 +25,7 @@ __all__ = [
     "Origin",
     "count_parameters",
     "first_parameters",
+    "leaf_shapes",
     "network",
     "outputs_of",
     "prior_variances",
@@ -116,10 +117,15 @@ def outputs_of(task: TaskName, classes: int, first: int = 0, noise_var: NoiseVar
     return room - 1 if 2 in (first, room) else room
 
 
+def leaf_shapes(model: Network, outputs: int, shape: tuple[int, ...]) -> list[tuple[int, ...]]:
+    """The shapes of the arrays of parameters, without any computation."""
+    params = jax.eval_shape(lambda: first_parameters(network(model, outputs, shape), shape))
+    return [leaf.shape for leaf in jax.tree.leaves(params)]
+
+
 def count_parameters(model: Network, outputs: int, shape: tuple[int, ...]) -> int:
     """The number P of parameters, without any computation."""
-    params = jax.eval_shape(lambda: first_parameters(network(model, outputs, shape), shape))
-    return sum(int(np.prod(leaf.shape)) for leaf in jax.tree.leaves(params))
+    return sum(math.prod(leaf) for leaf in leaf_shapes(model, outputs, shape))
 
 
 def first_parameters(

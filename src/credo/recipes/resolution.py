@@ -10,6 +10,7 @@ from credo.core.integers import LARGEST_SEED
 from credo.core.names import CURVATURES, RULES, CurvatureName
 from credo.recipes import defaults
 from credo.recipes.architecture import Network
+from credo.recipes.bank_family import family_of, numbers_of
 from credo.recipes.drift import Drift
 from credo.recipes.members import members_of, networks_of
 from credo.recipes.networks import count_parameters, outputs_of
@@ -120,10 +121,11 @@ def _settings_of_bank(
     outputs = outputs_of(task, classes)
     if len(shape) > 1:
         return settings
-    kept = Posterior("low-rank", defaults.BANK_RANK)
-    for net in networks_of(members_of(task, math.prod(shape), outputs)):
+    inputs = math.prod(shape)
+    for net in networks_of(members_of(task, inputs, outputs)):
         size = count_parameters(net, outputs, shape)
-        require_memory(kept, size, Drift(), model=net, outputs=outputs)
+        kept = numbers_of(family_of(net, outputs, inputs), net, outputs, inputs)
+        require_memory(None, size, Drift(), model=net, outputs=outputs, kept=kept)
     return settings
 
 
@@ -272,13 +274,17 @@ def require_memory(
     model: Network | None = None,
     outputs: int = 1,
     method: MethodName = "bong",
+    kept: int | None = None,
 ) -> None:
     """Refuse, by a CredoError, a learner of more than `defaults.MEMORY_LIMIT` bytes. Counted are the beliefs
-    that the drift keeps, or the state of an optimiser, and the C P numbers of the Jacobian of a row.
+    that the drift keeps, or the state of an optimiser, and the C P numbers of the Jacobian of a row. `kept`
+    is how many numbers a member of a bank keeps, which has no setting of its own.
     """
     beliefs = {"run-length": 1 + int(drift.numbers[-1]) if drift.numbers else 1}
     copies = (beliefs | {"mixture": len(defaults.MIXTURE)}).get(drift.kind, 1)
-    kept = _OPTIMIZER_NUMBERS.get(method, 2) * size if posterior is None else posterior.numbers(size)
+    banked = kept is not None
+    if kept is None:
+        kept = _OPTIMIZER_NUMBERS.get(method, 2) * size if posterior is None else posterior.numbers(size)
     full = posterior is not None and posterior.kind == "full"
     total = 4 * copies * (kept if full else kept + outputs * size)
     if total <= defaults.MEMORY_LIMIT:
@@ -299,6 +305,7 @@ def require_memory(
         )
     name = "the network" if model is None else f"`model={str(model)!r}`"
     belief = f"`method={method!r}`" if posterior is None else f"`posterior={str(posterior)!r}`"
+    belief = "a member of the default bank" if banked else belief
     advice = "a smaller model" if alone or posterior is None else "a smaller model, or `posterior='diagonal'`"
     raise CredoError(
         f"{name} has {size:,} parameters, for which {belief} would need {gib}, "

@@ -51,7 +51,7 @@ class LinearizedGaussNewton(Curvature):
         Where there are many classes, J is (I - 1 p') J and A is diagonal: e sums to 0, so that J' e and
         J' A A' J stay the same, and no product of C x C matrices is needed.
         """
-        eta, rows = site.model.linearize(mean, site.unravel, site.x)
+        eta, rows = site.model.linearize(mean, site.unravel, site.x, layered=cov.layered)
         rows, score = cov.admit(rows), site.likelihood.score(eta, site.y)
         centre = site.likelihood.centre(eta) if eta.shape[0] >= MANY and isinstance(rows, OuterRows) else None
         if centre is not None and isinstance(rows, OuterRows):

@@ -137,7 +137,7 @@ class MonteCarloEmpiricalFisher(MonteCarlo):
         The root of J S J' is the symmetric one, which is continuous in S, so that common deviates give draws
         that follow the belief.
         """
-        eta, rows = site.model.linearize(mean, site.unravel, site.x)
+        eta, rows = site.model.linearize(mean, site.unravel, site.x, layered=cov.layered)
         rows = cov.admit(rows)
         deviates = standard_normals(
             key, self.samples, eta.shape[0], eta.dtype, antithetic=self.antithetic, quasi=self.quasi
