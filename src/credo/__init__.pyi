@@ -30,6 +30,7 @@ from credo.adapt import Experts as Experts
 from credo.adapt import GammaWeight as GammaWeight
 from credo.adapt import InverseWishartNoise as InverseWishartNoise
 from credo.adapt import LearnedHazard as LearnedHazard
+from credo.adapt import Monitored as Monitored
 from credo.adapt import OutlierIndicator as OutlierIndicator
 from credo.adapt import PriorReset as PriorReset
 from credo.adapt import RunLength as RunLength

@@ -25,6 +25,7 @@ from credo.adapt.changepoints import (
     segmentation,
 )
 from credo.adapt.experts import Bank, Experts
+from credo.adapt.monitored import Monitored, Monitoring, WatchedChanges
 from credo.adapt.nested import Around, Mixture
 from credo.adapt.priors import ConditionalPrior, PriorReset, Subset
 from credo.adapt.probability import ChangeProbability, Forgetting
@@ -63,6 +64,8 @@ __all__ = [
     "LocalPolynomial",
     "Memory",
     "Mixture",
+    "Monitored",
+    "Monitoring",
     "OutlierIndicator",
     "Piece",
     "PriorReset",
@@ -81,6 +84,7 @@ __all__ = [
     "StudentTNoise",
     "Subset",
     "Waiting",
+    "WatchedChanges",
     "WeightedPast",
     "WoLF",
     "Wrapper",

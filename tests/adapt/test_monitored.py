@@ -1,0 +1,186 @@
+"""Monitored learners: against a reference beside the test, on planted changes, and as learners."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as some
+from tests.adapt.setups import INNER, WALKS, XS, YS, P, T, bad_rows_leave, begin, same_bits
+from tests.streams.setups import bitwise
+
+import credo
+from credo.adapt import Experts, Monitored, RunLength, Stacked, alarms, segmentation
+from credo.adapt.loss_levels import RATES, SIZES, share_losses, size_losses
+
+MODEL = credo.Model(lambda w, x: x @ w, credo.Normal(0.2))
+
+
+def reference(likelihoods: np.ndarray, hazard: float, capacity: int, young: int) -> list[tuple[float, float]]:
+    """P(a change with the row) and P(one in the latest 100 rows), by probabilities of (run length, level)."""
+    size = likelihoods.shape[1]
+    stay, jump = np.zeros((size, size)), np.zeros((size, size))
+    for i in range(size):
+        if i > 0:
+            stay[i, i - 1] = 0.01
+        if i < size - 1:
+            stay[i, i + 1] = 0.001
+        stay[i, i] = 1 - stay[i].sum()
+        first = min(i + 3, size - 1)
+        jump[i, first:] = 1 / (size - first)
+    joint, starts, answers = np.full((1, size), 1 / size), np.zeros(1, int), []
+    for t, row in enumerate(likelihoods):
+        newborn = hazard * joint.sum(axis=0) @ jump
+        joint = joint @ stay
+        if t:
+            joint = np.vstack([(1 - hazard) * joint, newborn])
+            starts = np.append(starts, t)
+        joint = joint * row
+        joint = joint / joint.sum()
+        change = joint[starts == t].sum() if t else 1.0
+        weights = joint.sum(axis=1)
+        if len(weights) > capacity:
+            keep = np.arange(len(weights)) != np.argmin(weights + 1e6 * (t - starts < young))
+            joint, starts = joint[keep] / joint[keep].sum(), starts[keep]
+        recent = joint[(t - starts < 100) & (starts > 0)].sum()
+        answers.append((change, recent))
+    return answers
+
+
+@pytest.mark.parametrize("kind", ["class", "number"])
+def test_changes_are_those_of_levels_that_move_little_within_a_segment(kind: str) -> None:
+    rng = np.random.default_rng(1)
+    if kind == "class":
+        ys = (rng.uniform(size=150) < np.where(np.arange(150) < 110, 0.1, 0.8)).astype(float)
+        learner: Any = Monitored(credo.BetaBernoulli(), hazard=0.01)
+        belief, xs = learner.init(), None
+        prior = learner.learner.init()
+        _, trace = credo.run(learner.learner, prior, None, jnp.asarray(ys))
+        u = 1 - np.exp(np.asarray(trace.log_evidence))[:, None]
+        logs = u * np.log(RATES) + (1 - u) * np.log(1 - RATES)
+    else:
+        ys, xs = np.where(np.arange(150) < 110, 0.1, 1.0) * rng.normal(size=150), jnp.zeros((150, P))
+        learner = Monitored(INNER, hazard=0.01, unit=0.5)
+        belief = begin(learner)
+        logs = -1.5 * np.log1p((ys[:, None] / 0.5 / SIZES) ** 2 / 2) - np.log(SIZES)
+    _, trace = credo.run(learner, belief, xs, jnp.asarray(ys))
+    expected = np.array(reference(np.exp(logs), 0.01, 20, 10))
+    np.testing.assert_allclose(trace.extras.change, expected[:, 0], atol=1e-10)
+    np.testing.assert_allclose(trace.extras.recent, expected[:, 1], atol=1e-10)
+    assert expected[:100, 1].max() < 0.9 < expected[-1, 1]
+    (alarm,) = alarms(trace)
+    assert 110 <= alarm < 120 and abs(segmentation(trace)[-1] - 110) < 5
+
+
+LEARNERS: dict[str, Any] = {
+    "one": INNER,
+    "experts": Experts(WALKS),
+    "stacked": Stacked(Experts(WALKS), outliers=0.01),
+    "run length": RunLength(INNER, 0.1, 3),
+}
+
+
+@pytest.mark.parametrize("name", LEARNERS)
+def test_forecasts_and_evidence_are_those_of_the_learner_inside(name: str) -> None:
+    alone, learner = LEARNERS[name], Monitored(LEARNERS[name])
+    one, trace = credo.run(alone, begin(alone), XS, YS)
+    belief, watched = credo.run(learner, begin(learner), XS, YS)
+    pairs = ((belief.belief, one), (watched.log_evidence, trace.log_evidence))
+    for pair in (*pairs, (watched.extras.inside, trace.extras)):
+        for left, right in zip(*map(jax.tree.leaves, pair), strict=True):
+            np.testing.assert_allclose(
+                left, right, rtol=1e-12, atol=1e-12
+            )  # two programs round in their ways
+    predicted = learner.predict(belief)
+    other = predicted.belief
+    bitwise(learner.forecast(predicted, XS[0]), alone.forecast(other, XS[0]))
+    bitwise(learner.sample(predicted, jax.random.key(1)), alone.sample(other, jax.random.key(1)))
+
+
+@pytest.mark.optimised
+@pytest.mark.parametrize("name", LEARNERS)
+def test_a_loop_a_scan_and_chunks_give_the_same_bits(name: str, tmp_path: Path) -> None:
+    same_bits(Monitored(LEARNERS[name], hazard=0.1), tmp_path)
+
+
+@pytest.mark.parametrize("name", ["one", "stacked"])
+def test_a_bad_row_is_no_evidence_of_a_change(name: str) -> None:
+    learner = Monitored(LEARNERS[name])
+    belief, _ = credo.run(learner, begin(learner), XS, YS)
+    bad_rows_leave(learner, learner.predict(belief))
+    rows, gaps = jnp.concatenate([XS, XS]), jnp.concatenate([YS, jnp.full(T, jnp.nan)])
+    after, trace = credo.run(learner, begin(learner), rows, gaps)
+    assert not np.asarray(trace.extras.alarm)[T:].any() and not np.asarray(trace.ok)[T:].any()
+    assert float(after.recent) < 0.05
+
+
+def planted(sizes: Any, seed: int = 0) -> np.ndarray:
+    """The alarms of errors of so many standard deviations, around a learner that knows their mean."""
+    rng = np.random.default_rng(seed)
+    ys = np.asarray(sizes) * rng.normal(size=len(sizes))
+    learner = Monitored(INNER)
+    _, trace = credo.run(learner, begin(learner), jnp.zeros((len(ys), P)), jnp.asarray(ys))
+    return alarms(trace)
+
+
+def test_larger_errors_give_one_alarm_and_smaller_or_slowly_larger_ones_none() -> None:
+    steps = np.arange(1000)
+    (at,) = planted(np.where(steps < 500, 0.2, 1.0))
+    assert 500 <= at < 515
+    assert len(planted(np.where(steps < 500, 1.0, 0.1))) == 0
+    assert len(planted(0.1 * 20.0 ** (np.arange(6000) / 6000))) == 0
+    assert len(planted(np.where(steps == 500, 50.0, 0.2))) == 0  # an outlier
+    first, second = planted(np.where(steps < 300, 0.1, np.where(steps < 600, 0.5, 2.5)))
+    assert 300 <= first < 330 and 600 <= second < 630
+
+
+def test_a_learner_that_recovers_is_reported_once() -> None:
+    rng = np.random.default_rng(2)
+    slopes = np.where(np.arange(1500)[:, None] < 750, [2.0, 1.0], [-2.0, 1.0])
+    xs = rng.normal(size=(1500, P))
+    ys = (slopes * xs).sum(axis=1) + 0.3 * rng.normal(size=1500)
+    walk = credo.RecursiveLearner(MODEL, credo.Full("dense"), dynamics=credo.RandomWalk(1e-2))
+    learner = Monitored(walk)
+    _, trace = credo.run(learner, begin(learner), jnp.asarray(xs), jnp.asarray(ys))
+    (at,) = alarms(trace)
+    assert 750 <= at < 760 and abs(segmentation(trace, at + 1)[-1] - 750) < 3
+    recent = np.asarray(trace.extras.recent)
+    assert recent[:750].max() < 0.5 and recent[at] > 0.9 and recent[-1] < 0.1
+
+
+@given(some.floats(0, 1), some.integers(0, 23), some.integers(1, 24))
+def test_a_higher_rate_gains_nothing_from_losses_of_at_most_the_level(u: float, level: int, up: int) -> None:
+    """E exp of the gain, of losses 0 and 1 whose mean is at most the level: the worst of those in [0, 1]."""
+    high = min(level + up, 24)
+    ends = np.asarray(jax.vmap(share_losses)(jnp.array([0.0, 1.0])))
+    gains = np.exp(ends[:, high] - ends[:, level])
+    mean = u * RATES[level]
+    assert (1 - mean) * gains[0] + mean * gains[1] <= 1 + 1e-9
+    middle = np.asarray(share_losses(jnp.asarray(u)))
+    assert np.exp(middle[high] - middle[level]) <= (1 - u) * gains[0] + u * gains[1] + 1e-9
+
+
+def test_counts_several_numbers_and_absurd_errors_have_levels() -> None:
+    rng = np.random.default_rng(3)
+    rates = np.where(np.arange(600) < 300, 2.0, 20.0)
+    learner = Monitored(credo.GammaPoisson())
+    _, trace = credo.run(learner, learner.init(), None, jnp.asarray(rng.poisson(rates).astype(float)))
+    assert 300 <= alarms(trace)[0] < 310
+    both = credo.RecursiveLearner(credo.Model(lambda w, x: w, credo.Normal(jnp.eye(2))), credo.Full("dense"))
+    pair = Monitored(both)
+    belief, info = pair.step(pair.init(jnp.zeros(2)), None, jnp.ones(2))
+    assert bool(info.ok) and bool(jnp.isfinite(belief.recent))
+    np.testing.assert_array_equal(size_losses(jnp.asarray(1e30)), size_losses(jnp.asarray(10.0)))
+
+
+def test_numbers_out_of_range_are_refused_in_a_sentence() -> None:
+    for name, value in (("hazard", 1.5), ("threshold", -0.1), ("unit", 0.0)):
+        with pytest.raises(credo.CredoError, match=name):
+            Monitored(INNER, **{name: value})
+    with pytest.raises(credo.CredoError, match="forecasts nothing"):
+        Monitored(INNER).detector.forecast(begin(Monitored(INNER)).changes, None)
