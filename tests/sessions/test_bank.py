@@ -16,7 +16,8 @@ from credo.core.errors import CredoError
 from credo.live.runner import _with_priors
 from credo.recipes import assembly, defaults
 from credo.recipes.auto import bank_of
-from credo.recipes.members import TableMember, members_of, networks_of
+from credo.recipes.bank_family import family_of, numbers_of, unit_cost
+from credo.recipes.members import LINEAR, TableMember, hidden_units, members_of, networks_of
 from credo.recipes.plain_members import NearMember, NormalMember
 from credo.sessions import Member, Network, Options, Session, resolve
 
@@ -143,6 +144,24 @@ def test_a_budget_or_a_model_asks_for_a_bank_and_other_choices_for_one_learner()
         resolve(Options(budget="thorough", posterior="full"), "regression", (3,), 0)
     with pytest.raises(CredoError, match="budget must be"):
         resolve(Options(budget="huge"), "regression", (3,), 0)
+
+
+def test_perceptrons_of_wide_tables_are_as_wide_as_their_units_may_keep_a_covariance() -> None:
+    assert [hidden_units(inputs, 1) for inputs in (10, 100, 150, 250)] == [20, 20, 13, 20]
+    assert [hidden_units(inputs, 10) for inputs in (10, 64, 100, 1000)] == [50, 50, 28, 50]
+    kept = [
+        type(family_of(Network("mlp", (hidden_units(n, 1),)), 1, n)).__name__ for n in (10, 100, 150, 250)
+    ]
+    assert kept == ["Full", "UnitBlocks", "UnitBlocks", "Diagonal"]
+    assert unit_cost(Network("mlp", (28,)), 10, 100) == 28 * 101**2 + 10 * 29**2 <= defaults.UNIT_COST
+    assert unit_cost(Network("mlp", (29,)), 10, 100) > defaults.UNIT_COST
+    linear = [
+        family_of(LINEAR, outputs, inputs) for outputs, inputs in ((1, 600), (1, 700), (50, 10), (50, 100))
+    ]
+    assert [type(family).__name__ for family in linear] == ["Full", "Diagonal", "UnitBlocks", "Diagonal"]
+    assert numbers_of(linear[0], LINEAR, 1, 700) == 701**2
+    assert numbers_of(linear[2], LINEAR, 50, 20) == 50 * 21**2
+    assert numbers_of(linear[3], LINEAR, 50, 100) == 50 * 101
 
 
 def test_the_list_of_members() -> None:

@@ -11,11 +11,12 @@ import pytest
 
 import credo
 from credo.adapt import Each
+from credo.adapt.nested import within
 from credo.recipes.architecture import Network
-from credo.recipes.members import LINEAR, Member
+from credo.recipes.members import LINEAR, Member, members_of
 from credo.recipes.plain_members import NearMember, NormalMember
 from credo.sessions import ChangeTally, Steps, Tally, bank_words
-from credo.sessions.bank_summary import _widths, latest_weights
+from credo.sessions.bank_summary import _widths, latest_weights, narrowed
 from credo.sessions.bank_words import Widths
 from credo.sessions.effects import contrasts, linear_effects
 
@@ -52,6 +53,24 @@ def test_whether_the_world_moves_is_told_by_members_that_walk_faster_than_others
     sentence = bank_words.motion(MEMBERS, np.array(weights), 2500)
     assert sentence is not None and words in sentence and "latest 2,500 rows" in sentence
     assert bank_words.motion(MEMBERS[:1], np.ones(1), 10) is None
+
+
+def test_what_is_left_out_for_a_wide_table_is_said() -> None:
+    near = NearMember()
+    assert bank_words.narrowed_words((*MEMBERS, near), [False] * 5) == ""
+    few = bank_words.narrowed_words(MEMBERS, [False, False, True, True])
+    assert few == "the table is wide: mlp:20 keep variances alone and no member compares rows"
+    said = []
+    for inputs in (100, 160, 700):
+        learner = within(credo.auto(inputs), credo.Experts)
+        assert learner is not None
+        members = members_of("regression", inputs, 1)
+        said.append(bank_words.narrowed_words(members, narrowed(learner)))
+    assert said == [
+        "",
+        "the table is wide: no member compares rows",
+        "the table is wide: linear and mlp:20 keep variances alone and no member compares rows",
+    ]
 
 
 def test_a_regression_on_the_members_is_said() -> None:

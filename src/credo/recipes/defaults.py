@@ -68,9 +68,9 @@ FULL_LIMIT, FULL_MOVING_LIMIT = 700, 64
 """The most parameters for which the whole covariance is kept: as a rule, and where a row costs P^3
 (inflation, bog, bbb, mc-hess, and blr with any drift)."""
 
-FULL_COST = UNIT_COST = 300_000
+FULL_COST, UNIT_COST = 400_000, 300_000
 """Members of a bank keep the whole covariance if C P^2 is at most the first; the covariance of every unit if
-that holds at most so many numbers as the second; and else variances alone."""
+these hold at most the second; and else variances alone. So linear models of up to 630 columns keep all."""
 
 SWITCHING = (1e-4, 1e-3, 1e-2)
 """How probable it is that another member of a bank takes over before a row: rates that are weighed, too."""

@@ -10,13 +10,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
+from credo.recipes import defaults
 from credo.recipes.architecture import Network
 from credo.recipes.plain_members import NearMember, NormalMember, PlainMember
 from credo.recipes.settings import TaskName
 from credo.recipes.tasks import RECIPES
 from credo.tables.tasks import TARGET_KINDS
 
-__all__ = ["Breadth", "Member", "TableMember", "members_of", "networks_of"]
+__all__ = ["Breadth", "Member", "TableMember", "hidden_units", "members_of", "networks_of"]
 
 Breadth: TypeAlias = Literal["default", "wide"]
 """How many members a bank has."""
@@ -77,6 +78,9 @@ class Member:
             parts.append(f"noise {self.forgetting:g}")
         return ", ".join(parts)
 
+
+LEAST_HIDDEN = 8
+"""The fewest units of a perceptron that is narrowed; beyond, one of the usual width keeps variances alone."""
 
 TableMember: TypeAlias = Member | PlainMember
 """A member of a bank for tables."""
@@ -146,13 +150,23 @@ def networks_of(members: Sequence[object]) -> list[Network]:
     return list(dict.fromkeys(member.network for member in members if isinstance(member, Member)))
 
 
+def hidden_units(inputs: int, outputs: int) -> int:
+    """The width of perceptrons: 20 for one output and 50 for more, or as many as may keep a covariance each
+    (`defaults.UNIT_COST`) if these are `LEAST_HIDDEN` or more.
+    """
+    usual = 50 if outputs > 1 else 20
+    costs = (width * (inputs + 1) ** 2 + outputs * (width + 1) ** 2 for width in range(usual, 0, -1))
+    most = next((usual - k for k, cost in enumerate(costs) if cost <= defaults.UNIT_COST), 0)
+    return most if most >= LEAST_HIDDEN else usual
+
+
 def _with_networks(task: TaskName, inputs: int, outputs: int, breadth: Breadth) -> tuple[Member, ...]:
     recipe, wide = RECIPES[task], breadth == "wide"
     numbers = not recipe.noiseless
     deep: tuple[Member, ...] = _HIDDEN_NUMBERS if numbers else _HIDDEN_CLASSES
     if wide:
         deep += _WIDE_NUMBERS if numbers else _WIDE_CLASSES
-    hidden = Network("mlp", (50,) if outputs > 1 else (20,))
+    hidden = Network("mlp", (hidden_units(inputs, outputs),))
     members: tuple[Member, ...] = _LINEAR_NUMBERS if numbers else _LINEAR_CLASSES
     members += tuple(replace(member, network=hidden) for member in deep)
     if wide and outputs == 1 and inputs <= MOST_INPUTS:

@@ -10,7 +10,8 @@ import numpy as np
 from credo.adapt import Bank, Calibrated, Calibration, Experts, Stacking
 from credo.adapt.nested import within
 from credo.core.groups import pick
-from credo.learners import GaussianClasses, NearestNeighbours
+from credo.covariances import Diagonal
+from credo.learners import GaussianClasses, NearestNeighbours, RecursiveLearner
 from credo.recipes.tasks import RECIPES
 from credo.sessions import bank_words as words
 from credo.sessions.bank_words import Widths
@@ -20,7 +21,7 @@ from credo.sessions.effects import Effects, linear_effects, linear_places
 if TYPE_CHECKING:
     from credo.sessions.session_state import SessionState
 
-__all__ = ["BankSummary", "Effect", "MemberSummary", "latest_weights", "summarize_bank"]
+__all__ = ["BankSummary", "Effect", "MemberSummary", "latest_weights", "narrowed", "summarize_bank"]
 
 SHOWN = 20
 """The most effects that are named."""
@@ -53,7 +54,7 @@ class BankSummary(TypedDict):
     `walks` has mean weights over the latest rows, by the variance that parameters gain at a row; `scales`,
     `sharpness` (of the logits of classes), `heavy_tails`, `stacked` (the weight of the regression on what the
     members forecast), `noise_by_inputs` and `switching` (by the rate) are as at the end. `sentences` say it
-    at length, and `short` in at most three of them.
+    at length, and `short` in at most four of them.
     """
 
     members: list[MemberSummary]
@@ -99,9 +100,10 @@ def summarize_bank(session: SessionState) -> BankSummary | None:
     broken = words.failure_words(names, tally.failures, tally.alarms[:, 0].astype(int).tolist())
     moves = words.motion(members, recent, rows)
     wide, noise = words.width_words(widths), words.noise_words(members, now, widths)
-    whole = [first, broken and _capital(broken), moves, wide, _capital(noise)]
+    narrow = _capital(words.narrowed_words(members, narrowed(learner)))
+    whole = [first, broken and _capital(broken), moves, wide, _capital(noise), narrow]
     forecasts = "; ".join(filter(None, [wide, noise]))
-    short = [first + (f"; {broken}" if broken else ""), moves, _capital(forecasts)]
+    short = [first + (f"; {broken}" if broken else ""), moves, _capital(forecasts), narrow]
     rates = np.atleast_1d(np.asarray(learner.switching, float)).tolist()
     joint = belief.log_joint
     shares = [1.0] if joint is None else np.exp(np.asarray(joint)).sum(axis=-1).tolist()
@@ -131,6 +133,13 @@ def summarize_bank(session: SessionState) -> BankSummary | None:
 
 def _capital(sentence: str) -> str:
     return sentence[:1].upper() + sentence[1:]
+
+
+def narrowed(learner: Experts) -> list[bool]:  # type: ignore[type-arg]
+    """Of each member of a bank, whether it keeps the variances of its parameters alone."""
+    inside = jax.tree.map(np.asarray, learner.bank)
+    inner = [within(pick(inside, k), RecursiveLearner) for k in range(learner.size)]
+    return [one is not None and isinstance(one.family, Diagonal) for one in inner]
 
 
 def _stacked(belief: object) -> float:

@@ -9,6 +9,7 @@ import numpy as np
 
 from credo.recipes.image_members import ImageMember
 from credo.recipes.members import Member, TableMember
+from credo.recipes.plain_members import NearMember
 
 __all__ = [
     "AnyMember",
@@ -17,6 +18,7 @@ __all__ = [
     "input_noise",
     "leaders",
     "motion",
+    "narrowed_words",
     "noise_words",
     "walk_of",
     "walk_shares",
@@ -162,6 +164,20 @@ def failure_words(names: Sequence[str], failures: np.ndarray, rows: Sequence[int
     who = " and ".join(broken[:3]) or "a member"
     more = f" and {len(broken) - 3} more" if len(broken) > 3 else ""
     return f"{who}{more} broke, first at row {rows[0]:,}: weighed out, and begun again from the prior"
+
+
+def narrowed_words(members: Sequence[AnyMember], narrow: Sequence[bool]) -> str:
+    """What a bank does without so that rows of a wide table cost little; empty if it does without nothing.
+
+    Arguments:
+        members: the K members.
+        narrow: of each member, whether it keeps variances alone.
+    """
+    kinds = dict.fromkeys(member.kind for member, alone in zip(members, narrow, strict=True) if alone)
+    parts = [f"{' and '.join(kinds)} keep variances alone"] if kinds else []
+    if not any(isinstance(member, NearMember | ImageMember) for member in members):
+        parts.append("no member compares rows")
+    return f"the table is wide: {' and '.join(parts)}" if parts else ""
 
 
 def _percent(share: float) -> str:
