@@ -8,8 +8,8 @@ What stands between `<!-- generated: NAME -->` and `<!-- end -->` is written ane
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from itertools import groupby
 from pathlib import Path
 
 from default_best import BATCH, OURS, ahead, dirt_said, dirty_costs, losses, stands
@@ -103,25 +103,30 @@ def _streams(evidence: Evidence) -> str:
 
 def _days(evidence: Evidence) -> str:
     """When each group was run, and by which versions."""
-    lines = [line(["streams", "credo, on", "peers, on"]), line(["---", "---", "---"])]
+    lines = [
+        line(["streams", "credo: day, version and number of streams", "peers: day and number of scores"])
+    ]
+    lines.append(line(["---"] * 3))
     for group, title in TITLES.items():
         if some := evidence.of(group):
-            ours = [one for one in some if one.method == OURS]
-            lines.append(line([title, _dated(ours, True), _dated([o for o in some if o.method != OURS])]))
-    versions = sorted({one.version for one in evidence.results if one.version})
-    return "\n".join(
-        [*lines, "", f"Versions: {', '.join(versions)}; those of the earliest are not on record."]
-    )
+            theirs = Counter(one.date for one in some if one.method != OURS)
+            peers = "; ".join(f"{date} ({count})" for date, count in sorted(theirs.items()))
+            lines.append(line([title, _dated([one for one in some if one.method == OURS]), peers]))
+    versions = {one.version for one in evidence.results if one.version and one.method != OURS}
+    said = f"Versions of the peers: {', '.join(sorted(versions))}; those of the earliest are not on record."
+    return "\n".join([*lines, "", said])
 
 
-def _dated(results: Sequence[Result], named: bool = False) -> str:
-    """The days of results with how many there are; where there are several days, their streams if asked."""
-    ordered = sorted(results, key=lambda one: one.date)
-    days = {date: list(some) for date, some in groupby(ordered, key=lambda one: one.date)}
+def _dated(results: Sequence[Result]) -> str:
+    """The days and versions of results, with their streams but for those of which there are most."""
+    kinds: dict[tuple[str, str], list[str]] = {}
+    for one in results:
+        kinds.setdefault((one.date, one.version.removeprefix(f"{OURS} ")), []).append(one.stream)
+    most = max(map(len, kinds.values()), default=0)
     parts = []
-    for date, some in days.items():
-        streams = f": {', '.join(one.stream for one in some)}" if named and date != max(days) else ""
-        parts.append(f"{date} ({len(some)}{streams})")
+    for (date, version), streams in sorted(kinds.items()):
+        names = f": {', '.join(streams)}" if len(streams) < most else ""
+        parts.append(f"{date}{f', {version}' if version else ''} ({len(streams)}{names})")
     return "; ".join(parts) or "none yet"
 
 

@@ -9,12 +9,15 @@ from __future__ import annotations
 import csv
 import datetime
 import json
+import subprocess
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib import metadata
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from default_groups import GROUPS, group_of
+
+import credo
 
 __all__ = [
     "RESULTS",
@@ -105,11 +108,22 @@ class Shape(NamedTuple):
 
 
 def version_of(method: str) -> str:
-    """The package of a method and its version, where it is installed."""
+    """The package of a method and its version, if it is installed; credo's with the checkout's commit."""
     package = PACKAGES.get(method.split()[0].strip(","), "")
+    if package == "credo":
+        return f"credo {credo.__version__}{_commit()}"
     try:
         return f"{package} {metadata.version(package)}" if package else ""
     except metadata.PackageNotFoundError:
+        return ""
+
+
+def _commit() -> str:
+    """The commit of this checkout, as a version has it; nothing where there is none."""
+    command = ["git", "-C", str(FOLDER.parent), "rev-parse", "--short", "HEAD"]
+    try:
+        return f"+{subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()}"
+    except (OSError, subprocess.CalledProcessError):
         return ""
 
 

@@ -152,3 +152,22 @@ def test_the_methods_that_may_run_are_those_of_the_benchmark() -> None:
     methods, peers_of = module("default_page").METHODS, module("default_peers").peers_of
     assert set(methods["regression"]) == {"credo", *peers_of(0)}
     assert set(methods["classification"]) == {"credo", *peers_of(3)}
+
+
+def test_the_days_name_the_streams_of_every_version_but_the_most_frequent() -> None:
+    results = [
+        result("churn", "credo", 0.2)._replace(version="credo 0.1.0+abc"),
+        result("phoneme", "credo", 0.3)._replace(version="credo 0.1.0+def"),
+        result("credit", "credo", 0.3)._replace(version="credo 0.1.0+def"),
+        result("credit", "VW plain", 0.3),
+    ]
+    (line,) = cells(module("default_page").REGIONS["days"](evidence(*results)).split("\n\n")[0])
+    assert line[1] == "2026-11-02, 0.1.0+abc (1: churn); 2026-11-02, 0.1.0+def (2)"
+    assert line[2] == "2026-11-02 (1)"
+
+
+def test_a_version_is_that_of_the_package_and_ours_has_a_commit() -> None:
+    version_of = module("default_results").version_of
+    assert version_of("credo").startswith(f"credo {importlib.import_module('credo').__version__}")
+    assert version_of("sklearn SGD") == f"scikit-learn {importlib.import_module('sklearn').__version__}"
+    assert version_of("nobody") == ""
