@@ -14,7 +14,7 @@ class Naive:
         self.keep(np.zeros(0))
         self.streak: list[float] = []
         self.far = False
-        self.restarts, self.events, self.last_far = 0, 0, math.inf
+        self.restarts, self.events, self.farthest = 0, 0, math.inf
 
     def keep(self, entries: np.ndarray) -> None:
         self.entries, self.count = entries, len(entries)
@@ -37,12 +37,14 @@ class Naive:
             return
         n = self.count
         gap, wide = x - self.mean, 8 * (1 + (10 / n) ** 2) * self.sd if n else 0.0
-        far = self.known and abs(gap) > wide
+        far, new = self.known and abs(gap) > wide, False
         if far:
             goes_on = self.far and bool(self.streak)
             if not goes_on:
-                self.events += not self.events or abs(x - self.last_far) > 1e-2 * abs(gap)
-                self.last_far = x
+                new = not self.events or abs(x - self.farthest) > 1e-2 * abs(gap)
+                if new and (not self.events or abs(gap) > abs(self.farthest - self.mean)):
+                    self.farthest = x
+                self.events += new
         else:
             near = bool(self.streak) and abs(x - float(np.mean(self.streak))) <= 1e-2 * self.sd
             goes_on = n <= 100 and self.restarts == 0 and not self.far and near
@@ -58,7 +60,7 @@ class Naive:
         elif not far:
             return self.keep(np.append(self.entries, x))
         else:
-            if len(self.streak) == 1 and self.events >= 3:
+            if new and self.events >= 3:
                 most = 8 * self.events * self.sd
                 self.keep(np.append(self.entries, self.mean + min(max(gap, -most), most)))
             return None

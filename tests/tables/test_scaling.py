@@ -6,12 +6,15 @@ import math
 from typing import Any
 
 import hypothesis.strategies as st
+import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis.extra.numpy import arrays
 from tests.adapt.moments_reference import Naive
 
+from credo.adapt.running_moments import RunningMoments
 from credo.core.errors import DataError, FormatError
 from credo.tables import Moments, TargetScaler
 from credo.tables.column_moments import ColumnMoments
@@ -222,6 +225,25 @@ def test_the_moments_of_negated_entries_are_the_moments_negated(seed: int) -> No
         negated.observe(-x)
         assert (negated.mean, negated.sd) == (-column.mean, column.sd)
     assert column.events
+
+
+def test_a_sentinel_between_the_far_entries_of_a_tail_stays_out_of_the_moments() -> None:
+    rng = np.random.default_rng(5)
+    clean = rng.lognormal(0.0, 1.3, size=2000)
+    assert (clean > clean.mean() + 8 * clean.std()).sum() >= 3
+    dirty = np.where(rng.random(2000) < 0.02, -999.0, clean)
+    column, naive, moments = ColumnMoments(), Naive(), RunningMoments.empty((1,), float)
+    observe = jax.jit(lambda moments, x: moments.observe(x))
+    for x in dirty.tolist():
+        column.observe(x)
+        naive.observe(x)
+        moments = observe(moments, jnp.full(1, x))
+    assert column.events >= 3 and column.farthest == naive.farthest == -999.0
+    kept = clean[dirty != -999.0]
+    for mean, sd in ((column.mean, column.sd), (naive.mean, naive.sd)):
+        np.testing.assert_allclose(mean, kept.mean(), rtol=0.02)
+        np.testing.assert_allclose(sd, kept.std(), rtol=0.15)
+    np.testing.assert_allclose([moments.mean[0], moments.sd[0]], [naive.mean, naive.sd], rtol=1e-9)
 
 
 def test_of_a_column_without_entries_the_moments_are_zero() -> None:

@@ -55,10 +55,11 @@ class RunningMoments:
     An entry with |gap| > 8 (1 + (10 / n)^2) sd is far, and has no influence, however large it is, but where
     such entries belong to the column. Ten in a row are taken in together; where they are more than a hundred
     standard deviations away, or apart, they are other units, and the moments begin again from these ten if
-    they differ, which `restarts` counts. From the third on that came alone and was unlike the one before it,
-    far entries are taken in one by one, the k-th as if it were 8 k standard deviations away at most. And the
-    moments begin again, once, where ten entries in a row, among the first hundred, lie within a hundredth of
-    the standard deviation: in that case one of the first entries was absurd.
+    they differ, which `restarts` counts. From the third on that came alone and was unlike the farthest of
+    them, far entries are taken in one by one, the k-th as if it were 8 k standard deviations away at most; so
+    a sentinel, which is the same whenever it comes, is not. And the moments begin again, once, where ten
+    entries in a row, among the first hundred, lie within a hundredth of the standard deviation: in that case
+    one of the first entries was absurd.
 
     Attributes:
         values: eleven numbers a column (D, 11), in one array, which costs a compiled program less: the
@@ -249,8 +250,10 @@ def _with_streaks(old: Array, x: Array, seen: Array) -> Array:
     about = jnp.where(goes_on, about + away / size, entry)
     around = jnp.where(goes_on, (1.0 - 1.0 / size) * (around + away**2 / size), 0.0)
     alone = far & ~goes_on
-    unlike = (old[..., 9] == 0) | (jnp.abs(entry - old[..., 10]) > CLOSE * jnp.abs(gap))
-    events = old[..., 9] + (alone & unlike).astype(old.dtype)
+    first, farthest = old[..., 9] == 0, old[..., 10]
+    new = alone & (first | (jnp.abs(entry - farthest) > CLOSE * jnp.abs(gap)))
+    events = old[..., 9] + new.astype(old.dtype)
+    farther = new & (first | (jnp.abs(gap) > jnp.abs(before.gap(farthest))))
     # A full streak is taken in, alone or beside what was there.
     spread, shift = jnp.sqrt(around), before.gap(about)
     absurd = jnp.maximum(jnp.abs(shift), spread) > ABSURD * sd
@@ -258,7 +261,7 @@ def _with_streaks(old: Array, x: Array, seen: Array) -> Array:
     again = full & (absurd | ~far) & (spread > TINY * jnp.abs(about))
     joined = full & far & ~absurd
     # The moments take in the entry, or the streak.
-    taken = joined | ~far | (alone & (events >= EVENTS))
+    taken = joined | ~far | (new & (events >= EVENTS))
     reach = FAR * events * sd
     own = jnp.where(joined, shift, jnp.where(far, jnp.clip(gap, -reach, reach), gap))
     weight = jnp.where(joined, size, 1.0)
@@ -271,7 +274,7 @@ def _with_streaks(old: Array, x: Array, seen: Array) -> Array:
     ended = again | joined
     streak = (5, jnp.where(ended, 0.0, jnp.where(far, size, -size))), (6, about), (7, around)
     tally = (8, old[..., 8] + again.astype(old.dtype)), (9, jnp.where(ended, 0.0, events))
-    last = (10, jnp.where(alone, entry, old[..., 10]))
+    last = (10, jnp.where(farther, entry, farthest))
     return jnp.where(seen[..., None], _placed(moments, seen, (*streak, *tally, last)), old)
 
 

@@ -22,8 +22,8 @@ STREAK = 10
 moments begin again from them."""
 
 EVENTS = 3
-"""From so many far entries on, each after an ordinary one and unlike the far one before it, they belong to
-the column, and are taken in: as if they were `FAR` times their number of standard deviations away at most."""
+"""From so many far entries on, each after an ordinary one and unlike the farthest of them, they belong to the
+column, and are taken in: as if they were `FAR` times their number of standard deviations away at most."""
 
 CLOSE = 1e-2
 """Entries that differ by less than this share of the standard deviation do not fit either, at first: then

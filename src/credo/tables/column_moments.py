@@ -42,7 +42,7 @@ def far_from(count: float) -> float:
 class ColumnMoments:
     """The running moments of one column (see `credo.tables.Moments`): `count` entries of weight `total`, sums
     of distances from `centre` (NaN at first) and of their squares, length (below 0 for close entries), mean
-    and variance of a streak of unfitting ones, restarts, and far entries that came alone.
+    and variance of a streak of unfitting ones, restarts, far entries that came alone, and the farthest one.
     """
 
     count: int = 0
@@ -53,7 +53,7 @@ class ColumnMoments:
     streak: tuple[float, float, float] = _NO_STREAK
     restarts: int = 0
     events: int = 0
-    last_far: float = math.nan
+    farthest: float = math.nan
 
     @property
     def mean(self) -> float:
@@ -108,7 +108,7 @@ class ColumnMoments:
 
     def _observe_unusual(self, x: float, weight: float, mean: float, sd: float) -> None:
         """Take in an entry that may be far from the others, or too close to those before it."""
-        count = self.count
+        count, new = self.count, False
         gap, (length, about, around) = x - mean, self.streak
         far = known_spread(mean, sd) and abs(gap) > far_from(self.total) * sd
         early = count <= EARLY and not self.restarts
@@ -119,14 +119,14 @@ class ColumnMoments:
             around = (1.0 - 1.0 / size) * (around + away * away / size)
         else:
             size, about, around = 1.0, x, 0.0
-            if far:
-                self.events += not self.events or abs(x - self.last_far) > CLOSE * abs(gap)
-                self.last_far = x
+            if far and (new := self._unlike(x, gap)):
+                self.farthest = x if self._farther(gap, mean) else self.farthest
+                self.events += 1
         if size >= STREAK and self._begin_again(far, size, about, around):
             return
         if far:
             self.streak = (size, about, around)
-            if size > 1 or self.events < EVENTS:
+            if not new or self.events < EVENTS:
                 return
             most = FAR * self.events * sd
             x = mean + min(max(gap, -most), most)
@@ -135,6 +135,14 @@ class ColumnMoments:
         if count == 0:
             self.centre = x
         self._add(x, weight)
+
+    def _unlike(self, x: float, gap: float) -> bool:
+        """Whether a far entry that came alone is another one than the farthest of these."""
+        return not self.events or abs(x - self.farthest) > CLOSE * abs(gap)
+
+    def _farther(self, gap: float, mean: float) -> bool:
+        """Whether an entry is the first far one that came alone, or the farthest."""
+        return not self.events or abs(gap) > abs(self.farthest - mean)
 
     def _add(self, x: float, weight: float) -> None:
         """Add an entry to the sums."""
@@ -164,7 +172,7 @@ class ColumnMoments:
     def state(self) -> list[float | None]:
         """The state as JSON data, from which `restore` goes on bit by bit."""
         centre = None if math.isnan(self.centre) else self.centre
-        last = None if math.isnan(self.last_far) else self.last_far
+        last = None if math.isnan(self.farthest) else self.farthest
         sums = (self.count, centre, self.s1, self.s2, self.total)
         return [*sums, *self.streak, self.restarts, self.events, last]
 

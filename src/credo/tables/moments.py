@@ -188,7 +188,7 @@ class Moments:
                 state = (column.count, column.centre, column.s1, column.s2, column.total)
                 for array, number in zip(last, state, strict=True):
                     array[place] = number
-                streaks[place] = *column.streak, column.restarts, column.events, column.last_far
+                streaks[place] = *column.streak, column.restarts, column.events, column.farthest
         weight = None if total is count else last[4]
         after = Moments(self.rows + len(x), last[0], last[1], last[2], last[3], weight, streaks)
         return after._centred() if int(after.rows) % BLOCK == 0 else after, means, sds, count[:-1]
