@@ -57,15 +57,16 @@ def test_whether_the_world_moves_is_told_by_members_that_walk_faster_than_others
 
 def test_what_is_left_out_for_a_wide_table_is_said() -> None:
     near = NearMember()
-    assert bank_words.narrowed_words((*MEMBERS, near), [False] * 5) == ""
-    few = bank_words.narrowed_words(MEMBERS, [False, False, True, True])
+    assert bank_words.narrowed_words((*MEMBERS, near), [False] * 5, 200) == ""
+    few = bank_words.narrowed_words(MEMBERS, [False, False, True, True], 200)
     assert few == "the table is wide: mlp:20 keep variances alone and no member compares rows"
+    assert bank_words.narrowed_words(MEMBERS, [False] * 4, 100) == ""
     said = []
     for inputs in (100, 160, 700):
         learner = within(credo.auto(inputs), credo.Experts)
         assert learner is not None
         members = members_of("regression", inputs, 1)
-        said.append(bank_words.narrowed_words(members, narrowed(learner)))
+        said.append(bank_words.narrowed_words(members, narrowed(learner), inputs))
     assert said == [
         "",
         "the table is wide: no member compares rows",

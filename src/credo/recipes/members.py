@@ -17,7 +17,7 @@ from credo.recipes.settings import TaskName
 from credo.recipes.tasks import RECIPES
 from credo.tables.tasks import TARGET_KINDS
 
-__all__ = ["Breadth", "Member", "TableMember", "hidden_units", "members_of", "networks_of"]
+__all__ = ["MOST_COMPARED", "Breadth", "Member", "TableMember", "hidden_units", "members_of", "networks_of"]
 
 Breadth: TypeAlias = Literal["default", "wide"]
 """How many members a bank has."""

@@ -100,7 +100,7 @@ def summarize_bank(session: SessionState) -> BankSummary | None:
     broken = words.failure_words(names, tally.failures, tally.alarms[:, 0].astype(int).tolist())
     moves = words.motion(members, recent, rows)
     wide, noise = words.width_words(widths), words.noise_words(members, now, widths)
-    narrow = _capital(words.narrowed_words(members, narrowed(learner)))
+    narrow = _capital(words.narrowed_words(members, narrowed(learner), len(session.encoding.features)))
     whole = [first, broken and _capital(broken), moves, wide, _capital(noise), narrow]
     forecasts = "; ".join(filter(None, [wide, noise]))
     short = [first + (f"; {broken}" if broken else ""), moves, _capital(forecasts), narrow]

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from credo.recipes.image_members import ImageMember
-from credo.recipes.members import Member, TableMember
+from credo.recipes.members import MOST_COMPARED, Member, TableMember
 from credo.recipes.plain_members import NearMember
 
 __all__ = [
@@ -166,16 +166,18 @@ def failure_words(names: Sequence[str], failures: np.ndarray, rows: Sequence[int
     return f"{who}{more} broke, first at row {rows[0]:,}: weighed out, and begun again from the prior"
 
 
-def narrowed_words(members: Sequence[AnyMember], narrow: Sequence[bool]) -> str:
+def narrowed_words(members: Sequence[AnyMember], narrow: Sequence[bool], inputs: int) -> str:
     """What a bank does without so that rows of a wide table cost little; empty if it does without nothing.
 
     Arguments:
         members: the K members.
         narrow: of each member, whether it keeps variances alone.
+        inputs: the number of inputs.
     """
     kinds = dict.fromkeys(member.kind for member, alone in zip(members, narrow, strict=True) if alone)
     parts = [f"{' and '.join(kinds)} keep variances alone"] if kinds else []
-    if not any(isinstance(member, NearMember | ImageMember) for member in members):
+    comparing = any(isinstance(member, NearMember | ImageMember) for member in members)
+    if inputs > MOST_COMPARED and not comparing:
         parts.append("no member compares rows")
     return f"the table is wide: {' and '.join(parts)}" if parts else ""
 
