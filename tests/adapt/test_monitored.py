@@ -184,3 +184,21 @@ def test_numbers_out_of_range_are_refused_in_a_sentence() -> None:
             Monitored(INNER, **{name: value})
     with pytest.raises(credo.CredoError, match="forecasts nothing"):
         Monitored(INNER).detector.forecast(begin(Monitored(INNER)).changes, None)
+
+
+def test_a_row_without_weight_gives_no_alarm() -> None:
+    learner = Monitored(credo.BetaBernoulli(), hazard=0.01)
+    ys = jnp.concatenate([jnp.zeros(120), jnp.ones(20)])
+    _, trace = credo.run(learner, learner.init(), None, ys)
+    first = int(alarms(trace)[0])
+    before, _ = credo.run(learner, learner.init(), None, ys[:first])
+    assert bool(learner.step(before, None, 1.0)[1].extras.alarm)
+    assert not bool(learner.step(before, None, 1.0, weight=0.0)[1].extras.alarm)
+
+
+def test_weights_are_those_of_a_mixture_inside() -> None:
+    learner = Monitored(Stacked(Experts(WALKS)))
+    belief = begin(learner)
+    np.testing.assert_array_equal(belief.weights, belief.belief.weights)
+    with pytest.raises(AttributeError, match="it is no mixture"):
+        _ = begin(Monitored(INNER)).weights

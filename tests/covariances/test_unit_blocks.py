@@ -183,11 +183,13 @@ def test_a_belief_that_is_not_finite_is_refused() -> None:
     learner = credo.RecursiveLearner(credo.Model(net, credo.Normal(0.1)), credo.UnitBlocks())
     belief = learner.init(params)
     assert isinstance(belief.cov, UnitCovariance)
-    spoilt = belief.cov.parts[0].matrix.at[1, 0, 0].set(jnp.nan)
-    parts = (credo.replace(belief.cov.parts[0], matrix=spoilt), *belief.cov.parts[1:])
-    bad = credo.replace(belief, cov=credo.replace(belief.cov, parts=parts))
-    for given, y in ((bad, 1.0), (belief, jnp.inf)):
-        after, info = learner.update(given, jnp.ones(2), y)
+    cases: list[tuple[Any, Any]] = [(belief, jnp.inf)]
+    for place, value in (((1, 0, 0), jnp.nan), ((0, 2, 1), jnp.inf), ((1, 1, 2), jnp.nan)):
+        spoilt = belief.cov.parts[0].matrix.at[place].set(value)
+        parts = (credo.replace(belief.cov.parts[0], matrix=spoilt), *belief.cov.parts[1:])
+        cases.append((credo.replace(belief, cov=credo.replace(belief.cov, parts=parts)), 1.0))
+    for given, y in cases:
+        after, info = learner.update(given, jnp.array([1.0, 0.0]), y)
         assert not bool(info.ok)
         bitwise(after, given)
 

@@ -56,10 +56,10 @@ def test_whether_the_world_moves_is_told_by_members_that_walk_faster_than_others
 
 
 def test_what_is_left_out_for_a_wide_table_is_said() -> None:
-    near = NearMember()
+    near, apart = NearMember(), "no member looks for rows that are alike"
     assert bank_words.narrowed_words((*MEMBERS, near), [False] * 5, 200) == ""
     few = bank_words.narrowed_words(MEMBERS, [False, False, True, True], 200)
-    assert few == "the table is wide: mlp:20 keep variances alone and no member compares rows"
+    assert few == "the table is wide: members of kind mlp:20 keep variances alone, and " + apart
     assert bank_words.narrowed_words(MEMBERS, [False] * 4, 100) == ""
     said = []
     for inputs in (100, 160, 700):
@@ -69,8 +69,8 @@ def test_what_is_left_out_for_a_wide_table_is_said() -> None:
         said.append(bank_words.narrowed_words(members, narrowed(learner), inputs))
     assert said == [
         "",
-        "the table is wide: no member compares rows",
-        "the table is wide: linear and mlp:20 keep variances alone and no member compares rows",
+        f"the table is wide: {apart}",
+        "the table is wide: members of kind linear and mlp:20 keep variances alone, and " + apart,
     ]
 
 

@@ -246,6 +246,22 @@ def test_a_sentinel_between_the_far_entries_of_a_tail_stays_out_of_the_moments()
     np.testing.assert_allclose([moments.mean[0], moments.sd[0]], [naive.mean, naive.sd], rtol=1e-9)
 
 
+def test_far_entries_that_creep_are_compared_with_the_farthest() -> None:
+    rng = np.random.default_rng(6)
+    entries = rng.normal(size=600)
+    entries[150::20] = -999.0 - 3.0 * np.arange(len(entries[150::20]))
+    column, naive, moments = ColumnMoments(), Naive(), RunningMoments.empty((1,), float)
+    observe = jax.jit(lambda moments, x: moments.observe(x))
+    for x in entries.tolist():
+        column.observe(x)
+        naive.observe(x)
+        moments = observe(moments, jnp.full(1, x))
+        kept = float(moments.values[0, 9]), float(moments.values[0, 10])
+        assert column.events == naive.events == kept[0]
+        assert not column.events or column.farthest == naive.farthest == kept[1]
+    assert column.events > 3
+
+
 def test_of_a_column_without_entries_the_moments_are_zero() -> None:
     blank = np.full((5, 2), [np.nan, 1.0])
     for moments in (Moments.empty(2), Moments.of(blank), Moments.empty(2).scan(blank)[0]):

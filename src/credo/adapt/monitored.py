@@ -8,7 +8,7 @@ import jax.numpy as jnp
 
 from credo.adapt.changepoints import Changes, Hypotheses, RunLength
 from credo.adapt.loss_levels import LEVELS, Levels, LevelTracker, Worse, share_losses, size_losses
-from credo.adapt.nested import Around, B, floating
+from credo.adapt.nested import Around, B, Mixture, floating, within
 from credo.adapt.wrapper import Proposal, Wrapper
 from credo.core.errors import CredoError, require_interval, require_positive
 from credo.core.records import record, replace
@@ -72,9 +72,15 @@ class Monitoring(Around[B], Generic[B]):
 
     @property
     def weights(self) -> Array:
-        """The weights of the members, where the learner inside is a mixture."""
-        weights: Array = self.belief.weights  # type: ignore[attr-defined]
-        return weights
+        """The weights of the members, if the learner inside is a mixture.
+
+        Raises:
+            AttributeError: it is none.
+        """
+        mixture: Mixture[Any] | None = within(self.belief, Mixture)
+        if mixture is None:
+            raise AttributeError(f"a {type(self.belief).__name__} has no weights: it is no mixture.")
+        return mixture.weights
 
 
 @record

@@ -113,7 +113,7 @@ class UnitCovariance(Covariance, Invertible, Collapsible):
     layers: Layers = static_field()
     keep: Keep = static_field(default="precision")
 
-    vouches: ClassVar[bool] = True
+    vouches: ClassVar[bool] = True  # whatever is not finite in a block stands in J S J', and so in the move
     layered: ClassVar[bool] = True
 
     @property
@@ -179,7 +179,7 @@ class UnitCovariance(Covariance, Invertible, Collapsible):
         """The blocks of the exact covariance, or of the exact precision."""
         rows = as_rows(factor)
         crossed, inner, own = self._reach(rows)
-        return self._narrowed(crossed, inner, own, jnp.ones(rows.shape[0], self.dtype))[0]
+        return self._narrowed(crossed, inner, own, jnp.ones(rows.shape[0], self.dtype))
 
     def absorb(self, rows: Array | Rows, residual: Array, root: Array) -> tuple[Array, UnitCovariance]:
         """Kalman's update with one gain for all units."""
@@ -192,34 +192,30 @@ class UnitCovariance(Covariance, Invertible, Collapsible):
         """`absorb` and J S J', which share their products."""
         crossed, inner, own = self._reach(rows)
         shift = crossed.pull(kalman_weights(root, residual, inner))
-        cov, bound = self._narrowed(crossed, inner, own, root)
-        return jnp.where(jnp.isfinite(jax.lax.stop_gradient(bound)), shift, jnp.nan), cov, inner
+        return shift, self._narrowed(crossed, inner, own, root), inner
 
     def _narrowed(
         self, crossed: UnitCrossed, inner: Array, own: Sequence[Array], root: Array
-    ) -> tuple[UnitCovariance, Array]:
-        """The covariance after an observation, and a number that is finite only if all of it is."""
-        chol = _root(root, inner)
-        new, bound = [], jnp.zeros((), self.dtype)
+    ) -> UnitCovariance:
+        """The covariance after an observation."""
+        whole = _root(root, inner) if self.keep == "covariance" else None
+        new = []
         for part, cross, within in zip(self.parts, crossed.parts, own, strict=True):
             if isinstance(cross, tuple):
                 reached, deltas = cross
                 side = attenuate(root, deltas)
-                if self.keep == "covariance":
-                    gain = jnp.sum(solve_lower(chol, side) ** 2, axis=0)
+                if whole is not None:
+                    gain = jnp.sum(solve_lower(whole, side) ** 2, axis=0)
                 else:
                     squares = jnp.sum(side**2, axis=0)
                     gain = squares / (1.0 + squares * within)
-                left = gain[:, None] * reached
-                change = left[:, :, None] * reached[:, None, :]
+                change = (gain[:, None] * reached)[:, :, None] * reached[:, None, :]
             else:
-                half = jax.vmap(lambda rows: attenuate(root, rows))(cross)
-                halves = jax.vmap(lambda rows, inner: _half(rows, inner, root, chol, self.keep))(half, within)
-                left = reached = halves
+                chol = jax.vmap(lambda inner: _root(root, inner) if whole is None else whole)(within)
+                halves = jax.vmap(lambda chol, rows: solve_lower(chol, attenuate(root, rows)))(chol, cross)
                 change = jnp.einsum("mkn,mkl->mnl", halves, halves)
-            bound = bound + jnp.max(jnp.abs(left)) * jnp.max(jnp.abs(reached))
             new.append(DenseCovariance(part.matrix - change))
-        return self._with(new), bound
+        return self._with(new)
 
     def add_precision(self, precision: Array) -> UnitCovariance:
         """Exact. Cost: m n^3 a layer."""
@@ -278,13 +274,6 @@ class UnitCovariance(Covariance, Invertible, Collapsible):
 
     def diag(self) -> Array:
         return self._join([jax.vmap(DenseCovariance.diag)(part) for part in self.parts])
-
-
-def _half(cross: Array, inner: Array, root: Array, chol: Array, keep: Keep) -> Array:
-    """The rows H (k, n) in S_u - H' H, given A' J_u S_u and J_u S_u J_u'."""
-    if keep == "covariance":
-        return solve_lower(chol, cross)
-    return solve_lower(_root(root, inner), cross)
 
 
 def _root(root: Array, inner: Array) -> Array:

@@ -175,11 +175,11 @@ def narrowed_words(members: Sequence[AnyMember], narrow: Sequence[bool], inputs:
         inputs: the number of inputs.
     """
     kinds = dict.fromkeys(member.kind for member, alone in zip(members, narrow, strict=True) if alone)
-    parts = [f"{' and '.join(kinds)} keep variances alone"] if kinds else []
+    parts = [f"members of kind {' and '.join(kinds)} keep variances alone"] if kinds else []
     comparing = any(isinstance(member, NearMember | ImageMember) for member in members)
     if inputs > MOST_COMPARED and not comparing:
-        parts.append("no member compares rows")
-    return f"the table is wide: {' and '.join(parts)}" if parts else ""
+        parts.append("no member looks for rows that are alike")
+    return f"the table is wide: {', and '.join(parts)}" if parts else ""
 
 
 def _percent(share: float) -> str:
