@@ -187,13 +187,13 @@ def test_numbers_out_of_range_are_refused_in_a_sentence() -> None:
 
 
 def test_a_row_without_weight_gives_no_alarm() -> None:
-    learner = Monitored(credo.BetaBernoulli(), hazard=0.01)
-    ys = jnp.concatenate([jnp.zeros(120), jnp.ones(20)])
-    _, trace = credo.run(learner, learner.init(), None, ys)
+    learner, x = Monitored(INNER, hazard=0.01), jnp.zeros(P)
+    ys = jnp.asarray(np.random.default_rng(3).normal(size=140) * np.where(np.arange(140) < 120, 0.1, 3.0))
+    _, trace = credo.run(learner, begin(learner), jnp.zeros((140, P)), ys)
     first = int(alarms(trace)[0])
-    before, _ = credo.run(learner, learner.init(), None, ys[:first])
-    assert bool(learner.step(before, None, 1.0)[1].extras.alarm)
-    assert not bool(learner.step(before, None, 1.0, weight=0.0)[1].extras.alarm)
+    before, _ = credo.run(learner, begin(learner), jnp.zeros((first, P)), ys[:first])
+    assert bool(learner.step(before, x, ys[first])[1].extras.alarm)
+    assert not bool(learner.step(before, x, ys[first], weight=0.0)[1].extras.alarm)
 
 
 def test_weights_are_those_of_a_mixture_inside() -> None:
