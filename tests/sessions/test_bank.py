@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import credo
+from credo.adapt.nested import within
 from credo.core.errors import CredoError
 from credo.live.runner import _with_priors
 from credo.recipes import assembly, capacity, defaults
@@ -21,6 +22,7 @@ from credo.recipes.members import LINEAR, TableMember, hidden_units, members_of,
 from credo.recipes.networks import Origin
 from credo.recipes.plain_members import NearMember, NormalMember
 from credo.sessions import Member, Network, Options, Session, resolve
+from credo.sessions.bank_words import change_words
 
 pytestmark = pytest.mark.bank
 
@@ -88,8 +90,13 @@ def test_a_bank_learns_by_chunks_and_through_a_file_bit_by_bit(tmp_path: Path) -
     np.testing.assert_allclose(whole.changes.grid, parts.changes.grid)
     weights = whole.changes.summary().get("weights", {})
     assert sum(weights.values()) == pytest.approx(1.0, abs=1e-5)
-    # the slope turned, so that the member that walks is believed
+    # the slope turned, so that the member that walks is believed, and the change is reported
     assert weights[str(whole.members[1])] > 0.5
+    for tally in (whole.changes, parts.changes):
+        found = tally.summary()
+        (row,) = found.get("rows", [])
+        assert 61 <= row <= 70 and found.get("began") == [61] and found.get("failed") == []
+        assert change_words(tally).startswith(f"1 change was reported, at row {row}, of a segment that began")
 
 
 def test_new_classes_get_room_in_every_member(tmp_path: Path) -> None:
@@ -187,7 +194,9 @@ def test_the_list_of_members() -> None:
 
 
 def test_around_the_bank_stands_a_regression_that_foresees_outliers_of_numbers() -> None:
-    numbers, classes, counts = (credo.auto(2, task) for task in ("regression", "classification", "count"))
+    watched: list[Any] = [credo.auto(2, task) for task in ("regression", "classification", "count")]
+    assert all(isinstance(learner, credo.Monitored) for learner in watched)
+    numbers, classes, counts = (learner.learner for learner in watched)
     assert isinstance(numbers, credo.Stacked) and numbers.outliers == defaults.OUTLIERS
     assert isinstance(classes, credo.Stacked) and classes.outliers is None
     assert isinstance(counts, credo.Experts)
@@ -196,17 +205,18 @@ def test_around_the_bank_stands_a_regression_that_foresees_outliers_of_numbers()
 def test_a_wider_belief_has_the_priors_of_the_wider_learner_wherever_its_bank_is() -> None:
     first = credo.auto(2, "classification", 3).init()
     other = credo.auto(2, "classification", 3, seed=1).init()
-    assert isinstance(first, credo.adapt.Stacking) and first.belief.priors != other.belief.priors
-    mixed = _with_priors(first, other)
-    assert mixed.belief.priors == other.belief.priors and mixed.belief.beliefs == first.belief.beliefs
-    assert _with_priors(first.stack, other.stack) is first.stack
+    stacks: list[Any] = [within(whole, credo.adapt.Stacking) for whole in (first, other)]
+    banks: list[Any] = [within(one, credo.adapt.Bank) for one in (first, other, _with_priors(first, other))]
+    assert banks[0].priors != banks[1].priors
+    assert banks[2].priors == banks[1].priors and banks[2].beliefs == banks[0].beliefs
+    assert _with_priors(stacks[0].stack, stacks[1].stack) is stacks[0].stack
 
 
 def test_the_bank_in_python_takes_the_five_verbs() -> None:
     learner: Any = credo.auto(inputs=2, task="classification")
     belief = learner.init()
     size = len(members_of("classification", 2, 1))
-    assert len(belief.weights) == learner.learner.size == size
+    assert len(belief.weights) == learner.learner.learner.size == size
     assert learner.forecast(belief, jnp.ones(2)).probs.shape == (2,)
     belief, info = learner.step(belief, jnp.ones(2), 1)
     assert bool(info.ok) and float(belief.weights.sum()) == pytest.approx(1.0, abs=1e-5)

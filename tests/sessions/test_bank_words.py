@@ -133,7 +133,7 @@ def test_a_tally_counts_which_member_failed_and_gives_the_weights_of_the_latest_
     tally.add(Steps(probs, lengths, np.zeros(8), flags, np.zeros(8)))
     arrays = tally.arrays()
     tally = ChangeTally.from_arrays("none", arrays, ["a", "b"])
-    assert tally is not None and tally.failures.tolist() == [0.0, 1.0] and tally.alarms[0, 0] == 7
+    assert tally is not None and tally.failures.tolist() == [0.0, 1.0] and tally.broken.tolist() == [7]
     weights, rows = latest_weights(tally)
     assert weights.tolist() == [1.0, 0.0] and rows == 2
     del arrays["failures"]  # as in files from before

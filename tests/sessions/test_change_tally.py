@@ -40,7 +40,7 @@ def test_a_tally_of_changes_keeps_all_probability_in_bounded_memory_however_it_i
     assert summary.get("began", [])[:2] == [1001, 2001] and summary.get("largest_at") == 4
     assert whole.sentences()[0] == (
         "12 changes were reported, at rows 1004, 2004, 3004, 4004, 5004 and 7 more, of segments that "
-        "began at 1001, 2001, 3001, 4001, 5001 and 7 more."
+        "began at rows 1001, 2001, 3001, 4001, 5001 and 7 more."
     )
 
 
@@ -55,10 +55,10 @@ def test_a_mixture_tells_its_weights_and_where_an_expert_began_again() -> None:
     probs = np.full((9, count), 1.0 / count)
     lengths, flags = np.tile(np.arange(count), (9, 1)), np.isin(np.arange(9), [2, 6])
     lengths[flags, 0] = -1
-    tally.add(Steps(probs, lengths, np.zeros(9), flags, np.zeros(9)))
+    tally.add(Steps(probs, lengths, np.zeros(9), np.zeros(9, bool), np.zeros(9)))
     weights, failed = tally.sentences()
     assert (
         weights.startswith("Weights of the experts at the end: ") and f"{1 / count:.3f} no drift" in weights
     )
     assert failed == "An expert ran away and began again from its prior at rows 3 and 7."
-    assert tally.failures[0] == 2 and tally.summary().get("rows") == [3, 7]
+    assert tally.failures[0] == 2 and tally.summary().get("failed") == [3, 7]

@@ -1,21 +1,17 @@
-"""How large the losses of a learner are: a level on a grid, which moves slowly within a segment."""
+"""How large the losses of a learner are, and when they became larger: exact sums over a grid of levels."""
 
 from __future__ import annotations
 
-import jax
+from typing import NamedTuple
+
 import jax.numpy as jnp
 import numpy as np
 
-from credo.adapt.moments import matched
-from credo.core.errors import CredoError
-from credo.core.keys import as_key
-from credo.core.names import ForecastName
-from credo.core.records import record, replace, static_field
-from credo.core.types import Array, ArrayLike, Key, PyTree
-from credo.learners import Info, Learner
-from credo.likelihoods import Predictive
+from credo.core.records import record, replace
+from credo.core.trees import as_like
+from credo.core.types import Array, ArrayLike, DTypeLike
 
-__all__ = ["LEVELS", "RATES", "SIZES", "LevelTracker", "Levels", "Worse", "share_losses", "size_losses"]
+__all__ = ["LEVELS", "RATES", "SIZES", "LevelChanges", "Reported", "share_losses", "size_losses"]
 
 LEVELS = 25
 """The number of levels."""
@@ -31,6 +27,14 @@ FARTHEST = 10.0
 
 FREEDOM = 2.0
 """The degrees of freedom of errors, a Student's t: with 4, one or two outliers would be a change."""
+
+DOWN, UP, JUMP = 0.01, 0.001, 3
+"""P(one level lower), P(one higher) before a row; the least number of levels that a change goes up."""
+
+CAPACITY, YOUNG, LATEST = 20, 10, 100
+"""How many times of the latest change are kept; how many rows a new one stays; the rows that are recent."""
+
+_LONG_AGO = -(2**30)
 
 
 def share_losses(loss: Array) -> Array:
@@ -51,79 +55,91 @@ def size_losses(error: Array) -> Array:
     return -0.5 * (FREEDOM + 1.0) * jnp.log1p(ratio**2 / FREEDOM) - jnp.log(sizes)
 
 
+class Reported(NamedTuple):
+    """What one row says: P(a change with it), and whether a change is reported now."""
+
+    change: Array
+    alarm: Array
+
+
 @record
-class Levels:
-    """The belief about the level of losses: its probabilities (K,), and the clock."""
+class LevelChanges:
+    """The times of the latest change that are kept, each with the levels that losses may have now.
 
-    probs: Array
-    t: Array
+    It is the filter of `credo.RunLength` around a learner of the level, in the form of one table of
+    probabilities: a row costs some ten small sums in place of a hundred and fifty.
 
-
-@record
-class LevelTracker(Learner[Levels]):
-    """A learner of the level of losses, whose row `x` is the log likelihood of each (K,); y is not read.
-
-    A level goes to the next lower one with probability `down`, and to the next higher one with `up`.
+    Attributes:
+        probs: P(time of the latest change, level) (S, K), which sum to 1; one time is free and has none.
+        starts: the times (S,), of which the first is 1, the first row.
+        reported: the latest time that was reported.
+        t: how many rows have begun.
     """
 
-    down: ArrayLike = 0.01
-    up: ArrayLike = 0.001
+    probs: Array
+    starts: Array
+    reported: Array
+    t: Array
 
-    def init(self, params: PyTree = None, *, var: PyTree = None) -> Levels:
-        """Equal probabilities, in the dtype of `params` where there are any."""
-        kind = jnp.zeros(()).dtype if params is None else jnp.asarray(params).dtype
-        return Levels(jnp.full(LEVELS, 1.0 / LEVELS, kind), jnp.zeros((), jnp.int32))
+    @staticmethod
+    def first(kind: DTypeLike) -> LevelChanges:
+        """No row so far: all levels are alike."""
+        slots = jnp.arange(CAPACITY + 1) == 0
+        probs = jnp.where(slots[:, None], jnp.full((1, LEVELS), 1.0 / LEVELS), 0.0).astype(kind)
+        zero = jnp.zeros((), jnp.int32)
+        return LevelChanges(probs, jnp.where(slots, 1, _LONG_AGO).astype(jnp.int32), zero, zero)
 
-    def time_update(self, belief: Levels, dt: ArrayLike | None) -> Levels:
-        probs = belief.probs
-        down, up = (jnp.asarray(rate, probs.dtype) for rate in (self.down, self.up))
-        place = jnp.arange(LEVELS)
-        lower = jnp.where(place > 0, down, 0.0) * probs
-        higher = jnp.where(place < LEVELS - 1, up, 0.0) * probs
-        moved = probs - lower - higher + jnp.append(lower[1:], 0.0) + jnp.append(0.0, higher[:-1])
-        return Levels(moved.astype(probs.dtype), belief.t + 1)
+    @property
+    def recent(self) -> Array:
+        """P(a change within the latest 100 rows)."""
+        young = (self.t - self.starts < LATEST) & (self.starts > 1)
+        return jnp.minimum(jnp.sum(jnp.where(young[:, None], self.probs, 0.0)), 1.0)
 
-    def predictive(
-        self, belief: Levels, x: PyTree, method: ForecastName | None, samples: int | None, key: Key | None
-    ) -> Predictive:
-        raise CredoError("a LevelTracker forecasts nothing: it reads the likelihoods of levels.")
+    def later(self, hazard: ArrayLike, dt: ArrayLike | None) -> LevelChanges:
+        """Before a row: levels move a little, and the free time begins with the row."""
+        old, t = self.probs, self.t + 1
+        chance = as_like(hazard, old)
+        if dt is not None:
+            chance = -jnp.expm1(as_like(dt, old) * jnp.log1p(-chance))
+        chance = jnp.where(self.t > 0, chance, 0.0)  # nothing changes before the first row
+        place = np.arange(LEVELS)
+        stays = jnp.asarray(1.0 - DOWN * (place > 0) - UP * (place < LEVELS - 1), old.dtype)
+        moved = stays[None, :] * old
+        moved = moved + jnp.asarray(DOWN, old.dtype) * jnp.pad(old[:, 1:], ((0, 0), (0, 1)))
+        moved = moved + jnp.asarray(UP, old.dtype) * jnp.pad(old[:, :-1], ((0, 0), (1, 0)))
+        begun = chance * (jnp.sum(old, axis=0) @ jnp.asarray(_JUMPS, old.dtype))
+        free = jnp.arange(CAPACITY + 1) == jnp.argmin(jnp.sum(old, axis=1))
+        probs = jnp.where(free[:, None], begun[None, :], (1.0 - chance) * moved)
+        # the first row has begun already: its time is not free
+        return replace(self, probs=probs, starts=jnp.where(free & (t > 1), t, self.starts), t=t)
 
-    def measurement_update(
-        self, belief: Levels, x: PyTree, y: PyTree, weight: ArrayLike, key: Key | None
-    ) -> tuple[Levels, Info]:
-        logs = jnp.asarray(x, belief.probs.dtype)
-        top = jnp.max(logs)
-        joint = belief.probs * jnp.exp(logs - top)
-        total = jnp.sum(joint)
-        ok = jnp.isfinite(total) & (total > 0)
-        probs = jnp.where(ok, joint / jnp.where(ok, total, 1.0), belief.probs)
-        log_evidence = jnp.where(ok, jnp.log(jnp.where(ok, total, 1.0)) + top, 0.0)
-        return replace(belief, probs=probs), Info(log_evidence, ok)
-
-    def draws(self, belief: Levels, key: Key, shape: tuple[int, ...]) -> Array:
-        return jax.random.categorical(as_key(key), jnp.log(belief.probs), shape=shape)
-
-
-@record
-class Worse:
-    """The conditional prior of a change for the worse: from level i to any of at least i + jump, alike."""
-
-    jump: int = static_field(default=3)
-
-    def begin(self, parent: Levels, prior: Levels, dt: ArrayLike | None) -> Levels:
-        """The level after the change, for the level before it."""
-        moves = jnp.asarray(_jumps(self.jump), parent.probs.dtype)
-        return replace(parent, probs=parent.probs @ moves)
+    def learned(
+        self, logs: Array, threshold: ArrayLike, separation: ArrayLike
+    ) -> tuple[LevelChanges, Reported]:
+        """After a row with these log likelihoods of the levels (K,); the lightest time is dropped."""
+        joint = self.probs * jnp.exp(logs - jnp.max(logs)).astype(self.probs.dtype)[None, :]
+        weights = jnp.sum(joint, axis=1)
+        ages = self.t - self.starts
+        worst = jnp.arange(CAPACITY + 1) == jnp.argmin(jnp.where(ages < YOUNG, jnp.inf, weights))
+        total = jnp.sum(weights)
+        change = jnp.sum(jnp.where(ages == 0, weights, 0.0)) / total
+        kept = jnp.where(worst, 0.0, weights)
+        probs = jnp.where(worst[:, None], 0.0, joint) / jnp.sum(kept)
+        unreported = jnp.where(self.starts > self.reported + jnp.asarray(separation, jnp.int32), kept, 0.0)
+        unreported = unreported / jnp.sum(kept)
+        first = self.reported == 0
+        alarm = (jnp.sum(unreported) > as_like(threshold, unreported)) & ~first
+        start = jnp.where(first, self.t, self.starts[jnp.argmax(unreported)])
+        reported = jnp.where(alarm | first, start, self.reported)
+        return replace(self, probs=probs, reported=reported), Reported(change, alarm)
 
 
-def _jumps(jump: int) -> np.ndarray:
+def _jumps() -> np.ndarray:
     """P(level after a change | level before it) (K, K)."""
     before, after = np.arange(LEVELS)[:, None], np.arange(LEVELS)[None, :]
-    open_to = (after >= np.minimum(before + jump, LEVELS - 1)).astype(float)
+    open_to = (after >= np.minimum(before + JUMP, LEVELS - 1)).astype(float)
     moves: np.ndarray = open_to / open_to.sum(axis=1, keepdims=True)
     return moves
 
 
-@matched.register
-def _(beliefs: Levels, weights: Array) -> Levels:
-    return Levels(weights @ beliefs.probs, beliefs.t[0])
+_JUMPS = _jumps()

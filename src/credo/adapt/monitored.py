@@ -6,8 +6,8 @@ from typing import Any, Generic
 
 import jax.numpy as jnp
 
-from credo.adapt.changepoints import Changes, Hypotheses, RunLength
-from credo.adapt.loss_levels import LEVELS, Levels, LevelTracker, Worse, share_losses, size_losses
+from credo.adapt.changepoints import ChangeReport
+from credo.adapt.loss_levels import LevelChanges, Reported, share_losses, size_losses
 from credo.adapt.nested import Around, B, Mixture, floating, within
 from credo.adapt.wrapper import Proposal, Wrapper
 from credo.core.errors import CredoError, require_interval, require_positive
@@ -19,17 +19,17 @@ from credo.likelihoods import Predictive
 
 __all__ = ["Monitored", "Monitoring", "WatchedChanges"]
 
-CAPACITY, YOUNG, LATEST = 20, 10, 100
-"""How many times of the latest change are kept; how many rows a new one stays; the rows that are recent."""
-
 
 @record
-class WatchedChanges(Changes):
+class WatchedChanges(ChangeReport):
     """What a step of `Monitored` says about changes.
 
     Attributes:
+        change: P(losses became larger with this row, given all so far).
+        alarm: whether this row is the first to report a change.
+        began: how many rows before this one the reported change was; 0 without an alarm.
         recent: P(losses became larger within the latest 100 rows).
-        inside: the `extras` of the learner inside. The other attributes are those of `Changes`.
+        inside: the `extras` of the learner inside.
 
     Example:
         >>> import credo
@@ -39,6 +39,9 @@ class WatchedChanges(Changes):
         (0.0, False)
     """
 
+    change: Array
+    alarm: Array
+    began: Array
     recent: Array
     inside: PyTree
 
@@ -49,7 +52,7 @@ class Monitoring(Around[B], Generic[B]):
 
     Attributes:
         belief: the belief of the learner inside.
-        changes: when the latest change was, by the losses so far.
+        changes: P(time of the latest change, level of losses), by the losses so far.
         t: how many times `predict` has been called.
 
     Example:
@@ -60,15 +63,13 @@ class Monitoring(Around[B], Generic[B]):
     """
 
     belief: B
-    changes: Hypotheses[Levels]
+    changes: LevelChanges
     t: Array
 
     @property
     def recent(self) -> Array:
         """P(losses became larger within the latest 100 rows)."""
-        lengths = self.changes.segments.run_length
-        young = (lengths >= 0) & (lengths < LATEST) & (self.changes.t - lengths > 1)
-        return jnp.sum(jnp.where(young, self.changes.weights, 0.0))
+        return self.changes.recent
 
     @property
     def weights(self) -> Array:
@@ -92,8 +93,8 @@ class Monitored(Wrapper[Monitoring[B], B], Generic[B]):
     .001 and .93 with the likelihood q^u (1 - q)^(1 - u), or a size s between .02 and 11 with a Student's t of
     2 degrees of freedom. Within a segment the level goes down one step with probability .01 a row, as a
     learner becomes better, and up with .001. A change takes it at least three steps up: odds of at least 3.3
-    times, or errors of at least 2.2 times as before. When the latest change was is found by `RunLength`
-    (Adams & MacKay 2007), whose hypotheses are levels, not learners, so that it costs little:
+    times, or errors of at least 2.2 times as before. When the latest change was is found as in `RunLength`
+    (Adams & MacKay 2007), whose segments have levels, not learners, so that it costs little:
 
         log w'(r + 1) = log w(r) + log(1 - hazard) + log sum_k P(level k | r) p_k(loss)
         log w'(0)     = logsumexp_r [log w(r) + log hazard] + log sum_k P(level k | a change) p_k(loss).
@@ -117,7 +118,7 @@ class Monitored(Wrapper[Monitoring[B], B], Generic[B]):
             numbers.
 
     Forecasts, evidence and the belief inside are those of the learner. `extras` are a `WatchedChanges`, of
-    which `alarms` and `segmentation` read the rows. A learner that recovers in a few rows leaves little
+    which `credo.alarms` reads the rows. A learner that recovers in a few rows leaves little
     evidence of the change, whose probability may then fall again; the alarm was given. A row that is refused,
     misses its target or has the weight 0 is no evidence; any other weight counts as 1. The 20 likeliest times
     of the latest change are kept.
@@ -146,28 +147,14 @@ class Monitored(Wrapper[Monitoring[B], B], Generic[B]):
         require_interval("threshold", self.threshold, 0.0, 1.0)
         require_positive("unit", self.unit)
 
-    @property
-    def detector(self) -> RunLength[Levels]:
-        """The learner of when the latest change was, whose rows are the likelihoods of levels (25,)."""
-        return RunLength(
-            LevelTracker(),
-            self.hazard,
-            CAPACITY,
-            Worse(),
-            protect=YOUNG,
-            threshold=self.threshold,
-            separation=self.separation,
-        )
-
     def wrap(self, prior: B) -> Monitoring[B]:
         """The inner learner's first belief, and no change so far."""
-        changes = self.detector.init(jnp.zeros(LEVELS, floating(prior)))
-        return Monitoring(prior, changes, jnp.zeros((), jnp.int32))
+        return Monitoring(prior, LevelChanges.first(floating(prior)), jnp.zeros((), jnp.int32))
 
     def advance(self, belief: Monitoring[B], dt: ArrayLike | None) -> Monitoring[B]:
         """Let time pass for the learner inside, and for changes."""
         later = self.learner.time_update(belief.belief, dt)
-        return replace(belief, belief=later, changes=self.detector.time_update(belief.changes, dt))
+        return replace(belief, belief=later, changes=belief.changes.later(self.hazard, dt))
 
     def propose(
         self, belief: Monitoring[B], x: PyTree, y: PyTree, weight: ArrayLike, key: Key | None
@@ -176,10 +163,10 @@ class Monitored(Wrapper[Monitoring[B], B], Generic[B]):
         seen = x if self.takes_missing else clean(x)
         law = self.learner.predictive(belief.belief, seen, None, None, key)
         learned, info = self.learner.measurement_update(belief.belief, x, y, weight, key)
-        levels = self._losses(law, scored(y), info.log_evidence.astype(floating(belief.changes.beliefs)))
-        changes, watched = self.detector.measurement_update(belief.changes, levels, 0.0, 1.0, None)
+        levels = self._losses(law, scored(y), info.log_evidence.astype(belief.changes.probs.dtype))
+        changes, reported = belief.changes.learned(levels, self.threshold, self.separation)
         new = replace(belief, belief=learned, changes=changes)
-        return Proposal(new, info.log_evidence, info.ok, (watched.extras, info.extras))
+        return Proposal(new, info.log_evidence, info.ok, (reported, info.extras))
 
     def _losses(self, law: Predictive, y: PyTree, log_evidence: Array) -> Array:
         """The log likelihoods of the levels (25,), given what was forecast and what came."""
@@ -197,10 +184,12 @@ class Monitored(Wrapper[Monitoring[B], B], Generic[B]):
 
     def report(self, belief: Monitoring[B], proposal: Proposal[Monitoring[B]], used: Array) -> Any:
         """What the step says about changes."""
-        changes, inside = proposal.extras
-        alarm = changes.alarm & used
-        fields = {name: getattr(changes, name) for name in Changes.__dataclass_fields__}
-        return WatchedChanges(**(fields | {"alarm": alarm}), recent=belief.recent, inside=inside)
+        reported: Reported
+        reported, inside = proposal.extras
+        alarm, changes = reported.alarm & used, belief.changes
+        began = jnp.where(alarm, changes.t - changes.reported, 0)
+        change = jnp.asarray(jnp.where(used, reported.change, 0.0))
+        return WatchedChanges(change, alarm, began, changes.recent, inside)
 
 
 def _classed(law: Predictive) -> bool:

@@ -91,7 +91,7 @@ MAPS = ("Blues", "Oranges", "Greens", "Purples", "PuRd")
 NAMED, OFTEN, ONCE = 8, 0.015, 0.3
 """The most members that the legend names; a named one has this mean weight, or this weight in some block."""
 
-LONGEST = 30
+LONGEST, MARKED = 30, 50
 
 
 def draw(changes: ChangeTally, members: Sequence[AnyMember]) -> Picture:
@@ -115,13 +115,16 @@ def draw(changes: ChangeTally, members: Sequence[AnyMember]) -> Picture:
         axes.set_xlim(edges[0], edges[-1])
         axes.set_xlabel("rows")
         axes.set_ylabel("weight of each member")
+        for row in changes.alarms[:MARKED, 0]:
+            axes.axvline(row, color="black", linewidth=0.8, alpha=0.6)
         axes.grid(False)
         count_rows(axes)
         drawing.figure.legend(loc="outside lower center", ncols=2, fontsize=8.5, reverse=True)
     darker = ", darker for members whose weights walk faster" if any(map(walk_of, members)) else ""
+    lines = "; lines are reported changes" if changes.reported else ""
     how = "." if changes.size == 1 else f" (the mean of each block of {changes.size:,} rows)."
     return Picture(
-        drawing.png, f"Members: how much each is believed after each row. One hue a kind{darker}{how}"
+        drawing.png, f"Members: how much each is believed after each row. One hue a kind{darker}{lines}{how}"
     )
 
 

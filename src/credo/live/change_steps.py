@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from credo.adapt import Bank, Changes, Hypotheses, Resettable
+from credo.adapt import Bank, Changes, Hypotheses, Resettable, WatchedChanges
 from credo.adapt.nested import within
 from credo.core.records import record
 from credo.learners import Info
@@ -24,8 +24,9 @@ class Steps:
     Attributes:
         probs: the probability of each hypothesis or expert (n, K).
         lengths: the run length of each hypothesis, or the number of each expert, -1 where it failed (n, K).
-        change: P(a segment began with the row) (n,), which is 0 for experts.
-        alarm: whether a change was reported, or an expert failed and began again from its prior (n,).
+        change: P(a segment began with the row) (n,); around a bank, P(losses became larger within the latest
+            100 rows); 0 for experts.
+        alarm: whether a change was reported (n,).
         began: how many rows before this one the reported segment began (n,).
 
     Example:
@@ -62,7 +63,10 @@ def collect(belief: Belief, info: Info) -> Steps:
         # Only an expert that failed, and began again, has no weight at all.
         failed = info.ok & jnp.isneginf(bank.log_weights)
         numbers = jnp.where(failed, -1, numbers)
-        return Steps(weights, numbers, jnp.zeros((), weights.dtype), jnp.any(failed), zero)
+        report = info.extras
+        if not isinstance(report, WatchedChanges):
+            return Steps(weights, numbers, jnp.zeros((), weights.dtype), jnp.zeros((), bool), zero)
+        return Steps(weights, numbers, report.recent, report.alarm, report.began)
     assert isinstance(belief, Resettable)
     reset = info.ok & (belief.run_length == 0) & (belief.retention == 0)
     change = jnp.where(info.ok, jnp.asarray(info.extras), 0.0)

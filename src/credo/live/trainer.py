@@ -8,7 +8,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from credo.adapt import Hypotheses, Resettable
+from credo.adapt import Hypotheses, Monitoring, Resettable
 from credo.core.errors import DataError
 from credo.core.types import PyTree
 from credo.learners import Info, Learner
@@ -184,7 +184,7 @@ class Trainer(Runner):
     _learned_late = _count
 
     def _pass(self, packed: PackedBelief, columns: EncodedRows) -> tuple[PackedBelief, None, Info]:
-        reports = collect if issubclass(packed.form.kind, Hypotheses | Resettable) else None
+        reports = collect if issubclass(packed.form.kind, Hypotheses | Monitoring | Resettable) else None
         count = len(columns.x)
         weights = np.ones(count, np.float32) if columns.weights is None else columns.weights
         rows = EncodedRows(columns.x, columns.y, None, np.asarray(weights, np.float32)).padded(CHUNK)

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from credo.adapt import Calibrated, Each, Experts, Stacked
+from credo.adapt import Calibrated, Each, Experts, Monitored, Stacked
 from credo.beliefs import InverseGamma
 from credo.core.errors import require_choice, require_integer
 from credo.core.records import record, replace
@@ -37,7 +37,8 @@ class Auto(Experts[Any]):
 
     Example:
         >>> learner = auto(3, "classification")
-        >>> isinstance(learner.learner, Auto), len(learner.init().weights) == learner.learner.size
+        >>> bank = learner.learner.learner
+        >>> isinstance(bank, Auto), len(learner.init().weights) == bank.size
         (True, True)
     """
 
@@ -69,8 +70,8 @@ def auto(
     whose nearest ones vote, or classes whose columns are normal. Networks forecast as widely as observations
     have shown that they should (`credo.Calibrated`). The mixture trusts those members that predicted well,
     and lets another take over at a rate that is weighed, too (`credo.Experts`). Beside it stands a regression
-    on what the members forecast (`credo.Stacked`; not for counts). docs/explanation/defaults.md has
-    measurements.
+    on what the members forecast (`credo.Stacked`; not for counts), and the probability that losses became
+    larger (`credo.Monitored`). docs/explanation/defaults.md has measurements.
 
     Arguments:
         inputs: the number of inputs, numbers with mean 0 and variance 1.
@@ -92,7 +93,7 @@ def auto(
         >>> import credo, jax.numpy as jnp
         >>> learner = credo.auto(inputs=2)
         >>> belief, info = learner.step(learner.init(), jnp.ones(2), 1.0)
-        >>> bool(info.ok), belief.weights.shape == (learner.learner.size,)
+        >>> bool(info.ok), belief.weights.shape == (learner.learner.learner.size,)
         (True, True)
     """
     require_integer("inputs", inputs, 1)
@@ -159,7 +160,12 @@ def bank_of(
 
 
 def combined(bank: Auto, task: TaskName, classes: int, first: int = 0) -> Learner[Any]:
-    """The learner that forecasts by a bank: its mixture beside a regression on what its members forecast."""
+    """The learner that forecasts by a bank, and says when its losses may have become larger."""
+    return Monitored(_forecasting(bank, task, classes, first), threshold=defaults.ALARM)
+
+
+def _forecasting(bank: Auto, task: TaskName, classes: int, first: int) -> Learner[Any]:
+    """A bank's mixture, beside a regression on what its members forecast."""
     kind = TARGET_KINDS[task]
     if kind.standardised:
         return Stacked(bank, outliers=defaults.OUTLIERS)

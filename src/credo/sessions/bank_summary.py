@@ -15,7 +15,7 @@ from credo.learners import GaussianClasses, NearestNeighbours, RecursiveLearner
 from credo.recipes.tasks import RECIPES
 from credo.sessions import bank_words as words
 from credo.sessions.bank_words import Widths
-from credo.sessions.change_tally import ChangeTally
+from credo.sessions.change_tally import ChangeSummary, ChangeTally
 from credo.sessions.effects import Effects, linear_effects, linear_places
 
 if TYPE_CHECKING:
@@ -53,8 +53,8 @@ class BankSummary(TypedDict):
 
     `walks` has mean weights over the latest rows, by the variance that parameters gain at a row; `scales`,
     `sharpness` (of the logits of classes), `heavy_tails`, `stacked` (the weight of the regression on what the
-    members forecast), `noise_by_inputs` and `switching` (by the rate) are as at the end. `sentences` say it
-    at length, and `short` in at most four of them.
+    members forecast), `noise_by_inputs` and `switching` (by the rate) are as at the end. `changes` are those
+    that were reported. `sentences` say it at length, and `short` in at most four of them.
     """
 
     members: list[MemberSummary]
@@ -72,6 +72,7 @@ class BankSummary(TypedDict):
     linear_mean_weight: float
     effects_of: str
     effects: list[Effect]
+    changes: ChangeSummary
     sentences: list[str]
     short: list[str]
 
@@ -97,12 +98,14 @@ def summarize_bank(session: SessionState) -> BankSummary | None:
     widths = _widths(learner, belief, _stacked(session.belief))
     effects = linear_effects(belief, members, len(session.encoding.classes), SHOWN)
     first = words.leaders(members, now, mean)
-    broken = words.failure_words(names, tally.failures, tally.alarms[:, 0].astype(int).tolist())
+    broken = words.failure_words(names, tally.failures, tally.broken.astype(int).tolist())
     moves = words.motion(members, recent, rows)
     wide, noise = words.width_words(widths), words.noise_words(members, now, widths)
     narrow = _capital(words.narrowed_words(members, narrowed(learner), len(session.encoding.features)))
-    whole = [first, broken and _capital(broken), moves, wide, _capital(noise), narrow]
+    changed = words.change_words(tally)
+    whole = [first, broken and _capital(broken), moves, changed, wide, _capital(noise), narrow]
     forecasts = "; ".join(filter(None, [wide, noise]))
+    moves = "; ".join(filter(None, [moves, changed if tally.reported else ""]))
     short = [first + (f"; {broken}" if broken else ""), moves, _capital(forecasts), narrow]
     rates = np.atleast_1d(np.asarray(learner.switching, float)).tolist()
     joint = belief.log_joint
@@ -126,6 +129,7 @@ def summarize_bank(session: SessionState) -> BankSummary | None:
         "linear_mean_weight": float(mean[linear_places(members)].sum()),
         "effects_of": _unit(session),
         "effects": _named(session, effects) if effects and session.encoding.features else [],
+        "changes": tally.reported_changes(),
         "sentences": [f"{sentence}." for sentence in whole if sentence],
         "short": [f"{sentence}." for sentence in short if sentence],
     }

@@ -10,10 +10,12 @@ import numpy as np
 from credo.recipes.image_members import ImageMember
 from credo.recipes.members import MOST_COMPARED, Member, TableMember
 from credo.recipes.plain_members import NearMember
+from credo.sessions.change_tally import ChangeTally
 
 __all__ = [
     "AnyMember",
     "Widths",
+    "change_words",
     "failure_words",
     "input_noise",
     "leaders",
@@ -152,6 +154,12 @@ def noise_words(members: Sequence[AnyMember], weights: np.ndarray, widths: Width
     if widths.stacked > FEW:
         parts.append(f"a regression on what all members forecast has weight {_percent(widths.stacked)}")
     return "; ".join(parts)
+
+
+def change_words(tally: ChangeTally) -> str:
+    """Which changes were reported, in words, and what they are."""
+    meaning = ": losses became much larger, at once, than they had been" if tally.reported else ""
+    return tally.reports() + meaning
 
 
 def failure_words(names: Sequence[str], failures: np.ndarray, rows: Sequence[int]) -> str:

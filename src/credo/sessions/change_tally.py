@@ -22,15 +22,16 @@ LONGEST, BINS, ALARMS, SHOWN = 300, 200, 1000, 5
 changes that a sentence names."""
 
 _STATE = ("grid", "curves", "alarms", "latest", "largest")
+_LATER = ("failures", "broken")
 
 
 class ChangeSummary(TypedDict, total=False):
     """What was reported about changes, as JSON data.
 
-    A mixture gives the `weights` at the end and the `mean_weights`, by expert, and where an expert failed and
-    began again (`reported`, `rows`). The other drifts give the number of `reported` changes, their `rows`,
-    the largest probability of a change and its row, and the expected `run_length` at the end. Run lengths
-    also give the rows at which the reported segments `began`.
+    A mixture gives the `weights` at the end and the `mean_weights`, by expert, and at which rows an expert
+    `failed` and began again. All but a mixture of drifts give the number of `reported` changes, their `rows`,
+    and the largest probability of a change and its row. Run lengths and banks also give the rows at which the
+    reported segments `began`, and what is no mixture the expected `run_length` at the end.
 
     Example:
         >>> tally = ChangeTally("run-length:0.01")
@@ -43,6 +44,7 @@ class ChangeSummary(TypedDict, total=False):
 
     weights: dict[str, float]
     mean_weights: dict[str, float]
+    failed: list[int]
     reported: int
     rows: list[int]
     began: list[int]
@@ -69,13 +71,14 @@ class ChangeTally:
         latest: the expected run length, or the weights of the experts, at the latest row.
         largest: the largest probability of a change, and its row.
         failures: how often each expert failed and began again from its prior (experts,).
+        broken: the rows at which one did (n,).
 
     Example:
         >>> tally = ChangeTally("run-length:0.01")
         >>> probs, lengths, flags = np.ones((2, 1)), np.array([[0], [1]]), np.array([False, True])
         >>> tally.add(Steps(probs, lengths, np.array([0.1, 0.95]), flags, np.array([0, 1])))
         >>> tally.sentences()[0]
-        '1 change was reported, at row 2, of segments that began at 1.'
+        '1 change was reported, at row 2, of a segment that began at row 1.'
     """
 
     def __init__(self, drift: Drift | str, members: Sequence[str] = ()) -> None:
@@ -88,6 +91,7 @@ class ChangeTally:
         self.latest = np.zeros(self.grid.shape[1])
         self.largest = np.array([-1.0, 0.0])
         self.failures = np.zeros(self.grid.shape[1] if self.kind == "mixture" else 0)
+        self.broken = np.zeros(0)
 
     @staticmethod
     def of(drift: Drift | str, members: Sequence[str] = ()) -> ChangeTally | None:
@@ -120,7 +124,10 @@ class ChangeTally:
             self.largest = np.array([float(change[top]), self.rows + 1 + top])
         if self.kind == "mixture":
             self.latest = probs[-1]
-            self.failures += (np.asarray(steps.lengths)[at] < 0).sum(axis=0)
+            failed = np.asarray(steps.lengths) < 0
+            self.failures += failed.sum(axis=0)
+            rows = self.rows + 1 + np.flatnonzero(failed.any(axis=1))
+            self.broken = np.concatenate([self.broken, rows])[:ALARMS]
         else:
             self.latest = np.r_[(probs[-1] * lengths[-1]).sum(), np.zeros(len(self.latest) - 1)]
         self.rows += n
@@ -154,22 +161,28 @@ class ChangeTally:
 
     def summary(self) -> ChangeSummary:
         """The numbers, as JSON data."""
-        rows: list[int] = self.alarms[:, 0].astype(int).tolist()
-        if self.kind == "mixture":
-            mean = self.grid.sum(axis=0) / max(self.rows, 1)
-            return {
-                "weights": dict(zip(self.experts, self.latest.tolist(), strict=True)),
-                "mean_weights": dict(zip(self.experts, mean.tolist(), strict=True)),
-                "reported": self.reported,
-                "rows": rows,
-            }
-        summary: ChangeSummary = {"reported": self.reported, "rows": rows}
-        if self.kind == "run-length":
-            summary["began"] = self.alarms[:, 1].astype(int).tolist()
+        if self.kind != "mixture":
+            return {**self.reported_changes(), "run_length": float(self.latest[0])}
+        mean = self.grid.sum(axis=0) / max(self.rows, 1)
+        weights: ChangeSummary = {
+            "weights": dict(zip(self.experts, self.latest.tolist(), strict=True)),
+            "mean_weights": dict(zip(self.experts, mean.tolist(), strict=True)),
+            "failed": self.broken.astype(int).tolist(),
+        }
+        return {**weights, **self.reported_changes()} if self.members else weights
+
+    def reported_changes(self) -> ChangeSummary:
+        """The reported changes alone, as JSON data."""
         largest, row = self.largest.tolist()
-        summary["largest_probability"] = largest
-        summary["largest_at"] = int(row)
-        summary["run_length"] = float(self.latest[0])
+        rows: list[int] = self.alarms[:, 0].astype(int).tolist()
+        summary: ChangeSummary = {
+            "reported": self.reported,
+            "rows": rows,
+            "largest_probability": largest,
+            "largest_at": int(row),
+        }
+        if self.kind != "soft-reset":
+            summary["began"] = self.alarms[:, 1].astype(int).tolist()
         return summary
 
     def sentences(self) -> list[str]:
@@ -179,22 +192,12 @@ class ChangeTally:
         if self.kind == "mixture":
             shares = [f"{share:.3f} {name}" for share, name in zip(self.latest, self.experts, strict=True)]
             sentences = [f"Weights of the experts at the end: {', '.join(shares)}."]
-            if self.reported:
-                rows = [f"{int(row)}" for row in self.alarms[:SHOWN, 0]]
-                at = f"row{'s'[: self.reported > 1]} {_listed(rows, self.reported - len(rows))}"
+            if len(self.broken):
+                rows, count = [f"{int(row)}" for row in self.broken[:SHOWN]], len(self.broken)
+                at = f"row{'s'[: count > 1]} {_listed(rows, count - len(rows))}"
                 sentences.append(f"An expert ran away and began again from its prior at {at}.")
             return sentences
-        soft, count = self.kind == "soft-reset", self.reported
-        what, verb = ("full reset", "made") if soft else ("change", "reported")
-        if count:
-            rows, began = ([f"{int(row)}" for row in column] for column in self.alarms[:SHOWN].T)
-            was = "was" if count == 1 else "were"
-            many = "s"[: count > 1]
-            first = f"{count:,} {what}{many} {was} {verb}, at row{many} {_listed(rows, count - len(rows))}"
-            if not soft:
-                first += f", of segments that began at {_listed(began, count - len(began))}"
-        else:
-            first = f"No {what} was {verb}"
+        first = self.reports()
         value, row = self.largest
         most = f"Judged at the row itself, the largest probability of a change was {value:.3g}"
         length = round(self.latest[0])
@@ -202,10 +205,24 @@ class ChangeTally:
         ending = f"at row {int(row)}; the run length at the end is {length:,} row{many}"
         return [f"{first}.", f"{most}, {ending}."]
 
+    def reports(self) -> str:
+        """Which changes were reported, in words."""
+        soft, count = self.kind == "soft-reset", self.reported
+        what, verb = ("full reset", "made") if soft else ("change", "reported")
+        if not count:
+            return f"No {what} was {verb}"
+        rows, began = ([f"{int(row)}" for row in column] for column in self.alarms[:SHOWN].T)
+        was, many = "was" if count == 1 else "were", "s"[: count > 1]
+        words = f"{count:,} {what}{many} {was} {verb}, at row{many} {_listed(rows, count - len(rows))}"
+        if soft:
+            return words
+        segments = "a segment" if count == 1 else "segments"
+        return f"{words}, of {segments} that began at row{many} {_listed(began, count - len(began))}"
+
     def arrays(self) -> dict[str, np.ndarray]:
         """The state as arrays."""
         numbers = np.array([self.rows, self.size, self.width, self.reported])
-        return {name: getattr(self, name) for name in (*_STATE, "failures")} | {"numbers": numbers}
+        return {name: getattr(self, name) for name in (*_STATE, *_LATER)} | {"numbers": numbers}
 
     @staticmethod
     def from_arrays(
@@ -226,7 +243,8 @@ class ChangeTally:
             return tally
         for name in _STATE:
             setattr(tally, name, np.array(arrays[name], float))
-        tally.failures = np.array(arrays.get("failures", tally.failures), float)
+        for name in _LATER:
+            setattr(tally, name, np.array(arrays.get(name, getattr(tally, name)), float))
         tally.rows, tally.size, tally.width, tally.reported = (int(number) for number in arrays["numbers"])
         return tally
 

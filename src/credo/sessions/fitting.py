@@ -123,7 +123,7 @@ def _require_like(arrays: Mapping[str, np.ndarray], fresh: Mapping[str, np.ndarr
         counted = name in ("bins", "counts", "size", "numbers", "grid")
         if counted and not ((array >= 0) & np.isfinite(array)).all():
             _refuse(f"{field}.{name}", "must be finite and at least 0")
-        if name in ("alarms", "curves", "latest", "largest") and not np.isfinite(array).all():
+        if name in ("alarms", "broken", "curves", "latest", "largest") and not np.isfinite(array).all():
             _refuse(f"{field}.{name}", "must be finite")
     if "size" in fresh:
         scored, size = (int(number) for number in arrays["size"])

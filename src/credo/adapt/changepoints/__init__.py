@@ -8,11 +8,19 @@ hypotheses into one, and `ChangeTimes` keeps them apart.
 """
 
 from credo.adapt.changepoints.hazards import ConstantHazard, Hazard, HazardFunction, LearnedHazard
-from credo.adapt.changepoints.hypotheses import Changes, Hypotheses, Segments, alarms, segmentation
+from credo.adapt.changepoints.hypotheses import (
+    ChangeReport,
+    Changes,
+    Hypotheses,
+    Segments,
+    alarms,
+    segmentation,
+)
 from credo.adapt.changepoints.position import Continuous, LocalPolynomial, Piece
 from credo.adapt.changepoints.run_length import ChangeTimes, RunLength
 
 __all__ = [
+    "ChangeReport",
     "ChangeTimes",
     "Changes",
     "ConstantHazard",

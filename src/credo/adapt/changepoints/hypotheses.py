@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Generic
+from typing import Generic, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -14,7 +14,21 @@ from credo.core.records import record
 from credo.core.types import Array, PyTree
 from credo.learners import Info
 
-__all__ = ["Changes", "Hypotheses", "Segments", "alarms", "segmentation"]
+__all__ = ["ChangeReport", "Changes", "Hypotheses", "Segments", "alarms", "segmentation"]
+
+R = TypeVar("R", bound="ChangeReport")
+
+
+class ChangeReport:
+    """What every report of changes has.
+
+    Attributes:
+        change: P(something changed with this row, given all so far).
+        alarm: whether this row is the first to report a change.
+    """
+
+    change: Array
+    alarm: Array
 
 
 @record
@@ -44,7 +58,7 @@ class Segments:
 
 
 @record
-class Changes:
+class Changes(ChangeReport):
     """What a step says about changes: the `extras` of the `Info` of `RunLength` and `ChangeTimes`.
 
     Attributes:
@@ -168,7 +182,7 @@ def segmentation(trace: Info | Changes, upto: int | None = None) -> list[int]:
         >>> credo.segmentation(trace), credo.segmentation(trace, upto=6)
         ([0, 6], [0])
     """
-    changes = _changes(trace)
+    changes = _reports(trace, Changes)
     best, parent = np.asarray(changes.best_run_length), np.asarray(changes.parent_run_length)
     end = len(best) if upto is None else upto
     if not 1 <= end <= len(best):
@@ -181,11 +195,11 @@ def segmentation(trace: Info | Changes, upto: int | None = None) -> list[int]:
     return starts[::-1]
 
 
-def alarms(trace: Info | Changes) -> np.ndarray:
+def alarms(trace: Info | ChangeReport) -> np.ndarray:
     """The observations at which a change was reported, with each change listed once.
 
     Arguments:
-        trace: the trace of `credo.run` for a learner with run lengths, or its `extras`.
+        trace: the trace of `credo.run` for a learner that reports changes, or its `extras`.
 
     Returns:
         The indices of the observations, in order.
@@ -201,19 +215,21 @@ def alarms(trace: Info | Changes) -> np.ndarray:
         >>> credo.alarms(trace)
         array([6])
     """
-    return np.flatnonzero(np.asarray(_changes(trace).alarm))
+    return np.flatnonzero(np.asarray(_reports(trace, ChangeReport).alarm))
 
 
-def _changes(trace: PyTree) -> Changes:
+def _reports(trace: PyTree, kind: type[R]) -> R:
     """The report of changes in a trace, which may be nested in the reports of wrappers."""
-    nodes = jax.tree.leaves(trace, is_leaf=lambda node: isinstance(node, Changes))
-    reports = [node for node in nodes if isinstance(node, Changes)]
+    nodes = jax.tree.leaves(trace, is_leaf=lambda node: isinstance(node, kind))
+    reports = [node for node in nodes if isinstance(node, kind)]
     if len(reports) != 1:
         count = "no changes" if not reports else f"the changes of {len(reports)} learners"
+        watched = ", or for a Monitored" if kind is ChangeReport else ""
         raise CredoError(
-            f"trace must be what credo.run returns for a RunLength or ChangeTimes; this one reports {count}."
+            f"trace must be what credo.run returns for a RunLength or ChangeTimes{watched}; "
+            f"this one reports {count}."
         )
-    shape = np.shape(reports[0].best_run_length)
+    shape = np.shape(reports[0].alarm)
     if len(shape) != 1:
         raise CredoError(f"trace must have one leading axis of time; got shape {shape}.")
     return reports[0]
