@@ -20,38 +20,56 @@ from credo.bandits import ESTIMATORS, AgentPolicy, EstimatorName, Log, arm_value
 
 
 def _by_loop(log: Log, target: np.ndarray, q: np.ndarray, name: str, c: float) -> float:
-    numerator = direct = total = 0.0
+    numerator = direct = total = count = ratios = 0.0
     for n in range(log.rows):
         arm, r = log.chosen[n], log.rewards[n]
         w = target[n, arm] / log.propensities[n]
-        if name == "clipped":
+        if name in ("clipped", "dr-ps"):
             w = min(w, c)
-        if name == "switch" and w > c:
+        if name in ("switch", "switch-slope") and w > c:
             w = 0.0
+        if name == "dr-os":
+            w = c * c * w / (w * w + c * c)
+        h = (n + 1.0) ** 0.5 / (1.0 + ratios) ** 0.5 if name == "dr-adaptive" else 1.0
         v = 0.0
         for k in range(len(log.arms)):
             v += target[n, k] * q[n, k]
+            ratios += target[n, k] ** 2 / log.pmfs[n, k] if log.pmfs is not None else 0.0
         if name in ("ips", "snips", "clipped"):
             numerator += w * r
         else:
-            direct += v
-            numerator += 0.0 if name == "direct" else w * (r - q[n, arm])
+            direct += h * v
+            numerator += 0.0 if name == "direct" else h * w * (r - q[n, arm])
         total += w
-    return direct / log.rows + numerator / (total if name in ("snips", "sn-dr") else log.rows)
+        count += h
+    return direct / count + numerator / (total if name in ("snips", "sn-dr") else count)
 
 
 @pytest.mark.parametrize("name", ESTIMATORS)
 def test_an_estimator_is_a_loop_over_rows(name: EstimatorName) -> None:
     log, target = fixed_log(300, 0)
     q = np.random.default_rng(1).random((300, 3))
-    models = name in ("direct", "dr", "switch", "sn-dr")
-    clip = 1.5 if name in ("clipped", "switch") else None
+    models = name not in ("ips", "snips", "clipped")
+    clip = 1.5 if name in ("clipped", "switch", "dr-ps", "dr-os", "switch-slope") else None
     got = evaluate(log, target, estimator=name, model=q if models else None, clip=clip)
     assert got.value == pytest.approx(_by_loop(log, target, q, name, 1.5), abs=1e-10)
+    assert got.clip == clip
     w = target[np.arange(300), log.chosen] / log.propensities
     assert got.weights_max == pytest.approx(w.max())
     if name in ("ips", "dr", "direct"):
         assert got.ess == pytest.approx(w.sum() ** 2 / (w**2).sum())
+
+
+@pytest.mark.parametrize("name", ["dr-ps", "dr-os", "switch-slope"])
+def test_a_bound_that_the_log_chooses_leaves_the_interval_of_dr(name: EstimatorName) -> None:
+    log, target = fixed_log(300, 1)
+    q = np.random.default_rng(1).random((300, 3))
+    got = evaluate(log, target, estimator=name, model=q)
+    whole = evaluate(log, target, estimator="dr", model=q)
+    again = evaluate(log, target, estimator=name, model=q, clip=got.clip)
+    assert got.clip is not None and got.value == again.value
+    assert (got.low, got.high) == (min(whole.low, got.value), max(whole.high, got.value))
+    assert (again.low, again.high) != (got.low, got.high)
 
 
 @pytest.mark.parametrize("name", ["ips", "dr"])

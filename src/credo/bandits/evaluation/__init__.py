@@ -2,10 +2,11 @@
 
 from credo.bandits.evaluation.confidence_sequences import Bounds, confidence_sequence
 from credo.bandits.evaluation.estimate import INTERVALS, Comparison, Estimate, IntervalName
+from credo.bandits.evaluation.estimator_kinds import ESTIMATORS, EstimatorName
 from credo.bandits.evaluation.evaluate_policy import compare, evaluate
 from credo.bandits.evaluation.regression import arm_values
 from credo.bandits.evaluation.target_policies import AgentPolicy, RowPolicy, Target, TargetPolicy, target_pmfs
-from credo.bandits.evaluation.weighed_rows import ESTIMATORS, DirectModel, EstimatorName
+from credo.bandits.evaluation.weighed_rows import DirectModel
 
 __all__ = [
     "ESTIMATORS",

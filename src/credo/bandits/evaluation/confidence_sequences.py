@@ -24,15 +24,9 @@ from typing import NamedTuple
 import numpy as np
 
 from credo.bandits.evaluation.estimate_warnings import require_overlap, require_request, span_of_rewards
+from credo.bandits.evaluation.estimator_kinds import KINDS, EstimatorName
 from credo.bandits.evaluation.target_policies import Target
-from credo.bandits.evaluation.weighed_rows import (
-    KINDS,
-    DirectModel,
-    EstimatorName,
-    WeighedRows,
-    reward_values,
-    weigh_rows,
-)
+from credo.bandits.evaluation.weighed_rows import DirectModel, WeighedRows, reward_values, weigh_rows
 from credo.bandits.logs import Log
 
 __all__ = ["Bounds", "bounds_of", "confidence_sequence"]

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import cycle
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, get_args
 
-from credo.bandits.evaluation.weighed_rows import EstimatorName
+from credo.bandits.evaluation.estimator_kinds import EstimatorName
 from credo.plots import PALETTE, new_figure, png, style
 
 __all__ = ["INTERVALS", "Comparison", "Estimate", "IntervalName"]
@@ -42,6 +43,7 @@ class Estimate:
         on_policy: the mean reward of the log itself.
         estimator, interval: how it was estimated.
         warnings: what speaks against it, in sentences without full stops.
+        clip: the bound of the weights, as given or chosen; None if there is none.
 
     Example:
         >>> print(Estimate(0.5, 0.4, 0.6, 0.95, 80.0, 100, 2.0, 0.45, "dr", "bootstrap"))
@@ -60,6 +62,7 @@ class Estimate:
     estimator: EstimatorName
     interval: IntervalName
     warnings: tuple[str, ...] = ()
+    clip: float | None = None
 
     def __str__(self) -> str:
         value, low, high = (f"{number:.4g}" for number in (self.value, self.low, self.high))
@@ -120,7 +123,7 @@ class Comparison:
         """
         target, estimates = Path(path), list(self.estimates.values())
         places = list(range(len(estimates)))[::-1]
-        colors = dict(zip(dict.fromkeys(one.estimator for one in estimates), _COLORS, strict=False))
+        colors = dict(zip(dict.fromkeys(one.estimator for one in estimates), cycle(_COLORS), strict=False))
         with style():
             figure = new_figure(9.0, 1.6 + 0.45 * len(estimates))
             axes: Any = figure.subplots()

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 import numpy as np
 
 from credo.bandits.evaluation.estimate import INTERVALS, IntervalName
-from credo.bandits.evaluation.weighed_rows import ESTIMATORS, KINDS, DirectModel, EstimatorName, WeighedRows
+from credo.bandits.evaluation.estimator_kinds import ESTIMATORS, KINDS, EstimatorName
+from credo.bandits.evaluation.weighed_rows import DirectModel, WeighedRows
 from credo.bandits.logs import Log
 from credo.core.errors import CredoError, DataError, require_choice, require_interval, require_positive
 
@@ -45,10 +46,17 @@ def require_request(
             what = f"estimator={estimator!r}" if not kind.weighs else "interval='sequence'"
             raise CredoError(f"clip must be left out with `{what}`, which cuts no weights.", field="clip")
     if model is not None and not kind.models:
+        others = ", ".join(name for name, kind in KINDS.items() if kind.models)
         raise CredoError(
             f"model must be left out with `estimator={estimator!r}`, which has no model of the rewards; the "
-            "estimators with one are direct, dr, switch and sn-dr.",
+            f"estimators with one are {others}.",
             field="model",
+        )
+    if kind.adapts and log.pmfs is None:
+        raise CredoError(
+            f"estimator={estimator!r} needs the probabilities of all arms (`pmfs`), which this log does not "
+            "have: use 'dr'.",
+            field="estimator",
         )
     if interval == "sequence" and estimator not in ("ips", "dr"):
         raise CredoError(
@@ -155,11 +163,16 @@ def require_overlap(weighed: WeighedRows) -> None:
 
 
 def weight_warnings(
-    weighed: WeighedRows, name: EstimatorName, cut: np.ndarray, clip: float | None
+    weighed: WeighedRows,
+    name: EstimatorName,
+    cut: np.ndarray,
+    clip: float | None,
+    *,
+    given: bool,
 ) -> Iterator[str]:
     """What the weights say against an estimate: no overlap, few effective rows, cut weights, a wrong mean.
 
-    `cut` (n,) are the weights that the estimator uses, and `clip` their bound.
+    `cut` (n,) are the weights that the estimator uses, and `clip` their bound, which may be `given`.
     """
     log, weights = weighed.log, weighed.weights
     yield from _support(weighed)
@@ -172,11 +185,13 @@ def weight_warnings(
         )
     if clip is not None and name != "direct":
         above = int((weights > clip).sum())
-        verb = "are left out" if name == "switch" else "are cut"
+        verb = {"drop": "left out", "shrink": "shrunk"}.get(KINDS[name].cuts or "clip", "cut")
+        honest = KINDS[name].tunes is not None and not given
+        about = "is that of 'dr', which does not rest on it" if honest else "does not know of it"
         if above:
             yield (
-                f"{above:,} of {rows:,} weights are above {clip:g} and {verb}, which biases the estimate; "
-                "the interval does not know of it"
+                f"{above:,} of {rows:,} weights are above {clip:.3g} and are {verb}, which biases the "
+                f"estimate; the interval {about}"
             )
     spread = weights.std() / np.sqrt(rows)
     off = weights.mean() - 1.0

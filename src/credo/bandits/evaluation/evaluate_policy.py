@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -17,16 +16,21 @@ from credo.bandits.evaluation.estimate_warnings import (
     span_of_rewards,
     weight_warnings,
 )
-from credo.bandits.evaluation.intervals import bernstein_interval, bootstrap_interval, likelihood_interval
+from credo.bandits.evaluation.estimator_kinds import ESTIMATORS, KINDS, EstimatorKind, EstimatorName
+from credo.bandits.evaluation.intervals import (
+    bernstein_interval,
+    bootstrap_interval,
+    likelihood_interval,
+    memory_factor,
+)
 from credo.bandits.evaluation.target_policies import Target, target_pmfs
 from credo.bandits.evaluation.weighed_rows import (
-    ESTIMATORS,
-    KINDS,
     DirectModel,
-    EstimatorKind,
-    EstimatorName,
     Terms,
     WeighedRows,
+    bound_of,
+    design_of,
+    reach_beyond,
     reward_values,
     term_width,
     terms_of,
@@ -103,19 +107,21 @@ def evaluate(
     kind, weighed = KINDS[estimator], weigh_rows(log, policy)
     if kind.weighs:
         require_overlap(weighed)
-    if kind.cuts is not None and clip is None:
-        clip = math.sqrt(weighed.log.rows)
     values = None
     if kind.models:
         values = reward_values(weighed, model, before=interval == "sequence", seed=seed)
+    given = clip is not None
+    clip = bound_of(weighed, kind, values, clip)
     terms = terms_of(weighed, kind, values, clip)
+    bound = None if kind.tunes is not None and not given else clip
+    whole = terms if bound == clip else terms_of(weighed, kind, values, None)
     warnings = [*log_warnings(log), *_missing(log, weighed)]
-    warnings += weight_warnings(weighed, estimator, terms.weights, clip)
+    warnings += weight_warnings(weighed, estimator, terms.weights, clip, given=given)
     if interval in ("likelihood", "bootstrap"):
         low, high = (
-            bootstrap_interval(terms, level, seed)
+            bootstrap_interval(whole, level, seed)
             if interval == "bootstrap"
-            else _likelihood(weighed, terms, kind, values, clip, reward_range, level)
+            else _likelihood(weighed, whole, kind, values, bound, reward_range, level)
         )
         if low == high:
             warnings.append(
@@ -129,13 +135,15 @@ def evaluate(
             low, high = float(bounds.low[-1]), float(bounds.high[-1])
         else:
             width = (
-                float(np.ptp(terms.influence))
+                float(np.ptp(whole.influence))
                 if kind.normalises
-                else term_width(weighed, kind, values, clip, ends)
+                else term_width(weighed, kind, values, bound, ends)
             )
-            low, high = bernstein_interval(terms.influence, width, level)
+            low, high = bernstein_interval(whole.influence, width, level)
             low, high = max(low, ends[0]), min(high, ends[1])
         warnings += _approximations(weighed, kind.normalises, interval, ends, reward_range)
+    if whole is not terms:
+        low, high = min(low, terms.value), max(high, terms.value)
     used = terms.weights if kind.weighs else weighed.weights
     return Estimate(
         value=terms.value,
@@ -149,6 +157,7 @@ def evaluate(
         estimator=estimator,
         interval=interval,
         warnings=tuple(warnings),
+        clip=clip,
     )
 
 
@@ -161,11 +170,21 @@ def _likelihood(
     stated: tuple[float, float] | None,
     level: float,
 ) -> tuple[float, float]:
-    """The interval of empirical likelihood, widened where it does not hold the estimate itself."""
-    span = None if stated is None else span_of_rewards(weighed.log, stated, "likelihood")
-    corners = unseen_corners(weighed, kind, values, clip, span)
-    weights = weighed.weights if kind.weighs else None
-    low, high = likelihood_interval(terms.direct + terms.correction, weights, corners, level)
+    """The interval of empirical likelihood, widened where it does not hold the estimate itself.
+
+    Its nats are multiplied for contexts with a memory, and for rare weights.
+    """
+    inflation = memory_factor(terms.direct, terms.influence)
+    if terms.shares is not None:
+        numbers = terms.influence
+        ends = terms.value + reach_beyond(numbers) * (np.array([numbers.min(), numbers.max()]) - terms.value)
+        weights, corners = None, np.stack([np.ones(2), ends], axis=1)
+    else:
+        span = None if stated is None else span_of_rewards(weighed.log, stated, "likelihood")
+        corners = unseen_corners(weighed, kind, values, clip, span)
+        weights, numbers = weighed.weights if kind.weighs else None, terms.direct + terms.correction
+        inflation += design_of(weighed, kind, values, clip) - 1.0
+    low, high = likelihood_interval(numbers, weights, corners, level, inflation)
     return float(min(low, terms.value)), float(max(high, terms.value))
 
 

@@ -14,7 +14,7 @@ from scipy.optimize import brentq
 
 from credo.bandits.evaluation.weighed_rows import Terms
 
-__all__ = ["bernstein_interval", "bootstrap_interval", "likelihood_interval"]
+__all__ = ["bernstein_interval", "bootstrap_interval", "likelihood_interval", "memory_factor"]
 
 _GROUPS = 10_000
 _DRAWS = 1000
@@ -77,6 +77,29 @@ def _grouped(sums: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     return np.asarray(np.add.reduceat(sums[order], starts, axis=0))
 
 
+_CERTAIN = 3.0
+"""By how many standard errors a correlation must be above 0 to be taken for one."""
+
+
+def memory_factor(direct: np.ndarray, terms: np.ndarray) -> float:
+    """By which factor contexts with a memory make the variance of the mean of terms (N,) greater.
+
+    Given its context, the error w (r - q) of a row has a mean that does not depend on rows before. So what
+    rows share with those after them is in V(x) (N,), `direct`, whose covariances c_l at the lags l give
+
+        1 + 2 sum_(l <= L) (1 - l / (L + 1)) c_l / var(terms),      L = 4 (N / 100)^(2/9)
+
+    (Newey & West, 1987, 1994), if the correlation of V at the lag 1 is above 3 / sqrt(N), and 1 otherwise.
+    """
+    rows, spread = direct.size, float(terms.var())
+    gaps = direct - direct.mean()
+    if rows < 3 or spread == 0.0 or gaps[1:] @ gaps[:-1] <= _CERTAIN / math.sqrt(rows) * (gaps @ gaps):
+        return 1.0
+    lags = min(math.ceil(4.0 * (rows / 100.0) ** (2.0 / 9.0)), rows - 1)
+    shared = sum((1.0 - lag / (lags + 1.0)) * float(gaps[lag:] @ gaps[:-lag]) for lag in range(1, lags + 1))
+    return max(1.0 + 2.0 * shared / (rows * spread), 1.0)
+
+
 _UNSEEN = 1e-3
 """How many rows a corner counts as: none, but for a barrier that keeps the search inside."""
 
@@ -84,7 +107,7 @@ _STEPS, _ENOUGH = 200, 1e-12
 
 
 def likelihood_interval(
-    terms: np.ndarray, weights: np.ndarray | None, corners: np.ndarray, level: float
+    terms: np.ndarray, weights: np.ndarray | None, corners: np.ndarray, level: float, inflation: float = 1.0
 ) -> tuple[float, float]:
     """The values whose empirical likelihood ratio is at least exp(-z^2 / 2), z the two-sided normal quantile.
 
@@ -96,6 +119,7 @@ def likelihood_interval(
         min E_q[u]  such that  E_q[w] = 1,  sum_n log q_n >= max_q sum_n log q_n - z^2 / 2
 
     and its dual is concave in two numbers: N C exp(mean log d_n) - beta - gamma with d = u + beta w + gamma.
+    `inflation` multiplies z^2, for rows that are not independent.
 
     The rate is nominal for many rows, as a bootstrap's is, and far nearer to it where few rows carry the
     weight. Cost: O(N) for each of some 20 Newton steps.
@@ -110,7 +134,7 @@ def likelihood_interval(
         top = max(float(corners[:, 0].max()), float(weights.max()))
         known = np.stack([np.concatenate([weights, corners[:, 0]]) / top, known[:, 0]], axis=1)
         mean = np.array([1.0 / top, 1.0])
-    drop = 0.5 * NormalDist().inv_cdf((1.0 + level) / 2.0) ** 2
+    drop = 0.5 * inflation * NormalDist().inv_cdf((1.0 + level) / 2.0) ** 2
     nats = drop + (0.0 if weights is None else _cost_of_mean(known[:, 0] - mean[0], counts))
     shares = (every - least) / width
     low = _least_mean(shares, known, mean, counts, nats)

@@ -1,43 +1,31 @@
-"""What a log holds about a policy: weights, a direct model, and the estimators, which are one formula.
-
-With the weight w = pi(a | x) / p of the chosen arm a, its reward r, a direct model q(x, k), and V(x) = sum_k
-pi(k | x) q(x, k):
-
-    value = mean(V(x)) + sum(g (r - q(x, a))) / D
-
-The estimators differ in three choices:
-
-    ips        g = w              q = 0        D = N
-    snips      g = w              q = 0        D = sum(g)
-    clipped    g = min(w, c)      q = 0        D = N
-    direct     g = 0              q            D = N
-    dr         g = w              q            D = N
-    sn-dr      g = w              q            D = sum(g)
-    switch     g = w [w <= c]     q            D = N
-"""
+"""What a log holds about a policy: weights, a direct model, and the terms of the estimators."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal, NamedTuple, TypeAlias, get_args
+from typing import TypeAlias
 
 import numpy as np
 
+from credo.bandits.evaluation.estimator_kinds import EstimatorKind, cut_weights
+from credo.bandits.evaluation.known_design import design_factor
 from credo.bandits.evaluation.regression import arm_values
+from credo.bandits.evaluation.row_weights import row_weights
+from credo.bandits.evaluation.shrinkage import tuned_bound
 from credo.bandits.evaluation.target_policies import Target, target_pmfs
 from credo.bandits.logs import Log
 from credo.core.errors import CredoError, DataError
 from credo.core.types import ArrayLike, PyTree
 
 __all__ = [
-    "ESTIMATORS",
-    "KINDS",
     "DirectModel",
-    "EstimatorKind",
-    "EstimatorName",
     "Terms",
     "WeighedRows",
+    "bound_of",
+    "design_of",
+    "reach_beyond",
     "reward_values",
     "term_width",
     "terms_of",
@@ -45,62 +33,30 @@ __all__ = [
     "weigh_rows",
 ]
 
-EstimatorName: TypeAlias = Literal["ips", "snips", "clipped", "direct", "dr", "switch", "sn-dr"]
-"""The estimators by their names in the literature."""
-
-ESTIMATORS: tuple[EstimatorName, ...] = get_args(EstimatorName)
-"""All estimators."""
-
-
-class EstimatorKind(NamedTuple):
-    """What an estimator uses: weights of the rewards, a direct model, a division by the sum of the weights.
-
-    `cuts` is what becomes of weights above the bound without being asked.
-    """
-
-    weighs: bool
-    models: bool
-    normalises: bool
-    cuts: Literal["clip", "drop"] | None
-
-
-KINDS: dict[EstimatorName, EstimatorKind] = {
-    "ips": EstimatorKind(True, False, False, None),
-    "snips": EstimatorKind(True, False, True, None),
-    "clipped": EstimatorKind(True, False, False, "clip"),
-    "direct": EstimatorKind(False, True, False, None),
-    "dr": EstimatorKind(True, True, False, None),
-    "switch": EstimatorKind(True, True, False, "drop"),
-    "sn-dr": EstimatorKind(True, True, True, None),
-}
-"""What each estimator uses."""
-
-
-def cut_weights(weights: np.ndarray, kind: EstimatorKind, clip: float | None) -> np.ndarray:
-    """g as a function of w: 0, w, min(w, c), or w where it is at most c."""
-    if not kind.weighs:
-        return np.zeros_like(weights)
-    if clip is None:
-        return weights
-    return np.where(weights <= clip, weights, 0.0) if kind.cuts == "drop" else np.minimum(weights, clip)
+BEYOND, FEW = 2.0, 20.0
+"""What `reach_beyond` gives if many rows carry the variance, and what it divides by their number if few."""
 
 
 @dataclass(frozen=True)
 class Terms:
     """What the rows of a log give to an estimator: V(x), g (r - q) and g, (N,) each.
 
-    `normalises` says that D is the sum of g, and not N.
+    `normalises` says that D is the sum of g, and not N. `shares` (N,) are weights h of the rows, of mean 1;
+    None is 1 for all.
     """
 
     direct: np.ndarray
     correction: np.ndarray
     weights: np.ndarray
     normalises: bool
+    shares: np.ndarray | None = None
 
     @property
     def sums(self) -> np.ndarray:
-        """The columns (N, 4) whose sums give the value: 1, V, g (r - q), g."""
-        return np.stack([np.ones_like(self.direct), self.direct, self.correction, self.weights], axis=1)
+        """The columns (N, 4) whose sums give the value: h, h V, h g (r - q) and h g."""
+        columns = [np.ones_like(self.direct), self.direct, self.correction, self.weights]
+        table = np.stack(columns, axis=1)
+        return table if self.shares is None else table * self.shares[:, None]
 
     def value_of(self, sums: np.ndarray) -> np.ndarray:
         """The value from sums (..., 4) of these columns; NaN where no weight is above 0."""
@@ -118,11 +74,14 @@ class Terms:
     def influence(self) -> np.ndarray:
         """What each row gives, (N,), with the value as the mean; linearised where the weights are divided by
         their sum."""
-        if not self.normalises:
-            return np.asarray(self.direct + self.correction)
-        mean = self.weights.mean()
-        ratio = self.correction.mean() / mean
-        return np.asarray(self.direct + ratio + (self.correction - ratio * self.weights) / mean)
+        if self.normalises:
+            mean = self.weights.mean()
+            ratio = self.correction.mean() / mean
+            return np.asarray(self.direct + ratio + (self.correction - ratio * self.weights) / mean)
+        terms = self.direct + self.correction
+        if self.shares is None:
+            return np.asarray(terms)
+        return np.asarray(self.value + self.shares * (terms - self.value))
 
 
 DirectModel: TypeAlias = Callable[[PyTree], ArrayLike] | ArrayLike
@@ -143,6 +102,13 @@ class WeighedRows:
     weights: np.ndarray
     all_weights: np.ndarray | None
     mask: np.ndarray
+
+    def take(self, rows: slice) -> WeighedRows:
+        """Some of the rows."""
+        every = None if self.all_weights is None else self.all_weights[rows]
+        mask = np.zeros_like(self.mask)
+        mask[np.flatnonzero(self.mask)[rows]] = True
+        return WeighedRows(self.log.take(rows), self.target[rows], self.weights[rows], every, mask)
 
 
 def weigh_rows(log: Log, policy: Target) -> WeighedRows:
@@ -188,15 +154,49 @@ def reward_values(weighed: WeighedRows, model: DirectModel | None, *, before: bo
     return values
 
 
+def errors_of(weighed: WeighedRows, values: np.ndarray | None) -> np.ndarray:
+    """r - q of the chosen arms (n,)."""
+    rewards = weighed.log.rewards
+    return rewards if values is None else rewards - values[np.arange(rewards.size), weighed.log.chosen]
+
+
+def bound_of(
+    weighed: WeighedRows, kind: EstimatorKind, values: np.ndarray | None, clip: float | None
+) -> float | None:
+    """The bound of the weights: as given, or as the estimator chooses it; None if it cuts no weights."""
+    if clip is not None or kind.cuts is None:
+        return clip
+    if kind.tunes is None or values is None:
+        return math.sqrt(weighed.log.rows)
+    direct = (weighed.target * values).sum(axis=1)
+    return tuned_bound(direct, weighed.weights, errors_of(weighed, values), kind.cuts, kind.tunes)
+
+
 def terms_of(
     weighed: WeighedRows, kind: EstimatorKind, values: np.ndarray | None, clip: float | None
 ) -> Terms:
     """The terms of an estimator."""
     log, cut = weighed.log, cut_weights(weighed.weights, kind, clip)
-    if values is None:
-        return Terms(np.zeros(log.rows), cut * log.rewards, cut, kind.normalises)
-    errors = log.rewards - values[np.arange(log.rows), log.chosen]
-    return Terms((weighed.target * values).sum(axis=1), cut * errors, cut, kind.normalises)
+    errors = errors_of(weighed, values)
+    direct = np.zeros(log.rows) if values is None else (weighed.target * values).sum(axis=1)
+    shares = None
+    if kind.adapts:
+        assert log.pmfs is not None
+        shares = row_weights(weighed.target, log.pmfs)
+    return Terms(direct, cut * errors, cut, kind.normalises, shares)
+
+
+def design_of(
+    weighed: WeighedRows, kind: EstimatorKind, values: np.ndarray | None, clip: float | None
+) -> float:
+    """The factor of `design_factor`; 1 if the log does not know it, or no reward is weighed."""
+    every, pmfs = weighed.all_weights, weighed.log.pmfs
+    if every is None or pmfs is None or not kind.weighs:
+        return 1.0
+    known = np.where(pmfs > 0.0, every, 0.0)
+    direct = np.zeros(weighed.log.rows) if values is None else (weighed.target * values).sum(axis=1)
+    cut, errors = cut_weights(known, kind, clip), errors_of(weighed, values)
+    return design_factor(pmfs, known, cut, weighed.log.chosen, direct, errors)
 
 
 def term_width(
@@ -234,18 +234,38 @@ def unseen_corners(
     """The extremes (4, 2) of weight and term that a row could have: with no weight, and with the largest.
 
     The largest weight is that of any arm in the rows, and 2 or more. There the error of the direct model is
-    one of those seen, or, where the range of the rewards is stated, one that they allow.
+    one of those seen, or, where the range of the rewards is stated, one that they allow. But these two are at
+    most `reach_beyond` times as far from the estimate as the farthest term, if the terms have any spread.
     """
     log, every = weighed.log, weighed.all_weights
-    direct = terms_of(weighed, kind, values, clip).direct
+    terms = terms_of(weighed, kind, values, clip)
+    direct, seen = terms.direct, terms.direct + terms.correction
     guesses = np.zeros(1) if values is None else values[np.arange(log.rows), log.chosen]
     if rewards is None:
-        seen = (log.rewards - guesses)[weighed.weights > 0] if kind.weighs else np.zeros(1)
-        errors = float(seen.min()), float(seen.max())
+        known = (log.rewards - guesses)[weighed.weights > 0] if kind.weighs else np.zeros(1)
+        errors = float(known.min()), float(known.max())
     else:
         errors = float(rewards[0] - guesses.max()), float(rewards[1] - guesses.min())
     weights = weighed.weights if every is None else every[np.isfinite(every)]
     top = max(2.0, float(weights.max()))
     cut = float(cut_weights(np.array(top), kind, clip))
     low, high = float(direct.min()), float(direct.max())
-    return np.array([[0.0, low], [0.0, high], [top, low + cut * errors[0]], [top, high + cut * errors[1]]])
+    corners = np.array([[0.0, low], [0.0, high], [top, low + cut * errors[0]], [top, high + cut * errors[1]]])
+    if np.ptp(seen) > 0.0:
+        mean, beyond = float(seen.mean()), reach_beyond(seen)
+        for corner, row in zip(corners[2:], (seen.argmin(), seen.argmax()), strict=True):
+            farthest = beyond * abs(float(seen[row]) - mean)
+            if abs(corner[1] - mean) > farthest:
+                corner[1] = mean + np.sign(corner[1] - mean) * farthest
+                corner[0] = min(top, max(2.0, beyond * float(weighed.weights[row])))
+    return corners
+
+
+def reach_beyond(terms: np.ndarray) -> float:
+    """How many times as far from their mean as the farthest of some terms (N,) one may be that was not seen.
+
+    It is 2, or more if few rows carry the variance: 20 over their effective number, (sum d^2)^2 / sum d^4.
+    """
+    squares = (terms - terms.mean()) ** 2
+    spread = float((squares**2).sum())
+    return max(BEYOND, FEW / (float(squares.sum()) ** 2 / spread)) if spread > 0.0 else BEYOND
