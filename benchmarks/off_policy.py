@@ -75,7 +75,7 @@ def scored(cases: Sequence[Case], pair: Pair) -> Row:
 
 def main() -> None:
     """Print the table."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--worlds", choices=["chosen", "scored", "default"], default="chosen")
     parser.add_argument("--logs", type=int, default=400)
     parser.add_argument("--rows", type=int, default=1000)

@@ -72,6 +72,28 @@ def test_a_log_says_what_others_would_have_earned(credo: Command, log: Path, tmp
     assert found["blue", "ips"]["value"] == exact.value
 
 
+def test_an_evaluation_is_reported_over_time(credo: Command, log: Path, tmp_path: Path) -> None:
+    words = ("bandit", "evaluate", log, "--policy", "blue", "--policy", "uniform", "--estimator", "dr")
+    outcome = credo(*words, "--report", "seen")
+    assert outcome.status == 0, outcome.err
+    assert "report: seen/report.html" in outcome.err
+    data = json.loads((tmp_path / "seen" / "report.json").read_text())
+    course = bandits.evaluate_over_time(bandits.Log.read(log), "blue", parts=9)
+    assert [row["value"] for row in data["over_time"]["blue"]] == [row["value"] for row in course.table()]
+    assert data["support"]["blue"]["ess"] == course.support.ess
+    assert [one["policy"] for one in data["estimates"]] == ["blue", "uniform"]
+    assert {path.name for path in (tmp_path / "seen" / "plots").iterdir()} == {
+        *("policies.png", "over-time-1.png", "over-time-2.png")
+    }
+    page = (tmp_path / "seen" / "report.html").read_text()
+    assert page.count("data:image/png") == 3 and "The log earned" in page and "40 of 400" in page
+    assert credo(*words, "--report", "seen").status == 0
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "letter.txt").write_text("mine")
+    refused = credo(*words, "--report", "full")
+    assert refused.status != 0 and "--report full holds other files (letter.txt" in refused.err
+
+
 def test_control_characters_of_arms_are_spelled(credo: Command, tmp_path: Path) -> None:
     chosen = np.arange(40) % 2
     odd = bandits.Log(("\x1b[31mred", "blue"), chosen, chosen.astype(float), np.full(40, 0.5), {})

@@ -101,6 +101,7 @@ def evaluate(
     format: str | None = None,
     seed: Whole = 0,
     out: Path | None = None,
+    report: Path | None = None,
 ) -> int:
     """Estimate what policies would have earned, from the log of another one.
 
@@ -116,14 +117,17 @@ def evaluate(
         uniform, greedy (of a regression of the rewards), or the name of an arm that is always chosen; may be
         given several times. By default all of them, as far as the log has data about them.
     estimator
-        ips, snips, clipped, direct, dr, sn-dr or switch; may be given several times. By default dr.
+        ips, snips, clipped, direct, dr, sn-dr or switch; dr-ps, dr-os or switch-slope, which choose a bound
+        of the weights; or dr-adaptive, for logs of learning agents in a world that stays. May be given
+        several times. By default dr.
     interval
-        likelihood, bootstrap, bernstein (holds for any number of rows) or sequence (for logs of learning
-        agents).
+        likelihood, bootstrap (for rows that do not depend on each other), bernstein (holds for any number of
+        such rows) or sequence (holds at all times together).
     level
         The probability with which the interval is to hold the truth.
     clip
-        The bound of the weights; by default the root of the number of rows where an estimator cuts them.
+        The bound of the weights; by default the root of the number of rows for clipped and switch, what the
+        log suggests for dr-ps, dr-os and switch-slope, and none for others.
     reward_range
         The least and the greatest reward that can occur, such as 0,1; by default those of the log.
     format
@@ -132,6 +136,9 @@ def evaluate(
         Of the bootstrap.
     out
         A JSON file for the estimates.
+    report
+        A folder for report.html, report.json and plots: each policy over the time of the log, and how much of
+        the log speaks about it.
     """
     with starting():
         from credo.cli.bandit_evaluation import Evaluation, evaluate_log
@@ -147,6 +154,7 @@ def evaluate(
         format,
         seed,
         out,
+        report,
     )
     return evaluate_log(words)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
@@ -21,7 +21,9 @@ from credo.bandits import (
     Target,
     arm_values,
     compare,
+    evaluate_over_time,
 )
+from credo.cli import bandit_log_report
 from credo.cli.output import require_writable_file
 from credo.cli.progress import Screen, note
 from credo.core.errors import CredoError, require_choice, require_integer
@@ -46,6 +48,7 @@ class Evaluation(NamedTuple):
     format: str | None
     seed: int
     out: Path | None
+    report: Path | None
 
 
 def evaluate_log(words: Evaluation) -> int:
@@ -58,9 +61,33 @@ def evaluate_log(words: Evaluation) -> int:
         require_writable_file(words.out, "--out")
     log = read_log_with_notes(words.log, words.format)
     names = list(dict.fromkeys(words.policies)) or _known(log)
-    comparison = compare(
+    targets = {name: _target(log, name, words.seed) for name in names}
+    if words.report is None:
+        comparison = _compared(words, log, targets, ends)
+    else:
+        with bandit_log_report.place_of(words.report) as place:
+            if place.sentence:
+                note(place.sentence)
+            comparison = _compared(words, log, targets, ends)
+            hints = _report(words, log, targets, ends, comparison, place.files)
+            place.commit()
+        for hint in hints:
+            note(hint)
+    _show(words.log, log, comparison)
+    if words.out is not None:
+        write_atomically(words.out, json_bytes(_contents(words, log, comparison)))
+        note(f"estimates: {words.out}")
+    if words.report is not None:
+        note(f"report: {words.report}/report.html")
+    return 0
+
+
+def _compared(
+    words: Evaluation, log: Log, targets: Mapping[str, Target], ends: tuple[float, float] | None
+) -> Comparison:
+    return compare(
         log,
-        {name: _target(log, name, words.seed) for name in names},
+        targets,
         estimator=cast("list[EstimatorName]", list(words.estimators)),
         interval=cast("IntervalName", words.interval),
         level=words.level,
@@ -68,11 +95,35 @@ def evaluate_log(words: Evaluation) -> int:
         reward_range=ends,
         seed=words.seed,
     )
-    _show(words.log, log, comparison)
-    if words.out is not None:
-        write_atomically(words.out, json_bytes(_contents(words, log, comparison)))
-        note(f"estimates: {words.out}")
-    return 0
+
+
+def _report(
+    words: Evaluation,
+    log: Log,
+    targets: Mapping[str, Target],
+    ends: tuple[float, float] | None,
+    comparison: Comparison,
+    folder: Path,
+) -> list[str]:
+    """Write the report; over time, each policy is evaluated by the first estimator."""
+    name = cast("EstimatorName", words.estimators[0])
+    parts = bandit_log_report.parts_of(int(np.isfinite(log.rewards).sum()))
+    courses = {
+        policy: evaluate_over_time(
+            log,
+            target,
+            parts=parts,
+            estimator=name,
+            interval=cast("IntervalName", words.interval),
+            level=words.level,
+            clip=None if name == "direct" else words.clip,
+            reward_range=ends,
+            seed=words.seed,
+        )
+        for policy, target in targets.items()
+    }
+    settings = {field: value for field, value in words._asdict().items() if field not in ("out", "report")}
+    return bandit_log_report.write(folder, words.log, comparison, courses, settings)
 
 
 def read_log_with_notes(source: str, format: str | None) -> Log:

@@ -67,7 +67,9 @@ def test_what_contexts_share_with_those_before_is_counted() -> None:
     for n in range(1, 500):
         v[n] = 0.8 * v[n - 1] + rng.normal()
     u = v + rng.normal(size=500)
-    lags = math.ceil(4 * (500 / 100) ** (2 / 9))
+    gaps = v - v.mean()
+    share = sum(gaps[n] * gaps[n - 1] for n in range(1, 500)) / sum(gap**2 for gap in gaps)
+    lags = math.ceil(1.1447 * (4 * share**2 / (1 - share**2) ** 2 * 500) ** (1 / 3))
     total = 0.0
     for lag in range(1, lags + 1):
         shared = sum((v[n] - v.mean()) * (v[n - lag] - v.mean()) for n in range(lag, 500)) / 500

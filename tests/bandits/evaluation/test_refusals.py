@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from tests.bandits.evaluation.worlds import fixed_log
 
-from credo.bandits import Log, compare, evaluate
+from credo.bandits import Log, compare, evaluate, evaluate_over_time
 from credo.core.errors import CredoError
 
 WORLD = fixed_log(200, 0)
@@ -35,6 +35,9 @@ BARE = fixed_log(200, 0, all_pmfs=False)
         ({"model": np.ones((3, 3))}, "model must give finite expected rewards of the shape"),
         ({"interval": "sequence", "estimator": "snips"}, "a sequence is known for ips and dr"),
         ({"interval": "sequence", "log": BARE.log}, "needs the probabilities of all arms"),
+        ({"estimator": "dr-adaptive", "log": BARE.log}, "'dr-adaptive' needs the probabilities of all arms"),
+        ({"clip": -1.0, "estimator": "dr-os"}, "clip must be finite and above 0"),
+        ({"interval": "sequence", "estimator": "dr-ps"}, "a sequence is known for ips and dr"),
         ({"interval": "bernstein", "reward_range": (0.0, 0.5)}, "reward_range must hold all rewards"),
         ({"reward_range": (1.0, 0.0)}, "reward_range must be the least and the greatest reward"),
         ({"log": "log.jsonl"}, "log must be a Log; got str: read a file with `Log.read`"),
@@ -43,6 +46,20 @@ BARE = fixed_log(200, 0, all_pmfs=False)
 def test_a_request_is_refused(change: dict[str, Any], message: str) -> None:
     with pytest.raises(CredoError, match=message):
         evaluate(**{"log": WORLD.log, "policy": WORLD.target, **change})
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"parts": 0}, "parts must be"),
+        ({"parts": 11}, "parts must be at most 10, so that each has 20 rows .* got 11, and there are 200"),
+        ({"parts": 2.5}, "parts must be"),
+        ({"estimator": "ipw"}, "estimator must be one of ips"),
+    ],
+)
+def test_a_course_is_refused(change: dict[str, Any], message: str) -> None:
+    with pytest.raises(CredoError, match=message):
+        evaluate_over_time(WORLD.log, WORLD.target, **change)
 
 
 def test_an_empty_comparison_is_refused() -> None:
@@ -99,6 +116,11 @@ def test_what_weakens_an_estimate_is_said() -> None:
     assert "rows count as only" in _warnings(log, "b", estimator="ips")
     assert "gives 50.00% of its choices to arms that the log never" in _warnings(log, [0.5, 0.0, 0.5])
     assert "are above 44.7" in _warnings(log, "b", estimator="clipped")
+    assert "are left out" in _warnings(log, "b", estimator="switch", clip=50.0)
+    assert "are shrunk, which biases the estimate; the interval does not" in _warnings(
+        log, "b", estimator="dr-os", clip=50.0
+    )
+    assert "the interval is that of 'dr'" in _warnings(WORLD.log, WORLD.target, estimator="dr-os")
     assert "takes the model of the rewards as exact" in _warnings(log, "b", estimator="direct")
     bare = Log(log.arms, chosen, log.rewards, log.propensities)
     assert "log never chose (c)" in _warnings(bare, [0.5, 0.0, 0.5])

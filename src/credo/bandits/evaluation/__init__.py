@@ -4,6 +4,8 @@ from credo.bandits.evaluation.confidence_sequences import Bounds, confidence_seq
 from credo.bandits.evaluation.estimate import INTERVALS, Comparison, Estimate, IntervalName
 from credo.bandits.evaluation.estimator_kinds import ESTIMATORS, EstimatorName
 from credo.bandits.evaluation.evaluate_policy import compare, evaluate
+from credo.bandits.evaluation.log_support import Support, log_support
+from credo.bandits.evaluation.over_time import Course, Part, evaluate_over_time
 from credo.bandits.evaluation.regression import arm_values
 from credo.bandits.evaluation.target_policies import AgentPolicy, RowPolicy, Target, TargetPolicy, target_pmfs
 from credo.bandits.evaluation.weighed_rows import DirectModel
@@ -14,16 +16,21 @@ __all__ = [
     "AgentPolicy",
     "Bounds",
     "Comparison",
+    "Course",
     "DirectModel",
     "Estimate",
     "EstimatorName",
     "IntervalName",
+    "Part",
     "RowPolicy",
+    "Support",
     "Target",
     "TargetPolicy",
     "arm_values",
     "compare",
     "confidence_sequence",
     "evaluate",
+    "evaluate_over_time",
+    "log_support",
     "target_pmfs",
 ]

@@ -60,16 +60,21 @@ def evaluate(
     With w = pi(a | x) / p and a direct model q, the estimators are "ips" mean(w r) (Horvitz & Thompson,
     1952), "snips" sum(w r) / sum(w), "clipped" mean(min(w, c) r) (Ionides, 2008), "direct" mean(sum_k pi q),
     "dr" direct + mean(w (r - q)) (Dudik et al., 2011), "sn-dr" direct + sum(w (r - q)) / sum(w), and
-    "switch", which is dr without the rows of w > c (Wang et al., 2017).
+    "switch", which is dr without the rows of w > c (Wang et al., 2017). "switch-slope" lets the log choose
+    that c by SLOPE (Su et al., 2020b); so do "dr-ps" and "dr-os" by their estimated errors, which are dr with
+    the weights min(w, c) and c^2 w / (w^2 + c^2) (Su et al., 2020a). "dr-adaptive" is sum(h (V + w (r - q)))
+    / sum(h) with weights h of rows, by what earlier rows let expect of their variance (Hadad et al., 2021).
 
-    ips is unbiased where the propensities are right; so is dr, whatever the model. snips and sn-dr are
-    consistent; clipped and switch trade bias for variance.
+    ips is unbiased where the propensities are right; so is dr, whatever the model. snips, sn-dr, and in a
+    world that stays dr-adaptive, are consistent; those that cut weights trade bias for variance. Where the
+    log chooses the bound, the interval is that of dr, which does not rest on it, and holds the estimate, too.
 
     The intervals: "likelihood" (Karampatziakis et al., 2020) and "bootstrap" (BCa) have the nominal rate for
-    many rows; the former comes much nearer to it where few rows carry the weight. "bernstein" (Maurer &
-    Pontil, 2009) holds for any number of independent rows, if the rewards are in `reward_range` and the log
-    knows all its pmfs; it is wide. "sequence" holds at all times together and for logs of learning agents,
-    without a bound of the weights; it is for ips and dr.
+    many rows; the former comes much nearer to it where few rows carry the weight, and knows what the
+    probabilities of all arms say of rare weights, and contexts with a memory. "bernstein" (Maurer & Pontil,
+    2009) holds for any number of independent rows, if the rewards are in `reward_range` and the log knows all
+    its pmfs; it is wide. "sequence" holds at all times together, without a bound of the weights; it is for
+    ips and dr.
 
     Cost: O(N K), with a regression O(N d^2); the bootstrap takes 1,000 draws of at most 10,000 rows.
 
@@ -82,8 +87,8 @@ def evaluate(
             fits ridge regressions on other rows of the log (`arm_values`).
         interval: "likelihood", "bootstrap", "bernstein" or "sequence".
         level: the probability with which the interval is to hold the value.
-        clip: c, the bound of the weights; None is sqrt(N) for "clipped" and "switch", and no bound for
-            others.
+        clip: c, the bound of the weights; None is sqrt(N) for "clipped" and "switch", what the log chooses
+            for "switch-slope", "dr-ps" and "dr-os", and no bound for others.
         reward_range: the least and the greatest reward that can occur; None takes those of the log.
         seed: of the bootstrap and of the regression's parts.
 

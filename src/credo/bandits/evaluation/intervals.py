@@ -77,8 +77,8 @@ def _grouped(sums: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     return np.asarray(np.add.reduceat(sums[order], starts, axis=0))
 
 
-_CERTAIN = 3.0
-"""By how many standard errors a correlation must be above 0 to be taken for one."""
+_CERTAIN, _MOST = 3.0, 0.97
+"""By how many standard errors a correlation must be above 0 to be taken for one, and the largest of all."""
 
 
 def memory_factor(direct: np.ndarray, terms: np.ndarray) -> float:
@@ -87,17 +87,22 @@ def memory_factor(direct: np.ndarray, terms: np.ndarray) -> float:
     Given its context, the error w (r - q) of a row has a mean that does not depend on rows before. So what
     rows share with those after them is in V(x) (N,), `direct`, whose covariances c_l at the lags l give
 
-        1 + 2 sum_(l <= L) (1 - l / (L + 1)) c_l / var(terms),      L = 4 (N / 100)^(2/9)
+        1 + 2 sum_(l <= L) (1 - l / (L + 1)) c_l / var(terms),      L = 1.1447 (a N)^(1/3)
 
-    (Newey & West, 1987, 1994), if the correlation of V at the lag 1 is above 3 / sqrt(N), and 1 otherwise.
+    with a = 4 s^2 / (1 - s^2)^2 for the correlation s at the lag 1 (Newey & West, 1987; Andrews, 1991); if s
+    is above 3 / sqrt(N), and 1 otherwise.
     """
     rows, spread = direct.size, float(terms.var())
     gaps = direct - direct.mean()
-    if rows < 3 or spread == 0.0 or gaps[1:] @ gaps[:-1] <= _CERTAIN / math.sqrt(rows) * (gaps @ gaps):
+    own = float(gaps @ gaps)
+    share = float(gaps[1:] @ gaps[:-1]) / own if own > 0.0 else 0.0
+    if spread == 0.0 or share <= _CERTAIN / math.sqrt(rows):
         return 1.0
-    lags = min(math.ceil(4.0 * (rows / 100.0) ** (2.0 / 9.0)), rows - 1)
+    share = min(share, _MOST)
+    lags = math.ceil(1.1447 * (4.0 * share**2 / (1.0 - share**2) ** 2 * rows) ** (1.0 / 3.0))
+    lags = min(lags, rows - 1)
     shared = sum((1.0 - lag / (lags + 1.0)) * float(gaps[lag:] @ gaps[:-lag]) for lag in range(1, lags + 1))
-    return max(1.0 + 2.0 * shared / (rows * spread), 1.0)
+    return float(max(1.0 + 2.0 * shared / (rows * spread), 1.0))
 
 
 _UNSEEN = 1e-3

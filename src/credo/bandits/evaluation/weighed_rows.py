@@ -163,13 +163,14 @@ def errors_of(weighed: WeighedRows, values: np.ndarray | None) -> np.ndarray:
 def bound_of(
     weighed: WeighedRows, kind: EstimatorKind, values: np.ndarray | None, clip: float | None
 ) -> float | None:
-    """The bound of the weights: as given, or as the estimator chooses it; None if it cuts no weights."""
+    """The bound of the weights: as given, or as the estimator chooses it; None if it cuts none."""
     if clip is not None or kind.cuts is None:
         return clip
     if kind.tunes is None or values is None:
         return math.sqrt(weighed.log.rows)
     direct = (weighed.target * values).sum(axis=1)
-    return tuned_bound(direct, weighed.weights, errors_of(weighed, values), kind.cuts, kind.tunes)
+    found = tuned_bound(direct, weighed.weights, errors_of(weighed, values), kind.cuts, kind.tunes)
+    return None if math.isinf(found) else found
 
 
 def terms_of(

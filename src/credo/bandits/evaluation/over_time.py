@@ -1,0 +1,258 @@
+"""The value of a policy from part to part of a log, beside what the log earned and what it knows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from credo.bandits.evaluation.estimate import Estimate, IntervalName
+from credo.bandits.evaluation.estimator_kinds import KINDS, EstimatorName
+from credo.bandits.evaluation.evaluate_policy import evaluate
+from credo.bandits.evaluation.log_support import Support, support_of
+from credo.bandits.evaluation.target_policies import Target
+from credo.bandits.evaluation.weighed_rows import DirectModel, reward_values, weigh_rows
+from credo.bandits.logs import Log
+from credo.core.errors import CredoError, require_integer
+from credo.plots import COMPACT_PALETTE, compact_figure, count_rows, legend_above
+
+__all__ = ["Course", "Part", "evaluate_over_time"]
+
+FEWEST = 20
+"""The fewest rows of a part."""
+
+
+class Part(NamedTuple):
+    """A part of a log, from one row with a reward up to another.
+
+    Attributes:
+        first, last: the numbers of its first row and of the row after its last one, among the rows of the
+            log that have rewards.
+        estimate: the value of the policy there; None if the policy never chooses an arm that the log chose.
+        support: what the part knows of the policy.
+        on_policy: the mean reward of the log itself.
+
+    Example:
+        >>> Part(0, 10, None, Support(10, 1.0, 0.0, (0.0,), 0.0, None), 0.5).last
+        10
+    """
+
+    first: int
+    last: int
+    estimate: Estimate | None
+    support: Support
+    on_policy: float
+
+
+@dataclass(frozen=True)
+class Course:
+    """The value of a policy over the time of a log, which prints as a table.
+
+    Attributes:
+        whole: the estimate from all rows.
+        support: what all rows know of the policy.
+        parts: the parts, in the order of time.
+
+    Example:
+        >>> chosen = np.arange(200) % 2
+        >>> log = Log(("a", "b"), chosen, chosen * 1.0, np.full(200, 0.5))
+        >>> print(evaluate_over_time(log, [0.5, 0.5], parts=2, estimator="snips"))
+           rows  value     low    high  the log  count as  weight 0  greatest weight
+          1-100    0.5  0.4029  0.5971      0.5       100        0%                1
+        101-200    0.5  0.4029  0.5971      0.5       100        0%                1
+            all    0.5   0.431   0.569      0.5       200        0%                1
+    """
+
+    whole: Estimate
+    support: Support
+    parts: tuple[Part, ...]
+
+    def table(self) -> list[dict[str, float]]:
+        """One dict for each part, for a DataFrame; NaN if a part knows nothing of the policy."""
+        return [
+            {
+                "first": part.first,
+                "last": part.last,
+                "value": np.nan if part.estimate is None else part.estimate.value,
+                "low": np.nan if part.estimate is None else part.estimate.low,
+                "high": np.nan if part.estimate is None else part.estimate.high,
+                "on_policy": part.on_policy,
+                "ess": part.support.ess,
+                "unused": part.support.unused,
+                "weights_max": part.support.largest[0],
+            }
+            for part in self.parts
+        ]
+
+    def plot(self, path: str | Path) -> Path:
+        """Draw the value with its intervals and what the log earned; below, what the log knows of the policy.
+
+        Arguments:
+            path: where the PNG is written; it needs matplotlib (`credo[plot]`).
+
+        Returns:
+            The path.
+        """
+        target = Path(path)
+        target.write_bytes(self.picture())
+        return target
+
+    def picture(self) -> bytes:
+        """The bytes of the PNG."""
+        blue, orange, grey, sky = (COMPACT_PALETTE[name] for name in ("blue", "orange", "grey", "sky"))
+        edges = np.array([self.parts[0].first, *(part.last for part in self.parts)], dtype=float)
+        middle, wide = (edges[1:] + edges[:-1]) / 2.0, np.diff(edges)
+        columns = {name: np.array([row[name] for row in self.table()]) for name in self.table()[0]}
+        value, low, high = columns["value"], columns["low"], columns["high"]
+        with compact_figure((2, 1)) as drawing:
+            drawing.figure.set_size_inches(7.2, 5.2)
+            above, below = drawing.panels
+            above.axhspan(self.whole.low, self.whole.high, color=sky, alpha=0.25, linewidth=0)
+            above.axhline(self.whole.value, color=blue, linewidth=1.0, label="the policy, all rows")
+            above.step(
+                edges,
+                np.append(columns["on_policy"], columns["on_policy"][-1]),
+                where="post",
+                color=grey,
+                linewidth=1.2,
+                label="the log",
+            )
+            spread = np.abs(np.stack([value - low, high - value]))
+            above.errorbar(
+                middle,
+                value,
+                yerr=spread,
+                fmt="o",
+                color=blue,
+                markersize=4,
+                capsize=3,
+                linewidth=1.4,
+                label=f"the policy, {100 * self.whole.level:g}% intervals",
+            )
+            above.set_ylabel("reward a row")
+            legend_above(above, 3)
+            rows = columns["last"] - columns["first"]
+            below.bar(middle, columns["ess"] / rows, width=0.9 * wide, color=sky, label="effective rows")
+            below.plot(middle, columns["unused"], ".", color=orange, label="rows with weight 0")
+            for place, share, weight in zip(
+                middle, columns["ess"] / rows, columns["weights_max"], strict=True
+            ):
+                below.annotate(f"{weight:.3g}", (place, share), ha="center", va="bottom", fontsize=8)
+            below.set_ylabel("share of the rows")
+            below.set_ylim(0, 1.15)
+            below.set_xlim(edges[0], edges[-1])
+            below.set_xlabel("rows with rewards; above each bar: the greatest weight")
+            count_rows(below)
+            legend_above(below, 2)
+        return drawing.png
+
+    def __str__(self) -> str:
+        head = ["rows", "value", "low", "high", "the log", "count as", "weight 0", "greatest weight"]
+        body = [
+            [f"{part.first + 1:,}-{part.last:,}", *_cells(part.estimate, part.support, part.on_policy)]
+            for part in self.parts
+        ]
+        body.append(["all", *_cells(self.whole, self.support, self.whole.on_policy)])
+        wide = [max(len(line[place]) for line in [head, *body]) for place in range(len(head))]
+        return "\n".join(
+            "  ".join(cell.rjust(width) for cell, width in zip(line, wide, strict=True))
+            for line in [head, *body]
+        )
+
+
+def _cells(estimate: Estimate | None, support: Support, on_policy: float) -> list[str]:
+    known = () if estimate is None else (estimate.value, estimate.low, estimate.high)
+    return [
+        *(f"{number:.4g}" for number in known or (np.nan,) * 3),
+        f"{on_policy:.4g}",
+        f"{support.ess:,.0f}",
+        f"{100 * support.unused:.3g}%",
+        f"{support.largest[0]:.3g}",
+    ]
+
+
+def evaluate_over_time(
+    log: Log,
+    policy: Target,
+    *,
+    parts: int = 10,
+    estimator: EstimatorName = "dr",
+    model: DirectModel | None = None,
+    interval: IntervalName = "likelihood",
+    level: float = 0.95,
+    clip: float | None = None,
+    reward_range: tuple[float, float] | None = None,
+    seed: int = 0,
+) -> Course:
+    """Estimate the value of a policy in each of some parts of a log, in the order of its rows.
+
+    Each part has as many rows as the others, but for one. Its value is `evaluate` on its rows alone; a direct
+    model is fitted once, on other rows of the whole log. So a policy whose value changes is seen to change,
+    and so is a log that knows less and less of it, as that of an agent that learns. The intervals are of each
+    part alone: of ten of them, one may miss where nothing changes.
+
+    Cost: twice that of `evaluate`.
+
+    Arguments:
+        log: N decisions with propensities, in the order of time. Rows without a reward are left out.
+        policy: see `target_pmfs`.
+        parts: how many parts, of `FEWEST` = 20 rows or more each.
+        estimator, model, interval, level, clip, reward_range, seed: see `evaluate`.
+
+    Returns:
+        The estimates of the parts and of the whole, with the support of each; `plot` draws them.
+
+    Raises:
+        CredoError, DataError: as `evaluate`; or there are too many parts for the rows.
+
+    Example:
+        >>> rng = np.random.default_rng(0)
+        >>> chosen = rng.integers(0, 2, 1000)
+        >>> rewards = chosen * (np.arange(1000) >= 500.0)  # the arm b is good in the second half
+        >>> log = Log(("a", "b"), chosen, rewards, np.full(1000, 0.5))
+        >>> course = evaluate_over_time(log, "b", parts=2, estimator="snips")
+        >>> [part.estimate.value for part in course.parts]
+        [0.0, 1.0]
+    """
+    require_integer("parts", parts, 1)
+
+    def one(
+        log: Log, policy: Target, model: DirectModel | None, ends: tuple[float, float] | None
+    ) -> Estimate:
+        return evaluate(
+            log,
+            policy,
+            estimator=estimator,
+            model=model,
+            interval=interval,
+            level=level,
+            clip=clip,
+            reward_range=ends,
+            seed=seed,
+        )
+
+    whole, weighed = one(log, policy, model, reward_range), weigh_rows(log, policy)
+    rows, rewards = weighed.log.rows, weighed.log.rewards
+    if rows < FEWEST * parts:
+        raise CredoError(
+            f"parts must be at most {max(rows // FEWEST, 1)}, so that each has {FEWEST} rows with rewards or "
+            f"more; got {parts}, and there are {rows:,} rewards.",
+            field="parts",
+        )
+    values = None
+    if KINDS[estimator].models:
+        values = reward_values(weighed, model, before=interval == "sequence", seed=seed)
+    if interval in ("bernstein", "sequence") and reward_range is None:
+        reward_range = float(rewards.min()), float(rewards.max())
+    edges = np.linspace(0, rows, parts + 1).astype(int)
+    found = []
+    for first, last in zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True):
+        here = slice(first, last)
+        part = weighed.take(here)
+        estimate = None
+        if not KINDS[estimator].weighs or (part.weights > 0).any():
+            estimate = one(part.log, part.target, None if values is None else values[here], reward_range)
+        found.append(Part(first, last, estimate, support_of(part), float(rewards[here].mean())))
+    return Course(whole, support_of(weighed), tuple(found))
