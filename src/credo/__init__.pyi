@@ -89,6 +89,7 @@ from credo.learners import DirichletCategorical as DirichletCategorical
 from credo.learners import EnsembleLearner as EnsembleLearner
 from credo.learners import GammaPoisson as GammaPoisson
 from credo.learners import GaussianClasses as GaussianClasses
+from credo.learners import GaussianProcess as GaussianProcess
 from credo.learners import GradientLearner as GradientLearner
 from credo.learners import Info as Info
 from credo.learners import Learner as Learner

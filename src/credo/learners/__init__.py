@@ -26,6 +26,7 @@ from credo.learners.curvatures import (
 from credo.learners.decide import decide
 from credo.learners.ensemble import EnsembleLearner
 from credo.learners.gaussian_classes import GaussianClasses
+from credo.learners.gaussian_process import GaussianProcess
 from credo.learners.gradient import GradientLearner, adam, replay, sgd
 from credo.learners.methods import (
     bbb,
@@ -67,6 +68,7 @@ __all__ = [
     "EnsembleLearner",
     "GammaPoisson",
     "GaussianClasses",
+    "GaussianProcess",
     "GradientLearner",
     "Info",
     "Learner",

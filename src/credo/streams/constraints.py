@@ -95,6 +95,14 @@ CONSTRAINTS: dict[str, dict[str, Constraint]] = {
     "LowRankCovariance": {"base": _PRECISION},
     "Memory": {"filled": _NONNEGATIVE, "ys": _OBSERVED},
     "Piece": {"jump_var": _NONNEGATIVE},
+    "ProcessBelief": {
+        "length": _POSITIVE,
+        "signal_var": _POSITIVE,
+        "noise_var": _POSITIVE,
+        "offset_var": _NONNEGATIVE,
+        "shares": _NONNEGATIVE,
+        "written": _NONNEGATIVE,
+    },
     "Remembered": {
         "shares": _NONNEGATIVE,
         "base": _POSITIVE,
