@@ -66,6 +66,7 @@ from credo.bandits.evaluation import (
 from credo.bandits.logs import LOG_FORMATS, Log, LogFormat, LogSource, ReadCounts
 from credo.bandits.optimizer import (
     AnyBounds,
+    Given,
     GoalName,
     Optimizer,
     Point,
@@ -74,6 +75,9 @@ from credo.bandits.optimizer import (
     Space,
     Trials,
     Units,
+    given,
+    minimize,
+    optuna_sampler,
 )
 from credo.bandits.play import play
 from credo.bandits.play_report import Report
@@ -145,6 +149,7 @@ __all__ = [
     "Features",
     "Fixed",
     "GaussianArms",
+    "Given",
     "GoalName",
     "Greedy",
     "Guarded",
@@ -199,8 +204,11 @@ __all__ = [
     "evaluate",
     "evaluate_over_time",
     "every_arm",
+    "given",
     "load",
     "log_support",
+    "minimize",
+    "optuna_sampler",
     "play",
     "probability_best",
     "target_pmfs",

@@ -129,7 +129,7 @@ def test_what_cannot_be_told_is_refused_and_changes_nothing(point: Any, value: A
     ("options", "words"),
     [
         ({"goal": "most"}, "goal must be one of"),
-        ({"policy": "ei"}, "policy must be one of"),
+        ({"policy": "pi"}, "policy must be one of"),
         ({"width": 2.0, "policy": "thompson"}, 'width is of the policy "ucb" alone'),
         ({"scale": "offline"}, "scale must be"),
         ({"initial": 0}, "initial must be"),
@@ -167,7 +167,7 @@ def test_goals_mirror_each_other_and_units_do_not_matter() -> None:
     mean, sd = down.expect([point for point, _ in down.history])
     values = np.array([value for _, value in down.history])
     assert np.all(np.abs(mean - values) < 0.2 * values.std()) and np.all(sd < 0.2 * values.std())
-    assert down.best[1] == values.min() and up.best[1] == max(v for _, v in up.history)
+    assert down.best[1] == values.min() and up.best[1] == max(v for _, v in up.history if v is not None)
 
 
 NET_LINE = credo.models.RandomFeatures.draw(1, inputs=1, features=40, length=0.3)
@@ -234,5 +234,5 @@ def test_the_default_learner_is_uncertain_before_any_trial() -> None:
     point: Any = best.ask()
     assert point.shape == (1,) and 0.0 <= point[0] <= 1.0
     mean, sd = best.expect([point])
-    # the features have variance 1, and so has the constant
-    assert abs(mean[0]) < 1e-12 and 1.2 < sd[0] < 1.6
+    # the variance is 1/2, that of an inverse-gamma law at its start, and that of the level is the same
+    assert abs(mean[0]) < 1e-5 and abs(sd[0] - 1.0) < 1e-4

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import credo
 from credo import bandits
-from credo.bandits.optimizer.search import ascend_in_box, maximize
+from credo.bandits.optimizer.maximize import ascend_in_box, maximize
 from credo.bandits.optimizer.space import even_points
 
 BOUNDS = {

@@ -12,9 +12,11 @@ import numpy as np
 
 import credo
 from credo import bandits
-from credo.bandits.optimizer.default_learner import default_learner
 from credo.core.types import Array
 from credo_papers.bandits.bayesopt_ackley_plan import (
+    BANK_FEATURES,
+    BANK_LENGTHS,
+    BANK_NOISES,
     EVALUATIONS,
     FEATURE_NOISE,
     FEATURES,
@@ -37,11 +39,25 @@ SPACE = bandits.Space.read([[LOW, HIGH]])
 
 def _learner(name: LearnerName, key: Array) -> tuple[Any, Any]:
     """A learner and its prior."""
-    if name == "default":
-        return default_learner(SPACE, key)
+    if name == "bank":
+        return _bank(key)
     if name == "features":
         return _features(key)
     return _sine_networks(key) if name == "sine networks" else _elu_network(key)
+
+
+def _bank(key: Array) -> tuple[Any, Any]:
+    """Random features of seven length scales and two noises, for values of variance 1."""
+    net = credo.models.RandomFeatures.draw(jax.random.split(key)[0], 1, BANK_FEATURES)
+    learner = credo.Experts(
+        [
+            credo.extended_kalman(credo.Model(credo.replace(net, length=length), credo.Normal(noise)))
+            for length in BANK_LENGTHS
+            for noise in BANK_NOISES
+        ],
+        switching=0.0,
+    )
+    return learner, learner.init(net.init())
 
 
 def _features(key: Array) -> tuple[Any, Any]:

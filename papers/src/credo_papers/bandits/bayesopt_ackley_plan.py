@@ -33,7 +33,10 @@ SEEDS: dict[Size, int] = {"quick": 20, "full": 100}
 PANELS = (1, 4, 10)
 """The evaluations after which the belief is shown."""
 
-LearnerName: TypeAlias = Literal["default", "features", "sine networks", "elu network"]
+BANK_FEATURES, BANK_LENGTHS, BANK_NOISES = 128, (0.1, 0.14, 0.2, 0.28, 0.4, 0.56, 0.8), (1e-4, 3e-2)
+"""The bank of random features: how many, their length scales, and the noise variances."""
+
+LearnerName: TypeAlias = Literal["bank", "features", "sine networks", "elu network"]
 
 
 @dataclass(frozen=True)
@@ -69,7 +72,7 @@ WIDTH, RANK, NETWORK_NOISE, INPUT_VAR = 100, 10, 1e-3, 1e-3
 first layer in units of 1 / length^2."""
 
 METHODS = (
-    Method("random features, UCB", "default", "ucb", 'Optimizer(None, ..., policy="ucb")'),
+    Method("random features, UCB", "bank", "ucb", "seven length scales and two noises, weighed by evidence"),
     Method("random features, Thompson", "features", "thompson", "7 lengths, noise 1e-4"),
     Method("neural low-rank, UCB", "sine networks", "ucb", "5 sine networks, rank 10"),
     Method("neural low-rank, Thompson", "sine networks", "thompson", "5 sine networks, rank 10"),

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import math
+import contextlib
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, overload
 
@@ -13,13 +13,16 @@ import jax.numpy as jnp
 import numpy as np
 
 from credo.bandits.agent import ScaleName
-from credo.bandits.optimizer.default_learner import default_learner
+from credo.bandits.optimizer.default_learner import default_learner, first_belief
 from credo.bandits.optimizer.pending import Pending
 from credo.bandits.optimizer.search import GoalName, RuleName, Search
 from credo.bandits.optimizer.space import AnyBounds, Point, Space
 from credo.bandits.optimizer.storing import read_notes, write_notes
+from credo.bandits.optimizer.told import Told, read_value
 from credo.bandits.optimizer.trials import Trials
-from credo.core.errors import CredoError, require_choice, require_integer
+from credo.bandits.optimizer.units import Units
+from credo.core.errors import CredoError, require_choice, require_integer, require_nonnegative
+from credo.core.keys import as_key
 from credo.core.types import Array
 from credo.learners import Learner
 from credo.learners.base import require_learner
@@ -27,55 +30,61 @@ from credo.streams import checkpoint
 
 __all__ = ["Optimizer"]
 
-ROOM = 32
-"""The room for trials at first; it doubles when it is full, and each size is compiled once."""
-
 
 class Optimizer:
     """Find the best point of a function that is costly to try: ask for a point, try it, tell its value.
 
     Values may be noisy. They are standardised by the mean and the standard deviation of all that were told,
     and the learner learns all of them again at each question, so that its belief is the exact one in today's
-    units.
+    units. Without a learner, a `credo.GaussianProcess` is fitted at each question, in double precision: its
+    length scales, its noise, and how much values that are bad by far are bent together (`Units`).
 
     Points that were asked for and not told yet are pending. A question is answered as if each of them had
     come out as it is expected to, by the values that were told ("kriging believer": Ginsbourger, Le Riche &
     Carraro, 2010), so that trials may run side by side. This is a heuristic: it lowers the uncertainty where
-    trials run, and leaves expectations as they are, exactly for a Gaussian belief without a scale.
+    trials run, and leaves expectations as they are, exactly for a Gaussian belief without a scale and for a
+    process that is fitted.
+
+    Where trials failed, what a point promises is multiplied by the probability that its trial succeeds
+    (Schonlau, Welch & Jones 1998), by a second process that learns which points fail; and they count as
+    pending, so that nothing more is expected to be learned there.
 
     Arguments:
         learner: any learner or wrapper of one number; its inputs are rows (D,) between -1 and 1, in the order
-            of the bounds, where a choice has one number for each option. None takes random features whose
-            length scale and noise are averaged over, which need no settings.
+            of the bounds, where a choice has one number for each option. None takes the fitted process.
         bounds: an array (d, 2) of lows and highs, whose points are arrays (d,); or a dict, whose points are
-            dicts: (low, high), (low, high, "log"), (low, high, "whole"), (low, high, "log", "whole"), or a
-            list of options.
+            dicts: (low, high), (low, high, "log"), (low, high, "whole"), (low, high, "log", "whole"), a list
+            of options, or one of these that is `given` an option of another.
         prior: the belief of the learner before any trial; None takes `learner.init()`.
         goal: "max" or "min".
-        policy: "ucb" asks for the point whose mean is best after `width` standard deviations were added to
-            it; "thompson" draws a function from the belief, and asks for its best point.
+        policy: "ei" asks for the point of the largest expected improvement over the best expected value of a
+            trial (Jones, Schonlau & Welch 1998); "kg" for that of the largest knowledge gradient (Frazier,
+            Powell & Dayanik 2009), which needs a `credo.GaussianProcess`; "ucb" for the point whose mean is
+            best after `width` standard deviations were added to it; "thompson" draws a function from the
+            belief, and asks for its best point.
         width: of "ucb" alone; None for 2.
         initial: how many points are spread evenly before the learner is asked; None for two more than there
             are variables.
-        scale: "online" standardises values; None leaves them as they are, as for outcomes of 0 and 1.
+        scale: "online" standardises values, and lets the fitted process bend them; None leaves them as they
+            are, as for outcomes of 0 and 1.
         seed: the seed of all draws.
 
     Raises:
         CredoError: a value is not allowed; the sentence names it.
 
-    Cost of a question: one step of the learner for each value told so far, where points are pending as many
-    again and one for each of them, and a search over some thousand points. Approximate: the maximiser may
-    miss a narrow peak, and the policy is a heuristic.
+    Cost of a question: the fit of a process, or one step of the learner for each value told so far, where
+    points are pending as many again and one for each of them; and a search over some hundred points.
+    Approximate: the maximiser may miss a narrow peak, and the policy is a heuristic.
 
     Example:
-        >>> import credo
+        >>> import math
         >>> from credo import bandits
         >>> best = bandits.Optimizer(None, bounds={"rate": (1e-4, 1.0, "log")}, goal="min", seed=0)
         >>> for _ in range(8):
         ...     point = best.ask()
         ...     best.tell(point, (math.log10(point["rate"]) + 2.0) ** 2)
         >>> point, value = best.best
-        >>> 0.005 < point["rate"] < 0.02, value < 0.1
+        >>> 0.0098 < point["rate"] < 0.0102, value < 0.001
         (True, True)
     """
 
@@ -89,39 +98,40 @@ class Optimizer:
         *,
         prior: Any = None,
         goal: GoalName = "max",
-        policy: RuleName = "thompson",
+        policy: RuleName = "ei",
         width: float | None = None,
         initial: int | None = None,
         scale: ScaleName | None = "online",
         seed: int = 0,
     ) -> None:
         require_integer("seed", seed, 0, 2**32 - 1)
-        if width is not None and policy == "thompson":
+        if width is not None and policy != "ucb":
             raise CredoError(
-                f'width is of the policy "ucb" alone; got {width!r} with "thompson".', field="width"
+                f'width is of the policy "ucb" alone; got {width!r} with "{policy}".', field="width"
             )
+        require_nonnegative("width", 2.0 if width is None else width)
         if scale is not None:
             require_choice("scale", scale, ("online",))
         space = Space.read(bounds)
+        fitted = learner is None
         if learner is None:
             if prior is not None:
                 raise CredoError("prior must come with the learner that it belongs to.", field="prior")
-            learner, prior = default_learner(space, seed)
+            learner, prior = default_learner(space)
         require_learner("learner", learner)
         self.search = Search(
             learner,
-            _start(learner) if prior is None else prior,
+            first_belief(learner) if prior is None else prior,
             space,
             goal,
             policy,
-            2.0 if width is None else width,
+            jnp.asarray(2.0 if width is None else width, jnp.float32),
             len(space.variables) + 2 if initial is None else initial,
             scale == "online",
+            fitted,
         )
         self._seed, self._asked = seed, 0
-        self._points: list[Point] = []
-        self._rows: list[np.ndarray] = []
-        self._values: list[float] = []
+        self._told = Told(space)
         self._pending = Pending(space)
 
     @overload
@@ -148,11 +158,11 @@ class Optimizer:
         return [self._ask() for _ in range(batch)]
 
     def _ask(self) -> Point:
-        rows = self._pending.rows
-        means = self._expect(rows)[0].tolist() if rows else []
-        _, row = self.search.ask(self._trials(rows, means))
+        with self._precision():
+            labels = self._told.labels(as_key(self._seed), self._asked) if self._told.failed else None
+            _, row = self.search.ask(self._trials([*self._pending.rows, *self._told.failed]), labels)
+            point = self.search.space.decode(np.asarray(row))
         self._asked += 1
-        point = self.search.space.decode(np.asarray(row))
         self._pending.add(point)
         return point
 
@@ -160,6 +170,17 @@ class Optimizer:
     def pending(self) -> list[Point]:
         """The points that were asked for and not told yet, in order."""
         return self._pending.points
+
+    def wait_for(self, point: object) -> None:
+        """Count a point as pending that was not asked for here, such as one that another process tries.
+
+        Arguments:
+            point: the point.
+
+        Raises:
+            CredoError: the point is not one of the space.
+        """
+        self._pending.add(point)
 
     def drop(self, point: object) -> None:
         """Wait for a point no more, since it will not be tried.
@@ -176,40 +197,69 @@ class Optimizer:
                 field="point",
             )
 
-    def tell(self, point: object, value: float) -> None:
+    def tell(self, point: object, value: float | None) -> None:
         """Learn the value of a point, which need not have been asked for.
 
         Arguments:
             point: the point.
-            value: its value, a finite number. For a trial that failed, tell a value as bad as the worst.
+            value: its value, a finite number; or None if the trial failed and has no value.
 
         Raises:
             CredoError: the point has an unknown name, lacks one or is outside the bounds; or the value is not
                 finite. Nothing has changed then.
         """
         row = self.search.space.encode(point)
-        number = _number(value)
+        number = None if value is None else read_value(value)
         self._pending.settle(row)
-        self._points.append(self.search.space.plain(point))
-        self._rows.append(row)
-        self._values.append(number)
+        self._told.add(point, row, number)
+
+    def tell_all(self, trials: Iterable[tuple[object, float | None]]) -> None:
+        """Learn trials that were made before, such as those of an earlier search.
+
+        Arguments:
+            trials: pairs of a point and its value, as `history` has them; None for a trial that failed.
+
+        Raises:
+            CredoError: a point or a value is not allowed. Nothing has changed then.
+        """
+        pairs = [(point, None if value is None else read_value(value)) for point, value in trials]
+        for point, _ in pairs:
+            self.search.space.encode(point)
+        for point, value in pairs:
+            self.tell(point, value)
 
     @property
     def best(self) -> tuple[Point, float]:
-        """The best point that was told, and its value.
+        """The point with the best value that was told, and that value.
 
         Raises:
             CredoError: nothing was told yet.
         """
-        if not self._values:
+        good = self._told.good
+        if not good:
             raise CredoError("no best point is known, because no value was told yet.")
-        place = int(np.argmax(self.search.sign * np.asarray(self._values)))
-        return self.history[place]
+        place = int(np.argmax([self.search.sign * value for _, _, value in good]))
+        return good[place][0].copy(), good[place][2]
 
     @property
-    def history(self) -> list[tuple[Point, float]]:
-        """All points that were told, with their values, in order."""
-        return [(point.copy(), value) for point, value in zip(self._points, self._values, strict=True)]
+    def recommended(self) -> Point:
+        """The point, of those that were told, whose value is expected to be best without its noise.
+
+        Raises:
+            CredoError: nothing was told yet.
+        """
+        if not self._told.good:
+            raise CredoError("no point can be recommended, because no value was told yet.")
+        with self._precision():
+            means = np.asarray(self._law([row for _, row, _ in self._told.good])[0])
+        return self._told.good[int(np.argmax(self.search.sign * means))][0].copy()
+
+    @property
+    def history(self) -> list[tuple[Point, float | None]]:
+        """All points that were told, with their values, in order; None for trials that failed."""
+        return [
+            (point.copy(), value) for point, value in zip(self._told.points, self._told.values, strict=True)
+        ]
 
     def expect(self, points: Sequence[object]) -> tuple[np.ndarray, np.ndarray]:
         """What is believed about the values of some points, without the noise.
@@ -223,40 +273,30 @@ class Optimizer:
         Raises:
             CredoError: a point is outside the bounds.
         """
-        return self._expect([self.search.space.encode(point) for point in points])
+        rows = [self.search.space.encode(point) for point in points]
+        centre, spread = self._told.units(self.search.scaled)
+        with self._precision():
+            mean, sd, units = self._law(rows)
+            value, width = units.moments(mean, sd)
+            return centre + spread * np.asarray(value, float), spread * np.asarray(width, float)
 
-    def _expect(self, rows: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+    def _law(self, rows: Sequence[np.ndarray]) -> tuple[Array, Array, Units]:
+        """Means and standard deviations of the function at some rows, in units of the learner, and those."""
         belief, units = self.search.belief(self._trials())
-        mean, sd = _expect(self.search, belief, jnp.asarray(np.stack(rows), jnp.result_type(float)))
-        centre, spread = self._units()
-        return (
-            centre + spread * np.asarray(units.back(mean), np.float64),
-            spread * np.asarray(units.sd * sd, np.float64),
-        )
+        mean, sd = self.search.expect(belief, jnp.asarray(np.stack(rows), jnp.result_type(float)))
+        return mean, sd, units
 
-    def _units(self) -> tuple[float, float]:
-        """The mean and standard deviation of the values, in double precision whatever their size."""
-        if not self.search.scaled or not self._values:
-            return 0.0, 1.0
-        values = np.asarray(self._values)
-        largest = float(np.max(np.abs(values))) or 1.0
-        centre, spread = float(np.mean(values / largest)), float(np.std(values / largest))
-        return largest * centre, largest * spread if spread > 1e-15 * abs(centre) else 1.0
+    def _precision(self) -> contextlib.AbstractContextManager[object]:
+        """Double precision for a process that is fitted; else what JAX is set to."""
+        return jax.enable_x64(True) if self.search.fitted else contextlib.nullcontext()
 
-    def _trials(self, rows: Sequence[np.ndarray] = (), means: Sequence[float] = ()) -> Trials:
+    def _trials(self, rows: Sequence[np.ndarray] = (), means: Sequence[float] | None = None) -> Trials:
         """The trials, with values in units near 1, and after them those of which a value is expected."""
-        centre, spread = self._units()
-        values, points = [*self._values, *means], [*self._rows, *rows]
-        room = ROOM
-        while room < len(points):
-            room *= 2
-        trials = self.search.start(self._seed, room)
-        kind = trials.values.dtype
-        table, targets = np.zeros(trials.rows.shape, kind), np.zeros(room, kind)
-        for i, (row, value) in enumerate(zip(points, values, strict=True)):
-            table[i], targets[i] = row, (value - centre) / spread
-        count, asked = (jnp.asarray(number, jnp.int32) for number in (len(points), self._asked))
-        return Trials(jnp.asarray(table), jnp.asarray(targets), count, asked, trials.key)
+        if len(rows) and means is None and not self.search.fitted:
+            mean, _, units = self._law(rows)
+            centre, spread = self._told.units(self.search.scaled)
+            means = (centre + spread * np.asarray(units.back(mean), np.float64)).tolist()
+        return self._told.trials(as_key(self._seed), self._asked, self.search.scaled, rows, means)
 
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write everything to one file. The next question is then bit by bit the same as without a stop.
@@ -271,7 +311,8 @@ class Optimizer:
             DataError: the file cannot be written.
         """
         search = self.search
-        notes = write_notes(search, self._seed, self._asked, self._points, self._values, self.pending)
+        told = self._told
+        notes = write_notes(search, self._seed, self._asked, told.points, told.values, self.pending)
         return checkpoint.save(path, search.learner, search.prior, meta=notes)
 
     @staticmethod
@@ -289,9 +330,9 @@ class Optimizer:
         saved = checkpoint.read(path, learner)
         notes = read_notes(saved.meta, str(path))
         best = Optimizer(
-            saved.learner,
+            None if notes.fitted else saved.learner,
             notes.bounds,
-            prior=saved.belief,
+            prior=None if notes.fitted else saved.belief,
             goal=notes.goal,
             policy=notes.policy,
             width=notes.width,
@@ -299,49 +340,11 @@ class Optimizer:
             scale=notes.scale,
             seed=notes.seed,
         )
-        for point, value in zip(notes.points, notes.values, strict=True):
-            best.tell(point, value)
+        best.tell_all(zip(notes.points, notes.values, strict=True))
         for point in notes.pending:
-            best._pending.add(point)
+            best.wait_for(point)
         best._asked = notes.asked
         return best
 
     def __repr__(self) -> str:
-        return f"Optimizer({len(self._values)} values told, {self._asked} points asked for)"
-
-
-def _number(value: object) -> float:
-    """A told value as a number."""
-    try:
-        number = math.nan if isinstance(value, str | bytes) else float(value)  # type: ignore[arg-type]
-    except (TypeError, ValueError):
-        number = math.nan
-    if not math.isfinite(number):
-        raise CredoError(
-            f"value must be a finite number; got {value!r}. For a trial that failed, tell a value as bad as "
-            "the worst.",
-            field="value",
-        )
-    return number
-
-
-def _start(learner: Learner[Any]) -> Any:
-    """The learner's own first belief, where it needs no parameters."""
-    start: Any = learner.init
-    try:
-        return start()
-    except (TypeError, ValueError, AttributeError) as error:
-        raise CredoError(
-            "prior is missing: this learner needs parameters, so pass prior=learner.init(params).",
-            field="prior",
-        ) from error
-
-
-@jax.jit
-def _expect(search: Search, belief: Any, rows: Array) -> tuple[Array, Array]:
-    def one(row: Array) -> tuple[Array, Array]:
-        law = search.learner.expect(belief, search.learner.inputs_of(row))
-        return law.mean[0], law.sd[0]
-
-    mean, sd = jax.vmap(one)(rows)
-    return mean, sd
+        return f"Optimizer({len(self._told.values)} values told, {self._asked} points asked for)"

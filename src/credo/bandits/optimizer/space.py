@@ -11,6 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from credo.bandits.optimizer.conditions import Condition, Given, read_condition
 from credo.bandits.optimizer.variables import Choices, Option, Range, read_variable
 from credo.core.errors import CredoError, suggest
 from credo.core.types import Array, ArrayLike, PyTree
@@ -20,8 +21,12 @@ __all__ = ["AnyBounds", "Point", "Space", "even_points"]
 Point: TypeAlias = "dict[str, Option] | np.ndarray"
 """A point as users see it: a dict by names, or an array (d,) where the bounds are an array."""
 
-AnyBounds: TypeAlias = "Mapping[str, Sequence[object]] | Sequence[Sequence[float]] | ArrayLike"
+AnyBounds: TypeAlias = "Mapping[str, Sequence[object] | Given] | Sequence[Sequence[float]] | ArrayLike"
 """What describes a space: see `Optimizer`."""
+
+
+ABSENT = object()
+"""The value of a variable that a point does not have."""
 
 
 @dataclass(frozen=True)
@@ -35,6 +40,7 @@ class Space:
     Attributes:
         variables: the variables, in the order of the bounds.
         named: whether points are dicts; else they are arrays.
+        conditions: for each variable the choice on which it depends, or None; empty if none does.
 
     Example:
         >>> space = Space.read({"rate": (1e-4, 1.0, "log"), "depth": (1, 5, "whole"), "kind": ["a", "b"]})
@@ -46,6 +52,7 @@ class Space:
 
     variables: tuple[Range | Choices, ...]
     named: bool = True
+    conditions: tuple[Condition | None, ...] = ()
 
     @staticmethod
     def read(bounds: AnyBounds) -> Space:
@@ -59,7 +66,12 @@ class Space:
                 raise CredoError(
                     f"bounds must name at least one variable by a text; got {bounds!r}.", field="bounds"
                 )
-            return Space(tuple(read_variable(name, given) for name, given in bounds.items()))
+            known: dict[str, Range | Choices] = {}
+            conditions: list[Condition | None] = []
+            for name, one in bounds.items():
+                conditions.append(read_condition(name, one, known) if isinstance(one, Given) else None)
+                known[name] = read_variable(name, one.bounds if isinstance(one, Given) else one)
+            return Space(tuple(known.values()), True, tuple(conditions) if any(conditions) else ())
         try:
             table: Any = np.asarray(bounds, np.float64)
         except (TypeError, ValueError):
@@ -103,7 +115,34 @@ class Space:
             if total > most:
                 return None
         every = itertools.product(*(one.every() for one in self.variables))
-        return np.stack([np.concatenate(parts) for parts in every])
+        rows = np.stack([np.concatenate(parts) for parts in every])
+        if not self.conditions:
+            return rows
+        return np.unique(
+            np.stack([np.concatenate(self._present(self._split(row))[0]) for row in rows]), axis=0
+        )
+
+    def _present(self, parts: Sequence[Any]) -> tuple[list[np.ndarray], list[bool]]:
+        """Parts with 0 for the variables that are not there, and which are there."""
+        there: list[bool] = []
+        for i in range(len(parts)):
+            condition = self.conditions[i] if self.conditions else None
+            met = condition is None or (
+                there[condition.choice] and int(np.argmax(parts[condition.choice])) in condition.options
+            )
+            there.append(met)
+        return [part if met else 0.0 * part for part, met in zip(parts, there, strict=True)], there
+
+    def _masked(self, parts: list[Array]) -> list[Array]:
+        """The same for parts in a compiled program."""
+        there: list[Array] = []
+        for i in range(len(parts) if self.conditions else 0):
+            condition = self.conditions[i]
+            met = jnp.ones((), bool)
+            if condition is not None:
+                met = there[condition.choice] & condition.met(parts[condition.choice])
+            there.append(met)
+        return [jnp.where(met, part, 0.0) for part, met in zip(parts, there, strict=True)] if there else parts
 
     def encode(self, point: object) -> np.ndarray:
         """The row (D,) of a point.
@@ -112,8 +151,24 @@ class Space:
             CredoError: a name is unknown or missing, or a value is outside its bounds.
         """
         values = self._values_of(point)
-        parts = [one.encode(value) for one, value in zip(self.variables, values, strict=True)]
+        parts = [
+            np.zeros(one.columns) if value is ABSENT else one.encode(value)
+            for one, value in zip(self.variables, values, strict=True)
+        ]
+        if self.conditions:
+            self._check(values, self._present(parts)[1])
         return np.concatenate(parts)
+
+    def _check(self, values: Sequence[object], there: Sequence[bool]) -> None:
+        """Refuse a point that has a variable which is not there, or lacks one that is."""
+        for one, value, met in zip(self.variables, values, there, strict=True):
+            if met and value is ABSENT:
+                raise CredoError(f"point must have a value for {one.name}.", field="point")
+            if not met and value is not ABSENT:
+                raise CredoError(
+                    f"point must have no value for {one.name}, which is not there with its other values.",
+                    field="point",
+                )
 
     def _values_of(self, point: object) -> Sequence[object]:
         if not self.named:
@@ -137,25 +192,31 @@ class Space:
                     f"{f' ({hint})' if hint else ''}.",
                     field="point",
                 )
-        missing = [name for name in names if name not in point]
+        missing = [
+            one.name
+            for i, one in enumerate(self.variables)
+            if one.name not in point and not (self.conditions and self.conditions[i])
+        ]
         if missing:
             raise CredoError(f"point must have a value for {', '.join(missing)}.", field="point")
-        return [point[name] for name in names]
+        return [point.get(name, ABSENT) for name in names]
 
     def decode(self, row: ArrayLike) -> Point:
         """The point of a row (D,)."""
-        parts = self._split(np.asarray(row, np.float64))
+        parts, there = self._present(self._split(np.asarray(row, np.float64)))
         values = [one.decode(part) for one, part in zip(self.variables, parts, strict=True)]
         if not self.named:
             return np.asarray(values, np.float64)
-        return {one.name: value for one, value in zip(self.variables, values, strict=True)}
+        pairs = zip(self.variables, values, there, strict=True)
+        return {one.name: value for one, value, met in pairs if met}
 
     def plain(self, point: object) -> Point:
         """A copy of a point, of plain Python values, or an array of doubles."""
         values = self._values_of(point)
         if not self.named:
             return np.array(values, np.float64)
-        return {one.name: one.plain(value) for one, value in zip(self.variables, values, strict=True)}
+        pairs = zip(self.variables, values, strict=True)
+        return {one.name: one.plain(value) for one, value in pairs if value is not ABSENT}
 
     def to_json(self) -> object:
         """The bounds as JSON data."""
@@ -168,8 +229,21 @@ class Space:
             for one in self.variables
         }
 
+    def to_given(self) -> dict[str, dict[str, list[Option]]]:
+        """The choices on which variables depend, with their options, by the names of both, as JSON data."""
+        told: dict[str, dict[str, list[Option]]] = {}
+        for one, condition in zip(self.variables, self.conditions, strict=False):
+            if condition is not None:
+                parent = self.variables[condition.choice]
+                assert isinstance(parent, Choices)
+                told[one.name] = {parent.name: [parent.options[place] for place in condition.options]}
+        return told
+
     def values(self, row: Array) -> PyTree:
-        """The point of a row in a compiled program: numbers by name, or (d,); a choice is its place."""
+        """The point of a row in a compiled program: numbers by name, or (d,); a choice is its place.
+
+        A variable that is not there has the value in the middle of its range.
+        """
         parts = self._split(row)
         values = [one.value(part) for one, part in zip(self.variables, parts, strict=True)]
         if not self.named:
@@ -179,18 +253,20 @@ class Space:
     def snap(self, row: Array) -> Array:
         """The nearest row that is a point, in a compiled program."""
         parts = self._split(row)
-        return jnp.concatenate([one.snap(part) for one, part in zip(self.variables, parts, strict=True)])
+        parts = [one.snap(part) for one, part in zip(self.variables, parts, strict=True)]
+        return jnp.concatenate(self._masked(parts))
 
     def place(self, unit: Array) -> Array:
         """The row of a point in the unit cube (d,), one number a variable, in a compiled program."""
-        return jnp.concatenate([one.place(unit[i]) for i, one in enumerate(self.variables)])
+        return jnp.concatenate(self._masked([one.place(unit[i]) for i, one in enumerate(self.variables)]))
 
     def neighbours(self, row: Array) -> Array:
         """The rows (M, D) that differ in one whole number by 1, or in one choice."""
         parts, rows = self._split(row), []
         for i, one in enumerate(self.variables):
             for other in one.others(parts[i]):
-                rows.append(jnp.concatenate([*parts[:i], other, *parts[i + 1 :]]))
+                row = jnp.concatenate([*parts[:i], other, *parts[i + 1 :]])
+                rows.append(self.snap(row) if self.conditions else row)
         return jnp.stack(rows) if rows else jnp.zeros((0, self.size), row.dtype)
 
     def _split(self, row: Any) -> list[Any]:

@@ -9,8 +9,10 @@ from typing import Annotated, Any, Literal, TypedDict
 import numpy as np
 
 from credo.bandits.agent import ScaleName
+from credo.bandits.optimizer.conditions import given
 from credo.bandits.optimizer.search import GoalName, RuleName, Search
 from credo.bandits.optimizer.space import AnyBounds, Point
+from credo.bandits.optimizer.variables import Option
 from credo.core.archive import refusing
 from credo.core.errors import FormatError
 from credo.core.forms import Seed, Size, require_form
@@ -36,8 +38,10 @@ class Notes:
     seed: int
     asked: int
     points: list[object]
-    values: list[float]
+    values: list[float | None]
     pending: list[object]
+    fitted: bool
+    given: dict[str, dict[str, list[Option]]]
 
 
 class _SavedRange(TypedDict):
@@ -64,8 +68,10 @@ class _SavedNotes(TypedDict):
     seed: Seed
     asked: Annotated[int, LARGEST_ASKED]
     points: list[dict[str, str | float | bool] | list[float]]
-    values: list[float]
+    values: list[float | None]
     pending: list[dict[str, str | float | bool] | list[float]]
+    fitted: bool
+    given: dict[str, dict[str, list[str | float | bool]]]
 
 
 def write_notes(
@@ -73,7 +79,7 @@ def write_notes(
     seed: int,
     asked: int,
     points: Sequence[Point],
-    values: Sequence[float],
+    values: Sequence[float | None],
     pending: Sequence[Point],
 ) -> dict[str, object]:
     """The notes as JSON data. Python writes every double so that it is read back unchanged."""
@@ -82,7 +88,7 @@ def write_notes(
             "bounds": search.space.to_json(),
             "goal": search.goal,
             "policy": search.policy,
-            "width": None if search.policy == "thompson" else float(np.asarray(search.width)),
+            "width": None if search.policy != "ucb" else float(np.asarray(search.width)),
             "initial": search.initial,
             "scale": "online" if search.scaled else None,
             "seed": seed,
@@ -90,6 +96,8 @@ def write_notes(
             "points": list(map(_plain, points)),
             "values": list(values),
             "pending": list(map(_plain, pending)),
+            "fitted": search.fitted,
+            "given": search.space.to_given(),
         }
     }
 
@@ -101,6 +109,8 @@ def _plain(point: Point) -> object:
 def read_notes(meta: Mapping[str, Any], file: str) -> Notes:
     """The notes in a file; a `FormatError` says that there are none."""
     notes = meta.get(NAME)
+    if isinstance(notes, dict):
+        notes = {"fitted": False, "given": {}, **notes}
     if not isinstance(notes, dict) or set(notes) != set(Notes.__dataclass_fields__):
         raise FormatError(f"{file} holds a learner, but no optimizer.")
     with refusing(file, "optimizer"):
@@ -112,4 +122,7 @@ def read_notes(meta: Mapping[str, Any], file: str) -> Notes:
         bounds = {
             name: one["options"] if "options" in one else tuple(one["range"]) for name, one in bounds.items()
         }
+        for name, choice in notes["given"].items():
+            with refusing(file, "optimizer"):
+                bounds[name] = given(bounds[name], **choice)
     return Notes(**{**notes, "bounds": bounds})

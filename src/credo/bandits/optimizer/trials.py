@@ -5,35 +5,11 @@ from __future__ import annotations
 import jax
 import jax.numpy as jnp
 
+from credo.bandits.optimizer.units import Units
 from credo.core.records import record, replace
 from credo.core.types import Array, ArrayLike
 
-__all__ = ["Trials", "Units"]
-
-
-@record
-class Units:
-    """The units in which a learner sees values: (value - mean) / sd, of the values so far.
-
-    Attributes:
-        mean, sd: their mean and standard deviation; sd is 1 where there is no spread yet.
-
-    Example:
-        >>> units = Units(jnp.asarray(2.0), jnp.asarray(4.0))
-        >>> float(units.into(6.0)), float(units.back(1.0))
-        (1.0, 6.0)
-    """
-
-    mean: Array
-    sd: Array
-
-    def into(self, value: ArrayLike) -> Array:
-        """A value in these units."""
-        return (jnp.asarray(value, self.mean.dtype) - self.mean) / self.sd
-
-    def back(self, value: ArrayLike) -> Array:
-        """A value in these units, in units of the function."""
-        return self.mean + self.sd * jnp.asarray(value, self.mean.dtype)
+__all__ = ["Trials"]
 
 
 @record
@@ -46,6 +22,8 @@ class Trials:
         count: how many there are.
         asked: how many points were asked for.
         key: the key from which all draws come.
+        believed: how many of the last ones were not told: a search that is fitted has them come out as they
+            are expected to, whatever their values are.
 
     Example:
         >>> trials = Trials.start(0, 2, 1).tell(jnp.zeros(1), 3.0)
@@ -58,12 +36,13 @@ class Trials:
     count: Array
     asked: Array
     key: Array
+    believed: Array
 
     @staticmethod
     def start(key: Array, capacity: int, size: int) -> Trials:
         """No trials yet, with room for some."""
         kind, none = jnp.result_type(float), jnp.zeros((), jnp.int32)
-        return Trials(jnp.zeros((capacity, size), kind), jnp.zeros(capacity, kind), none, none, key)
+        return Trials(jnp.zeros((capacity, size), kind), jnp.zeros(capacity, kind), none, none, key, none)
 
     @property
     def capacity(self) -> int:
@@ -105,10 +84,12 @@ class Trials:
         spread = var > (1e-6 * jnp.abs(mean)) ** 2  # less than that is rounding
         return Units(mean, jnp.sqrt(jnp.where(spread, var, 1.0)))
 
+    def scores(self, sign: float) -> Array:
+        """The values (N,) times the sign, -inf where there is no trial."""
+        return jnp.where(self.numbers < self.count, sign * self.values, -jnp.inf)
+
     def best(self, how_many: int, sign: float) -> Array:
         """The rows of the best trials, best first (M, D); where there are fewer, the best one again."""
-        told = self.numbers < self.count
-        score = jnp.where(told, sign * self.values, -jnp.inf)
-        places = jnp.argsort(-score, stable=True)[: min(how_many, self.capacity)]
+        places = jnp.argsort(-self.scores(sign), stable=True)[: min(how_many, self.capacity)]
         good = self.numbers[: places.shape[0]] < self.count
         return self.rows[jnp.where(good, places, places[0])]

@@ -1,0 +1,125 @@
+"""A sampler for Optuna, which asks an optimiser for the parameters of each trial."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from credo.bandits.optimizer.optimizer import Optimizer
+from credo.bandits.optimizer.promises import RuleName
+from credo.bandits.optimizer.search import GoalName
+from credo.core.errors import CredoError
+
+if TYPE_CHECKING:
+    from optuna.samplers import BaseSampler
+
+__all__ = ["optuna_sampler"]
+
+
+def optuna_sampler(*, policy: RuleName = "ei", seed: int = 0) -> BaseSampler:
+    """A sampler for `optuna.create_study(sampler=...)`, by Bayesian optimisation without settings.
+
+    Parameters that every trial of the study has had so far, with one distribution, are chosen together by an
+    `Optimizer` that was told all finished trials; others, and all of the first trial, are chosen at random.
+    Trials that failed are points to keep away from, trials that were pruned are left out, and trials that run
+    are pending.
+
+    Arguments:
+        policy: how the next point is chosen, as for `Optimizer`.
+        seed: the seed of all draws.
+
+    Returns:
+        The sampler, an `optuna.samplers.BaseSampler`, for studies of one objective.
+
+    Raises:
+        CredoError: Optuna is not installed, or (later) the study has several objectives.
+
+    Example:
+        >>> from credo import bandits
+        >>> sampler = bandits.optuna_sampler(seed=1)  # doctest: +SKIP
+        >>> study = optuna.create_study(sampler=sampler)  # doctest: +SKIP
+        >>> study.optimize(lambda trial: trial.suggest_float("x", -1, 1) ** 2, n_trials=20)  # doctest: +SKIP
+    """
+    try:
+        import optuna
+    except ImportError as error:
+        raise CredoError(
+            "optuna_sampler needs the package optuna, which is not installed: pip install optuna."
+        ) from error
+    states = optuna.trial.TrialState
+
+    class Sampler(optuna.samplers.BaseSampler):
+        """Asks an optimiser that was told all that the study knows."""
+
+        def __init__(self) -> None:
+            self._common = optuna.search_space.IntersectionSearchSpace()
+            self._random = optuna.samplers.RandomSampler(seed=seed)
+
+        def infer_relative_search_space(self, study: Any, trial: Any) -> dict[str, Any]:
+            common = self._common.calculate(study)
+            return {name: one for name, one in common.items() if not one.single()}
+
+        def sample_relative(self, study: Any, trial: Any, search_space: dict[str, Any]) -> dict[str, Any]:
+            if len(study.directions) > 1:
+                raise CredoError(
+                    f"a study must have one objective for this sampler; it has {len(study.directions)}."
+                )
+            if not search_space:
+                return {}
+            goal: GoalName = "max" if study.direction == optuna.study.StudyDirection.MAXIMIZE else "min"
+            bounds = {name: _bounds(one) for name, one in search_space.items()}
+            search = Optimizer(None, bounds, goal=goal, policy=policy, seed=seed)
+            wanted = (states.COMPLETE, states.FAIL, states.RUNNING)
+            for past in study.get_trials(deepcopy=False, states=wanted):
+                point = _point(past, search_space)
+                if point is None or past.number == trial.number:
+                    continue
+                if past.state == states.RUNNING:
+                    search.wait_for(point)
+                else:
+                    search.tell(point, past.value if past.state == states.COMPLETE else None)
+            answer: Any = search.ask()
+            return {name: _param(answer[name], one) for name, one in search_space.items()}
+
+        def sample_independent(self, study: Any, trial: Any, param_name: str, param_distribution: Any) -> Any:
+            return self._random.sample_independent(study, trial, param_name, param_distribution)
+
+    return Sampler()
+
+
+def _bounds(distribution: Any) -> Sequence[object]:
+    """The bounds of a distribution; steps other than 1 are counted, and options stand for their places."""
+    if hasattr(distribution, "choices"):
+        return [f"{place}" for place in range(len(distribution.choices))]
+    low, high, step = distribution.low, distribution.high, distribution.step
+    if isinstance(low, int) and step == 1:
+        return (low, high, "log", "whole") if distribution.log else (low, high, "whole")
+    if step is not None:
+        return (0, round((high - low) / step), "whole")
+    return (low, high, "log") if distribution.log else (low, high)
+
+
+def _param(value: Any, distribution: Any) -> Any:
+    """The parameter of a value of an optimiser."""
+    if hasattr(distribution, "choices"):
+        return distribution.choices[int(value)]
+    low, step = distribution.low, distribution.step
+    if step is not None and not (isinstance(low, int) and step == 1):
+        return min(low + value * step, distribution.high)
+    return value
+
+
+def _point(trial: Any, space: Mapping[str, Any]) -> dict[str, Any] | None:
+    """The point of a trial; None if it lacks a parameter, or one is outside its distribution."""
+    point: dict[str, Any] = {}
+    for name, one in space.items():
+        if name not in trial.params or not one._contains(one.to_internal_repr(trial.params[name])):
+            return None
+        value, step = trial.params[name], getattr(one, "step", None)
+        if hasattr(one, "choices"):
+            point[name] = f"{int(one.to_internal_repr(value))}"
+        elif step is not None and not (isinstance(one.low, int) and step == 1):
+            point[name] = round((value - one.low) / step)
+        else:
+            point[name] = value
+    return point
