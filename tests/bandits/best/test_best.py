@@ -20,6 +20,7 @@ from credo.bandits.best.of_any_law import best_of_draws, best_of_separate_draws
 from credo.bandits.best.of_counts import best_of_betas, best_of_gammas
 from credo.bandits.best.of_normals import best_of_normals, student_law, student_terms
 from credo.bandits.best.quadrature import noise_nodes, wide_noise_nodes
+from credo.core.groups import pick
 from credo.likelihoods import DrawnExpectation, IndependentExpectation, LatentExpectation, WeightedExpectation
 
 PROMISED = 1e-4
@@ -209,6 +210,40 @@ def test_every_law_agrees_with_its_own_draws() -> None:
         error = 0.04 if name == "correlated" else 0.015
         np.testing.assert_allclose(found, expected, atol=error, err_msg=name)
         np.testing.assert_allclose(jnp.sum(found), 1.0, atol=1e-9, err_msg=name)
+
+
+def test_arms_of_unlike_hypotheses_with_unknown_noise_agree_with_a_fine_integral() -> None:
+    waves = credo.models.RandomFeatures.draw(0, 2, 5, 1.0)
+    nets: list[Any] = [credo.Linear(), waves, credo.Linear()]
+    noise = credo.Normal(credo.InverseGamma(2.0, 0.5))
+    members = [credo.RecursiveLearner(credo.Model(net, noise), credo.Full("dense")) for net in nets]
+    starts = (credo.Linear().init(0, (2,)), waves.init(), credo.Linear().init(1, (2,)))
+    agent = credo.bandits.Agent(credo.Experts(members), 3, "arms")
+    belief = agent.init(credo.adapt.Each(starts))
+    rng = np.random.default_rng(2)
+    for step in range(12):
+        belief, _ = agent.update(belief, jnp.asarray(rng.normal(size=2)), step % 3, rng.normal() + step % 3)
+    x = jnp.asarray([0.3, -0.4])
+    law: Any = agent.expect(belief, x)
+    found = np.asarray(probability_best(law, key=jax.random.key(0)))
+    mixtures = []
+    for arm in range(3):
+        one = jax.tree.map(lambda leaf, arm=arm: leaf[arm], law.parts)
+        mixtures.append((np.exp(one.log_weights), [pick(one.parts, place) for place in range(3)]))
+    grid = np.linspace(-30.0, 30.0, 200_001)
+
+    def of(arm: int, what: str) -> np.ndarray:
+        weights, laws = mixtures[arm]
+        parts = [
+            getattr(scipy.stats.t, what)(grid, float(law.df), float(law.location[0]), float(law.scale[0]))
+            for law in laws
+        ]
+        return np.asarray(weights @ np.stack(parts))
+
+    for arm in range(3):
+        others = np.prod([of(other, "cdf") for other in range(3) if other != arm], axis=0)
+        expected = scipy.integrate.trapezoid(of(arm, "pdf") * others, grid)
+        assert found[arm] == pytest.approx(expected, abs=1e-4)
 
 
 def test_two_joint_arms_and_arms_with_one_unknown_noise_have_a_closed_form() -> None:

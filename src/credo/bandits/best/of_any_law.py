@@ -110,28 +110,37 @@ def _best_of_independent(parts: Expectation, allowed: Array) -> Array | None:
         rows = values.shape[0]
         return best_of_separate_draws(values.reshape(rows, -1), logs.reshape(rows, -1), allowed)
     if isinstance(parts, LatentExpectation) and parts.eta.shape[-2:] == (1, 1):
-
-        def latent(part: LatentExpectation) -> tuple[Array, Array, Array | None]:
-            return _turn(part) * part.location[0], part.scale[0], part.df
-
-        nested = jax.vmap(latent) if log_weights is None else jax.vmap(jax.vmap(latent))
+        nested = jax.vmap(_latent) if log_weights is None else jax.vmap(jax.vmap(_latent))
         location, scale, df = nested(parts)
         return best_of_normals(location, scale, log_weights, df, allowed)
     return None
 
 
 def _best_of_unlike(mixture: WeightedExpectation, parts: Groups[Expectation], allowed: Array) -> Array | None:
-    """Independent arms whose hypotheses are of several kinds; exact where all are normal on one scale."""
+    """Independent arms whose hypotheses differ in kind; exact if all are normal or Student-t."""
     order = np.argsort([place for group in parts.places for place in group])
-    locations, scales = [], []
+    dtype = mixture.log_weights.dtype
+    locations, scales, freedoms = [], [], []
+    known = True
     for part in parts.parts:
-        normal = isinstance(part, LatentExpectation) and part.eta.shape[-2:] == (1, 1) and part.noise is None
-        if not normal or part.latent_name != mixture.latent_name:
+        if not isinstance(part, LatentExpectation) or part.eta.shape[-2:] != (1, 1):
             return None
-        locations.append(jax.vmap(jax.vmap(lambda one: _turn(one) * one.location[0]))(part))
-        scales.append(jax.vmap(jax.vmap(lambda one: one.scale[0]))(part))
-    location, scale = (jnp.concatenate(values, axis=1)[:, order] for values in (locations, scales))
-    return best_of_normals(location, scale, mixture.log_weights, None, allowed)
+        if part.latent_name != mixture.latent_name:
+            return None
+        location, scale, df = jax.vmap(jax.vmap(_latent))(part)
+        known = known and df is None
+        locations.append(location.astype(dtype))
+        scales.append(scale.astype(dtype))
+        freedoms.append(jnp.full_like(locations[-1], jnp.inf) if df is None else df.astype(dtype))
+    location, scale, df = (
+        jnp.concatenate(values, axis=1)[:, order] for values in (locations, scales, freedoms)
+    )
+    return best_of_normals(location, scale, mixture.log_weights, None if known else df, allowed)
+
+
+def _latent(part: LatentExpectation) -> tuple[Array, Array, Array | None]:
+    """The location, the scale and the degrees of freedom of one number; None for a normal law."""
+    return _turn(part) * part.location[0], part.scale[0], part.df
 
 
 def _turn(part: LatentExpectation) -> Array:
