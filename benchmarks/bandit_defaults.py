@@ -40,7 +40,7 @@ KEY = 2_000
 def of_keel(name: str) -> AnyEnvironment:
     """A table of KEEL with classes: the reward is 1 for the right class."""
     rows = keel(name)
-    classes, codes = np.unique(rows.y, return_inverse=True)
+    classes, codes = np.unique(rows.target, return_inverse=True)
     columns = [np.asarray(column, np.float32) for column in rows.columns.values()]
     return Classification(np.stack(columns, axis=1), codes, len(classes))
 
