@@ -16,7 +16,7 @@ from tests.streams.setups import bitwise
 
 import credo
 from credo.adapt import Experts, Monitored, RunLength, Stacked, alarms, segmentation
-from credo.adapt.loss_levels import RATES, SIZES, share_losses, size_losses
+from credo.adapt.loss_levels import RATES, SIZES, LevelChanges, share_losses, size_losses
 
 MODEL = credo.Model(lambda w, x: x @ w, credo.Normal(0.2))
 
@@ -195,6 +195,23 @@ def test_a_row_without_weight_gives_no_alarm() -> None:
     before, _ = credo.run(learner, begin(learner), jnp.zeros((first, P)), ys[:first])
     assert bool(learner.step(before, x, ys[first])[1].extras.alarm)
     assert not bool(learner.step(before, x, ys[first], weight=0.0)[1].extras.alarm)
+
+
+def test_rows_that_are_not_learned_leave_probabilities_that_sum_to_one() -> None:
+    changes = LevelChanges.first(float)
+    for _ in range(30):
+        changes, _ = changes.later(0.3, None).learned(jnp.zeros(25), 0.9, 5)
+    for _ in range(60):  # the lightest time gives way at each of them
+        changes = changes.later(0.3, None)
+        assert float(changes.probs.sum()) == pytest.approx(1.0, abs=1e-12)
+    assert int(changes.t) == 90 and int(changes.starts.max()) == 90
+    assert len(set(changes.starts.tolist())) == len(changes.starts)
+
+
+def test_a_step_of_length_two_has_the_changes_of_two_steps() -> None:
+    changes, _ = LevelChanges.first(float).later(0.1, None).learned(jnp.zeros(25), 0.9, 5)
+    later = changes.later(0.1, 2.0)
+    assert float(later.probs[later.starts == 2].sum()) == pytest.approx(1 - 0.9**2, abs=1e-12)
 
 
 def test_weights_are_those_of_a_mixture_inside() -> None:
