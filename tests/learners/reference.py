@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import jax
@@ -115,3 +116,17 @@ def right_choices(agent: Any, steps: int) -> np.ndarray:
         belief, info = agent.update(belief, x, choice.arm, float(right[-1]))
         assert bool(info.ok)
     return np.array(right)
+
+
+def streams_alike(learner: Any, xs: Any, ys: Any, cut: int, folder: Path) -> None:
+    """A loop, a scan, and a scan that is cut and goes on from a file give the same bits."""
+    whole, trace = credo.run(learner, learner.init(), xs, ys)
+    belief, evidence = learner.init(), []
+    for x, y in zip(xs, ys, strict=True):
+        belief, info = learner.step(belief, x, y)
+        evidence.append(float(info.log_evidence))
+    assert belief == whole and evidence == trace.log_evidence.tolist()
+    half, _ = credo.run(learner, learner.init(), xs[:cut], ys[:cut])
+    again, kept = credo.load(credo.save(folder / "half.credo", learner, half))
+    assert again == learner and kept == half
+    assert credo.run(again, kept, xs[cut:], ys[cut:])[0] == whole

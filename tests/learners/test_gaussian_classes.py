@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import scipy.special as ss
 import scipy.stats
-from tests.learners.reference import close, right_choices
+from tests.learners.reference import close, right_choices, streams_alike
 
 import credo
 from credo import bandits
@@ -296,17 +296,9 @@ def test_a_widened_belief_is_the_one_of_a_learner_that_began_with_all_columns_an
 
 @pytest.mark.optimised
 @TIED
-def test_a_loop_and_a_scan_give_the_same_bits(tied: bool) -> None:
+def test_a_loop_and_a_scan_give_the_same_bits_and_so_does_a_file(tied: bool, tmp_path: Path) -> None:
     xs, ys = map(jnp.asarray, rows_of(12, 5, 3, missing=0.2))
-    learner = learner_of(3, 5, tied, forgetting=0.97)
-    whole, trace = credo.run(learner, learner.init(), xs, ys)
-    belief, evidence = learner.init(), []
-    for x, y in zip(xs, ys, strict=True):
-        belief, info = learner.step(belief, x, y)
-        evidence.append(float(info.log_evidence))
-    assert belief == whole and evidence == trace.log_evidence.tolist()
-    half, _ = credo.run(learner, learner.init(), xs[:5], ys[:5])
-    assert credo.run(learner, half, xs[5:], ys[5:])[0] == whole
+    streams_alike(learner_of(3, 5, tied, forgetting=0.97), xs, ys, 5, tmp_path)
 
 
 @TIED

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 import scipy.special as ss
-from tests.learners.reference import close, st
+from tests.learners.reference import close, st, streams_alike
 
 import credo
 
@@ -138,16 +138,7 @@ def test_bad_data_give_the_belief_back_bitwise(x: Any, y: float, weight: float, 
 @pytest.mark.optimised
 def test_a_loop_a_scan_and_chunks_give_the_same_bits_and_so_does_a_file(tmp_path: Path) -> None:
     xs, ys = map(jnp.asarray, rows_of(12))
-    learner = learner_of(size=8)
-    whole, trace = credo.run(learner, learner.init(), xs, ys)
-    belief, evidence = learner.init(), []
-    for x, y in zip(xs, ys, strict=True):
-        belief, info = learner.step(belief, x, y)
-        evidence.append(float(info.log_evidence))
-    assert belief == whole and evidence == trace.log_evidence.tolist()
-    half, _ = credo.run(learner, learner.init(), xs[:5], ys[:5])
-    again, kept = credo.load(credo.save(tmp_path / "half.credo", learner, half))
-    assert credo.run(again, kept, xs[5:], ys[5:])[0] == whole
+    streams_alike(learner_of(size=8), xs, ys, 5, tmp_path)
 
 
 def test_single_precision_agrees_with_double() -> None:

@@ -12,7 +12,7 @@ import pytest
 import scipy.special as ss
 import scipy.stats
 from tests.learners.neighbours_reference import FORGETTING, SCALE, SHAPE, NaiveMemory
-from tests.learners.reference import close, right_choices
+from tests.learners.reference import close, right_choices, streams_alike
 from tests.streams.setups import bitwise
 
 import credo
@@ -200,18 +200,8 @@ def test_single_precision_agrees_with_double_and_refuses_what_it_has_no_room_for
 @pytest.mark.optimised
 @EACH
 def test_a_loop_and_a_scan_give_the_same_bits_and_so_does_a_file(name: str, tmp_path: Path) -> None:
-    learner, whole, xs, ys = learned(name, 40)
-    trace = credo.run(learner, learner.init(), xs, ys)[1]
-    belief, evidence = learner.init(), []
-    for x, y in zip(xs, ys, strict=True):
-        belief, info = learner.step(belief, x, y)
-        evidence.append(float(info.log_evidence))
-    assert belief == whole and evidence == trace.log_evidence.tolist()
-    half, _ = credo.run(learner, learner.init(), xs[:15], ys[:15])
-    credo.save(tmp_path / "half.credo", learner, half)
-    again, kept = credo.load(tmp_path / "half.credo")
-    bitwise(kept, half)
-    assert again == learner and credo.run(again, kept, xs[15:], ys[15:])[0] == whole
+    learner, _, xs, ys = learned(name, 40)
+    streams_alike(learner, xs, ys, 15, tmp_path)
 
 
 @pytest.mark.parametrize("reference", [False, True])

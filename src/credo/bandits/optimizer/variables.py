@@ -79,8 +79,9 @@ class Range:
 
     def encode(self, value: object) -> np.ndarray:
         """The part of a row (1,); a `CredoError` says that the value is not in the range."""
-        good = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
-        number = float(value) if good else math.nan  # type: ignore[arg-type]
+        number = math.nan
+        if isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool):
+            number = float(value)
         if not self.low <= number <= self.high or (self.whole and number != round(number)):
             kind = "a whole number" if self.whole else "a number"
             raise CredoError(
