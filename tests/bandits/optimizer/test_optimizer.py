@@ -199,7 +199,7 @@ def test_a_loop_of_ask_and_tell_is_a_scan() -> None:
         looped.append(row)
     np.testing.assert_array_equal(rows, jnp.stack(looped))
     # and the object asks for the same points
-    best = bandits.Optimizer(SEARCH.learner, [[-4.0, 4.0]], prior=SEARCH.prior, seed=5)
+    best = bandits.Optimizer(SEARCH.learner, [[-4.0, 4.0]], prior=SEARCH.prior, policy="thompson", seed=5)
     for row, value in zip(rows, values, strict=True):
         point: Any = best.ask()
         place: Any = LINE.decode(row)
