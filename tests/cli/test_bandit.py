@@ -169,6 +169,25 @@ def test_bad_lines_are_answered_and_change_nothing(credo: Command, monkeypatch: 
     assert outcome.status == 2 and "line 1 of -" in outcome.err
 
 
+def test_choices_of_others_and_parts_of_rewards_are_learned(
+    credo: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen = '{"context": null, "arm": "red", "reward": 1, "propensity": 0.2, "id": "x"}'
+    lines = [seen, seen, seen.replace('1, "prop', '0, "prop'), '{"context": null, "arm": "blue"}']
+    parts = [
+        '{"id": "0-1", "reward": 1, "part": "a"}',
+        '{"id": "0-1", "reward": 0}',
+        '{"arm": "red", "part": 1}',
+    ]
+    said = answers(credo, monkeypatch, [*lines, *parts], *ARMS)
+    assert [one.get("status") for one in said] == (
+        ["learned", "duplicate", "conflict", "pending", "added", "learned", None]
+    )
+    assert "got 'part' beside an arm" in said[-1]["error"]
+    means = bandits.Bandit.load("a.credo").decide().mean
+    assert means == pytest.approx({"red": 2 / 3, "blue": 2 / 3}, rel=1e-6)
+
+
 def test_requests_that_wait_together_are_answered_after_one_flush(
     credo: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:

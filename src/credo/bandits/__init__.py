@@ -104,6 +104,8 @@ from credo.bandits.service import (
     Explanation,
     Features,
     NamedArms,
+    Observed,
+    Outcomes,
     RewardStatus,
     SavedAgent,
 )
@@ -166,7 +168,9 @@ __all__ = [
     "MaskedState",
     "Motion",
     "NamedArms",
+    "Observed",
     "Optimizer",
+    "Outcomes",
     "OutputsDesign",
     "Part",
     "Point",

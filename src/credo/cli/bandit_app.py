@@ -182,8 +182,10 @@ def decide(
 
     {"context": {"age": 31, "device": "phone"}} is answered by a decision, with its id, the arm, and its
     propensity; "id" gives it an id of your own, and "arms" names those that are allowed. {"id": "0-0",
-    "reward": 1} is answered by what became of the reward. Rewards may come late. The agent is saved at the
-    end, at Ctrl-C and SIGTERM too, and the same command goes on with it, as if it had never stopped.
+    "reward": 1} is answered by what became of the reward, and with "part": "a name" it is added to the one
+    that comes last. Rewards may come late. {"context": ..., "arm": "red", "reward": 1, "propensity": 0.2} is
+    a choice that was made elsewhere, from which the agent learns. The agent is saved at the end, at Ctrl-C
+    and SIGTERM too, and the same command goes on with it, as if it had never stopped.
 
     Parameters
     ----------

@@ -191,19 +191,19 @@ class _Service:
         """The answer to a line; where the line cannot be used, nothing changes."""
         request = _parse(line)
         id = _id_of(request)
-        if "reward" in request:
+        if "reward" in request and "arm" not in request:
             if id is None:
                 raise CredoError("a reward must have the id of its decision.")
             if self.bandit is None:
                 return {"id": id, "status": "unknown"}
-            status = self.bandit.reward(id, request["reward"])
+            status = self.bandit.reward(id, request["reward"], part=request.get("part"))
             self.changed = True
             said = {"error": CONFLICT} if status is RewardStatus.CONFLICT else {}
             return {"id": id, "status": status.value} | said
         context = request.get("context")
         bandit = self.bandit or self._start(context)
         try:
-            decision = bandit.decide(context, request.get("arms"), id=id)
+            answer = _observed(bandit, request, id) if "arm" in request else _decided(bandit, request, id)
         except CredoError:
             if self.bandit is None:
                 bandit.close()
@@ -212,7 +212,7 @@ class _Service:
         if self.bandit is None:
             self.bandit = bandit
             self.save()  # so that a log belongs to a saved agent before anything is answered
-        return {name: value for name, value in decision._asdict().items() if value is not None}
+        return answer
 
     def together(self) -> contextlib.AbstractContextManager[None]:
         """A context of lines whose answers wait for one flush of the log."""
@@ -238,6 +238,18 @@ class _Service:
         if self.bandit is not None:
             self.bandit.close()
             note(f"{_counts(self.bandit)}   saved agent: {self.words.saved}")
+
+
+def _decided(bandit: Bandit, request: Mapping[str, Any], id: str | None) -> dict[str, Any]:
+    decision = bandit.decide(request.get("context"), request.get("arms"), id=id)
+    return {name: value for name, value in decision._asdict().items() if value is not None}
+
+
+def _observed(bandit: Bandit, request: Mapping[str, Any], id: str | None) -> dict[str, Any]:
+    asked = {name: request.get(name) for name in ("reward", "propensity", "arms")}
+    said = bandit.observe(request.get("context"), request["arm"], id=id, **asked)
+    error = {"error": CONFLICT} if said.status is RewardStatus.CONFLICT else {}
+    return {"id": said.id, "status": "pending" if said.status is None else said.status.value} | error
 
 
 def _counts(bandit: Bandit) -> str:
@@ -273,12 +285,16 @@ def _parse(line: str) -> dict[str, Any]:
         request = None
     if not isinstance(request, dict):
         raise CredoError("a line must be a JSON object with a context, or with an id and a reward.")
-    allowed = {"id", "reward"} if "reward" in request else {"context", "id", "arms"}
-    others = sorted(request.keys() - allowed)
+    choice, reward = "arm" in request, "reward" in request
+    allowed = (
+        {"context", "arm", "reward", "propensity", "arms", "id"} if choice else {"context", "id", "arms"}
+    )
+    others = sorted(request.keys() - ({"id", "reward", "part"} if reward and not choice else allowed))
     if others:
+        beside = "an arm" if choice else "a reward" if reward else "a request"
         raise CredoError(
-            f"a line must have the keys context, id and arms, or id and reward; got {others[0]!r} beside "
-            f"{'a reward' if 'reward' in request else 'a request'}."
+            "a line must have the keys context, id and arms; or id, reward and part; or context, arm, "
+            f"reward, propensity, arms and id; got {others[0]!r} beside {beside}."
         )
     if not request:
         raise CredoError("a line must have a context (null where there is none), or an id and a reward.")

@@ -147,7 +147,7 @@ def test_rewards_find_their_decisions_and_the_rest_is_counted() -> None:
         window=60.0,
     )
     np.testing.assert_array_equal(log.rewards, [7.0, 5.0, 1.0, np.nan])
-    assert log.counts == (4, 3, 1, 3, 1, 1, 2)
+    assert log.counts == (4, 3, 1, 3, 1, 1, 2, 0)
     assert log.counts is not None
     assert log.counts.sentences()[1] == "1 reward has no decision (left out)"
 

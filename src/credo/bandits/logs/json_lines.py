@@ -41,17 +41,21 @@ class DecisionLine(NamedTuple):
 
 
 class RewardLine(NamedTuple):
-    """A reward as a line of a log gives it: the id of its decision, and when it came, in seconds."""
+    """A reward as a line of a log gives it: the id of its decision, and when it came, in seconds. One with
+    the name of a `part` is added to the others, and the one without closes the sum.
+    """
 
     id: str
     value: float
     time: float | None = None
+    part: str | None = None
 
 
 def parse_line(line: Mapping[str, Any], where: str) -> DecisionLine | RewardLine | None:
-    """Read one of our lines, of the kind "decision", "reward" or "row" (a decision with its reward); None
-    where it says that a bandit began, how its arms changed, or what it was taught; and for a reward that was
-    refused, which is none.
+    """Read one of our lines, of the kind "decision", "observed" (a decision that was made elsewhere, whose
+    propensity is NaN where nobody knows it), "reward" or "row" (a decision with its reward); None where it
+    says that a bandit began, how its arms changed, or what it was taught; and for a reward that was refused,
+    which is none.
 
     A `DataError` says that a decision has no propensity; another error, such as a `KeyError`, that the line
     is broken.
@@ -60,18 +64,21 @@ def parse_line(line: Mapping[str, Any], where: str) -> DecisionLine | RewardLine
     if kind in ("begin", "seen", "arm", "taught") or (kind == "reward" and line.get("refused")):
         return None
     if kind == "reward":
-        return RewardLine(str(line["id"]), number_or_nan(line["value"]), time)
-    if kind not in ("decision", "row"):
+        part = line.get("part")
+        part = None if part is None else str(part)
+        return RewardLine(str(line["id"]), number_or_nan(line["value"]), time, part)
+    if kind not in ("decision", "observed", "row"):
         raise ValueError(f"kind must be decision, reward or row; got {kind!r}")
     pmf = line.get("pmf")
     pmf = None if pmf is None else {str(arm): float(p) for arm, p in pmf.items()}
     allowed = line.get("arms", None if pmf is None else list(pmf))
     name = str(line["arm"])
     stated = line.get("propensity", None if pmf is None else pmf.get(name))
+    unknown = kind == "observed" and stated is None
     return DecisionLine(
         id=None if line.get("id") is None else str(line["id"]),
         arm=name,
-        propensity=probability(stated, where),
+        propensity=math.nan if unknown else probability(stated, where),
         reward=number_or_nan(line.get("reward")),
         context=line.get("context"),
         arms=None if allowed is None else tuple(map(str, allowed)),

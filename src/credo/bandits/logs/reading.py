@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import io
 import json
+import math
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -46,6 +47,7 @@ class ReadCounts(NamedTuple):
         unknown: rewards of an id that no decision has; they are left out.
         late: rewards that came after the window; they are left out.
         broken: lines that could not be read; they are left out.
+        unweighed: choices that were made elsewhere with a probability that nobody knows; they are left out.
 
     Example:
         >>> ReadCounts(decisions=10, rewards=8, missing=2, late=1).sentences()
@@ -59,6 +61,7 @@ class ReadCounts(NamedTuple):
     unknown: int = 0
     late: int = 0
     broken: int = 0
+    unweighed: int = 0
 
     def sentences(self) -> tuple[str, ...]:
         """What a reader may want to know, one sentence each, without full stops."""
@@ -68,6 +71,7 @@ class ReadCounts(NamedTuple):
             (self.unknown, "reward has no decision", "rewards have no decision", left_out),
             (self.late, "reward came after the window", "rewards came after the window", left_out),
             (self.broken, "line could not be read", "lines could not be read", left_out),
+            (self.unweighed, "choice has no propensity", "choices have no propensity", left_out),
         )
         return tuple(f"{n:,} {one if n == 1 else many} ({end})" for n, one, many, end in said if n)
 
@@ -260,9 +264,10 @@ def join_lines(
 ) -> dict[str, Any]:
     """Join rewards to decisions by their ids. Of two of one id the first one counts.
 
-    A reward counts for `window` seconds after its decision (None: always), and `broken` lines could not be
-    read. Arms come in the order in which they first occur. A `DataError` says that some decisions were
-    thinned more than others, so that the log is no fair sample.
+    A reward counts for `window` seconds after its decision (None: always), its parts are added to its last
+    value, decisions whose propensity is NaN are left out, and `broken` lines could not be read. Arms come in
+    the order in which they first occur. A `DataError` says that some decisions were thinned more than others,
+    so that the log is no fair sample.
     """
     rates = {decision.thinning for decision in decisions}
     if len(rates) > 1:
@@ -272,27 +277,38 @@ def join_lines(
         )
     kept: list[DecisionLine] = []
     places: dict[str, int] = {}
-    duplicates = unknown = late = 0
+    parts: dict[tuple[int, str], float] = {}
+    duplicates = unknown = late = unweighed = 0
     for decision in decisions:
         if decision.id is not None and decision.id in places:
             duplicates += 1
             continue
+        weighed = math.isfinite(decision.propensity)
         if decision.id is not None:
-            places[decision.id] = len(kept)
-        kept.append(decision)
+            places[decision.id] = len(kept) if weighed else -1
+        if weighed:
+            kept.append(decision)
+        else:
+            unweighed += 1
     values = np.array([decision.reward for decision in kept])
     for reward in rewards:
         place = places.get(reward.id)
         if place is None:
             unknown += 1
+        elif place < 0:
+            continue
         elif _is_late(reward, kept[place], window):
             late += 1
-        elif np.isfinite(values[place]):
+        elif np.isfinite(values[place]) if reward.part is None else (place, reward.part) in parts:
             duplicates += 1
-        else:
+        elif reward.part is None:
             values[place] = reward.value
+        else:
+            parts[place, reward.part] = reward.value
+    for (place, _), value in parts.items():  # without the last value the sum is not known, and stays NaN
+        values[place] += value
     known = int(np.isfinite(values).sum())
-    counts = ReadCounts(len(kept), known, len(kept) - known, duplicates, unknown, late, broken)
+    counts = ReadCounts(len(kept), known, len(kept) - known, duplicates, unknown, late, broken, unweighed)
     return _assemble(kept, values, counts)
 
 

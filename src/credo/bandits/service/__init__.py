@@ -1,9 +1,10 @@
 """An agent in service: a `Bandit` gives decisions ids, waits for late rewards, and can be saved."""
 
 from credo.bandits.service.bandit import Bandit
-from credo.bandits.service.decision import Counts, Decision, Explanation, RewardStatus
+from credo.bandits.service.decision import Counts, Decision, Explanation, Observed, RewardStatus
 from credo.bandits.service.features import Features
 from credo.bandits.service.named_arms import NamedArms
+from credo.bandits.service.outcomes import Outcomes
 from credo.bandits.service.storage import SavedAgent
 
 __all__ = [
@@ -13,6 +14,8 @@ __all__ = [
     "Explanation",
     "Features",
     "NamedArms",
+    "Observed",
+    "Outcomes",
     "RewardStatus",
     "SavedAgent",
 ]

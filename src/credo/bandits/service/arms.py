@@ -107,16 +107,20 @@ class Arms:
         self.slot(name)
         return replace(self, forbidden=self.forbidden - {name})
 
-    def mask(self, names: Iterable[str] | None = None) -> np.ndarray:
-        """Which slots may be chosen, (K,) bool, among arms of these names; a CredoError where none may."""
+    def mask(self, names: Iterable[str] | None = None, *, forbidden: bool = False) -> np.ndarray:
+        """Which slots may be chosen, (K,) bool, among arms of these names; a CredoError where none may.
+        `forbidden` arms may be among them, where somebody else chose.
+        """
         if isinstance(names, str):
             raise CredoError(f"arms must be a list of names; got {names!r}.", field="arms")
+        barred = frozenset[str]() if forbidden else self.forbidden
         if names is None:
-            mask = self._every
+            same = barred == self.forbidden
+            mask = self._every if same else np.array([name is not None for name in self.slots])
         else:
             mask = np.zeros(len(self.slots), bool)
             for name in names:
-                mask[self.slot(name)] = name not in self.forbidden
+                mask[self.slot(name)] = name not in barred
         if not mask.any():
             among = "there is no arm" if not self._where else "all arms are forbidden"
             among = among if names is None else f"{list(names)!r} names none that is allowed"

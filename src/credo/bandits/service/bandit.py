@@ -14,10 +14,12 @@ from credo.bandits.default import DefaultAgent
 from credo.bandits.logs import Log
 from credo.bandits.service import explaining, storage, warm
 from credo.bandits.service.clock import Clock
-from credo.bandits.service.decision import Counts, Decision, Explanation, RewardStatus
+from credo.bandits.service.content import RewardRange
+from credo.bandits.service.decision import Counts, Decision, Explanation
 from credo.bandits.service.engine import OnMissing, Service
 from credo.bandits.service.features import Features
 from credo.bandits.service.named_arms import NamedArms
+from credo.bandits.service.outcomes import Outcomes
 from credo.bandits.service.replay import Start, attach
 from credo.bandits.service.starting import start
 from credo.core.errors import CredoError, require_integer
@@ -26,7 +28,7 @@ from credo.core.types import Array, PyTree
 __all__ = ["Bandit"]
 
 
-class Bandit(NamedArms):
+class Bandit(Outcomes):
     """An agent in service: arms and decisions have names, and a reward finds its decision by the id.
 
     A bandit changes, unlike an `Agent`. Decision n draws by a key of its own, and so does every update, so a
@@ -54,6 +56,8 @@ class Bandit(NamedArms):
         window: how many of the latest decisions are remembered.
         timeout: for how many seconds after its decision a reward counts; None for as long as the window.
         on_missing: what becomes of a decision without a reward: "drop", or the reward to learn instead.
+        reward_range: the least and the greatest reward that there may be; others are refused, and expected
+            rewards are answered within it. None allows all.
         seed: the seed of all keys, with which ids begin.
         log: a file to which a JSON line is appended for every decision and reward (see `Log.read`), before it
             counts: what a call returned from is on the disk, even if the process is killed then.
@@ -98,13 +102,15 @@ class Bandit(NamedArms):
         window: int = 10_000,
         timeout: float | None = None,
         on_missing: OnMissing = "drop",
+        reward_range: RewardRange | None = None,
         seed: int = 0,
         log: str | os.PathLike[str] | None = None,
         replay: bool = False,
         clock: Clock | None = None,
     ) -> None:
         first, encoders = (belief, params, var, options), (features, arm_features, products)
-        service = start(agent, arms, first, encoders, (window, timeout, on_missing), seed, clock)
+        kept = window, timeout, on_missing, reward_range
+        service = start(agent, arms, first, encoders, kept, seed, clock)
         super().__init__(service)
         attach(service, log, Start(new=True), replay=replay)
 
@@ -190,58 +196,6 @@ class Bandit(NamedArms):
         if len(names) != len(rows):
             raise CredoError(f"ids must be as many as contexts, {len(rows)}; got {len(names)}.", field="ids")
         return self._engine.decide_many(rows, arms, names)
-
-    def reward(self, id: str, value: float) -> RewardStatus:
-        """Learn the reward of a decision, once.
-
-        Arguments:
-            id: the id of the decision.
-            value: its reward.
-
-        Returns:
-            What became of it, which is true only if it was learned. A reward that is a duplicate, conflicts
-            with the one that was learned, came after the window, or has no decision changes nothing but the
-            counts. One that the learner refused may be corrected by another.
-
-        Raises:
-            CredoError: the reward is no finite number; nothing changes.
-            DataError: the log cannot be written; nothing changes. Where it was written, but the disk did not
-                confirm it, all later calls are refused: load the bandit again, which learns what is there.
-        """
-        return self._engine.reward([id], [value])[0]
-
-    def reward_batch(self, ids: Sequence[str], values: Sequence[float] | np.ndarray) -> list[RewardStatus]:
-        """Learn several rewards, one after the other in one compiled program, as a loop of `reward` would.
-
-        Arguments:
-            ids: the ids of their decisions.
-            values: the rewards.
-
-        Returns:
-            What became of each.
-
-        Raises:
-            CredoError: one is no finite number, or there are not as many as ids; nothing changes.
-        """
-        ids, numbers = list(ids), list(values)
-        if len(ids) != len(numbers):
-            raise CredoError(
-                f"values must be as many as ids, {len(ids)}; got {len(numbers)}.", field="values"
-            )
-        return self._engine.reward(ids, numbers)
-
-    def tick(self, now: float | None = None) -> int:
-        """Let the decisions whose time is over leave the window.
-
-        Arguments:
-            now: the time in seconds; None asks the clock. Time never goes back.
-
-        Returns:
-            How many had no reward.
-        """
-        lost = self._engine.expire(self._engine.now(now))
-        self._engine.sync()
-        return lost
 
     def explain(self, id: str) -> Explanation:
         """Why a decision was taken, and what is believed about it now.

@@ -6,26 +6,30 @@ import hashlib
 import json
 import math
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from credo.bandits.logs.json_lines import plain
 from credo.core.errors import CredoError
 
-__all__ = ["content_of", "require_reward", "require_same"]
+__all__ = ["RewardRange", "content_of", "require_range", "require_reward", "require_same", "require_within"]
+
+RewardRange: TypeAlias = tuple[float, float]
+"""The least and the greatest reward that there may be."""
 
 
 _LETTERS = json.JSONEncoder(sort_keys=True, default=repr).encode
 
 
-def content_of(context: Any, arms: Iterable[str] | None) -> str:
-    """Letters that stand for a context and the arms that were asked for (None: all): the same ones whenever
-    values are the same, in any order of names, as whole numbers or not, and from a log.
+def content_of(context: Any, arms: Iterable[str] | None, **more: Any) -> str:
+    """Letters that stand for a context, the arms that were asked for (None: all) and what else was said: the
+    same ones whenever values are the same, in any order of names, as whole numbers or not, and from a log.
     """
     asked = {
         "context": plain(context, _number, _numbers),
         "arms": None if arms is None else sorted(set(map(str, arms))),
+        **{name: plain(value, _number, _numbers) for name, value in more.items()},
     }
     return hashlib.blake2b(_LETTERS(asked).encode(), digest_size=8).hexdigest()
 
@@ -64,3 +68,32 @@ def require_reward(value: object) -> None:
         finite = False
     if not finite:
         raise CredoError(f"reward must be a finite number; got {value!r}.", field="reward")
+
+
+def require_range(reward_range: object) -> RewardRange | None:
+    """The range of rewards as two numbers, or None; a CredoError where it is none."""
+    if reward_range is None:
+        return None
+    try:
+        low, high = (float(bound) for bound in reward_range)  # type: ignore[attr-defined]
+    except (TypeError, ValueError, OverflowError):
+        low = high = math.nan
+    if not (math.isfinite(low) and math.isfinite(high) and low < high):
+        raise CredoError(
+            f"reward_range must be the least and a greater, the greatest reward; got {reward_range!r}.",
+            field="reward_range",
+        )
+    return low, high
+
+
+def require_within(
+    reward: float, reward_range: RewardRange | None, field: str = "reward", *, parts: bool = False
+) -> None:
+    """Refuse a reward that is outside the range; `parts` says that it is a sum."""
+    if reward_range is not None and not reward_range[0] <= reward <= reward_range[1]:
+        low, high = reward_range
+        raise CredoError(
+            f"{field} must be from {low:g} to {high:g}, which is the reward_range; got {reward:g}"
+            f"{' with the parts before it' if parts else ''}.",
+            field=field,
+        )

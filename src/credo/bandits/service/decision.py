@@ -6,16 +6,17 @@ import enum
 from dataclasses import dataclass
 from typing import NamedTuple
 
-__all__ = ["Counts", "Decision", "Explanation", "RewardStatus"]
+__all__ = ["Counts", "Decision", "Explanation", "Observed", "RewardStatus"]
 
 
 class RewardStatus(enum.StrEnum):
     """What became of a reward. Only `LEARNED` is true.
 
-    "learned": it was learned. "duplicate": this reward was learned before. "conflict": another reward was
-    learned for this decision, and stays. "expired": the decision's window is over. "unknown": there is no
-    decision of this id. "refused": the update would have given a belief that is not finite, so that the
-    belief stayed; another reward may correct it.
+    "learned": it was learned. "added": it is a part of a reward, which is learned when the last of it comes.
+    "duplicate": this reward, or this part, came before. "conflict": another one came for this decision, and
+    stays. "expired": the decision's window is over. "unknown": there is no decision of this id. "refused":
+    the update would have given a belief that is not finite, so that the belief stayed; another reward may
+    correct it.
 
     Example:
         >>> bool(RewardStatus.LEARNED), bool(RewardStatus.DUPLICATE), RewardStatus.DUPLICATE == "duplicate"
@@ -23,6 +24,7 @@ class RewardStatus(enum.StrEnum):
     """
 
     LEARNED = "learned"
+    ADDED = "added"
     DUPLICATE = "duplicate"
     CONFLICT = "conflict"
     EXPIRED = "expired"
@@ -39,8 +41,10 @@ class Decision(NamedTuple):
     Attributes:
         id: its id, by which its reward comes.
         arm: the name of the chosen arm.
-        propensity: the probability with which it was chosen, which is exact.
-        pmf: the probability of every arm, by name; 0 for arms that were not allowed.
+        propensity: the probability with which it was chosen, which is exact; for a choice that was made
+            elsewhere it is the one that was said, or NaN.
+        pmf: the probability of every arm, by name; 0 for arms that were not allowed, and NaN where nobody
+            said it.
         mean: the expected reward of every arm.
         sd: the standard deviation of the expected reward of every arm, without the noise.
         version: how often the belief that decided had changed.
@@ -75,6 +79,9 @@ class Counts(NamedTuple):
         refused: the rewards that the learner refused.
         dropped: the decisions whose window ended without a reward, from which nothing was learned.
         imputed: the decisions whose window ended without a reward, and the default reward was learned.
+        observed: the choices that were made elsewhere.
+        added: the parts of rewards.
+        summed: the decisions whose window ended with parts of a reward alone, whose sum was learned.
 
     Example:
         >>> Counts(decisions=3, pending=1).learned
@@ -91,6 +98,28 @@ class Counts(NamedTuple):
     refused: int = 0
     dropped: int = 0
     imputed: int = 0
+    observed: int = 0
+    added: int = 0
+    summed: int = 0
+
+
+class Observed(NamedTuple):
+    """A choice that was made elsewhere, and what became of its reward; true if the reward was learned.
+
+    Attributes:
+        id: the id of the choice, by which a later reward comes.
+        status: what became of the reward; None where none has come yet.
+
+    Example:
+        >>> bool(Observed("0-1", RewardStatus.LEARNED)), bool(Observed("0-2", None))
+        (True, False)
+    """
+
+    id: str
+    status: RewardStatus | None
+
+    def __bool__(self) -> bool:
+        return bool(self.status)
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ import numpy as np
 from credo.bandits.agent import Agent, AgentBelief
 from credo.bandits.service.arms import Arms
 from credo.bandits.service.clock import Time
-from credo.bandits.service.content import content_of, require_reward, require_same
+from credo.bandits.service.content import RewardRange, content_of, require_same
 from credo.bandits.service.copies import Held
 from credo.bandits.service.decision import Decision, RewardStatus
 from credo.bandits.service.flights import Flights
@@ -34,9 +34,6 @@ __all__ = ["Engine", "OnMissing", "Service", "State"]
 OnMissing: TypeAlias = Literal["drop"] | float
 """What becomes of a decision whose window ends without a reward: nothing, or this reward is learned."""
 
-_COUNTED = (RewardStatus.LEARNED, RewardStatus.REFUSED)
-"""What `Engine.learn` counts itself."""
-
 
 class State(NamedTuple):
     """What a decision depends on, replaced as a whole; `rows` are the features of arms by slot (K, e)."""
@@ -50,7 +47,8 @@ class State(NamedTuple):
 @dataclass(eq=False)
 class Engine:
     """Decides, learns and expires. A decision without a reward gets `on_missing`, and ids begin with `seed`
-    and `epoch`, which is another one wherever decisions may have been taken that are not known here.
+    and `epoch`, which is another one wherever decisions may have been taken that are not known here. Expected
+    rewards are answered within `reward_range`.
     """
 
     agent: Agent
@@ -61,6 +59,7 @@ class Engine:
     on_missing: OnMissing
     seed: int
     time: Time
+    reward_range: RewardRange | None = None
     ledger: Ledger | None = None
     epoch: str = ""
     count: int = 0
@@ -94,7 +93,19 @@ class Engine:
         """One decision, or the one that was made under this id."""
         entry = self._entry_for(context, names, id)
         self.sync()
-        return entry.decision
+        return self.answer(entry)
+
+    def answer(self, entry: Entry) -> Decision:
+        """A decision as it is answered."""
+        decision = entry.decision
+        return decision._replace(mean=self.within(decision.mean))
+
+    def within(self, means: dict[str, float]) -> dict[str, float]:
+        """Expected rewards within the range of rewards."""
+        if self.reward_range is None:
+            return means
+        low, high = self.reward_range
+        return {arm: min(max(mean, low), high) for arm, mean in means.items()}
 
     def _entry_for(self, context: Any, names: Iterable[str] | None, id: str | None) -> Entry:
         now = self.now()
@@ -110,7 +121,7 @@ class Engine:
     def _fly(self, context: Any, names: Any, id: str | None, now: float, content: str) -> Entry:
         """The decision, from the context that is taken in to its line in the log."""
         with self.books:
-            known = self._known(id, content)
+            known = self.known(id, content)
             if known is not None:
                 return known
             arms = self.state.arms
@@ -130,10 +141,10 @@ class Engine:
                 with self.books:
                     if self.state.arms is not arms:
                         continue  # the arms changed meanwhile, so that the slot may be another arm's
-                    known = self._known(id, content)
+                    known = self.known(id, content)
                     if known is None:
                         known = self.entry(id, number, answer, x, state, now, content)
-                        self._record([(known, context)])
+                        self.record([(known, context)])
                         written = True
                     return known
         finally:
@@ -173,7 +184,7 @@ class Engine:
                     field="contexts",
                 )
             asked = [content_of(context, names) for context in contexts]
-            known = [self._known(id, content) for id, content in zip(ids, asked, strict=True)]
+            known = [self.known(id, content) for id, content in zip(ids, asked, strict=True)]
             for place, earlier in enumerate(places):
                 require_same(ids[place], asked[place], asked[earlier])
             mask = self.state.arms.mask(names)
@@ -193,15 +204,15 @@ class Engine:
                     about = answer, xs[step], state, now, asked[place]
                     known[place] = entry = self.entry(ids[place], number + step, *about)
                     new.append((entry, contexts[place]))
-                self._record(new)
+                self.record(new)
             except BaseException:
                 self.inputs.contexts, self.inputs.shape, self.count = before, shape, number
                 raise
             entries = [known[place] or known[first] for place, first in enumerate(places)]
         self.sync()
-        return [entry.decision for entry in entries if entry is not None]
+        return [self.answer(entry) for entry in entries if entry is not None]
 
-    def _known(self, id: str | None, content: str) -> Entry | None:
+    def known(self, id: str | None, content: str) -> Entry | None:
         """The decision of an id, if there is one; a CredoError where it has left the window, or was asked
         otherwise.
         """
@@ -226,7 +237,7 @@ class Engine:
             return vector
         return self.inputs.context(context, arms=self.state.arms)
 
-    def _record(self, decisions: Sequence[tuple[Entry, Any]]) -> None:
+    def record(self, decisions: Sequence[tuple[Entry, Any]]) -> None:
         """Put decisions and their contexts into the log, all of them or none, and into the window."""
         if self.ledger is not None:
             self.ledger.decisions(decisions)
@@ -255,7 +266,7 @@ class Engine:
     def remember(self, entry: Entry) -> None:
         """Remember a decision."""
         self.window.add(entry)
-        self.tally["decisions"] += 1
+        self.tally["observed" if entry.observed else "decisions"] += 1
 
     def _own_id(self, number: int) -> str:
         """An id that no remembered decision has."""
@@ -263,44 +274,6 @@ class Engine:
         while self.window.get(name) is not None or self.window.has_left(name):
             name += "+"
         return name
-
-    def reward(self, ids: Sequence[str], values: Sequence[float]) -> list[RewardStatus]:
-        """Learn rewards, one after the other."""
-        for value in values:
-            require_reward(value)
-        now = self.now()
-        answers: list[RewardStatus | None] = []
-        with self.writing:
-            self.expire(now)
-            learn: dict[str, tuple[int, Entry, float]] = {}
-
-            def settle() -> None:
-                self.learn([(entry, value) for _, entry, value in learn.values()], now, imputed=False)
-                for place, entry, _ in learn.values():
-                    answers[place] = entry.status
-                learn.clear()
-
-            for place, (id, value) in enumerate(zip(ids, map(float, values), strict=True)):
-                entry = self.window.get(id)
-                if entry is not None and id in learn:
-                    settle()  # so that this one is judged by what became of the first
-                if entry is not None and entry.waits:
-                    learn[id] = place, entry, value
-                    answers.append(None)
-                else:
-                    answers.append(self._judged(id, entry, value))
-            settle()
-            with self.books:
-                said = [answer for answer in answers if answer is not None]
-                self.tally.update([answer.value for answer in said if answer not in _COUNTED])
-        self.sync()
-        return said
-
-    def _judged(self, id: object, entry: Entry | None, value: float) -> RewardStatus:
-        """What becomes of a reward that is not learned."""
-        if entry is None:
-            return RewardStatus.EXPIRED if self.window.has_left(id) else RewardStatus.UNKNOWN
-        return RewardStatus.DUPLICATE if value == entry.reward else RewardStatus.CONFLICT
 
     def expire(self, now: float, room: int = 0) -> int:
         """Let decisions whose window is over leave, and learn the default reward of those without one."""
@@ -311,34 +284,52 @@ class Engine:
             with self.books:
                 lost = self.window.leave(now, room)
                 silent = self.give_up(lost)
-            self.learn([(entry, float(self.on_missing)) for entry in silent], now, imputed=True)
+            self.learn(self.defaults(silent), now, imputed=True)
         return len(lost)
 
     def give_up(self, lost: Sequence[Entry]) -> list[Entry]:
-        """Count decisions that left and learned no reward; those whose default reward is to be learned. One
-        whose reward was refused was not silent, and learns none.
+        """Count decisions that left and learned no reward; those of which something is to be learned: the sum
+        of the parts that came, or the default reward. One whose reward was refused was not silent, and learns
+        none.
         """
-        silent = [] if self.on_missing == "drop" else [entry for entry in lost if entry.status is None]
+        drop = self.on_missing == "drop"
+        silent = [entry for entry in lost if entry.status is None and (entry.parts or not drop)]
         self.tally["dropped"] += len(lost) - len(silent)
         return silent
 
-    def learn(self, pairs: Sequence[tuple[Entry, float]], now: float, *, imputed: bool) -> None:
-        """Learn rewards, the log first. The lock `writing` is held."""
+    def defaults(self, silent: Sequence[Entry]) -> list[tuple[Entry, float]]:
+        """What comes to the rewards of decisions whose window is over: nothing where parts of it came."""
+        return [(entry, 0.0 if entry.parts else float(self.on_missing)) for entry in silent]
+
+    def learn(
+        self,
+        pairs: Sequence[tuple[Entry, float]],
+        now: float,
+        *,
+        imputed: bool,
+        new: Sequence[tuple[Entry, Any]] = (),
+    ) -> None:
+        """Learn rewards, the log first; `new` are choices of theirs that are not remembered yet, with their
+        contexts. The lock `writing` is held.
+        """
         if not pairs:
             return
         state = self.state
         rows = [
-            (entry.x, entry.slot, value, 1.0, state.version + step)
+            (entry.x, entry.slot, entry.whole(value), 1.0, state.version + step)
             for step, (entry, value) in enumerate(pairs)
         ]
         learned = self.programs.learn(state.words, rows)
         if self.ledger is not None:
-            self.ledger.rewards(pairs, learned.ok, now, imputed=imputed)
+            self.ledger.rewards(pairs, learned.ok, now, imputed=imputed, new=new)
         with self.books:
+            for entry, _ in new:
+                self.remember(entry)
             self.state = state._replace(words=learned.belief, version=state.version + len(pairs))
             for (entry, value), ok in zip(pairs, learned.ok, strict=True):
                 status = RewardStatus.LEARNED if ok else RewardStatus.REFUSED
-                self.tally["imputed" if imputed and ok else status.value] += 1
+                default = "summed" if entry.parts else "imputed"
+                self.tally[default if imputed and ok else status.value] += 1
                 if not imputed:
                     self.window.settle(entry, value, status)
 

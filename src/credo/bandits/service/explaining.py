@@ -25,9 +25,9 @@ NAMED = 20
 
 def explain(engine: Engine, entry: Entry, prior: AgentBelief[Any] | None) -> Explanation:
     """The explanation of a remembered decision, beside the belief before any reward, where it is known."""
-    decision, state = entry.decision, engine.state
+    decision, state = engine.answer(entry), engine.state
     allowed = entry.arms.by_name(entry.numbers[3])
-    greedy = max((name for name in allowed if allowed[name]), key=decision.mean.__getitem__)
+    greedy = max((name for name in allowed if allowed[name]), key=entry.decision.mean.__getitem__)
     belief = engine.programs.unpack(state.words)
     mean, sd, best = _asked(engine, belief, entry)
     # what was believed at first, in the units of today
@@ -39,12 +39,14 @@ def explain(engine: Engine, entry: Entry, prior: AgentBelief[Any] | None) -> Exp
         greedy=greedy,
         explored=decision.arm != greedy,
         floor=floor,
-        reason=_reason(decision, greedy, floor, [name for name in allowed if allowed[name]]),
+        reason=_elsewhere(decision)
+        if entry.observed
+        else _reason(decision, greedy, floor, [name for name in allowed if allowed[name]]),
         version=state.version,
-        mean=mean,
+        mean=engine.within(mean),
         sd=sd,
         best=best,
-        prior_mean=prior_mean,
+        prior_mean=engine.within(prior_mean),
         prior_sd=prior_sd,
         data_share={name: _share(sd[name], begun) for name, begun in prior_sd.items()},
         status="pending" if entry.status is None else entry.status.value,
@@ -73,6 +75,12 @@ def _ask(
 def _share(sd: float, first: float) -> float:
     """The share of the prior variance that is gone."""
     return min(max(1.0 - (sd / first) ** 2, 0.0), 1.0) if first > 0 else 0.0
+
+
+def _elsewhere(decision: Decision) -> str:
+    p = decision.propensity
+    chance = f"the probability {p:.3g}" if p == p else "a probability that nobody knows"
+    return f"{decision.arm!r} was chosen elsewhere, with {chance}."
 
 
 def _reason(decision: Decision, greedy: str, floor: float, allowed: list[str]) -> str:

@@ -33,15 +33,28 @@ class Ledger(Journal):
         self._write({"kind": "seen", "number": number, "context": context} for number, context in contexts)
 
     def rewards(
-        self, pairs: Sequence[tuple[Entry, float]], ok: Sequence[bool], time: float, *, imputed: bool
+        self,
+        pairs: Sequence[tuple[Entry, float]],
+        ok: Sequence[bool],
+        time: float,
+        *,
+        imputed: bool,
+        new: Sequence[tuple[Entry, Any]] = (),
     ) -> None:
-        """Write rewards, or the default rewards of decisions that had none, and which were refused."""
+        """Write rewards, or the default rewards of decisions that had none, and which were refused; before
+        them choices that are new, with their contexts.
+        """
         more = {"imputed": True} if imputed else {}
-        self._write(
+        rewards = (
             {"kind": "reward", "id": entry.id, "value": value, "time": time}
             | (more if learned else more | {"refused": True})
             for (entry, value), learned in zip(pairs, ok, strict=True)
         )
+        self._write([*(_decision(entry, context) for entry, context in new), *rewards])
+
+    def part(self, entry: Entry, part: str, value: float, time: float) -> None:
+        """Write a part of a reward."""
+        self._write([{"kind": "reward", "id": entry.id, "value": value, "time": time, "part": part}])
 
     def change(self, change: str, name: str, details: Mapping[str, Any]) -> None:
         """Write what became of an arm: "add", "remove", "forbid" or "allow"."""
@@ -91,15 +104,16 @@ class Ledger(Journal):
 def _decision(entry: Entry, context: Any) -> dict[str, Any]:
     pmf, mean, sd, may = map(entry.arms.by_name, entry.numbers)
     allowed = {name: p for name, p in pmf.items() if may[name]}
+    whole = not any(p != p for p in allowed.values())
     return {
-        "kind": "decision",
+        "kind": "observed" if entry.observed else "decision",
         "id": entry.id,
         "time": entry.time,
         "context": context,
         "arms": list(allowed),
         "arm": entry.arm,
         "propensity": pmf[entry.arm],
-        "pmf": allowed,
+        "pmf": allowed if whole else None,
         "version": entry.version,
         "number": entry.number,
         "content": entry.content,

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from credo.bandits.service import named_arms, warm
+from credo.bandits.service import named_arms, rewarding, warm
 from credo.bandits.service.engine import Service
 from credo.bandits.service.ledger import Ledger
 from credo.bandits.service.programs import Answer
@@ -81,7 +81,7 @@ class _Replay:
     def __init__(self, service: Service, events: Sequence[Event]) -> None:
         self.engine, self.prior = service
         self.events = events
-        decisions = [event for event in events if event.get("kind") in ("decision", "seen")]
+        decisions = [event for event in events if event.get("kind") in ("decision", "observed", "seen")]
         if any(not isinstance(event.get("number"), int) for event in decisions):
             raise DataError("the log lacks the numbers of its decisions.", field="log")
         # threads write their decisions in another order than that in which contexts were taken in
@@ -95,6 +95,7 @@ class _Replay:
         """Do all events; the default rewards of decisions that left before theirs could be written."""
         kinds: dict[str, Callable[[Event], object]] = {
             "decision": self._decision,
+            "observed": self._decision,
             "seen": self._take_in,
             "reward": self._reward,
             "arm": self._arm,
@@ -116,7 +117,7 @@ class _Replay:
                 ) from error
         self._teach()
         self._learn(False)
-        return [(entry, float(self.engine.on_missing)) for entry in self._lost.values()]
+        return self.engine.defaults(list(self._lost.values()))
 
     def _take_in(self, event: Event) -> np.ndarray | None:
         """The context of an event, which the encoder takes in after all before it."""
@@ -132,15 +133,21 @@ class _Replay:
         arms, now = engine.state.arms, self._time(event)
         self._leave(now, room=1)
         x = engine.inputs.of(vector, arms, engine.state.rows)
-        columns = [event["pmf"], event["mean"], event["sd"], dict.fromkeys(event["arms"], 1.0)]
-        numbers = np.zeros((len(columns), len(arms.slots)), engine.programs.answer_dtype(x))
+        observed, pmf = event["kind"] == "observed", event["pmf"]
+        if pmf is None:
+            pmf = dict.fromkeys(event["arms"]) | {event["arm"]: event["propensity"]}
+        columns = [pmf, event["mean"], event["sd"], dict.fromkeys(event["arms"], 1.0)]
+        kind = np.dtype(np.float64) if observed else engine.programs.answer_dtype(x)
+        numbers = np.zeros((len(columns), len(arms.slots)), kind)
         for row, column in zip(numbers, columns, strict=True):
             for name, value in column.items():
                 row[arms.slot(name)] = math.nan if value is None else value
         answer = Answer(arms.slot(event["arm"]), numbers)
         state = engine.state._replace(version=int(event["version"]))
         about = answer, x, state, now, str(event["content"])
-        engine.remember(engine.entry(str(event["id"]), int(event["number"]), *about))
+        entry = engine.entry(str(event["id"]), int(event["number"]), *about)
+        entry.observed = observed
+        engine.remember(entry)
 
     def _reward(self, event: Event) -> None:
         id, imputed, now = str(event["id"]), bool(event.get("imputed")), self._time(event)
@@ -150,6 +157,9 @@ class _Replay:
         if any(entry is one for one, _ in self._rewards):
             self._learn(False)  # so that this one is judged by what became of the first
         if entry is None or not entry.waits:
+            return
+        if event.get("part") is not None:
+            rewarding.add_part(self.engine, entry, str(event["part"]), float(event["value"]), now)
             return
         self._rewards.append((entry, float(event["value"])))
         if imputed:

@@ -13,6 +13,7 @@ from credo.bandits.agent import Agent, AgentBelief
 from credo.bandits.default import DefaultAgent, agent_of
 from credo.bandits.service.arms import Arms
 from credo.bandits.service.clock import Clock, Time
+from credo.bandits.service.content import RewardRange, require_range, require_within
 from credo.bandits.service.engine import Engine, OnMissing, Service, State
 from credo.bandits.service.features import FeatureEncoder, Features
 from credo.bandits.service.inputs import Inputs, as_features
@@ -26,7 +27,13 @@ from credo.models.model import LAYERED, Model
 __all__ = ["require_options", "start"]
 
 
-def require_options(agent: Agent, window: int, timeout: float | None, on_missing: OnMissing) -> None:
+def require_options(
+    agent: Agent,
+    window: int,
+    timeout: float | None,
+    on_missing: OnMissing,
+    reward_range: RewardRange | None = None,
+) -> None:
     """Refuse options of a bandit that cannot be, by a CredoError that names the option."""
     agent_of(agent)
     require_integer("window", window, 1)
@@ -38,6 +45,9 @@ def require_options(agent: Agent, window: int, timeout: float | None, on_missing
             f"on_missing must be 'drop' or the reward that is learned instead; got {on_missing!r}.",
             field="on_missing",
         )
+    reward_range = require_range(reward_range)
+    if on_missing != "drop":
+        require_within(float(on_missing), reward_range, "on_missing")
 
 
 def start(
@@ -45,7 +55,7 @@ def start(
     arms: Iterable[str] | Mapping[str, Mapping[str, object]] | None,
     first: tuple[AgentBelief[Any] | None, PyTree, PyTree, Mapping[str, PyTree] | None],
     encoders: tuple[int | Features | None, int | Features | None, bool],
-    window: tuple[int, float | None, OnMissing],
+    window: tuple[int, float | None, OnMissing, RewardRange | None],
     seed: int,
     clock: Clock | None,
 ) -> Service:
@@ -82,10 +92,11 @@ def start(
     assert begun is not None
     programs = Programs(agent, begun, seed)
     state = State(programs.pack(begun), 0, names, rows)
-    size, timeout, on_missing = window
+    size, timeout, on_missing, reward_range = window
     remembered = Window(int(size), None if timeout is None else float(timeout), agent.arms)
     default: OnMissing = "drop" if on_missing == "drop" else float(on_missing)
-    engine = Engine(agent, programs, state, inputs, remembered, default, int(seed), Time(clock))
+    bounds = require_range(reward_range)
+    engine = Engine(agent, programs, state, inputs, remembered, default, int(seed), Time(clock), bounds)
     return Service(engine, prior)
 
 

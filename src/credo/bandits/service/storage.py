@@ -14,6 +14,7 @@ from credo.bandits.agent import Agent, AgentBelief
 from credo.bandits.default import DefaultAgent, agent_of
 from credo.bandits.service.arms import Arms
 from credo.bandits.service.clock import Clock, Time
+from credo.bandits.service.content import require_range
 from credo.bandits.service.decision import RewardStatus
 from credo.bandits.service.engine import Engine, OnMissing, Service, State
 from credo.bandits.service.features import Features
@@ -96,6 +97,8 @@ class _SavedEntry(NamedTuple):
     content: str
     status: str | None
     reward: float | None
+    parts: dict[str, float]
+    observed: bool
 
 
 class _Saved(TypedDict):
@@ -112,6 +115,7 @@ class _Saved(TypedDict):
     inputs: _SavedInputs
     window: _SavedWindow
     on_missing: float | Literal["drop"]
+    reward_range: list[float] | None
     entries: list[_SavedEntry]
     casts: list[_SavedArms]
 
@@ -181,6 +185,7 @@ def write(path: str | os.PathLike[str], engine: Engine, prior: AgentBelief[Any] 
             "inputs": engine.inputs.to_dict(),
             "window": {"size": window.size, "timeout": window.timeout, "gone": list(window.gone)},
             "on_missing": engine.on_missing,
+            "reward_range": None if engine.reward_range is None else list(engine.reward_range),
             "entries": _entries_json(window, casts),
             "casts": [_arms_json(arms) for arms in casts],
         }
@@ -225,7 +230,7 @@ def _rebuilt(
     number = int(meta["seed"]) if seed is None else seed
     programs = Programs(agent, belief, number)
     settings, on_missing = meta["window"], meta["on_missing"]
-    require_options(agent, settings["size"], settings["timeout"], on_missing)
+    require_options(agent, settings["size"], settings["timeout"], on_missing, meta["reward_range"])
     window = Window(settings["size"], settings["timeout"], agent.arms)
     casts = [_arms_of(one, agent.arms) for one in meta["casts"]]
     _refill(window, meta["entries"], casts, arrays, agent.arms)
@@ -236,7 +241,8 @@ def _rebuilt(
         raise FormatError("rows must be the features of the arms, one row a slot.", field="rows")
     state = State(programs.pack(belief), _whole(meta["version"]), arms, rows)
     time = Time.restore(meta["time"], clock)
-    engine = Engine(agent, programs, state, inputs, window, _number(on_missing), number, time)
+    bounds = require_range(meta["reward_range"])
+    engine = Engine(agent, programs, state, inputs, window, _number(on_missing), number, time, bounds)
     engine.count, engine.epoch = _whole(meta["count"]), str(meta["epoch"])
     engine.tally = Counter({str(name): _whole(count) for name, count in meta["tally"].items()})
     return Service(engine, _prior(belief, arrays))
@@ -274,8 +280,8 @@ def _arms_of(saved: dict[str, Any], capacity: int) -> Arms:
 
 
 def _entries_json(window: Window, casts: list[Arms]) -> list[list[Any]]:
-    """The decisions of the window: id, number, slot, arms, version, time, end, content, status and reward of
-    each.
+    """The decisions of the window: id, number, slot, arms, version, time, end, content, status, reward, its
+    parts and whether observed, of each.
     """
     rows: list[list[Any]] = []
     cast = 0
@@ -283,7 +289,8 @@ def _entries_json(window: Window, casts: list[Arms]) -> list[list[Any]]:
         cast += casts[cast] is not entry.arms
         status = None if entry.status is None else entry.status.value
         what = [entry.id, entry.number, entry.slot, cast, entry.version]
-        rows.append([*what, entry.time, entry.expires, entry.content, status, entry.reward])
+        told = [entry.content, status, entry.reward, dict(entry.parts), entry.observed]
+        rows.append([*what, entry.time, entry.expires, *told])
     return rows
 
 
@@ -305,11 +312,12 @@ def _refill(
     numbers, xs = arrays["numbers"], arrays.get("xs")
     if numbers.shape != (len(rows), 4, arms) or (xs is not None and len(xs) != len(rows)):
         raise FormatError(f"numbers must have the shape {(len(rows), 4, arms)}; got {numbers.shape}.")
-    for place, (id, number, slot, cast, version, time, expires, content, status, reward) in enumerate(rows):
+    for place, (id, number, slot, cast, version, *more) in enumerate(rows):
+        time, expires, content, status, reward, parts, observed = more
         x = None if xs is None else xs[place]
         told = None if status is None else RewardStatus(status)
         what = str(id), _whole(number), slot, casts[cast], x, numbers[place], version
-        entry = Entry(*what, time, expires, str(content), told, reward)
+        entry = Entry(*what, time, expires, str(content), told, reward, dict(parts), observed)
         if casts[cast].slots[slot] is None:
             raise FormatError(f"the decision {id!r} must have chosen an arm; slot {slot} has none.")
         window.add(entry)

@@ -9,6 +9,7 @@ import numpy as np
 
 from credo.bandits.logs import Log
 from credo.bandits.logs.contexts import row_of
+from credo.bandits.service.content import require_within
 from credo.bandits.service.engine import Engine
 from credo.bandits.service.programs import Row
 from credo.core.errors import CredoError, require_choice
@@ -36,6 +37,8 @@ def warm_start(engine: Engine, log: Log, weights: LogWeights) -> int:
                 f"log must choose among the arms of the bandit; it chose {absent[0]!r}: add this arm first.",
                 field="log",
             )
+        for value in log.rewards[rows].tolist():
+            require_within(value, engine.reward_range)
         weight = np.ones(rows.size)
         if weights == "propensity":
             weight = 1.0 / log.propensities[rows]

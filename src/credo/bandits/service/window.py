@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import copy
+import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -18,7 +18,8 @@ __all__ = ["Entry", "Window"]
 class Entry:
     """A remembered decision: `number` made its key, `arms` are those of its time, `numbers` pmf, mean, sd and
     whether allowed of the slots (4, K), `version` how often the belief had changed, `content` stands for what
-    was asked, and `status` says what became of its `reward`, None before any came.
+    was asked, and `status` says what became of its `reward`, None before any came. `parts` of the reward came
+    before it, by their names, and `observed` says that the choice was made elsewhere.
     """
 
     id: str
@@ -33,6 +34,12 @@ class Entry:
     content: str
     status: RewardStatus | None = None
     reward: float | None = None
+    parts: dict[str, float] = field(default_factory=dict)
+    observed: bool = False
+
+    def whole(self, value: float) -> float:
+        """The reward that is learned if the last of it is this value."""
+        return math.fsum([*self.parts.values(), value]) if self.parts else value
 
     @property
     def waits(self) -> bool:
@@ -85,7 +92,7 @@ class Window:
         """A window with the same decisions."""
         other = Window(self.size, self.timeout, len(self.waiting))
         for entry in self:
-            other.add(copy.copy(entry))
+            other.add(replace(entry, parts=dict(entry.parts)))
         other.forget(self.gone)
         return other
 
