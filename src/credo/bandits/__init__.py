@@ -99,6 +99,8 @@ from credo.bandits.policies import (
 from credo.bandits.scaling import Scaler
 from credo.bandits.service import (
     Bandit,
+    ContextFeature,
+    ContextSchema,
     Counts,
     Decision,
     Explanation,
@@ -135,6 +137,8 @@ __all__ = [
     "ConstantArm",
     "Context",
     "ContextDesign",
+    "ContextFeature",
+    "ContextSchema",
     "ContextualArms",
     "ContextualState",
     "Counts",

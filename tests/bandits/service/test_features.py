@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import pathlib
 from typing import Any
 
 import numpy as np
@@ -9,7 +11,13 @@ import pytest
 from tests.bandits.service.worlds import linear
 
 import credo
+from credo import bandits
+from credo.bandits.logs.contexts import features_of
 from credo.bandits.service.features import FeatureEncoder, Features
+
+DEEP: Any = {"a": 1.0}
+for _ in range(21):
+    DEEP = {"a": DEEP}
 
 
 def test_numbers_are_standardised_by_those_before_them() -> None:
@@ -94,8 +102,12 @@ def test_shared_numbers_are_standardised_and_saved() -> None:
     [
         ({"age": "old"}, "must have a number for 'age', as before; got 'old'"),
         ({"age": float("-inf")}, "context must be finite"),
-        ({"b": 1.0, "deep": {"c": 1.0}}, "got a dict for 'deep'"),
-        ({"b": 1.0, "table": [[1.0]]}, "got a list for 'table'"),
+        ({"b": 1.0, "deep": {"c": {1.0}}}, "got a set for 'deep.c'"),
+        ({"b": 1.0, "tags": ["x", [1.0]]}, "got a list for 'tags'"),
+        ({"b": 1.0, "deep": {1: 1.0}}, "texts for names; got 1"),
+        ({"a.b": 1.0, "a": {"b": 2.0}}, "must have different names; 'a.b' comes twice"),
+        ({"age": ["old"]}, "must have a number for 'age', as before"),
+        (DEEP, "must be at most 20 objects and lists deep"),
     ],
 )
 def test_a_refused_context_leaves_the_encoder_as_it_was(context: Any, words: str) -> None:
@@ -148,3 +160,80 @@ def test_places_that_cannot_be_are_refused(forge: Any) -> None:
     forge(saved)
     with pytest.raises(credo.FormatError, match="places of a saved context must be 0 to"):
         FeatureEncoder.restore(saved)
+
+
+def test_objects_are_flattened_and_tags_are_values_of_one_text() -> None:
+    encoder = FeatureEncoder(Features(slots=9, standardise=False, categories=3))
+    deep = {"user": {"age": 3.0, "home": {"at": [[1.0, 2.0]]}}, "tags": ["new", "mobile", "new"]}
+    names = ["user.age", "user.home.at[0][0]", "user.home.at[0][1]"]
+    assert encoder.encode(deep).tolist() == [0.0, 3.0, 1.0, 2.0, 0.0, 1.0, 1.0, 0.0, 0.0]
+    assert encoder.names == ("missing", *names, "tags: other", "tags: new", "tags: mobile")
+    assert encoder.encode(deep | {"tags": np.array(["old", "mobile"])}).tolist()[4:] == [
+        0.0,
+        0.0,
+        1.0,
+        1.0,
+        0.0,
+    ]
+    assert encoder.encode(deep | {"tags": ["a", "b", "new"]}).tolist()[4:] == [1.0, 1.0, 0.0, 0.0, 0.0]
+    assert encoder.encode(deep | {"tags": []}).tolist() == [0.0, 3.0, 1.0, 2.0, 0.0, 0.0, 0.0, 0.0, 0.0]
+    assert encoder.encode(deep | {"tags": None, "none": []})[0] == 1.0
+    assert encoder.seen[-1] == ("tags", "text", (4, 5, 6, 7), ("new", "mobile", "old"), 0, 0.0, 0.0)
+
+
+def test_spare_places_are_for_what_comes_late_and_disturb_no_other() -> None:
+    encoder = FeatureEncoder(Features(slots=8, standardise=False, categories=2, spare=3))
+    first = {"a": 2.0, "text": "x"}
+    own = encoder.encode(first)
+    assert own.tolist() == [0.0, 2.0, 0.0, 1.0, 0.0, 0.0, 0.0, 0.0] and encoder.free == 1
+    late = [f"late {number}" for number in range(40)]
+    seen = np.stack([encoder.encode(first | {name: 5.0}) for name in ("b", *late)])
+    np.testing.assert_array_equal(
+        seen[1:, :4], np.broadcast_to(own[:4], (40, 4)) + np.eye(4)[0]
+    )  # b is missing
+    assert set(seen[1:, 5:].argmax(axis=1).tolist()) == {0, 1, 2} and (seen[1:, 5:].sum(axis=1) == 5.0).all()
+    other = encoder.encode({"text": "y", "tags": ["p", "q"]})
+    assert other[2] == 1.0 and other[3] == 0.0 and other[5:].sum() == 3.0  # y, p and q have shares
+    said = [name for names in encoder.shared.values() for name in names]
+    assert sorted(said) == sorted([*late, "text=y", "tags=p", "tags=q"]) and set(encoder.shared) == {5, 6, 7}
+    again = FeatureEncoder.restore(json.loads(json.dumps(encoder.to_dict())))
+    assert again.to_dict() == encoder.to_dict() and again.shared == encoder.shared
+    broken = encoder.to_dict()
+    broken["hashed"]["late 3"] = 8
+    with pytest.raises(credo.FormatError, match="shared places"):
+        FeatureEncoder.restore(broken)
+    with pytest.raises(credo.CredoError, match=r"spare must be a whole number in 0\.\.6"):
+        Features(slots=8, spare=7)
+
+
+def test_a_schema_and_an_explanation_say_which_names_share_a_place() -> None:
+    bandit = linear()
+    assert bandit.schema.shape is None and bandit.schema.free == 3
+    with pytest.warns(UserWarning, match="shares one"):
+        for age in (1.0, 2.0, 3.0):
+            decision = bandit.decide({"user": {"age": age}, "kind": "x", "new": 1.0 + age})
+    schema = bandit.schema
+    assert schema.shape == (4,) and schema.features[0] == ("user.age", "number", (1,), (), 3, 2.0, 1.0)
+    ((place, names),) = schema.shared.items()
+    assert names == (bandit.features[place], "new") and f"place {place} is shared by" in str(schema)
+    why = bandit.explain(decision.id)
+    assert why.shared == (names,)
+    arrays = linear()
+    arrays.decide(np.ones(4))
+    assert str(arrays.schema) == "contexts of the shape (4,)"
+
+
+def test_logs_have_nested_contexts_and_tags(tmp_path: pathlib.Path) -> None:
+    first, second = (linear(log=tmp_path / f"{number}.jsonl") for number in range(2))
+    tags = [["x"], [], ["x", "y"], None]
+    for number in range(8):
+        context = {"a": {"a": number % 3}, "t": tags[number % 4]}
+        first.reward(first.decide(context).id, float(number))
+    log = bandits.Log.read(tmp_path / "0.jsonl")
+    assert log.contexts["t"].tolist() == [("x",), (), ("x", "y"), None] * 2
+    log.write(tmp_path / "again.jsonl")
+    assert bandits.Log.read(tmp_path / "again.jsonl").contexts["t"].tolist() == log.contexts["t"].tolist()
+    assert second.warm_start(log) == 8 and second.schema == first.schema
+    shared, own = features_of(log.contexts, 8, 2)
+    assert own is None
+    np.testing.assert_array_equal(shared[:4, -2:], [[1.0, 0.0], [0.0, 0.0], [1.0, 1.0], [0.0, 0.0]])

@@ -5,6 +5,7 @@ Contexts are JSON values, columns, rows, and features of a regression.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -99,6 +100,9 @@ ACTIONS = "actions"
 
 _TARGET = "\0reward"
 
+TAGS = 64
+"""How many tags of a column a regression knows."""
+
 
 def contexts_of(contexts: Any) -> PyTree:
     """Contexts as a tree of arrays: lists, DataFrames and trees of anything that NumPy reads."""
@@ -109,11 +113,13 @@ def contexts_of(contexts: Any) -> PyTree:
     return jax.tree.map(np.asarray, contexts)
 
 
-def context_columns(values: Sequence[Any]) -> PyTree:
+def context_columns(values: Sequence[Any], tags: bool = True) -> PyTree:
     """Turn N JSON values into a tree of arrays with N rows; None where all values are null.
 
-    Objects become dicts of columns, lists of one length (or a `DataError`) arrays with more axes, numbers
-    float64 (null is NaN), truth values bool, and everything else arrays of objects (null is None).
+    Objects become dicts of columns, lists with texts one column of tuples, which are `tags` (not under
+    "actions", where a list has an entry for each arm), other lists of one length (or a `DataError`) arrays
+    with more axes, numbers float64 (null is NaN), truth values bool, and everything else arrays of objects
+    (null is None).
     """
     present = [value for value in values if value is not None]
     if not present:
@@ -121,9 +127,14 @@ def context_columns(values: Sequence[Any]) -> PyTree:
     if all(isinstance(value, Mapping) for value in present):
         keys = dict.fromkeys(key for value in present for key in value)
         return {
-            str(key): context_columns([None if v is None else v.get(key) for v in values]) for key in keys
+            str(key): context_columns(
+                [None if v is None else v.get(key) for v in values], tags and key != ACTIONS
+            )
+            for key in keys
         }
     if all(isinstance(value, list | tuple) for value in present):
+        if tags and any(isinstance(cell, str) for value in present for cell in value):
+            return _tags(values)
         return _stacked(values, present)
     if all(isinstance(value, bool) for value in values):
         return np.array(values, dtype=bool)
@@ -131,6 +142,14 @@ def context_columns(values: Sequence[Any]) -> PyTree:
         return np.array([np.nan if value is None else value for value in values], dtype=np.float64)
     cells = np.empty(len(values), dtype=object)
     cells[:] = [value if value is None or isinstance(value, str) else str(value) for value in values]
+    return cells
+
+
+def _tags(values: Sequence[Any]) -> np.ndarray:
+    """Lists of tags as an array (N,) of tuples of texts."""
+    cells = np.empty(len(values), dtype=object)
+    for row, value in enumerate(values):
+        cells[row] = None if value is None else tuple(str(cell) for cell in value if cell is not None)
     return cells
 
 
@@ -198,7 +217,18 @@ def features_of(contexts: PyTree, rows: int, arms: int) -> tuple[np.ndarray, np.
 
 def _named(name: tuple[str, ...], table: np.ndarray) -> Iterator[tuple[str, np.ndarray]]:
     for place in range(table.shape[1]):
-        yield ".".join([*name, str(place)]), table[:, place]
+        label, column = ".".join([*name, str(place)]), table[:, place]
+        if column.dtype == object and any(isinstance(cell, tuple) for cell in column):
+            yield from _of_tags(label, column)
+        else:
+            yield label, column
+
+
+def _of_tags(label: str, column: np.ndarray) -> Iterator[tuple[str, np.ndarray]]:
+    """The most frequent tags of a column of tuples, each as a column of 0 and 1."""
+    rows = [cell if isinstance(cell, tuple) else () for cell in column]
+    for tag, _ in Counter(tag for row in rows for tag in dict.fromkeys(row)).most_common(TAGS):
+        yield f"{label}: {tag}", np.array([float(tag in row) for row in rows])
 
 
 def _encoded(columns: Mapping[str, np.ndarray], rows: int) -> np.ndarray:

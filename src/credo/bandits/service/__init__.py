@@ -2,13 +2,16 @@
 
 from credo.bandits.service.bandit import Bandit
 from credo.bandits.service.decision import Counts, Decision, Explanation, Observed, RewardStatus
-from credo.bandits.service.features import Features
+from credo.bandits.service.features import ContextFeature, Features
 from credo.bandits.service.named_arms import NamedArms
 from credo.bandits.service.outcomes import Outcomes
+from credo.bandits.service.schema import ContextSchema
 from credo.bandits.service.storage import SavedAgent
 
 __all__ = [
     "Bandit",
+    "ContextFeature",
+    "ContextSchema",
     "Counts",
     "Decision",
     "Explanation",

@@ -21,6 +21,7 @@ from credo.bandits.service.features import Features
 from credo.bandits.service.named_arms import NamedArms
 from credo.bandits.service.outcomes import Outcomes
 from credo.bandits.service.replay import Start, attach
+from credo.bandits.service.schema import ContextSchema, schema_of
 from credo.bandits.service.starting import start
 from credo.core.errors import CredoError, require_integer
 from credo.core.types import Array, PyTree
@@ -147,13 +148,20 @@ class Bandit(Outcomes):
         """What stands in the places of vectors of contexts by name."""
         return self._engine.inputs.contexts.names
 
+    @property
+    def schema(self) -> ContextSchema:
+        """What contexts by name, and the features of arms, have become; `print` shows a table."""
+        with self._engine.books:
+            return schema_of(self._engine.inputs, self._engine.reward_range)
+
     def decide(
         self, context: Any = None, arms: Iterable[str] | None = None, *, id: str | None = None
     ) -> Decision:
         """Choose an arm. Nothing is learned but the moments of a context by name.
 
         Arguments:
-            context: numbers, truth values and texts by name; or a number, an array or None, of one shape.
+            context: numbers, truth values, texts, lists of texts (tags) or of numbers, and objects of them,
+                by name; or a number, an array or None, of one shape.
             arms: the names of the arms among which to choose; None for all. Forbidden arms stay out.
             id: an id of your own; None for a new one. A repeated id gives the same decision again, if the
                 context and the arms are the same.

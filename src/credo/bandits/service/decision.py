@@ -138,6 +138,8 @@ class Explanation:
         prior_mean, prior_sd: what was believed before any reward; empty where the prior is not known.
         data_share: the share 1 - (sd / prior_sd)^2 of the prior variance that is gone; empty without a prior.
         status: "pending", or what became of the reward.
+        shared: the names and values that share a place of the vector in which this context has something, as
+            far as they are known: what is believed of one is believed of the others.
 
     Example:
         >>> decision = Decision("0-1", "red", 0.2, {"red": 0.2, "blue": 0.8}, {}, {}, 0)
@@ -158,3 +160,4 @@ class Explanation:
     prior_sd: dict[str, float]
     data_share: dict[str, float]
     status: str
+    shared: tuple[tuple[str, ...], ...] = ()

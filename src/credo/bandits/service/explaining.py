@@ -12,6 +12,7 @@ from credo.bandits.agent import Agent, AgentBelief
 from credo.bandits.best import probability_best
 from credo.bandits.service.decision import Decision, Explanation
 from credo.bandits.service.engine import Engine
+from credo.bandits.service.schema import shared_in
 from credo.bandits.service.window import Entry
 from credo.core.records import replace
 from credo.core.types import Array, PyTree
@@ -50,7 +51,17 @@ def explain(engine: Engine, entry: Entry, prior: AgentBelief[Any] | None) -> Exp
         prior_sd=prior_sd,
         data_share={name: _share(sd[name], begun) for name, begun in prior_sd.items()},
         status="pending" if entry.status is None else entry.status.value,
+        shared=_shared(engine, entry),
     )
+
+
+def _shared(engine: Engine, entry: Entry) -> tuple[tuple[str, ...], ...]:
+    """The names that share a place in which the context of a decision has something."""
+    encoder = engine.inputs.contexts
+    if entry.x is None or engine.inputs.shape != (encoder.size,):
+        return ()
+    row = entry.x if entry.x.ndim == 1 else entry.x[entry.slot]
+    return shared_in(encoder, row.tolist())
 
 
 def _asked(engine: Engine, belief: AgentBelief[Any], entry: Entry) -> list[dict[str, float]]:

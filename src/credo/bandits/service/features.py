@@ -5,23 +5,24 @@ from __future__ import annotations
 import math
 import warnings
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
+from credo.bandits.service.cells import Cell, as_texts, cells_of, texts_of
 from credo.core.errors import CredoError, FormatError, require_integer, require_positive
 from credo.core.records import record, static_field
 from credo.tables.column_moments import ColumnMoments
 
-__all__ = ["Encoding", "FeatureEncoder", "Features"]
+__all__ = ["ContextFeature", "Encoding", "FeatureEncoder", "Features"]
 
 Encoding: TypeAlias = dict[str, Any]
 """The state of an encoder, as JSON data."""
 
-_LARGEST = 10**300
-"""Larger whole numbers count as infinite."""
+LISTED = 1000
+"""Of how many names without a place of their own it is known which place they share."""
 
 
 @record
@@ -33,15 +34,22 @@ class Features:
     and 0 until two different values were seen; an absurd one counts as missing, and none can ruin the moments
     (`credo.tables.Moments`). A truth value is 1 or -1. A text takes two: one for its
     value, and one for other values; each further value takes one more, until `categories` of them or the
-    places are used up. A list of numbers takes one a number. What is missing (None, NaN, or left out) is 0,
-    and the first place is 1 where anything that was seen before is missing. A name for which no place is left
-    shares one, which a hash of it chooses (of name and value for a text), and a warning says so once.
+    places are used up. A list with texts is a list of tags, each of which is such a value. A list of numbers
+    takes one place a number. Objects may lie in objects: `{"user": {"age": 31}}` is `user.age`. What is
+    missing (None, NaN, or left out) is 0, and the first place is 1 where anything that was seen before is
+    missing.
+
+    No new name or value is refused. A name for which no place is left shares one, which a hash of it chooses
+    (of name and value for a text), and a warning says so once. With `spare` places these are the last ones,
+    which no name has for itself, so that names that come late disturb no others; a value of a text without a
+    place of its own has one there, too.
 
     Arguments:
         slots: how many places the vector has.
         categories: how many values of a text have a place of their own.
         standardise: whether numbers are standardised; otherwise they stand as they are.
         clip: the largest size of a standardised number.
+        spare: how many of the places are left for what comes when the others are taken; with 0 it shares any.
 
     Raises:
         CredoError: a number is out of range.
@@ -58,11 +66,40 @@ class Features:
     categories: int = static_field(default=16)
     standardise: bool = static_field(default=True)
     clip: float = static_field(default=8.0)
+    spare: int = static_field(default=0)
 
     def __post_init__(self) -> None:
         require_integer("slots", self.slots, 2)
         require_integer("categories", self.categories, 1)
         require_positive("clip", self.clip)
+        require_integer("spare", self.spare, 0, self.slots - 2)
+
+
+class ContextFeature(NamedTuple):
+    """What a name of contexts, or of the features of arms, has become.
+
+    Attributes:
+        name: the name, such as "user.age".
+        kind: "number" (a truth value is one), or "text", of which tags are several.
+        places: where it stands in the vector; the first place of a text is that of other values.
+        values: the values of a text that have a place of their own, in the order of the others.
+        numbers: how many of them were taken in; 0 where they are not standardised.
+        mean, sd: their mean and standard deviation.
+
+    Example:
+        >>> encoder = FeatureEncoder(Features(slots=6))
+        >>> _ = encoder.encode({"user": {"age": 31}, "tags": ["new", "mobile"]})
+        >>> [(one.name, one.kind, one.places, one.values) for one in encoder.seen]
+        [('user.age', 'number', (1,), ()), ('tags', 'text', (2, 3, 4), ('new', 'mobile'))]
+    """
+
+    name: str
+    kind: str
+    places: tuple[int, ...]
+    values: tuple[str, ...] = ()
+    numbers: int = 0
+    mean: float = 0.0
+    sd: float = 0.0
 
 
 @dataclass(slots=True)
@@ -88,7 +125,9 @@ class FeatureEncoder:
         self.features, self.what, self.size = features, what, features.slots
         self._known: dict[str, _Number | _Text] = {}
         self._used = 1
+        self._own = features.slots - features.spare  # the places that names may have for themselves
         self._shared: dict[int, ColumnMoments] = {}  # of the numbers that share a place
+        self._hashed: dict[str, int] = {}
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -102,6 +141,34 @@ class FeatureEncoder:
                 names |= {slot: f"{name}: {value}" for value, slot in entry.slots.items()}
         return tuple(names[slot] for slot in range(self._used))
 
+    @property
+    def seen(self) -> tuple[ContextFeature, ...]:
+        """What the names have become, in the order in which they came."""
+        found = []
+        for name, entry in self._known.items():
+            if isinstance(entry, _Number):
+                moments = entry.moments
+                place, count = (entry.slot,), moments.count
+                found.append(ContextFeature(name, "number", place, (), count, moments.mean, moments.sd))
+            else:
+                places = entry.other, *entry.slots.values()
+                found.append(ContextFeature(name, "text", places, tuple(entry.slots)))
+        return tuple(found)
+
+    @property
+    def shared(self) -> dict[int, tuple[str, ...]]:
+        """What stands in places that names share, by place: who has it, and who came later."""
+        names, found = self.names, dict[int, tuple[str, ...]]()
+        for label, place in self._hashed.items():
+            before = found.get(place) or ((names[place],) if place < len(names) else ())
+            found[place] = (*before, label)
+        return found
+
+    @property
+    def free(self) -> int:
+        """How many places are left for new names."""
+        return self._own - self._used
+
     def encode(self, context: Mapping[str, object], learn: bool = True) -> np.ndarray:
         """The vector (slots,) of a context. With `learn`, names, values and moments are taken in; otherwise
         what is new counts as missing or as another value. A CredoError refuses others, and takes in nothing.
@@ -114,12 +181,17 @@ class FeatureEncoder:
         for name, value in cells.items():
             entry = self._known.get(name)
             if value is not None and entry is None and not self._has_room(value):
-                self._share(vector, name, value, learn)
+                texts = texts_of(value)
+                for one in (value,) if texts is None else texts:
+                    self._share(vector, name, one, learn)
             if value is None or entry is None:
                 continue
             found += 1
             if isinstance(entry, _Text):
-                vector[entry.slots.get(_text(value), entry.other)] = 1.0
+                for text in as_texts(value):
+                    vector[entry.slots.get(text, entry.other)] = 1.0
+                    if self.features.spare and text not in entry.slots:
+                        self._share(vector, name, text, learn)
             elif isinstance(value, bool) or not self.features.standardise:
                 vector[entry.slot] = 2.0 * value - 1.0 if isinstance(value, bool) else value
             else:
@@ -129,59 +201,36 @@ class FeatureEncoder:
         return vector
 
     def _cells(self, context: Mapping[str, object]) -> dict[str, Any]:
-        """The values by name: floats, truth values and texts, and None where one is missing."""
+        """The values by name: floats, truth values, texts and tags, and None where one is missing."""
         cells: dict[str, Any] = {}
-        for name, value in context.items():
-            if not isinstance(name, str):
-                raise CredoError(f"{self.what} must have texts for names; got {name!r}.", field=self.what)
-            for label, cell in self._spread(name, value):
-                if cell is None or (type(cell) is float and cell != cell):
-                    cells[label] = None
-                    continue
-                entry = self._known.get(label)
-                if isinstance(cell, str) and isinstance(entry, _Number):
-                    raise CredoError(
-                        f"{self.what} must have a number for {label!r}, as before; got {cell!r}.",
-                        field=self.what,
-                    )
-                if isinstance(cell, float) and math.isinf(cell):
-                    raise CredoError(
-                        f"{self.what} must be finite, or None where a value is missing; got {cell} for "
-                        f"{label!r}.",
-                        field=self.what,
-                    )
-                cells[label] = cell
+        for label, cell in cells_of(context, self.what).items():
+            if cell is None or (type(cell) is float and cell != cell):
+                cells[label] = None
+                continue
+            if isinstance(cell, str | tuple) and isinstance(self._known.get(label), _Number):
+                raise CredoError(
+                    f"{self.what} must have a number for {label!r}, as before; got {cell!r}.",
+                    field=self.what,
+                )
+            if isinstance(cell, float) and math.isinf(cell):
+                raise CredoError(
+                    f"{self.what} must be finite, or None where a value is missing; got {cell} for "
+                    f"{label!r}.",
+                    field=self.what,
+                )
+            cells[label] = cell
         return cells
-
-    def _spread(self, name: str, value: object) -> Iterator[tuple[str, bool | float | str | None]]:
-        """A value as one or several cells."""
-        if value is None or isinstance(value, bool | str | float):
-            yield name, value
-            return
-        if isinstance(value, int):
-            yield name, float(value) if abs(value) < _LARGEST else math.inf
-            return
-        to_list = getattr(value, "tolist", None)
-        plain = value if to_list is None else to_list()
-        if isinstance(plain, list | tuple) and not any(isinstance(cell, list | str) for cell in plain):
-            for place, cell in enumerate(plain):
-                yield from self._spread(f"{name}[{place}]", cell)
-        elif plain is not value:
-            yield from self._spread(name, plain)
-        else:
-            raise CredoError(
-                f"{self.what} must hold numbers, truth values, texts and lists of numbers; got a "
-                f"{type(value).__name__} for {name!r}.",
-                field=self.what,
-            )
 
     def _admit(self, cells: Mapping[str, Any]) -> None:
         """Give places to what is new, as long as there are some."""
         for name, value in cells.items():
-            if value is None or name in self._known or not self._has_room(value):
+            if value is None or name in self._known:
                 continue
-            if isinstance(value, str):
-                self._known[name] = _Text(self._used, {value: self._used + 1})
+            texts = texts_of(value)
+            if texts == () or not self._has_room(value):
+                continue
+            if texts is not None:
+                self._known[name] = _Text(self._used, {texts[0]: self._used + 1})
                 self._used += 2
             else:
                 self._known[name] = _Number(self._used)
@@ -190,25 +239,29 @@ class FeatureEncoder:
             entry = self._known.get(name)
             if value is None or not isinstance(entry, _Text):
                 continue
-            full = len(entry.slots) >= self.features.categories or self._used >= self.size
-            if not full and _text(value) not in entry.slots:
-                entry.slots[_text(value)] = self._used
-                self._used += 1
+            for text in as_texts(value):
+                full = len(entry.slots) >= self.features.categories or self._used >= self._own
+                if not full and text not in entry.slots:
+                    entry.slots[text] = self._used
+                    self._used += 1
 
-    def _has_room(self, value: object) -> bool:
+    def _has_room(self, value: Cell) -> bool:
         """Whether a new name with this value has a place of its own."""
-        return self._used + (2 if isinstance(value, str) else 1) <= self.size
+        return self._used + (2 if isinstance(value, str | tuple) else 1) <= self._own
 
     def _share(self, vector: np.ndarray, name: str, value: bool | float | str, learn: bool) -> None:
         """Add a value without a place of its own to that of others."""
         label = f"{name}={value}" if isinstance(value, str) else name
-        place = 1 + zlib.crc32(label.encode()) % (self.size - 1)
-        if not self._shared and learn:
+        first = self._own if self.features.spare else 1
+        place = first + zlib.crc32(label.encode(errors="replace")) % (self.size - first)
+        if learn and not self._shared and not self.features.spare:
             warnings.warn(
                 f"there are more names in {self.what} than the {self.size} places, and {name!r} shares one "
                 "with others; set more slots.",
                 stacklevel=2,
             )
+        if learn and len(self._hashed) < LISTED:
+            self._hashed.setdefault(label, place)
         moments = self._shared.setdefault(place, ColumnMoments()) if learn else self._shared.get(place)
         if isinstance(value, str):
             vector[place] += 1.0
@@ -228,7 +281,7 @@ class FeatureEncoder:
         settings = {name: getattr(self.features, name) for name in Features.__dataclass_fields__}
         shared = {str(place): moments.state() for place, moments in self._shared.items()}
         own = {"settings": settings, "used": self._used, "known": known}
-        return own | {"shared": shared} if shared else own
+        return own | {"shared": shared, "hashed": dict(self._hashed)} if shared else own
 
     @classmethod
     def restore(cls, saved: Encoding, what: str = "context") -> FeatureEncoder:
@@ -247,17 +300,16 @@ class FeatureEncoder:
             if not 0 < int(shared) < encoder.size:
                 raise FormatError(f"the shared places of a saved {what} must be 1 to {encoder.size - 1}.")
             encoder._shared[int(shared)] = ColumnMoments.restore(state)
+        for label, shared in saved.get("hashed", {}).items():
+            if not 0 < int(shared) < encoder.size:
+                raise FormatError(f"the shared places of a saved {what} must be 1 to {encoder.size - 1}.")
+            encoder._hashed[str(label)] = int(shared)
         encoder._used = int(saved["used"])
         places = list(range(len(taken)))  # as many as there are, however many the file claims
-        if sorted(taken) != places or len(taken) != encoder._used or encoder._used > encoder.size:
+        if sorted(taken) != places or len(taken) != encoder._used or encoder._used > encoder._own:
             raise FormatError(f"the places of a saved {what} must be 0 to {encoder._used - 1}.", field=what)
         return encoder
 
     def copy(self) -> FeatureEncoder:
         """An encoder in the same state."""
         return FeatureEncoder.restore(self.to_dict(), self.what)
-
-
-def _text(value: object) -> str:
-    """A value of a text, which may also be a number."""
-    return f"{value:g}" if type(value) is float else str(value)
