@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import pathlib
+import shutil
+from typing import Any
+
 import numpy as np
 import pytest
 from tests.bandits.service.worlds import COINS, LINE, XS, coins, linear
@@ -138,3 +142,66 @@ def test_an_arm_that_goes_takes_the_rewards_with_it_that_wait_for_their_units() 
     np.testing.assert_allclose(units.first.rows[:2], [[1.0, 11.0, 1.0], [1.0, 14.0, 1.0]])
     np.testing.assert_allclose(units.first.context[:2], x[[1, 4]])
     np.testing.assert_array_equal(units.first.rows[2:, 2], 0.0)
+
+
+def test_shares_bound_the_probabilities_of_named_arms_and_come_back(tmp_path: pathlib.Path) -> None:
+    def make(path: pathlib.Path, replay: bool = False) -> bandits.Bandit:
+        return coins(shares={"a": (0.1, 0.3), "b": (0.2, 1.0)}, log=path, replay=replay)
+
+    bandit, free = make(tmp_path / "log.jsonl"), coins()
+    for value in (1.0, 0.0) * 10:
+        for one in (bandit, free):
+            one.reward(one.decide(arms=["a"]).id, 1.0)
+            one.reward(one.decide(arms=["c"]).id, value)
+    own, wanted = bandit.decide(), free.decide()
+    low, high = np.array([0.1, 0.2, 0.0]), np.array([0.3, 1.0, 1.0])
+    np.testing.assert_allclose(
+        list(own.pmf.values()), _nearest(list(wanted.pmf.values()), low, high), atol=1e-10
+    )
+    assert wanted.pmf["a"] > 0.8 and own.pmf["a"] == 0.3 and own.pmf["b"] >= 0.2
+    assert all(abs(one.pmf["a"] - 0.3) < 1e-12 for one in bandit.decide_batch([None] * 3))
+    bandit.forbid("b")  # 0.3 and 1 are left
+    assert bandit.decide().pmf == pytest.approx({"a": 0.3, "b": 0.0, "c": 0.7})
+    bandit.set_share("c", (0.8, 0.9))
+    assert bandit.decide().pmf == pytest.approx({"a": 0.2, "b": 0.0, "c": 0.8})
+    assert bandit.decide(arms=["a"]).pmf["a"] == 1.0
+    with pytest.raises(credo.CredoError, match=r"sum to at least 1; they sum to 0\.5"):
+        bandit.set_share("c", (0.0, 0.2))
+    with pytest.raises(credo.CredoError, match=r"sum to at most 1; they sum to 1\.05"):
+        bandit.set_share("c", (0.95, 1.0))
+    assert bandit.shares == {"a": (0.1, 0.3), "b": (0.2, 1.0), "c": (0.8, 0.9)}
+    saved = bandit.save(tmp_path / "b.credo")
+    log = shutil.copy(tmp_path / "log.jsonl", tmp_path / "c")
+    copies = [bandits.Bandit.load(saved), make(pathlib.Path(log), replay=True), bandit.fork(7)]
+    for one in copies:
+        assert one.shares == bandit.shares and one.decide().pmf == pytest.approx(bandit.decide().pmf)
+    bandit.set_share("a", None)
+    bandit.remove_arm("c")
+    assert bandit.shares == {"b": (0.2, 1.0)} and bandit.decide().pmf["a"] == 1.0
+
+
+def _nearest(wanted: list[float], low: np.ndarray, high: np.ndarray) -> np.ndarray:
+    """The nearest probabilities between bounds, by halving the interval of the water level."""
+    below, above = -2.0, 2.0
+    for _ in range(80):
+        level = (below + above) / 2
+        total = np.clip(np.array(wanted) + level, low, high).sum()
+        below, above = (level, above) if total < 1 else (below, level)
+    return np.clip(np.array(wanted) + below, low, high)
+
+
+@pytest.mark.parametrize(
+    ("shares", "words"),
+    [
+        ({"a": 0.5}, "least and the largest probability of an arm; got 0.5 for 'a'"),
+        ({"a": (0.5, 0.2)}, "not below the least"),
+        ({"a": (0.0, 0.0)}, "a largest probability above 0"),
+        ({"a": (-0.5, 0.2)}, "shares must be"),
+        ({"z": (0.0, 0.2)}, "arm must be one of the arms"),
+        ({"a": (0.6, 1.0), "b": (0.6, 1.0)}, "sum to at most 1; they sum to 1.2"),
+        ({name: (0.0, 0.2) for name in "abc"}, "sum to at least 1; they sum to 0.6"),
+    ],
+)  # fmt: skip
+def test_shares_that_cannot_be_are_refused(shares: Any, words: str) -> None:
+    with pytest.raises(credo.CredoError, match=words):
+        coins(shares=shares)

@@ -176,9 +176,9 @@ def test_a_decision_is_one_program_and_a_reward_two(monkeypatch: pytest.MonkeyPa
     tell = programs._tell
     assert tell is not None and tell.arm is not None
     learn, read, copies = tell.arm
-    ask = programs._ask[None]
+    ask = programs._ask[None, False]
     asked, learned, written = Counted(ask.program), Counted(learn), Counted(copies._writers[2, False])
-    monkeypatch.setitem(programs._ask, None, ask._replace(program=asked))
+    monkeypatch.setitem(programs._ask, (None, False), ask._replace(program=asked))
     monkeypatch.setattr(programs, "_tell", tell._replace(arm=(learned, read, copies)))
     copies._writers.clear()
     copies._writers[2, False] = written

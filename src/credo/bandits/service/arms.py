@@ -3,26 +3,41 @@
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from credo.core.errors import CredoError, suggest
+from credo.core.errors import CredoError, require_interval, suggest
 
-__all__ = ["Arms"]
+__all__ = ["Arms", "Limits", "Share"]
+
+Share: TypeAlias = tuple[float, float]
+"""The least and the largest probability of an arm."""
+
+
+class Limits(NamedTuple):
+    """What holds the choice of a decision: which slots are allowed (K,), and the least and the largest
+    probability of each (2, K), None where they are not bounded.
+    """
+
+    allowed: np.ndarray
+    bounds: np.ndarray | None
 
 
 @dataclass(frozen=True)
 class Arms:
     """Which arm stands in each slot: `slots` (K,), and `former` (K,) stood there before, None for none;
-    `forbidden` ones must not be chosen. Nothing is mutated: every change gives new `Arms`.
+    `forbidden` ones must not be chosen, and `shares` bound the probabilities of arms by name. Nothing is
+    mutated: every change gives new `Arms`.
     """
 
     slots: tuple[str | None, ...]
     former: tuple[str | None, ...]
     forbidden: frozenset[str] = frozenset()
+    shares: Mapping[str, Share] = field(default_factory=dict)
     _where: Mapping[str, int] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -95,7 +110,46 @@ class Arms:
             slots=_with(self.slots, slot, None),
             former=_with(self.former, slot, name),
             forbidden=self.forbidden - {name},
+            shares={other: share for other, share in self.shares.items() if other != name},
         )
+
+    def share(self, name: str, share: object) -> Arms:
+        """With bounds of the probability of an arm, None for none; a CredoError if not all can be met."""
+        self.slot(name)
+        shares = {other: bounds for other, bounds in self.shares.items() if other != name}
+        return self.with_shares(shares if share is None else shares | {name: share})
+
+    def with_shares(self, shares: Mapping[str, Any]) -> Arms:
+        """The same for all arms: other ones have none. Forbidden arms have no part in what must be met."""
+        new = {name: _share_of(name, share) for name, share in shares.items() if self.slot(name) >= 0}
+        met = [new.get(name, (0.0, 1.0)) for name in self.names if name not in self.forbidden]
+        least, largest = (math.fsum(bounds) for bounds in zip(*met, strict=True)) if met else (0.0, 1.0)
+        if least > 1.0 + 1e-9:
+            raise CredoError(
+                f"shares must have least probabilities that sum to at most 1; they sum to {least:g}.",
+                field="shares",
+            )
+        if largest < 1.0 - 1e-9:
+            raise CredoError(
+                f"shares must have largest probabilities that sum to at least 1; they sum to {largest:g}.",
+                field="shares",
+            )
+        return replace(self, shares=new)
+
+    @functools.cached_property
+    def bounds(self) -> np.ndarray | None:
+        """The least and the largest probability by slot (2, K); None where no arm has any."""
+        if not self.shares:
+            return None
+        bounds = np.stack([np.zeros(len(self.slots)), np.ones(len(self.slots))])
+        for name, share in self.shares.items():
+            bounds[:, self.slot(name)] = share
+        bounds.flags.writeable = False
+        return bounds
+
+    def limits(self, names: Iterable[str] | None = None) -> Limits:
+        """What holds a choice among arms of these names; a CredoError where none may be chosen."""
+        return Limits(self.mask(names), self.bounds)
 
     def forbid(self, name: str) -> Arms:
         """With an arm that must not be chosen."""
@@ -140,3 +194,23 @@ class Arms:
 
 def _with(values: tuple[str | None, ...], slot: int, value: str | None) -> tuple[str | None, ...]:
     return (*values[:slot], value, *values[slot + 1 :])
+
+
+def _share_of(name: str, share: Any) -> Share:
+    """Bounds as two numbers; a CredoError where they are none."""
+    try:
+        low, high = map(float, share)
+    except (TypeError, ValueError):
+        raise CredoError(
+            f"shares must be the least and the largest probability of an arm; got {share!r} for {name!r}.",
+            field="shares",
+        ) from None
+    for bound in (low, high):
+        require_interval("shares", bound, 0.0, 1.0)
+    if low > high or high == 0.0:
+        raise CredoError(
+            f"shares must have a largest probability above 0, and not below the least; got {share!r} for "
+            f"{name!r}.",
+            field="shares",
+        )
+    return low, high

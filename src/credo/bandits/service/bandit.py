@@ -13,6 +13,7 @@ from credo.bandits.agent import Agent, AgentBelief
 from credo.bandits.default import DefaultAgent
 from credo.bandits.logs import Log
 from credo.bandits.service import explaining, storage, warm
+from credo.bandits.service.arms import Share
 from credo.bandits.service.clock import Clock
 from credo.bandits.service.content import RewardRange
 from credo.bandits.service.decision import Counts, Decision, Explanation
@@ -54,6 +55,7 @@ class Bandit(Outcomes):
         arm_features: the same for the features of arms, which are not standardised; None for 16 places.
         products: whether rows of design "actions" also have the products of context and features of the arm.
             Without them a linear model prefers the same arm at all contexts.
+        shares: the least and the largest probability of arms, by name; see `set_share`.
         window: how many of the latest decisions are remembered.
         timeout: for how many seconds after its decision a reward counts; None for as long as the window.
         on_missing: what becomes of a decision without a reward: "drop", or the reward to learn instead.
@@ -100,6 +102,7 @@ class Bandit(Outcomes):
         features: int | Features | None = None,
         arm_features: int | Features | None = None,
         products: bool = False,
+        shares: Mapping[str, Share] | None = None,
         window: int = 10_000,
         timeout: float | None = None,
         on_missing: OnMissing = "drop",
@@ -111,7 +114,7 @@ class Bandit(Outcomes):
     ) -> None:
         first, encoders = (belief, params, var, options), (features, arm_features, products)
         kept = window, timeout, on_missing, reward_range
-        service = start(agent, arms, first, encoders, kept, seed, clock)
+        service = start(agent, arms, first, encoders, shares, kept, seed, clock)
         super().__init__(service)
         attach(service, log, Start(new=True), replay=replay)
 

@@ -17,9 +17,11 @@ import numpy as np
 
 from credo.bandits.agent import Agent, AgentBelief
 from credo.bandits.one_arm import STAYS, WHOLE, arm_axes, has_arms, learn_one_arm, put_arm
+from credo.bandits.policies import Guarded
 from credo.core.errors import CredoError
 from credo.core.kept import program
 from credo.core.keys import fold_in
+from credo.core.records import replace
 from credo.core.types import Array, PyTree
 from credo.learners.acceptance import call_fenced
 from credo.streams.first_rows import each_row, first_rows
@@ -37,11 +39,15 @@ class Form(Opening):
     """Everything that the programs depend on beside numbers."""
 
     def choice(
-        self, setting: Parts, state: Parts, question: tuple[Array, Array, Array]
+        self, setting: Parts, state: Parts, question: tuple[Array, Array, Array, Array | None]
     ) -> tuple[Array, Array]:
-        """The choice at a context among the allowed arms, by the key of the decision's number."""
+        """The choice at a context among the allowed arms, by the key of the decision's number, with the least
+        and the largest probability of each arm (2, K) if they are bounded.
+        """
         agent, belief, key = self.open(setting, state)
-        x, allowed, number = question
+        x, allowed, number, bounds = question
+        if bounds is not None:
+            agent = replace(agent, policy=Guarded(agent.policy, floors=bounds[0], caps=bounds[1]))
         own = fold_in(fold_in(key, _DECISION), number)
         choice = agent.decide(belief, x, own, allowed)
         rows = (choice.pmf, choice.mean, choice.sd, allowed)
@@ -102,7 +108,7 @@ def _decide(form: Form, row: WordLayout, length: int | None) -> Built:
         if isinstance(error, CredoError):
             raise
         raise CredoError(
-            f"context must fit the model of the agent, which failed at the shape {row.shapes[:-2]}: "
+            f"context must fit the model of the agent, which failed at the shape {row.shapes[:1]}: "
             f"{str(error).splitlines()[0].rstrip('.')}.",
             field="context",
         ) from error

@@ -125,7 +125,7 @@ class Engine:
             if known is not None:
                 return known
             arms = self.state.arms
-            mask = arms.mask(names)
+            limits = arms.limits(names)
             self.say()
             vector = self.admit(context)
             number, written = self.count, False
@@ -135,9 +135,9 @@ class Engine:
             while True:
                 state = self.state
                 if state.arms is not arms:
-                    arms, mask = state.arms, state.arms.mask(names)
+                    arms, limits = state.arms, state.arms.limits(names)
                 x = self.inputs.of(vector, arms, state.rows)
-                answer = self.programs.decide(state.words, x, mask, number)
+                answer = self.programs.decide(state.words, x, limits, number)
                 with self.books:
                     if self.state.arms is not arms:
                         continue  # the arms changed meanwhile, so that the slot may be another arm's
@@ -187,7 +187,7 @@ class Engine:
             known = [self.known(id, content) for id, content in zip(ids, asked, strict=True)]
             for place, earlier in enumerate(places):
                 require_same(ids[place], asked[place], asked[earlier])
-            mask = self.state.arms.mask(names)
+            limits = self.state.arms.limits(names)
             self.say()
             before, shape, number = self.inputs.contexts.copy(), self.inputs.shape, self.count
             try:
@@ -198,7 +198,7 @@ class Engine:
                 state = self.state
                 xs = [self.inputs.of(vector, state.arms, state.rows) for vector in fresh.values()]
                 self.count += len(fresh)
-                answers = self.programs.decide_many(state.words, xs, mask, number) if xs else []
+                answers = self.programs.decide_many(state.words, xs, limits, number) if xs else []
                 new: list[tuple[Entry, Any]] = []
                 for step, (place, answer) in enumerate(zip(fresh, answers, strict=True)):
                     about = answer, xs[step], state, now, asked[place]
@@ -231,7 +231,9 @@ class Engine:
         """The context as an array, taken into the encoder; `rows` says for how many decisions at once."""
         if self.inputs.shape is None:
             vector = self.inputs.context(context, learn=False)
-            self.programs.require_fit(self.inputs.of(vector, self.state.arms, self.state.rows), rows)
+            arms = self.state.arms
+            x = self.inputs.of(vector, arms, self.state.rows)
+            self.programs.require_fit(x, arms.bounds is not None, rows)
             vector = self.inputs.context(context)
             self.inputs.pin(vector)
             return vector

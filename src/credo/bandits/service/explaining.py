@@ -35,6 +35,7 @@ def explain(engine: Engine, entry: Entry, prior: AgentBelief[Any] | None) -> Exp
     first = None if prior is None else replace(prior, scaler=belief.scaler, units=belief.units)
     prior_mean, prior_sd, _ = ({}, {}, {}) if first is None else _asked(engine, first, entry)
     floor = float(np.asarray(engine.agent.policy.floor))
+    least = max(floor, entry.arms.shares.get(entry.arm, (0.0, 1.0))[0])
     return Explanation(
         decision=decision,
         greedy=greedy,
@@ -42,7 +43,7 @@ def explain(engine: Engine, entry: Entry, prior: AgentBelief[Any] | None) -> Exp
         floor=floor,
         reason=_elsewhere(decision)
         if entry.observed
-        else _reason(decision, greedy, floor, [name for name in allowed if allowed[name]]),
+        else _reason(decision, greedy, least, [name for name in allowed if allowed[name]]),
         version=state.version,
         mean=engine.within(mean),
         sd=sd,

@@ -57,7 +57,7 @@ class Ledger(Journal):
         self._write([{"kind": "reward", "id": entry.id, "value": value, "time": time, "part": part}])
 
     def change(self, change: str, name: str, details: Mapping[str, Any]) -> None:
-        """Write what became of an arm: "add", "remove", "forbid" or "allow"."""
+        """Write what became of an arm: "add", "remove", "forbid", "allow" or "share"."""
         self._write([{"kind": "arm", "change": change, "arm": name, **details}])
 
     def taught(self, rows: Iterable[tuple[Any, str, float, float]]) -> None:

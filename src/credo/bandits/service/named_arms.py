@@ -44,6 +44,30 @@ class NamedArms:
         """The names of the arms that must not be chosen."""
         return self._engine.state.arms.forbidden
 
+    @property
+    def shares(self) -> dict[str, tuple[float, float]]:
+        """The least and the largest probability of the arms that are bounded, by name."""
+        return dict(self._engine.state.arms.shares)
+
+    def set_share(self, name: str, share: tuple[float, float] | None) -> None:
+        """Bound the probability with which an arm is chosen, from the next decision on.
+
+        The probabilities of the policy are replaced by the nearest ones (least squares) between the bounds,
+        so that the propensity on record stays exact (see `Guarded`). Bounds hold for every decision, and so
+        for the expected share of any number of them. Where an arm is forbidden or left out of `arms`, and the
+        others cannot meet their bounds any more, least ones are lowered, or largest ones raised, in
+        proportion, just enough.
+
+        Arguments:
+            name: the name of the arm.
+            share: its least and its largest probability; None for any.
+
+        Raises:
+            CredoError: there is no such arm, the bounds are no probabilities, or the arms that are not
+                forbidden cannot meet theirs; nothing changes.
+        """
+        apply(self._engine, self._prior, "share", name, share=share)
+
     def add_arm(
         self, name: str, features: Mapping[str, object] | None = None, *, inherit: str | None = None
     ) -> None:
@@ -95,12 +119,15 @@ def apply(
     name: str,
     features: Mapping[str, object] | None = None,
     inherit: str | None = None,
+    share: object = None,
 ) -> None:
-    """Add, remove, forbid or allow an arm, and write it into the log; see `NamedArms.add_arm`."""
+    """Add, remove, forbid, allow or bound an arm, and write it into the log; see `NamedArms.add_arm`."""
     with engine.writing, engine.books:
-        state, details = engine.state, {"features": features, "inherit": inherit}
+        state, details = engine.state, {"features": features, "inherit": inherit, "share": share}
         if change == "add":
             new = _added(engine, prior, name, features, inherit)
+        elif change == "share":
+            new = state._replace(arms=state.arms.share(name, share))
         else:
             changes = {"remove": state.arms.remove, "forbid": state.arms.forbid, "allow": state.arms.allow}
             new = state._replace(arms=changes[change](name))

@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from credo.bandits.service.arms import Limits
 from credo.bandits.service.content import content_of, require_reward, require_within
 from credo.bandits.service.decision import Observed
 from credo.bandits.service.engine import Engine
@@ -117,7 +118,8 @@ def _take_in(
         engine.expire(now, room=1)
         state = engine.state
         x = engine.inputs.of(vector, state.arms, state.rows)
-        numbers = engine.programs.decide(state.words, x, mask, number).numbers.astype(np.float64)
+        answer = engine.programs.decide(state.words, x, Limits(mask, state.arms.bounds), number)
+        numbers = answer.numbers.astype(np.float64)
         numbers[0] = pmf
         entry = engine.entry(id, number, Answer(slot, numbers), x, state, now, content)
         entry.observed = True

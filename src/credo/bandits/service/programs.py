@@ -12,6 +12,7 @@ import numpy as np
 
 from credo.bandits.agent import Agent, AgentBelief
 from credo.bandits.designs import ArmBeliefs
+from credo.bandits.service.arms import Limits
 from credo.bandits.service.compiled import Form, arm_updater, decider, updater
 from credo.bandits.service.copies import Copies, Held
 from credo.core.errors import CredoError
@@ -60,7 +61,7 @@ class Programs:
         self._setting = self._form.setting.give(setting)
         self._float = np.dtype(jnp.result_type(float))
         self._arms = agent.arms
-        self._ask: dict[int | None, _Asking] = {}
+        self._ask: dict[tuple[int | None, bool], _Asking] = {}
         self._whole: dict[int | None, _Learning] = {}
         self._tell: _Telling | None = None
 
@@ -77,30 +78,31 @@ class Programs:
         belief: AgentBelief[Any] = self._form.state.take((words, tuple(other.copy() for other in others)))
         return belief
 
-    def require_fit(self, x: np.ndarray | None, rows: int | None = None) -> None:
+    def require_fit(self, x: np.ndarray | None, bounded: bool, rows: int | None = None) -> None:
         """Refuse contexts that the agent cannot take, before one decision, or several at once."""
-        self._asking(x, None if rows is None else _length(rows))
+        self._asking(x, bounded, None if rows is None else _length(rows))
 
-    def answer_dtype(self, x: np.ndarray | None) -> np.dtype:
+    def answer_dtype(self, x: np.ndarray | None, bounded: bool) -> np.dtype:
         """The dtype of the numbers of an answer."""
-        dtype: np.dtype = self._asking(x).layout.dtypes[1]
+        dtype: np.dtype = self._asking(x, bounded).layout.dtypes[1]
         return dtype
 
-    def decide(self, held: Held, x: np.ndarray | None, allowed: np.ndarray, number: int) -> Answer:
+    def decide(self, held: Held, x: np.ndarray | None, limits: Limits, number: int) -> Answer:
         """The choice of decision `number`."""
-        ask = self._asking(x)
-        words = ask.write.lend(_leaves(x, allowed, number))
+        ask = self._asking(x, limits.bounds is not None)
+        words = ask.write.lend(_leaves(x, limits, number))
         slot, numbers = ask.read(ask.program(self._setting, held.parts, words))
         return Answer(slot, numbers.copy())
 
     def decide_many(
-        self, held: Held, xs: Sequence[np.ndarray | None], allowed: np.ndarray, first: int
+        self, held: Held, xs: Sequence[np.ndarray | None], limits: Limits, first: int
     ) -> list[Answer]:
         """The choices of the decisions from number `first` on, all by one belief."""
         choices: list[Answer] = []
         for block in _blocks(xs):
-            start, ask = first + len(choices), self._asking(xs[0], _length(len(block)))
-            words = [ask.write(_leaves(x, allowed, start + place)) for place, x in enumerate(block)]
+            ask = self._asking(xs[0], limits.bounds is not None, _length(len(block)))
+            start = first + len(choices)
+            words = [ask.write(_leaves(x, limits, start + place)) for place, x in enumerate(block)]
             answers = np.asarray(ask.program(self._setting, held.parts, *_padded(words)))
             choices += [Answer(*ask.read(answer)) for answer in answers[: len(words)]]
         return choices
@@ -113,11 +115,11 @@ class Programs:
         state, reports = held.parts, []
         for block in _blocks(rows):
             if len(block) == 1:
-                one, word = self._learning(tell.layout), tell.write.lend(_leaves(*block[0]))
+                one, word = self._learning(tell.layout), tell.write.lend(_known(*block[0]))
                 state, report = one.program(self._setting, state, word)
                 reports.append(one.read(report))
             else:
-                words = [tell.write(_leaves(*row)) for row in block]
+                words = [tell.write(_known(*row)) for row in block]
                 many = self._learning(tell.layout, _length(len(words)))
                 state, report = many.program(self._setting, state, *_padded(words))
                 reports += map(many.read, np.asarray(report)[: len(words)])
@@ -129,7 +131,7 @@ class Programs:
         learn, read, copies = tell.arm
         reports, private = [], False  # whether nobody else has seen the belief
         for row in rows:
-            words = tell.write.lend(_leaves(*row))
+            words = tell.write.lend(_known(*row))
             own, parts, report = learn(self._setting, held.parts, words)
             *said, more = read(report)
             if more:  # other arms have changed, too
@@ -142,14 +144,16 @@ class Programs:
             private = True
         return _learned(held, reports)
 
-    def _asking(self, x: np.ndarray | None, length: int | None = None) -> _Asking:
+    def _asking(self, x: np.ndarray | None, bounded: bool, length: int | None = None) -> _Asking:
         """How one decision, or several, are taken."""
-        found = self._ask.get(length)
+        found = self._ask.get((length, bounded))
         if found is None:
-            row = (_spec(x, self._float), jax.ShapeDtypeStruct((self._arms,), bool), _NUMBER)
+            allowed = jax.ShapeDtypeStruct((self._arms,), bool)
+            bounds = jax.ShapeDtypeStruct((2, self._arms), self._float) if bounded else None
+            row = _spec(x, self._float), allowed, _NUMBER, bounds
             layout = WordLayout.of(row, large=NEVER)
             program, answer = decider(self._form, layout, length)
-            found = self._ask[length] = _Asking(program, _Writer(layout), WordReader(answer), answer)
+            found = self._ask[length, bounded] = _Asking(program, _Writer(layout), WordReader(answer), answer)
         return found
 
     def _telling(self, x: np.ndarray | None) -> _Telling:
@@ -225,8 +229,13 @@ class _Writer:
         return writer
 
 
-def _leaves(x: np.ndarray | None, *others: Any) -> list[Any]:
-    return [*others] if x is None else [x, *others]
+def _known(*leaves: Any) -> list[Any]:
+    """The leaves of a row that are there."""
+    return [leaf for leaf in leaves if leaf is not None]
+
+
+def _leaves(x: np.ndarray | None, limits: Limits, number: int) -> list[Any]:
+    return _known(x, limits.allowed, number, limits.bounds)
 
 
 def _spec(x: np.ndarray | None, kind: np.dtype) -> Any:

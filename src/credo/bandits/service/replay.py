@@ -137,7 +137,7 @@ class _Replay:
         if pmf is None:
             pmf = dict.fromkeys(event["arms"]) | {event["arm"]: event["propensity"]}
         columns = [pmf, event["mean"], event["sd"], dict.fromkeys(event["arms"], 1.0)]
-        kind = np.dtype(np.float64) if observed else engine.programs.answer_dtype(x)
+        kind = np.dtype(np.float64) if observed else engine.programs.answer_dtype(x, arms.bounds is not None)
         numbers = np.zeros((len(columns), len(arms.slots)), kind)
         for row, column in zip(numbers, columns, strict=True):
             for name, value in column.items():
@@ -167,7 +167,7 @@ class _Replay:
             self.engine.window.drop(entry)
 
     def _arm(self, event: Event) -> None:
-        details = event.get("features"), event.get("inherit")
+        details = event.get("features"), event.get("inherit"), event.get("share")
         named_arms.apply(self.engine, self.prior, event["change"], str(event["arm"]), *details)
 
     def _time(self, event: Event) -> float:

@@ -11,7 +11,7 @@ import numpy as np
 
 from credo.bandits.agent import Agent, AgentBelief
 from credo.bandits.default import DefaultAgent, agent_of
-from credo.bandits.service.arms import Arms
+from credo.bandits.service.arms import Arms, Share
 from credo.bandits.service.clock import Clock, Time
 from credo.bandits.service.content import RewardRange, require_range, require_within
 from credo.bandits.service.engine import Engine, OnMissing, Service, State
@@ -55,6 +55,7 @@ def start(
     arms: Iterable[str] | Mapping[str, Mapping[str, object]] | None,
     first: tuple[AgentBelief[Any] | None, PyTree, PyTree, Mapping[str, PyTree] | None],
     encoders: tuple[int | Features | None, int | Features | None, bool],
+    shares: Mapping[str, Share] | None,
     window: tuple[int, float | None, OnMissing, RewardRange | None],
     seed: int,
     clock: Clock | None,
@@ -73,7 +74,7 @@ def start(
             )
         settings = as_features("arm_features", 16 if encoders[1] is None else encoders[1])
         own = FeatureEncoder(replace(settings, standardise=False), "features")
-    names = Arms.of(arms, agent.arms)
+    names = Arms.of(arms, agent.arms).with_shares(shares or {})
     places = encoders[0]
     if places is None and isinstance(given, DefaultAgent) and agent.design != "actions":
         places = max(given.inputs, 2)

@@ -50,6 +50,7 @@ class _SavedArms(TypedDict):
     slots: list[str | None]
     former: list[str | None]
     forbidden: list[str]
+    shares: dict[str, list[float]]
 
 
 class _SavedWindow(TypedDict):
@@ -268,7 +269,9 @@ def _prior(belief: AgentBelief[Any], arrays: dict[str, np.ndarray]) -> AgentBeli
 
 
 def _arms_json(arms: Arms) -> dict[str, Any]:
-    return {"slots": list(arms.slots), "former": list(arms.former), "forbidden": sorted(arms.forbidden)}
+    shares = {name: list(share) for name, share in arms.shares.items()}
+    names = {"slots": list(arms.slots), "former": list(arms.former), "forbidden": sorted(arms.forbidden)}
+    return names | {"shares": shares}
 
 
 def _arms_of(saved: dict[str, Any], capacity: int) -> Arms:
@@ -276,7 +279,8 @@ def _arms_of(saved: dict[str, Any], capacity: int) -> Arms:
     names = [name for name in slots if name is not None]
     if len(slots) != capacity or len(former) != capacity or len(set(names)) != len(names):
         raise FormatError(f"arms must have different names in {capacity} slots; got {slots!r}.", field="arms")
-    return Arms(slots, former, frozenset(saved["forbidden"]))
+    arms = Arms(slots, former, frozenset(saved["forbidden"]))
+    return arms.with_shares(saved["shares"]) if saved["shares"] else arms
 
 
 def _entries_json(window: Window, casts: list[Arms]) -> list[list[Any]]:
