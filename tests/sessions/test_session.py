@@ -191,3 +191,30 @@ def test_the_rows_that_say_the_units_are_learned_once_these_are_known(tmp_path: 
     # two rows alone leave the slope at a tenth of its value
     ends = whole.predict([{"a": -1.0}, {"a": 1.0}]).mean
     assert ends is not None and 36.0 < ends[1] - ends[0] < 70.0
+
+
+@pytest.mark.optimised
+@pytest.mark.parametrize("target", ["number", "class"])
+def test_equal_rows_give_equal_files_however_they_were_grouped(tmp_path: Path, target: str) -> None:
+    rng = np.random.default_rng(0)
+    rows = [
+        {"a": float(a), "b": "uvw"[k % 3] if k % 9 else None, "y": f"{a > b}" if target == "class" else a - b}
+        for k, (a, b) in enumerate(rng.normal(size=(150, 2)).tolist())
+    ]
+    files = []
+    for size in (1, 37, 150):
+        session = Session.from_rows(rows[:50], "y", model="linear", chunk=40)
+        session.prepare()
+        frozen = session.freeze()
+        for start in range(0, len(rows), size):
+            forecasts, _ = session.forecast_then_learn(rows[start : start + size])
+        files.append(session.save(tmp_path / f"{size}.credo").read_bytes())
+        session.learn(rows)
+        fresh = Session.load(frozen.save(tmp_path / "frozen.credo"), chunk=40)
+        fresh.learn(rows)
+        assert fresh.save(tmp_path / "again.credo").read_bytes() == files[-1]
+    assert files[0] == files[1] == files[2]
+    nlpd = np.concatenate([one.nlpd for one in forecasts if one.nlpd is not None])
+    scored = nlpd[~np.isnan(nlpd)]
+    assert len(scored) == fresh.tally.scored == len(rows) - 10 * (target == "number")
+    np.testing.assert_allclose(scored.mean(), fresh.metrics()["nlpd"], rtol=1e-12)

@@ -76,12 +76,15 @@ def test_blocks_are_merged_and_chunks_do_not_matter() -> None:
     np.testing.assert_allclose(latest[[2, 49]], np.sqrt([squares[:6].mean(), squares[90:100].mean()]))
 
 
-def test_the_trace_of_the_weights_is_thinned_from_its_beginning() -> None:
-    tally = Tally("regression")
-    for row in range(1, 2 * BLOCKS + 2):
-        tally.mark(row, 2.0 * row, 0.5)
-    assert tally.trace[:, 0].tolist() == list(range(2, 2 * BLOCKS + 1, 2))
-    assert tally.trace[0].tolist() == [2.0, 4.0, 0.5]
+def test_notes_of_the_weights_are_due_at_rows_that_do_not_depend_on_calls() -> None:
+    at, rows = [], 0
+    while rows < 100_000:
+        rows = Tally.next_mark(rows)
+        at.append(rows)
+    assert at[:3] == [32, 64, 96] and len(at) < 300
+    for low in (1024, 4096, 32_768):
+        assert 16 <= sum(low < one <= 2 * low for one in at) <= 32
+    assert all(Tally.next_mark(one - 1) == one for one in at)
 
 
 def test_before_any_row_there_are_no_scores_and_no_warning() -> None:

@@ -20,8 +20,8 @@ __all__ = ["Columns", "Forecasts", "forecast_blocks", "in_columns", "inverse"]
 Column: TypeAlias = np.ndarray | None
 """The numbers of n rows, or None where there are none."""
 
-Columns: TypeAlias = tuple[Column, Column, Column, Column]
-"""The columns of a forecast: `probs`, `mean`, `sd` and `quantiles`."""
+Columns: TypeAlias = tuple[Column, Column, Column, Column, Column]
+"""The columns of a forecast: `probs`, `mean`, `sd`, `quantiles` and `nlpd`."""
 
 
 class Forecasts(NamedTuple):
@@ -35,6 +35,7 @@ class Forecasts(NamedTuple):
         sd: the predictive standard deviations (n,).
         quantiles: the quantiles (n, levels), or None where no levels were asked for.
         targets: what was observed (n,), class numbers or numbers, where the rows were learned from.
+        nlpd: their scores, -log p(target) (n,); NaN for the first numbers, whose units are not known yet.
 
     Example:
         >>> Forecasts(np.array([1]), ("no", "yes"), np.array([[0.2, 0.8]])).labels
@@ -48,6 +49,7 @@ class Forecasts(NamedTuple):
     sd: np.ndarray | None = None
     quantiles: np.ndarray | None = None
     targets: np.ndarray | None = None
+    nlpd: np.ndarray | None = None
 
     @property
     def labels(self) -> list[str]:
@@ -112,10 +114,10 @@ def in_columns(
         present = [part for part in parts if part is not None]
         return np.concatenate(present) if present else None
 
-    probs, mean, sd, quantiles = map(
+    probs, mean, sd, quantiles, nlpd = map(
         joined, zip(*((_wide(p, len(classes)), *rest) for p, *rest in parts), strict=True)
     )
-    return Forecasts(lines, classes, probs, mean, sd, quantiles, targets)
+    return Forecasts(lines, classes, probs, mean, sd, quantiles, targets, nlpd)
 
 
 def _wide(probs: Column, classes: int) -> Column:

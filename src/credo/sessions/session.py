@@ -20,7 +20,7 @@ from credo.live.packed import PackedBelief
 from credo.live.passes import EncodedRows
 from credo.live.runner import Part
 from credo.live.targets import SCALER, WARMUP, beside_baseline, standardise, with_outliers
-from credo.metrics import Scores
+from credo.metrics import Scores, row_losses
 from credo.recipes.defaults import TABLE_CHUNK
 from credo.recipes.resolution import resolve
 from credo.recipes.settings import Options, OptionWords, TaskName
@@ -186,9 +186,16 @@ class Session(SessionState):
             return None, Forecasts(block.lines)
         asked = levels if self.regression and levels is not None and len(levels) else None
         parts: list[tuple[Columns, Steps | None]] = []
-        for part in self._parts(block.x, block.y, levels=asked):
-            parts.append((self._score(part, block.y[part.rows]), part.info.extras))
-        self.tally.mark(self.rows_used, *passes.spread(self.packed))
+        start, before = 0, self.rows_used - len(block)
+        while start < len(block):
+            due = self.tally.next_mark(before + start)
+            rows = slice(start, min(due - before, len(block)))
+            y = block.y[rows]
+            for part in self._parts(block.x[rows], y, levels=asked):
+                parts.append((self._score(part, y[part.rows]), part.info.extras))
+            start = rows.stop
+            if before + start == due:
+                self.tally.mark(due, *passes.spread(self.packed))
         steps = None if self.changes is None else join([steps for _, steps in parts])
         if self.changes is not None and steps is not None:
             self.changes.add(steps)
@@ -201,7 +208,7 @@ class Session(SessionState):
         if scaling is None:
             scores = passes.of_classes(to_scores(outcome, info, y), self.classes)
             self.tally.add(scores, *self.tally.class_baseline(y))
-            return scores.probs, None, None, None
+            return scores.probs, None, None, None, np.asarray(row_losses(scores, "nlpd"), float)
         kind, units, count = self.settings.target, scaling, part.before + np.arange(len(y))
         if not kind.standardised:  # they are forecast as they come
             units = ScaledTarget(y, np.zeros(len(y)), np.ones(len(y)), np.full(len(y), part.before >= WARMUP))
@@ -209,8 +216,11 @@ class Session(SessionState):
         scores = to_scores(outcome, info, y, known)
         if kind.standardised and not self.members:  # those of a bank know of outliers themselves
             scores = with_outliers(scores, standardise(y, scaling)[known])
-        self.tally.add(*beside_baseline(scores, scaling.part(known), count[known], kind))
-        return None, *inverse(outcome, units)
+        scores, *baseline = beside_baseline(scores, scaling.part(known), count[known], kind)
+        self.tally.add(scores, *baseline)
+        nlpd = np.full(len(y), np.nan)
+        nlpd[known] = np.asarray(row_losses(scores, "nlpd"), float)
+        return None, *inverse(outcome, units), nlpd
 
     def _pass(self, packed: PackedBelief, columns: EncodedRows) -> tuple[PackedBelief, Outcome, Info]:
         reports = None if self.changes is None else collect
@@ -263,6 +273,35 @@ class Session(SessionState):
         for block in blocks_of(rows, self.encoding, learn=False):
             self._add_held_out(tally, block)
         return tally
+
+    @in_turn
+    def prepare(self, levels: Sequence[float] = ()) -> None:
+        """Compile all programs that learning from rows and forecasting them need. Nothing is learned.
+
+        A service calls it before it answers, since the first row would otherwise wait for the compiler.
+
+        Arguments:
+            levels: the probabilities of the quantiles that will be asked for (regression).
+
+        Example:
+            >>> rows = [{"a": float(i % 7), "y": 2.0 * (i % 7)} for i in range(60)]
+            >>> session = Session.from_rows(rows, "y", model="linear")
+            >>> session.prepare()
+            >>> session.rows_used
+            0
+        """
+        x, one = np.zeros((1, *self.encoding.shape), np.float32), np.ones(1, np.float32)
+        asked = np.asarray(levels, np.float32)
+        if self.regression:
+            given = asked if len(levels) else None
+            rows = EncodedRows(x, 0 * one, None if self.own_units else one, one, given)
+        else:
+            rows = EncodedRows(x, np.zeros(1, np.int32))
+        self._pass(self.packed, rows)
+        passes.spread(self.packed)
+        block = Block(x, np.zeros(1), np.ones(1, int), 1)
+        classes = () if self.regression else self.encoding.classes
+        forecast_blocks(self.packed, [block], self.chunk, classes, None, levels)
 
     def _add_held_out(self, tally: Tally, block: Block) -> None:
         """Score the rows of a block beside the baseline as it is now, and add the scores to a tally."""

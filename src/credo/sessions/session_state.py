@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import copy
 import os
 from collections import Counter
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 from credo.core.names import ForecastName
 from credo.core.turns import Turns, in_turn
 from credo.live import passes
 from credo.live.encoding import Encoding, TableEncoding, members_at
+from credo.live.packed import PackedBelief
+from credo.live.recovery import Recovery
 from credo.live.runner import Runner
 from credo.recipes.capacity import fits, inputs_fit
 from credo.recipes.defaults import TABLE_CHUNK
@@ -22,7 +26,40 @@ from credo.sessions.fitting import NAMES, State
 from credo.sessions.places import Progress
 from credo.sessions.tally import Tally
 
-__all__ = ["SessionState"]
+__all__ = ["FrozenSession", "SessionState"]
+
+
+class FrozenSession:
+    """What `SessionState.freeze` gives: a session at one moment.
+
+    Arguments:
+        parts: what a `State` holds beside the belief.
+        packed: the learner and its belief.
+    """
+
+    def __init__(self, parts: Mapping[str, Any], packed: PackedBelief) -> None:
+        changing = ("tally", "changes", "progress", "places", "missing", "unseen")
+        kept = {name: copy.deepcopy(parts[name]) for name in changing}
+        kept |= {"encoding": copy.copy(parts["encoding"]), "early": parts["early"].copy()}
+        kept["recovery"] = Recovery.from_dict(copy.deepcopy(parts["recovery"].to_dict()))
+        self._parts, self._packed = {**parts, **kept}, packed
+
+    @property
+    def rows_used(self) -> int:
+        """How many rows were learned from."""
+        rows: int = self._parts["rows_used"]
+        return rows
+
+    def save(self, path: str | os.PathLike[str]) -> Path:
+        """Write it to a file, as `Session.save` does; equal rows give equal files.
+
+        Arguments:
+            path: the file.
+
+        Raises:
+            DataError: the file cannot be written.
+        """
+        return storage.write(path, State(**self._parts, belief=self._packed.tree))
 
 
 class SessionState(Runner):
@@ -104,7 +141,21 @@ class SessionState(Runner):
         Raises:
             DataError: the file cannot be written.
         """
-        return storage.write(path, State(**{name: getattr(self, name) for name in NAMES}))
+        return self.freeze().save(path)
+
+    @in_turn
+    def freeze(self) -> FrozenSession:
+        """The session as it is now, which another thread may write while this one learns on.
+
+        Example:
+            >>> from credo.sessions import Session
+            >>> rows = [{"a": float(i % 7), "y": 2.0 * (i % 7)} for i in range(60)]
+            >>> session = Session.from_rows(rows, "y", model="linear")
+            >>> frozen, _ = session.freeze(), session.learn(rows)
+            >>> frozen.rows_used, session.rows_used
+            (0, 60)
+        """
+        return FrozenSession({name: getattr(self, name) for name in NAMES if name != "belief"}, self.packed)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], chunk: int = TABLE_CHUNK) -> Self:

@@ -35,6 +35,9 @@ RECENT = 200
 
 BLOCKS = 1000
 
+LEAST_STEP = 32
+"""The least rows between two notes of how the weights settle."""
+
 ColumnName: TypeAlias = Literal[
     "rows", "nlpd", "loss", "compared", "extra", "base_nlpd", "base_loss", "last_loss"
 ]
@@ -166,8 +169,17 @@ class Tally:
             sd: the mean posterior standard deviation.
         """
         self.trace = np.concatenate([self.trace, [[rows, norm, sd]]])
-        if len(self.trace) > 2 * BLOCKS:
-            self.trace = self.trace[1::2]
+
+    @staticmethod
+    def next_mark(rows: int) -> int:
+        """After how many rows `mark` is due next: 16 to 32 times while their number doubles, however they are
+        grouped into calls.
+
+        Arguments:
+            rows: how many rows were learned from.
+        """
+        step = max(LEAST_STEP, (1 << rows.bit_length()) // 32)
+        return (rows // step + 1) * step
 
     def _append(self, rows: np.ndarray) -> None:
         block = (self.scored + np.arange(len(rows))) // self.size
