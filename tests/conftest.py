@@ -56,9 +56,11 @@ gc.set_threshold(100_000, 20, 20)
 MAPS, MANY_MAPS = Path("/proc/self/maps"), 30_000
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Tests marked `optimised` or `thorough` are skipped where nobody asked for them."""
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Tests marked `optimised`, `thorough` or `crash` are skipped where nobody asked for them."""
     for item in items:
+        if item.get_closest_marker("crash") and "crash" not in str(config.getoption("markexpr")):
+            item.add_marker(pytest.mark.skip(reason="runs with -m crash"))
         if item.get_closest_marker("thorough") and ASKED != "thorough":
             item.add_marker(pytest.mark.skip(reason="runs with CREDO_TESTS=thorough"))
     if KNOWN and not OPTIMISED:

@@ -33,6 +33,7 @@ Examples:
   credo predict runs/prices/belief.credo new.csv --out p.csv
   credo bandit run statlog
   credo flow train flow.toml
+  credo serve models --port 8000
 
 Any command takes --debug, which shows where an error came from.
 """
@@ -181,6 +182,45 @@ def reproduce(
     result = experiments.reproduce(name, size="full" if full else "quick", seed=seed, out=out)
     result.show()
     return 0
+
+
+@app.command(sort_key=4)
+def serve(
+    folder: Path,
+    /,
+    *,
+    host: str = "127.0.0.1",
+    port: Annotated[int, Parameter(converter=whole_number)] = 8000,
+    tokens: Path | None = None,
+    snapshot_rows: Annotated[int, Parameter(converter=whole_number)] = 10_000,
+    snapshot_seconds: float = 60.0,
+    verify: Annotated[bool, Parameter(negative="")] = False,
+) -> int:
+    """Serve models over HTTP: they learn, answer and wait for labels, and lose nothing acknowledged.
+
+    Models are added with PUT /v1/models/NAME. FOLDER has their journal, which is enough to bring all of them
+    back, and snapshots. SIGTERM or Ctrl-C lets what came be learned and saved first.
+
+    Parameters
+    ----------
+    folder
+        The folder of the service, made if need be.
+    host
+        Where to listen; other than 127.0.0.1, ::1 and localhost need --tokens.
+    port
+        The port; 0 takes a free one.
+    tokens
+        A file whose lines have the SHA-256 of a token, a blank, and some of read,learn,admin.
+    snapshot_rows
+        Save a model after so many lines.
+    snapshot_seconds
+        Save a model with new lines after so many seconds.
+    verify
+        Serve nothing; replay the journal of every model and compare it with its newest snapshot.
+    """
+    from credo.cli.serving import serve_folder
+
+    return serve_folder(folder, host, port, tokens, snapshot_rows, snapshot_seconds, verify)
 
 
 @app.command(sort_key=4)

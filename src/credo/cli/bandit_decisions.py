@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import inspect
 import io
 import json
 import sys
@@ -12,12 +11,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import jax
-import jax.numpy as jnp
-
 from credo.bandits import Bandit, RewardStatus
 from credo.bandits.logs.json_lines import json_line
 from credo.bandits.named_agents import BanditProblem, policy_of, prepare
+from credo.bandits.named_bandits import SLOTS, start_bandit
 from credo.cli import locking
 from credo.cli.interrupt import Interruptible
 from credo.cli.output import require_writable_file
@@ -25,9 +22,6 @@ from credo.cli.progress import note
 from credo.core.errors import CredoError, DataError, require_integer, require_nonnegative
 
 __all__ = ["Decider", "decide_lines"]
-
-SLOTS = 32
-"""The places of a context by name."""
 
 GROUP = 1 << 16
 """Of how many bytes the lines may wait together."""
@@ -156,35 +150,22 @@ class _Service:
     def _start(self, context: Any) -> Bandit:
         """A new bandit, for contexts like the first one."""
         words, slots = self.words, self.words.features or SLOTS
-        inputs = slots if isinstance(context, Mapping) else _length(context)
-        scale = not isinstance(context, Mapping)  # contexts by name are standardised by their encoder
-        names = self.names or []
-        ready = prepare(
-            words.agent or "default",
-            BanditProblem(len(names), inputs, binary=True, scale=scale, units="online"),
-            self.policy,
-        )
-        seed = words.seed or 0
-        params = ready.params
-        if inspect.isfunction(params):
-            params = params(jax.random.key(seed))
-        options = {"context": jnp.zeros(inputs or 0)} if ready.agent.takes_example else None
-        bandit = Bandit(
-            ready.agent,
-            arms=names,
-            params=params,
-            var=ready.var,
-            options=options,
-            features=slots,
-            window=10_000 if words.window is None else words.window,
+        named = isinstance(context, Mapping)
+        bandit, description = start_bandit(
+            self.names or [],
+            slots if named else _length(context),
+            named=named,
+            agent=words.agent,
+            policy=words.policy,
+            window=words.window,
             timeout=words.timeout,
-            on_missing="drop" if words.on_missing is None else words.on_missing,
-            seed=seed,
+            on_missing=words.on_missing,
+            seed=words.seed or 0,
             log=words.log,
         )
         if words.log is None:
             note("without --log, what is answered after a save is lost if the process is killed")
-        note(f"new agent: {ready.description}; policy: {type(ready.agent.policy).__name__}")
+        note(f"new agent: {description}")
         return bandit
 
     def answer(self, line: str) -> dict[str, Any]:

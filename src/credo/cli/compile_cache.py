@@ -27,19 +27,21 @@ _FATAL = "3"
 """The level of XLA's messages that are shown: at every start it would say how it spells the processor."""
 
 
-def keep_compiled_programs() -> Path | None:
-    """Keep compiled programs in the user's folder for caches; None where that is off or set elsewhere."""
+def keep_compiled_programs(place: Path | None = None) -> Path | None:
+    """Keep compiled programs in a folder, by default the user's for caches; None where that is off or set
+    elsewhere.
+    """
     if "jax" in sys.modules:
         return None
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", _FATAL)
     if caches.switched_off() or "JAX_COMPILATION_CACHE_DIR" in os.environ:
         return None
     try:
-        folder = caches.compiled_dir()
+        folder = caches.compiled_dir() if place is None else place.absolute()
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         if not os.access(folder, os.W_OK | os.X_OK):
             return None
-        caches.prune(folder.parent, caches.LARGEST)
+        caches.prune(folder.parent if place is None else folder, caches.LARGEST)
     except (OSError, RuntimeError):  # no such folder can be made, or there is no home
         return None
     os.environ["JAX_COMPILATION_CACHE_DIR"] = str(folder)

@@ -237,6 +237,8 @@ def _rebuilt(
     _refill(window, meta["entries"], casts, arrays, agent.arms)
     window.forget(tuple(map(str, settings["gone"])))
     arms, rows = _arms_of(meta["arms"], agent.arms), arrays.get("rows")
+    if casts and casts[-1] == arms:
+        arms = casts[-1]  # one object, so that the next file has them once, too
     inputs = Inputs.restore(agent.design, meta["inputs"])
     if (rows is None) != (inputs.actions is None) or (rows is not None and len(rows) != agent.arms):
         raise FormatError("rows must be the features of the arms, one row a slot.", field="rows")

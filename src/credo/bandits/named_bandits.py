@@ -1,0 +1,62 @@
+"""A bandit in service that starts from the name of an agent and from what its contexts are."""
+
+from __future__ import annotations
+
+import inspect
+import os
+from collections.abc import Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from credo.bandits.named_agents import BanditProblem, policy_of, prepare
+from credo.bandits.service import Bandit
+from credo.bandits.service.clock import Clock
+from credo.bandits.service.engine import OnMissing
+
+__all__ = ["SLOTS", "start_bandit"]
+
+SLOTS = 32
+"""The places for contexts by name, where no number is given."""
+
+
+def start_bandit(
+    arms: Sequence[str],
+    inputs: int | None,
+    *,
+    named: bool = False,
+    agent: str | None = None,
+    policy: str | None = None,
+    window: int | None = None,
+    timeout: float | None = None,
+    on_missing: OnMissing | None = None,
+    seed: int = 0,
+    log: str | os.PathLike[str] | None = None,
+    clock: Clock | None = None,
+) -> tuple[Bandit, str]:
+    """A new bandit, and its agent in words. `inputs` are the length of contexts, None for none; if they come
+    by name (`named`), they are the places for them. None elsewhere leaves a choice to the bandit.
+    """
+    # contexts by name are standardised by their encoder
+    problem = BanditProblem(len(arms), inputs, binary=True, scale=not named, units="online")
+    ready = prepare(agent or "default", problem, policy_of(policy))
+    params: Any = ready.params
+    if inspect.isfunction(params):
+        params = params(jax.random.key(seed))
+    options = {"context": jnp.zeros(inputs or 0)} if ready.agent.takes_example else None
+    bandit = Bandit(
+        ready.agent,
+        arms=list(arms),
+        params=params,
+        var=ready.var,
+        options=options,
+        features=(inputs or SLOTS) if named else SLOTS,
+        window=10_000 if window is None else window,
+        timeout=timeout,
+        on_missing="drop" if on_missing is None else on_missing,
+        seed=seed,
+        log=log,
+        clock=clock,
+    )
+    return bandit, f"{ready.description}; policy: {type(ready.agent.policy).__name__}"

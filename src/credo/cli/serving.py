@@ -1,0 +1,56 @@
+"""`credo serve`: hold the folder, then serve it, or verify it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from credo.cli import locking
+from credo.cli.compile_cache import keep_compiled_programs
+from credo.core.errors import CredoError, DataError
+
+__all__ = ["serve_folder"]
+
+LOCK = "lock"
+
+
+def serve_folder(
+    folder: Path, host: str, port: int, tokens: Path | None, rows: int, seconds: float, verify: bool
+) -> int:
+    """Serve a folder until it is asked to stop, or verify it; the exit status."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    except OSError as error:
+        raise DataError(f"cannot make the folder {folder}: {error.strerror or error}.") from None
+    lock = locking.hold(folder / LOCK)
+    if lock is None:
+        raise DataError(f"another process serves {folder}; give this one a folder of its own.")
+    keep_compiled_programs(folder / "programs")
+    try:
+        if verify:
+            return _verify(folder)
+        try:
+            from credo.serve.server import serve
+            from credo.serve.service import ServiceOptions
+        except ImportError as error:
+            raise CredoError(f"credo serve needs {error.name}: pip install 'credo[serve]'.") from None
+        return serve(
+            folder, host, port, tokens, ServiceOptions(rows, seconds), lambda line: print(line, flush=True)
+        )
+    finally:
+        locking.let_go(lock)
+
+
+def _say(sentence: str) -> None:
+    print(sentence, flush=True)
+
+
+def _verify(folder: Path) -> int:
+    from credo.serve.verifying import verify
+
+    verdicts = verify(folder)
+    for one in verdicts:
+        for note in one.notes:
+            print(f"{one.name}: {note}")
+        state = "the state is the same, bit by bit" if one.same_state else "THE STATE IS ANOTHER ONE"
+        print(f"{one.name}: {one.lines:,} lines replayed; {state}; {one.other_answers:,} other answers")
+    return 0 if all(one.same_state and not one.other_answers for one in verdicts) else 1

@@ -1,0 +1,125 @@
+"""A bandit behind the service: decisions and rewards of the journal in order, at the journal's time."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import msgspec
+import numpy as np
+
+from credo.bandits import Bandit
+from credo.bandits.named_bandits import start_bandit
+from credo.core.errors import CredoError
+from credo.serve.journal_store import Event
+from credo.serve.requests import Decide, Reward, as_context
+from credo.serve.specs import BanditSpec
+from credo.serve.table_model import Answer, Given
+from credo.streams import checkpoint
+
+__all__ = ["BanditModel"]
+
+
+class BanditModel:
+    """A `Bandit` that takes the lines of a journal, whose time is that of the latest line."""
+
+    def __init__(self, bandit: Bandit, spec: BanditSpec, time: _JournalTime) -> None:
+        self.bandit, self.spec, self._time = bandit, spec, time
+        self.columns = None
+
+    @classmethod
+    def start(cls, spec: BanditSpec) -> BanditModel:
+        """A new bandit."""
+        time = _JournalTime()
+        named = spec.inputs is None
+        bandit, _ = start_bandit(
+            spec.arms,
+            (spec.features or None) if named else spec.inputs,
+            named=named,
+            agent=spec.agent,
+            policy=spec.policy,
+            window=spec.window,
+            timeout=spec.timeout,
+            on_missing=spec.on_missing,
+            seed=spec.seed,
+            clock=time,
+        )
+        return cls(bandit, spec, time)
+
+    @classmethod
+    def load(cls, path: Path, spec: BanditSpec) -> BanditModel:
+        """A bandit from a snapshot."""
+        time = _JournalTime()
+        return cls(Bandit.load(path, clock=time), spec, time)
+
+    def prepare(self) -> None:
+        """Compile all that a decision and a reward need, with a copy that is thrown away."""
+        copy = self.bandit.fork(self.spec.seed + 1)
+        spec = self.spec
+        named = {"a": 0.0} if spec.features else None
+        context = named if spec.inputs is None else np.zeros(spec.inputs, np.float32)
+        copy.reward(copy.decide(context).id, 0.0)
+
+    def apply(self, events: Sequence[Event], given: Given) -> list[Answer]:
+        """Decide and learn in order; the answers."""
+        return [self._one(event) for event in events]
+
+    def _one(self, event: Event) -> Answer:
+        self._time.latest = event.time
+        content = event.content
+        try:
+            if isinstance(content, Decide):
+                made = self.bandit.decide(as_context(content.context), content.arms, id=event.id)
+                pmf = {name: p for name, p in made.pmf.items() if p > 0}
+                return {"arm": made.arm, "propensity": made.propensity, "pmf": pmf, "version": made.version}
+            assert isinstance(content, Reward)
+            status = self.bandit.reward(event.id, content.value)
+        except CredoError as error:
+            return {"reason": str(error), "refused": 422}
+        if status == "expired":
+            return {"reason": f"id must be in the window; that of {event.id!r} is over.", "refused": 410}
+        return {"status": status.value}
+
+    def freeze(self, path: Path) -> Callable[[], None]:
+        """What writes the bandit as it is now into a file: it is written at once."""
+        self.bandit.save(path)
+        return lambda: None
+
+    def digest(self, path: Path) -> str:
+        """The SHA-256 of the bandit, by way of a file, but for what differs in every process."""
+        self.bandit.save(path)
+        saved = checkpoint.read(path)
+        meta = {name: value for name, value in saved.meta.items() if name not in ("epoch", "log")}
+        digest = hashlib.sha256(msgspec.json.encode(meta, order="deterministic"))
+        for name, array in sorted(saved.arrays.items()):
+            digest.update(name.encode() + np.ascontiguousarray(array).tobytes())
+        for leaf in _leaves(saved.belief):
+            digest.update(np.ascontiguousarray(leaf).tobytes())
+        return digest.hexdigest()
+
+    def view(self) -> Answer:
+        """What there is to see."""
+        counts = self.bandit.counts
+        return {
+            "rows": counts.learned,
+            "refused": counts.refused,
+            "counts": counts._asdict(),
+            "task": "bandit",
+        }
+
+
+class _JournalTime:
+    """A clock that stands at the time of the latest line."""
+
+    def __init__(self) -> None:
+        self.latest = 0.0
+
+    def __call__(self) -> float:
+        return self.latest
+
+
+def _leaves(belief: object) -> list[np.ndarray]:
+    import jax
+
+    return [np.asarray(leaf) for leaf in jax.tree.leaves(belief)]

@@ -1,0 +1,260 @@
+"""A client of the service, which asks again with the same id where it got no answer."""
+
+from __future__ import annotations
+
+import json
+import time
+import uuid
+from collections.abc import Iterable, Mapping, Sequence
+from types import TracebackType
+from typing import Any, Self
+
+from credo.core.errors import CredoError, require_integer, require_positive
+
+__all__ = ["Client", "ServiceError"]
+
+AGAIN = (429, 502, 503, 504)
+"""The statuses after which a request is sent again."""
+
+
+class ServiceError(CredoError):
+    """A request that the service refused, or did not answer.
+
+    Arguments:
+        message: the sentence of the service.
+        status: the status, or 0 where no answer came.
+        field: the field that the sentence is about.
+
+    Example:
+        >>> ServiceError("id must be a new one.", 409).status
+        409
+    """
+
+    def __init__(self, message: str, status: int, *, field: str | None = None) -> None:
+        super().__init__(message, field=field)
+        self.status = status
+
+
+class Client:
+    """Learn, forecast and decide with the models of a `credo serve`.
+
+    A request that got no answer, or was put off, is sent again with the same id, so that a row is learned
+    once however often it was sent. Answers are the JSON objects of the service.
+
+    Arguments:
+        url: the address, such as "http://127.0.0.1:8000".
+        token: the bearer token, if the service asks for one.
+        retries: how often a request is sent again.
+        timeout: for how many seconds an answer is awaited.
+        transport: an `httpx` transport, for tests.
+
+    Raises:
+        CredoError: httpx is not installed, or a number is not allowed.
+
+    Cost: a request each; `learn_batch` and `predict_batch` send many rows in one.
+
+    Example:
+        >>> client = Client("http://127.0.0.1:8000", retries=3)
+        >>> client.close()
+    """
+
+    def __init__(
+        self,
+        url: str,
+        token: str | None = None,
+        *,
+        retries: int = 5,
+        timeout: float = 30.0,
+        transport: Any = None,
+    ) -> None:
+        require_integer("retries", retries, 0)
+        require_positive("timeout", timeout)
+        try:
+            import httpx
+        except ImportError:
+            raise CredoError("a client needs httpx: pip install 'credo[serve]'.") from None
+        headers = {} if token is None else {"Authorization": f"Bearer {token}"}
+        self.retries, self._lost = retries, httpx.TransportError
+        self._http = httpx.Client(base_url=url, headers=headers, timeout=timeout, transport=transport)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._http.close()
+
+    def _send(self, method: str, path: str, body: bytes | None = None) -> bytes:
+        wait, status, content, sentence = 0.05, 0, b"", ""
+        for attempt in range(self.retries + 1):
+            status, content = 0, b""
+            try:
+                response = self._http.request(method, path, content=body)
+                status, content = response.status_code, response.content
+            except self._lost as error:
+                sentence = f"{self._http.base_url} did not answer: {error}."
+            if 200 <= status < 300:
+                return content
+            if status and status not in AGAIN:
+                break
+            if attempt < self.retries:
+                time.sleep(wait)
+                wait = min(2 * wait, 5.0)
+        if not status:
+            raise ServiceError(sentence, 0)
+        try:
+            problem = json.loads(content)
+            sentence, field = problem["detail"], problem.get("field")
+        except (ValueError, KeyError, TypeError):
+            sentence, field = f"the service answered with the status {status}.", None
+        raise ServiceError(sentence, status, field=field)
+
+    def _call(self, method: str, path: str, content: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        body = self._send(method, path, None if content is None else _body(content))
+        answer: dict[str, Any] = json.loads(body) if body else {}
+        return answer
+
+    def _lines(self, path: str, rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+        body = self._send("POST", path, b"\n".join(map(_body, rows)))
+        return [json.loads(line) for line in body.splitlines() if line]
+
+    def add(self, name: str, **spec: Any) -> dict[str, Any]:
+        """Add a model, or find it there.
+
+        Arguments:
+            name: its name.
+            spec: what it is, see `credo.serve.specs`: target, task, columns, options, or kind="bandit", arms.
+
+        Raises:
+            ServiceError: the service refused.
+        """
+        return self._call("PUT", f"/v1/models/{name}", spec)
+
+    def models(self) -> list[dict[str, Any]]:
+        """All models."""
+        models: list[dict[str, Any]] = self._call("GET", "/v1/models")["models"]
+        return models
+
+    def model(self, name: str) -> dict[str, Any]:
+        """A model, its scores and its notes.
+
+        Arguments:
+            name: its name.
+        """
+        return self._call("GET", f"/v1/models/{name}")
+
+    def remove(self, name: str) -> None:
+        """Remove a model and all that it has learned.
+
+        Arguments:
+            name: its name.
+        """
+        self._call("DELETE", f"/v1/models/{name}")
+
+    def wait(self, name: str, seconds: float = 300.0) -> None:
+        """Wait until a model answers.
+
+        Arguments:
+            name: its name.
+            seconds: for how long.
+
+        Raises:
+            ServiceError: it failed, or is not there in time.
+        """
+        end = time.monotonic() + seconds
+        while (model := self.model(name))["stage"] != "ready":
+            if model["stage"] == "failed" or time.monotonic() > end:
+                raise ServiceError(
+                    f"model {name!r} is {model['stage']}. {model.get('reason', '')}".strip(), 503
+                )
+            time.sleep(0.1)
+
+    def learn(self, name: str, x: Mapping[str, Any], y: Any, id: str | None = None) -> dict[str, Any]:
+        """Learn a row; the answer has its forecast before, and its score.
+
+        Arguments:
+            name: the model.
+            x: the cells by column.
+            y: the target.
+            id: the id of the row; None for a new one.
+
+        Raises:
+            ServiceError: the service refused, or did not answer.
+        """
+        return self._call("POST", f"/v1/models/{name}/learn", {"id": _id(id), "x": x, "y": y})
+
+    def learn_batch(self, name: str, rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+        """Learn rows, at most 10,000, all or none.
+
+        Arguments:
+            name: the model.
+            rows: each with x and y, and an id if it has one.
+        """
+        return self._lines(f"/v1/models/{name}/learn:batch", [{"id": _id(None), **row} for row in rows])
+
+    def predict(self, name: str, x: Mapping[str, Any], id: str | None = None) -> dict[str, Any]:
+        """Forecast a row.
+
+        Arguments:
+            name: the model.
+            x: the cells by column.
+            id: an id under which the row waits for its label; None keeps nothing.
+        """
+        content = {"x": x} if id is None else {"x": x, "id": id}
+        return self._call("POST", f"/v1/models/{name}/predict", content)
+
+    def predict_batch(self, name: str, rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+        """Forecast rows, at most 10,000.
+
+        Arguments:
+            name: the model.
+            rows: each with x, and all or none with an id.
+        """
+        return self._lines(f"/v1/models/{name}/predict:batch", rows)
+
+    def label(self, name: str, id: str, y: Any) -> dict[str, Any]:
+        """Learn what was observed of a row that was forecast.
+
+        Arguments:
+            name: the model.
+            id: the id of the forecast.
+            y: the target.
+        """
+        return self._call("POST", f"/v1/models/{name}/label", {"id": id, "y": y})
+
+    def decide(
+        self, name: str, context: Any = None, arms: Sequence[str] | None = None, id: str | None = None
+    ) -> dict[str, Any]:
+        """Choose an arm; the answer has the arm, its propensity and the id of the decision.
+
+        Arguments:
+            name: the bandit.
+            context: numbers and texts by name, a list of numbers, or None.
+            arms: the arms among which to choose; None for all.
+            id: the id of the decision; None for a new one.
+        """
+        content = {"id": _id(id), "context": context, "arms": None if arms is None else list(arms)}
+        return self._call("POST", f"/v1/models/{name}/decide", content) | {"id": content["id"]}
+
+    def reward(self, name: str, id: str, value: float) -> dict[str, Any]:
+        """Learn the reward of a decision.
+
+        Arguments:
+            name: the bandit.
+            id: the id of the decision.
+            value: the reward.
+        """
+        return self._call("POST", f"/v1/models/{name}/reward", {"id": id, "value": value})
+
+
+def _id(id: str | None) -> str:
+    return uuid.uuid4().hex if id is None else id
+
+
+def _body(content: Mapping[str, Any]) -> bytes:
+    return json.dumps(content, separators=(",", ":")).encode()

@@ -1,0 +1,100 @@
+"""A model that a service hosts, and where it is on its way from a specification to answers."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Literal, TypeAlias
+
+import msgspec
+
+from credo.core.errors import CredoError
+from credo.serve.bandit_model import BanditModel
+from credo.serve.journal_store import ModelRow, Store
+from credo.serve.requests import Columns, Content
+from credo.serve.specs import BanditSpec, ModelSpec, TableSpec
+from credo.serve.table_model import TableModel
+
+__all__ = ["Hosted", "Model", "Stage", "begin", "fits", "restore"]
+
+Model: TypeAlias = TableModel | BanditModel
+
+Stage: TypeAlias = Literal["waiting", "building", "ready", "failed", "removed"]
+"""Whether a model waits for first rows, is built, answers, cannot be built, or is gone."""
+
+_spec = msgspec.json.Decoder(ModelSpec).decode
+
+
+class Hosted:
+    """A model of the service. The learner's thread alone changes it; others read single attributes.
+
+    Arguments:
+        row: the model as the journal has it.
+
+    Attributes:
+        stage, reason: where it is, and if it failed why.
+        model: what learns and answers, once there is one.
+        columns: what rows must hold.
+        seen, applied: the numbers of the last line that came, and of the last one that the model took.
+        rows: how many rows to learn have come while it waits.
+        saved_seq, saved_at, unsaved: the line and the time of the latest snapshot, and how many came since.
+        learned, forecasts, decided: how many lines it took since the start, by what was asked.
+        notes: what a user should know.
+    """
+
+    def __init__(self, row: ModelRow) -> None:
+        self.number, self.name, self.created = row.number, row.name, row.time
+        self.spec: ModelSpec = _spec(row.spec)
+        self.stage: Stage = "waiting"
+        self.reason = ""
+        self.model: Model | None = None
+        self.columns = None if isinstance(self.spec, BanditSpec) else self._first_columns(self.spec)
+        self.seen = self.applied = 0
+        self.rows = 0
+        self.saved_seq, self.saved_at, self.unsaved = 0, 0.0, 0
+        self.learned = self.forecasts = self.decided = 0
+        self.notes: list[str] = []
+
+    @staticmethod
+    def _first_columns(spec: TableSpec) -> Columns:
+        schema = spec.schema()
+        return Columns(spec.target) if schema is None else Columns.of(schema)
+
+    @property
+    def needs(self) -> int:
+        """From how many rows it is built."""
+        inferred = isinstance(self.spec, TableSpec) and self.spec.columns is None
+        return self.spec.first if inferred else 0  # type: ignore[union-attr]
+
+    @property
+    def bandit(self) -> bool:
+        """Whether it is a bandit."""
+        return isinstance(self.spec, BanditSpec)
+
+
+def begin(spec: ModelSpec, first: Sequence[Content]) -> Model:
+    """A new model, by its first rows where they say what columns mean."""
+    return BanditModel.start(spec) if isinstance(spec, BanditSpec) else TableModel.start(spec, first)
+
+
+def _load(path: Path, spec: ModelSpec) -> Model:
+    return BanditModel.load(path, spec) if isinstance(spec, BanditSpec) else TableModel.load(path, spec)
+
+
+def restore(hosted: Hosted, store: Store, folder: Path) -> tuple[Model, int] | None:
+    """The model of the newest snapshot that is whole, and its line; others are passed over, and noted."""
+    for snapshot in store.snapshots(hosted.number):
+        path = folder / snapshot.file
+        try:
+            if not fits(path, snapshot.digest):
+                raise CredoError("its checksum is another one")
+            return _load(path, hosted.spec), snapshot.seq
+        except (CredoError, OSError) as error:
+            hosted.notes.append(f"snapshot {snapshot.file} was passed over: {error}")
+    return None
+
+
+def fits(path: Path, digest: str) -> bool:
+    """Whether a file has this SHA-256."""
+    return hashlib.sha256(path.read_bytes()).hexdigest() == digest

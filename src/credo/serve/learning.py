@@ -1,0 +1,251 @@
+"""The thread that learns: lines that are on the disk, in their order, and forecasts in between."""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import msgspec
+
+from credo.core.errors import CredoError
+from credo.serve.hosting import Hosted, Model
+from credo.serve.journal_store import Event, Store
+from credo.serve.problems import JSON, LINES, Problem, Reply, Ticket, answer_all, encode, problem_reply
+from credo.serve.table_model import Answer, TableModel
+
+__all__ = ["Ask", "Built", "Call", "Learner", "Lines"]
+
+_decode = msgspec.json.Decoder().decode
+
+
+class Lines(NamedTuple):
+    """Lines that are on the disk: new ones, or the numbers of earlier ones that have come again."""
+
+    hosted: Hosted
+    entries: Sequence[Event | int]
+    ticket: Ticket
+    many: bool = False
+
+
+class Ask(NamedTuple):
+    """Rows to forecast, of which nothing is kept."""
+
+    hosted: Hosted
+    rows: list[dict[str, Any]]
+    ticket: Ticket
+    many: bool = False
+
+
+class Built(NamedTuple):
+    """A model that was built, why it cannot be, or None where it lacks rows."""
+
+    hosted: Hosted
+    model: Model | CredoError | None
+    applied: int = 0
+
+
+class Call(NamedTuple):
+    """A function to be called in the learner's thread."""
+
+    function: Callable[[], None]
+
+
+class Learner(threading.Thread):
+    """Applies lines to models, answers, and asks for snapshots.
+
+    Arguments:
+        store: a connection to the journal, to read what was answered.
+        keep: called with answers and the numbers of their lines, to be written down.
+        build: called with a model that has all rows that it needs.
+        after: called after each group with the models that took lines.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        keep: Callable[[list[tuple[bytes, int]]], None],
+        build: Callable[[Hosted], None],
+        after: Callable[[set[Hosted]], None],
+    ) -> None:
+        super().__init__(name="credo-learner", daemon=True)
+        self.store, self._keep, self._build, self._after = store, keep, build, after
+        self._items: deque[Lines | Ask | Built | Call] = deque()
+        self._wake, self._ending = threading.Condition(), False
+        self._recent: dict[int, bytes] = {}
+        self._replies: list[tuple[Ticket, Reply]] = []
+
+    def submit(self, items: Sequence[Lines | Ask | Built | Call]) -> None:
+        """Let items wait for their turn."""
+        with self._wake:
+            self._items.extend(items)
+            self._wake.notify()
+
+    @property
+    def waiting(self) -> int:
+        """How many items wait."""
+        return len(self._items)
+
+    def forget(self, seqs: list[int]) -> None:
+        """Forget answers, which are on the disk now."""
+        for seq in seqs:
+            self._recent.pop(seq, None)
+
+    def end(self) -> None:
+        """Do what waits, and end."""
+        with self._wake:
+            self._ending = True
+            self._wake.notify()
+
+    def run(self) -> None:
+        """Work until the end."""
+        while True:
+            with self._wake:
+                self._wake.wait_for(lambda: self._items or self._ending, 1.0)
+                items = list(self._items)
+                self._items.clear()
+                ending = self._ending and not items
+            if items:
+                self._work(items)
+            elif ending:
+                return
+            else:
+                self._after(set())
+
+    def _work(self, items: Sequence[Lines | Ask | Built | Call]) -> None:
+        fresh: dict[Hosted, list[Event]] = {}
+        asked: dict[Hosted, list[Ask]] = {}
+        lines: list[Lines] = []
+        for item in items:
+            if isinstance(item, Lines):
+                lines.append(item)
+                events = [entry for entry in item.entries if isinstance(entry, Event)]
+                fresh.setdefault(item.hosted, []).extend(events)
+            elif isinstance(item, Ask):
+                asked.setdefault(item.hosted, []).append(item)
+        for hosted, events in fresh.items():
+            self._take(hosted, events)
+        for one in lines:
+            self._reply(one)
+        for hosted, asks in asked.items():
+            self._forecast(hosted, asks)
+        answer_all(self._replies)
+        self._replies = []
+        for item in items:
+            if isinstance(item, Built):
+                self._built(item)
+            elif isinstance(item, Call):
+                item.function()
+        self._after({hosted for hosted, events in fresh.items() if events})
+
+    def _take(self, hosted: Hosted, events: list[Event]) -> None:
+        if not events:
+            return
+        hosted.seen = events[-1].seq
+        if hosted.stage == "ready":
+            self.apply(hosted, events)
+        elif hosted.stage == "waiting":
+            hosted.rows += sum(event.kind == "learn" for event in events)
+            self.consider(hosted)
+
+    def consider(self, hosted: Hosted) -> None:
+        """Let a model be built, if it has all rows that it needs."""
+        if hosted.stage == "waiting" and hosted.rows >= hosted.needs:
+            hosted.stage = "building"
+            self._build(hosted)
+
+    def apply(self, hosted: Hosted, events: Sequence[Event]) -> None:
+        """Apply lines to a model that is there; where it fails, it takes no more."""
+        model = hosted.model
+        assert model is not None
+        try:
+            answers = model.apply(events, self._given)
+        except Exception as error:  # a failure of one model must not end the others
+            hosted.stage, hosted.reason = "failed", f"{type(error).__name__}: {error}"
+            return
+        kept = []
+        for event, answer in zip(events, answers, strict=True):
+            body = encode({"seq": event.seq, **answer})
+            self._recent[event.seq] = body
+            kept.append((body, event.seq))
+        self._keep(kept)
+        hosted.applied, hosted.columns = events[-1].seq, model.columns
+        hosted.decided += sum(event.kind in ("decide", "reward") for event in events)
+        predicted = sum(event.kind == "predict" for event in events)
+        hosted.forecasts += predicted
+        hosted.learned += len(events) - predicted
+        hosted.unsaved += len(events)
+
+    def catch_up(self, hosted: Hosted, upto: int) -> None:
+        """Apply the lines of the journal that a model has not taken."""
+        for events in self.store.events(hosted.number, hosted.applied, upto):
+            if hosted.stage == "failed":
+                return
+            self.apply(hosted, events)
+
+    def _built(self, built: Built) -> None:
+        hosted = built.hosted
+        if hosted.stage == "removed":
+            return
+        if isinstance(built.model, CredoError):
+            hosted.stage, hosted.reason = "failed", str(built.model)
+            return
+        if built.model is None:
+            hosted.stage = "waiting"
+            self.consider(hosted)  # rows may have come meanwhile
+            return
+        hosted.model, hosted.applied = built.model, built.applied
+        hosted.columns = built.model.columns
+        self.catch_up(hosted, hosted.seen)
+        if hosted.stage != "failed":
+            hosted.stage = "ready"
+
+    def _given(self, seq: int) -> Answer:
+        body = self._answer(seq)
+        answer: Answer = {} if body is None else _decode(body)
+        return answer
+
+    def _answer(self, seq: int) -> bytes | None:
+        found = self._recent.get(seq)
+        return self.store.answer(seq) if found is None else found
+
+    def _reply(self, lines: Lines) -> None:
+        replies = [self._one(lines.hosted, entry) for entry in lines.entries]
+        if lines.many:
+            body = b"\n".join(reply.body for reply in replies) + b"\n"
+            self._replies.append((lines.ticket, Reply(200, body, LINES)))
+        else:
+            self._replies.append((lines.ticket, replies[0]))
+
+    def _one(self, hosted: Hosted, entry: Event | int) -> Reply:
+        again = isinstance(entry, int)
+        seq = entry if isinstance(entry, int) else entry.seq
+        body = self._answer(seq)
+        if body is None:
+            if hosted.stage == "failed":
+                return Reply(202, encode({"seq": seq, "stage": "failed", "reason": hosted.reason}))
+            content: Answer = {"seq": seq, "stage": hosted.stage}
+            return Reply(202, encode({**content, "duplicate": True} if again else content))
+        refusal = b'"refused":' in body and _decode(body).get("refused")
+        if refusal:
+            return problem_reply(Problem(refusal, _decode(body)["reason"]))
+        return Reply(200, body[:-1] + b',"duplicate":true}' if again else body)
+
+    def _forecast(self, hosted: Hosted, asks: Sequence[Ask]) -> None:
+        try:
+            model = hosted.model
+            if hosted.stage != "ready" or not isinstance(model, TableModel):
+                raise Problem(503, f"model {hosted.name!r} is not ready: it is {hosted.stage}.")
+            answers = iter(model.forecast([row for ask in asks for row in ask.rows]))
+        except Exception as error:
+            problem = (
+                error if isinstance(error, CredoError) else Problem(500, f"the forecast failed: {error}.")
+            )
+            self._replies += [(ask.ticket, problem_reply(problem)) for ask in asks]
+            return
+        for ask in asks:
+            bodies = [encode(next(answers)) for _ in ask.rows]
+            hosted.forecasts += len(bodies)
+            body = b"\n".join(bodies) + b"\n" if ask.many else bodies[0]
+            self._replies.append((ask.ticket, Reply(200, body, LINES if ask.many else JSON)))

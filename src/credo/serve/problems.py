@@ -1,0 +1,74 @@
+"""What a service answers: a reply, or a refusal of one sentence."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from http import HTTPStatus
+from typing import Any, NamedTuple
+
+import msgspec
+
+from credo.core.errors import CredoError
+
+__all__ = ["JSON", "LINES", "PROBLEM", "Problem", "Reply", "Ticket", "answer_all", "encode", "problem_reply"]
+
+JSON, LINES, PROBLEM = "application/json", "application/x-ndjson", "application/problem+json"
+"""The kinds of bodies: JSON, lines of JSON, and a refusal (RFC 9457)."""
+
+encode = msgspec.json.Encoder().encode
+
+
+class Problem(CredoError):
+    """A request that is refused, and by which status."""
+
+    def __init__(self, status: int, message: str, *, field: str | None = None) -> None:
+        super().__init__(message, field=field)
+        self.status = status
+
+
+class Reply(NamedTuple):
+    """An answer as HTTP sends it."""
+
+    status: int
+    body: bytes
+    kind: str = JSON
+
+
+def problem_reply(problem: CredoError) -> Reply:
+    """A refusal in the form of RFC 9457, whose detail is the sentence."""
+    status = problem.status if isinstance(problem, Problem) else HTTPStatus.UNPROCESSABLE_ENTITY
+    content: dict[str, Any] = {
+        "type": "about:blank",
+        "title": HTTPStatus(status).phrase,
+        "status": int(status),
+        "detail": str(problem),
+    }
+    if problem.field is not None:
+        content["field"] = problem.field
+    return Reply(status, encode(content), PROBLEM)
+
+
+class Ticket:
+    """A request that waits for its reply, which another thread gives."""
+
+    __slots__ = ("future", "loop")
+
+    def __init__(self) -> None:
+        self.loop = asyncio.get_running_loop()
+        self.future: asyncio.Future[Reply] = self.loop.create_future()
+
+
+def answer_all(answers: Sequence[tuple[Ticket, Reply]]) -> None:
+    """Give replies from another thread, and wake the event loop once for all of them."""
+    if not answers:
+        return
+
+    def settle() -> None:
+        for ticket, reply in answers:
+            if not ticket.future.done():  # its request may have been given up
+                ticket.future.set_result(reply)
+
+    loop = answers[0][0].loop
+    if not loop.is_closed():
+        loop.call_soon_threadsafe(settle)

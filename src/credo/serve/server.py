@@ -1,0 +1,74 @@
+"""`credo serve`: the application on uvicorn, until it is asked to stop."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Callable
+from pathlib import Path
+
+from credo.core.errors import CredoError, require_integer
+from credo.serve.service import Service, ServiceOptions
+from credo.serve.tokens import Tokens, require_loopback
+
+__all__ = ["serve"]
+
+
+def serve(
+    folder: Path,
+    host: str = "127.0.0.1",
+    port: int = 8000,
+    tokens: Path | None = None,
+    options: ServiceOptions | None = None,
+    say: Callable[[str], None] = lambda sentence: None,
+) -> int:
+    """Serve the models of a folder until SIGTERM or Ctrl-C: what came is learned and saved; 0 then.
+
+    Arguments:
+        folder: the folder, made if need be.
+        host, port: where to listen; other than loopback addresses need tokens.
+        tokens: a file of tokens, see `credo.serve.tokens`.
+        options: how models are saved.
+        say: called with a sentence about where it serves.
+
+    Raises:
+        CredoError: an argument is not allowed, or the address is in use.
+        DataError: the folder or the tokens cannot be used.
+    """
+    import uvicorn
+
+    from credo.serve.app import build_app
+
+    require_integer("port", port, 0, 65_535)
+    if tokens is None:
+        require_loopback(host)
+    known = Tokens() if tokens is None else Tokens.read(tokens)
+    service = Service(folder, options)
+    app = build_app(service, known, lambda: server.should_exit)
+    config = uvicorn.Config(
+        app,
+        host,
+        port,
+        log_level="warning",
+        access_log=False,
+        server_header=False,
+        timeout_graceful_shutdown=30,
+    )
+    server = uvicorn.Server(config)
+    # uvicorn raises the signal again when it has stopped, which is no failure here
+    before = {number: signal.signal(number, _stop) for number in (signal.SIGTERM, signal.SIGINT)}
+    try:
+        socket = config.bind_socket()
+    except SystemExit:
+        raise CredoError(f"port {port} of {host} cannot be had; give another one.", field="port") from None
+    try:
+        address, taken = socket.getsockname()[:2]
+        say(f"credo serves {folder} at http://{address}:{taken}")
+        server.run([socket])
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+    return 0
+
+
+def _stop(number: int, frame: object) -> None:
+    """Do nothing: the server has stopped."""

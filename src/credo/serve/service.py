@@ -1,0 +1,242 @@
+"""The service without HTTP: models, the journal, and the threads that write, learn, build and save."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from credo.core.errors import DataError, require_integer, require_positive
+from credo.serve.building import JOURNAL, SNAPSHOTS, Builder
+from credo.serve.hosting import Hosted
+from credo.serve.journal_store import Store
+from credo.serve.learning import Ask, Built, Call, Learner, Lines
+from credo.serve.problems import Problem, Reply, Ticket, answer_all, encode
+from credo.serve.requests import Content, Predict, read_request
+from credo.serve.snapshots import Snapshots
+from credo.serve.specs import read_spec, require_name
+from credo.serve.tasks import AddModel, Append, RemoveModel
+from credo.serve.writing import Writer
+
+__all__ = ["Service", "ServiceOptions"]
+
+_BANDIT_KINDS = ("decide", "reward")
+
+
+@dataclass(frozen=True)
+class ServiceOptions:
+    """How a service saves its models.
+
+    Arguments:
+        snapshot_rows: after how many lines a model is saved.
+        snapshot_seconds: after how many seconds with new lines it is saved.
+
+    Raises:
+        CredoError: a number is not above 0.
+
+    Example:
+        >>> ServiceOptions(snapshot_rows=1000).snapshot_seconds
+        60.0
+    """
+
+    snapshot_rows: int = 10_000
+    snapshot_seconds: float = 60.0
+
+    def __post_init__(self) -> None:
+        require_integer("snapshot_rows", self.snapshot_rows, 1)
+        require_positive("snapshot_seconds", self.snapshot_seconds)
+
+
+class Service:
+    """Models in a folder, which learn and answer.
+
+    Its methods but `start` and `stop` belong to the event loop of the HTTP server. One process at a time may
+    have the folder.
+
+    Arguments:
+        folder: the folder, made if need be.
+        options: how models are saved.
+
+    Raises:
+        DataError: the folder or its journal cannot be used.
+    """
+
+    def __init__(self, folder: Path, options: ServiceOptions | None = None) -> None:
+        self.folder, self.options = folder, options or ServiceOptions()
+        try:
+            (folder / SNAPSHOTS).mkdir(parents=True, exist_ok=True, mode=0o700)
+        except OSError as error:
+            raise DataError(f"cannot make the folder {folder}: {error.strerror or error}.") from None
+        self.snapshot_folder = folder / SNAPSHOTS
+        self.store = Store(folder / JOURNAL, write=True)
+        self.hosts: dict[str, Hosted] = {}
+        self._outbox: list[Lines | Call] = []
+        self.learner = Learner(Store(folder / JOURNAL), self._keep, self._build, self._after)
+        self.writer = Writer(self.store, self.learner.forget, self._flush)
+        self.snapshots = Snapshots(folder / SNAPSHOTS, self.writer)
+        self.builder = Builder(folder, self._built)
+        self.refused = 0
+        self._threads = (self.writer, self.learner, self.snapshots, self.builder)
+
+    def start(self) -> None:
+        """Start the threads, and bring back the models of the journal."""
+        import jax
+
+        # without this, every call of a small program waits for another thread
+        jax.config.update("jax_cpu_enable_async_dispatch", False)
+        last = self.store.last()
+        for row in self.store.models():
+            hosted = Hosted(row)
+            hosted.stage, hosted.seen = "building", last
+            hosted.rows = self.store.count(row.number, "learn")
+            self.hosts[row.name] = hosted
+            self.builder.build(hosted, again=True)
+        for thread in self._threads:
+            thread.start()
+
+    def stop(self) -> None:
+        """Let what came be learned, save all models, and end; no more requests may come."""
+        self.builder.end()
+        self.builder.join()
+        self._call(self._save_all)
+        self.learner.end()
+        self.learner.join()
+        self.snapshots.end()
+        self.snapshots.join()
+        self.writer.end()
+        self.writer.join()
+        self.learner.store.close()
+        self.store.close()
+
+    def _save_all(self) -> None:
+        for hosted in self.hosts.values():
+            if hosted.stage == "ready" and hosted.unsaved:
+                self.snapshots.take(hosted)
+
+    def _keep(self, answers: list[tuple[bytes, int]]) -> None:
+        self.writer.keep(answers)
+
+    def _build(self, hosted: Hosted) -> None:
+        self.builder.build(hosted)
+
+    def _built(self, built: Built) -> None:
+        self.learner.submit([built])
+
+    def _call(self, function: Any) -> None:
+        self.learner.submit([Call(function)])
+
+    def hand_on(self, item: Lines | Call) -> None:
+        """Hand an item on to the learner once the transaction is done, in the writer's thread."""
+        self._outbox.append(item)
+
+    def consider(self, hosted: Hosted) -> None:
+        """Let a model be built if it has its rows, in the learner's thread."""
+        self.learner.consider(hosted)
+
+    def _flush(self) -> None:
+        """Hand on what a transaction wrote, in the writer's thread."""
+        if self._outbox:
+            items, self._outbox = self._outbox, []
+            self.learner.submit(items)
+
+    def _after(self, changed: set[Hosted]) -> None:
+        """Save models where it is time to, in the learner's thread."""
+        now = time.monotonic()
+        for hosted in list(self.hosts.values()):
+            if hosted.stage != "ready" or not hosted.unsaved:
+                hosted.saved_at = now if not hosted.unsaved else hosted.saved_at
+                continue
+            late = now - hosted.saved_at >= self.options.snapshot_seconds
+            if late or hosted.unsaved >= self.options.snapshot_rows:
+                hosted.saved_at = now
+                self.snapshots.take(hosted)
+
+    def host(self, name: str) -> Hosted:
+        """A model by its name."""
+        hosted = self.hosts.get(name)
+        if hosted is None:
+            require_name(name)
+            raise Problem(404, f"name must be that of a model; there is none called {name!r}.", field="name")
+        return hosted
+
+    @property
+    def ready(self) -> bool:
+        """Whether every model that has its rows answers, or has failed for good."""
+        return all(hosted.stage in ("ready", "waiting", "failed") for hosted in list(self.hosts.values()))
+
+    async def put(self, name: str, content: dict[str, Any]) -> Reply:
+        """Take in a model: 202 for a new one, 200 for the same again, 409 for another under the name."""
+        spec = read_spec(content)
+        ticket = Ticket()
+        self.writer.submit(AddModel(self, require_name(name), spec, ticket))
+        return await ticket.future
+
+    async def remove(self, name: str) -> Reply:
+        """Forget a model."""
+        ticket = Ticket()
+        self.writer.submit(RemoveModel(self, self.host(name), ticket))
+        return await ticket.future
+
+    def listing(self) -> Reply:
+        """All models."""
+        return Reply(200, encode({"models": [self._short(hosted) for hosted in list(self.hosts.values())]}))
+
+    def _short(self, hosted: Hosted) -> dict[str, Any]:
+        short: dict[str, Any] = {"name": hosted.name, "stage": hosted.stage, "learned": hosted.learned}
+        if hosted.stage == "waiting":
+            short |= {"rows": hosted.rows, "needs": hosted.needs}
+        if hosted.reason:
+            short["reason"] = hosted.reason
+        return short
+
+    async def view(self, name: str) -> Reply:
+        """A model with its specification, its scores and its notes."""
+        hosted = self.host(name)
+        ticket = Ticket()
+
+        def look() -> None:
+            content = self._short(hosted) | {
+                "spec": hosted.spec,
+                "created": hosted.created,
+                "seq": hosted.applied,
+                "snapshot": hosted.saved_seq,
+                "forecasts": hosted.forecasts,
+                "notes": hosted.notes,
+            }
+            if hosted.model is not None and hosted.stage == "ready":
+                content["state"] = hosted.model.view()
+            answer_all([(ticket, Reply(200, encode(content)))])
+
+        self._call(look)
+        return await ticket.future
+
+    async def submit(self, name: str, kind: str, contents: Sequence[dict[str, Any]], many: bool) -> Reply:
+        """Write lines, and answer once they are learned from, or forecast."""
+        hosted = self.host(name)
+        if hosted.bandit != (kind in _BANDIT_KINDS):
+            what = "a bandit" if hosted.bandit else "a table"
+            raise Problem(404, f"model {name!r} is {what}, which has no {kind}.", field="name")
+        need_id = kind != "predict"
+        rows: list[tuple[str | None, Content]] = []
+        for number, content in enumerate(contents, 1):
+            try:
+                rows.append(read_request(kind, content, hosted.columns, need_id=need_id))
+            except Problem as problem:
+                if many:
+                    sentence = f"line {number}: {problem}"
+                    raise Problem(problem.status, sentence, field=problem.field) from None
+                raise
+        if kind in ("predict", "decide", "reward") and hosted.stage != "ready":
+            raise Problem(503, f"model {name!r} is not ready: it is {hosted.stage}.")
+        ticket = Ticket()
+        if all(id is None for id, _ in rows):
+            asked = [row.x for _, row in rows if isinstance(row, Predict)]
+            self.learner.submit([Ask(hosted, asked, ticket, many)])
+        elif any(id is None for id, _ in rows):
+            raise Problem(422, "id must be in all lines of a batch, or in none.", field="id")
+        else:
+            named = [(id, row) for id, row in rows if id is not None]
+            self.writer.submit(Append(self, hosted, kind, named, ticket, many))
+        return await ticket.future

@@ -1,0 +1,233 @@
+"""A session behind the service: lines of the journal are learned in order, and answered."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from credo.live.change_steps import Steps
+from credo.live.encoding import TableEncoding
+from credo.recipes.settings import Options
+from credo.serve.journal_store import Event
+from credo.serve.requests import Columns, Content, Learn
+from credo.serve.specs import TableSpec
+from credo.sessions import Forecasts, Session
+from credo.tables import Chunk, infer_schema
+from credo.tables.cells import label_text
+
+__all__ = ["CHUNK", "Answer", "Given", "TableModel"]
+
+CHUNK = 256
+"""The most rows of a compiled call."""
+
+Answer = dict[str, Any]
+"""An answer as JSON data."""
+
+Given = Callable[[int], Answer]
+"""A function that gives the answer of a line by its number."""
+
+_REFUSED = "the row holds what its columns cannot; nothing was learned from it."
+
+
+class TableModel:
+    """A `Session` that takes the lines of a journal."""
+
+    def __init__(self, session: Session, spec: TableSpec) -> None:
+        self.session, self.spec = session, spec
+        self.refused = 0
+        self.columns = self._columns()
+
+    @classmethod
+    def start(cls, spec: TableSpec, first: Sequence[Content]) -> TableModel:
+        """A new model, by its first rows where they say what the columns mean."""
+        schema = spec.schema()
+        if schema is None:
+            rows = [{**row.x, spec.target: row.y} for row in first if isinstance(row, Learn)]
+            names = list(dict.fromkeys(name for row in rows for name in row))
+            chunk = Chunk(
+                {name: [row.get(name) for row in rows] for name in names}, np.arange(1, len(rows) + 1)
+            )
+            drop, categorical = (
+                [name for name in given if name in names] for given in (spec.drop, spec.categorical)
+            )
+            schema = infer_schema(
+                chunk,
+                spec.target,
+                task=spec.task,  # type: ignore[arg-type]
+                classes=spec.classes,
+                drop=drop,
+                categorical=categorical,
+            )
+        session = Session.create(TableEncoding(schema), Options(**spec.options), chunk=CHUNK)  # type: ignore[arg-type]
+        return cls(session, spec)
+
+    @classmethod
+    def load(cls, path: Path, spec: TableSpec) -> TableModel:
+        """A model from a snapshot."""
+        return cls(Session.load(path, chunk=CHUNK), spec)
+
+    def prepare(self) -> None:
+        """Compile all that a row can need."""
+        self.session.prepare(self.spec.levels if self.session.regression else ())
+
+    def _columns(self) -> Columns:
+        assert isinstance(self.session.encoding, TableEncoding)
+        return Columns.of(self.session.encoding.schema)
+
+    def apply(self, events: Sequence[Event], given: Given) -> list[Answer]:
+        """Learn from lines in order; their answers. Forecasts are those before a row was learned."""
+        answers: list[Answer] = []
+        start = 0
+        while start < len(events):
+            learn, stop = events[start].kind != "predict", start
+            while stop < len(events) and (events[stop].kind != "predict") == learn:
+                stop += 1
+            part = events[start:stop]
+            answers += self._learn(part, given) if learn else self.forecast([_x(event) for event in part])
+            start = stop
+        self.columns = self._columns()
+        return answers
+
+    def _learn(self, events: Sequence[Event], given: Given) -> list[Answer]:
+        rows = [{**_x(event), self.spec.target: event.content.y} for event in events]  # type: ignore[union-attr]
+        parts, steps = self.session.forecast_then_learn(rows, self._levels)
+        answers: list[Answer] = [{"learned": False, "reason": _REFUSED} for _ in rows]
+        for place, answer in _answers(parts, steps, self._levels):
+            answers[place] = answer
+        self.refused += sum(not answer["learned"] for answer in answers)
+        for answer, event in zip(answers, events, strict=True):
+            if event.kind == "label":
+                answer["forecast"] = given(event.given).get("forecast")
+                answer["nlpd"] = (
+                    None if answer["forecast"] is None else self._score(answer["forecast"], event)
+                )
+        return answers
+
+    @property
+    def _levels(self) -> tuple[float, ...]:
+        return self.spec.levels if self.session.regression else ()
+
+    def _score(self, forecast: Answer, event: Event) -> float | None:
+        """The score of an answer that was given: of its probabilities, or of the normal of its moments."""
+        y: Any = event.content.y  # type: ignore[union-attr]
+        if "probs" in forecast:
+            goal = self.session.encoding.schema.target  # type: ignore[attr-defined]
+            p = forecast["probs"].get(label_text(y, goal.whole), 0.0)
+            return None if p <= 0 else -math.log(p)
+        mean, sd = forecast["mean"], forecast["sd"]
+        if mean is None or not sd:
+            return None
+        score: float = 0.5 * ((float(y) - mean) / sd) ** 2 + math.log(sd) + 0.5 * math.log(2 * math.pi)
+        return score
+
+    def forecast(self, rows: Sequence[dict[str, Any]]) -> list[Answer]:
+        """Forecasts of rows, from which nothing is learned."""
+        forecasts = self.session.predict(list(rows), self._levels)
+        answers: list[Answer] = [{"forecast": None, "reason": _REFUSED} for _ in rows]
+        for place, forecast in _forecasts(forecasts, self._levels):
+            answers[place] = {"forecast": forecast, "version": self.session.rows_used}
+        return answers
+
+    def freeze(self, path: Path) -> Callable[[], None]:
+        """What writes the model as it is now into a file, in whatever thread."""
+        frozen = self.session.freeze()
+
+        def write() -> None:
+            frozen.save(path)
+
+        return write
+
+    def digest(self, path: Path) -> str:
+        """The SHA-256 of the model, by way of a file."""
+        self.session.save(path)
+        return hashlib.sha256(path.read_bytes()).hexdigest()
+
+    def view(self) -> Answer:
+        """What there is to see."""
+        session, tally = self.session, self.session.tally
+        rows, loss = tally.curve("nlpd", window=200)
+        _, base = tally.curve("base_nlpd", window=200)
+        few = slice(None, None, max(1, len(rows) // 200))
+        changes = session.changes
+        summary = None if changes is None else changes.summary()
+        return {
+            "rows": session.rows_used,
+            "refused": self.refused + session.rows_refused,
+            "metrics": _finite(session.metrics()),
+            "baseline": _finite(tally.baseline()),
+            "curve": {
+                "rows": rows[few].tolist(),
+                "nlpd": _list(loss[few]),
+                "baseline": _list(base[few]),
+            },
+            "weights": {} if summary is None else summary.get("weights", {}),
+            "changes": 0 if summary is None else summary.get("reported", 0),
+            "change_rows": [] if summary is None else summary.get("rows", [])[-100:],
+            "task": session.settings.task,
+            "learner": str(session.settings.model),
+            "sentences": list(session.encoding.sentences),
+        }
+
+
+def _x(event: Event) -> dict[str, Any]:
+    """The cells of a line."""
+    row = event.content if event.row is None else event.row
+    return row.x  # type: ignore[union-attr]
+
+
+def _answers(
+    parts: Sequence[Forecasts], steps: Steps | None, levels: Sequence[float]
+) -> list[tuple[int, Answer]]:
+    """The answers of the rows that were learned, and of those that were only forecast, with their places."""
+    answers: list[tuple[int, Answer]] = []
+    learned = 0
+    for part in parts:
+        for number, (place, forecast) in enumerate(_forecasts(part, levels)):
+            if part.targets is None:
+                answers.append((place, {"forecast": forecast, "learned": False, "reason": _REFUSED}))
+                continue
+            nlpd = None if part.nlpd is None else _plain(part.nlpd[number])
+            answer: Answer = {"forecast": forecast, "nlpd": nlpd, "learned": True}
+            if steps is not None and steps.alarm[learned]:
+                answer["alarm"] = {"began": int(steps.began[learned])}
+            learned += 1
+            answers.append((place, answer))
+    return answers
+
+
+def _forecasts(forecasts: Forecasts, levels: Sequence[float]) -> list[tuple[int, Answer]]:
+    places = (forecasts.lines - 1).tolist()
+    if forecasts.probs is not None:
+        rows = np.asarray(forecasts.probs, float).tolist()
+        return [
+            (place, {"label": label, "probs": dict(zip(forecasts.classes, row, strict=True))})
+            for place, label, row in zip(places, forecasts.labels, rows, strict=True)
+        ]
+    if forecasts.mean is None or forecasts.sd is None:
+        return []
+    answers: list[tuple[int, Answer]] = [
+        (place, {"mean": _plain(mean), "sd": _plain(sd)})
+        for place, mean, sd in zip(places, forecasts.mean.tolist(), forecasts.sd.tolist(), strict=True)
+    ]
+    if forecasts.quantiles is not None:
+        for (_, answer), row in zip(answers, forecasts.quantiles.tolist(), strict=True):
+            answer["quantiles"] = dict(zip(map(str, levels), map(_plain, row), strict=True))
+    return answers
+
+
+def _plain(value: float) -> float | None:
+    """A number as JSON has it: None where it is not finite."""
+    return float(value) if math.isfinite(value) else None
+
+
+def _list(values: np.ndarray) -> list[float | None]:
+    return [_plain(value) for value in values.tolist()]
+
+
+def _finite(numbers: dict[str, float]) -> dict[str, float | None]:
+    return {name: _plain(value) for name, value in numbers.items()}

@@ -1,0 +1,82 @@
+"""The journal is replayed from its first line, and what comes of it compared with what was saved."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+
+from credo.core.errors import DataError
+from credo.serve.building import JOURNAL, SNAPSHOTS
+from credo.serve.hosting import Hosted, begin, restore
+from credo.serve.journal_store import ModelRow, Store
+from credo.serve.table_model import Answer
+
+__all__ = ["Verdict", "verify"]
+
+GROUPS = (256, 100)
+"""How many lines the newest snapshot and the replay take at once."""
+
+_decode = msgspec.json.Decoder().decode
+
+
+class Verdict(NamedTuple):
+    """Whether the newest snapshot of a model and the lines after it give the same state, bit by bit, as all
+    lines from the first on, in groups of another size; and whether the answers that were kept are the same.
+    """
+
+    name: str
+    lines: int
+    same_state: bool
+    other_answers: int
+    notes: list[str]
+
+
+def verify(folder: Path) -> list[Verdict]:
+    """Verify every model of a service that does not run; a `DataError` where there is no journal."""
+    if not (folder / JOURNAL).is_file():
+        raise DataError(f"{folder} holds no journal of a service.")
+    store = Store(folder / JOURNAL)
+    verdicts = [one for row in store.models() if (one := _verdict(folder, store, row)) is not None]
+    store.close()
+    return verdicts
+
+
+def _verdict(folder: Path, store: Store, row: ModelRow) -> Verdict | None:
+    """The verdict on a model; None where it waits for its first rows."""
+    scratch, last = folder / SNAPSHOTS / f"{row.number}-verify.credo", store.last()
+    fresh: dict[int, Answer] = {}
+    digests: list[str] = []
+    notes: list[str] = []
+    lines, other = 0, 0
+
+    def given(seq: int) -> Answer:
+        body = store.answer(seq)
+        return fresh.get(seq, {}) if body is None else _decode(body)
+
+    for group in GROUPS:
+        hosted = Hosted(row)
+        first = store.first_rows(row.number, hosted.needs)
+        if len(first) < hosted.needs:
+            return None
+        whole = group != GROUPS[0]
+        restored = None if whole else restore(hosted, store, folder / SNAPSHOTS)
+        notes += hosted.notes
+        model, applied = restored or (begin(hosted.spec, first), 0)
+        for events in store.events(row.number, applied, last, group):
+            for event, answer in zip(events, model.apply(events, given), strict=True):
+                fresh[event.seq] = answer
+                if whole:
+                    lines += 1
+                    kept = store.answer(event.seq)
+                    other += kept is not None and _decode(kept) != {"seq": event.seq, **_plain(answer)}
+        digests.append(model.digest(scratch))
+    scratch.unlink(missing_ok=True)
+    return Verdict(row.name, lines, digests[0] == digests[1], other, notes)
+
+
+def _plain(answer: Answer) -> Answer:
+    """An answer as it comes back from JSON."""
+    plain: Answer = _decode(msgspec.json.encode(answer))
+    return plain

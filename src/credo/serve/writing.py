@@ -1,0 +1,132 @@
+"""The thread that writes the journal: all that waits is one transaction, and then goes to the learner."""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+from collections import deque
+from collections.abc import Callable
+from typing import Protocol
+
+from credo.core.errors import CredoError
+from credo.serve.journal_store import Store
+from credo.serve.problems import Problem
+
+__all__ = ["GROUP", "Task", "Writer"]
+
+GROUP, WAITING = 256, 4096
+"""The most lines of a transaction if they came one by one, and the most that may wait."""
+
+IDLE = 0.5
+"""After how many seconds without requests answers are written down."""
+
+
+class Task(Protocol):
+    """Something to write. `write` runs in a transaction, and changes nothing where it raises a `Problem`;
+    then either `written` is called, once that is on the disk, or `refused`.
+    """
+
+    size: int
+
+    def write(self, store: Store) -> None: ...
+
+    def written(self) -> None: ...
+
+    def refused(self, problem: CredoError) -> None: ...
+
+
+class Writer(threading.Thread):
+    """Writes tasks in the order in which they came, those that wait together in one transaction.
+
+    Arguments:
+        store: the journal.
+        forget: called with the numbers of lines whose answers are on the disk.
+        flush: called after each transaction whose tasks went on.
+    """
+
+    def __init__(self, store: Store, forget: Callable[[list[int]], None], flush: Callable[[], None]) -> None:
+        super().__init__(name="credo-writer", daemon=True)
+        self.store, self._forget, self._flush = store, forget, flush
+        self._tasks: deque[Task] = deque()
+        self._answers: deque[tuple[bytes, int]] = deque()
+        self._wake, self._ending = threading.Condition(), False
+        self.waiting = 0
+        self.transactions = self.lines = 0
+        self.failure = ""
+
+    def submit(self, task: Task, *, always: bool = False) -> None:
+        """Let a task wait for the next transaction; a `Problem` where too many wait."""
+        with self._wake:
+            if not always and self.waiting + task.size > max(WAITING, task.size):
+                raise Problem(429, f"{self.waiting:,} lines wait, of at most {WAITING:,}; try again later.")
+            if self._ending and not always:
+                raise Problem(503, "the service is stopping; try again later.")
+            self._tasks.append(task)
+            self.waiting += task.size
+            self._wake.notify()
+
+    def keep(self, answers: list[tuple[bytes, int]]) -> None:
+        """Write answers, by the numbers of their lines, with the next transaction."""
+        self._answers.extend(answers)
+
+    def end(self) -> None:
+        """Write what waits, and end; called when no more tasks can come."""
+        with self._wake:
+            self._ending = True
+            self._wake.notify()
+
+    def run(self) -> None:
+        """Write until the end."""
+        while True:
+            with self._wake:
+                if not self._tasks and not self._ending:
+                    self._wake.wait(IDLE if self._answers else None)
+                tasks: list[Task] = []
+                size = 0
+                while self._tasks and (not tasks or size + self._tasks[0].size <= GROUP):
+                    tasks.append(self._tasks.popleft())
+                    size += tasks[-1].size
+                ending = self._ending and not tasks
+            if tasks or self._answers:
+                self._transact(tasks)
+                with self._wake:
+                    self.waiting -= size
+            elif ending:
+                return
+
+    def _transact(self, tasks: list[Task]) -> None:
+        answers = [self._answers.popleft() for _ in range(len(self._answers))]
+        refused: dict[int, CredoError] = {}
+        try:
+            self.store.begin()
+            if answers:
+                self.store.keep_answers(answers)
+            for place, task in enumerate(tasks):
+                try:
+                    task.write(self.store)
+                except CredoError as refusal:
+                    refused[place] = refusal
+            self.store.commit()
+        except sqlite3.Error as error:
+            self.store.rollback()
+            self._answers.extendleft(reversed(answers))
+            self.failure = str(error)
+            full = "full" in str(error) or "I/O" in str(error)
+            problem = Problem(
+                507 if full else 503, f"the journal cannot be written: {error}; nothing was taken."
+            )
+            for task in tasks:
+                task.refused(problem)
+            if not tasks:
+                threading.Event().wait(IDLE)  # only answers waited: try again later
+            return
+        self.failure = ""
+        self.transactions += 1
+        self._forget([seq for _, seq in answers])
+        for place, task in enumerate(tasks):
+            if place in refused:
+                task.refused(refused[place])
+            else:
+                self.lines += task.size
+                task.written()
+        self._flush()

@@ -1,0 +1,187 @@
+"""The command in a process of its own: the page is true, and a kill loses nothing that was acknowledged."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from tests.serve.conftest import LINEAR, row
+
+from credo.serve import Client, ServiceError
+
+ROOT = Path(__file__).parents[2]
+CREDO = str(Path(sys.executable).parent / "credo")
+BANDIT: dict[str, Any] = {"kind": "bandit", "arms": ["red", "blue"], "agent": "beta", "features": 0}
+BANK: dict[str, Any] = {"target": "y", "columns": LINEAR["columns"], "classes": ["no", "yes"]}
+
+
+def free_port() -> int:
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        return int(one.getsockname()[1])
+
+
+def environment() -> dict[str, str]:
+    """That of a user, whose programs are kept where those of other tests are."""
+    return os.environ | {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
+
+
+@pytest.mark.slow
+def test_the_page_is_true(tmp_path: Path) -> None:
+    page = (ROOT / "docs/how-to/serve.md").read_text(encoding="utf-8")
+    blocks = re.findall(r"^```sh\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    assert len(blocks) == 8
+    script = "set -e\n" + "\necho\n".join(blocks).replace("8000", str(free_port()))
+    run = subprocess.run(
+        ["bash", "-c", script], cwd=tmp_path, env=environment(), capture_output=True, timeout=200
+    )
+    said = run.stdout.decode()
+    assert run.returncode == 0, said + run.stderr.decode()
+    for part in ('"stage":"ready"', '"learned":true', '"mean":', '"status":"learned"', '"arm":'):
+        assert part in said
+    assert said.count("the state is the same, bit by bit; 0 other answers") == 2
+
+
+class _Load:
+    """Clients that learn, forecast, label, decide and reward until they are stopped, and note answers."""
+
+    def __init__(self, url: str, models: list[str], clients: int) -> None:
+        self.url, self.models, self.stopped = url, models, threading.Event()
+        self.acknowledged: dict[tuple[str, str, str], dict[str, Any]] = {}
+        self.repeats = 0
+        self.errors: list[BaseException] = []
+        self.threads = [threading.Thread(target=self._client, args=(seed,)) for seed in range(clients)]
+        for thread in self.threads:
+            thread.start()
+
+    def _client(self, seed: int) -> None:
+        number = 0
+        try:
+            with Client(self.url, retries=200, timeout=60.0) as client:
+                while not self.stopped.is_set():
+                    self._one(client, seed, number)
+                    number += 1
+        except BaseException as error:  # pragma: no cover
+            self.errors.append(error)
+
+    def _one(self, client: Client, seed: int, number: int) -> None:
+        for model in self.models:
+            one = row(number, seed + 1)
+            y = one["y"] if model.startswith("linear") else ("yes" if one["y"] > 0 else "no")
+            if number % 4 == 3:
+                self._note(model, "predict", one["id"], client.predict(model, one["x"], one["id"]))
+                self._note(model, "label", one["id"], client.label(model, one["id"], y))
+            else:
+                self._note(model, "learn", one["id"], client.learn(model, one["x"], y, one["id"]))
+        id = f"{seed}-{number}"
+        decision = client.decide("shop", id=id)
+        decision.pop("id")
+        self._note("shop", "decide", id, decision)
+        self._note("shop", "reward", id, client.reward("shop", id, float(decision["arm"] == "red")))
+
+    def _note(self, model: str, kind: str, id: str, answer: dict[str, Any]) -> None:
+        self.repeats += bool(answer.pop("duplicate", False))
+        self.acknowledged[model, kind, id] = answer
+
+    def stop(self) -> None:
+        self.stopped.set()
+        for thread in self.threads:
+            thread.join()
+        if self.errors:
+            raise self.errors[0]
+
+
+def _killed(tmp_path: Path, specs: dict[str, dict[str, Any]], kills: int, clients: int, pause: float) -> None:
+    """Kill a service under load again and again; then nothing is lost or moved, and all is bit by bit."""
+    folder, port = tmp_path / "service", free_port()
+    command = [CREDO, "serve", str(folder), "--port", str(port), "--snapshot-rows", "100"]
+
+    def start() -> subprocess.Popen[bytes]:
+        return subprocess.Popen(command, env=environment(), cwd=tmp_path, stdout=subprocess.DEVNULL)
+
+    process, url = start(), f"http://127.0.0.1:{port}"
+    with Client(url, retries=100) as client:
+        for name, spec in specs.items():
+            client.add(name, **spec)
+        for name in specs:
+            client.wait(name)
+        load = _Load(url, [name for name in specs if name != "shop"], clients)
+        for kill in range(kills):
+            time.sleep(pause * (1 + kill % 3))
+            process.kill()
+            process.wait()
+            process = start()
+        for name in specs:
+            client.wait(name)
+        time.sleep(pause)
+        load.stop()
+        assert len(load.acknowledged) > 20 * kills
+        for (model, kind, id), answer in load.acknowledged.items():
+            content: dict[str, Any] = {"id": id}
+            seed, number = map(int, id.split("-"))
+            one = row(number, seed)
+            y = one["y"] if model.startswith("linear") else ("yes" if one["y"] > 0 else "no")
+            asked = {"learn": {"x": one["x"], "y": y}, "predict": {"x": one["x"]}, "label": {"y": y}}
+            content |= asked.get(kind, {})
+            if kind == "reward":
+                content["value"] = float(load.acknowledged[model, "decide", id]["arm"] == "red")
+            again = client._call("POST", f"/v1/models/{model}/{kind}", content)
+            assert again.pop("duplicate") is True, (model, kind, id)
+            if answer.get("stage") is None:
+                assert again == answer, (model, kind, id)
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(60) == 0
+    check = [CREDO, "serve", str(folder), "--verify"]
+    verdict = subprocess.run(check, env=environment(), capture_output=True, text=True)
+    assert verdict.returncode == 0, verdict.stdout + verdict.stderr
+    assert verdict.stdout.count("the state is the same, bit by bit; 0 other answers") == len(specs)
+    (tmp_path / "summary.json").write_text(
+        json.dumps({"kills": kills, "acknowledged": len(load.acknowledged), "repeats": load.repeats})
+    )
+
+
+@pytest.mark.slow
+def test_a_kill_loses_nothing(tmp_path: Path) -> None:
+    _killed(tmp_path, {"linear": LINEAR, "shop": BANDIT}, kills=1, clients=4, pause=0.5)
+
+
+@pytest.mark.crash
+def test_thirty_kills_lose_nothing(tmp_path: Path) -> None:
+    specs = {"linear": LINEAR, "linear-2": {**LINEAR, "levels": [0.05, 0.95]}, "bank": BANK, "shop": BANDIT}
+    _killed(tmp_path, specs, kills=30, clients=16, pause=2.0)
+
+
+def test_a_client_asks_again_with_the_same_id() -> None:
+    bodies: list[dict[str, Any]] = []
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        bodies.append(json.loads(request.content))
+        if len(bodies) == 1:
+            raise httpx.ReadError("the connection is gone")
+        if len(bodies) == 2:
+            return httpx.Response(429, json={"detail": "later."})
+        return httpx.Response(200, json={"seq": 1, "duplicate": True})
+
+    with Client("http://service", retries=2, transport=httpx.MockTransport(answer)) as client:
+        assert client.learn("m", {"a": 1.0}, 2.0)["duplicate"]
+    assert len(bodies) == 3 and bodies[0] == bodies[1] == bodies[2]
+
+    def refuse(request: httpx.Request) -> httpx.Response:
+        bodies.append({})
+        return httpx.Response(409, json={"detail": "id must be a new one.", "field": "id"})
+
+    refused = pytest.raises(ServiceError, match="id must be a new one")
+    with Client("http://service", transport=httpx.MockTransport(refuse)) as client, refused as error:
+        client.label("m", "1", 2.0)
+    assert error.value.status == 409 and error.value.field == "id" and len(bodies) == 4

@@ -1,0 +1,101 @@
+"""Whatever is restarted goes on as it was, bit by bit."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import pytest
+from tests.serve.conftest import LINEAR, Host, hosting, ready, row
+
+from credo.serve.service import ServiceOptions
+from credo.serve.verifying import verify
+
+BANDIT = {"kind": "bandit", "arms": ["red", "blue"], "agent": "beta", "features": 0, "window": 20}
+
+
+def digests(client: Host, folder: Path) -> dict[str, str]:
+    hosts = client.service.hosts
+    return {name: one.model.digest(folder / f"{name}.credo") for name, one in hosts.items() if one.model}
+
+
+@pytest.mark.optimised
+def test_a_restart_gives_the_state_back_bit_by_bit(tmp_path: Path) -> None:
+    folder, often = tmp_path / "service", ServiceOptions(snapshot_rows=15)
+    with hosting(folder, options=often) as client:
+        client.put("/v1/models/linear", json=LINEAR)
+        client.put("/v1/models/shop", json=BANDIT)
+        inferred = {"target": "y", "first": 20, "options": {"model": "linear"}}
+        assert client.put("/v1/models/inferred", json=inferred).json()["needs"] == 20
+        ready(client)
+        for number in range(40):
+            for name in ("linear", "inferred") if number < 25 else ("linear",):
+                answer = client.post(f"/v1/models/{name}/learn", json=row(number))
+                assert answer.status_code in (200, 202), answer.text
+            if number % 3 == 0:
+                client.post("/v1/models/linear/predict", json={"id": f"p{number}", "x": row(number)["x"]})
+                arm = client.post("/v1/models/shop/decide", json={"id": f"d{number}"}).json()["arm"]
+                reward = {"id": f"d{number}", "value": float(arm == "red")}
+                assert client.post("/v1/models/shop/reward", json=reward).json()["status"] == "learned"
+        ready(client)
+        client.post("/v1/models/linear/label", json={"id": "p3", "y": row(3)["y"]})
+        first = client.post("/v1/models/linear/learn", json=row(5)).json()
+        late = client.post("/v1/models/inferred/learn", json=row(3)).json()
+        assert late["duplicate"] and late["learned"]  # it was acknowledged before there was a model
+        before = digests(client, tmp_path)
+        assert set(before) == {"linear", "shop", "inferred"}
+        kept = [client.service.store.snapshots(number) for number in (1, 2, 3)]
+        assert all(len(one) <= 2 for one in kept) and len(kept[0]) == 2
+    # the newest snapshot of the linear model is torn
+    newest = sorted((folder / "snapshots").glob("1-*.credo"), key=lambda path: int(path.stem.split("-")[1]))[
+        -1
+    ]
+    newest.write_bytes(newest.read_bytes()[:-100])
+    verdicts = verify(folder)
+    assert all(one.same_state and not one.other_answers for one in verdicts) and len(verdicts) == 3
+    with hosting(folder) as client:
+        ready(client)
+        assert digests(client, tmp_path) == before
+        (note,) = client.get("/v1/models/linear").json()["notes"]
+        assert newest.name in note and "passed over" in note
+        assert client.post("/v1/models/linear/learn", json=row(5)).json() == first
+        again = client.post("/v1/models/shop/reward", json={"id": "d0", "value": 0.5})
+        assert again.status_code == 409  # another reward was learned
+        assert client.delete("/v1/models/linear").status_code == 204
+        assert client.get("/v1/models/linear").status_code == 404
+        assert not list((folder / "snapshots").glob("1-*"))
+    with hosting(folder) as client:
+        ready(client)
+        assert sorted(client.service.hosts) == ["inferred", "shop"]
+
+
+def test_a_reward_after_the_window_is_refused_and_the_bandit_stays(tmp_path: Path) -> None:
+    with hosting(tmp_path / "service") as client:
+        client.put("/v1/models/shop", json={**BANDIT, "window": 2})
+        ready(client)
+        for number in range(4):
+            decision = client.post("/v1/models/shop/decide", json={"id": f"d{number}"}).json()
+            assert decision["arm"] in ("red", "blue") and 0 < decision["propensity"] <= 1
+        version = client.service.hosts["shop"].model.bandit.version
+        over = client.post("/v1/models/shop/reward", json={"id": "d0", "value": 1.0})
+        assert over.status_code == 410 and "'d0' is over" in over.json()["detail"]
+        assert client.post("/v1/models/shop/reward", json={"id": "d9", "value": 1.0}).status_code == 404
+        assert client.service.hosts["shop"].model.bandit.version == version
+        first = client.post("/v1/models/shop/decide", json={"id": "d3"}).json()
+        assert first["duplicate"]
+        bad = client.post("/v1/models/shop/decide", json={"id": "d5", "arms": ["green"]})
+        assert bad.status_code == 422 and "green" in bad.json()["detail"]
+
+
+def test_a_model_that_cannot_be_built_says_why(tmp_path: Path) -> None:
+    with hosting(tmp_path / "service") as client:
+        client.put("/v1/models/m", json={"target": "y", "first": 10, "options": {"model": "linear"}})
+        for number in range(10):
+            client.post("/v1/models/m/learn", json={"id": f"{number}", "x": {"a": number}, "y": "same"})
+        end = time.monotonic() + 60
+        while (model := client.get("/v1/models/m").json())["stage"] != "failed":
+            assert time.monotonic() < end
+            time.sleep(0.02)
+        assert "always 'same'" in model["reason"]
+        assert client.get("/v1/models/m/ready").status_code == 503
+        assert client.get("/readyz").status_code == 200
