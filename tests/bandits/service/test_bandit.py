@@ -308,4 +308,4 @@ def test_arms_with_features_need_no_context() -> None:
     )
     assert bandit.reward(bandit.decide(arms=["b"]).id, 1.0)
     (entry,) = bandit._engine.window
-    np.testing.assert_array_equal(entry.x, [[0.0, 1.0, 1.0, 0.0], [0.0, 2.0, -1.0, 0.0]])
+    np.testing.assert_array_equal(bandit._engine.x_of(entry), [[0.0, 1.0, 1.0, 0.0], [0.0, 2.0, -1.0, 0.0]])

@@ -81,6 +81,7 @@ def parse_line(line: Mapping[str, Any], where: str) -> DecisionLine | RewardLine
         propensity=math.nan if unknown else probability(stated, where),
         reward=number_or_nan(line.get("reward")),
         context=line.get("context"),
+        features=line.get("features"),
         arms=None if allowed is None else tuple(map(str, allowed)),
         pmf=pmf,
         time=time,

@@ -50,15 +50,30 @@ class Arms:
         if isinstance(names, str):
             raise CredoError(f"arms must be a list of names; got {names!r}.", field="arms")
         chosen = [str(slot) for slot in range(capacity)] if names is None else list(names)
-        if not 0 < len(chosen) <= capacity:
+        least = 0 if isinstance(names, Mapping) else 1  # arms with features may all come with the calls
+        if not least <= len(chosen) <= capacity:
             raise CredoError(
                 f"arms must be 1 to {capacity} names, as the agent has {capacity} arms; got {len(chosen)}.",
                 field="arms",
             )
-        arms = cls((None,) * capacity, (None,) * capacity)
-        for slot, name in enumerate(chosen):
-            arms = arms.put(arms.require_new(name), slot)
-        return arms
+        free = (None,) * capacity
+        for name in chosen:
+            if not isinstance(name, str) or not name:
+                raise CredoError(f"arms must have texts for names; got {name!r}.", field="arms")
+        if len(set(chosen)) < len(chosen):
+            twice = next(name for place, name in enumerate(chosen) if name in chosen[:place])
+            raise CredoError(f"arms must have different names; there is a {twice!r}.", field="arms")
+        return cls((*chosen, *free[len(chosen) :]), free)
+
+    def brought(self, names: Mapping[str, Any]) -> Arms:
+        """The arms of one decision, which it brings itself; those that are forbidden or have shares here are
+        and have so there, too.
+        """
+        if not names:
+            raise CredoError("arms must have one that may be chosen; got no arm.", field="arms")
+        arms = Arms.of(names, len(self.slots))
+        shares = {name: share for name, share in self.shares.items() if name in names}
+        return replace(arms, forbidden=self.forbidden & names.keys(), shares=shares)
 
     @functools.cached_property
     def names(self) -> tuple[str, ...]:

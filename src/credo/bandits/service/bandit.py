@@ -12,8 +12,9 @@ import numpy as np
 from credo.bandits.agent import Agent, AgentBelief
 from credo.bandits.default import DefaultAgent
 from credo.bandits.logs import Log
-from credo.bandits.service import explaining, storage, warm
+from credo.bandits.service import batching, explaining, storage, warm
 from credo.bandits.service.arms import Share
+from credo.bandits.service.casting import Names
 from credo.bandits.service.clock import Clock
 from credo.bandits.service.content import RewardRange
 from credo.bandits.service.decision import Counts, Decision, Explanation
@@ -43,7 +44,8 @@ class Bandit(Outcomes):
     Arguments:
         agent: the agent, or what `default_agent` gives. Its number K of arms is how many there can be at
             once.
-        arms: the names of the arms, None for "0" to "K-1"; or with design "actions" features by name.
+        arms: the names of the arms, None for "0" to "K-1"; or with design "actions" features by name, {} if
+            each call of `decide` brings its arms.
         belief: the belief to start from; None starts from `params` and `var`.
         params, var: the prior mean and variance, as for `Agent.init`. Without params a network of credo
             starts by itself, and `default_agent` with its own. They also are the prior of arms that are added
@@ -157,17 +159,18 @@ class Bandit(Outcomes):
         with self._engine.books:
             return schema_of(self._engine.inputs, self._engine.reward_range)
 
-    def decide(
-        self, context: Any = None, arms: Iterable[str] | None = None, *, id: str | None = None
-    ) -> Decision:
+    def decide(self, context: Any = None, arms: Names = None, *, id: str | None = None) -> Decision:
         """Choose an arm. Nothing is learned but the moments of a context by name.
 
         Arguments:
             context: numbers, truth values, texts, lists of texts (tags) or of numbers, and objects of them,
                 by name; or a number, an array or None, of one shape.
-            arms: the names of the arms among which to choose; None for all. Forbidden arms stay out.
+            arms: the names of the arms among which to choose; None for all. Forbidden arms stay out. With
+                design "actions" also arms of this call, by name with their features: by name, too, or as
+                arrays of as many numbers as features of arms have places. They may be other ones each time,
+                up to the agent's number of arms, and nothing is compiled for it.
             id: an id of your own; None for a new one. A repeated id gives the same decision again, if the
-                context and the arms are the same.
+                context and the names of the arms are the same.
 
         Returns:
             The decision.
@@ -182,7 +185,7 @@ class Bandit(Outcomes):
     def decide_batch(
         self,
         contexts: Sequence[Any] | np.ndarray | Array,
-        arms: Iterable[str] | None = None,
+        arms: Names = None,
         *,
         ids: Sequence[str | None] | None = None,
     ) -> list[Decision]:
@@ -206,7 +209,7 @@ class Bandit(Outcomes):
         names = [None] * len(rows) if ids is None else list(ids)
         if len(names) != len(rows):
             raise CredoError(f"ids must be as many as contexts, {len(rows)}; got {len(names)}.", field="ids")
-        return self._engine.decide_many(rows, arms, names)
+        return batching.decide_many(self._engine, rows, arms, names)
 
     def explain(self, id: str) -> Explanation:
         """Why a decision was taken, and what is believed about it now.

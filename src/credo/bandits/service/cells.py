@@ -8,12 +8,12 @@ from typing import TypeAlias
 
 from credo.core.errors import CredoError
 
-__all__ = ["Cell", "as_texts", "cells_of", "texts_of"]
+__all__ = ["LARGEST", "Cell", "as_texts", "cells_of", "texts_of"]
 
 Cell: TypeAlias = bool | float | str | tuple[str, ...] | None
 """A number, a truth value, a text, tags, or nothing."""
 
-_LARGEST = 10**300
+LARGEST = 10**300
 """Larger whole numbers count as infinite."""
 
 _PLAIN = frozenset((float, bool, str, type(None)))
@@ -65,7 +65,7 @@ def _spread(name: str, value: object, what: str, deep: int) -> Iterator[tuple[st
         yield name, float(value)  # those of NumPy are alike, but not equal to all
         return
     if isinstance(value, int):
-        yield name, float(value) if abs(value) < _LARGEST else math.inf
+        yield name, float(value) if abs(value) < LARGEST else math.inf
         return
     if deep == 0:
         raise CredoError(

@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import threading
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, NamedTuple, TypeAlias
 
@@ -18,6 +18,7 @@ import numpy as np
 
 from credo.bandits.agent import Agent, AgentBelief
 from credo.bandits.service.arms import Arms
+from credo.bandits.service.casting import Asked, Cast, Caster, Names, as_names
 from credo.bandits.service.clock import Time
 from credo.bandits.service.content import RewardRange, content_of, require_same
 from credo.bandits.service.copies import Held
@@ -64,7 +65,8 @@ class Engine:
     epoch: str = ""
     count: int = 0
     tally: Counter[str] = field(default_factory=Counter)
-    unsaid: list[tuple[int, Any]] = field(default_factory=list)
+    unsaid: list[tuple[int, Asked]] = field(default_factory=list)
+    caster: Caster = field(default_factory=Caster)
 
     def __post_init__(self) -> None:
         self.writing, self.books = threading.RLock(), threading.RLock()
@@ -77,6 +79,7 @@ class Engine:
             programs = Programs(self.agent, belief, seed)
             inputs = Inputs.restore(self.agent.design, self.inputs.to_dict())
             apart = replace(self, window=self.window.copy(), tally=self.tally.copy(), ledger=None, unsaid=[])
+            apart.caster = Caster()
             return replace(apart, programs=programs, inputs=inputs, seed=seed, time=self.time.copy())
 
     def now(self, now: float | None = None) -> float:
@@ -89,7 +92,7 @@ class Engine:
         if self.ledger is not None:
             self.ledger.sync()
 
-    def decide(self, context: Any, names: Iterable[str] | None, id: str | None) -> Decision:
+    def decide(self, context: Any, names: Names, id: str | None) -> Decision:
         """One decision, or the one that was made under this id."""
         entry = self._entry_for(context, names, id)
         self.sync()
@@ -107,10 +110,10 @@ class Engine:
         low, high = self.reward_range
         return {arm: min(max(mean, low), high) for arm, mean in means.items()}
 
-    def _entry_for(self, context: Any, names: Iterable[str] | None, id: str | None) -> Entry:
+    def _entry_for(self, context: Any, names: Names, id: str | None) -> Entry:
         now = self.now()
         self.expire(now)
-        names = names if names is None or isinstance(names, str) else tuple(names)
+        names = as_names(names)
         content = content_of(context, names)
         self.flights.start()
         try:
@@ -124,33 +127,61 @@ class Engine:
             known = self.known(id, content)
             if known is not None:
                 return known
-            arms = self.state.arms
-            limits = arms.limits(names)
             self.say()
-            vector = self.admit(context)
+            standing = self.state.arms
+            cast, vector, asked = self.take_in(context, names)
+            limits = cast.arms.limits(None if asked.features else names)
             number, written = self.count, False
             self.count += 1
         try:
             self.expire(now, room=1)
             while True:
                 state = self.state
-                if state.arms is not arms:
-                    arms, limits = state.arms, state.arms.limits(names)
-                x = self.inputs.of(vector, arms, state.rows)
+                if state.arms is not standing:
+                    standing = state.arms
+                    cast = self.cast(names, cast.rows)
+                    limits = cast.arms.limits(None if asked.features else names)
+                x = self.inputs.of(vector, cast.arms, cast.rows)
                 answer = self.programs.decide(state.words, x, limits, number)
                 with self.books:
-                    if self.state.arms is not arms:
+                    if self.state.arms is not standing:
                         continue  # the arms changed meanwhile, so that the slot may be another arm's
                     known = self.known(id, content)
                     if known is None:
-                        known = self.entry(id, number, answer, x, state, now, content)
-                        self.record([(known, context)])
+                        kept = x if cast.rows is None else vector
+                        known = self.entry(id, number, answer, kept, cast, state.version, now, content)
+                        self.record([(known, asked)])
                         written = True
                     return known
         finally:
             if not written and self.ledger is not None:
                 with self.books:
-                    self.unsaid.append((number, context))
+                    self.unsaid.append((number, asked))
+
+    def cast(self, names: Names, table: np.ndarray | None = None, *, free: bool = False) -> Cast:
+        """The arms of a decision; those that a call brings have features, or a table of them."""
+        standing = Cast(self.state.arms, self.state.rows)
+        return self.caster.cast(self.inputs, standing, names, table, free)
+
+    def take_in(
+        self, context: Any, names: Names, rows: int | None = None, *, free: bool = True
+    ) -> tuple[Cast, np.ndarray | None, Asked]:
+        """The arms, and the context as an array, which are taken into their encoders, and what was asked; a
+        CredoError, and no change, where one cannot be, or none of the arms is allowed and one must be `free`.
+        `rows` says for how many decisions at once.
+        """
+        brought, first = isinstance(names, Mapping), self.inputs.shape is None
+        before = self.inputs.mark(features=brought) if first else None
+        if brought and not first:
+            self.inputs.context(context, learn=False)  # which may refuse, before features are taken in
+        try:
+            cast = self.cast(names, free=free)
+            vector = self.admit(context, rows)
+        except CredoError:
+            if before is not None:
+                self.inputs.back(before)
+            raise
+        return cast, vector, Asked(context, names if isinstance(names, Mapping) else None)
 
     def say(self) -> None:
         """Write the contexts that were taken in for decisions which were not taken, as where the disk was
@@ -166,51 +197,6 @@ class Engine:
         with self.flights.none(), self.writing, self.books:
             self.say()
             yield
-
-    def decide_many(
-        self, contexts: Sequence[Any], names: Iterable[str] | None, ids: Sequence[str | None]
-    ) -> list[Decision]:
-        """Several decisions, all by one belief."""
-        now = self.now()
-        self.expire(now)
-        names = names if names is None or isinstance(names, str) else tuple(names)
-        with self.writing, self.books:  # neither arms nor belief change meanwhile
-            fresh: dict[int, Any] = {}
-            first = {id: place for place, id in reversed(list(enumerate(ids))) if id is not None}
-            places = [first.get(id, place) if id is not None else place for place, id in enumerate(ids)]
-            if len(contexts) > self.window.size:
-                raise CredoError(
-                    f"contexts must be at most {self.window.size}, which is `window`; got {len(contexts)}.",
-                    field="contexts",
-                )
-            asked = [content_of(context, names) for context in contexts]
-            known = [self.known(id, content) for id, content in zip(ids, asked, strict=True)]
-            for place, earlier in enumerate(places):
-                require_same(ids[place], asked[place], asked[earlier])
-            limits = self.state.arms.limits(names)
-            self.say()
-            before, shape, number = self.inputs.contexts.copy(), self.inputs.shape, self.count
-            try:
-                for place, context in enumerate(contexts):
-                    if known[place] is None and places[place] == place:
-                        fresh[place] = self.admit(context, len(contexts))
-                self.expire(now, room=len(fresh))
-                state = self.state
-                xs = [self.inputs.of(vector, state.arms, state.rows) for vector in fresh.values()]
-                self.count += len(fresh)
-                answers = self.programs.decide_many(state.words, xs, limits, number) if xs else []
-                new: list[tuple[Entry, Any]] = []
-                for step, (place, answer) in enumerate(zip(fresh, answers, strict=True)):
-                    about = answer, xs[step], state, now, asked[place]
-                    known[place] = entry = self.entry(ids[place], number + step, *about)
-                    new.append((entry, contexts[place]))
-                self.record(new)
-            except BaseException:
-                self.inputs.contexts, self.inputs.shape, self.count = before, shape, number
-                raise
-            entries = [known[place] or known[first] for place, first in enumerate(places)]
-        self.sync()
-        return [self.answer(entry) for entry in entries if entry is not None]
 
     def known(self, id: str | None, content: str) -> Entry | None:
         """The decision of an id, if there is one; a CredoError where it has left the window, or was asked
@@ -239,8 +225,12 @@ class Engine:
             return vector
         return self.inputs.context(context, arms=self.state.arms)
 
-    def record(self, decisions: Sequence[tuple[Entry, Any]]) -> None:
-        """Put decisions and their contexts into the log, all of them or none, and into the window."""
+    def x_of(self, entry: Entry) -> np.ndarray | None:
+        """The inputs of the agent at a decision."""
+        return self.inputs.filled(entry.x, entry.arms, entry.rows)
+
+    def record(self, decisions: Sequence[tuple[Entry, Asked]]) -> None:
+        """Put decisions and what was asked into the log, all of them or none, and into the window."""
         if self.ledger is not None:
             self.ledger.decisions(decisions)
         for entry, _ in decisions:
@@ -252,18 +242,19 @@ class Engine:
         number: int,
         answer: Answer,
         x: np.ndarray | None,
-        state: State,
+        cast: Cast,
+        version: int,
         now: float,
         content: str,
     ) -> Entry:
-        """A decision that was taken in a state, and is not remembered yet."""
+        """A decision among some arms that is not remembered yet; `x` is what is kept of the inputs."""
         timeout = self.window.timeout
         expires = None if timeout is None else now + timeout
         # what the agent says of a slot without an arm is of no use, and the log has no name for it
-        named = state.arms.named
+        named = cast.arms.named
         numbers = answer.numbers if named is None else np.where(named, answer.numbers, 0.0)
-        about = state.arms, x, numbers, state.version, now, expires, content
-        return Entry(id or self._own_id(number), number, answer.slot, *about)
+        about = cast.arms, x, numbers, version, now, expires, content
+        return Entry(id or self._own_id(number), number, answer.slot, *about, rows=cast.rows)
 
     def remember(self, entry: Entry) -> None:
         """Remember a decision."""
@@ -309,16 +300,16 @@ class Engine:
         now: float,
         *,
         imputed: bool,
-        new: Sequence[tuple[Entry, Any]] = (),
+        new: Sequence[tuple[Entry, Asked]] = (),
     ) -> None:
-        """Learn rewards, the log first; `new` are choices of theirs that are not remembered yet, with their
-        contexts. The lock `writing` is held.
+        """Learn rewards, the log first; `new` are choices of theirs that are not remembered yet, with what
+        was said. The lock `writing` is held.
         """
         if not pairs:
             return
         state = self.state
         rows = [
-            (entry.x, entry.slot, entry.whole(value), 1.0, state.version + step)
+            (self.x_of(entry), entry.slot, entry.whole(value), 1.0, state.version + step)
             for step, (entry, value) in enumerate(pairs)
         ]
         learned = self.programs.learn(state.words, rows)

@@ -61,15 +61,14 @@ def _shared(engine: Engine, entry: Entry) -> tuple[tuple[str, ...], ...]:
     encoder = engine.inputs.contexts
     if entry.x is None or engine.inputs.shape != (encoder.size,):
         return ()
-    row = entry.x if entry.x.ndim == 1 else entry.x[entry.slot]
-    return shared_in(encoder, row.tolist())
+    return shared_in(encoder, entry.x.tolist())
 
 
 def _asked(engine: Engine, belief: AgentBelief[Any], entry: Entry) -> list[dict[str, float]]:
     """What a belief says of the arms as they were, by name: mean, sd, and the probability of being best."""
     key = jax.random.fold_in(jax.random.key(engine.seed), entry.number)
     agent = jax.tree.map(jnp.asarray, engine.agent)  # a program with numbers of Python's is not kept
-    rows = _ask(agent, belief, entry.x, jnp.asarray(entry.numbers[3] > 0), key)
+    rows = _ask(agent, belief, engine.x_of(entry), jnp.asarray(entry.numbers[3] > 0), key)
     return [entry.arms.by_name(np.asarray(row)) for row in rows]
 
 

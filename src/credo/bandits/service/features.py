@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 import warnings
 import zlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from credo.bandits.service.cells import Cell, as_texts, cells_of, texts_of
+from credo.bandits.service.cells import LARGEST, Cell, as_texts, cells_of, texts_of
 from credo.core.errors import CredoError, FormatError, require_integer, require_positive
 from credo.core.records import record, static_field
 from credo.tables.column_moments import ColumnMoments
@@ -199,6 +199,37 @@ class FeatureEncoder:
                 vector[entry.slot] = scale(value, self.features.clip)
         vector[0] = float(found < len(self._known))
         return vector
+
+    def encode_rows(self, rows: Sequence[Mapping[str, object]]) -> np.ndarray:
+        """The vectors (n, slots) of several contexts, one after the other; of plain ones, in which nothing is
+        new, by columns. A CredoError may leave the encoder with what came before the one that it refuses.
+        """
+        table = self._by_columns(rows)
+        return np.stack([self.encode(row) for row in rows]) if table is None else table
+
+    def _by_columns(self, rows: Sequence[Mapping[str, object]]) -> np.ndarray | None:
+        """The same vectors, where all rows have the same names with values like those before; else None."""
+        names = rows[0].keys()
+        if self.features.standardise or not all(row.keys() == names for row in rows):
+            return None
+        table = np.zeros((len(rows), self.size))
+        for name in names:
+            entry, column = self._known.get(name), [row[name] for row in rows]
+            kinds = set(map(type, column))
+            if isinstance(entry, _Number) and kinds <= {float, int}:
+                numbers = np.array(column, object if int in kinds else float)
+                if not (np.abs(numbers) < LARGEST).all():  # NaN is none
+                    return None
+                table[:, entry.slot] = numbers
+            elif isinstance(entry, _Text) and kinds == {str}:
+                places = [entry.slots.get(str(text)) for text in column]
+                if None in places:
+                    return None
+                table[np.arange(len(rows)), np.array(places)] = 1.0
+            else:
+                return None
+        table[:, 0] = float(len(names) < len(self._known))
+        return table
 
     def _cells(self, context: Mapping[str, object]) -> dict[str, Any]:
         """The values by name: floats, truth values, texts and tags, and None where one is missing."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypeAlias
 
 import jax.numpy as jnp
 import numpy as np
@@ -14,6 +14,10 @@ from credo.bandits.service.features import FeatureEncoder, Features
 from credo.core.errors import CredoError, require_integer
 
 __all__ = ["Inputs", "as_features"]
+
+
+Marked: TypeAlias = tuple[FeatureEncoder, FeatureEncoder | None, tuple[int, ...] | None]
+"""The encoders of contexts and of features of arms, and the shape of contexts."""
 
 
 def as_features(field: str, value: int | Features | None) -> Features:
@@ -122,6 +126,49 @@ class Inputs:
                 field="features",
             )
         return self.actions.encode(value)
+
+    def table(self, told: Mapping[str, Any], slots: int) -> np.ndarray:
+        """The features of arms as rows, one a slot (K, e), which are taken in; a CredoError, and no change,
+        where there are none. They come by name, or all of them as arrays of e numbers.
+        """
+        names, rows = list(told), list(told.values())
+        if self.actions is None:
+            self.features(names[0], rows[0] or {})
+        assert self.actions is not None
+        if not all(type(row) is dict or isinstance(row, Mapping) for row in rows):
+            size, kinds = self.actions.size, "biuf"
+            plain = all(type(row) is np.ndarray and row.shape == (size,) for row in rows)
+            values = np.stack(rows) if plain else np.zeros(0, object)
+            if values.dtype.kind not in kinds or not np.isfinite(values).all():
+                values = np.stack([self._array(name, row) for name, row in told.items()])
+        else:
+            values = self.actions.encode_rows(rows)
+        return np.concatenate([values, np.zeros((slots - len(rows), self.actions.size))])
+
+    def _array(self, name: str, value: Any) -> np.ndarray:
+        assert self.actions is not None
+        row = None if isinstance(value, Mapping) else _numbers(value)
+        if row is None or row.shape != (self.actions.size,):
+            raise CredoError(
+                f"features of the arm {name!r} must be by name, or an array of {self.actions.size} numbers, "
+                f"and the same for all arms; got {_short(value)}.",
+                field="features",
+            )
+        return row
+
+    def mark(self, *, features: bool) -> Marked:
+        """What `back` needs to take back what was taken in: contexts, and with `features` those of arms."""
+        actions = self.actions.copy() if features and self.actions is not None else None
+        return self.contexts.copy(), actions, self.shape
+
+    def back(self, mark: Marked) -> None:
+        """Take back what was taken in since."""
+        self.contexts, actions, self.shape = mark
+        self.actions = self.actions if actions is None else actions
+
+    def filled(self, x: np.ndarray | None, arms: Arms, rows: np.ndarray | None) -> np.ndarray | None:
+        """The agent's inputs from what is kept of a decision: they, or the context if arms have features."""
+        return x if rows is None else self.of(x, arms, rows)
 
     def to_dict(self) -> dict[str, Any]:
         """The state, as JSON data."""

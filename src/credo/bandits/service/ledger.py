@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from credo.bandits.logs.json_lines import json_line
+from credo.bandits.service.casting import Asked
 from credo.bandits.service.window import Entry
 from credo.core.errors import DataError
 from credo.live.journal import Journal, Mark
@@ -24,13 +25,13 @@ class Ledger(Journal):
     def _write(self, lines: Iterable[Mapping[str, Any]]) -> None:
         self.append([json_line(line).rstrip(b"\n") for line in lines])
 
-    def decisions(self, decisions: Iterable[tuple[Entry, Any]]) -> None:
-        """Write decisions, with their contexts as the caller passed them."""
-        self._write(_decision(entry, context) for entry, context in decisions)
+    def decisions(self, decisions: Iterable[tuple[Entry, Asked]]) -> None:
+        """Write decisions, with what was asked as the caller passed it."""
+        self._write(_decision(entry, asked) for entry, asked in decisions)
 
-    def seen(self, contexts: Iterable[tuple[int, Any]]) -> None:
-        """Write contexts that were taken in by their numbers, and for which nothing was decided."""
-        self._write({"kind": "seen", "number": number, "context": context} for number, context in contexts)
+    def seen(self, taken: Iterable[tuple[int, Asked]]) -> None:
+        """Write what was taken in by its number, and for which nothing was decided."""
+        self._write({"kind": "seen", "number": number, **_said(asked)} for number, asked in taken)
 
     def rewards(
         self,
@@ -39,10 +40,10 @@ class Ledger(Journal):
         time: float,
         *,
         imputed: bool,
-        new: Sequence[tuple[Entry, Any]] = (),
+        new: Sequence[tuple[Entry, Asked]] = (),
     ) -> None:
         """Write rewards, or the default rewards of decisions that had none, and which were refused; before
-        them choices that are new, with their contexts.
+        them choices that are new, with what was said of them.
         """
         more = {"imputed": True} if imputed else {}
         rewards = (
@@ -50,7 +51,7 @@ class Ledger(Journal):
             | (more if learned else more | {"refused": True})
             for (entry, value), learned in zip(pairs, ok, strict=True)
         )
-        self._write([*(_decision(entry, context) for entry, context in new), *rewards])
+        self._write([*(_decision(entry, asked) for entry, asked in new), *rewards])
 
     def part(self, entry: Entry, part: str, value: float, time: float) -> None:
         """Write a part of a reward."""
@@ -101,7 +102,12 @@ class Ledger(Journal):
                 yield at, event
 
 
-def _decision(entry: Entry, context: Any) -> dict[str, Any]:
+def _said(asked: Asked) -> dict[str, Any]:
+    features = {} if asked.features is None else {"features": asked.features}
+    return {"context": asked.context, **features}
+
+
+def _decision(entry: Entry, asked: Asked) -> dict[str, Any]:
     pmf, mean, sd, may = map(entry.arms.by_name, entry.numbers)
     allowed = {name: p for name, p in pmf.items() if may[name]}
     whole = not any(p != p for p in allowed.values())
@@ -109,7 +115,7 @@ def _decision(entry: Entry, context: Any) -> dict[str, Any]:
         "kind": "observed" if entry.observed else "decision",
         "id": entry.id,
         "time": entry.time,
-        "context": context,
+        **_said(asked),
         "arms": list(allowed),
         "arm": entry.arm,
         "propensity": pmf[entry.arm],

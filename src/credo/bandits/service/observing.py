@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any, TypeAlias
 
 import numpy as np
 
-from credo.bandits.service.arms import Limits
+from credo.bandits.service.arms import Arms, Limits
+from credo.bandits.service.casting import Names, as_names
 from credo.bandits.service.content import content_of, require_reward, require_within
 from credo.bandits.service.decision import Observed
 from credo.bandits.service.engine import Engine
@@ -29,7 +30,7 @@ def observe(
     arm: str,
     reward: float | None,
     propensity: Propensity,
-    names: Iterable[str] | None,
+    names: Names,
     id: str | None,
 ) -> Observed:
     """Take in a choice and its reward, in one piece; or what is new about the one of this id."""
@@ -39,22 +40,24 @@ def observe(
     given = dict(propensity) if isinstance(propensity, Mapping) else propensity
     if names is None and isinstance(given, dict):
         names = tuple(given)
-    names = names if names is None or isinstance(names, str) else tuple(names)
+    names = as_names(names)
     content = content_of(context, names, arm=arm, propensity=given)
     now = engine.now()
     engine.expire(now)
     with engine.writing, engine.books:
         known = engine.known(id, content)
         if known is None:
-            mask = engine.state.arms.mask(names, forbidden=True)
-            slot = engine.state.arms.slot(arm)
+            standing = engine.state.arms
+            arms = standing.brought(names) if isinstance(names, Mapping) else standing
+            mask = arms.mask(None if isinstance(names, Mapping) else names, forbidden=True)
+            slot = arms.slot(arm)
             if not mask[slot]:
                 raise CredoError(
                     f"arm must be among the arms of the choice; got {arm!r}, which is not.", field="arm"
                 )
-            pmf = _pmf(engine, slot, mask, given)
+            pmf = _pmf(arms, slot, mask, given)
             value = None if reward is None else float(reward)
-            known = _take_in(engine, context, (slot, mask, pmf), value, id, now, content)
+            known = _take_in(engine, context, names, (slot, mask, pmf), value, id, now, content)
             status = known.status
         elif reward is None:
             status = known.status
@@ -64,14 +67,14 @@ def observe(
     return Observed(known.id, status)
 
 
-def _pmf(engine: Engine, slot: int, mask: np.ndarray, propensity: Any) -> np.ndarray:
+def _pmf(arms: Arms, slot: int, mask: np.ndarray, propensity: Any) -> np.ndarray:
     """The probabilities of the slots (K,), NaN where nobody knows; a CredoError where they are none."""
     pmf = np.where(mask, math.nan, 0.0)
     if propensity is None:
         return pmf
     if isinstance(propensity, dict):
         for name, p in propensity.items():
-            pmf[engine.state.arms.slot(name)] = _probability(p)
+            pmf[arms.slot(name)] = _probability(p)
         total = math.fsum(pmf[mask])
         if not abs(total - 1.0) < 1e-4:  # NaN is none
             raise CredoError(
@@ -102,6 +105,7 @@ def _probability(value: Any) -> float:
 def _take_in(
     engine: Engine,
     context: Any,
+    names: Names,
     choice: tuple[int, np.ndarray, np.ndarray],
     reward: float | None,
     id: str | None,
@@ -111,24 +115,25 @@ def _take_in(
     """A new choice, from its context to its line in the log. Both locks are held."""
     slot, mask, pmf = choice
     engine.say()
-    vector = engine.admit(context)
+    cast, vector, asked = engine.take_in(context, names, free=False)
     number, written = engine.count, False
     engine.count += 1
     try:
         engine.expire(now, room=1)
         state = engine.state
-        x = engine.inputs.of(vector, state.arms, state.rows)
-        answer = engine.programs.decide(state.words, x, Limits(mask, state.arms.bounds), number)
+        x = engine.inputs.of(vector, cast.arms, cast.rows)
+        answer = engine.programs.decide(state.words, x, Limits(mask, cast.arms.bounds), number)
         numbers = answer.numbers.astype(np.float64)
         numbers[0] = pmf
-        entry = engine.entry(id, number, Answer(slot, numbers), x, state, now, content)
+        kept = x if cast.rows is None else vector
+        entry = engine.entry(id, number, Answer(slot, numbers), kept, cast, state.version, now, content)
         entry.observed = True
         if reward is None:
-            engine.record([(entry, context)])
+            engine.record([(entry, asked)])
         else:
-            engine.learn([(entry, reward)], now, imputed=False, new=[(entry, context)])
+            engine.learn([(entry, reward)], now, imputed=False, new=[(entry, asked)])
         written = True
         return entry
     finally:
         if not written and engine.ledger is not None:
-            engine.unsaid.append((number, context))
+            engine.unsaid.append((number, asked))

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from credo.bandits.service import observing, rewarding
+from credo.bandits.service.casting import Names
 from credo.bandits.service.decision import Observed, RewardStatus
 from credo.bandits.service.named_arms import NamedArms
 from credo.core.errors import CredoError
@@ -94,7 +95,7 @@ class Outcomes(NamedArms):
         reward: float | None = None,
         *,
         propensity: observing.Propensity = None,
-        arms: Iterable[str] | None = None,
+        arms: Names = None,
         id: str | None = None,
     ) -> Observed:
         """Learn from a choice that was made elsewhere, as by a legacy policy or a human.
@@ -109,7 +110,7 @@ class Outcomes(NamedArms):
             reward: its reward; None if it comes later, by `reward` and the id.
             propensity: the probability with which it was chosen; or those of all arms by name; None where
                 nobody knows.
-            arms: the names of the arms among which it was chosen; None for those of `propensity`, or all.
+            arms: the arms among which it was chosen, as for `decide`; None for those of `propensity`, or all.
             id: an id of your own; None for a new one. A repeated id says again what was said, and learns no
                 reward twice; without one, a call that is repeated is a second choice.
 

@@ -86,7 +86,7 @@ class _Replay:
             raise DataError("the log lacks the numbers of its decisions.", field="log")
         # threads write their decisions in another order than that in which contexts were taken in
         self._ahead = sorted(decisions, key=lambda event: int(event["number"]), reverse=True)
-        self._vectors: dict[int, np.ndarray | None] = {}
+        self._taken: dict[int, tuple[np.ndarray | None, np.ndarray | None]] = {}
         self._lost: dict[str, Entry] = {}
         self._rewards: list[tuple[Entry, float]] = []
         self._taught: list[Event] = []
@@ -119,20 +119,26 @@ class _Replay:
         self._learn(False)
         return self.engine.defaults(list(self._lost.values()))
 
-    def _take_in(self, event: Event) -> np.ndarray | None:
-        """The context of an event, which the encoder takes in after all before it."""
+    def _take_in(self, event: Event) -> tuple[np.ndarray | None, np.ndarray | None]:
+        """The context of an event and the features of its arms, which the encoders take in after all before
+        it.
+        """
         number = int(event["number"])
         while self._ahead and int(self._ahead[-1]["number"]) <= number:
             first = self._ahead.pop()
-            self._vectors[int(first["number"])] = self.engine.admit(first["context"])
+            told, slots = first.get("features"), len(self.engine.state.arms.slots)
+            table = None if told is None else self.engine.inputs.table(told, slots)
+            self._taken[int(first["number"])] = self.engine.admit(first["context"]), table
         self.engine.count = max(self.engine.count, number + 1)
-        return self._vectors.pop(number)
+        return self._taken.pop(number)
 
     def _decision(self, event: Event) -> None:
-        engine, vector = self.engine, self._take_in(event)
-        arms, now = engine.state.arms, self._time(event)
+        engine, (vector, table) = self.engine, self._take_in(event)
+        now = self._time(event)
         self._leave(now, room=1)
-        x = engine.inputs.of(vector, arms, engine.state.rows)
+        cast = engine.cast(event.get("features"), table)
+        arms = cast.arms
+        x = engine.inputs.of(vector, arms, cast.rows)
         observed, pmf = event["kind"] == "observed", event["pmf"]
         if pmf is None:
             pmf = dict.fromkeys(event["arms"]) | {event["arm"]: event["propensity"]}
@@ -143,8 +149,8 @@ class _Replay:
             for name, value in column.items():
                 row[arms.slot(name)] = math.nan if value is None else value
         answer = Answer(arms.slot(event["arm"]), numbers)
-        state = engine.state._replace(version=int(event["version"]))
-        about = answer, x, state, now, str(event["content"])
+        kept = x if cast.rows is None else vector
+        about = answer, kept, cast, int(event["version"]), now, str(event["content"])
         entry = engine.entry(str(event["id"]), int(event["number"]), *about)
         entry.observed = observed
         engine.remember(entry)

@@ -81,9 +81,7 @@ def start(
     inputs = Inputs(agent.design, FeatureEncoder(as_features("features", places)), own, encoders[2])
     rows = None
     if own is not None and isinstance(arms, Mapping):
-        rows = np.zeros((agent.arms, own.size))
-        for name, values in arms.items():
-            rows[names.slot(name)] = inputs.features(name, values)
+        rows = inputs.table(arms, agent.arms) if arms else np.zeros((agent.arms, own.size))
     prior = None
     if params is None and isinstance(given, DefaultAgent):
         prior = given.init(seed)

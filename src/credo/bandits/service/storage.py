@@ -6,23 +6,35 @@ import hashlib
 import os
 from collections import Counter
 from pathlib import Path
-from typing import Annotated, Any, Literal, NamedTuple, TypedDict
+from typing import Annotated, Any, Literal, TypedDict
 
 import numpy as np
 
 from credo.bandits.agent import Agent, AgentBelief
 from credo.bandits.default import DefaultAgent, agent_of
-from credo.bandits.service.arms import Arms
+from credo.bandits.service.casting import Cast
 from credo.bandits.service.clock import Clock, Time
 from credo.bandits.service.content import require_range
-from credo.bandits.service.decision import RewardStatus
 from credo.bandits.service.engine import Engine, OnMissing, Service, State
 from credo.bandits.service.features import Features
 from credo.bandits.service.inputs import Inputs
 from credo.bandits.service.programs import Programs
 from credo.bandits.service.replay import Start
 from credo.bandits.service.starting import require_options
-from credo.bandits.service.window import Entry, Window
+from credo.bandits.service.storing_window import (
+    SavedArms,
+    SavedCast,
+    SavedEntry,
+    arms_json,
+    arms_of,
+    casts_json,
+    casts_of,
+    entries_json,
+    entry_arrays,
+    refill_window,
+    whole,
+)
+from credo.bandits.service.window import Window
 from credo.core.archive import join, leaves_of, refill, refusing, split
 from credo.core.errors import FormatError
 from credo.core.forms import Seed, require_form
@@ -42,15 +54,6 @@ LARGEST_WINDOW = 2**31 - 1
 
 FORMAT = 1
 """The number of the format; it grows when older readers could misread a file."""
-
-
-class _SavedArms(TypedDict):
-    """The arms by slot, and those that stood there before."""
-
-    slots: list[str | None]
-    former: list[str | None]
-    forbidden: list[str]
-    shares: dict[str, list[float]]
 
 
 class _SavedWindow(TypedDict):
@@ -85,23 +88,6 @@ class _SavedMark(TypedDict):
     digest: str
 
 
-class _SavedEntry(NamedTuple):
-    """A decision of the window."""
-
-    id: str
-    number: int
-    slot: int
-    arms: int
-    version: int
-    time: float
-    expires: float | None
-    content: str
-    status: str | None
-    reward: float | None
-    parts: dict[str, float]
-    observed: bool
-
-
 class _Saved(TypedDict):
     """The notes of `write`, by whose form they are checked."""
 
@@ -112,13 +98,13 @@ class _Saved(TypedDict):
     version: int
     time: dict[str, Any]
     tally: dict[str, int]
-    arms: _SavedArms
+    arms: SavedArms
     inputs: _SavedInputs
     window: _SavedWindow
     on_missing: float | Literal["drop"]
     reward_range: list[float] | None
-    entries: list[_SavedEntry]
-    casts: list[_SavedArms]
+    entries: list[SavedEntry]
+    casts: list[SavedCast]
 
 
 @record
@@ -169,10 +155,10 @@ def write(path: str | os.PathLike[str], engine: Engine, prior: AgentBelief[Any] 
     """Write a bandit to a file; a CredoError where something in the agent cannot be saved."""
     with engine.still():
         state, window = engine.state, engine.window
-        casts: list[Arms] = []
+        casts: list[Cast] = []
         for entry in window:
-            if not casts or casts[-1] is not entry.arms:
-                casts.append(entry.arms)
+            if not casts or casts[-1].arms is not entry.arms:
+                casts.append(Cast(entry.arms, entry.rows))
         meta = {
             "bandit": FORMAT,
             "seed": engine.seed,
@@ -182,15 +168,18 @@ def write(path: str | os.PathLike[str], engine: Engine, prior: AgentBelief[Any] 
             "version": state.version,
             "time": engine.time.to_dict(),
             "tally": dict(engine.tally),
-            "arms": _arms_json(state.arms),
+            "arms": arms_json(state.arms),
             "inputs": engine.inputs.to_dict(),
             "window": {"size": window.size, "timeout": window.timeout, "gone": list(window.gone)},
             "on_missing": engine.on_missing,
             "reward_range": None if engine.reward_range is None else list(engine.reward_range),
-            "entries": _entries_json(window, casts),
-            "casts": [_arms_json(arms) for arms in casts],
+            "entries": entries_json(window, casts),
+            "casts": casts_json(casts),
         }
-        arrays = _entry_arrays(window)
+        arrays = entry_arrays(window)
+        tables = [cast.rows for cast in casts if cast.rows is not None]
+        if tables:
+            arrays["tables"] = np.stack(tables)
         if state.rows is not None:
             arrays["rows"] = state.rows
         if prior is not None:
@@ -216,7 +205,7 @@ def read(
         mark, digest = meta["log"], hashlib.sha256(Path(path).read_bytes()).hexdigest()
         if seed is not None:
             return service, Start(False, f"{digest} {seed}")
-        place = None if mark is None else Mark(at=_whole(mark["at"]), digest=str(mark["digest"]))
+        place = None if mark is None else Mark(at=whole(mark["at"]), digest=str(mark["digest"]))
         return service, Start(False, digest, place)
 
 
@@ -233,28 +222,22 @@ def _rebuilt(
     settings, on_missing = meta["window"], meta["on_missing"]
     require_options(agent, settings["size"], settings["timeout"], on_missing, meta["reward_range"])
     window = Window(settings["size"], settings["timeout"], agent.arms)
-    casts = [_arms_of(one, agent.arms) for one in meta["casts"]]
-    _refill(window, meta["entries"], casts, arrays, agent.arms)
+    casts = casts_of(meta["casts"], arrays.get("tables"), agent.arms)
+    refill_window(window, meta["entries"], casts, arrays, agent.arms)
     window.forget(tuple(map(str, settings["gone"])))
-    arms, rows = _arms_of(meta["arms"], agent.arms), arrays.get("rows")
-    if casts and casts[-1] == arms:
-        arms = casts[-1]  # one object, so that the next file has them once, too
+    arms, rows = arms_of(meta["arms"], agent.arms), arrays.get("rows")
+    if casts and casts[-1].arms == arms and np.array_equal(casts[-1].rows, rows):  # type: ignore[arg-type]
+        arms = casts[-1].arms  # one object, so that the next file has them once, too
     inputs = Inputs.restore(agent.design, meta["inputs"])
     if (rows is None) != (inputs.actions is None) or (rows is not None and len(rows) != agent.arms):
         raise FormatError("rows must be the features of the arms, one row a slot.", field="rows")
-    state = State(programs.pack(belief), _whole(meta["version"]), arms, rows)
+    state = State(programs.pack(belief), whole(meta["version"]), arms, rows)
     time = Time.restore(meta["time"], clock)
     bounds = require_range(meta["reward_range"])
     engine = Engine(agent, programs, state, inputs, window, _number(on_missing), number, time, bounds)
-    engine.count, engine.epoch = _whole(meta["count"]), str(meta["epoch"])
-    engine.tally = Counter({str(name): _whole(count) for name, count in meta["tally"].items()})
+    engine.count, engine.epoch = whole(meta["count"]), str(meta["epoch"])
+    engine.tally = Counter({str(name): whole(count) for name, count in meta["tally"].items()})
     return Service(engine, _prior(belief, arrays))
-
-
-def _whole(value: object) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-        raise FormatError(f"counts must be whole numbers of at least 0; got {value!r}.")
-    return value
 
 
 def _number(value: Any) -> OnMissing:
@@ -268,62 +251,3 @@ def _prior(belief: AgentBelief[Any], arrays: dict[str, np.ndarray]) -> AgentBeli
     prior = refill(belief, stored, "prior")
     require_possible(prior, "prior")
     return prior
-
-
-def _arms_json(arms: Arms) -> dict[str, Any]:
-    shares = {name: list(share) for name, share in arms.shares.items()}
-    names = {"slots": list(arms.slots), "former": list(arms.former), "forbidden": sorted(arms.forbidden)}
-    return names | {"shares": shares}
-
-
-def _arms_of(saved: dict[str, Any], capacity: int) -> Arms:
-    slots, former = tuple(saved["slots"]), tuple(saved["former"])
-    names = [name for name in slots if name is not None]
-    if len(slots) != capacity or len(former) != capacity or len(set(names)) != len(names):
-        raise FormatError(f"arms must have different names in {capacity} slots; got {slots!r}.", field="arms")
-    arms = Arms(slots, former, frozenset(saved["forbidden"]))
-    return arms.with_shares(saved["shares"]) if saved["shares"] else arms
-
-
-def _entries_json(window: Window, casts: list[Arms]) -> list[list[Any]]:
-    """The decisions of the window: id, number, slot, arms, version, time, end, content, status, reward, its
-    parts and whether observed, of each.
-    """
-    rows: list[list[Any]] = []
-    cast = 0
-    for entry in window:
-        cast += casts[cast] is not entry.arms
-        status = None if entry.status is None else entry.status.value
-        what = [entry.id, entry.number, entry.slot, cast, entry.version]
-        told = [entry.content, status, entry.reward, dict(entry.parts), entry.observed]
-        rows.append([*what, entry.time, entry.expires, *told])
-    return rows
-
-
-def _entry_arrays(window: Window) -> dict[str, np.ndarray]:
-    entries = list(window)
-    if not entries:
-        return {}
-    arrays = {"numbers": np.stack([entry.numbers for entry in entries])}
-    if entries[0].x is not None:
-        arrays["xs"] = np.stack([entry.x for entry in entries if entry.x is not None])
-    return arrays
-
-
-def _refill(
-    window: Window, rows: list[list[Any]], casts: list[Arms], arrays: dict[str, np.ndarray], arms: int
-) -> None:
-    if not rows:
-        return
-    numbers, xs = arrays["numbers"], arrays.get("xs")
-    if numbers.shape != (len(rows), 4, arms) or (xs is not None and len(xs) != len(rows)):
-        raise FormatError(f"numbers must have the shape {(len(rows), 4, arms)}; got {numbers.shape}.")
-    for place, (id, number, slot, cast, version, *more) in enumerate(rows):
-        time, expires, content, status, reward, parts, observed = more
-        x = None if xs is None else xs[place]
-        told = None if status is None else RewardStatus(status)
-        what = str(id), _whole(number), slot, casts[cast], x, numbers[place], version
-        entry = Entry(*what, time, expires, str(content), told, reward, dict(parts), observed)
-        if casts[cast].slots[slot] is None:
-            raise FormatError(f"the decision {id!r} must have chosen an arm; slot {slot} has none.")
-        window.add(entry)

@@ -19,7 +19,8 @@ class Entry:
     """A remembered decision: `number` made its key, `arms` are those of its time, `numbers` pmf, mean, sd and
     whether allowed of the slots (4, K), `version` how often the belief had changed, `content` stands for what
     was asked, and `status` says what became of its `reward`, None before any came. `parts` of the reward came
-    before it, by their names, and `observed` says that the choice was made elsewhere.
+    before it, by their names, and `observed` says that the choice was made elsewhere. If arms have features,
+    these are `rows` (K, e), which decisions share, and `x` is the context alone.
     """
 
     id: str
@@ -36,6 +37,7 @@ class Entry:
     reward: float | None = None
     parts: dict[str, float] = field(default_factory=dict)
     observed: bool = False
+    rows: np.ndarray | None = None
 
     def whole(self, value: float) -> float:
         """The reward that is learned if the last of it is this value."""

@@ -1,0 +1,68 @@
+"""The arms of one decision: those of the bandit, or others that a call brings with their features."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+
+from credo.bandits.service.arms import Arms
+from credo.bandits.service.inputs import Inputs
+
+__all__ = ["Asked", "Cast", "Caster", "Names", "as_names"]
+
+Names: TypeAlias = Iterable[str] | Mapping[str, Any] | None
+"""The names of arms, the features of arms by name, or None for all arms."""
+
+
+class Asked(NamedTuple):
+    """What a caller passed: the context, and the features of arms where the call brought some."""
+
+    context: Any
+    features: Mapping[str, Any] | None = None
+
+
+class Cast(NamedTuple):
+    """Arms in slots, and their features by slot (K, e), if any."""
+
+    arms: Arms
+    rows: np.ndarray | None
+
+
+class Caster:
+    """Finds the arms of decisions. Calls in a row that bring the same arms share one cast, so that a window
+    of decisions holds the features once.
+    """
+
+    def __init__(self) -> None:
+        self._latest: tuple[Arms, Cast] | None = None
+
+    def cast(
+        self, inputs: Inputs, standing: Cast, names: Names, table: np.ndarray | None, free: bool
+    ) -> Cast:
+        """The arms of a decision beside those that stand. Features are taken in, unless they have become a
+        `table` before. A CredoError says what cannot be, as where none is allowed that must be `free`.
+        """
+        if not isinstance(names, Mapping):
+            if free:
+                standing.arms.limits(names)
+            return standing
+        found = self._latest
+        same = found is not None and found[0] is standing.arms and found[1].arms.names == tuple(names)
+        arms = found[1].arms if found is not None and same else standing.arms.brought(names)
+        if free:
+            arms.limits()  # which refuses them before anything is taken in
+        rows = inputs.table(names, len(arms.slots)) if table is None else table
+        if found is not None and same:
+            if found[1].rows is not None and np.array_equal(rows, found[1].rows):
+                return found[1]
+            arms = standing.arms.brought(names)  # others, so that arms say which features are theirs
+        cast = Cast(arms, rows)
+        self._latest = standing.arms, cast
+        return cast
+
+
+def as_names(names: Names) -> Any:
+    """The names, to be gone through more than once."""
+    return names if names is None or isinstance(names, str | Mapping) else tuple(names)
