@@ -145,3 +145,22 @@ def test_rows_by_columns_are_those_one_by_one() -> None:
         assert (one._by_columns(table) is not None) == (table is rows)
         np.testing.assert_array_equal(one.encode_rows(table), [other.encode(row) for row in table])
         assert one.to_dict() == other.to_dict()
+
+
+def test_a_log_with_features_of_arms_is_learned_by_them(tmp_path: pathlib.Path) -> None:
+    first, second = make(log=tmp_path / "log.jsonl"), make(log=tmp_path / "second.jsonl")
+    for step in range(6):
+        arms = FILMS if step % 2 else NEWS
+        first.reward(first.decide({"age": float(step)}, arms).id, float(step))
+    log = bandits.Log.read(tmp_path / "log.jsonl")
+    log.write(tmp_path / "log.dsjson", format="dsjson")
+    assert second.warm_start(log) == 6
+    twin, other = make(log=tmp_path / "second.jsonl", replay=True), make()
+    same(second, twin)
+    assert other.warm_start(bandits.Log.read(tmp_path / "log.dsjson")) == 6
+    for left, right in zip(jax.tree.leaves(first.belief), jax.tree.leaves(second.belief), strict=True):
+        np.testing.assert_allclose(left, right, rtol=1e-9, atol=1e-12)
+    plain = bandits.Bandit(ROWS, ["long", "short", "a"], params=LINE.init(0, (4,)))
+    with pytest.raises(credo.CredoError, match="log must choose among the arms of the bandit"):
+        plain.warm_start(log)
+    assert plain.version == 0

@@ -136,3 +136,21 @@ def test_a_log_that_does_not_fit_is_refused() -> None:
     with pytest.raises(credo.CredoError, match="weights must be one of none, propensity"):
         bandit.warm_start(_log(), "snips")  # type: ignore[arg-type]
     assert bandit.features == ("missing",) and bandit.warm_start(_log()) == 40
+
+
+def test_forks_come_together_through_a_log(tmp_path: pathlib.Path) -> None:
+    double = jax.tree.map(lambda leaf: leaf.astype(jnp.float64), LINE.init(0, (4,)))
+    first, alone = (linear(params=double) for _ in range(2))
+    for bandit in (first, alone):
+        bandit.observe(XS[0], "red", 1.0)
+    second = first.fork(3, log=tmp_path / "second.jsonl")
+    for step, x in enumerate(XS[1:20]):
+        own = (first, second)[step % 2]
+        decision = own.decide(x)
+        own.reward(decision.id, x[0])
+        alone.observe(x, decision.arm, x[0])
+    assert first.warm_start(bandits.Log.read(tmp_path / "second.jsonl")) == 9 and first.version == 20
+    for x in XS[20:25]:  # the belief has a root of the covariance, which is not unique
+        ours, theirs = (LINEAR.expect(one.belief, jnp.asarray(x)) for one in (first, alone))
+        np.testing.assert_allclose(ours.mean, theirs.mean, rtol=1e-10, atol=1e-10)
+        np.testing.assert_allclose(ours.sd, theirs.sd, rtol=1e-10, atol=1e-10)

@@ -26,6 +26,7 @@ __all__ = [
     "context_leaves",
     "contexts_of",
     "features_of",
+    "features_of_arm",
     "row_of",
     "take_rows",
 ]
@@ -194,6 +195,15 @@ def row_of(contexts: PyTree, row: int) -> PyTree:
         return value.item() if isinstance(value, np.generic) else value
 
     return jax.tree.map(cell, contexts)
+
+
+def features_of_arm(own: Any, place: int) -> Any:
+    """What the columns of the arms' features say of one arm."""
+    if own is None:
+        return {}
+    if not isinstance(own, Mapping):
+        return own[place]
+    return {key: features_of_arm(values, place) for key, values in own.items()}
 
 
 def features_of(contexts: PyTree, rows: int, arms: int) -> tuple[np.ndarray, np.ndarray | None]:

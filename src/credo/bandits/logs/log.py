@@ -19,6 +19,7 @@ from credo.bandits.logs.contexts import (
     check_pmfs,
     context_leaves,
     contexts_of,
+    features_of_arm,
     row_of,
     take_rows,
 )
@@ -247,7 +248,7 @@ def dsjson_of(log: Log, row: int) -> dict[str, Any]:
     order = [index, *(place for place in range(len(places)) if place != index)]
     context = row_of(log.contexts, row)
     shared, own = _split(context, len(log.arms))
-    multi = [{"_tag": log.arms[place], **_of_arm(own, place)} for place in places]
+    multi = [{"_tag": log.arms[place], **features_of_arm(own, place)} for place in places]
     reward = float(log.rewards[row])
     known = np.isfinite(reward)
     line: dict[str, Any] = {
@@ -275,9 +276,3 @@ def _split(context: Any, arms: int) -> tuple[dict[str, Any], Any]:
     if np.ndim(context) == 2 and len(context) == arms:
         return {}, {"x": context}
     return {"x": np.atleast_1d(context)}, None
-
-
-def _of_arm(own: Any, place: int) -> dict[str, Any]:
-    if own is None:
-        return {}
-    return {key: _of_arm(v, place) if isinstance(v, Mapping) else v[place] for key, v in own.items()}

@@ -232,7 +232,9 @@ class Bandit(Outcomes):
         """Learn from a log of decisions that were taken elsewhere.
 
         Arguments:
-            log: the log; rows without a reward are left out.
+            log: the log; rows without a reward are left out. Features of arms in it are learned where the
+                bandit has features of arms, and its arms need not be the bandit's then; elsewhere they are
+                left out.
             weights: "none" learns all rows alike. "propensity" weighs each by 1 / propensity, made 1 on
                 average, so that rare choices count as if all arms were chosen alike: for models too simple to
                 be right.

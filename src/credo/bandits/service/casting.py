@@ -9,8 +9,9 @@ import numpy as np
 
 from credo.bandits.service.arms import Arms
 from credo.bandits.service.inputs import Inputs
+from credo.core.types import PyTree
 
-__all__ = ["Asked", "Cast", "Caster", "Names", "as_names"]
+__all__ = ["Asked", "Cast", "Caster", "Lesson", "Names", "as_names"]
 
 Names: TypeAlias = Iterable[str] | Mapping[str, Any] | None
 """The names of arms, the features of arms by name, or None for all arms."""
@@ -20,6 +21,16 @@ class Asked(NamedTuple):
     """What a caller passed: the context, and the features of arms where the call brought some."""
 
     context: Any
+    features: Mapping[str, Any] | None = None
+
+
+class Lesson(NamedTuple):
+    """A choice to learn from; with features of arms by name where these are not the bandit's own."""
+
+    context: PyTree
+    arm: str
+    reward: float
+    weight: float = 1.0
     features: Mapping[str, Any] | None = None
 
 

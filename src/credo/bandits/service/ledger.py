@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from credo.bandits.logs.json_lines import json_line
-from credo.bandits.service.casting import Asked
+from credo.bandits.service.casting import Asked, Lesson
 from credo.bandits.service.window import Entry
 from credo.core.errors import DataError
 from credo.live.journal import Journal, Mark
@@ -61,11 +61,17 @@ class Ledger(Journal):
         """Write what became of an arm: "add", "remove", "forbid", "allow" or "share"."""
         self._write([{"kind": "arm", "change": change, "arm": name, **details}])
 
-    def taught(self, rows: Iterable[tuple[Any, str, float, float]]) -> None:
-        """Write what was learned of another log: context, arm, reward and weight of each row."""
+    def taught(self, lessons: Iterable[Lesson]) -> None:
+        """Write what was learned of another log."""
         self._write(
-            {"kind": "taught", "context": context, "arm": arm, "value": reward, "weight": weight}
-            for context, arm, reward, weight in rows
+            {
+                "kind": "taught",
+                **_said(Asked(context, features)),
+                "arm": arm,
+                "value": reward,
+                "weight": weight,
+            }
+            for context, arm, reward, weight, features in lessons
         )
 
     def begin(self, of: str | None, epoch: str) -> None:

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from credo.bandits.service import named_arms, rewarding, warm
+from credo.bandits.service.casting import Lesson
 from credo.bandits.service.engine import Service
 from credo.bandits.service.ledger import Ledger
 from credo.bandits.service.programs import Answer
@@ -196,5 +197,6 @@ class _Replay:
             warm.teach(self.engine, list(map(_lesson, rows)))
 
 
-def _lesson(event: Event) -> tuple[Any, str, float, float]:
-    return event["context"], str(event["arm"]), float(event["value"]), float(event["weight"])
+def _lesson(event: Event) -> Lesson:
+    told = event["context"], str(event["arm"]), float(event["value"]), float(event["weight"])
+    return Lesson(*told, event.get("features"))

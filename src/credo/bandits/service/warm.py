@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Literal, TypeAlias, get_args
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 
 from credo.bandits.logs import Log
-from credo.bandits.logs.contexts import row_of
+from credo.bandits.logs.contexts import ACTIONS, features_of_arm, row_of
+from credo.bandits.service.casting import Lesson
 from credo.bandits.service.content import require_within
 from credo.bandits.service.engine import Engine
 from credo.bandits.service.programs import Row
@@ -30,46 +31,67 @@ def warm_start(engine: Engine, log: Log, weights: LogWeights) -> int:
     if not rows.size:
         raise CredoError("log must have a row with a reward; there is none.", field="log")
     with engine.writing, engine.books:
-        state = engine.state
-        absent = sorted({log.arms[arm] for arm in log.chosen[rows]} - set(state.arms.names))
+        lessons = [_of_row(engine, log, int(row)) for row in rows]
+        standing = set(engine.state.arms.names)
+        absent = sorted({one.arm for one in lessons if one.features is None} - standing)
         if absent:
             raise CredoError(
                 f"log must choose among the arms of the bandit; it chose {absent[0]!r}: add this arm first.",
                 field="log",
             )
-        for value in log.rewards[rows].tolist():
-            require_within(value, engine.reward_range)
-        weight = np.ones(rows.size)
+        for one in lessons:
+            require_within(one.reward, engine.reward_range)
         if weights == "propensity":
-            weight = 1.0 / log.propensities[rows]
-            weight /= weight.mean()
-        names = state.arms.names
-        contexts = [_in_order(log, row_of(log.contexts, int(row)), names) for row in rows]
-        arms = [log.arms[arm] for arm in log.chosen[rows]]
-        numbers = np.asarray(log.rewards, float)[rows].tolist(), weight.tolist()
-        return teach(engine, list(zip(contexts, arms, *numbers, strict=True)))
+            mean = float((1.0 / log.propensities[rows]).mean())
+            pairs = zip(lessons, log.propensities[rows].tolist(), strict=True)
+            lessons = [one._replace(weight=1.0 / p / mean) for one, p in pairs]
+        return teach(engine, lessons)
 
 
-def teach(engine: Engine, rows: Sequence[tuple[PyTree, str, float, float]]) -> int:
-    """Learn rows of context, arm, reward and weight, or none by a CredoError: how many were learned."""
+def teach(engine: Engine, lessons: Sequence[Lesson]) -> int:
+    """Learn some choices, or none by a CredoError: how many were learned."""
     with engine.writing, engine.books:
         state = engine.state
-        before, shape = engine.inputs.contexts.copy(), engine.inputs.shape
+        brought = any(one.features is not None for one in lessons)
+        before = engine.inputs.mark(features=brought)
         steps: list[Row] = []
         try:
-            for step, (context, arm, reward, weight) in enumerate(rows):
-                x = engine.inputs.of(engine.admit(context), state.arms, state.rows)
-                steps.append((x, state.arms.slot(arm), reward, weight, state.version + step))
+            for step, one in enumerate(lessons):
+                cast = engine.cast(one.features)
+                x = engine.inputs.of(engine.admit(one.context), cast.arms, cast.rows)
+                steps.append((x, cast.arms.slot(one.arm), one.reward, one.weight, state.version + step))
             learned = engine.programs.learn(state.words, steps)
             if engine.ledger is not None:
-                engine.ledger.taught(rows)
+                engine.ledger.taught(lessons)
         except CredoError:
-            engine.inputs.contexts, engine.inputs.shape = before, shape
+            engine.inputs.back(before)
             raise
         engine.state = state._replace(words=learned.belief, version=state.version + len(steps))
         engine.tally["refused"] += learned.ok.count(False)
     engine.sync()
     return learned.ok.count(True)
+
+
+def _of_row(engine: Engine, log: Log, row: int) -> Lesson:
+    """A row of a log. Features of its arms are of use where the bandit knows features of arms."""
+    context, arm = row_of(log.contexts, row), log.arms[log.chosen[row]]
+    features = None
+    if isinstance(context, Mapping) and ACTIONS in context:
+        own = context[ACTIONS]
+        context = {name: value for name, value in context.items() if name != ACTIONS} or None
+        if engine.inputs.actions is not None:
+            places = np.flatnonzero(log.allowed[row]).tolist()
+            told = {log.arms[place]: features_of_arm(own, place) for place in places}
+            features = None if _blank(list(told.values())) else told
+    context = _in_order(log, context, engine.state.arms.names)
+    return Lesson(context, arm, float(log.rewards[row]), 1.0, features)
+
+
+def _blank(value: Any) -> bool:
+    """Whether nothing is known."""
+    if isinstance(value, Mapping | list):
+        return all(map(_blank, value.values() if isinstance(value, Mapping) else value))
+    return value is None or bool(np.all(value != value))
 
 
 def _in_order(log: Log, context: PyTree, names: tuple[str, ...]) -> PyTree:
