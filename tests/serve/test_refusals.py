@@ -11,7 +11,7 @@ import pytest
 from tests.serve.conftest import LINEAR, Host, hosting, ready, row
 
 from credo.core.errors import CredoError, DataError
-from credo.serve import app, requests, writing
+from credo.serve import app, doors, requests, writing
 from credo.serve.tokens import Tokens, require_loopback
 
 LEARN = "/v1/models/linear/learn"
@@ -79,7 +79,7 @@ def test_names_and_paths_stay_inside(host: Host) -> None:
 
 
 def test_large_bodies_batches_and_queues_are_refused(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert host.post(LEARN, content=b" " * (app.BODY + 1)).status_code == 413
+    assert host.post(LEARN, content=b" " * (doors.BODY + 1)).status_code == 413
     monkeypatch.setattr(requests, "BATCH", 2)
     refused = host.post(f"{LEARN}:batch", content="{}\n{}\n{}\n")
     assert refused.status_code == 413 and refused.json()["detail"].startswith("a batch must have at most 2")
@@ -158,5 +158,5 @@ def test_the_page_asks_no_other_host(host: Host) -> None:
     assert page.status_code == 200 and "default-src 'self'" in page.headers["content-security-policy"]
     assert host.get("/pages/view.js").headers["content-type"].startswith("text/javascript")
     assert "credo_journal_lines_total" in host.get("/metrics").text
-    assert host.get("/openapi/openapi.json").json()["openapi"].startswith("3.1")
+    assert host.get("/openapi.json").json()["openapi"].startswith("3.1")
     ready(host)

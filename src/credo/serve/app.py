@@ -18,17 +18,18 @@ from litestar.params import FromPath
 from litestar.response import ServerSentEvent
 
 import credo
-from credo.core.errors import CredoError
-from credo.serve.problems import Problem, Reply, problem_reply
+from credo.serve.document import completed
+from credo.serve.doors import BODY, SECONDS, Doors, failed
+from credo.serve.problems import Problem, Reply, encode
 from credo.serve.requests import read_lines, read_object
 from credo.serve.service import Service
 from credo.serve.tokens import Tokens
 from credo.serve.watching import metrics
 
-__all__ = ["BATCH_BODY", "BODY", "SECONDS", "build_app"]
+__all__ = ["BATCH_BODY", "build_app"]
 
-BODY, BATCH_BODY, SECONDS = 1 << 20, 1 << 24, 30.0
-"""The longest body of a request and of a batch, in bytes, and how long either may take to come."""
+BATCH_BODY = 1 << 24
+"""The longest body of a batch, in bytes."""
 
 PAGES = Path(__file__).parent / "pages"
 TYPES = {".html": "text/html; charset=utf-8", ".js": "text/javascript", ".css": "text/css"}
@@ -67,14 +68,16 @@ def _send(reply: Reply) -> Response[bytes]:
 
 async def _body(request: Asked) -> bytes:
     try:
-        return await asyncio.wait_for(request.body(), SECONDS)
+        async with asyncio.timeout(SECONDS):
+            return await request.body()
     except TimeoutError:
         raise Problem(408, f"the body must come within {SECONDS:g} seconds.") from None
 
 
 async def _within(answer: Awaitable[Reply]) -> Response[bytes]:
     try:
-        return _send(await asyncio.wait_for(answer, SECONDS))
+        async with asyncio.timeout(SECONDS):
+            return _send(await answer)
     except TimeoutError:
         sentence = f"there was no answer within {SECONDS:g} seconds; ask again with the same id."
         raise Problem(504, sentence) from None
@@ -143,17 +146,6 @@ async def events(name: FromPath[str], request: Asked) -> ServerSentEvent:
     return ServerSentEvent(states())
 
 
-def _one(kind: str, guards: list[Guard], words: str) -> Any:
-    """The handler of one row."""
-
-    async def handle(name: FromPath[str], request: Asked) -> Response[bytes]:
-        content = read_object(await _body(request))
-        return await _within(_service(request).submit(name, kind, [content], False))
-
-    handle.__doc__, handle.__name__ = words, kind
-    return post(f"{MODEL}/{kind}", guards=guards, status_code=200)(handle)
-
-
 def _many(kind: str, guards: list[Guard], words: str) -> Any:
     """The handler of a batch, whose lines are read in a thread, so that others need not wait."""
 
@@ -177,28 +169,17 @@ def _page(path: str, file: str) -> Any:
     return get(path, include_in_schema=False)(show)
 
 
-HANDLERS = [
-    *(live, ready, measured, listing, add, look, remove, model_ready, events),
-    _one("learn", LEARN, "Learn a row; the answer is its forecast before, and its score."),
-    _one("predict", READ, "Forecast a row; with an id it is kept, and waits for its label."),
-    _one("label", LEARN, "Learn what was observed of a row that was forecast."),
-    _one("decide", LEARN, "Choose an arm."),
-    _one("reward", LEARN, "Learn the reward of a decision."),
-    _many("learn", LEARN, "Learn rows, one JSON object a line, in order."),
-    _many("predict", READ, "Forecast rows, one JSON object a line, in order."),
-    _page("/models/{name:str}", "view.html"),
-    _page("/pages/view.js", "view.js"),
-    _page("/pages/view.css", "view.css"),
-]
-
-
 def _refuse(request: Asked, error: Exception) -> Response[bytes]:
     _service(request).refused += 1
     if isinstance(error, HTTPException):
         error = Problem(error.status_code, _sentence(error))
-    elif not isinstance(error, CredoError):
-        error = Problem(500, "the service failed; this is a bug in credo, please report it.")
-    return _send(problem_reply(error))
+    return _send(failed(error))
+
+
+@get("/openapi.json", include_in_schema=False)
+async def document(request: Asked) -> Response[bytes]:
+    """What the service can do, in the form of OpenAPI 3.1."""
+    return _send(Reply(200, encode(completed(request.app.openapi_schema.to_schema()))))
 
 
 def _sentence(error: HTTPException) -> str:
@@ -209,9 +190,19 @@ def _sentence(error: HTTPException) -> str:
     return f"{error.detail or 'the request is not allowed'}".rstrip(".") + "."
 
 
+HANDLERS = [
+    *(live, ready, measured, listing, add, look, remove, model_ready, events, document),
+    _many("learn", LEARN, "Learn rows, one JSON object a line, in order."),
+    _many("predict", READ, "Forecast rows, one JSON object a line, in order."),
+    _page("/models/{name:str}", "view.html"),
+    _page("/pages/view.js", "view.js"),
+    _page("/pages/view.css", "view.css"),
+]
+
+
 def build_app(
     service: Service, tokens: Tokens | None = None, stopping: Callable[[], bool] = lambda: False
-) -> Litestar:
+) -> Doors:
     """The application.
 
     Arguments:
@@ -226,19 +217,21 @@ def build_app(
     async def stop() -> None:
         await asyncio.to_thread(service.stop)
 
-    document = OpenAPIConfig(
+    known = tokens or Tokens()
+    config = OpenAPIConfig(
         title="credo serve",
         version=credo.__version__,
-        path="/openapi",
+        path="/framework",
         render_plugins=[JsonRenderPlugin()],
     )
-    return Litestar(
+    app = Litestar(
         HANDLERS,
-        state=State({"service": service, "tokens": tokens or Tokens(), "stopping": stopping}),
+        state=State({"service": service, "tokens": known, "stopping": stopping}),
         on_startup=[start],
         on_shutdown=[stop],
         exception_handlers={Exception: _refuse},
         request_max_body_size=BODY,
-        openapi_config=document,
+        openapi_config=config,
         logging_config=None,
     )
+    return Doors(app, service, known)

@@ -1,0 +1,105 @@
+"""The routes that rows take, as plain ASGI: of a request the framework would take twice what learning takes.
+
+All other routes, and what comes in a form that these do not know, go on to the application behind.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Callable
+from http import HTTPStatus
+from typing import Any
+
+from credo.core.errors import CredoError
+from credo.serve.problems import Problem, Reply, problem_reply
+from credo.serve.requests import read_object
+from credo.serve.service import Service
+from credo.serve.tokens import Tokens
+
+__all__ = ["BODY", "ROUTES", "SECONDS", "Doors", "failed"]
+
+BODY, SECONDS = 1 << 20, 30.0
+"""The longest body of a request, in bytes, and how long it and its answer may take."""
+
+ROUTES = {"learn": "learn", "predict": "read", "label": "learn", "decide": "learn", "reward": "learn"}
+"""What each route needs of a token."""
+
+PATH = re.compile(rf"/v1/models/([^/]{{1,200}})/({'|'.join(ROUTES)})")
+
+App = Callable[[Any, Any, Any], Any]
+
+
+def failed(error: Exception) -> Reply:
+    """What is answered where a request fails."""
+    if not isinstance(error, CredoError):
+        error = Problem(500, "the service failed; this is a bug in credo, please report it.")
+    return problem_reply(error)
+
+
+class Doors:
+    """The application as a server calls it.
+
+    Arguments:
+        app: what has all other routes.
+        service: the models.
+        tokens: who may do what.
+    """
+
+    def __init__(self, app: App, service: Service, tokens: Tokens) -> None:
+        self.app, self.service, self.tokens = app, service, tokens
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        """Answer a request."""
+        route = PATH.fullmatch(scope["path"]) if scope["type"] == "http" else None
+        if route is None:
+            await self.app(scope, receive, send)
+            return
+        if scope["method"] != "POST":
+            return await _send(problem_reply(Problem(405, "the method must be POST.")), send)
+        try:
+            async with asyncio.timeout(SECONDS):
+                reply = await self._reply(scope, receive, *route.groups())
+        except TimeoutError:
+            sentence = f"there was no answer within {SECONDS:g} seconds; ask again with the same id."
+            reply = problem_reply(Problem(504, sentence))
+        except Exception as error:
+            reply = failed(error)
+        if reply.status >= 400:
+            self.service.refused += 1
+        await _send(reply, send)
+
+    async def _reply(self, scope: Any, receive: Any, name: str, kind: str) -> Reply:
+        if self.tokens.scopes is not None:
+            header = next((value for key, value in scope["headers"] if key == b"authorization"), b"")
+            self.tokens.require(header.decode("latin-1"), ROUTES[kind])
+        content = read_object(await _body(receive))
+        return await self.service.submit(name, kind, [content], False)
+
+
+async def _body(receive: Any) -> bytes:
+    message = await receive()
+    body: bytes = message.get("body", b"")
+    if message.get("more_body"):
+        parts, size = [body], len(body)
+        while message.get("more_body") and size <= BODY:
+            message = await receive()
+            if message["type"] == "http.disconnect":
+                raise Problem(400, "the body ended before its length.")
+            parts.append(message.get("body", b""))
+            size += len(parts[-1])
+        body = b"".join(parts)
+    if len(body) > BODY:
+        raise Problem(413, f"a body must have at most {BODY:,} bytes.")
+    return body
+
+
+async def _send(reply: Reply, send: Any) -> None:
+    headers = [
+        (b"content-type", reply.kind.encode()),
+        (b"content-length", str(len(reply.body)).encode()),
+    ]
+    if reply.status == HTTPStatus.UNAUTHORIZED:
+        headers.append((b"www-authenticate", b"Bearer"))
+    await send({"type": "http.response.start", "status": int(reply.status), "headers": headers})
+    await send({"type": "http.response.body", "body": reply.body})
