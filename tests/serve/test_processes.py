@@ -102,64 +102,83 @@ class _Load:
             raise self.errors[0]
 
 
-def _killed(tmp_path: Path, specs: dict[str, dict[str, Any]], kills: int, clients: int, pause: float) -> None:
+class _Server:
+    """A service of a folder in a process of its own, which can be killed and started again."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, port = folder, free_port()
+        self.url = f"http://127.0.0.1:{port}"
+        self.command = [CREDO, "serve", str(folder), "--port", str(port), "--snapshot-rows", "100"]
+        self.process = self.start()
+
+    def start(self) -> subprocess.Popen[bytes]:
+        return subprocess.Popen(self.command, env=environment(), stdout=subprocess.DEVNULL)
+
+    def kill(self) -> None:
+        self.process.kill()
+        self.process.wait()
+
+    def __enter__(self) -> _Server:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.kill()
+
+
+def _again(client: Client, load: _Load, model: str, kind: str, id: str) -> dict[str, Any]:
+    """The answer to a request that was acknowledged, when it is sent once more."""
+    seed, number = map(int, id.split("-"))
+    one = row(number, seed)
+    y = one["y"] if model.startswith("linear") else ("yes" if one["y"] > 0 else "no")
+    content = {"learn": {"x": one["x"], "y": y}, "predict": {"x": one["x"]}, "label": {"y": y}}.get(kind, {})
+    if kind == "reward":
+        content = {"value": float(load.acknowledged[model, "decide", id]["arm"] == "red")}
+    return client._call("POST", f"/v1/models/{model}/{kind}", {"id": id, **content})
+
+
+def _killed(folder: Path, specs: dict[str, dict[str, Any]], kills: int, clients: int) -> str:
     """Kill a service under load again and again; then nothing is lost or moved, and all is bit by bit."""
-    folder, port = tmp_path / "service", free_port()
-    command = [CREDO, "serve", str(folder), "--port", str(port), "--snapshot-rows", "100"]
-
-    def start() -> subprocess.Popen[bytes]:
-        return subprocess.Popen(command, env=environment(), cwd=tmp_path, stdout=subprocess.DEVNULL)
-
-    process, url = start(), f"http://127.0.0.1:{port}"
-    with Client(url, retries=100) as client:
+    with _Server(folder) as server, Client(server.url, retries=100) as client:
         for name, spec in specs.items():
             client.add(name, **spec)
         for name in specs:
             client.wait(name)
-        load = _Load(url, [name for name in specs if name != "shop"], clients)
+        load = _Load(server.url, [name for name in specs if name != "shop"], clients)
         for kill in range(kills):
-            time.sleep(pause * (1 + kill % 3))
-            process.kill()
-            process.wait()
-            process = start()
+            if kill % 3 < 2:
+                for name in specs:
+                    client.wait(name)
+            time.sleep(0.5 + kill % 4)
+            server.kill()
+            server.process = server.start()
         for name in specs:
             client.wait(name)
-        time.sleep(pause)
+        time.sleep(0.5)
         load.stop()
         assert len(load.acknowledged) > 20 * kills
         for (model, kind, id), answer in load.acknowledged.items():
-            content: dict[str, Any] = {"id": id}
-            seed, number = map(int, id.split("-"))
-            one = row(number, seed)
-            y = one["y"] if model.startswith("linear") else ("yes" if one["y"] > 0 else "no")
-            asked = {"learn": {"x": one["x"], "y": y}, "predict": {"x": one["x"]}, "label": {"y": y}}
-            content |= asked.get(kind, {})
-            if kind == "reward":
-                content["value"] = float(load.acknowledged[model, "decide", id]["arm"] == "red")
-            again = client._call("POST", f"/v1/models/{model}/{kind}", content)
+            again = _again(client, load, model, kind, id)
             assert again.pop("duplicate") is True, (model, kind, id)
             if answer.get("stage") is None:
                 assert again == answer, (model, kind, id)
-    process.send_signal(signal.SIGTERM)
-    assert process.wait(60) == 0
+        server.process.send_signal(signal.SIGTERM)
+        assert server.process.wait(60) == 0
     check = [CREDO, "serve", str(folder), "--verify"]
     verdict = subprocess.run(check, env=environment(), capture_output=True, text=True)
     assert verdict.returncode == 0, verdict.stdout + verdict.stderr
     assert verdict.stdout.count("the state is the same, bit by bit; 0 other answers") == len(specs)
-    (tmp_path / "summary.json").write_text(
-        json.dumps({"kills": kills, "acknowledged": len(load.acknowledged), "repeats": load.repeats})
-    )
+    return f"{kills} kills, {len(load.acknowledged):,} acknowledged, 0 lost, {load.repeats} repeats"
 
 
 @pytest.mark.slow
 def test_a_kill_loses_nothing(tmp_path: Path) -> None:
-    _killed(tmp_path, {"linear": LINEAR, "shop": BANDIT}, kills=1, clients=4, pause=0.5)
+    _killed(tmp_path / "service", {"linear": LINEAR, "shop": BANDIT}, kills=1, clients=4)
 
 
 @pytest.mark.crash
 def test_thirty_kills_lose_nothing(tmp_path: Path) -> None:
     specs = {"linear": LINEAR, "linear-2": {**LINEAR, "levels": [0.05, 0.95]}, "bank": BANK, "shop": BANDIT}
-    _killed(tmp_path, specs, kills=30, clients=16, pause=2.0)
+    print(_killed(tmp_path / "service", specs, kills=30, clients=16))
 
 
 def test_a_client_asks_again_with_the_same_id() -> None:
