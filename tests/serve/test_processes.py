@@ -41,7 +41,7 @@ def environment() -> dict[str, str]:
 def test_the_page_is_true(tmp_path: Path) -> None:
     page = (ROOT / "docs/how-to/serve.md").read_text(encoding="utf-8")
     blocks = re.findall(r"^```sh\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
-    assert len(blocks) == 8
+    assert len(blocks) == 9
     script = "set -e\n" + "\necho\n".join(blocks).replace("8000", str(free_port()))
     run = subprocess.run(
         ["bash", "-c", script], cwd=tmp_path, env=environment(), capture_output=True, timeout=200

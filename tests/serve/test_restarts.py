@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import sqlite3
 import time
 from pathlib import Path
 
@@ -99,3 +101,74 @@ def test_a_model_that_cannot_be_built_says_why(tmp_path: Path) -> None:
         assert "always 'same'" in model["reason"]
         assert client.get("/v1/models/m/ready").status_code == 503
         assert client.get("/readyz").status_code == 200
+
+
+@pytest.mark.optimised
+def test_answers_that_were_not_written_before_a_crash_are_given_again(tmp_path: Path) -> None:
+    with hosting(tmp_path / "service") as client:
+        client.put("/v1/models/linear", json=LINEAR)
+        ready(client)
+        for one in map(row, range(12)):
+            client.post("/v1/models/linear/predict", json={"id": one["id"], "x": one["x"]})
+            client.post("/v1/models/linear/label", json={"id": one["id"], "y": one["y"]})
+    with contextlib.closing(sqlite3.connect(tmp_path / "service" / "journal.db")) as db:
+        said = db.execute("SELECT seq, answer FROM events ORDER BY seq").fetchall()
+        db.execute("UPDATE events SET answer = NULL")
+        db.execute("DELETE FROM snapshots")
+        db.commit()
+    with hosting(tmp_path / "service") as client:
+        ready(client)
+    with contextlib.closing(sqlite3.connect(tmp_path / "service" / "journal.db")) as db:
+        assert db.execute("SELECT seq, answer FROM events ORDER BY seq").fetchall() == said
+    assert len(said) == 24 and all(answer for _, answer in said)
+
+
+@pytest.mark.optimised
+def test_a_challenger_learns_every_row_and_takes_the_place(tmp_path: Path) -> None:
+    """Rows come before, between and after; forecasts and labels lie in one group of a replay."""
+    rival = {**LINEAR, "options": {"model": "linear", "prior_var": 0.01}}
+    model = "/v1/models/linear"
+    with hosting(tmp_path / "service", options=ServiceOptions(snapshot_rows=20)) as client:
+        client.put(model, json=LINEAR)
+        ready(client)
+
+        def rows(numbers: range) -> list[object]:
+            forecasts = []
+            for one in map(row, numbers):
+                kept = client.post(f"{model}/predict", json={"id": one["id"], "x": one["x"]}).json()
+                label = client.post(f"{model}/label", json={"id": one["id"], "y": one["y"]}).json()
+                assert label["forecast"] == kept["forecast"]
+                forecasts.append(kept["forecast"])
+            return forecasts
+
+        rows(range(15))
+        assert client.post(f"{model}/promote").status_code == 404
+        assert client.put(f"{model}/challenger", json={**rival, "target": "z"}).status_code == 422
+        assert client.put(f"{model}/challenger", json=rival).status_code == 202
+        ready(client)
+        assert client.put(f"{model}/challenger", json=rival).status_code == 200
+        between = rows(range(15, 30))
+        seen = client.get(model).json()
+        assert seen["state"]["rows"] == seen["challenger"]["state"]["rows"] == 30
+        theirs = seen["challenger"]["state"]
+        assert seen["state"]["metrics"] != theirs["metrics"]
+        assert client.post(f"{model}/promote").status_code == 200
+        seen = client.get(model).json()
+        assert seen["state"] == theirs and "challenger" not in seen
+        assert seen["spec"]["options"]["prior_var"] == 0.01
+        rows(range(30, 45))
+        again = client.post(f"{model}/predict", json={"id": row(20)["id"], "x": row(20)["x"]}).json()
+        assert again["forecast"] == between[5]
+        before = digests(client, tmp_path)
+    # a promoted model is the one that had learned all rows alone; answers of the earlier one stay
+    (verdict,) = verify(tmp_path / "service")
+    assert verdict.same_state and not verdict.other_answers and verdict.lines == 90
+    with hosting(tmp_path / "service") as client:
+        ready(client)
+        assert digests(client, tmp_path) == before
+    with hosting(tmp_path / "alone") as client:
+        client.put(model, json=rival)
+        ready(client)
+        for number in range(45):
+            client.post(f"{model}/learn", json=row(number))
+        assert digests(client, tmp_path) == before

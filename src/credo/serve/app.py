@@ -125,6 +125,24 @@ async def remove(name: FromPath[str], request: Asked) -> Response[bytes]:
     return await _within(_service(request).remove(name))
 
 
+@put(f"{MODEL}/challenger", guards=ADMIN)
+async def challenge(name: FromPath[str], request: Asked) -> Response[bytes]:
+    """Let another model learn every row beside it."""
+    return await _within(_service(request).challenge(name, read_object(await _body(request))))
+
+
+@delete(f"{MODEL}/challenger", guards=ADMIN, status_code=200)
+async def withdraw(name: FromPath[str], request: Asked) -> Response[bytes]:
+    """Remove the challenger."""
+    return await _within(_service(request).withdraw(name))
+
+
+@post(f"{MODEL}/promote", guards=ADMIN, status_code=200)
+async def promote(name: FromPath[str], request: Asked) -> Response[bytes]:
+    """Let the challenger take the place of the model."""
+    return await _within(_service(request).promote(name))
+
+
 @get(f"{MODEL}/ready", guards=READ)
 async def model_ready(name: FromPath[str], request: Asked) -> Response[bytes]:
     """Whether a model answers."""
@@ -192,6 +210,7 @@ def _sentence(error: HTTPException) -> str:
 
 HANDLERS = [
     *(live, ready, measured, listing, add, look, remove, model_ready, events, document),
+    *(challenge, withdraw, promote),
     _many("learn", LEARN, "Learn rows, one JSON object a line, in order."),
     _many("predict", READ, "Forecast rows, one JSON object a line, in order."),
     _page("/models/{name:str}", "view.html"),

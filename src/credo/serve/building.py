@@ -69,7 +69,7 @@ class Builder(threading.Thread):
     def _one(self, hosted: Hosted, store: Store, again: bool) -> Built:
         model, applied = (restore(hosted, store, self.folder / SNAPSHOTS) if again else None) or (None, 0)
         if model is None:
-            first = store.first_rows(hosted.number, hosted.needs)
+            first = store.first_rows(hosted.lines, hosted.needs)
             if len(first) < hosted.needs:
                 return Built(hosted, None)
             self._compile(hosted, first)
@@ -96,7 +96,7 @@ def compiled(folder: Path, number: int) -> Model:
     store = Store(folder / JOURNAL)
     (row,) = [row for row in store.models() if row.number == number]
     hosted = Hosted(row)
-    model = begin(hosted.spec, store.first_rows(number, hosted.needs))
+    model = begin(hosted.spec, store.first_rows(hosted.lines, hosted.needs))
     model.prepare()
     store.close()
     return model

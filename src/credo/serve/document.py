@@ -67,7 +67,8 @@ def completed(document: dict[str, Any]) -> dict[str, Any]:
         if batch is not None:
             batch["post"] |= {"requestBody": _body({"type": "string"}, LINES), "responses": _answers(LINES)}
     specs = {"oneOf": [{"$ref": f"#/components/schemas/{one.__name__}"} for one in (TableSpec, BanditSpec)]}
-    document["paths"][model]["put"] |= {"requestBody": _body(specs, JSON), "responses": _answers(JSON)}
+    for path in (model, f"{model}/challenger"):
+        document["paths"][path]["put"] |= {"requestBody": _body(specs, JSON), "responses": _answers(JSON)}
     document["components"]["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
     return document
 

@@ -57,24 +57,25 @@ class Doors:
             return
         if scope["method"] != "POST":
             return await _send(problem_reply(Problem(405, "the method must be POST.")), send)
+        late = Problem(408, f"the body must come within {SECONDS:g} seconds.")
         try:
             async with asyncio.timeout(SECONDS):
-                reply = await self._reply(scope, receive, *route.groups())
+                self._require(scope, route[2])
+                body = await _body(receive)
+                late = Problem(504, f"no answer within {SECONDS:g} seconds; ask again with the same id.")
+                reply = await self.service.submit(route[1], route[2], [read_object(body)], False)
         except TimeoutError:
-            sentence = f"there was no answer within {SECONDS:g} seconds; ask again with the same id."
-            reply = problem_reply(Problem(504, sentence))
+            reply = problem_reply(late)
         except Exception as error:
             reply = failed(error)
         if reply.status >= 400:
             self.service.refused += 1
         await _send(reply, send)
 
-    async def _reply(self, scope: Any, receive: Any, name: str, kind: str) -> Reply:
+    def _require(self, scope: Any, kind: str) -> None:
         if self.tokens.scopes is not None:
             header = next((value for key, value in scope["headers"] if key == b"authorization"), b"")
             self.tokens.require(header.decode("latin-1"), ROUTES[kind])
-        content = read_object(await _body(receive))
-        return await self.service.submit(name, kind, [content], False)
 
 
 async def _body(receive: Any) -> bytes:

@@ -23,7 +23,13 @@ Model: TypeAlias = TableModel | BanditModel
 Stage: TypeAlias = Literal["waiting", "building", "ready", "failed", "removed"]
 """Whether a model waits for first rows, is built, answers, cannot be built, or is gone."""
 
-_spec = msgspec.json.Decoder(ModelSpec).decode
+_decode = msgspec.json.Decoder(ModelSpec).decode
+
+
+def read_line(line: bytes) -> ModelSpec:
+    """A specification as the journal has it."""
+    spec: ModelSpec = _decode(line)
+    return spec
 
 
 class Hosted:
@@ -36,6 +42,8 @@ class Hosted:
         stage, reason: where it is, and if it failed why.
         model: what learns and answers, once there is one.
         columns: what rows must hold.
+        lines: the number of the model whose lines it takes: its own, or that of the model it challenges.
+        challenger: the model that learns the same lines beside it.
         seen, applied: the numbers of the last line that came, and of the last one that the model took.
         rows: how many rows to learn have come while it waits.
         saved_seq, saved_at, unsaved: the line and the time of the latest snapshot, and how many came since.
@@ -45,7 +53,9 @@ class Hosted:
 
     def __init__(self, row: ModelRow) -> None:
         self.number, self.name, self.created = row.number, row.name, row.time
-        self.spec: ModelSpec = _spec(row.spec)
+        self.lines, self.since = row.parent or row.number, row.since
+        self.spec_line, self.spec = row.spec, read_line(row.spec)
+        self.challenger: Hosted | None = None
         self.stage: Stage = "waiting"
         self.reason = ""
         self.model: Model | None = None
@@ -66,6 +76,17 @@ class Hosted:
         """From how many rows it is built."""
         inferred = isinstance(self.spec, TableSpec) and self.spec.columns is None
         return self.spec.first if inferred else 0  # type: ignore[union-attr]
+
+    @property
+    def silent(self) -> bool:
+        """Whether it challenges another model, so that it learns but answers nothing."""
+        return self.lines != self.number
+
+    def become(self, other: Hosted) -> None:
+        """Take the place of another model: learn and answer as its challenger does."""
+        self.spec, self.spec_line = other.spec, other.spec_line
+        self.model, self.applied, self.columns = other.model, other.applied, other.columns
+        self.unsaved, self.challenger, other.stage = max(self.unsaved, 1), None, "removed"
 
     @property
     def bandit(self) -> bool:

@@ -25,7 +25,7 @@ FORMAT = 1
 _TABLES = """
 CREATE TABLE models (
     number INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT NOT NULL UNIQUE, spec BLOB NOT NULL,
-    time REAL NOT NULL
+    time REAL NOT NULL, parent INTEGER, since INTEGER NOT NULL DEFAULT 0
 ) STRICT;
 CREATE TABLE events (
     seq INTEGER PRIMARY KEY AUTOINCREMENT, model INTEGER NOT NULL, id TEXT NOT NULL, kind TEXT NOT NULL,
@@ -57,12 +57,16 @@ class Event(NamedTuple):
 
 
 class ModelRow(NamedTuple):
-    """A model as the journal has it."""
+    """A model as the journal has it. A challenger learns the lines of its `parent`, and answers nothing; the
+    answers of lines up to `since` were those of a model that was there before.
+    """
 
     number: int
     name: str
     spec: bytes
     time: float
+    parent: int | None = None
+    since: int = 0
 
 
 class SnapshotRow(NamedTuple):
@@ -134,12 +138,13 @@ class Store:
         """Close the connection."""
         self._db.close()
 
-    def add_model(self, name: str, spec: bytes) -> ModelRow:
+    def add_model(self, name: str, spec: bytes, parent: int | None = None) -> ModelRow:
         """Take in a model."""
         at = self.now()
-        cursor = self._do("INSERT INTO models (name, spec, time) VALUES (?, ?, ?)", (name, spec, at))
+        values = (name, spec, at, parent)
+        cursor = self._do("INSERT INTO models (name, spec, time, parent) VALUES (?, ?, ?, ?)", values)
         assert cursor.lastrowid is not None
-        return ModelRow(cursor.lastrowid, name, spec, at)
+        return ModelRow(cursor.lastrowid, *values)
 
     def remove_model(self, number: int) -> list[str]:
         """Forget a model and its lines; the files of its snapshots, which nobody needs any more."""
@@ -151,8 +156,25 @@ class Store:
     def models(self) -> list[ModelRow]:
         """All models, in the order in which they came."""
         return [
-            ModelRow(*row) for row in self._do("SELECT number, name, spec, time FROM models ORDER BY number")
+            ModelRow(*row)
+            for row in self._do("SELECT number, name, spec, time, parent, since FROM models ORDER BY number")
         ]
+
+    def spec(self, number: int) -> bytes | None:
+        """What a model is; None where it is gone."""
+        found = self._do("SELECT spec FROM models WHERE number = ?", (number,)).fetchone()
+        spec: bytes | None = None if found is None else found[0]
+        return spec
+
+    def promote(self, number: int, challenger: int) -> list[str]:
+        """Let a challenger take the place of its parent; the files of the parent's snapshots."""
+        files = [one.file for one in self.snapshots(number)]
+        self._do("DELETE FROM snapshots WHERE model = ?", (number,))
+        self._do("UPDATE snapshots SET model = ? WHERE model = ?", (number, challenger))
+        spec, since = self.spec(challenger), self.last()
+        self._do("DELETE FROM models WHERE number = ?", (challenger,))
+        self._do("UPDATE models SET spec = ?, since = ? WHERE number = ?", (spec, since, number))
+        return files
 
     def append(self, model: int, id: str, kind: str, content: Content) -> Event | int:
         """Write a line; where there is one with this id, of equal content, its number. A `Problem` where its

@@ -114,6 +114,22 @@ class Learner(threading.Thread):
                 self._after(set())
 
     def _work(self, items: Sequence[Lines | Ask | Built | Call]) -> None:
+        changed: set[Hosted] = set()
+        rows: list[Lines | Ask] = []
+        for item in items:
+            if isinstance(item, Lines | Ask):
+                rows.append(item)
+                continue
+            changed |= self._rows(rows)
+            rows = []
+            if isinstance(item, Built):
+                self._built(item)
+            else:
+                item.function()
+        self._after(changed | self._rows(rows))
+
+    def _rows(self, items: Sequence[Lines | Ask]) -> set[Hosted]:
+        """Learn from lines, and answer; forecasts that are not kept come last. The models that took lines."""
         fresh: dict[Hosted, list[Event]] = {}
         asked: dict[Hosted, list[Ask]] = {}
         lines: list[Lines] = []
@@ -122,7 +138,7 @@ class Learner(threading.Thread):
                 lines.append(item)
                 events = [entry for entry in item.entries if isinstance(entry, Event)]
                 fresh.setdefault(item.hosted, []).extend(events)
-            elif isinstance(item, Ask):
+            else:
                 asked.setdefault(item.hosted, []).append(item)
         for hosted, events in fresh.items():
             self._take(hosted, events)
@@ -132,12 +148,7 @@ class Learner(threading.Thread):
             self._forecast(hosted, asks)
         answer_all(self._replies)
         self._replies = []
-        for item in items:
-            if isinstance(item, Built):
-                self._built(item)
-            elif isinstance(item, Call):
-                item.function()
-        self._after({hosted for hosted, events in fresh.items() if events})
+        return {hosted for hosted, events in fresh.items() if events}
 
     def _take(self, hosted: Hosted, events: list[Event]) -> None:
         if not events:
@@ -148,6 +159,8 @@ class Learner(threading.Thread):
         elif hosted.stage == "waiting":
             hosted.rows += sum(event.kind == "learn" for event in events)
             self.consider(hosted)
+        if hosted.challenger is not None:
+            self._take(hosted.challenger, events)
 
     def consider(self, hosted: Hosted) -> None:
         """Let a model be built, if it has all rows that it needs."""
@@ -164,22 +177,24 @@ class Learner(threading.Thread):
         except Exception as error:  # a failure of one model must not end the others
             hosted.stage, hosted.reason = "failed", f"{type(error).__name__}: {error}"
             return
+        hosted.applied, hosted.columns = events[-1].seq, model.columns
+        hosted.unsaved += len(events)
+        predicted = sum(event.kind == "predict" for event in events)
+        hosted.learned += len(events) - predicted
+        if hosted.silent:
+            return
         kept = []
         for event, answer in zip(events, answers, strict=True):
             body = encode({"seq": event.seq, **answer})
             self._recent[event.seq] = body
             kept.append((body, event.seq))
         self._keep(kept)
-        hosted.applied, hosted.columns = events[-1].seq, model.columns
         hosted.decided += sum(event.kind in ("decide", "reward") for event in events)
-        predicted = sum(event.kind == "predict" for event in events)
         hosted.forecasts += predicted
-        hosted.learned += len(events) - predicted
-        hosted.unsaved += len(events)
 
     def catch_up(self, hosted: Hosted, upto: int) -> None:
         """Apply the lines of the journal that a model has not taken."""
-        for events in self.store.events(hosted.number, hosted.applied, upto):
+        for events in self.store.events(hosted.lines, hosted.applied, upto):
             if hosted.stage == "failed":
                 return
             self.apply(hosted, events)

@@ -16,8 +16,8 @@ from credo.serve.learning import Ask, Built, Call, Learner, Lines
 from credo.serve.problems import Problem, Reply, Ticket, answer_all, encode
 from credo.serve.requests import Content, Predict, read_request
 from credo.serve.snapshots import Snapshots
-from credo.serve.specs import read_spec, require_name
-from credo.serve.tasks import AddModel, Append, RemoveModel
+from credo.serve.specs import TableSpec, read_spec, require_name
+from credo.serve.tasks import AddModel, Append, Promote, RemoveModel
 from credo.serve.writing import Writer
 
 __all__ = ["Service", "ServiceOptions"]
@@ -87,11 +87,15 @@ class Service:
         # without this, every call of a small program waits for another thread
         jax.config.update("jax_cpu_enable_async_dispatch", False)
         last = self.store.last()
+        numbered: dict[int, Hosted] = {}
         for row in self.store.models():
-            hosted = Hosted(row)
+            hosted = numbered[row.number] = Hosted(row)
             hosted.stage, hosted.seen = "building", last
-            hosted.rows = self.store.count(row.number, "learn")
-            self.hosts[row.name] = hosted
+            hosted.rows = self.store.count(hosted.lines, "learn")
+            if row.parent is None:
+                self.hosts[row.name] = hosted
+            else:
+                numbered[row.parent].challenger = hosted
             self.builder.build(hosted, again=True)
         for thread in self._threads:
             thread.start()
@@ -111,9 +115,14 @@ class Service:
         self.store.close()
 
     def _save_all(self) -> None:
-        for hosted in self.hosts.values():
+        for hosted in self.every():
             if hosted.stage == "ready" and hosted.unsaved:
                 self.snapshots.take(hosted)
+
+    def every(self) -> list[Hosted]:
+        """All models, and their challengers."""
+        hosts = list(self.hosts.values())
+        return hosts + [one.challenger for one in hosts if one.challenger is not None]
 
     def _keep(self, answers: list[tuple[bytes, int]]) -> None:
         self.writer.keep(answers)
@@ -144,7 +153,7 @@ class Service:
     def _after(self, changed: set[Hosted]) -> None:
         """Save models where it is time to, in the learner's thread."""
         now = time.monotonic()
-        for hosted in list(self.hosts.values()):
+        for hosted in self.every():
             if hosted.stage != "ready" or not hosted.unsaved:
                 hosted.saved_at = now if not hosted.unsaved else hosted.saved_at
                 continue
@@ -164,7 +173,7 @@ class Service:
     @property
     def ready(self) -> bool:
         """Whether every model that has its rows answers, or has failed for good."""
-        return all(hosted.stage in ("ready", "waiting", "failed") for hosted in list(self.hosts.values()))
+        return all(hosted.stage in ("ready", "waiting", "failed") for hosted in self.every())
 
     async def put(self, name: str, content: dict[str, Any]) -> Reply:
         """Take in a model: 202 for a new one, 200 for the same again, 409 for another under the name."""
@@ -177,6 +186,39 @@ class Service:
         """Forget a model."""
         ticket = Ticket()
         self.writer.submit(RemoveModel(self, self.host(name), ticket))
+        return await ticket.future
+
+    async def challenge(self, name: str, content: dict[str, Any]) -> Reply:
+        """Let another model learn every row of a model beside it."""
+        hosted, spec = self.host(name), read_spec(content)
+        if not isinstance(hosted.spec, TableSpec) or not isinstance(spec, TableSpec):
+            raise Problem(422, "kind must be table: a challenger is for tables.", field="kind")
+        if spec.target != hosted.spec.target:
+            raise Problem(422, f"target must be {hosted.spec.target!r}; got {spec.target!r}.", field="target")
+        ticket = Ticket()
+        self.writer.submit(AddModel(self, f"{name}/challenger", spec, ticket, hosted))
+        return await ticket.future
+
+    def challenger(self, name: str) -> Hosted:
+        """The challenger of a model."""
+        challenger = self.host(name).challenger
+        if challenger is None:
+            raise Problem(404, f"model {name!r} has no challenger.", field="name")
+        return challenger
+
+    async def withdraw(self, name: str) -> Reply:
+        """Forget a challenger."""
+        ticket = Ticket()
+        self.writer.submit(RemoveModel(self, self.challenger(name), ticket))
+        return await ticket.future
+
+    async def promote(self, name: str) -> Reply:
+        """Let a challenger take the place of its model: it answers from then on."""
+        challenger = self.challenger(name)
+        if challenger.stage != "ready":
+            raise Problem(503, f"the challenger of {name!r} is not ready: it is {challenger.stage}.")
+        ticket = Ticket()
+        self.writer.submit(Promote(self, self.host(name), challenger, ticket))
         return await ticket.future
 
     def listing(self) -> Reply:
@@ -207,6 +249,11 @@ class Service:
             }
             if hosted.model is not None and hosted.stage == "ready":
                 content["state"] = hosted.model.view()
+            other = hosted.challenger
+            if other is not None:
+                content["challenger"] = self._short(other) | {"spec": other.spec, "notes": other.notes}
+                if other.model is not None and other.stage == "ready":
+                    content["challenger"]["state"] = other.model.view()
             answer_all([(ticket, Reply(200, encode(content)))])
 
         self._call(look)

@@ -8,6 +8,7 @@ import queue
 import threading
 from collections.abc import Callable
 from pathlib import Path
+from typing import NamedTuple
 
 from credo.core.errors import CredoError
 from credo.serve.hosting import Hosted
@@ -20,29 +21,40 @@ KEPT = 2
 """How many snapshots of a model are kept."""
 
 
+class _Frozen(NamedTuple):
+    """A model, by its number and its specification, as it is after a line, and what writes it to a file."""
+
+    number: int
+    spec: bytes
+    seq: int
+    path: Path
+    write: Callable[[], None]
+
+
 class _Note:
     """A snapshot that is to be noted in the journal, after the answers of its lines."""
 
     size = 1
 
-    def __init__(self, hosted: Hosted, row: SnapshotRow, folder: Path, done: Callable[[], None]) -> None:
-        self.hosted, self.row, self.folder, self.done = hosted, row, folder, done
+    def __init__(self, frozen: _Frozen, digest: str) -> None:
+        self.frozen, self.digest, self.done = frozen, digest, threading.Event()
         self.old: list[str] = []
 
     def write(self, store: Store) -> None:
-        if self.hosted.stage == "removed":
-            self.old = [self.row.file]
+        number, spec, seq, path, _ = self.frozen
+        if store.spec(number) != spec:  # it was removed, or another model has taken its place
+            self.old = [path.name]
         else:
-            self.old = store.add_snapshot(self.hosted.number, self.row, KEPT)
+            self.old = store.add_snapshot(number, SnapshotRow(seq, path.name, self.digest), KEPT)
 
     def written(self) -> None:
         for file in self.old:
-            (self.folder / file).unlink(missing_ok=True)
-        self.done()
+            self.frozen.path.with_name(file).unlink(missing_ok=True)
+        self.done.set()
 
     def refused(self, problem: CredoError) -> None:
-        (self.folder / self.row.file).unlink(missing_ok=True)
-        self.done()
+        self.frozen.path.unlink(missing_ok=True)
+        self.done.set()
 
 
 class Snapshots(threading.Thread):
@@ -56,9 +68,7 @@ class Snapshots(threading.Thread):
     def __init__(self, folder: Path, writer: Writer) -> None:
         super().__init__(name="credo-snapshots", daemon=True)
         self.folder, self._writer = folder, writer
-        self._queue: queue.SimpleQueue[tuple[Hosted, int, Path, Callable[[], None]] | None] = (
-            queue.SimpleQueue()
-        )
+        self._queue: queue.SimpleQueue[_Frozen | None] = queue.SimpleQueue()
         self.failure = ""
 
     def take(self, hosted: Hosted) -> None:
@@ -67,7 +77,8 @@ class Snapshots(threading.Thread):
         path = self.folder / f"{hosted.number}-{hosted.applied}.credo"
         hosted.saved_seq, hosted.unsaved = hosted.applied, 0
         try:
-            self._queue.put((hosted, hosted.applied, path, hosted.model.freeze(path)))
+            write = hosted.model.freeze(path)
+            self._queue.put(_Frozen(hosted.number, hosted.spec_line, hosted.applied, path, write))
         except CredoError as error:  # the disk is full: the journal has all, and the next one may fit
             self.failure = str(error)
 
@@ -77,19 +88,16 @@ class Snapshots(threading.Thread):
 
     def run(self) -> None:
         """Write until the end."""
-        while (item := self._queue.get()) is not None:
-            hosted, seq, path, write = item
+        while (frozen := self._queue.get()) is not None:
             try:
-                write()
-                digest = hashlib.sha256(path.read_bytes()).hexdigest()
+                frozen.write()
+                digest = hashlib.sha256(frozen.path.read_bytes()).hexdigest()
             except (CredoError, OSError) as error:
                 self.failure = str(error)
                 with contextlib.suppress(OSError):
-                    path.unlink(missing_ok=True)
+                    frozen.path.unlink(missing_ok=True)
                 continue
             self.failure = ""
-            done = threading.Event()
-            self._writer.submit(
-                _Note(hosted, SnapshotRow(seq, path.name, digest), self.folder, done.set), always=True
-            )
-            done.wait()
+            note = _Note(frozen, digest)
+            self._writer.submit(note, always=True)
+            note.done.wait()

@@ -82,13 +82,20 @@ class TableModel:
     def apply(self, events: Sequence[Event], given: Given) -> list[Answer]:
         """Learn from lines in order; their answers. Forecasts are those before a row was learned."""
         answers: list[Answer] = []
+        fresh: dict[int, Answer] = {}  # a label may come in the same group as its forecast
         start = 0
+
+        def known(seq: int) -> Answer:
+            return fresh[seq] if seq in fresh else given(seq)
+
         while start < len(events):
             learn, stop = events[start].kind != "predict", start
             while stop < len(events) and (events[stop].kind != "predict") == learn:
                 stop += 1
             part = events[start:stop]
-            answers += self._learn(part, given) if learn else self.forecast([_x(event) for event in part])
+            some = self._learn(part, known) if learn else self.forecast([_x(event) for event in part])
+            fresh |= {} if learn else {event.seq: one for event, one in zip(part, some, strict=True)}
+            answers += some
             start = stop
         self.columns = self._columns()
         return answers

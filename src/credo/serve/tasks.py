@@ -16,7 +16,7 @@ from credo.serve.problems import JSON, Problem, Reply, Ticket, answer_all, encod
 from credo.serve.requests import Content
 from credo.serve.specs import ModelSpec
 
-__all__ = ["AddModel", "Append", "House", "RemoveModel", "stage_of"]
+__all__ = ["AddModel", "Append", "House", "Promote", "RemoveModel", "stage_of"]
 
 _canonical = msgspec.json.Encoder(order="deterministic").encode
 
@@ -50,26 +50,42 @@ class Reporting:
 
 
 class AddModel(Reporting):
-    def __init__(self, service: House, name: str, spec: ModelSpec, ticket: Ticket) -> None:
+    """A model is to come, or with a `parent` its challenger, which learns the lines of the parent."""
+
+    def __init__(
+        self, service: House, name: str, spec: ModelSpec, ticket: Ticket, parent: Hosted | None = None
+    ) -> None:
         super().__init__(service, ticket)
-        self.name, self.spec = name, spec
+        self.name, self.spec, self.parent = name, spec, parent
         self.row: ModelRow | None = None
+        self.rows = self.seen = 0
 
     def write(self, store: Store) -> None:
         spec = _canonical(self.spec)
         before = [row for row in store.models() if row.name == self.name]
         if not before:
-            self.row = store.add_model(self.name, spec)
+            parent = None if self.parent is None else self.parent.number
+            if parent is not None and store.spec(parent) is None:
+                raise Problem(404, f"model {self.name!r} has been removed.", field="name")
+            self.row = store.add_model(self.name, spec, parent)
+            if parent is not None:
+                self.rows, self.seen = store.count(parent, "learn"), store.last()
         elif before[0].spec != spec:
             raise Problem(
                 409, f"name must be a new one for another model; {self.name!r} has another one.", field="name"
             )
 
     def written(self) -> None:
+        before = self.service.hosts.get(self.name) if self.parent is None else self.parent.challenger
         if self.row is None:
-            hosted = self.service.hosts[self.name]
-            return self.reply(Reply(200 if hosted.stage == "ready" else 202, stage_of(hosted)))
-        hosted = self.service.hosts[self.name] = Hosted(self.row)
+            assert before is not None
+            return self.reply(Reply(200 if before.stage == "ready" else 202, stage_of(before)))
+        hosted = Hosted(self.row)
+        hosted.rows, hosted.seen = self.rows, self.seen
+        if self.parent is None:
+            self.service.hosts[self.name] = hosted
+        else:
+            self.parent.challenger = hosted
         self.service.hand_on(Call(lambda: self.service.consider(hosted)))
         return self.reply(Reply(202, stage_of(hosted)))
 
@@ -82,14 +98,46 @@ class RemoveModel(Reporting):
 
     def write(self, store: Store) -> None:
         self.files = store.remove_model(self.hosted.number)
+        if self.hosted.challenger is not None:
+            self.files += store.remove_model(self.hosted.challenger.number)
 
     def written(self) -> None:
-        hosted = self.hosted
-        hosted.stage = "removed"
-        self.service.hosts.pop(hosted.name, None)
+        for hosted in (self.hosted, self.hosted.challenger):
+            if hosted is not None:
+                hosted.stage = "removed"
+        self.service.hosts.pop(self.hosted.name, None)
+        for parent in self.service.hosts.values():
+            if parent.challenger is self.hosted:
+                parent.challenger = None
         for file in self.files:
             (self.service.snapshot_folder / file).unlink(missing_ok=True)
         self.reply(Reply(204, b"", JSON))
+
+
+class Promote(Reporting):
+    """A challenger takes the place of the model beside which it learned."""
+
+    def __init__(self, service: House, hosted: Hosted, challenger: Hosted, ticket: Ticket) -> None:
+        super().__init__(service, ticket)
+        self.hosted, self.challenger = hosted, challenger
+        self.files: list[str] = []
+
+    def write(self, store: Store) -> None:
+        if store.spec(self.hosted.number) is None or store.spec(self.challenger.number) is None:
+            raise Problem(
+                404, f"model {self.hosted.name!r} or its challenger has been removed.", field="name"
+            )
+        self.files = store.promote(self.hosted.number, self.challenger.number)
+
+    def written(self) -> None:
+        for file in self.files:
+            (self.service.snapshot_folder / file).unlink(missing_ok=True)
+        self.service.hand_on(Call(self._become))
+
+    def _become(self) -> None:
+        """In the learner's thread, after the lines before and before the lines after."""
+        self.hosted.become(self.challenger)
+        self.reply(Reply(200, stage_of(self.hosted)))
 
 
 class Append(Reporting):

@@ -57,19 +57,20 @@ def _verdict(folder: Path, store: Store, row: ModelRow) -> Verdict | None:
 
     for group in GROUPS:
         hosted = Hosted(row)
-        first = store.first_rows(row.number, hosted.needs)
+        first = store.first_rows(hosted.lines, hosted.needs)
         if len(first) < hosted.needs:
             return None
         whole = group != GROUPS[0]
         restored = None if whole else restore(hosted, store, folder / SNAPSHOTS)
         notes += hosted.notes
         model, applied = restored or (begin(hosted.spec, first), 0)
-        for events in store.events(row.number, applied, last, group):
+        for events in store.events(hosted.lines, applied, last, group):
             for event, answer in zip(events, model.apply(events, given), strict=True):
                 fresh[event.seq] = answer
                 if whole:
                     lines += 1
-                    kept = store.answer(event.seq)
+                    own = event.seq > hosted.since and not hosted.silent
+                    kept = store.answer(event.seq) if own else None
                     other += kept is not None and _decode(kept) != {"seq": event.seq, **_plain(answer)}
         digests.append(model.digest(scratch))
     scratch.unlink(missing_ok=True)

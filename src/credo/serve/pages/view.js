@@ -62,11 +62,14 @@ function show(model) {
   for (const [key, value] of Object.entries(state.metrics || {})) tiles.push(tile(key.replaceAll("_", " "), number(value)));
   for (const [key, value] of Object.entries(state.baseline || {})) tiles.push(tile("baseline " + key, number(value)));
   for (const [key, value] of Object.entries(state.counts || {})) tiles.push(tile(key, number(value)));
+  if (model.challenger) tiles.push(tile("challenger", model.challenger.stage), tile("its nlpd", number((((model.challenger.state || {}).metrics) || {}).nlpd)));
   if (state.changes !== undefined) tiles.push(tile("reported changes", number(state.changes)));
   at("tiles").replaceChildren(...tiles);
   const curve = state.curve || { rows: [], nlpd: [], baseline: [] };
+  const beside = ((model.challenger || {}).state || {}).curve || { rows: [], nlpd: [] };
+  const rival = beside.rows.map((row, place) => [row, beside.nlpd[place]]);
   const along = (values) => curve.rows.map((row, place) => [row, values[place]]);
-  chart(at("loss"), [{ kind: "base", points: along(curve.baseline) }, { kind: "ours", points: along(curve.nlpd) }], state.change_rows || []);
+  chart(at("loss"), [{ kind: "base", points: along(curve.baseline) }, { kind: "ours", points: along(curve.nlpd) }, { kind: "other", points: rival }], state.change_rows || []);
   chart(at("pace"), [{ kind: "ours", points: pace }], []);
   const weights = Object.entries(state.weights || {}).sort((a, b) => b[1] - a[1]).slice(0, 12);
   at("mixing").hidden = !weights.length;
