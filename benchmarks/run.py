@@ -14,6 +14,7 @@ import numpy as np
 import ours
 import peers
 import real_streams
+import service
 from timing import Table, machine
 
 import credo
@@ -115,6 +116,7 @@ MEASURED: dict[str, Callable[[bool], str]] = {
     "memory": lambda quick: grid.memory(),
     "streams": lambda quick: real_streams.markdown(0.1 if quick else 1.0),
     "estimators": lambda quick: estimators.markdown(0.25 if quick else 1.0),
+    "service": service.markdown,
 }
 """The parts that `--only` names, and what each writes."""
 

@@ -2,7 +2,8 @@
 
     python benchmarks/service.py                  # a linear model, 1, 16 and 64 clients
     python benchmarks/service.py --model bank     # the default on two classes
-    python benchmarks/service.py --model both --batch --memory
+    python benchmarks/service.py --build            # forecasts of one model while another is built
+    python benchmarks/service.py --restart 100000   # restarts, from snapshots and by a replay
 
 Rows have nine numbers and a category. Each client waits for its answer before it sends again. The server is a
 process of its own; its processor time is that of all its threads, from /proc. Durable rows a second depend on
@@ -13,13 +14,16 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import contextlib
 import json
 import os
 import random
 import socket
+import sqlite3
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -100,8 +104,9 @@ async def load(port: int, name: str, kind: str, clients: int, seconds: float, se
     return times
 
 
-def measure(port: int, pid: int, name: str, seconds: float) -> None:
-    """A table for one model."""
+def measure(port: int, pid: int, name: str, seconds: float) -> list[str]:
+    """A line of a table for each kind of request and each number of clients, which is printed, too."""
+    lines = []
     for kind in ("learn", "predict"):
         for clients in CLIENTS:
             asyncio.run(load(port, name, kind, clients, 1.0, clients))
@@ -109,10 +114,32 @@ def measure(port: int, pid: int, name: str, seconds: float) -> None:
             times = asyncio.run(load(port, name, kind, clients, seconds, clients + 1000))
             spent, wall = processor_time(pid) - before, time.perf_counter() - start
             p50, p99 = np.percentile(times, [50, 99]) * 1e3
-            cost = f"{1e6 * spent / len(times):.0f} us of processor time a request"
-            waits = f"p50 {p50:.1f} ms, p99 {p99:.1f} ms, most {1e3 * max(times):.0f}"
-            speed = f"{len(times) / wall:.0f} a second"
-            print(f"{name}, {kind}, {clients} clients: {cost}, {speed}, {waits}", flush=True)
+            numbers = f"{1e6 * spent / len(times):,.0f} | {len(times) / wall:,.0f} | {p50:.1f} | {p99:.1f}"
+            lines.append(f"| {name}, {kind} | {clients} | {numbers} | {1e3 * max(times):,.0f} |")
+            print(lines[-1], flush=True)
+    return lines
+
+
+def markdown(quick: bool) -> str:
+    """The section of RESULTS.md, of a linear model and of the default on two classes."""
+    with tempfile.TemporaryDirectory() as place:
+        flush = flush_time(Path(place))
+        server, lines = Server(Path(place) / "service"), list[str]()
+        try:
+            for name in SPECS:
+                build(server, name)
+                lines += measure(server.port, server.pid, name, 1.0 if quick else 5.0)
+        finally:
+            server.stop()
+    head = [
+        "\n## service",
+        "",
+        f"`fdatasync` of the disk takes {flush:.2f} ms (the median of 100); requests come over loopback.",
+        "",
+        "| model, request | clients | processor time us | a second | p50 ms | p99 ms | most ms |",
+        "|---|--:|--:|--:|--:|--:|--:|",
+    ]
+    return "\n".join([*head, *lines]) + "\n"
 
 
 def batch(client: Client, pid: int, name: str, rows: int = 2560) -> None:
@@ -126,45 +153,104 @@ def batch(client: Client, pid: int, name: str, rows: int = 2560) -> None:
         print(f"{name}, learn:batch of {rows}: {1e6 * spent / rows:.0f} us a row (turn {turn})", flush=True)
 
 
+class Server:
+    """A service in a process of its own."""
+
+    def __init__(self, folder: Path) -> None:
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            self.port = int(free.getsockname()[1])
+        command = [str(Path(sys.executable).parent / "credo"), "serve", str(folder), "--port", str(self.port)]
+        self.process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+        self.pid = self.process.pid
+        self.client = Client(f"http://127.0.0.1:{self.port}", retries=200)
+
+    def stop(self) -> None:
+        """Stop it as `kill` does."""
+        self.client.close()
+        self.process.terminate()
+        print(f"exit status: {self.process.wait(60)}", flush=True)
+
+
+def build(server: Server, name: str) -> None:
+    """Build a model."""
+    start, before = time.perf_counter(), processor_time(server.pid)
+    server.client.add(name, **SPECS[name])
+    server.client.wait(name)
+    spent, wall = processor_time(server.pid) - before, time.perf_counter() - start
+    print(f"{name} was built in {wall:.1f} s; {spent:.1f} s of processor time in the service", flush=True)
+
+
+def beside_building(server: Server) -> None:
+    """How long forecasts of a linear model take while a bank is built."""
+    build(server, "linear")
+    asyncio.run(load(server.port, "linear", "predict", 4, 1.0, 0))
+    thread = threading.Thread(target=build, args=(server, "bank"))
+    thread.start()
+    times: list[float] = []
+    while thread.is_alive():
+        times += asyncio.run(load(server.port, "linear", "predict", 4, 1.0, len(times)))
+    p50, p99 = np.percentile(times, [50, 99]) * 1e3
+    waits = f"p50 {p50:.1f} ms, p99 {p99:.1f} ms, most {1e3 * max(times):.0f}"
+    print(f"linear, predict, 4 clients, while a bank is built: {waits} ({len(times)} requests)", flush=True)
+
+
+def restarts(folder: Path, rows: int) -> None:
+    """The processor time of a restart from snapshots, and of one that replays all lines."""
+    server = Server(folder)
+    for name in ("linear", "linear-2"):
+        server.client.add(name, **SPECS["linear"])
+    server.client.add("shop", kind="bandit", arms=["red", "blue"], agent="linear")
+    for name in ("linear", "linear-2", "shop"):
+        server.client.wait(name)
+    rng = random.Random(9)
+    for _ in range(rows // 2500):
+        server.client.learn_batch("linear", [row(rng, "linear") for _ in range(2500)])
+    server.stop()
+    for words in ("from snapshots", f"with a replay of {rows:,} rows"):
+        start, server = time.perf_counter(), Server(folder)
+        for name in ("linear", "linear-2", "shop"):
+            server.client.wait(name)
+        spent, wall = processor_time(server.pid), time.perf_counter() - start
+        print(f"restart {words}: {spent:.1f} s of processor time, {wall:.1f} s", flush=True)
+        print(f"resident: {resident(server.pid):.0f} MB")
+        server.stop()
+        with contextlib.closing(sqlite3.connect(folder / "journal.db")) as db:
+            db.execute("DELETE FROM snapshots")
+            db.commit()
+
+
 def main() -> None:
     """Run what was asked for."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    words: dict[str, Any] = {"description": __doc__, "formatter_class": argparse.RawDescriptionHelpFormatter}
+    parser = argparse.ArgumentParser(**words)
     parser.add_argument("--model", choices=["linear", "bank", "both"], default="linear")
     parser.add_argument("--seconds", type=float, default=5.0)
     parser.add_argument("--batch", action="store_true")
-    parser.add_argument("--memory", action="store_true")
+    parser.add_argument("--build", action="store_true", help="forecasts while a bank is built, alone")
+    parser.add_argument("--restart", type=int, default=0, help="restarts with so many rows, alone")
     parser.add_argument("--folder", type=Path, default=None, help="the disk to measure on")
     asked = parser.parse_args()
     names = ["linear", "bank"] if asked.model == "both" else [asked.model]
-    with tempfile.TemporaryDirectory(dir=asked.folder) as place, socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-        free.close()
-        folder = Path(place)
-        print(
-            f"fdatasync of this disk: {flush_time(folder):.2f} ms; load {os.getloadavg()[0]:.1f}", flush=True
-        )
-        command = [str(Path(sys.executable).parent / "credo"), "serve", str(folder / "service")]
-        server = subprocess.Popen([*command, "--port", str(port)], stdout=subprocess.DEVNULL)
+    with tempfile.TemporaryDirectory(dir=asked.folder) as place:
+        folder, busy = Path(place), os.getloadavg()[0]
+        print(f"fdatasync of this disk: {flush_time(folder):.2f} ms; load {busy:.1f}", flush=True)
+        if asked.restart:
+            restarts(folder / "service", asked.restart)
+            return
+        server = Server(folder / "service")
         try:
-            with Client(f"http://127.0.0.1:{port}", retries=200) as client:
-                for name in names:
-                    start, before = time.perf_counter(), processor_time(server.pid)
-                    client.add(name, **SPECS[name])
-                    client.wait(name)
-                    spent = processor_time(server.pid) - before
-                    wall = time.perf_counter() - start
-                    print(f"{name} was built in {wall:.1f} s; {spent:.1f} s of processor time in the service")
-                    measure(port, server.pid, name, asked.seconds)
-                    if asked.batch:
-                        batch(client, server.pid, name)
-                if asked.memory:
-                    print(f"resident: {resident(server.pid):.0f} MB")
+            if asked.build:
+                beside_building(server)
+                return
+            for name in names:
+                build(server, name)
+                measure(server.port, server.pid, name, asked.seconds)
+                if asked.batch:
+                    batch(server.client, server.pid, name)
+            print(f"resident: {resident(server.pid):.0f} MB")
         finally:
-            server.terminate()
-            print(f"exit status: {server.wait(60)}")
+            server.stop()
 
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ from credo.serve.journal_store import Event
 from credo.serve.requests import Columns, Content, Learn
 from credo.serve.specs import TableSpec
 from credo.sessions import Forecasts, Session
-from credo.tables import Chunk, infer_schema
+from credo.tables import Chunk, Schema, infer_schema
 from credo.tables.cells import label_text
 
 __all__ = ["CHUNK", "Answer", "Given", "TableModel"]
@@ -40,7 +40,8 @@ class TableModel:
     def __init__(self, session: Session, spec: TableSpec) -> None:
         self.session, self.spec = session, spec
         self.refused = 0
-        self.columns = self._columns()
+        self.columns = Columns.of(self.schema)
+        self._asked = self.schema
 
     @classmethod
     def start(cls, spec: TableSpec, first: Sequence[Content]) -> TableModel:
@@ -75,9 +76,11 @@ class TableModel:
         """Compile all that a row can need."""
         self.session.prepare(self.spec.levels if self.session.regression else ())
 
-    def _columns(self) -> Columns:
+    @property
+    def schema(self) -> Schema:
+        """What the columns mean by now."""
         assert isinstance(self.session.encoding, TableEncoding)
-        return Columns.of(self.session.encoding.schema)
+        return self.session.encoding.schema
 
     def apply(self, events: Sequence[Event], given: Given) -> list[Answer]:
         """Learn from lines in order; their answers. Forecasts are those before a row was learned."""
@@ -97,7 +100,8 @@ class TableModel:
             fresh |= {} if learn else {event.seq: one for event, one in zip(part, some, strict=True)}
             answers += some
             start = stop
-        self.columns = self._columns()
+        if self.schema is not self._asked:  # columns or classes have come
+            self.columns, self._asked = Columns.of(self.schema), self.schema
         return answers
 
     def _learn(self, events: Sequence[Event], given: Given) -> list[Answer]:
@@ -123,7 +127,7 @@ class TableModel:
         """The score of an answer that was given: of its probabilities, or of the normal of its moments."""
         y: Any = event.content.y  # type: ignore[union-attr]
         if "probs" in forecast:
-            goal = self.session.encoding.schema.target  # type: ignore[attr-defined]
+            goal = self.schema.target
             p = forecast["probs"].get(label_text(y, goal.whole), 0.0)
             return None if p <= 0 else -math.log(p)
         mean, sd = forecast["mean"], forecast["sd"]
