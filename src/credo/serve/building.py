@@ -15,6 +15,7 @@ import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+import jax
 import msgspec
 
 from credo.core import program_folder
@@ -24,7 +25,7 @@ from credo.serve.journal_store import Store
 from credo.serve.learning import Built
 from credo.serve.requests import Content
 
-__all__ = ["JOURNAL", "SNAPSHOTS", "Builder"]
+__all__ = ["JOURNAL", "SNAPSHOTS", "Builder", "set_up_jax"]
 
 JOURNAL, SNAPSHOTS = "journal.db", "snapshots"
 """The journal in the folder of a service, and the folder of its snapshots."""
@@ -91,8 +92,17 @@ class Builder(threading.Thread):
         subprocess.run(command, check=False, stdin=subprocess.DEVNULL, capture_output=True)
 
 
+def set_up_jax() -> None:
+    """Let small programs run in the thread that calls them, since another one would have to be waited for.
+
+    Kept programs depend on this option, so that the service and its child processes must have the same.
+    """
+    jax.config.update("jax_cpu_enable_async_dispatch", False)
+
+
 def compiled(folder: Path, number: int) -> Model:
     """What the child process does: the model is begun and prepared, and its programs stay."""
+    set_up_jax()
     store = Store(folder / JOURNAL)
     (row,) = [row for row in store.models() if row.number == number]
     hosted = Hosted(row)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from credo.core.errors import DataError, require_integer, require_positive
-from credo.serve.building import JOURNAL, SNAPSHOTS, Builder
+from credo.serve.building import JOURNAL, SNAPSHOTS, Builder, set_up_jax
 from credo.serve.hosting import Hosted
 from credo.serve.journal_store import Store
 from credo.serve.learning import Ask, Built, Call, Learner, Lines
@@ -82,10 +82,7 @@ class Service:
 
     def start(self) -> None:
         """Start the threads, and bring back the models of the journal."""
-        import jax
-
-        # without this, every call of a small program waits for another thread
-        jax.config.update("jax_cpu_enable_async_dispatch", False)
+        set_up_jax()
         last = self.store.last()
         numbered: dict[int, Hosted] = {}
         for row in self.store.models():

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import msgspec
 
 from credo.core.errors import DataError
-from credo.serve.building import JOURNAL, SNAPSHOTS
+from credo.serve.building import JOURNAL, SNAPSHOTS, set_up_jax
 from credo.serve.hosting import Hosted, begin, restore
 from credo.serve.journal_store import ModelRow, Store
 from credo.serve.table_model import Answer
@@ -37,6 +37,7 @@ def verify(folder: Path) -> list[Verdict]:
     """Verify every model of a service that does not run; a `DataError` where there is no journal."""
     if not (folder / JOURNAL).is_file():
         raise DataError(f"{folder} holds no journal of a service.")
+    set_up_jax()
     store = Store(folder / JOURNAL)
     verdicts = [one for row in store.models() if (one := _verdict(folder, store, row)) is not None]
     store.close()
