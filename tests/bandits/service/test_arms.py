@@ -6,12 +6,14 @@ import pathlib
 import shutil
 from typing import Any
 
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from tests.bandits.service.worlds import COINS, LINE, XS, coins, linear
 
 import credo
 from credo import bandits
+from credo.bandits.policies.guarded import nearest_between
 
 ROWS = bandits.Agent(credo.extended_kalman(credo.Model(LINE, credo.Normal(0.25))), 3, "actions")
 
@@ -178,6 +180,17 @@ def test_shares_bound_the_probabilities_of_named_arms_and_come_back(tmp_path: pa
     bandit.set_share("a", None)
     bandit.remove_arm("c")
     assert bandit.shares == {"b": (0.2, 1.0)} and bandit.decide().pmf["a"] == 1.0
+
+
+def test_many_arms_have_the_nearest_probabilities() -> None:
+    rng = np.random.default_rng(0)
+    wanted, low, high = (
+        rng.dirichlet(np.full(300, 0.1)),
+        rng.uniform(0, 2e-3, 300),
+        rng.uniform(4e-3, 3e-2, 300),
+    )
+    found = nearest_between(*map(jnp.asarray, (wanted, low, high)))
+    np.testing.assert_allclose(found, _nearest(wanted.tolist(), low, high), rtol=0, atol=1e-12)
 
 
 def _nearest(wanted: list[float], low: np.ndarray, high: np.ndarray) -> np.ndarray:

@@ -64,6 +64,8 @@ def test_arms_change_from_call_to_call_and_late_rewards_find_their_features() ->
         belief, _ = ROWS.update(belief, jnp.tile(jnp.asarray(row), (3, 1)), 1, reward)
     for left, right in zip(jax.tree.leaves(bandit.belief), jax.tree.leaves(belief), strict=True):
         np.testing.assert_allclose(left, right, rtol=1e-12, atol=1e-14)
+    means = [bandit.decide({"age": 1.0}, {"long": sign * np.arange(8.0)}).mean for sign in (1.0, -1.0)]
+    assert means[0]["long"] < 0 < means[1]["long"]  # of the same name with other features
 
 
 def test_brought_arms_come_back_from_a_file_and_from_a_log(

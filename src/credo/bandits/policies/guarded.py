@@ -153,11 +153,16 @@ def nearest_between(wanted: Array, low: Array, high: Array) -> Array:
 
     They are clip(wanted + tau, low, high) with one water level tau, where sum(low) <= 1 <= sum(high). The sum
     is piecewise linear in tau with 2 K known corners, so tau is exact: between the corners around 1, by
-    interpolation. Clipping and dividing by the sum would break the bounds again.
+    interpolation. Clipping and dividing by the sum would break the bounds again. Between two corners the sum
+    rises by as many as have left their low bound and not met their high one: one sort of the corners, and no
+    K x K table.
     """
 
-    corners = jnp.sort(jnp.concatenate([low - wanted, high - wanted]))
-    sums = jnp.sum(jnp.clip(wanted[None] + corners[:, None], low[None], high[None]), axis=-1)
+    found = jnp.concatenate([low - wanted, high - wanted])
+    order = jnp.argsort(found)
+    corners, moving = found[order], jnp.cumsum(jnp.where(order < wanted.shape[0], 1, -1))
+    rises = moving[:-1].astype(wanted.dtype) * jnp.diff(corners)
+    sums = jnp.sum(low) + jnp.concatenate([jnp.zeros(1, wanted.dtype), jnp.cumsum(rises)])
     below = jnp.sum(sums < 1.0) - 1
     start = jnp.clip(below, 0, corners.shape[0] - 2)
     rise = sums[start + 1] - sums[start]

@@ -11,7 +11,7 @@ from credo.bandits.service.arms import Arms
 from credo.bandits.service.inputs import Inputs
 from credo.core.types import PyTree
 
-__all__ = ["Asked", "Cast", "Caster", "Lesson", "Names", "as_names"]
+__all__ = ["Asked", "Cast", "Caster", "Lesson", "Names", "as_names", "brings"]
 
 Names: TypeAlias = Iterable[str] | Mapping[str, Any] | None
 """The names of arms, the features of arms by name, or None for all arms."""
@@ -55,9 +55,7 @@ class Caster:
         """The arms of a decision beside those that stand. Features are taken in, unless they have become a
         `table` before. A CredoError says what cannot be, as where none is allowed that must be `free`.
         """
-        if not isinstance(names, Mapping):
-            if free:
-                standing.arms.limits(names)
+        if names is None or not isinstance(names, Mapping):
             return standing
         found = self._latest
         same = found is not None and found[0] is standing.arms and found[1].arms.names == tuple(names)
@@ -77,3 +75,8 @@ class Caster:
 def as_names(names: Names) -> Any:
     """The names, to be gone through more than once."""
     return names if names is None or isinstance(names, str | Mapping) else tuple(names)
+
+
+def brings(names: Names) -> bool:
+    """Whether these are arms that a call brings with their features."""
+    return names is not None and isinstance(names, Mapping)

@@ -18,7 +18,7 @@ import numpy as np
 
 from credo.bandits.agent import Agent, AgentBelief
 from credo.bandits.service.arms import Arms
-from credo.bandits.service.casting import Asked, Cast, Caster, Names, as_names
+from credo.bandits.service.casting import Asked, Cast, Caster, Names, as_names, brings
 from credo.bandits.service.clock import Time
 from credo.bandits.service.content import RewardRange, content_of, require_same
 from credo.bandits.service.copies import Held
@@ -101,6 +101,8 @@ class Engine:
     def answer(self, entry: Entry) -> Decision:
         """A decision as it is answered."""
         decision = entry.decision
+        if self.reward_range is None:
+            return decision
         return decision._replace(mean=self.within(decision.mean))
 
     def within(self, means: dict[str, float]) -> dict[str, float]:
@@ -128,9 +130,10 @@ class Engine:
             if known is not None:
                 return known
             self.say()
-            standing = self.state.arms
+            standing, brought = self.state.arms, brings(names)
+            limits = None if brought else standing.limits(names)  # which may refuse them
             cast, vector, asked = self.take_in(context, names)
-            limits = cast.arms.limits(None if asked.features else names)
+            limits = limits or cast.arms.limits()
             number, written = self.count, False
             self.count += 1
         try:
@@ -140,7 +143,7 @@ class Engine:
                 if state.arms is not standing:
                     standing = state.arms
                     cast = self.cast(names, cast.rows)
-                    limits = cast.arms.limits(None if asked.features else names)
+                    limits = cast.arms.limits(None if brought else names)
                 x = self.inputs.of(vector, cast.arms, cast.rows)
                 answer = self.programs.decide(state.words, x, limits, number)
                 with self.books:
@@ -167,10 +170,10 @@ class Engine:
         self, context: Any, names: Names, rows: int | None = None, *, free: bool = True
     ) -> tuple[Cast, np.ndarray | None, Asked]:
         """The arms, and the context as an array, which are taken into their encoders, and what was asked; a
-        CredoError, and no change, where one cannot be, or none of the arms is allowed and one must be `free`.
-        `rows` says for how many decisions at once.
+        CredoError, and no change, where one cannot be, or none of those that the call brings is allowed and
+        one must be `free`. `rows` says for how many decisions at once.
         """
-        brought, first = isinstance(names, Mapping), self.inputs.shape is None
+        brought, first = brings(names), self.inputs.shape is None
         before = self.inputs.mark(features=brought) if first else None
         if brought and not first:
             self.inputs.context(context, learn=False)  # which may refuse, before features are taken in
@@ -181,7 +184,7 @@ class Engine:
             if before is not None:
                 self.inputs.back(before)
             raise
-        return cast, vector, Asked(context, names if isinstance(names, Mapping) else None)
+        return cast, vector, Asked(context, names if brought and isinstance(names, Mapping) else None)
 
     def say(self) -> None:
         """Write the contexts that were taken in for decisions which were not taken, as where the disk was

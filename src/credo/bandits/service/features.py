@@ -235,6 +235,9 @@ class FeatureEncoder:
         """The values by name: floats, truth values, texts and tags, and None where one is missing."""
         cells: dict[str, Any] = {}
         for label, cell in cells_of(context, self.what).items():
+            if type(cell) is float and math.isfinite(cell):  # as most are
+                cells[label] = cell
+                continue
             if cell is None or (type(cell) is float and cell != cell):
                 cells[label] = None
                 continue
