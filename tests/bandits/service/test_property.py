@@ -60,7 +60,10 @@ class BanditMachine(RuleBasedStateMachine):
             self.gone = [*self.gone, old["decision"].id][-WINDOW:]
             if old["status"] is not None:
                 continue
-            if self.missing == "drop":
+            if old["part"]:
+                self.counts["summed"] += 1
+                self.learn(old["slot"], 0.0)
+            elif self.missing == "drop":
                 self.counts["dropped"] += 1
             else:
                 self.counts["imputed"] += 1
@@ -95,7 +98,8 @@ class BanditMachine(RuleBasedStateMachine):
             if name is not None:
                 mean = self.heads[slot] / (self.heads[slot] + self.tails[slot])
                 assert decision.mean[name] == pytest.approx(mean, rel=1e-12)
-        entry = {"decision": decision, "slot": self.slots.index(decision.arm), "status": None}
+        slot = self.slots.index(decision.arm)
+        entry = {"decision": decision, "slot": slot, "status": None, "part": False}
         self.window.append(entry | {"expires": decision.expires})
         self.ids.append(decision.id)
         self.counts["decisions"] += 1
@@ -108,12 +112,48 @@ class BanditMachine(RuleBasedStateMachine):
         if entry is None:
             status = "expired" if id in self.gone else "unknown"
         elif entry["status"] is not None:
-            status = "duplicate"
+            status = "duplicate" if entry["reward"] == value else "conflict"
         else:
             status = entry["status"] = "learned"
+            entry["reward"] = value
             self.learn(entry["slot"], value)
         self.counts[status] += 1
         assert self.bandit.reward(id, value) == status
+
+    @rule(which=st.integers(-8, 40))
+    def part(self, which: int) -> None:
+        id = self.ids[which] if -len(self.ids) <= which < len(self.ids) else f"unknown{which}"
+        self.expire()
+        entry = self.find(id)
+        if entry is None:
+            status = "expired" if id in self.gone else "unknown"
+        elif entry["part"]:
+            status = "duplicate"
+        else:
+            status = "added" if entry["status"] is None else "conflict"
+            entry["part"] = status == "added"
+        self.counts[status] += 1
+        assert self.bandit.reward(id, 0.0, part="x") == status
+
+    @rule(name=NAMES, value=st.sampled_from([None, 0.0, 1.0]))
+    def observe(self, name: str, value: float | None) -> None:
+        if name not in self.slots:
+            with pytest.raises(credo.CredoError):
+                self.bandit.observe(None, name, value)
+            self.expire()
+            return
+        self.expire()
+        self.expire(room=1)
+        seen = self.bandit.observe(None, name, value, propensity=0.5)
+        slot, status = self.slots.index(name), None if value is None else "learned"
+        assert seen.status == status
+        entry = {"decision": seen, "slot": slot, "status": status, "part": False, "reward": value}
+        self.window.append(entry | {"expires": self.clock.time + TIMEOUT})
+        self.ids.append(seen.id)
+        self.counts["observed"] += 1
+        if value is not None:
+            self.counts["learned"] += 1
+            self.learn(slot, value)
 
     @rule(seconds=st.sampled_from([1.0, 5.0, 11.0]))
     def wait(self, seconds: float) -> None:
