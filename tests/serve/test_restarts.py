@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import sqlite3
 import time
 from pathlib import Path
@@ -11,7 +12,9 @@ import pytest
 from tests.serve.conftest import LINEAR, Host, hosting, ready, row
 
 from credo.serve.service import ServiceOptions
+from credo.serve.table_model import CHUNK
 from credo.serve.verifying import verify
+from credo.sessions import Session
 
 BANDIT = {"kind": "bandit", "arms": ["red", "blue"], "agent": "beta", "features": 0, "window": 20}
 
@@ -121,6 +124,33 @@ def test_answers_that_were_not_written_before_a_crash_are_given_again(tmp_path: 
     with contextlib.closing(sqlite3.connect(tmp_path / "service" / "journal.db")) as db:
         assert db.execute("SELECT seq, answer FROM events ORDER BY seq").fetchall() == said
     assert len(said) == 24 and all(answer for _, answer in said)
+
+
+@pytest.mark.optimised
+def test_a_saved_session_goes_on_in_the_service(tmp_path: Path) -> None:
+    rows = [{**row(number)["x"], "y": row(number)["y"]} for number in range(60)]
+    session = Session.from_rows(rows[:30], "y", model="linear", chunk=CHUNK)
+    session.learn(rows[:30])
+    saved = session.save(tmp_path / "saved.credo").read_bytes()
+    octets = {"Content-Type": "application/octet-stream"}
+    with hosting(tmp_path / "service") as client:
+        assert client.put("/v1/models/on", content=saved, headers=octets).status_code == 202
+        ready(client)
+        assert client.put("/v1/models/on", content=saved, headers=octets).status_code == 200
+        damaged = client.put("/v1/models/off", content=saved[:-9], headers=octets)
+        assert damaged.status_code == 422 and "the body" in damaged.json()["detail"]
+        for number in range(30, 60):
+            client.post("/v1/models/on/learn", json=row(number))
+        before = digests(client, tmp_path)
+    session.learn(rows[30:])
+    assert before == {"on": hashlib.sha256(session.save(tmp_path / "all.credo").read_bytes()).hexdigest()}
+    (verdict,) = verify(tmp_path / "service")
+    assert verdict.same_state and verdict.lines == 30
+    with hosting(tmp_path / "service") as client:
+        ready(client)
+        assert digests(client, tmp_path) == before
+        assert client.delete("/v1/models/on").status_code == 204
+    assert not list((tmp_path / "service" / "snapshots").iterdir())
 
 
 @pytest.mark.optimised

@@ -82,6 +82,9 @@ def segments(rows: Rows, encoding: Encoding) -> Iterator[Block]:
             yield encoding.encode(chunk, learn=True)
             continue
         blank = ~encoding.observed(chunk)
+        if not blank.any():
+            yield from encoding.learned(chunk)
+            continue
         ends = [*(np.flatnonzero(np.diff(blank)) + 1).tolist(), len(chunk)]
         for start, stop in zip([0, *ends], ends, strict=False):
             some = chunk.part(start, stop)

@@ -31,6 +31,9 @@ __all__ = ["BATCH_BODY", "build_app"]
 BATCH_BODY = 1 << 24
 """The longest body of a batch, in bytes."""
 
+SAVED = "application/octet-stream"
+"""What a saved session is sent as."""
+
 PAGES = Path(__file__).parent / "pages"
 TYPES = {".html": "text/html; charset=utf-8", ".js": "text/javascript", ".css": "text/css"}
 SAFE = {
@@ -107,9 +110,11 @@ async def listing(request: Asked) -> Response[bytes]:
     return _send(_service(request).listing())
 
 
-@put(MODEL, guards=ADMIN)
+@put(MODEL, guards=ADMIN, request_max_body_size=BATCH_BODY)
 async def add(name: FromPath[str], request: Asked) -> Response[bytes]:
-    """Add a model."""
+    """Add a model, by its specification or from a saved session."""
+    if request.headers.get("content-type") == SAVED:
+        return await _within(_service(request).put_saved(name, await _body(request)))
     return await _within(_service(request).put(name, read_object(await _body(request))))
 
 

@@ -74,7 +74,7 @@ class Builder(threading.Thread):
             if len(first) < hosted.needs:
                 return Built(hosted, None)
             self._compile(hosted, first)
-            model = begin(hosted.spec, first)
+            model = begin(hosted.spec, first, self.folder / SNAPSHOTS)
         model.prepare()
         return Built(hosted, model, applied)
 
@@ -106,7 +106,8 @@ def compiled(folder: Path, number: int) -> Model:
     store = Store(folder / JOURNAL)
     (row,) = [row for row in store.models() if row.number == number]
     hosted = Hosted(row)
-    model = begin(hosted.spec, store.first_rows(hosted.lines, hosted.needs))
+    first = store.first_rows(hosted.lines, hosted.needs)
+    model = begin(hosted.spec, first, folder / SNAPSHOTS)
     model.prepare()
     store.close()
     return model

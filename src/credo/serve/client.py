@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+import os
 import time
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from credo.core.errors import CredoError, require_integer, require_positive
+from credo.core.errors import CredoError, DataError, require_integer, require_positive
 
 __all__ = ["Client", "ServiceError"]
 
@@ -89,12 +91,14 @@ class Client:
         """Close the connections."""
         self._http.close()
 
-    def _send(self, method: str, path: str, body: bytes | None = None) -> bytes:
+    def _send(
+        self, method: str, path: str, body: bytes | None = None, headers: Mapping[str, str] | None = None
+    ) -> bytes:
         wait, status, content, sentence = 0.05, 0, b"", ""
         for attempt in range(self.retries + 1):
             status, content = 0, b""
             try:
-                response = self._http.request(method, path, content=body)
+                response = self._http.request(method, path, content=body, headers=headers)
                 status, content = response.status_code, response.content
             except self._lost as error:
                 sentence = f"{self._http.base_url} did not answer: {error}."
@@ -134,6 +138,25 @@ class Client:
             ServiceError: the service refused.
         """
         return self._call("PUT", f"/v1/models/{name}", spec)
+
+    def add_saved(self, name: str, path: str | os.PathLike[str]) -> dict[str, Any]:
+        """Add a model that goes on from a saved session.
+
+        Arguments:
+            name: its name.
+            path: a file that `Session.save` or `credo learn` wrote.
+
+        Raises:
+            DataError: the file cannot be read.
+            ServiceError: the service refused.
+        """
+        try:
+            body = Path(path).read_bytes()
+        except OSError as error:
+            raise DataError(f"cannot read {path}: {error.strerror or error}.") from None
+        kind = {"Content-Type": "application/octet-stream"}
+        answer: dict[str, Any] = json.loads(self._send("PUT", f"/v1/models/{name}", body, kind))
+        return answer
 
     def models(self) -> list[dict[str, Any]]:
         """All models."""

@@ -74,7 +74,8 @@ class Hosted:
     @property
     def needs(self) -> int:
         """From how many rows it is built."""
-        inferred = isinstance(self.spec, TableSpec) and self.spec.columns is None
+        spec = self.spec
+        inferred = isinstance(spec, TableSpec) and spec.columns is None and spec.base is None
         return self.spec.first if inferred else 0  # type: ignore[union-attr]
 
     @property
@@ -94,9 +95,9 @@ class Hosted:
         return isinstance(self.spec, BanditSpec)
 
 
-def begin(spec: ModelSpec, first: Sequence[Content]) -> Model:
-    """A new model, by its first rows where they say what columns mean."""
-    return BanditModel.start(spec) if isinstance(spec, BanditSpec) else TableModel.start(spec, first)
+def begin(spec: ModelSpec, first: Sequence[Content], folder: Path) -> Model:
+    """A new model, by its first rows where they say what columns mean; `folder` is that of the snapshots."""
+    return BanditModel.start(spec) if isinstance(spec, BanditSpec) else TableModel.start(spec, first, folder)
 
 
 def _load(path: Path, spec: ModelSpec) -> Model:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
+import hashlib
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from credo.core.errors import DataError, require_integer, require_positive
+from credo.core.errors import CredoError, DataError, require_integer, require_positive
+from credo.core.files import write_atomically
 from credo.serve.building import JOURNAL, SNAPSHOTS, Builder, set_up_jax
 from credo.serve.hosting import Hosted
 from credo.serve.journal_store import Store
@@ -17,6 +20,7 @@ from credo.serve.problems import Problem, Reply, Ticket, answer_all, encode
 from credo.serve.requests import Content, Predict, read_request
 from credo.serve.snapshots import Snapshots
 from credo.serve.specs import TableSpec, read_spec, require_name
+from credo.serve.table_model import base_path, target_of
 from credo.serve.tasks import AddModel, Append, Promote, RemoveModel
 from credo.serve.writing import Writer
 
@@ -178,6 +182,25 @@ class Service:
         ticket = Ticket()
         self.writer.submit(AddModel(self, require_name(name), spec, ticket))
         return await ticket.future
+
+    async def put_saved(self, name: str, body: bytes) -> Reply:
+        """Take in a model that goes on from a saved session."""
+        require_name(name)
+        digest = hashlib.sha256(body).hexdigest()
+        path = base_path(self.snapshot_folder, digest)
+
+        def keep() -> str:
+            try:
+                write_atomically(path, body)
+                return target_of(path)
+            except CredoError as error:
+                path.unlink(missing_ok=True)
+                sentence = str(error).replace(str(path), "the body")
+                raise Problem(422, sentence, field=error.field) from None
+
+        known = path.exists()
+        target = await asyncio.to_thread(target_of, path) if known else await asyncio.to_thread(keep)
+        return await self.put(name, {"target": target, "base": digest})
 
     async def remove(self, name: str) -> Reply:
         """Forget a model."""

@@ -44,6 +44,7 @@ class TableSpec(msgspec.Struct, frozen=True, tag="table", tag_field="kind", forb
         levels: the probabilities of the quantiles in forecasts of numbers.
         options: the options of `credo learn`: model, posterior, method, curvature, drift, prior_var,
             noise_var, learning_rate, iterations, seed, budget.
+        base: the SHA-256 of a saved session that was sent, from which the model goes on.
     """
 
     target: str
@@ -55,6 +56,7 @@ class TableSpec(msgspec.Struct, frozen=True, tag="table", tag_field="kind", forb
     categorical: tuple[str, ...] = ()
     levels: tuple[float, ...] = ()
     options: dict[str, str | float | int | None] = {}  # msgspec copies it
+    base: str | None = None
 
     def schema(self) -> Schema | None:
         """What the columns mean, where they are named; None where they are inferred."""
@@ -165,6 +167,8 @@ def _require_table(spec: TableSpec) -> None:
             raise CredoError(
                 f"options.{name} is no option of a learner; they are {', '.join(known)}.", field="options"
             )
+    if spec.base is not None and not re.fullmatch("[0-9a-f]{64}", spec.base):
+        raise CredoError(f"base must be a SHA-256; got {spec.base!r:.80}.", field="base")
     if spec.columns is None:
         return
     for name, kind in spec.columns.items():

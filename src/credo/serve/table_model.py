@@ -10,20 +10,35 @@ from typing import Any
 
 import numpy as np
 
+from credo.core.errors import CredoError
 from credo.live.change_steps import Steps
 from credo.live.encoding import TableEncoding
 from credo.recipes.settings import Options
 from credo.serve.journal_store import Event
 from credo.serve.requests import Columns, Content, Learn
 from credo.serve.specs import TableSpec
-from credo.sessions import Forecasts, Session
+from credo.sessions import Forecasts, SeriesEncoding, Session
 from credo.tables import Chunk, Schema, infer_schema
 from credo.tables.cells import label_text
 
-__all__ = ["CHUNK", "Answer", "Given", "TableModel"]
+__all__ = ["CHUNK", "Answer", "Given", "TableModel", "base_path", "target_of"]
 
 CHUNK = 256
 """The most rows of a compiled call."""
+
+
+def base_path(folder: Path, digest: str) -> Path:
+    """Where a saved session that was sent lies among the snapshots."""
+    return folder / f"base-{digest}.credo"
+
+
+def target_of(path: Path) -> str:
+    """The target of a saved session; a CredoError where it is none of a table."""
+    encoding = Session.load(path, chunk=CHUNK).encoding
+    if not isinstance(encoding, TableEncoding) or isinstance(encoding, SeriesEncoding):
+        raise CredoError("the body must be a saved session of a table; it is that of images or of a series.")
+    return encoding.target
+
 
 Answer = dict[str, Any]
 """An answer as JSON data."""
@@ -44,8 +59,10 @@ class TableModel:
         self._asked = self.schema
 
     @classmethod
-    def start(cls, spec: TableSpec, first: Sequence[Content]) -> TableModel:
-        """A new model, by its first rows where they say what the columns mean."""
+    def start(cls, spec: TableSpec, first: Sequence[Content], folder: Path) -> TableModel:
+        """A new model, by its first rows where they say what the columns mean, or by a saved session."""
+        if spec.base is not None:
+            return cls.load(base_path(folder, spec.base), spec)
         schema = spec.schema()
         if schema is None:
             rows = [{**row.x, spec.target: row.y} for row in first if isinstance(row, Learn)]

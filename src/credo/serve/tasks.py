@@ -15,6 +15,7 @@ from credo.serve.learning import Call, Lines
 from credo.serve.problems import JSON, Problem, Reply, Ticket, answer_all, encode, problem_reply
 from credo.serve.requests import Content
 from credo.serve.specs import ModelSpec
+from credo.serve.table_model import base_path
 
 __all__ = ["AddModel", "Append", "House", "Promote", "RemoveModel", "stage_of"]
 
@@ -30,6 +31,8 @@ class House(Protocol):
     snapshot_folder: Path
 
     def hand_on(self, item: Lines | Call) -> None: ...
+
+    def every(self) -> list[Hosted]: ...
 
     def consider(self, hosted: Hosted) -> None: ...
 
@@ -109,6 +112,9 @@ class RemoveModel(Reporting):
         for parent in self.service.hosts.values():
             if parent.challenger is self.hosted:
                 parent.challenger = None
+        base = getattr(self.hosted.spec, "base", None)
+        if base is not None and all(getattr(one.spec, "base", None) != base for one in self.service.every()):
+            base_path(self.service.snapshot_folder, base).unlink(missing_ok=True)
         for file in self.files:
             (self.service.snapshot_folder / file).unlink(missing_ok=True)
         self.reply(Reply(204, b"", JSON))

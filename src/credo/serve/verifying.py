@@ -64,7 +64,7 @@ def _verdict(folder: Path, store: Store, row: ModelRow) -> Verdict | None:
         whole = group != GROUPS[0]
         restored = None if whole else restore(hosted, store, folder / SNAPSHOTS)
         notes += hosted.notes
-        model, applied = restored or (begin(hosted.spec, first), 0)
+        model, applied = restored or (begin(hosted.spec, first, folder / SNAPSHOTS), 0)
         for events in store.events(hosted.lines, applied, last, group):
             for event, answer in zip(events, model.apply(events, given), strict=True):
                 fresh[event.seq] = answer
