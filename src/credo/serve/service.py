@@ -174,7 +174,8 @@ class Service:
     @property
     def ready(self) -> bool:
         """Whether every model that has its rows answers, or has failed for good."""
-        return all(hosted.stage in ("ready", "waiting", "failed") for hosted in self.every())
+        waits = (one for one in self.every() if one.stage not in ("ready", "failed"))
+        return all(one.stage == "waiting" and one.rows < one.needs for one in waits)
 
     async def put(self, name: str, content: dict[str, Any]) -> Reply:
         """Take in a model: 202 for a new one, 200 for the same again, 409 for another under the name."""
