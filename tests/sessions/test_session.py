@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -201,7 +202,8 @@ def test_equal_rows_give_equal_files_however_they_were_grouped(tmp_path: Path, t
         {"a": float(a), "b": "uvw"[k % 3] if k % 9 else None, "y": f"{a > b}" if target == "class" else a - b}
         for k, (a, b) in enumerate(rng.normal(size=(150, 2)).tolist())
     ]
-    files = []
+    files: list[bytes] = []
+    forecasts: Any = []
     for size in (1, 37, 150):
         session = Session.from_rows(rows[:50], "y", model="linear", chunk=40)
         session.prepare()
