@@ -72,6 +72,15 @@ def test_a_matrix_says_which_expert_follows_which_and_losses_may_take_the_place_
             losses[k] += float((walk.forecast(predicted, x).mean - y) ** 2)
             inner, _ = walk.update(predicted, x, y)
     np.testing.assert_allclose(belief.log_weights[1] - belief.log_weights[0], 0.7 * (losses[0] - losses[1]))
+    # an observation counts by its weight
+    before = judged.predict(belief)
+    gaps = []
+    for weight in (1.0, 0.25, 0.0):
+        after, _ = judged.update(before, XS[0], YS[0], weight=weight)
+        moved = after.log_weights - before.log_weights
+        gaps.append(float(moved[1] - moved[0]))
+    assert gaps[0] != 0.0
+    np.testing.assert_allclose(gaps[1:], [0.25 * gaps[0], 0.0], atol=1e-12)
 
 
 def test_a_limit_bounds_what_a_gradient_may_forget() -> None:

@@ -29,10 +29,30 @@ def test_it_learns_what_is_not_linear(report: Any) -> None:
     assert report.regrets[:, -50:].mean() < 0.2
 
 
-def test_its_weights_are_those_of_two_priors(report: Any) -> None:
+def test_waves_are_trusted_where_nothing_is_linear(report: Any) -> None:
     weights = np.exp(np.asarray(report.beliefs.belief.log_weights))
-    assert weights.shape == (2, 2)
+    assert weights.shape == (2, 3)
     np.testing.assert_allclose(weights.sum(1), 1.0, rtol=1e-4)
+    assert np.all(weights[:, :2].sum(1) > 0.8)
+    assert np.all(weights > 1e-9)  # any member may still take over
+
+
+def test_every_arm_has_a_chance(report: Any) -> None:
+    assert bandits.default_agent(2, 2).agent.policy.floor == 1e-3
+    assert bandits.default_agent(100, 2).agent.policy.floor == 1e-4
+    assert np.asarray(report.propensities).min() >= 1e-3
+
+
+def test_it_follows_a_world_that_turns() -> None:
+    """Rewards are linear, and at row 300 each changes its sign."""
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(400, 3)).astype(np.float32)
+    sign = np.where(np.arange(400) < 300, 1.0, -1.0)[:, None]
+    rewards = sign * x @ rng.normal(size=(3, 2)) + 0.1 * rng.normal(size=(400, 2))
+    world = bandits.KnownRewards(jnp.asarray(x), jnp.asarray(rewards, jnp.float32), shuffle=False)
+    report = bandits.play(bandits.default_agent(2, 3), world, seeds=2)
+    assert report.regrets[:, 200:300].mean() < 0.05
+    assert report.regrets[:, 350:].mean() < 0.15
 
 
 def test_every_door_takes_it_as_it_is(tmp_path: Path) -> None:

@@ -288,6 +288,8 @@ class Experts(Proposing[Bank[B]], Generic[B]):
 
             losses: Array = in_order(each(lost, self.bank, belief.beliefs))
             rate = as_like(self.learning_rate, losses)
+            if jnp.ndim(weight) == 0:
+                rate = rate * as_like(weight, losses)
             scores = jnp.where(good & jnp.isfinite(losses), -rate * losses, -jnp.inf)
             scores = scores.astype(evidence.dtype)
         elif jnp.ndim(weight) == 0:

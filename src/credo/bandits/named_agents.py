@@ -118,7 +118,7 @@ def prepare(name: str, problem: BanditProblem, policy: Policy | None) -> Prepare
             scale=problem.scale,
             units=problem.units,
         )
-        words = "random features of the inputs, with priors weighed by how they predict"
+        words = "random features and linear models of the inputs, weighed by how they predict"
         return PreparedAgent(start.agent, start.params, start.var, words)
     return _of_contexts(name, problem, policy)
 

@@ -198,10 +198,12 @@ def _compare_leaf(value: Any, like: Any, path: str, batch: tuple[int, ...], dtyp
 
 def _require_outputs(learner: Learner[Any], belief: PyTree) -> None:
     """Refuse a network of dense layers whose parameters or outputs do not fit, by one abstract forecast."""
-    layout = layout_of(belief)
+    layouts = list(_records(belief, Unravel))
     models = list(_records(learner, Model))
-    if layout is None or not any(isinstance(model.apply, LAYERED) for model in models):
+    if not layouts or not any(isinstance(model.apply, LAYERED) for model in models):
         return
+    # of members that are unlike, a network's: its parameters are a list of layers
+    layout = next((one for one in layouts if one.treedef.num_leaves > 1), layouts[0])
     rows = (1,) if any(model.batched for model in models) else ()
     try:
         params = jax.tree.unflatten(layout.treedef, layout.shapes)
