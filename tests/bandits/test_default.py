@@ -90,6 +90,15 @@ def test_wide_contexts_have_no_covariance_over_them() -> None:
     assert np.shape(start.params(jax.random.key(0))) == (401, 1)
 
 
+def test_many_arms_have_waves_alone() -> None:
+    options: list[dict[str, Any]] = [{"arms": 30}, {"arms": 31}, {"arms": 31, "design": "actions"}]
+    sizes = []
+    for option in options:
+        experts: Any = bandits.default_agent(inputs=2, **option).agent.learner
+        sizes.append(experts.size)
+    assert sizes == [3, 2, 3]
+
+
 def test_features_of_actions() -> None:
     start = bandits.default_agent(3, 2, design="actions")
     belief = start.init(0)
