@@ -61,6 +61,9 @@ draw plus N(0, v), v from 0 to 100. A normal draw in addition only widens every 
 _FLOOR = 0.1
 """The least variance of a class, as a share of the mean one."""
 
+_TIE = 1e-5
+"""Ends of classes that differ by less, relative to their size, count as one."""
+
 _STEEP = 5.0
 """The largest log hazard: beyond it the integrand is nothing."""
 
@@ -190,8 +193,9 @@ def _log_integral(mean: Array, var: Array, rest: Array, known: Array) -> Array:
     low, top = jnp.max(lows), jnp.max(highs)
     high = jnp.maximum(top, jnp.log(jnp.sum(jnp.where(known, jnp.exp(mean), 0.0)))) + 6.0
     # Distances between the values grow from the scale of the classes at the left to that at the right.
-    first = jnp.max(jnp.where(lows == low, var, 0.0))
-    last = jnp.max(jnp.where(highs == top, var, 0.0))
+    # A compiler may compute `lows` twice and round them differently, so that none would equal its largest.
+    first = jnp.max(jnp.where(lows >= low - _TIE * (1.0 + jnp.abs(low)), var, 0.0))
+    last = jnp.max(jnp.where(highs >= top - _TIE * (1.0 + jnp.abs(top)), var, 0.0))
     growth = 0.5 * jnp.log((1.0 + last) / (1.0 + first))
     growth = jnp.where(jnp.abs(growth) < 1e-3, 1e-3, growth)
     count = next((count for most, count in _LEVELS.items() if mean.shape[0] <= most), _MOST_LEVELS)

@@ -180,7 +180,7 @@ def _require_table(spec: TableSpec) -> None:
         raise CredoError(f"columns must not hold the target, {spec.target!r}.", field="columns")
     if not set(spec.columns) - set(spec.drop):
         raise CredoError("columns must hold at least one column; got none.", field="columns")
-    if spec.task == "classification" and spec.classes is None:
+    if spec.task is not None and TARGET_KINDS[spec.task].classed and spec.classes is None:
         raise CredoError("classes must hold the labels where columns are named; got none.", field="classes")
 
 
