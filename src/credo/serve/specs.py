@@ -171,16 +171,17 @@ def _require_table(spec: TableSpec) -> None:
         raise CredoError(f"base must be a SHA-256; got {spec.base!r:.80}.", field="base")
     if spec.columns is None:
         return
-    for name, kind in spec.columns.items():
-        if kind not in KINDS:
+    for name, given in spec.columns.items():
+        if given not in KINDS:
             raise CredoError(
-                f"columns.{name} must be {_listed(KINDS)}; got {kind!r:.60}.", field=f"columns.{name}"
+                f"columns.{name} must be {_listed(KINDS)}; got {given!r:.60}.", field=f"columns.{name}"
             )
     if spec.target in spec.columns:
         raise CredoError(f"columns must not hold the target, {spec.target!r}.", field="columns")
     if not set(spec.columns) - set(spec.drop):
         raise CredoError("columns must hold at least one column; got none.", field="columns")
-    if spec.task is not None and TARGET_KINDS[spec.task].classed and spec.classes is None:
+    kind = next((kind for task, kind in TARGET_KINDS.items() if task == spec.task), None)
+    if kind is not None and kind.classed and spec.classes is None:
         raise CredoError("classes must hold the labels where columns are named; got none.", field="classes")
 
 

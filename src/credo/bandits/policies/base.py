@@ -75,5 +75,7 @@ class Policy:
 def share_ties(scores: Array, allowed: Array) -> Array:
     """All probability on the allowed arms with the largest score, shared equally."""
     usable = jnp.where(allowed & ~jnp.isnan(scores), scores, -jnp.inf)
-    best = allowed & (usable == jnp.max(usable))
+    # A compiler may compute scores twice and round them differently, so that none would equal the largest.
+    first = jnp.arange(usable.shape[0]) == jnp.argmax(usable)
+    best = allowed & ((usable == jnp.max(usable)) | first)
     return best.astype(scores.dtype) / jnp.maximum(jnp.sum(best), 1).astype(scores.dtype)
